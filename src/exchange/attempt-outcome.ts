@@ -3,7 +3,8 @@ import { SidecarError } from '../platform/errors.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
 import type { AttemptResult } from '../upstream/attempt-contract.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
-import type { AbortReason } from './request-lifetime.ts';
+import type { AbortReason, RequestAborted } from './request-lifetime.ts';
+import { toStageError } from './stage.ts';
 
 /**
  * The label of an attempt that brought a response.
@@ -91,4 +92,15 @@ export function toSidecarError(failure: UpstreamFailure): SidecarError {
     case 'aborted':
       return new SidecarError('UPSTREAM_RESET', failure.detail, options);
   }
+}
+
+/**
+ * The reply for an attempt that brought no response.
+ * @param aborted the end of its request, if that ended the attempt
+ * @param wasSent the call may have been carried out: its reply must not say that it was not
+ */
+export function toAttemptError(failure: UpstreamFailure, aborted: RequestAborted | undefined, wasSent: boolean): Error {
+  if (aborted === undefined) return toSidecarError(failure);
+  if (!wasSent || aborted.reason.kind !== 'draining') return toStageError('upstream', aborted);
+  return new SidecarError('UPSTREAM_TIMEOUT', 'the sidecar shut down before the upstream responded');
 }

@@ -1,13 +1,14 @@
 /**
- * The attempts of one admitted request: takes permit and token, sends, decides about a retry. A response that a retry follows is held, so
- * that the client gets the upstream's own last response when attempts or time are spent. The order of the steps is forward.ts's.
+ * The attempts of one admitted request: takes permit and token, sends, decides about a retry. When attempts or time are spent, the last
+ * attempt that was sent decides what the client gets: a response that a retry follows is held for that. The order of the steps is forward.ts's.
  */
 import { SidecarError } from '../platform/errors.ts';
 import type { RetryDecision } from '../retry/policy.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import type { Attempt as UpstreamAttempt } from '../upstream/attempt.ts';
 import type { AttemptResult } from '../upstream/attempt-contract.ts';
-import { toSidecarError } from './attempt-outcome.ts';
+import type { UpstreamFailure } from '../upstream/failure.ts';
+import { toAttemptError, toSidecarError } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 import { Relay } from './relay.ts';
 import type { RequestBody } from './request-body/replay-body.ts';
@@ -32,6 +33,8 @@ export class Attempts implements AttemptContext, TokenCall {
   #sent: UpstreamAttempt | undefined;
   /** Why the next attempt is made; undefined for the first. */
   #retry: Retry | undefined;
+  /** Of the last attempt that was sent, if it brought no response. */
+  #sentError: Error | undefined;
 
   constructor(parts: ExchangeParts, exchange: Exchange, ticket: Ticket, body: RequestBody) {
     this.parts = parts;
@@ -135,9 +138,17 @@ export class Attempts implements AttemptContext, TokenCall {
     this.#sent?.abort();
   }
 
-  /** The upstream's own response is better for the client than the reason why no further attempt was made. */
-  relayHeld(reason: unknown): RequestOutcome | undefined {
-    return isClientFacing(reason) ? this.relay.sendHeld() : undefined;
+  /**
+   * Gives the client the result of the last attempt that was sent, and not the reason why none follows it: the reason may say that the call
+   * was not carried out.
+   * @returns undefined when no attempt was sent, or the client has left
+   * @throws the error of that attempt, when it brought no response
+   */
+  relayLastResult(reason: unknown): RequestOutcome | undefined {
+    if (!isClientFacing(reason)) return undefined;
+    const outcome = this.relay.sendHeld();
+    if (outcome === undefined && this.#sentError !== undefined) throw this.#sentError;
+    return outcome;
   }
 
   /** Gives back what a retry that was not made has taken. */
@@ -149,10 +160,22 @@ export class Attempts implements AttemptContext, TokenCall {
 
   #decideRetry(attempt: RequestAttempt, result: NotRelayed): Retry {
     if (result.kind === 'held') this.relay.hold(result);
-    else throwIfAborted(this.exchange.lifetime, 'upstream');
+    else this.#recordFailure(attempt, result.failure);
     const decision = attempt.decideRetry(result);
     if (decision.kind !== 'finish') return decision;
     if (result.kind === 'failed') throw toSidecarError(result.failure);
     throw new SidecarError('UPSTREAM_PROTOCOL_ERROR', 'the response was held and not forwarded');
+  }
+
+  /** @throws the error of the attempt, when its request has been aborted */
+  #recordFailure({ wasSent }: RequestAttempt, failure: UpstreamFailure): void {
+    const { aborted } = this.exchange.lifetime;
+    const error = toAttemptError(failure, aborted, wasSent);
+    if (wasSent) {
+      // An earlier response says nothing about this attempt.
+      this.relay.discardHeld();
+      this.#sentError = error;
+    }
+    if (aborted !== undefined) throw error;
   }
 }

@@ -50,10 +50,10 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
   } catch (error) {
     // By the next microtask node:http has parsed the part of the body that came in one packet with the head.
     if (ticket === undefined) await Promise.resolve();
-    // The upstream's own last response goes first. It is handed over at once, so that the cleanup below may follow.
-    const held = attempts?.relayHeld(error);
-    if (held === undefined) throw error;
-    return held;
+    // A response is handed over at once, so that the cleanup below may follow.
+    const outcome = attempts?.relayLastResult(error);
+    if (outcome === undefined) throw error;
+    return outcome;
   } finally {
     ticket?.leave();
     stats.queuedMs = ticket?.waitedMs ?? 0;

@@ -33,6 +33,8 @@ export class RequestAttempt implements AttemptHandler {
   readonly permit: Permit;
   /** The one that was current when the permit was spent. */
   readonly use: TokenUse;
+  /** Its request went onto a connection: the upstream may have carried it out. */
+  wasSent = false;
   readonly #context: AttemptContext;
   #decision: RetryDecision = FINISH;
   #isRelaying = false;
@@ -51,6 +53,7 @@ export class RequestAttempt implements AttemptHandler {
   }
 
   onStart(): void {
+    this.wasSent = true;
     this.permit.markSent();
     if (this.#context.parts.throttle.refusalObserver.isCollecting) this.#startEvidence();
   }

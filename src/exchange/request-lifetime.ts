@@ -9,8 +9,10 @@ export type AbortReason =
   | { readonly kind: 'client-left' }
   /** The deadline for the response head has passed. `limit`: its length, and what set it. */
   | { readonly kind: 'deadline'; readonly limit: string }
-  /** Ended from outside: drain, broken framing. The error is the reply. */
-  | { readonly kind: 'failed'; readonly error: SidecarError };
+  /** Ended from outside, by broken framing for example. The error is the reply. */
+  | { readonly kind: 'failed'; readonly error: SidecarError }
+  /** Cut by the drain. The error is the reply to a call that was not sent. */
+  | { readonly kind: 'draining'; readonly error: SidecarError };
 
 /** Rejects the waits of a request that has been aborted. */
 export class RequestAborted extends Error {

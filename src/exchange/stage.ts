@@ -40,8 +40,8 @@ export function throwIfAborted({ aborted }: RequestLifetime, stage: Stage): void
 /** The error of a request that was aborted in this stage. */
 export function toStageError(stage: Stage, aborted: RequestAborted): Error {
   const { reason } = aborted;
-  if (reason.kind === 'failed') return reason.error;
   if (reason.kind === 'client-left') return aborted;
+  if (reason.kind !== 'deadline') return reason.error;
   const deadline = `the deadline passed (${reason.limit})`;
   switch (stage) {
     case 'token':

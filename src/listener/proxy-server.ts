@@ -102,9 +102,9 @@ export class ProxyServer {
     for (const server of this.#servers) net.Server.prototype.close.call(server);
   }
 
-  /** Ends every request in progress with DRAINING; responses that have begun are cut. @returns how many */
+  /** Ends every request in progress: DRAINING if it was not sent; responses that have begun are cut. @returns how many */
   abortAll(): number {
-    return this.activeRequests.abortAll({ kind: 'failed', error: createDrainingError() });
+    return this.activeRequests.abortAll({ kind: 'draining', error: createDrainingError() });
   }
 
   /** Closes all connections. */

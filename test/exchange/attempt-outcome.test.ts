@@ -72,9 +72,9 @@ describe('before the response head', () => {
     const { proxy, response, upstream } = await startGet(silence);
     await until(() => upstream.received.length === 1);
     proxy.server.abortAll();
-    expect((await response).status).toBe(503);
+    expect((await response).status).toBe(504);
     await expectOneAttempt(proxy, 'reset', true);
-    expect(proxy.ended()).toMatchObject([{ localReply: 'DRAINING' }]);
+    expect(proxy.ended()).toMatchObject([{ localReply: 'UPSTREAM_TIMEOUT' }]);
   });
 
   it('records the sidecar’s own end when the request cannot be put into HTTP', async () => {

@@ -103,7 +103,7 @@ describe('the deadline', () => {
     expect(await throttle()).toEqual(IDLE);
   });
 
-  it('in the queue after a failed attempt is QUEUE_TIMEOUT', async () => {
+  it('in the queue after an attempt that was sent gives the result of that attempt', async () => {
     const clock = new ManualClock();
     const { url, told } = await startInProcess({
       clock,
@@ -113,8 +113,9 @@ describe('the deadline', () => {
     const call = send(url);
     await until(() => told('attempt-ended').length === 1, 'a first attempt');
     await clock.advance(5000);
-    expect(await call).toMatchObject({ status: 503, code: 'QUEUE_TIMEOUT' });
+    expect(await call).toMatchObject({ status: 502, code: 'UPSTREAM_RESET' });
     expect(told('retry')).toEqual([]);
+    expect(told('local-reply')).toMatchObject([{ code: 'UPSTREAM_RESET' }]);
   });
 
   it('does not affect a response that has begun', async () => {

@@ -248,7 +248,7 @@ describe('while the sidecar drains', () => {
     expect(await drained).toBe(0);
   });
 
-  it('requests left at the end get 503, and responses that have begun are cut', async () => {
+  it('requests that were sent get 504 at the end, and responses that have begun are cut', async () => {
     const clock = new ManualClock();
     const { url, api, sidecar, endings } = await startInProcess({
       clock,
@@ -265,9 +265,9 @@ describe('while the sidecar drains', () => {
     await until(() => api.requests.length === 2, 'both requests reach the upstream');
     const drained = sidecar.drain();
     await clock.advance(10_000);
-    expect(await waiting).toMatchObject({ status: 503 });
+    expect(await waiting).toMatchObject({ status: 504 });
     expect((await begun).body.length).toBeLessThan(9);
-    expect((await endings(2)).map(({ code }) => code).toSorted()).toEqual([200, 503]);
+    expect((await endings(2)).map(({ code }) => code).toSorted()).toEqual([200, 504]);
     expect(await drained).toBe(2);
   });
 });

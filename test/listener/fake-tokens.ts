@@ -15,6 +15,8 @@ function makeToken(serial: number): Token {
 
 export class FakeTokens implements TokenSource {
   held: Token | undefined = makeToken(1);
+  /** Whether a refused token is replaced. Default false. */
+  isReplaced = false;
   /** Serial numbers of the tokens that were refused with 401, in order. */
   readonly refused: number[] = [];
 
@@ -49,7 +51,7 @@ export class FakeTokens implements TokenSource {
   }
 
   waitForReplacement(): Promise<boolean> {
-    return Promise.resolve(false);
+    return Promise.resolve(this.isReplaced);
   }
 
   recordAccepted(): void {

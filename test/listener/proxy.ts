@@ -30,6 +30,8 @@ export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' 
   readonly maxStreams?: number;
   readonly queueMax?: number;
   readonly replayBufferBytes?: number;
+  /** `retry.attempts`. Default 1. */
+  readonly attempts?: number;
   readonly requestTimeoutMs?: number;
   readonly bodyIdleTimeoutMs?: number;
   readonly refusals?: ExchangeParts['refusals'];
@@ -138,7 +140,13 @@ function buildParts(
     clientPath: (path) => path,
     retryBudget: createRetryBudget(),
     memory: new ReplayMemory(32 * 1024 * 1024),
-    retry: { attempts: 1, unsafeOn429: true, on401: true, trustIdempotencyKey: false, replayBufferBytes },
+    retry: {
+      attempts: options.attempts ?? 1,
+      unsafeOn429: true,
+      on401: true,
+      trustIdempotencyKey: false,
+      replayBufferBytes,
+    },
     requestTimeoutMs,
     bodyIdleTimeoutMs,
     requiredHeader: options.guard?.requiredHeader?.name,

@@ -76,7 +76,7 @@ describe('invariant 10: drain', () => {
     kept.destroy();
   });
 
-  it('aborts and counts the requests that are left at its end, with DRAINING if no response has begun', async () => {
+  it('aborts and counts the requests that are left at its end, with DRAINING if they were not sent', async () => {
     let begunHeads = 0;
     const clock = new ManualClock();
     const { url, sidecar, told, events, throttle, endings } = await startInProcess({
@@ -101,7 +101,9 @@ describe('invariant 10: drain', () => {
 
     const drained = sidecar.drain();
     await clock.advance(10_000);
-    expect(await waiting).toMatchObject({ status: 503, code: 'DRAINING' });
+    const inFlight = await waiting;
+    expect(inFlight).toMatchObject({ status: 504, code: 'UPSTREAM_TIMEOUT' });
+    expect([inFlight.fields.connection, inFlight.fields['retry-after']]).toEqual(['close', undefined]);
     expect(await queued).toMatchObject({ status: 503, code: 'DRAINING' });
     expect((await readingEnd).status).toBe(503);
     await begun;
@@ -116,7 +118,7 @@ describe('invariant 10: drain', () => {
     expect(ended).toHaveLength(4);
     expect(ended.map(({ path, code }) => `${path} ${String(code)}`).toSorted()).toEqual([
       '/begun 200',
-      '/in-flight 503',
+      '/in-flight 504',
       '/queued 503',
       '/reading 503',
     ]);

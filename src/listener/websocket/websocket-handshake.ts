@@ -13,6 +13,7 @@ import {
   showsAcceptedToken,
   labelFailure,
   toSidecarError,
+  toAttemptError,
   isLocalEnd,
 } from '../../exchange/attempt-outcome.ts';
 import { describeClientView } from '../../exchange/client-view.ts';
@@ -269,7 +270,7 @@ class Handshake {
       outcome: labelFailure(failure, abortReason),
       isOwn: isLocalEnd(failure, abortReason),
     });
-    const error = lifetime.aborted === undefined ? toSidecarError(failure) : toStageError('upstream', lifetime.aborted);
+    const error = toAttemptError(failure, lifetime.aborted, this.#hasConnected);
     // Before the request is destroyed: http-proxy-3 then closes the client's socket.
     if (error instanceof SidecarError) sendRawLocalReply(socket, error, clock);
     this.#result.reject(error);

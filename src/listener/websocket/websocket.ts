@@ -7,7 +7,7 @@ import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { ExchangeParts, RequestOutcome } from '../../exchange/exchange.ts';
 import type { RequestLifetime, RequestAborted } from '../../exchange/request-lifetime.ts';
-import { awaitToken, waitInStage, toStageError } from '../../exchange/stage.ts';
+import { awaitToken, throwIfAborted, waitInStage, toStageError } from '../../exchange/stage.ts';
 import type { Permit, Ticket } from '../../throttle/throttle.ts';
 import type { TlsContextProvider } from '../../platform/tls.ts';
 import type { TokenUse } from '../../token/token.ts';
@@ -64,7 +64,7 @@ export function createUpgradeHandler(trust: TlsContextProvider | undefined, egre
     const upgrade = { ...request, earlyBytes };
     const { tokens, throttle } = parts;
     if (tokens.current(lifetime) === undefined) await awaitToken(tokens, lifetime);
-    if (lifetime.aborted !== undefined) throw lifetime.aborted;
+    throwIfAborted(lifetime, 'token');
     const ticket = throttle.enter(lifetime.deadlineAt, upgrade.queueClass, false);
     const leave = (reason: RequestAborted): void => {
       // The queue has the deadline itself.
@@ -98,9 +98,9 @@ export function createUpgradeHandler(trust: TlsContextProvider | undefined, egre
 
 /** Why a response was cut; undefined when it is complete or the client left. */
 function describeCut({ aborted }: RequestLifetime): ResponseCut | undefined {
-  if (aborted?.reason.kind !== 'failed') return undefined;
-  const { code, message } = aborted.reason.error;
-  return { detail: message, cutBy: code === 'DRAINING' ? 'sidecar' : 'upstream' };
+  if (aborted === undefined || !('error' in aborted.reason)) return undefined;
+  const { kind, error } = aborted.reason;
+  return { detail: error.message, cutBy: kind === 'draining' ? 'sidecar' : 'upstream' };
 }
 
 /** Aborts the request when the client leaves, or sends too much before the upgrade is accepted. */

@@ -223,7 +223,7 @@ describe('a text in the body', () => {
         const replies = {
           'broke-off': [502, 'UPSTREAM_RESET'],
           idle: [504, 'UPSTREAM_TIMEOUT'],
-          drain: [503, 'DRAINING'],
+          drain: [504, 'UPSTREAM_TIMEOUT'],
         } as const;
         const [code, localReply] = replies[end];
         expect(received).toMatchObject({ status: code, code: localReply });

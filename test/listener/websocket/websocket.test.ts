@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { createRefusalRules } from '../../../src/exchange/refusals/refusal-rules.ts';
@@ -339,6 +339,33 @@ describe('an upgrade that the sidecar refuses', () => {
     await clock.advance(2000);
     expect(await reply).toMatchObject({ status: 504 });
     expect(await proxy.endings(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
+  });
+
+  it('because the drain cuts it: UPSTREAM_TIMEOUT when it was sent', async () => {
+    await using upstream = await startEchoServer({ ignore: () => true });
+    await using proxy = await startUpgrading(upstream.url);
+    const reply = refusal(proxy);
+    await until(() => upstream.seen.length === 1);
+    expect(proxy.server.abortAll()).toBe(1);
+    expect(await reply).toMatchObject({ status: 504 });
+    expect(await proxy.endings(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
+    expect(attempts(proxy)).toMatchObject([{ outcome: 'reset', isOwn: true }]);
+  });
+
+  it('because the drain cuts it: DRAINING when its connection was not open yet', async () => {
+    const sockets: Socket[] = [];
+    const silent = createServer((socket) => void sockets.push(socket));
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const { port } = silent.address() as AddressInfo;
+    const serveUpgrade = createUpgradeHandler(createTlsContextProvider(undefined), selectNoProxy);
+    await using proxy = await startProxy(`https://127.0.0.1:${String(port)}`, { serveUpgrade });
+    const reply = refusal(proxy);
+    await until(() => sockets.length === 1);
+    expect(proxy.server.abortAll()).toBe(1);
+    expect(await reply).toMatchObject({ status: 503, fields: { 'retry-after': '1' } });
+    expect(await proxy.endings(1)).toMatchObject([{ code: 503, localReply: 'DRAINING' }]);
+    sockets[0]?.destroy();
+    await new Promise((resolve) => silent.close(resolve));
   });
 
   it('because its priority is invalid', async () => {
