@@ -56,6 +56,25 @@ describe('the ledger', () => {
     expect(ledger.report().violations.join()).toContain(words);
   });
 
+  it.each<[number, string, boolean]>([
+    [429, 'slow down', true],
+    [401, '', true],
+    [503, '{"code":"DRAINING"}', true],
+    [502, '{"code":"UPSTREAM_UNREACHABLE"}', true],
+    [502, '{"code":"UPSTREAM_RESET"}', false],
+    [504, '{"code":"UPSTREAM_TIMEOUT"}', false],
+  ])('finds a request that was carried out and got %i %s: %s', (status, body, isFound) => {
+    const ledger = new OutcomeChecker();
+    for (const id of ['done', 'undone']) {
+      ledger.recordSent(id, POST);
+      ledger.recordOutcome(id, { kind: 'answered', status, body });
+    }
+    // The upstream may carry it out after the client has its response.
+    ledger.recordReceived('done', sha256('question'));
+    const { falselyRefused, violations } = ledger.report();
+    expect([falselyRefused, violations.length]).toEqual(isFound ? [1, 1] : [0, 0]);
+  });
+
   it('finds a request that took too long', () => {
     const ledger = new OutcomeChecker();
     ledger.recordSent('a', { ...POST, withinMs: -1 });

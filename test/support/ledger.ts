@@ -31,6 +31,8 @@ export interface OutcomeReport {
   readonly seen: number;
   readonly duplicatedPosts: number;
   readonly falselyComplete: number;
+  /** Requests that the upstream carried out, and whose response said that they were not. */
+  readonly falselyRefused: number;
   /** The slowest request, milliseconds. */
   readonly slowestMs: number;
   /** What does not add up, the above included; empty when the books balance. */
@@ -57,7 +59,7 @@ export class OutcomeChecker {
     this.#accounts.set(id, { ...entry, openedAt: performance.now(), outcome: undefined, seen: 0 });
   }
 
-  /** The upstream got a whole request. */
+  /** The upstream got a whole request, and carries it out. */
   recordReceived(id: string, bodySha256: string): void {
     const account = this.#accounts.get(id);
     if (account === undefined) {
@@ -92,14 +94,21 @@ export class OutcomeChecker {
 
   report(): OutcomeReport {
     const open = [...this.#accounts].filter(([, { outcome }]) => outcome === undefined);
+    // Compared at the end: the upstream may carry a request out after its response.
+    const refused = [...this.#accounts].filter(([, { outcome, seen }]) => seen > 0 && statesRefusal(outcome));
     return {
       requests: this.#accounts.size,
       outcomes: this.#outcomes,
       seen: [...this.#accounts.values()].reduce((sum, { seen }) => sum + seen, 0),
       duplicatedPosts: this.#duplicatedPosts,
       falselyComplete: this.#falselyComplete,
+      falselyRefused: refused.length,
       slowestMs: this.#slowestMs,
-      violations: [...this.#violations, ...open.map(([id]) => `${id}: no outcome`)],
+      violations: [
+        ...this.#violations,
+        ...open.map(([id]) => `${id}: no outcome`),
+        ...refused.map(([id, { outcome }]) => `${id}: carried out, and the client got ${describe(outcome)}`),
+      ],
     };
   }
 
@@ -109,6 +118,19 @@ export class OutcomeChecker {
     this.#falselyComplete++;
     this.#violations.push(`${id}: a damaged answer passed for complete`);
   }
+}
+
+/** Local replies with a 502 for requests that were not sent. */
+const NOT_SENT = /"code":"(?:UPSTREAM_UNREACHABLE|TOKEN_REJECTED)"/;
+
+/** Whether the client was informed that its request was not carried out, so that it may be sent again. */
+export function statesRefusal(outcome: ClientOutcome | undefined): boolean {
+  if (outcome?.kind !== 'answered') return false;
+  return [401, 408, 429, 503].includes(outcome.status) || NOT_SENT.test(String(outcome.body));
+}
+
+function describe(outcome: ClientOutcome | undefined): string {
+  return outcome?.kind === 'answered' ? `${String(outcome.status)} ${String(outcome.body)}` : String(outcome?.kind);
 }
 
 function sha256(bytes: string | Buffer): string {

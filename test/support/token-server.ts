@@ -15,6 +15,8 @@ export interface TokenServerOptions {
   readonly delayMs?: number;
   /** Every response waits for it. */
   readonly waitsFor?: Promise<unknown>;
+  /** Asked for each request; true: it gets a 503. Default: none fails. */
+  readonly isDown?: () => boolean;
 }
 
 export interface IssuedToken {
@@ -31,11 +33,15 @@ export interface TokenServer extends AsyncDisposable {
 }
 
 export async function startTokenServer(options: TokenServerOptions = {}): Promise<TokenServer> {
-  const { expiresIn = 3600, delayMs = 0, waitsFor } = options;
+  const { expiresIn = 3600, delayMs = 0, waitsFor, isDown } = options;
   const issued: IssuedToken[] = [];
   const upstream = await startRecordingUpstream(async (_request, response) => {
     if (delayMs > 0) await sleep(delayMs);
     await waitsFor;
+    if (isDown?.() === true) {
+      response.writeHead(503).end();
+      return;
+    }
     const value = `tok-${randomBytes(18).toString('base64url')}`;
     registerSecret('an access token', value);
     const issuedAt = performance.now();
