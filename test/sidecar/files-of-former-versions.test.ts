@@ -1,11 +1,16 @@
 /**
- * Files that a former version has written, byte for byte: this version reads them, so that an upgrade keeps the token and the learned limit.
- * docs/upgrades.md says what a rollback does. The formats themselves are tested in test/token/store and test/throttle/adaptive.
+ * Files that a former version has written, byte for byte: this version reads them, and writes the same form, so that an upgrade and a rollback keep
+ * the token and the learned limit. docs/upgrades.md says more about a rollback. The formats themselves are tested in test/token/store and test/throttle/adaptive.
  */
 import { describe, expect, it } from 'vitest';
-import { parseLearnedState, parseStateFile } from '../../src/throttle/adaptive/learned-state.ts';
+import {
+  formatLearnedState,
+  formatStateFile,
+  parseLearnedState,
+  parseStateFile,
+} from '../../src/throttle/adaptive/learned-state.ts';
 import { parseLimitSnapshot } from '../../src/throttle/adaptive/limit-snapshot.ts';
-import { openToken } from '../../src/token/store/sealed-token.ts';
+import { openToken, sealToken } from '../../src/token/store/sealed-token.ts';
 
 /** Written by revision da1795d. */
 const SEALED_TOKEN =
@@ -22,12 +27,17 @@ it('auth.cacheFile: the token is opened with the same credentials and settings',
     method: 'client_secret_basic',
     requestedParameters: [['scope', 'a b']] as const,
   };
-  expect(openToken(SEALED_TOKEN, { binding, keyMaterial: 'fixture-secret' })).toEqual({
+  const identity = { binding, keyMaterial: 'fixture-secret' };
+  const token = openToken(SEALED_TOKEN, identity);
+  expect(token).toEqual({
     value: 'a-token-of-a-former-version',
     scope: 'a b',
     obtainedWallAt: WRITTEN_AT,
     expiresWallAt: WRITTEN_AT + 3_600_000,
   });
+  const sealed = sealToken(token!, identity);
+  expect(sealed).toMatch(/^bst1\./);
+  expect(sealed).toHaveLength(SEALED_TOKEN.length);
 });
 
 describe('throttle.stateFile', () => {
@@ -41,6 +51,7 @@ describe('throttle.stateFile', () => {
     expect(parseLimitSnapshot(entry.state.governor)).toEqual({
       ...{ kind: 'window', windowMs: 60_000, limit: 100, rate: 1.6, margin: 0.9, used: 3 },
     });
+    expect(formatStateFile(new Map([['default', formatLearnedState(entry.state, owner)]]))).toBe(STATE_FILE);
   });
 
   it.each([1, 3, '2', null])('a file of version %j is not used', (version) => {

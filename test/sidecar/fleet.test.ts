@@ -68,13 +68,7 @@ test('key names have the configured prefix', async () => {
   const redis = await startRedis();
   const { tokenStore } = create({ SIDECAR_REDIS_URL: redis.url, SIDECAR_FLEET_KEY_PREFIX: 'team-1' });
   await tokenStore.whenReady();
-  await tokenStore.claim('n', {
-    owner: 'a',
-    leaseMs: 1000,
-    excludedMark: undefined,
-    isRefused: false,
-    minRemainingShare: 0.1,
-  });
+  await tokenStore.claim('n', { owner: 'a', leaseMs: 1000, declined: undefined, isUseless: false });
   expect(await redis.command('KEYS', '*')).toEqual(['team-1:token:n']);
 });
 

@@ -78,7 +78,6 @@ it('an assertion in a file is masked with the one that it replaces, causes no re
       publish: unused,
       publishFailure: unused,
       releaseLease: unused,
-      discardUnreadable: unused,
     },
     redactValue: (...values) => masked.push(values),
     random: () => 0,

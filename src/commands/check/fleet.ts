@@ -23,7 +23,7 @@ import type { ConnectivityTarget } from './connectivity.ts';
 
 type FleetConfig = NonNullable<Config['fleet']>;
 
-const CLAIM = { leaseMs: 1000, excludedMark: undefined, isRefused: false, minRemainingShare: 0.1 };
+const CLAIM = { leaseMs: 1000, declined: undefined, isUseless: false };
 const CONNECT_TIMEOUT_MS = 2000;
 const DEFAULT_PORT = 6379;
 

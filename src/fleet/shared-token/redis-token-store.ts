@@ -1,17 +1,12 @@
 /**
  * Implements the store of shared tokens (token/store/shared-token-store.ts) over Redis: one hash per credential, changed by
- * scripts. It sees sealed texts and marks only.
+ * scripts. It sees sealed texts only.
  */
+import { createHash } from 'node:crypto';
 import type { ClaimResult, SharedTokenStore } from '../../token/store/shared-token-store.ts';
 import type { RedisScriptClient } from '../redis/script-client.ts';
 import type { Script, ScriptReply } from '../redis/script.ts';
-import {
-  CLAIM_SCRIPT,
-  DISCARD_UNREADABLE_SCRIPT,
-  PUBLISH_FAILURE_SCRIPT,
-  PUBLISH_SCRIPT,
-  RELEASE_LEASE_SCRIPT,
-} from './token-scripts.ts';
+import { CLAIM_SCRIPT, PUBLISH_FAILURE_SCRIPT, PUBLISH_SCRIPT, RELEASE_LEASE_SCRIPT } from './token-scripts.ts';
 
 /** @param keyPrefix begins the name of every key */
 export function createRedisTokenStore(
@@ -27,23 +22,25 @@ export function createRedisTokenStore(
   };
   return {
     whenReady: () => client.whenReady(),
-    async claim(name, { owner, leaseMs, excludedMark = '', isRefused, minRemainingShare }) {
-      const reply = await run(CLAIM_SCRIPT, name, owner, leaseMs, excludedMark, isRefused ? 1 : 0, minRemainingShare);
+    async claim(name, { owner, leaseMs, declined, isUseless }) {
+      // A digest: waiting replicas claim often, and a sealed token has kilobytes.
+      const digest = declined === undefined ? '' : createHash('sha1').update(declined).digest('hex');
+      const reply = await run(CLAIM_SCRIPT, name, owner, leaseMs, digest, isUseless ? 1 : 0);
       return reply && parseClaimResult(reply);
     },
-    publish: (name, { owner, sealed, mark, expiresAt, lifetimeMs }) =>
-      runChange(PUBLISH_SCRIPT, name, owner, sealed, mark, Math.floor(expiresAt), Math.floor(lifetimeMs)),
+    publish: (name, { owner, sealed, expiresAt }) =>
+      runChange(PUBLISH_SCRIPT, name, owner, sealed, Math.floor(expiresAt)),
     publishFailure: (name, owner, sealed, holdMs) =>
       runChange(PUBLISH_FAILURE_SCRIPT, name, owner, sealed, Math.ceil(holdMs)),
     releaseLease: (name, owner) => runChange(RELEASE_LEASE_SCRIPT, name, owner),
-    discardUnreadable: (name, sealed) => runChange(DISCARD_UNREADABLE_SCRIPT, name, sealed),
   };
 }
 
-function parseClaimResult([kind, first, second]: ScriptReply): ClaimResult | undefined {
+function parseClaimResult([kind, ...values]: ScriptReply): ClaimResult | undefined {
+  const [first, storeNow, leftMs] = values;
   if (kind === 'taken' && typeof first === 'string') return { kind, owner: first };
   if (kind === 'yours' && typeof first === 'number') return { kind, storeNow: first };
-  if ((kind === 'found' || kind === 'failed') && typeof first === 'string' && typeof second === 'number')
-    return { kind, sealed: first, leftMs: second };
-  return undefined;
+  if (typeof first !== 'string' || typeof storeNow !== 'number') return undefined;
+  if (kind === 'found') return { kind, sealed: first, storeNow };
+  return kind === 'failed' && typeof leftMs === 'number' ? { kind, sealed: first, storeNow, leftMs } : undefined;
 }

@@ -37,41 +37,49 @@ const KEY_BYTES = 32;
 const SALT_BYTES = 16;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** Names the layout below, in the text and in the key derivation: a later layout never opens as this one. */
-const FORMAT = 'bst1';
-const SEALED_PATTERN = /^bst1\.([A-Za-z0-9_-]+)$/;
+const SEALED_PATTERN = /^([a-z0-9]+)\.([A-Za-z0-9_-]+)$/;
+
+/**
+ * The layout of the sealed text: a token in a file (`bst1`), a shared token (`bst2`), the failure of a shared token request (`bsf2`). It
+ * begins the text and is part of the key derivation: a text never opens as one of another format.
+ */
+export type SealedFormat = 'bst1' | 'bst2' | 'bsf2';
 
 /** One line of printable ASCII. Salt and nonce are fresh each time; without the key only the length can be learned. */
 export function sealToken(token: StoredToken, identity: TokenIdentity): string {
   const { value, scope, obtainedWallAt, expiresWallAt } = token;
-  return sealText(JSON.stringify([value, scope ?? null, obtainedWallAt, expiresWallAt]), identity);
+  return sealText(JSON.stringify([value, scope ?? null, obtainedWallAt, expiresWallAt]), identity, 'bst1');
 }
 
 /** Undefined when the text is malformed, was altered, or was sealed for another identity. */
 export function openToken(sealed: string, identity: TokenIdentity): StoredToken | undefined {
-  const plain = openText(sealed, identity);
+  const plain = openText(sealed, identity, 'bst1');
   return plain === undefined ? undefined : parseStoredToken(plain);
 }
 
-/** Seals a text that is not a token and that `openToken` does not accept as one. */
-export function sealText(plain: string, { binding, keyMaterial }: TokenIdentity): string {
+/** As `sealToken`, for a text of any format. */
+export function sealText(plain: string, { binding, keyMaterial }: TokenIdentity, format: SealedFormat): string {
   const salt = randomBytes(SALT_BYTES);
   const nonce = randomBytes(NONCE_BYTES);
-  const cipher = createCipheriv(CIPHER, deriveKey(keyMaterial, salt), nonce, { authTagLength: TAG_BYTES });
+  const cipher = createCipheriv(CIPHER, deriveKey(keyMaterial, salt, format), nonce, { authTagLength: TAG_BYTES });
   cipher.setAAD(serializeBinding(binding));
   const sealed = Buffer.concat([salt, nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-  return `${FORMAT}.${sealed.toString('base64url')}`;
+  return `${format}.${sealed.toString('base64url')}`;
 }
 
-/** The text given to `sealText`; undefined as for `openToken`. */
-export function openText(sealed: string, { binding, keyMaterial }: TokenIdentity): string | undefined {
-  const encoded = SEALED_PATTERN.exec(sealed)?.[1];
-  if (encoded === undefined) return undefined;
+/** The text given to `sealText`; undefined as for `openToken`, and for another format. */
+export function openText(
+  sealed: string,
+  { binding, keyMaterial }: TokenIdentity,
+  format: SealedFormat,
+): string | undefined {
+  const [, stated, encoded] = SEALED_PATTERN.exec(sealed) ?? [];
+  if (encoded === undefined || stated !== format) return undefined;
   const bytes = Buffer.from(encoded, 'base64url');
   if (bytes.length <= SALT_BYTES + NONCE_BYTES + TAG_BYTES) return undefined;
   const salt = bytes.subarray(0, SALT_BYTES);
   const nonce = bytes.subarray(SALT_BYTES, SALT_BYTES + NONCE_BYTES);
-  const decipher = createDecipheriv(CIPHER, deriveKey(keyMaterial, salt), nonce, { authTagLength: TAG_BYTES });
+  const decipher = createDecipheriv(CIPHER, deriveKey(keyMaterial, salt, format), nonce, { authTagLength: TAG_BYTES });
   decipher.setAAD(serializeBinding(binding));
   decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
   const body = bytes.subarray(SALT_BYTES + NONCE_BYTES, -TAG_BYTES);
@@ -83,8 +91,8 @@ export function openText(sealed: string, { binding, keyMaterial }: TokenIdentity
   }
 }
 
-function deriveKey(keyMaterial: string, salt: Uint8Array): Uint8Array {
-  return new Uint8Array(hkdfSync('sha256', keyMaterial, salt, `bearer-sidecar ${FORMAT}`, KEY_BYTES));
+function deriveKey(keyMaterial: string, salt: Uint8Array, format: SealedFormat): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', keyMaterial, salt, `bearer-sidecar ${format}`, KEY_BYTES));
 }
 
 /** A JSON list is unambiguous; joined strings would not be. */

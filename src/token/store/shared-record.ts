@@ -1,48 +1,86 @@
 /**
- * Names, marks and failures of the shared token records, in a form that other readers of the store may see: names and marks
- * are keyed hashes, failures are sealed. All keys derive from the client's own key material, so that replicas with another
- * secret neither find nor disturb the record.
+ * What the shared store holds of one credential, in a form that other readers and writers of the store may see: its name is a keyed
+ * hash, token and failure are sealed together with the instants that limit their use. All keys derive from the client's own key
+ * material, so that replicas with another secret neither find nor disturb the record.
  */
 import { createHmac, hkdfSync } from 'node:crypto';
 import type { TokenRequestFailure } from '../endpoint/token-response.ts';
 import { openText, sealText } from './sealed-token.ts';
 import type { TokenIdentity } from './sealed-token.ts';
+import { MAX_STORED_CHARS } from './shared-token-store.ts';
 
-/** Replicas with different record formats must not share a record. */
-const VERSION = 1;
+/** A token that a replica has requested for all. Instants by the store's clock, epoch milliseconds. */
+export interface SharedToken {
+  readonly value: string;
+  /** Undefined = unknown. */
+  readonly scope: string | undefined;
+  /**
+   * Start of the token request; if the replica had a token with a later start, one more than that. It rises from token to token, also
+   * when the store's clock is set back: a replica takes no token whose `order` is not above that of the newest it has had.
+   */
+  readonly order: number;
+  readonly expiresAt: number;
+  readonly lifetimeMs: number;
+}
+
+/** Why the token request of another replica failed. */
+export interface SharedFailure {
+  readonly failure: TokenRequestFailure;
+  /** From then on it holds back no replica, by the store's clock. */
+  readonly endsAt: number;
+}
+
+/** Replicas with different record formats must not share a record: each format has a name of its own, and so a record of its own. */
+const VERSION = 2;
 const KEY_BYTES = 32;
 /** 128 bits: without the key a hash can be neither guessed nor made to collide. */
 const HASH_BYTES = 16;
 const MAX_DETAIL_LENGTH = 512;
 
 /** The record name that replicas with exactly this identity share: 22 characters of base64url. */
-export function deriveRecordName(identity: TokenIdentity): string {
-  const { tokenUrl, clientId, method, requestedParameters } = identity.binding;
-  return keyedHash(identity, ['name', VERSION, tokenUrl, clientId, method, requestedParameters]);
+export function deriveRecordName({ binding, keyMaterial }: TokenIdentity): string {
+  const { tokenUrl, clientId, method, requestedParameters } = binding;
+  const parts = JSON.stringify(['name', VERSION, tokenUrl, clientId, method, requestedParameters]);
+  const key = Buffer.from(hkdfSync('sha256', keyMaterial, '', 'bearer-sidecar names and marks', KEY_BYTES));
+  return createHmac('sha256', key).update(parts).digest().subarray(0, HASH_BYTES).toString('base64url');
 }
 
-/** Identifies a token without revealing it: 22 characters of base64url. */
-export function deriveTokenMark(identity: TokenIdentity, value: string): string {
-  return keyedHash(identity, ['mark', value]);
+/** One line of printable ASCII. */
+export function sealSharedToken(token: SharedToken, identity: TokenIdentity): string {
+  const { value, scope, order, expiresAt, lifetimeMs } = token;
+  return sealText(JSON.stringify([value, scope ?? null, order, expiresAt, lifetimeMs]), identity, 'bst2');
+}
+
+/** Undefined when the text is malformed, was altered, or was sealed for another identity. */
+export function openSharedToken(sealed: string, identity: TokenIdentity): SharedToken | undefined {
+  const fields = openList(sealed, identity, 'bst2');
+  if (fields?.length !== 5) return undefined;
+  const [value, scope, ...numbers] = fields;
+  if (typeof value !== 'string' || (scope !== null && typeof scope !== 'string')) return undefined;
+  if (!numbers.every(Number.isFinite)) return undefined;
+  const [order, expiresAt, lifetimeMs] = numbers as [number, number, number];
+  return { value, scope: scope ?? undefined, order, expiresAt, lifetimeMs };
 }
 
 /** One line of printable ASCII. The stated `Retry-After` is not kept. */
-export function sealFailure({ kind, detail }: TokenRequestFailure, identity: TokenIdentity): string {
-  return sealText(JSON.stringify([kind, detail.slice(0, MAX_DETAIL_LENGTH)]), identity);
+export function sealFailure({ failure, endsAt }: SharedFailure, identity: TokenIdentity): string {
+  const { kind, detail } = failure;
+  return sealText(JSON.stringify([kind, detail.slice(0, MAX_DETAIL_LENGTH), endsAt]), identity, 'bsf2');
 }
 
 /** Undefined when the text cannot be read. */
-export function openFailure(sealed: string, identity: TokenIdentity): TokenRequestFailure | undefined {
-  const plain = openText(sealed, identity);
-  const fields: unknown = plain === undefined ? undefined : JSON.parse(plain);
-  if (!Array.isArray(fields) || fields.length !== 2) return undefined;
-  const [kind, detail] = fields as unknown[];
-  if (typeof detail !== 'string') return undefined;
-  return kind === 'rejected' || kind === 'unavailable' || kind === 'malformed' ? { kind, detail } : undefined;
+export function openFailure(sealed: string, identity: TokenIdentity): SharedFailure | undefined {
+  const fields = openList(sealed, identity, 'bsf2');
+  if (fields?.length !== 3) return undefined;
+  const [kind, detail, endsAt] = fields;
+  if (typeof detail !== 'string' || typeof endsAt !== 'number') return undefined;
+  const isFailure = kind === 'rejected' || kind === 'unavailable' || kind === 'malformed';
+  return isFailure ? { failure: { kind, detail }, endsAt } : undefined;
 }
 
-/** A JSON list is unambiguous; joined strings would not be. */
-function keyedHash({ keyMaterial }: TokenIdentity, parts: readonly unknown[]): string {
-  const key = Buffer.from(hkdfSync('sha256', keyMaterial, '', 'bearer-sidecar names and marks', KEY_BYTES));
-  return createHmac('sha256', key).update(JSON.stringify(parts)).digest().subarray(0, HASH_BYTES).toString('base64url');
+/** Only a holder of the key can have sealed a text that opens: it is JSON. */
+function openList(sealed: string, identity: TokenIdentity, format: 'bst2' | 'bsf2'): readonly unknown[] | undefined {
+  const plain = sealed.length > MAX_STORED_CHARS ? undefined : openText(sealed, identity, format);
+  const fields: unknown = plain === undefined ? undefined : JSON.parse(plain);
+  return Array.isArray(fields) ? (fields as readonly unknown[]) : undefined;
 }

@@ -11,10 +11,10 @@ import { chooseRetryDelays } from '../source/refresh-schedule.ts';
 import { SuspendAwareClock } from '../source/suspend-aware-clock.ts';
 import type { ReusedToken, SendTokenRequest, TokenFetchResult, TokenNeed } from '../source/token-fetcher.ts';
 import type { TokenRequestFailure, TokenRequestResult } from '../endpoint/token-response.ts';
-import { openToken, sealToken } from './sealed-token.ts';
 import type { TokenIdentity } from './sealed-token.ts';
-import { deriveRecordName, deriveTokenMark, openFailure, sealFailure } from './shared-record.ts';
-import type { ClaimRequest, ClaimResult, PublishRequest, SharedTokenStore } from './shared-token-store.ts';
+import { deriveRecordName, openFailure, openSharedToken, sealFailure, sealSharedToken } from './shared-record.ts';
+import type { SharedToken } from './shared-record.ts';
+import type { ClaimResult, SharedTokenStore } from './shared-token-store.ts';
 import { WaitBudget } from './wait-budget.ts';
 
 export interface SharedTokenOptions<C> {
@@ -65,10 +65,23 @@ interface TokenTask<C> {
   readonly signal: AbortSignal;
 }
 
-/** When the request of this replica started, by its own wall clock and by the store's clock. */
+/** The claim before the request of this replica, by the store's clock and by its own. */
 interface RequestStart {
-  readonly wallAt: number;
   readonly storeAt: number;
+  readonly at: number;
+}
+
+/** A token with its sealed text. */
+interface KnownToken extends Pick<SharedToken, 'value' | 'order'> {
+  readonly recordName: string;
+  readonly sealed: string;
+}
+
+/** A stored text that this replica does not take. */
+interface Declined {
+  readonly sealed: string;
+  /** For the others too: it was refused, has ended or cannot be read. */
+  readonly isUseless: boolean;
 }
 
 class SharedTokenRequester<C> {
@@ -79,6 +92,8 @@ class SharedTokenRequester<C> {
   /** Since when this replica has only seen failures of others. */
   #cachedPeerStateSince: number | undefined;
   #hasWarned = false;
+  /** The newest that this replica took from the store or put there: it takes neither this one again nor an older one. */
+  #newest: KnownToken | undefined;
 
   constructor(options: SharedTokenOptions<C>) {
     this.#options = options;
@@ -90,14 +105,18 @@ class SharedTokenRequester<C> {
     const identity = this.#options.identify(credentials);
     const task: TokenTask<C> = { credentials, identity, recordName: deriveRecordName(identity), need, signal };
     const budget = new WaitBudget(peerWaitMs, this.#clock.now());
+    let declined = this.#declineNewest(task);
     for (let polls = 0; budget.hasTimeLeft(this.#clock.now()) && !signal.aborted; polls++) {
       const claimedAt = this.#clock.now();
-      const claim = await this.#claim(task);
+      const claim = await this.#claim(task, declined);
       if (claim === undefined || (claim.kind === 'failed' && this.#isPeerStateTooOld(claimedAt))) break;
-      if (claim.kind === 'yours') return this.#requestToken(task, claim.storeNow);
+      if (claim.kind === 'yours') return this.#requestToken(task, declined, { storeAt: claim.storeNow, at: claimedAt });
       if (claim.kind === 'taken') budget.extendForReplica(claim.owner, this.#clock.now());
-      const result = claim.kind === 'taken' ? undefined : await this.#readPeerResult(task, claim, claimedAt);
-      if (result !== undefined) return result;
+      else {
+        const result = this.#readPeerResult(task, claim, claimedAt);
+        if ('kind' in result) return result;
+        declined = result;
+      }
       // Spread, so that waiting replicas do not claim together.
       const pollMs = Math.min(MAX_POLL_MS, INITIAL_POLL_MS * POLL_GROWTH ** polls) * (0.75 + random() / 2);
       await abortableDelay(clock, pollMs, signal);
@@ -110,15 +129,15 @@ class SharedTokenRequester<C> {
     return this.#cachedPeerStateSince !== undefined && now - this.#cachedPeerStateSince >= MAX_CACHED_PEER_STATE_MS;
   }
 
-  async #claim({ recordName, identity, need }: TokenTask<C>): Promise<ClaimResult | undefined> {
+  #declineNewest({ recordName, need }: TokenTask<C>): Declined | undefined {
+    const newest = this.#newest?.recordName === recordName ? this.#newest : undefined;
+    return newest && { sealed: newest.sealed, isUseless: isRefused(newest.value, need) };
+  }
+
+  async #claim({ recordName }: TokenTask<C>, declined: Declined | undefined): Promise<ClaimResult | undefined> {
     const { store } = this.#options;
-    const request: ClaimRequest = {
-      owner: this.#owner,
-      leaseMs: LEASE_MS,
-      excludedMark: need.held && deriveTokenMark(identity, need.held.value),
-      isRefused: need.reason === 'unauthorized',
-      minRemainingShare: need.reason === 'refresh' ? MIN_REMAINING_SHARE_TO_REFRESH : MIN_REMAINING_SHARE,
-    };
+    const { sealed, isUseless = false } = declined ?? {};
+    const request = { owner: this.#owner, leaseMs: LEASE_MS, declined: sealed, isUseless };
     return this.#retryStore(() => store.claim(recordName, request));
   }
 
@@ -130,50 +149,65 @@ class SharedTokenRequester<C> {
     return undefined;
   }
 
-  /** The result of another replica; an unreadable one is removed from the store, and undefined. */
-  async #readPeerResult(
-    { recordName, identity }: TokenTask<C>,
-    { kind, sealed, leftMs }: Extract<ClaimResult, { kind: 'found' | 'failed' }>,
+  /** Judges the result of another replica by its sealed parts: others may write to the store. */
+  #readPeerResult(
+    task: TokenTask<C>,
+    claim: Extract<ClaimResult, { kind: 'found' | 'failed' }>,
     claimedAt: number,
-  ): Promise<TokenFetchResult | undefined> {
-    const result =
-      kind === 'found'
-        ? this.#openPeerToken(sealed, identity, leftMs, claimedAt)
-        : openPeerFailure(sealed, identity, leftMs);
-    if (result === undefined) {
-      this.#warnOnce();
-      await this.#options.store.discardUnreadable(recordName, sealed);
-    } else {
+  ): ReusedToken | TokenRequestFailure | Declined {
+    const result = claim.kind === 'found' ? this.#readToken(task, claim, claimedAt) : this.#readFailure(task, claim);
+    if ('kind' in result) {
       this.#failures = result.kind === 'found' ? 0 : this.#failures + 1;
       this.#cachedPeerStateSince = result.kind === 'found' ? undefined : (this.#cachedPeerStateSince ?? claimedAt);
     }
     return result;
   }
 
-  /** The lifetime left is counted by the store's clock: the wall clocks of two replicas may differ. */
-  #openPeerToken(sealed: string, identity: TokenIdentity, leftMs: number, claimedAt: number): ReusedToken | undefined {
-    const stored = openToken(sealed, identity);
-    if (stored === undefined) return undefined;
-    const lifetimeMs = stored.expiresWallAt - stored.obtainedWallAt;
-    // Counted from before the claim, so that a slow reply does not prolong the lifetime.
-    const passedMs = this.#clock.now() - claimedAt;
-    const expiresWallAt = this.#options.clock.wallNow() - passedMs + Math.min(leftMs, lifetimeMs);
-    return {
-      kind: 'found',
-      token: { ...stored, obtainedWallAt: expiresWallAt - lifetimeMs, expiresWallAt },
-      from: 'fleet',
-    };
+  #readToken(
+    { recordName, identity, need }: TokenTask<C>,
+    { sealed, storeNow }: Extract<ClaimResult, { kind: 'found' }>,
+    claimedAt: number,
+  ): ReusedToken | Declined {
+    const token = openSharedToken(sealed, identity);
+    if (token === undefined) return this.#declineUnreadable(sealed);
+    const { value, scope, order, expiresAt, lifetimeMs } = token;
+    const leftMs = Math.min(expiresAt - storeNow, lifetimeMs);
+    const minShare = need.reason === 'refresh' ? MIN_REMAINING_SHARE_TO_REFRESH : MIN_REMAINING_SHARE;
+    const isKnown = this.#newest?.recordName === recordName && order <= this.#newest.order;
+    if (isKnown || value === need.held?.value || leftMs <= lifetimeMs * minShare)
+      return { sealed, isUseless: leftMs <= 0 || isRefused(value, need) };
+    this.#newest = { recordName, sealed, value, order };
+    // The lifetime left is counted by the store's clock, since the wall clocks of two replicas may differ, and from before the claim, so
+    // that a slow reply does not prolong it.
+    const expiresWallAt = this.#options.clock.wallNow() - (this.#clock.now() - claimedAt) + leftMs;
+    const stored = { value, scope, obtainedWallAt: expiresWallAt - lifetimeMs, expiresWallAt };
+    return { kind: 'found', token: stored, from: 'fleet' };
   }
 
-  async #requestToken(task: TokenTask<C>, storeNow: number): Promise<TokenRequestResult> {
-    const { store, sendRequest, clock } = this.#options;
+  /** An unavailable endpoint is retried when the store's wait ends. */
+  #readFailure(
+    { identity }: TokenTask<C>,
+    { sealed, storeNow, leftMs }: Extract<ClaimResult, { kind: 'failed' }>,
+  ): TokenRequestFailure | Declined {
+    const opened = openFailure(sealed, identity);
+    if (opened === undefined) return this.#declineUnreadable(sealed);
+    const { failure, endsAt } = opened;
+    const retryAfterMs = Math.min(leftMs, endsAt - storeNow);
+    if (retryAfterMs <= 0) return { sealed, isUseless: true };
+    return { ...failure, ...(failure.kind === 'unavailable' && { retryAfterMs }), from: 'fleet' };
+  }
+
+  async #requestToken(
+    task: TokenTask<C>,
+    declined: Declined | undefined,
+    start: RequestStart,
+  ): Promise<TokenRequestResult> {
+    const { store, sendRequest } = this.#options;
     const { credentials, recordName, signal } = task;
     this.#cachedPeerStateSince = undefined;
     const release = (): void => void store.releaseLease(recordName, this.#owner);
     signal.addEventListener('abort', release, { once: true });
-    // The store's time before the request: the stored lifetime never exceeds the token's own.
-    const start: RequestStart = { wallAt: clock.wallNow(), storeAt: storeNow };
-    const stopLeaseRenewal = this.#startLeaseRenewal(task);
+    const stopLeaseRenewal = this.#startLeaseRenewal(task, declined);
     try {
       const result = await sendRequest(credentials, signal);
       // In the background: the callers of this replica do not wait for the store.
@@ -185,11 +219,11 @@ class SharedTokenRequester<C> {
     }
   }
 
-  #startLeaseRenewal(task: TokenTask<C>): Cancel {
+  #startLeaseRenewal(task: TokenTask<C>, declined: Declined | undefined): Cancel {
     let cancel: Cancel;
     const schedule = (): void => {
       cancel = this.#options.clock.after(LEASE_RENEWAL_MS, () => {
-        void this.#claim(task);
+        void this.#claim(task, declined);
         schedule();
       });
     };
@@ -202,29 +236,30 @@ class SharedTokenRequester<C> {
     const { recordName, identity } = task;
     if (result.kind === 'ok') {
       this.#failures = 0;
-      const token = this.#createPublishRequest(identity, result, start);
-      await this.#retryStore(() => store.publish(recordName, token));
+      // From the store's time before the request: the stored lifetime never exceeds the token's own.
+      const expiresAt = start.storeAt + result.lifetimeMs;
+      const sealed = this.#sealNewest(task, result, start.storeAt);
+      await this.#retryStore(() => store.publish(recordName, { owner: this.#owner, sealed, expiresAt }));
     } else {
       this.#failures += 1;
-      const sealed = sealFailure(result, identity);
       const holdMs = this.#chooseHoldMs(result);
+      // The others have another `holdMs` before this replica may request again.
+      const endsAt = start.storeAt + (this.#clock.now() - start.at) + 2 * holdMs;
+      const sealed = sealFailure({ failure: result, endsAt }, identity);
       await this.#retryStore(() => store.publishFailure(recordName, this.#owner, sealed, holdMs));
     }
   }
 
-  #createPublishRequest(
-    identity: TokenIdentity,
+  #sealNewest(
+    { identity, recordName }: TokenTask<C>,
     { value, scope, lifetimeMs }: Extract<TokenRequestResult, { kind: 'ok' }>,
-    start: RequestStart,
-  ): PublishRequest {
-    const token = { value, scope, obtainedWallAt: start.wallAt, expiresWallAt: start.wallAt + lifetimeMs };
-    return {
-      owner: this.#owner,
-      sealed: sealToken(token, identity),
-      mark: deriveTokenMark(identity, value),
-      expiresAt: start.storeAt + lifetimeMs,
-      lifetimeMs,
-    };
+    storeAt: number,
+  ): string {
+    // After the store's clock was set back, too, the others see that it is newer.
+    const order = Math.max(storeAt, this.#newest?.recordName === recordName ? this.#newest.order + 1 : 0);
+    const sealed = sealSharedToken({ value, scope, order, expiresAt: storeAt + lifetimeMs, lifetimeMs }, identity);
+    this.#newest = { recordName, sealed, value, order };
+    return sealed;
   }
 
   /** The longest wait of a single process: afterwards all replicas claim together, which is one request. */
@@ -233,18 +268,14 @@ class SharedTokenRequester<C> {
     return chooseRetryDelays(failure, facts).eagerMs;
   }
 
-  #warnOnce(): void {
-    if (this.#hasWarned) return;
-    this.#hasWarned = true;
+  #declineUnreadable(sealed: string): Declined {
     const message = 'what another replica left in Redis cannot be read: it is ignored, and replaced';
-    this.#options.observe({ kind: 'warning', message });
+    if (!this.#hasWarned) this.#options.observe({ kind: 'warning', message });
+    this.#hasWarned = true;
+    return { sealed, isUseless: true };
   }
 }
 
-/** The failure of another replica; an unavailable endpoint is retried when the store's wait ends. */
-function openPeerFailure(sealed: string, identity: TokenIdentity, leftMs: number): TokenRequestFailure | undefined {
-  const failure = openFailure(sealed, identity);
-  return failure?.kind === 'unavailable'
-    ? { ...failure, retryAfterMs: leftMs, from: 'fleet' }
-    : failure && { ...failure, from: 'fleet' };
+function isRefused(value: string, { reason, held }: TokenNeed): boolean {
+  return reason === 'unauthorized' && value === held?.value;
 }

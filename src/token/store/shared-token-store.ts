@@ -1,43 +1,40 @@
 /**
  * The store in which the replicas of a fleet share one token per credential. It has one record per credential and sees
- * record names, token marks and sealed texts only; fleet/shared-token implements it over Redis. A lease says which replica
- * sends the token request. Claiming again renews it, and it expires, so that a dead replica does not block the others.
+ * record names and sealed texts only; fleet/shared-token implements it over Redis. Others may write to it: what it returns is checked
+ * by its sealed parts. A lease says which replica sends the token request. Claiming again renews it, and it expires, so that a dead
+ * replica does not block the others.
  */
+
+/** Of a sealed text: the longest token and a long scope. The store treats a longer one as absent. */
+export const MAX_STORED_CHARS = 64 * 1024;
 
 /** Asks for the shared token, or for the right to request one. */
 export interface ClaimRequest {
   /** Identifies the claiming replica. */
   readonly owner: string;
-  /** How long no other replica may send the token request, unless the claim is repeated. */
+  /** How long no other replica may send the token request, unless the claim is repeated; milliseconds. */
   readonly leaseMs: number;
-  /** Mark of the token to replace: it is not returned. */
-  readonly excludedMark: string | undefined;
-  /** True also removes that token for all replicas, if it is still the stored one. */
-  readonly isRefused: boolean;
-  /** A token with less than this share of its lifetime left is not returned. */
-  readonly minRemainingShare: number;
+  /** A stored token or failure that the replica does not take: the store acts as if it were not there. */
+  readonly declined: string | undefined;
+  /** True also removes `declined` for all replicas, if it is still stored. */
+  readonly isUseless: boolean;
 }
 
+/** Instants by the store's clock, epoch milliseconds. */
 export type ClaimResult =
-  | { readonly kind: 'found'; readonly sealed: string; readonly leftMs: number }
+  | { readonly kind: 'found'; readonly sealed: string; readonly storeNow: number }
   /** Another replica holds the lease. */
   | { readonly kind: 'taken'; readonly owner: string }
   /** Another replica's token request failed: send none for `leftMs`. */
-  | { readonly kind: 'failed'; readonly sealed: string; readonly leftMs: number }
+  | { readonly kind: 'failed'; readonly sealed: string; readonly storeNow: number; readonly leftMs: number }
   /** The claimant holds the lease. */
-  | {
-      readonly kind: 'yours';
-      /** By the store's clock, milliseconds. */
-      readonly storeNow: number;
-    };
+  | { readonly kind: 'yours'; readonly storeNow: number };
 
 export interface PublishRequest {
   readonly owner: string;
   readonly sealed: string;
-  readonly mark: string;
-  /** End of the token's lifetime by the store's clock, milliseconds. */
+  /** End of the token's lifetime by the store's clock, milliseconds: the record may be dropped then. */
   readonly expiresAt: number;
-  readonly lifetimeMs: number;
 }
 
 /** No call rejects. Undefined: the store is not available now. False: another replica holds the lease. */
@@ -53,6 +50,4 @@ export interface SharedTokenStore {
    */
   publishFailure(name: string, owner: string, sealed: string, holdMs: number): Promise<boolean | undefined>;
   releaseLease(name: string, owner: string): Promise<boolean | undefined>;
-  /** Removes exactly this sealed text, if it is still stored. */
-  discardUnreadable(name: string, sealed: string): Promise<boolean | undefined>;
 }

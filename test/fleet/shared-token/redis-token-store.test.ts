@@ -44,13 +44,7 @@ function createMemoryStore(): Promise<StoreUnderTest> {
   return Promise.resolve({ store: new MemoryTokenStore(clock), advance: (ms) => clock.advance(ms) });
 }
 
-const CLAIM: ClaimRequest = {
-  owner: 'a',
-  leaseMs: 5000,
-  excludedMark: undefined,
-  isRefused: false,
-  minRemainingShare: 0.1,
-};
+const CLAIM: ClaimRequest = { owner: 'a', leaseMs: 5000, declined: undefined, isUseless: false };
 
 const kindOf = async (claim: Promise<ClaimResult | undefined>): Promise<string | undefined> => (await claim)?.kind;
 
@@ -58,13 +52,12 @@ const kindOf = async (claim: Promise<ClaimResult | undefined>): Promise<string |
 async function publishToken(
   store: SharedTokenStore,
   owner: string,
-  given: Partial<PublishRequest> = {},
+  given: Partial<PublishRequest> & { readonly lifetimeMs?: number } = {},
 ): Promise<boolean | undefined> {
-  const claim = await store.claim('n', { ...CLAIM, owner, excludedMark: 'old mark', isRefused: true });
+  const claim = await store.claim('n', { ...CLAIM, owner, declined: 'an older text' });
   if (claim?.kind !== 'yours') throw new Error(`${owner} got ${String(claim?.kind)} instead of the lease`);
-  const { storeNow } = claim;
-  const token = { owner, sealed: `by ${owner}`, mark: `mark ${owner}`, lifetimeMs: 60_000, ...given };
-  return store.publish('n', { ...token, expiresAt: given.expiresAt ?? storeNow + token.lifetimeMs });
+  const { lifetimeMs = 60_000, ...token } = given;
+  return store.publish('n', { owner, sealed: `by ${owner}`, expiresAt: claim.storeNow + lifetimeMs, ...token });
 }
 
 describe.each([
@@ -84,40 +77,34 @@ describe.each([
     expect(await kindOf(store.claim('another name', { ...CLAIM, owner: 'b' }))).toBe('yours');
   });
 
-  test('returns a published token to all, with its remaining lifetime', async () => {
+  test('returns a published token to all, with its own time', async () => {
     const { store, advance } = await ready();
+    const claim = await store.claim('n', CLAIM);
+    const publishedAt = claim?.kind === 'yours' ? claim.storeNow : 0;
     expect(await publishToken(store, 'a')).toBe(true);
     await advance(20);
     for (const owner of ['a', 'b']) {
-      const claim = await store.claim('n', { ...CLAIM, owner });
-      expect(claim).toMatchObject({ kind: 'found', sealed: 'by a' });
-      expect(claim).toHaveProperty('leftMs', expect.closeTo(59_800, -3));
+      const found = await store.claim('n', { ...CLAIM, owner });
+      expect(found).toEqual({ kind: 'found', sealed: 'by a', storeNow: publishedAt + 20 });
     }
   });
 
-  test('does not return the excluded token, and removes it only if it was refused', async () => {
+  test('does not return a declined token, and removes it only if it is useless', async () => {
     const { store } = await ready();
     await publishToken(store, 'a');
-    const replacing = { ...CLAIM, owner: 'b', excludedMark: 'mark a' };
+    const replacing = { ...CLAIM, owner: 'b', declined: 'by a' };
     expect(await kindOf(store.claim('n', replacing))).toBe('yours');
     expect(await kindOf(store.claim('n', { ...CLAIM, owner: 'c' }))).toBe('found');
-    expect(await kindOf(store.claim('n', { ...replacing, isRefused: true }))).toBe('yours');
+    expect(await kindOf(store.claim('n', { ...replacing, isUseless: true }))).toBe('yours');
     expect(await kindOf(store.claim('n', { ...CLAIM, owner: 'c' }))).toBe('taken');
   });
 
-  test('removes exactly the refused token', async () => {
+  test('removes exactly the useless token', async () => {
     const { store } = await ready();
     await publishToken(store, 'a');
-    const late = { ...CLAIM, owner: 'b', excludedMark: 'mark of an older one', isRefused: true };
+    const late = { ...CLAIM, owner: 'b', declined: 'an older one', isUseless: true };
     expect(await kindOf(store.claim('n', late))).toBe('found');
-  });
-
-  test('does not return a token with too little of its lifetime left', async () => {
-    const { store, advance } = await ready();
-    await publishToken(store, 'a', { lifetimeMs: 200 });
-    expect(await kindOf(store.claim('n', { ...CLAIM, owner: 'b', minRemainingShare: 0.5 }))).toBe('found');
-    await advance(120);
-    expect(await kindOf(store.claim('n', { ...CLAIM, owner: 'b', minRemainingShare: 0.5 }))).toBe('yours');
+    expect(await kindOf(store.claim('n', CLAIM))).toBe('found');
   });
 
   test('gives the lease to another replica only after it has expired', async () => {
@@ -138,8 +125,8 @@ describe.each([
     await store.claim('n', { ...CLAIM, leaseMs: 1 });
     await advance(10);
     await store.claim('n', { ...CLAIM, owner: 'b' });
-    const token = { owner: 'a', sealed: 'late', mark: 'm', expiresAt: Number.MAX_SAFE_INTEGER, lifetimeMs: 1000 };
-    expect(await store.publish('n', token)).toBe(false);
+    const expiresAt = Number.MAX_SAFE_INTEGER;
+    expect(await store.publish('n', { owner: 'a', sealed: 'late', expiresAt })).toBe(false);
     expect(await store.publishFailure('n', 'a', 'late', 1000)).toBe(false);
     expect(await store.releaseLease('n', 'a')).toBe(false);
     expect(await kindOf(store.claim('n', { ...CLAIM, owner: 'c' }))).toBe('taken');
@@ -150,7 +137,7 @@ describe.each([
     const claim = await store.claim('n', { ...CLAIM, leaseMs: 1 });
     await advance(10);
     const expiresAt = (claim?.kind === 'yours' ? claim.storeNow : 0) + 60_000;
-    expect(await store.publish('n', { owner: 'a', sealed: 's', mark: 'm', expiresAt, lifetimeMs: 60_000 })).toBe(true);
+    expect(await store.publish('n', { owner: 'a', sealed: 's', expiresAt })).toBe(true);
     expect(await kindOf(store.claim('n', { ...CLAIM, owner: 'c' }))).toBe('found');
   });
 
@@ -197,19 +184,21 @@ describe.each([
     await store.claim('n', CLAIM);
     await store.publishFailure('n', 'a', 'sealed failure', 60_000);
     expect(await publishToken(store, 'a')).toBe(true);
-    const replacing = { ...CLAIM, owner: 'b', excludedMark: 'mark a' };
-    expect(await kindOf(store.claim('n', replacing))).toBe('yours');
+    expect(await kindOf(store.claim('n', { ...CLAIM, owner: 'b', declined: 'by a' }))).toBe('yours');
   });
 
-  test('discards exactly the unreadable text', async () => {
+  test('acts as if a declined failure were not there, and removes it if it is useless', async () => {
     const { store } = await ready();
-    await publishToken(store, 'a');
-    expect(await store.discardUnreadable('n', 'something else')).toBe(false);
-    expect(await store.discardUnreadable('n', 'by a')).toBe(true);
-    expect(await kindOf(store.claim('n', CLAIM))).toBe('yours');
+    await store.claim('n', CLAIM);
     await store.publishFailure('n', 'a', 'sealed failure', 60_000);
-    expect(await store.discardUnreadable('n', 'sealed failure')).toBe(true);
-    expect(await kindOf(store.claim('n', { ...CLAIM, owner: 'b' }))).toBe('yours');
+    const other = { ...CLAIM, owner: 'b' };
+    expect(await kindOf(store.claim('n', { ...other, declined: 'something else', isUseless: true }))).toBe('failed');
+    expect(await kindOf(store.claim('n', { ...other, declined: 'sealed failure' }))).toBe('yours');
+    await store.releaseLease('n', 'b');
+    expect(await kindOf(store.claim('n', other))).toBe('failed');
+    expect(await kindOf(store.claim('n', { ...other, declined: 'sealed failure', isUseless: true }))).toBe('yours');
+    await store.releaseLease('n', 'b');
+    expect(await kindOf(store.claim('n', { ...CLAIM, owner: 'c' }))).toBe('yours');
   });
 });
 
@@ -245,14 +234,32 @@ describe('the store in Redis', () => {
     await client.whenReady();
     const store = createRedisTokenStore(client, 'bearer-sidecar');
     expect(await publishToken(store, 'a')).toBe(true);
-    expect(await store.discardUnreadable('n', 'by a')).toBe(true);
-    await store.claim('n', CLAIM);
+    expect(await kindOf(store.claim('n', { ...CLAIM, declined: 'by a', isUseless: true }))).toBe('yours');
     expect(await store.publishFailure('n', 'a', 'sealed failure', 1000)).toBe(true);
     expect(await kindOf(store.claim('n', { ...CLAIM, owner: 'b' }))).toBe('failed');
     await store.claim('another name', CLAIM);
     expect(await store.releaseLease('another name', 'a')).toBe(true);
     expect(await createRedisTokenStore(client, 'elsewhere').claim('n', CLAIM)).toBeUndefined();
     expect(connectionEvents()).toEqual(['joined', expect.stringContaining('does not permit')]);
+  });
+
+  test.each<[string, string[]]>([
+    ['a text', ['value', 'x'.repeat(65_537)]],
+    ['a failure', ['failure', 'x'.repeat(65_537), 'failedBy', 'b', 'failedUntil', '9e14']],
+    ['an owner', ['owner', 'x'.repeat(65), 'leaseUntil', '9e14']],
+    ['a lease', ['owner', 'b', 'leaseUntil', '999999999999999']],
+    ['a lease that is no number', ['owner', 'b', 'leaseUntil', 'nan']],
+    ['an instant', ['yieldUntil', '1e300', 'expiresAt', 'inf']],
+  ])('treats %s beyond what the scripts write as absent, and loses it with the next token', async (_, fields) => {
+    const redis = await startRedis();
+    const { client } = openClient({ url: redis.url });
+    await client.whenReady();
+    const store = createRedisTokenStore(client, 'test');
+    await redis.command('HSET', 'test:token:n', ...fields);
+    expect(await publishToken(store, 'a')).toBe(true);
+    expect(await redis.command('HKEYS', 'test:token:n')).toEqual(expect.arrayContaining(['value', 'expiresAt']));
+    expect((await redis.dump()).length).toBeLessThan(200);
+    expect(await store.claim('n', { ...CLAIM, owner: 'c' })).toMatchObject({ kind: 'found', sealed: 'by a' });
   });
 
   test('leaves a key of another application unchanged', async () => {

@@ -84,37 +84,21 @@ export class MemoryTokenStore implements SharedTokenStore {
     });
   }
 
-  discardUnreadable(name: string, sealed: string): Promise<boolean | undefined> {
-    return this.#reply(() => {
-      const entry = this.#entry(name);
-      if (entry.token?.sealed === sealed) entry.token = undefined;
-      else if (entry.failure?.sealed === sealed) entry.failure = undefined;
-      else return false;
-      return true;
-    });
-  }
-
-  #claim(entry: Entry, { owner, leaseMs, excludedMark, isRefused, minRemainingShare }: ClaimRequest): ClaimResult {
+  #claim(entry: Entry, { owner, leaseMs, declined, isUseless }: ClaimRequest): ClaimResult {
     const now = this.#now();
-    const { token, failure } = entry;
-    if (token !== undefined && token.mark !== excludedMark) {
-      const leftMs = token.expiresAt - now;
-      if (leftMs > 0 && leftMs >= token.lifetimeMs * minRemainingShare)
-        return { kind: 'found', sealed: token.sealed, leftMs };
-    } else if (isRefused) {
-      entry.token = undefined;
-    }
+    if (entry.token !== undefined && entry.token.sealed !== declined)
+      return { kind: 'found', sealed: entry.token.sealed, storeNow: now };
+    if (isUseless) entry.token = undefined;
     if (!this.#isFree(entry, owner)) return { kind: 'taken', owner: entry.lease?.owner ?? '' };
-    if (failure !== undefined) {
+    if (isUseless && entry.failure?.sealed === declined) entry.failure = undefined;
+    const { failure } = entry;
+    if (failure !== undefined && failure.sealed !== declined) {
       const isOwn = failure.owner === owner;
       const until = isOwn ? (failure.isWanted ? failure.yieldUntil : 0) : failure.until;
       if (until > now) {
         if (!isOwn) failure.isWanted = true;
-        return {
-          kind: 'failed',
-          sealed: failure.sealed,
-          leftMs: Math.min(until, Math.max(failure.until, now) + 500) - now,
-        };
+        const leftMs = Math.min(until, Math.max(failure.until, now) + 500) - now;
+        return { kind: 'failed', sealed: failure.sealed, storeNow: now, leftMs };
       }
     }
     entry.lease = { owner, until: now + leaseMs };

@@ -1,7 +1,13 @@
-/** Record names, token marks and sealed failures in the shared store. */
+/** Record names, sealed tokens and sealed failures in the shared store. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { deriveTokenMark, deriveRecordName, openFailure, sealFailure } from '../../../src/token/store/shared-record.ts';
+import {
+  deriveRecordName,
+  openFailure,
+  openSharedToken,
+  sealFailure,
+  sealSharedToken,
+} from '../../../src/token/store/shared-record.ts';
 import { openToken, sealText, sealToken } from '../../../src/token/store/sealed-token.ts';
 import type { TokenBinding, TokenIdentity } from '../../../src/token/store/sealed-token.ts';
 
@@ -21,13 +27,12 @@ const binding = fc.record({
 });
 const identity = fc.record({ binding, keyMaterial: fc.string({ minLength: 1 }) });
 
-describe('names and marks', () => {
-  test('are equal for equal identities and tokens only', () => {
+describe('names', () => {
+  test('are equal for equal identities only', () => {
     fc.assert(
-      fc.property(identity, identity, fc.string(), fc.string(), (one, other, token, otherToken) => {
+      fc.property(identity, identity, (one, other) => {
         const isSame = JSON.stringify(one) === JSON.stringify(other);
         expect(deriveRecordName(one) === deriveRecordName(other)).toBe(isSame);
-        expect(deriveTokenMark(one, token) === deriveTokenMark(one, otherToken)).toBe(token === otherToken);
         expect(deriveRecordName(structuredClone(one))).toBe(deriveRecordName(one));
       }),
     );
@@ -54,39 +59,81 @@ describe('names and marks', () => {
   test('differ for another secret, and reveal nothing', () => {
     const other = { ...IDENTITY, keyMaterial: 'another-secret' };
     expect(deriveRecordName(other)).not.toBe(deriveRecordName(IDENTITY));
-    expect(deriveTokenMark(other, 'token')).not.toBe(deriveTokenMark(IDENTITY, 'token'));
     expect(deriveRecordName(IDENTITY)).toMatch(/^[\w-]{22}$/);
-    expect(deriveTokenMark(IDENTITY, 'token')).toMatch(/^[\w-]{22}$/);
   });
 });
 
+const TOKEN = {
+  value: 'token',
+  scope: 'a b',
+  order: 1_790_000_000_001,
+  expiresAt: 1_790_003_600_000.5,
+  lifetimeMs: 3_600_000.5,
+};
+const FAILURE = { kind: 'rejected', detail: 'auth.test answered 401 and the error "invalid_client"' } as const;
+const ENDS_AT = 1_790_000_060_000;
+
+describe('a shared token', () => {
+  test('opens unchanged', () => {
+    expect(openSharedToken(sealSharedToken(TOKEN, IDENTITY), IDENTITY)).toEqual(TOKEN);
+    const unscoped = { ...TOKEN, scope: undefined };
+    expect(openSharedToken(sealSharedToken(unscoped, IDENTITY), IDENTITY)).toEqual(unscoped);
+  });
+
+  test('opens for no other identity, and not as the token of a file or as a failure', () => {
+    const sealed = sealSharedToken(TOKEN, IDENTITY);
+    expect(openSharedToken(sealed, { ...IDENTITY, keyMaterial: 'another-secret' })).toBeUndefined();
+    expect(openSharedToken(sealed, { ...IDENTITY, binding: { ...BINDING, clientId: 'x' } })).toBeUndefined();
+    const body = sealed.slice('bst2.'.length);
+    for (const format of ['bst1', 'bst2', 'bsf2']) {
+      expect(openToken(`${format}.${body}`, IDENTITY)).toBeUndefined();
+      expect(openFailure(`${format}.${body}`, IDENTITY)).toBeUndefined();
+    }
+  });
+
+  test('does not open when it is the token of a file, a failure, or longer than any', () => {
+    const cached = sealToken({ value: 'token', scope: undefined, obtainedWallAt: 0, expiresWallAt: 1 }, IDENTITY);
+    const failed = sealFailure({ failure: FAILURE, endsAt: ENDS_AT }, IDENTITY);
+    for (const sealed of [cached, cached.replace('bst1', 'bst2'), failed, failed.replace('bsf2', 'bst2')])
+      expect(openSharedToken(sealed, IDENTITY)).toBeUndefined();
+    const long = sealSharedToken({ ...TOKEN, value: 'x'.repeat(60_000) }, IDENTITY);
+    expect(openSharedToken(long, IDENTITY)).toBeUndefined();
+  });
+
+  test.each(['["t",null,1,2]', '["t",null,1,2,"3"]', '["t",1,1,2,3]', '[1,null,1,2,3]', '["t",null,1,null,3]', '{}'])(
+    'of another form does not open: %s',
+    (plain) => {
+      expect(openSharedToken(sealText(plain, IDENTITY, 'bst2'), IDENTITY)).toBeUndefined();
+    },
+  );
+});
+
 describe('a sealed failure', () => {
-  const failure = { kind: 'rejected', detail: 'auth.test answered 401 and the error "invalid_client"' } as const;
+  const shared = { failure: FAILURE, endsAt: ENDS_AT };
 
   test('opens unchanged, without the stated Retry-After', () => {
-    expect(openFailure(sealFailure(failure, IDENTITY), IDENTITY)).toEqual(failure);
-    const stated = { kind: 'unavailable', detail: 'busy', retryAfterMs: 5000 } as const;
-    expect(openFailure(sealFailure(stated, IDENTITY), IDENTITY)).toEqual({ kind: 'unavailable', detail: 'busy' });
+    expect(openFailure(sealFailure(shared, IDENTITY), IDENTITY)).toEqual(shared);
+    const failure = { kind: 'unavailable', detail: 'busy', retryAfterMs: 5000 } as const;
+    const expected = { failure: { kind: 'unavailable', detail: 'busy' }, endsAt: 1 };
+    expect(openFailure(sealFailure({ failure, endsAt: 1 }, IDENTITY), IDENTITY)).toEqual(expected);
   });
 
   test('opens for no other identity, and not as a token', () => {
-    const sealed = sealFailure(failure, IDENTITY);
+    const sealed = sealFailure(shared, IDENTITY);
     expect(openFailure(sealed, { ...IDENTITY, keyMaterial: 'another-secret' })).toBeUndefined();
     expect(openFailure(sealed, { ...IDENTITY, binding: { ...BINDING, clientId: 'x' } })).toBeUndefined();
     expect(openToken(sealed, IDENTITY)).toBeUndefined();
-    const token = { value: 'token', scope: undefined, obtainedWallAt: 0, expiresWallAt: 1 };
-    expect(openFailure(sealToken(token, IDENTITY), IDENTITY)).toBeUndefined();
   });
 
-  test.each(['["ok","x"]', '["rejected",1]', '["rejected"]', '{}', 'null', '"rejected"'])(
+  test.each(['["ok","x",1]', '["rejected",1,1]', '["rejected","x"]', '["rejected","x","1"]', '{}', 'null', '"x"'])(
     'of another form does not open: %s',
     (plain) => {
-      expect(openFailure(sealText(plain, IDENTITY), IDENTITY)).toBeUndefined();
+      expect(openFailure(sealText(plain, IDENTITY, 'bsf2'), IDENTITY)).toBeUndefined();
     },
   );
 
   test('that was altered anywhere does not open', () => {
-    const sealed = sealFailure(failure, IDENTITY);
+    const sealed = sealFailure(shared, IDENTITY);
     fc.assert(
       fc.property(fc.nat(sealed.length - 1), fc.constantFrom('A', 'z', '.', '-'), (at, character) => {
         const altered = sealed.slice(0, at) + character + sealed.slice(at + 1);

@@ -118,7 +118,6 @@ describe('a reused token', () => {
       publish: (name, token) => fleet.store.publish(name, token),
       publishFailure: (name, owner, sealed, holdMs) => fleet.store.publishFailure(name, owner, sealed, holdMs),
       releaseLease: (name, owner) => fleet.store.releaseLease(name, owner),
-      discardUnreadable: (name, sealed) => fleet.store.discardUnreadable(name, sealed),
     };
     const end = fleet.requestedAt[0]! + HOUR_MS;
     for (const hours of [0, -1, 24]) {
