@@ -10,7 +10,8 @@ import { isMarkedClosing } from '../exchange/drain-then-close.ts';
 import type { ActiveRequests } from './active-requests.ts';
 import { createRequestStats, recordOutcome } from './request-outcome.ts';
 import { HTTP2_PREFACE, toParserError, type ParserFault } from './listener-errors.ts';
-import { sendHttp2Refusal, sendRawLocalReply } from './local-reply.ts';
+import { pauseReading } from './connection-reading.ts';
+import { MAX_DISCARDED_BYTES, sendHttp2Refusal, sendRawLocalReply } from './local-reply.ts';
 
 /** Records a refusal. */
 type OutcomeRecorder = Pick<ExchangeParts, 'observe' | 'route'>;
@@ -36,6 +37,7 @@ export class ClosingConnections {
   readonly #options: ClosingConnectionsOptions;
   /** With the refusal that is still to be sent and recorded. */
   readonly #closing = new WeakMap<Duplex, Refusal | undefined>();
+  readonly #discardedBytes = new WeakMap<Duplex, number>();
 
   constructor(options: ClosingConnectionsOptions) {
     this.#options = options;
@@ -82,7 +84,10 @@ export class ClosingConnections {
    */
   refuseUnparsable(error: Error & ParserFault, socket: Duplex): void {
     // The parser reports an error for every further packet.
-    if (this.has(socket)) return;
+    if (this.has(socket)) {
+      this.#discard(socket, error.rawPacket?.length ?? 0);
+      return;
+    }
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
@@ -111,6 +116,13 @@ export class ClosingConnections {
     const refusal = this.#closing.get(socket);
     if (refusal === undefined) socket.destroySoon();
     else this.#refuse(socket, refusal, false);
+  }
+
+  /** A connection that closes with unread input would be reset before its client has read the responses; one that floods is not read on. */
+  #discard(socket: Duplex, bytes: number): void {
+    const discardedBytes = (this.#discardedBytes.get(socket) ?? 0) + bytes;
+    this.#discardedBytes.set(socket, discardedBytes);
+    if (discardedBytes > MAX_DISCARDED_BYTES) pauseReading(socket);
   }
 
   #refuse(socket: Duplex, refusal: Refusal, isPending: boolean): void {

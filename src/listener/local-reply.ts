@@ -9,6 +9,7 @@ import { systemClock, type Clock } from '../platform/clock.ts';
 import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../platform/errors.ts';
 import { UNREAD_BODY_DRAIN_MS, drainThenClose } from '../exchange/drain-then-close.ts';
 import { buildHttp2Refusal, hasFirstRequest } from './http2-refusal.ts';
+import { resumeReading } from './connection-reading.ts';
 import { isFullyReceived } from '../exchange/request-body/request-receipt.ts';
 
 interface ReplyTemplate {
@@ -95,8 +96,8 @@ function retryAfterSeconds(error: SidecarError): number {
   return Number.isFinite(seconds) ? Math.max(1, seconds) : 1;
 }
 
-/** How much of a refused body is read and discarded. */
-const MAX_DISCARDED_BYTES = 1024 * 1024;
+/** How much of a refused body, or behind the last request of a connection, is read and discarded. */
+export const MAX_DISCARDED_BYTES = 1024 * 1024;
 
 /**
  * Replies to a request with an error. While its body is still arriving, the connection is closed a moment after the reply (RFC 9112
@@ -171,7 +172,7 @@ function endConnection(socket: Duplex, bytes: string | Buffer, clock: Pick<Clock
   // A reply was sent already, or the client has left.
   if (!socket.writable) return;
   socket.end(bytes);
-  socket.resume();
+  resumeReading(socket);
   socket.once(
     'close',
     clock.after(UNREAD_BODY_DRAIN_MS, () => socket.destroy()),

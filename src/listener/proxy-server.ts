@@ -18,6 +18,7 @@ import { ActiveRequest, ActiveRequests } from './active-requests.ts';
 import { admitRequest, type RequestAdmissionOptions } from './request-admission.ts';
 import { ActiveExchange, type ExchangeHost } from './active-exchange.ts';
 import { ClosingConnections } from './closing-connections.ts';
+import { stopParsing } from './connection-reading.ts';
 import { CLIENT_LEFT, createRequestStats, recordOutcome } from './request-outcome.ts';
 import { sendLocalReply, sendRawLocalReply } from './local-reply.ts';
 import { toSidecarError, createDrainingError, TOO_MANY_PIPELINED } from './listener-errors.ts';
@@ -115,8 +116,11 @@ export class ProxyServer {
 
   #handleRequest(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
-    // Behind a response that closes the connection no request is processed (RFC 9112 §9.6), and nothing is read.
-    if (this.#closingConnections.has(socket)) return void socket.pause();
+    // Behind a response that closes the connection no request is processed (RFC 9112 §9.6).
+    if (this.#closingConnections.has(socket)) {
+      stopParsing(socket);
+      return;
+    }
     const fault = this.connections.beginRequest(socket, this.activeRequests.count);
     const { clock, unrouted } = this.#options;
     const stats = createRequestStats();

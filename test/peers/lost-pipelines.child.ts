@@ -2,7 +2,6 @@
  * Child of lost-pipelines.test.ts: pipelined requests whose connection is lost in every combination of how, and of how far their
  * responses were. Prints what was left after each of them, and ends with the first that leaves something.
  */
-import { once } from 'node:events';
 import { startProxy } from '../listener/proxy.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
@@ -53,8 +52,8 @@ async function findFault(kinds: readonly string[], lostBy: (typeof LOST_BY)[numb
   if (lostBy === 'reset') socket.resetAndDestroy();
   else if (lostBy === 'fin') socket.end();
   else cut.resolve(undefined);
-  if (!socket.destroyed) await once(socket, 'close');
   await waitUntil(() => proxy.server.connections.state().connections === 0, 'the connection has closed');
+  socket.destroy();
   await someTurns();
   const { queued, inFlight, streams } = proxy.throttle.state();
   const left = { requests: proxy.server.activeRequests.count, queued, inFlight, streams };

@@ -35,14 +35,26 @@ export const IMAGE_LIMITS: MachineLimits = {
 };
 
 export interface ClientLoad {
-  readonly kind: 'posts' | 'heads' | 'idle' | 'bodies' | 'pipeline-get' | 'pipeline-post';
+  readonly kind:
+    | 'posts'
+    | 'heads'
+    | 'idle'
+    | 'bodies'
+    | 'pipeline-get'
+    | 'pipeline-post'
+    | 'flood'
+    | 'flood-read'
+    | 'fields'
+    | 'fields-partial';
   readonly port?: 'proxy' | 'admin';
   readonly count: number;
-  /** Bytes of a body, or requests on a connection. */
+  /** Bytes of a body or packet, requests on a connection, or fields of a head. */
   readonly size?: number;
   readonly path?: string;
   /** How long the clients stay, milliseconds. Default 3000. */
   readonly staysMs?: number;
+  /** How long the upstream takes for a response, milliseconds. Default 100. */
+  readonly upstreamMs?: number;
 }
 
 export interface LoadResult {
@@ -52,14 +64,15 @@ export interface LoadResult {
   readonly clients: Readonly<Record<string, number>>;
   /** Of 50 requests for /livez beside the load, each on a connection of its own. */
   readonly answeredPings: number;
-  /** Ordinary GETs of the proxy port while the load is there, by status. */
+  /** Of those that got a response, milliseconds. */
+  readonly pingMs: { readonly p50: number; readonly max: number };
   readonly log: string;
   readonly stderr: string;
 }
 
 const PINGS = 50;
 const PING_TIMEOUT_MS = 1000;
-const ANSWER_AFTER_MS = 100;
+const UPSTREAM_MS = 100;
 const CGROUPS = '/sys/fs/cgroup/memory';
 
 /** Starts a sidecar on that machine, loads it, and looks. */
@@ -68,7 +81,7 @@ export async function runLoad(name: string, machine: MachineLimits, load: Client
   const tokens = cleanup.use(await startTokenServer());
   const upstream = cleanup.use(
     await startRecordingUpstream(async (_request, response) => {
-      await sleep(ANSWER_AFTER_MS);
+      await sleep(load.upstreamMs ?? UPSTREAM_MS);
       response.end('{}');
     }),
   );
@@ -77,11 +90,14 @@ export async function runLoad(name: string, machine: MachineLimits, load: Client
   const env = { ...baseSettings(upstream.url, tokens.url, newCredential()), ...machine.env };
   const sidecar = cleanup.use(await startSidecar({ name: `soak-budgets-${name}`, env, program }));
   await waitUntilReady(sidecar);
-  const { clients, alivePings } = await applyLoad(load, sidecar);
+  const { clients, pings } = await applyLoad(load, sidecar);
   await sleep(200);
   const isAlive = existsSync(`/proc/${sidecar.pid}/exe`);
   const peakBytes = isAlive ? processMemory(sidecar.pid, 'VmHWM') : NaN;
-  return { isAlive, peakBytes, clients, answeredPings: alivePings, log: sidecar.stdout(), stderr: sidecar.stderr() };
+  const times = pings.toSorted((a, b) => a - b);
+  const pingMs = { p50: times[times.length >> 1] ?? NaN, max: times.at(-1) ?? NaN };
+  const printed = { log: sidecar.stdout(), stderr: sidecar.stderr() };
+  return { isAlive, peakBytes, clients, answeredPings: times.length, pingMs, ...printed };
 }
 
 /** The shell keeps the limits for the program that it becomes. */
@@ -121,21 +137,23 @@ async function applyLoad(
   child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text));
   const isDone = Promise.race([once(child.stdout, 'data'), ended]);
   if (kind !== 'posts') await isDone;
-  const alivePings = await pingAll(sidecar.adminUrl);
+  const pings = await pingAll(sidecar.adminUrl);
   await isDone;
   if (kind !== 'posts') await sleep(staysMs);
   child.stdin.end();
   await ended;
-  return { clients: JSON.parse(printed) as Record<string, number>, alivePings };
+  return { clients: JSON.parse(printed) as Record<string, number>, pings };
 }
 
-async function pingAll(adminUrl: string): Promise<number> {
-  let answered = 0;
+/** The times of those that got a response. */
+async function pingAll(adminUrl: string): Promise<number[]> {
+  const times: number[] = [];
   for (let count = 0; count < PINGS; count++) {
-    if (await ping(adminUrl)) answered++;
+    const startedAt = performance.now();
+    if (await ping(adminUrl)) times.push(performance.now() - startedAt);
     await sleep(20);
   }
-  return answered;
+  return times;
 }
 
 /** On a connection of its own, as a kubelet asks. */

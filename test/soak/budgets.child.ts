@@ -4,6 +4,9 @@
  * `posts`: COUNT connections at once, each with one POST of SIZE bytes, until each has its response.
  * `heads`, `idle`, `bodies`: COUNT connections that stay with an unfinished head, without a byte, with an unfinished body.
  * `pipeline-get`, `pipeline-post`: COUNT connections with SIZE requests each, that read nothing.
+ * `flood`, `flood-read`: COUNT connections that write packets of SIZE bytes full of requests for as long as they are taken; the second
+ * kind reads the responses.
+ * `fields`, `fields-partial`: COUNT connections with one head of 14 kB in SIZE fields, complete or without its end.
  */
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
@@ -56,9 +59,34 @@ const FIRST_BYTES: Readonly<Record<string, () => string>> = {
   bodies: () => `POST ${path} HTTP/1.1\r\n${HEADERS}Content-Length: 100\r\n\r\nhalf`,
   'pipeline-get': () => `GET ${path} HTTP/1.1\r\n${HEADERS}\r\n`.repeat(Number(size)),
   'pipeline-post': () => `POST ${path} HTTP/1.1\r\n${HEADERS}Content-Length: 4\r\n\r\nbody`.repeat(Number(size)),
+  flood: firstPacket,
+  'flood-read': firstPacket,
+  fields: () => `${bigHead()}\r\n`,
+  'fields-partial': bigHead,
 };
 
-/** Writes, and reads nothing: a connection that the sidecar closes is not noticed. */
+/** More requests than a connection may have pending. */
+function firstPacket(): string {
+  return `GET ${path} HTTP/1.1\r\n${HEADERS}\r\n`.repeat(100);
+}
+
+const SHORTEST_REQUEST = 'GET / HTTP/1.1\r\n\r\n';
+
+function bigHead(): string {
+  const fields = Number(size);
+  const value = 'v'.repeat(Math.max(1, Math.floor(14_000 / fields) - 10));
+  const names = Array.from({ length: fields }, (_, at) => `X-${String(at).padStart(4, '0')}: ${value}\r\n`);
+  return `GET ${path} HTTP/1.1\r\n${HEADERS}${names.join('')}`;
+}
+
+/** Writes the same requests again and again. */
+function flood(socket: Socket, packet: string): void {
+  if (socket.destroyed) return;
+  if (socket.write(packet)) setImmediate(flood, socket, packet);
+  else socket.once('drain', () => flood(socket, packet));
+}
+
+/** Writes, and but for `flood-read` reads nothing: a connection that the sidecar closes is not noticed. */
 async function openConnections(): Promise<number> {
   const bytes = FIRST_BYTES[kind]?.() ?? '';
   const opened = Array.from({ length: Number(count) }, async () => {
@@ -67,9 +95,11 @@ async function openConnections(): Promise<number> {
     return new Promise<boolean>((resolve) => {
       socket.on('close', () => resolve(false));
       socket.on('connect', () => {
-        socket.pause();
+        if (kind === 'flood-read') socket.resume();
+        else socket.pause();
         if (bytes === '') resolve(true);
         else socket.write(bytes, () => resolve(true));
+        if (kind.startsWith('flood')) flood(socket, SHORTEST_REQUEST.repeat(Number(size) / SHORTEST_REQUEST.length));
       });
       // What does not fit into the buffers of the connection stays here.
       if (kind.startsWith('pipeline')) setTimeout(() => resolve(true), 2000);

@@ -10,7 +10,9 @@ const CHART_LIMIT_BYTES = 256 * MIB;
 const CHART: MachineLimits = { ...IMAGE_LIMITS, memoryBytes: CHART_LIMIT_BYTES };
 const SMALL_HEAP: MachineLimits = { flags: ['--max-old-space-size=32', '--max-semi-space-size=4'] };
 
-const CASES: readonly (readonly [string, MachineLimits, ClientLoad])[] = [
+type Case = readonly [string, MachineLimits, ClientLoad];
+
+const CASES: readonly Case[] = [
   ['admin-heads-64', {}, { kind: 'heads', port: 'admin', count: 64 }],
   ['admin-heads-1000', {}, { kind: 'heads', port: 'admin', count: 1000 }],
   ['admin-idle-1000', {}, { kind: 'idle', port: 'admin', count: 1000 }],
@@ -30,12 +32,27 @@ const CASES: readonly (readonly [string, MachineLimits, ClientLoad])[] = [
   ['chart-heads', CHART, { kind: 'heads', count: 9000 }],
   ['chart-pipelined-gets', CHART, { kind: 'pipeline-get', count: 30, size: 1000 }],
   ['chart-pipelined-posts', CHART, { kind: 'pipeline-post', count: 100, size: 300 }],
+  ...[1, 6, 100].flatMap((count) =>
+    [20_000, 1].flatMap((upstreamMs) =>
+      (['flood', 'flood-read'] as const).map((kind): Case => [
+        `chart-${kind}-${String(count)}-upstream-${String(upstreamMs)}`,
+        CHART,
+        { kind, count, size: 65_536, upstreamMs },
+      ]),
+    ),
+  ),
+  ['chart-packets', CHART, { kind: 'pipeline-get', count: 100, size: 1800, upstreamMs: 20_000 }],
+  ['chart-fields-1', CHART, { kind: 'fields', count: 1300, size: 1, upstreamMs: 20_000 }],
+  ['chart-fields-200', CHART, { kind: 'fields', count: 1300, size: 199, upstreamMs: 20_000 }],
+  ['chart-fields-1000', CHART, { kind: 'fields', count: 1300, size: 1000, upstreamMs: 20_000 }],
+  ['chart-partial-fields-200', CHART, { kind: 'fields-partial', count: 1300, size: 199 }],
+  ['chart-partial-fields-1000', CHART, { kind: 'fields-partial', count: 1300, size: 1000 }],
 ];
 
 const [, , wanted = ''] = process.argv;
 for (const [name, machine, load] of CASES) {
   if (!name.startsWith(wanted)) continue;
-  const { isAlive, peakBytes, clients, answeredPings, log } = await runLoad(name, machine, load);
+  const { isAlive, peakBytes, clients, answeredPings, pingMs, log } = await runLoad(name, machine, load);
   const lines = log.split('\n');
   const exhausted = lines.filter((line) => /EMFILE|ENFILE/.test(line)).length;
   const { '200': served = 0, '503 QUEUE_FULL': refused = 0, open = 0, ...others } = clients;
@@ -43,8 +60,9 @@ for (const [name, machine, load] of CASES) {
     load.kind === 'posts'
       ? `served ${served}, refused ${refused}, others ${JSON.stringify(others)}`
       : `${open} connections`;
-  console.log(`${name}: ${seen}; livez ${answeredPings} of 50, peak ${(peakBytes / MIB).toFixed(0)} MiB`);
-  for (const warning of lines.filter((line) => line.includes('limit of') || line.includes('heap of')))
+  const pings = `livez ${answeredPings} of 50 (p50 ${pingMs.p50.toFixed(0)} ms, longest ${pingMs.max.toFixed(0)} ms)`;
+  console.log(`${name}: ${seen}; ${pings}, peak ${(peakBytes / MIB).toFixed(0)} MiB`);
+  for (const warning of lines.filter((line) => /"level":"warn".*(limit|heap) of/.test(line)))
     console.log(`  ${warning}`);
   claim('the process is alive', isAlive);
   claim('no descriptor ran out', exhausted === 0);
