@@ -6,7 +6,6 @@ import type { Clock } from '../platform/clock.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import { ObservedSignalContext } from '../throttle/signals/observed-signal-context.ts';
 import {
-  MAX_EVIDENCE_LENGTH,
   SIGNAL_HEADERS,
   hasExhaustedQuota,
   readRateLimitSignal,
@@ -14,8 +13,9 @@ import {
 } from '../throttle/signals/rate-limit-signal.ts';
 import { divideSignal } from '../throttle/signals/divide-signal.ts';
 import { createFieldHints } from '../throttle/signals/hint-meanings.ts';
-import { findUnreadFields, LIMIT_RELATED_NAME, SENSITIVE_NAME } from '../throttle/signals/unread-fields.ts';
+import { findUnreadFields, LIMIT_RELATED_NAME } from '../throttle/signals/unread-fields.ts';
 import { SignalShapes } from '../throttle/signals/signal-shapes.ts';
+import { isNameOfWords, MAX_STATED_FIELDS, readStatedFields } from '../throttle/signals/stated-fields.ts';
 import type { PermitReport } from '../throttle/throttle.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { readScopeRefusal } from './scope-refusal.ts';
@@ -46,7 +46,6 @@ const UNKNOWN: ResponseClassification = { permitReport: { kind: 'unknown' }, ...
 
 /** The header fields that are read, and those of the same families. */
 const LIMIT_HEADER = /^(?:retry-after(?:-ms)?|x-ms-retry-after-ms|(?:x-)?rate-?limit.*)$/i;
-const MAX_EVIDENCE_HEADERS = 24;
 
 /** For the responses of one upstream. */
 export class ResponseClassifier {
@@ -100,8 +99,8 @@ export class ResponseClassifier {
     const { statedWaitMs } = signal;
     const shared = divideSignal(signal, replicas);
     if (isRefusal) {
-      const fields = collectEvidence(head.headers, this.#shownFields);
-      const permitReport: PermitReport = { kind: 'rate-limited', signal: { ...shared, fields }, isConfigured };
+      const fields = readStatedFields(collectHeaders(head.headers, this.#shownFields) ?? [], clock.wallNow());
+      const permitReport: PermitReport = { kind: 'rate-limited', signal: shared, isConfigured, fields };
       return { permitReport, isRateLimited, statedWaitMs };
     }
     if (status >= 500) return { ...UNKNOWN, statedWaitMs };
@@ -123,13 +122,16 @@ export class ResponseClassifier {
     const evidence = isRefusal ? collectHeaders(headers, this.#shownFields) : undefined;
     const unread = findUnreadFields(evidence, (name) => this.#readFields.names.has(name));
     if (stated.size === 0 && unread.length === 0) return;
-    const shown = new Map([...stated, ...unread.map(({ name, value }): [string, string] => [name, value])]);
+    const shown = [...stated, ...unread.map(({ name, value }): [string, string] => [name, value])];
     // The many statuses of success and of client errors say nothing about the limit.
-    const shape = this.#shapes.describeIfNew(isRefusal || status >= 500 ? String(status) : on, shown);
+    const shape = this.#shapes.describeIfNew(
+      isRefusal || status >= 500 ? String(status) : on,
+      new Map(shown.slice(0, MAX_STATED_FIELDS)),
+    );
     if (shape === undefined) return;
-    const { observe, route } = this.#options;
+    const { observe, route, clock } = this.#options;
     const unreadFields = unread.map(({ name, suggestion }) => ({ name, suggestion }));
-    const fields = collectEvidence(headers, this.#shownFields);
+    const fields = readStatedFields(collectHeaders(headers, this.#shownFields) ?? [], clock.wallNow());
     const configuredHints = this.#hints;
     observe({ kind: 'rate-limit-shape', route, on, status, shape, fields, unreadFields, configuredHints });
   }
@@ -147,6 +149,7 @@ function hasQuotaHeader(stated: ReadonlyMap<string, string>): boolean {
 
 /** Which header fields to collect. */
 interface HeaderFilter {
+  /** For names of words only. */
   readonly pattern: RegExp;
   /** In lower case; collected as well. */
   readonly names: ReadonlySet<string>;
@@ -164,7 +167,7 @@ function collectHeaders(
     const received = headers[at] ?? '';
     if (initials?.includes(received.charAt(0)) === false) continue;
     const name = received.toLowerCase();
-    if (!pattern.test(name) && !names.has(name)) continue;
+    if (!names.has(name) && !(pattern.test(name) && isNameOfWords(name))) continue;
     const before = found?.get(name);
     const value = headers[at + 1] ?? '';
     // A list may come in several lines; of Retry-After the first counts, as in node:http.
@@ -172,12 +175,4 @@ function collectHeaders(
     (found ??= new Map()).set(name, before === undefined ? value : `${before}, ${value}`);
   }
   return found;
-}
-
-/** What may help the operator, bounded; never a credential. */
-function collectEvidence(headers: readonly string[], filter: HeaderFilter): Record<string, string> {
-  const candidates = [...(collectHeaders(headers, filter) ?? [])].filter(([name]) => !SENSITIVE_NAME.test(name));
-  return Object.fromEntries(
-    candidates.slice(0, MAX_EVIDENCE_HEADERS).map(([name, value]) => [name, value.slice(0, MAX_EVIDENCE_LENGTH)]),
-  );
 }

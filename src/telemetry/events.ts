@@ -56,6 +56,16 @@ export interface RequestEvent {
   readonly traceId?: string | undefined;
 }
 
+/**
+ * What a rate-limit header field states, without the text that the upstream sent: a number as sent, a duration in seconds, a date as an RFC
+ * 3339 text, the numbers of the members of a list, or the number of characters of a text that is none of these.
+ */
+export type StatedFieldValue =
+  number | string | readonly Readonly<Record<string, number>>[] | { readonly unparsed: number };
+
+/** By the names of the header fields in lower case; at most 24. */
+export type StatedFields = Readonly<Record<string, StatedFieldValue>>;
+
 export type SidecarEvent =
   | RequestEvent
   | { readonly kind: 'local-reply'; readonly code: LocalReplyCode }
@@ -78,8 +88,8 @@ export type SidecarEvent =
       readonly pauseMs: number;
       /** True when the upstream stated the wait. */
       readonly stated: boolean;
-      /** The rate-limit header fields as received (Retry-After, RateLimit*, X-RateLimit-*). */
-      readonly fields: Readonly<Record<string, string>>;
+      /** What the rate-limit header fields state (Retry-After, RateLimit*, X-RateLimit-*). */
+      readonly fields: StatedFields;
     }
   | {
       /** An upstream sent rate-limit header fields in a form not seen before. */
@@ -90,8 +100,8 @@ export type SidecarEvent =
       readonly status: number;
       /** The names of the header fields and the form of their values. */
       readonly shape: string;
-      /** The header fields as received, truncated. */
-      readonly fields: Readonly<Record<string, string>>;
+      /** What the header fields state. */
+      readonly fields: StatedFields;
       /** The fields of a refusal that nothing reads, with the meaning that `throttle.hints` could give them. Default: none. */
       readonly unreadFields?: readonly { readonly name: string; readonly suggestion?: string | undefined }[];
       /** `throttle.hints` as it is. Default: none. */

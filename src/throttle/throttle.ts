@@ -7,6 +7,7 @@
  *
  * The rate is configured, or learned from refusals (`auto`). A refusal pauses all requests; then one probe goes first.
  */
+import type { StatedFields } from '../telemetry/events.ts';
 import type { RefusalObserver } from './refusal-evidence/refusal-observer.ts';
 import type { RefusalProposal } from './refusal-evidence/refusal-proposal.ts';
 import type { RefusalRule } from './refusal-rule.ts';
@@ -18,11 +19,19 @@ export type PermitReport =
   | { readonly kind: 'accepted'; readonly hint?: RateLimitSignal }
   /**
    * Refused for its rate (429, some 403), or perhaps so (503 with Retry-After). `isConfigured`: certainly so, since the configuration
-   * says it. Default false.
+   * says it. Default false. `fields`: what the header fields state, for the operator. Default: nothing.
    */
-  | { readonly kind: 'rate-limited'; readonly signal: RateLimitSignal; readonly isConfigured?: boolean }
+  | {
+      readonly kind: 'rate-limited';
+      readonly signal: RateLimitSignal;
+      readonly isConfigured?: boolean;
+      readonly fields?: StatedFields;
+    }
   /** No response: reset, time-out, unreachable, client gone. */
   | { readonly kind: 'unknown' };
+
+/** The report of a refusal for the rate. */
+export type RateLimitReport = Extract<PermitReport, { kind: 'rate-limited' }>;
 
 /** A Permit allows one attempt. It holds an in-flight slot from the grant until `release` or `cancel`. */
 export interface Permit {
@@ -191,7 +200,7 @@ export interface RecentSignal {
   readonly status: number;
   readonly pauseMs: number;
   readonly stated: boolean;
-  readonly fields: Readonly<Record<string, string>>;
+  readonly fields: StatedFields;
 }
 
 /** How fast, how many at once and how long a pause: `throttle` of the configuration. */

@@ -29,10 +29,12 @@ describe('the page', () => {
   });
 
   it('shows a failure and escapes texts from the upstream', async () => {
-    const { ask } = await start({ throttles: () => [limited], tokens: () => [{ ...validToken, ...failing }] });
+    const lastFailure = { outcome: 'unavailable', detail: 'connect refused <script>', wallAt: 0 } as const;
+    const token = { ...validToken, ...failing, lastFailure };
+    const { ask } = await start({ throttles: () => [limited], tokens: () => [token] });
     const { body } = await ask('/');
-    expect(body).toContain('connect to auth.internal refused');
-    expect(body).toContain('x-ratelimit-remaining: &#60;script&#62;');
+    expect(body).toContain('connect refused &#60;script&#62;');
+    expect(body).toContain('retry-after: 2; x-ratelimit-remaining: not understood (8 characters)');
   });
 
   it.each([

@@ -75,7 +75,7 @@ export const limited: ThrottleState = {
       status: 429,
       pauseMs: 2000,
       stated: true,
-      fields: { 'retry-after': '2', 'x-ratelimit-remaining': '<script>' },
+      fields: { 'retry-after': 2, 'x-ratelimit-remaining': { unparsed: 8 } },
     },
   ],
 };

@@ -34,7 +34,7 @@ describe('nginx limit_req rate=5r/s with status 403 and Retry-After', () => {
         on: 'refused',
         status: 403,
         shape: 'retry-after number',
-        rateLimitFields: { 'retry-after': '1' },
+        rateLimitFields: { 'retry-after': 1 },
       },
     ]);
   });

@@ -1,5 +1,5 @@
 /** Formats numbers, durations and instants for the page. */
-import { formatInstant } from '../status/instant.ts';
+import { formatInstant } from '../../platform/instant-text.ts';
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
 

@@ -1,4 +1,5 @@
 /** The throttles: learned limit, current rate, queue. A card for each throttle, or a table for many. */
+import { describeStatedValue } from '../../throttle/signals/stated-fields.ts';
 import type { Status } from '../status/status-shape.ts';
 import { adviseOnThrottle, renderAdvice } from './advice.ts';
 import { renderUsage } from './usage-part.ts';
@@ -73,7 +74,7 @@ function describeQueue({ queued, queuedByPriority: { high, normal, low } }: Thro
 function describeLastSignal({ recentSignals: [signal] }: ThrottleStatus): Content {
   if (signal === undefined) return 'none';
   const { at, status, pauseSeconds, stated, fields } = signal;
-  const headers = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
+  const headers = Object.entries(fields).map(([name, value]) => `${name}: ${describeStatedValue(value)}`);
   return markup`${renderClockTime(Date.parse(at))}: ${status}, ${describeSignalPause(pauseSeconds)} (${stated ? 'stated by the upstream' : 'estimated'}) <span class="aside">${
     headers.length > 0 ? headers.join('; ') : 'without a header field that states a limit'
   }</span>`;

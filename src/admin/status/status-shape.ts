@@ -1,6 +1,6 @@
 /** The inputs and the JSON of /status, as types. Instants are ISO 8601, durations seconds; null is unknown or unlimited. */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
-import type { LogDeliveryProblem } from '../../telemetry/events.ts';
+import type { LogDeliveryProblem, StatedFields } from '../../telemetry/events.ts';
 import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
@@ -164,7 +164,8 @@ export interface Status {
       readonly pauseSeconds: number | null;
       /** True when the upstream stated the pause. */
       readonly stated: boolean;
-      readonly fields: Readonly<Record<string, string>>;
+      /** What the rate-limit header fields state. */
+      readonly fields: StatedFields;
     }[];
   };
   readonly tokens: readonly Status['token'][];

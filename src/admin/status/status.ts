@@ -8,7 +8,7 @@ import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import type { RecentCall } from '../history/recent-calls.ts';
 import { describeReloadChanges, type ConfigurationState, type ConfigurationStatus } from './configuration.ts';
 import { describeDegradation } from './degradation.ts';
-import { formatInstant } from './instant.ts';
+import { formatInstant } from '../../platform/instant-text.ts';
 import type { StatusInputs, Status } from './status-shape.ts';
 
 const MAX_PATH_LENGTH = 200;

@@ -2,7 +2,7 @@
  * `bearer-sidecar status`: the state of a running sidecar, once or until it is stopped. On a terminal --watch redraws the screen;
  * elsewhere it prints a line for each reading.
  */
-import { formatInstant } from '../../admin/status/instant.ts';
+import { formatInstant } from '../../platform/instant-text.ts';
 import type { ListenAddressConfig } from '../../config/config.ts';
 import type { LoadOptions } from '../../config/load/load.ts';
 import { toSingleLine } from '../../config/load/problems.ts';

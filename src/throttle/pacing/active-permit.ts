@@ -3,8 +3,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { PermitGate } from './permit-gate.ts';
 import type { PermitGrant } from './permit-grant.ts';
 import type { ResponseTimes } from '../queue/response-times.ts';
-import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
-import type { PermitReport, Permit } from '../throttle.ts';
+import type { PermitReport, Permit, RateLimitReport } from '../throttle.ts';
 
 /** The throttle, as a permit calls it. */
 export interface PermitHost {
@@ -12,7 +11,7 @@ export interface PermitHost {
   readonly clock: Clock;
   readonly responseTimes: Pick<ResponseTimes, 'record'>;
   /** A refusal has begun or lengthened a pause; the gate already applies it. */
-  recordPause(signal: RateLimitSignal, pauseMs: number, stated: boolean): void;
+  recordPause(report: RateLimitReport, pauseMs: number, stated: boolean): void;
   /** A permit is spent, after a wait of so many milliseconds. */
   recordSpentPermit(waitedMs: number): void;
   /** A request waits for a permit, and every slot is taken. */
@@ -61,7 +60,7 @@ export class ActivePermit implements Permit {
     if (result.kind === 'accepted') this.#host.responseTimes.record(now, this.#endpoint, now - this.grantedAt, true);
     const decision = this.#host.gate.report(now, this.#grant, result);
     if (decision.kind === 'limited' && result.kind === 'rate-limited')
-      this.#host.recordPause(result.signal, decision.pauseMs, decision.stated);
+      this.#host.recordPause(result, decision.pauseMs, decision.stated);
     this.#host.pump();
   }
 

@@ -12,11 +12,10 @@ import { PermitGate } from '../pacing/permit-gate.ts';
 import { ActivePermit, type PermitHost } from '../pacing/active-permit.ts';
 import { type TicketHost, QueueTicket, type PendingWait } from './queue-ticket.ts';
 import { createRejectionError, type RejectionReason } from '../signals/rejection.ts';
-import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import { SignalLog } from '../signals/signal-log.ts';
 import { RefusalObserver } from '../refusal-evidence/refusal-observer.ts';
 import { StalledBodyDetector } from './stalled-body-detector.ts';
-import type { LearnedState, Permit, QueueClass, Throttle } from '../throttle.ts';
+import type { LearnedState, Permit, QueueClass, RateLimitReport, Throttle } from '../throttle.ts';
 import type { ThrottleState, ThrottleTerms, Ticket } from '../throttle.ts';
 import type { ThrottleOptions } from '../throttle-options.ts';
 import { RequestQueue } from './request-queue.ts';
@@ -190,7 +189,8 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     this.#options.observe({ kind: 'permit-granted', route: this.#options.route, waitedMs });
   }
 
-  recordPause({ status, fields, statedWaitMs }: RateLimitSignal, pauseMs: number, stated: boolean): void {
+  recordPause({ signal, fields = {} }: RateLimitReport, pauseMs: number, stated: boolean): void {
+    const { status, statedWaitMs } = signal;
     const { observe, route } = this.#options;
     this.#signals.add({ wallAt: this.clock.wallNow(), status, pauseMs, stated, fields });
     observe({ kind: 'rate-limited', route, status, pauseMs, stated, fields });

@@ -44,8 +44,13 @@ export function resetInMsOf(value: number | undefined, wallNow: number, unitMs =
 
 /** Milliseconds until an HTTP-date or an RFC 3339 instant with an offset; undefined when it has passed. */
 export function readMsUntilDate(text: string, wallNow: number): number | undefined {
-  const date = parseHttpDate(text, wallNow) ?? readTimestamp(text);
+  const date = readDate(text, wallNow);
   return date === undefined ? undefined : plausibleWaitMs(date - wallNow);
+}
+
+/** Epoch milliseconds of an HTTP-date or an RFC 3339 instant with an offset. */
+export function readDate(text: string, wallNow: number): number | undefined {
+  return parseHttpDate(text, wallNow) ?? readTimestamp(text);
 }
 
 /** The wait if it is not negative and not longer than a year. */

@@ -94,7 +94,7 @@ function readInstant(text: string, wallNow: number): number | undefined {
 }
 
 function readRow(readHeader: ReadHeader, row: VendorQuotaFields, wallNow: number): StatedQuota[] {
-  if (row.usage !== undefined) return readUsage(readField(readHeader, row.usage));
+  if (row.usage !== undefined) return readUsageQuota(readField(readHeader, row.usage));
   if (row.counts !== undefined) return readWindows(readField(readHeader, row.limit), readField(readHeader, row.counts));
   const quota = positiveOrUndefined(readNumber(readField(readHeader, row.limit)));
   const remaining = readNumber(readField(readHeader, row.remaining));
@@ -130,10 +130,16 @@ function readWindow(readHeader: ReadHeader, window: VendorQuotaFields['window'])
 /** `39/40`, or `api-usage=39/40` among other members. */
 const USAGE = /^(?:(?:.*[;,]\s*)?api-usage=)?(\d{1,12})\/(\d{1,12})(?:[;,].*)?$/;
 
-function readUsage(text: string | undefined): StatedQuota[] {
-  const [, used, limit] = USAGE.exec(text ?? '') ?? [];
-  const quota = positiveOrUndefined(readNumber(limit));
-  return quota === undefined ? [] : [{ quota, remaining: Math.max(0, quota - Number(used)) }];
+/** Undefined for other text. */
+export function readUsage(text: string): { readonly used: number; readonly limit: number } | undefined {
+  const [, used, limit] = USAGE.exec(text) ?? [];
+  return used === undefined || limit === undefined ? undefined : { used: Number(used), limit: Number(limit) };
+}
+
+function readUsageQuota(text: string | undefined): StatedQuota[] {
+  const { used = 0, limit } = (text === undefined ? undefined : readUsage(text)) ?? {};
+  const quota = positiveOrUndefined(limit);
+  return quota === undefined ? [] : [{ quota, remaining: Math.max(0, quota - used) }];
 }
 
 /** `20:1,100:120` with the used calls `1:1,2:120`, joined by the window's length. */
@@ -143,6 +149,11 @@ function readWindows(limits: string | undefined, counts: string | undefined): St
     const count = used.get(seconds);
     return { quota, windowMs: seconds * 1000, remaining: count === undefined ? undefined : Math.max(0, quota - count) };
   });
+}
+
+/** `20:1,100:120` as calls and seconds; empty for other text. */
+export function readWindowPairs(text: string): { readonly calls: number; readonly seconds: number }[] {
+  return [...readPairs(text)].map(([seconds, calls]) => ({ calls, seconds }));
 }
 
 /** Calls by seconds. */
@@ -159,7 +170,7 @@ const DURATION =
   /^(?=\d)(?:(\d{1,6})h)?(?:(\d{1,6})m(?!s))?(?:(\d{1,9}(?:\.\d{1,9})?)s)?(?:(\d{1,12}(?:\.\d{1,9})?)ms)?$/;
 
 /** `1s`, `6m0s`, `120ms`: units are written, so nothing is guessed. */
-function readDurationMs(text: string): number | undefined {
+export function readDurationMs(text: string): number | undefined {
   const parts = DURATION.exec(text);
   if (parts === null) return undefined;
   const [, hours = 0, minutes = 0, seconds = 0, ms = 0] = parts;

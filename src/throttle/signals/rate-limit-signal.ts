@@ -24,8 +24,6 @@ export interface RateLimitSignal {
   readonly resetInMs: number | undefined;
   /** All stated request quotas, at most 8, each once. */
   readonly quotas: readonly StatedQuota[];
-  /** The header fields as received, for the operator: names in lower case, values cut to 200 characters. */
-  readonly fields: Readonly<Record<string, string>>;
 }
 
 /** Known from earlier responses, see observed-signal-context.ts. */
@@ -51,10 +49,8 @@ const STANDARD_HEADERS = [
 ];
 /** Lower-case names of all header fields that are read without a hint. */
 export const SIGNAL_HEADERS: ReadonlySet<string> = new Set([...STANDARD_HEADERS, ...VENDOR_FIELD_NAMES]);
-/** Characters kept of a value in `fields`. */
-export const MAX_EVIDENCE_LENGTH = 200;
 /** Longer values are not parsed: no real one is longer, and parsing them costs time. */
-const MAX_PARSED_LENGTH = 1000;
+export const MAX_PARSED_LENGTH = 1000;
 
 /**
  * All durations are finite and not negative. `statedWaitMs` is Retry-After, or the reset of a refusal with nothing remaining.
@@ -69,14 +65,11 @@ export function readRateLimitSignal(
   isRefused = status === 429 || status === 403,
 ): RateLimitSignal {
   const { hints } = context;
-  const fields: Record<string, string> = {};
   const parsed = new Map<string, string>();
   for (const names of [hints.keys(), SIGNAL_HEADERS]) {
     for (const name of names) {
       const value = readHeader(name);
-      if (value === undefined) continue;
-      fields[name] = value.slice(0, MAX_EVIDENCE_LENGTH);
-      if (value.length <= MAX_PARSED_LENGTH) parsed.set(name, value.trim());
+      if (value !== undefined && value.length <= MAX_PARSED_LENGTH) parsed.set(name, value.trim());
     }
   }
   const configured = readConfiguredHints((name) => parsed.get(name), hints, wallNow);
@@ -96,7 +89,7 @@ export function readRateLimitSignal(
     (isRefused && remaining === 0 ? resetInMs : undefined);
   const waitResolutionMs = statedWaitMs === undefined ? undefined : resolutionOf(statedWaitMs, parsed, wallNow);
   const quotas = mergeQuotas([configured.quotas, structured, ...plain].flat());
-  return { status, statedWaitMs, waitResolutionMs, remaining, resetInMs, quotas, fields };
+  return { status, statedWaitMs, waitResolutionMs, remaining, resetInMs, quotas };
 }
 
 /** True when a quota has no calls remaining. */

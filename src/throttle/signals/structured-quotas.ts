@@ -68,6 +68,23 @@ export function readDictionaryQuota(text: string | undefined, wallNow: number): 
   return { quota: positiveOrUndefined(member('limit')), remaining, resetInMs };
 }
 
+/** Members and parameters with a number, whose keys are part of a draft; other keys and texts may be anything. */
+const NUMERIC_KEYS = ['limit', 'remaining', 'reset', 'r', 't', 'q', 'w'];
+const MAX_NUMERIC_ITEMS = 8;
+
+/** The numbers of a list or a dictionary, item by item; an item's own number is its `value`. Empty for other text. */
+export function readNumericItems(text: string): Readonly<Record<string, number>>[] {
+  const items = DICTIONARY.test(text)
+    ? [[...parseOrEmpty(parseDictionary, text)].map(([key, [value]]) => [key, value] as const)]
+    : readItems(text).map(({ value, parameters }) => [['value', value] as const, ...parameters]);
+  const isShown = (entry: readonly [string, unknown]): entry is readonly [string, number] =>
+    typeof entry[1] === 'number' && (entry[0] === 'value' || NUMERIC_KEYS.includes(entry[0]));
+  return items
+    .map((entries) => Object.fromEntries(entries.filter(isShown)))
+    .filter((item) => Object.keys(item).length > 0)
+    .slice(0, MAX_NUMERIC_ITEMS);
+}
+
 function policyOf(item: Item | undefined): StatedQuota {
   if (item === undefined) return {};
   const quota = numberOrUndefined(typeof item.value === 'number' ? item.value : item.parameters.get('q'));

@@ -7,7 +7,7 @@ import { DESCRIPTIVE_FIELD } from './vendor-fields.ts';
 
 /** Names that suggest a limit. */
 export const LIMIT_RELATED_NAME = /limit|quota|throttl|retry|back-?off|remaining/i;
-/** Names whose values may be credentials: they are shown nowhere. */
+/** Names whose values may be credentials: neither is shown. */
 export const SENSITIVE_NAME = /auth|cookie|secret|session|signature|token$/i;
 
 export interface UnreadField {

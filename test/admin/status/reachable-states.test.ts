@@ -2,18 +2,13 @@
  * Every state that a sidecar can reach is shown: after any history of upstream, token endpoint, clock, operator and fleet, /status is valid
  * against its schema, and page, event stream, metrics and the `status` command hold no number and no instant that is none.
  */
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createAdminServer } from '../../../src/admin/http-server.ts';
+import { describe, expect, it } from 'vitest';
 import { readRunningStatus } from '../../../src/commands/status/running-status.ts';
 import { describeStatusLine, describeStatusLines } from '../../../src/commands/status/summary.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
-import { ConnectionSlots } from '../../../src/platform/connection-slots.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
-import { PlayedSidecar } from './played-sidecar.ts';
-import type { PlayedReply, PlayedResponse, PlayedSetup } from './played-sidecar.ts';
+import type { PlayedReply, PlayedResponse, PlayedSetup, PlayedSidecar } from './played-sidecar.ts';
+import { createServedSidecar } from './served-sidecar.ts';
 import { findStatusFaults } from './status-schema.ts';
 
 /** A number, an instant or a member that is none, or a figure that no person reads. */
@@ -22,55 +17,17 @@ const NONSENSE = /.{0,60}(?:\bNaN\b|Infinity|Invalid|\bundefined\b|\[object|\d{1
 const RUNS = Number(process.env.RUNS ?? 40);
 const CLOCK_START = Date.UTC(2026, 10, 1);
 
+const served = createServedSidecar();
 let played: PlayedSidecar;
-const server = createAdminServer(
-  (request, response) => played.handler(request, response),
-  new ConnectionSlots(64, 0, systemClock),
-);
-
-beforeAll(async () => {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-});
-
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-});
-
-const portOf = (): number => (server.address() as AddressInfo).port;
-
-async function get(path: string): Promise<string> {
-  const response = await fetch(`http://127.0.0.1:${String(portOf())}${path}`);
-  const body = await response.text();
-  return response.status === 200 ? body : `HTTP ${String(response.status)} of ${path}: ${played.faults.join('; ')}`;
-}
-
-/** The first snapshot of an opened page, and the update of the next second. */
-async function readEvents(): Promise<string> {
-  const leave = new AbortController();
-  const { body, status } = await fetch(`http://127.0.0.1:${String(portOf())}/events`, { signal: leave.signal });
-  if (status !== 200 || body === null) return `HTTP ${String(status)} of /events`;
-  const decoder = new TextDecoder();
-  let text = '';
-  for await (const chunk of body) {
-    text += decoder.decode(chunk as Uint8Array, { stream: true });
-    if (!text.endsWith('\n\n')) continue;
-    if (text.includes('event: tick')) break;
-    if (text.includes('event: hello')) await played.clock.advance(1000);
-  }
-  leave.abort();
-  return text;
-}
 
 /** Everything that is wrong with what the sidecar shows now. */
 async function findFaults(): Promise<string[]> {
   const document = JSON.parse(
-    await get('/status').then((text) => (text.startsWith('{') ? text : JSON.stringify(text))),
+    await served.get('/status').then((text) => (text.startsWith('{') ? text : JSON.stringify(text))),
   ) as unknown;
-  const [page, metrics] = [await get('/'), await get('/metrics')];
+  const [page, metrics] = [await served.get('/'), await served.get('/metrics')];
   const reading = await readRunningStatus(
-    { kind: 'tcp', host: '127.0.0.1', port: portOf() },
+    { kind: 'tcp', host: '127.0.0.1', port: served.port() },
     AbortSignal.timeout(5000),
   );
   const summary =
@@ -78,7 +35,7 @@ async function findFaults(): Promise<string[]> {
       ? [`unavailable: ${reading.why}`]
       : [...describeStatusLines(reading.status, (_, text) => text), describeStatusLine(reading.status)];
   const unknownMetrics = /^bearer_sidecar_.* (?!\+Inf$)[^\d-].*$/m.exec(metrics)?.[0];
-  const texts = { page, summary: summary.join('\n'), events: await readEvents() };
+  const texts = { page, summary: summary.join('\n'), events: await served.readEvents() };
   return [
     ...(typeof document === 'string' ? [document] : findStatusFaults(document).map((fault) => `/status: ${fault}`)),
     ...Object.entries(texts).flatMap(([name, text]) => {
@@ -155,7 +112,7 @@ const ALONE: PlayedSetup = {
 
 /** Plays the steps and looks at the end; what was wrong at any look. */
 async function faultsOf(setup: PlayedSetup, steps: readonly Step[]): Promise<string[]> {
-  played = new PlayedSidecar(setup);
+  played = served.play(setup);
   const faults: string[] = [];
   for (const step of [...steps, { do: 'look' } as const]) faults.push(...(await play(step)));
   return [...new Set(faults)];
@@ -197,7 +154,9 @@ describe('the state after the very first call of a process', () => {
   });
 });
 
-const waits = fc.constantFrom(...['0', '1', '20', '3600', '1.5', '99999999999', '-1', 'soon']);
+const waits = fc.constantFrom(
+  ...['0', '1', '20', '3600', '1.5', '99999999999', '-1', 'soon', 'Infinity', 'NaN', '1e400'],
+);
 const headers = fc.record(
   {
     'retry-after': fc.oneof(waits, fc.constantFrom('Sun, 06 Nov 1994 08:49:37 GMT', 'Sun, 01 Nov 2026 00:00:20 GMT')),
@@ -206,7 +165,7 @@ const headers = fc.record(
     'ratelimit-policy': fc.constantFrom('"burst";q=100;w=60', '"p";q=0;w=0', '100;w=60, 1000;w=3600', '"p";q=5'),
     'x-ratelimit-limit': fc.constantFrom('0', '1', '100', '100, 100;w=60'),
     'x-ratelimit-remaining': fc.constantFrom('0', '1', '50', '-3'),
-    'x-ratelimit-reset': fc.constantFrom('0', '20', '1793491230', '1793491230000', '999999999999999'),
+    'x-ratelimit-reset': fc.constantFrom('0', '20', '1793491230', '1793491230000', '999999999999', 'Infinity'),
     'x-ratelimit-reset-requests': fc.constantFrom('6m0s', '120ms'),
   },
   { requiredKeys: [] },

@@ -70,7 +70,7 @@ describe('status', () => {
             status: 429,
             pauseSeconds: 2,
             stated: true,
-            fields: { 'retry-after': '2', 'x-ratelimit-remaining': '<script>' },
+            fields: { 'retry-after': 2, 'x-ratelimit-remaining': { unparsed: 8 } },
           },
         ],
       },

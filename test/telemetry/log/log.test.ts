@@ -25,7 +25,7 @@ const limited: SidecarEvent = {
   status: 429,
   pauseMs: 1500.4,
   stated: true,
-  fields: { 'retry-after': '2' },
+  fields: { 'retry-after': 2 },
 };
 
 function open(level: LogOptions['level'] = 'info') {
@@ -41,7 +41,7 @@ describe('lines', () => {
     ['failed', 'warn'],
   ] as const)('logs a new form of rate-limit headers on a response that %s at %s', async (on, level) => {
     const { log, stream } = open();
-    const fields = { 'retry-after': '2', 'x-quota': '9' };
+    const fields = { 'retry-after': 2, 'x-quota': { unparsed: 9 } };
     log.observe({ kind: 'rate-limit-shape', route: 'default', on, status: 429, shape: 'retry-after number', fields });
     await log.close(0);
     expect(stream.lines).toEqual([
@@ -185,7 +185,7 @@ describe('rate-limit signals', () => {
       ['warn', 500, 1500],
       ['warn', 200, 1500],
     ]);
-    expect(stream.lines[0]).toMatchObject({ rateLimitFields: { 'retry-after': '2' }, stated: true, status: 429 });
+    expect(stream.lines[0]).toMatchObject({ rateLimitFields: { 'retry-after': 2 }, stated: true, status: 429 });
   });
 
   it('logs the first signal after a quiet window at once, and leaves no timer', async () => {

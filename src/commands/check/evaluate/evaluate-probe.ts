@@ -1,6 +1,7 @@
 /** Evaluates the response to one GET with the token. Pure. */
 import { readScopeRefusal } from '../../../exchange/scope-refusal.ts';
-import { readRateLimitSignal } from '../../../throttle/signals/rate-limit-signal.ts';
+import { SIGNAL_HEADERS } from '../../../throttle/signals/rate-limit-signal.ts';
+import { describeStatedValue, readStatedFields } from '../../../throttle/signals/stated-fields.ts';
 import type { CheckFinding } from '../step-runner.ts';
 
 export interface ProbeResponseHead {
@@ -74,9 +75,13 @@ function evaluateForbidden(head: ProbeResponseHead, detail: string, names: Probe
   return { outcome: 'fail', detail: `${detail} (insufficient_scope${needed})`, advice };
 }
 
-/** The rate-limit fields of the response, as received. */
-function describeLimits({ status, field }: ProbeResponseHead, wallNow: number): string {
-  const { fields } = readRateLimitSignal(status, field, wallNow);
-  const stated = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
+/** What the rate-limit fields of the response state. */
+function describeLimits({ field }: ProbeResponseHead, wallNow: number): string {
+  const received = [...SIGNAL_HEADERS].flatMap((name): [string, string][] => {
+    const value = field(name);
+    return value === undefined ? [] : [[name, value]];
+  });
+  const fields = Object.entries(readStatedFields(received, wallNow));
+  const stated = fields.map(([name, value]) => `${name}: ${describeStatedValue(value)}`);
   return stated.length === 0 ? ', no rate limit stated' : `, limits stated: ${stated.join(', ')}`;
 }

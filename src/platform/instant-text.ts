@@ -1,4 +1,4 @@
-/** The text of an instant, as /status, the page and the `status` command show it (pure). */
+/** The text of an instant, as /status, the page, the `status` command and the log show it. Pure. */
 
 /**
  * RFC 3339 in UTC with milliseconds. An instant that may be unknown has no number, so that none is passed here.
