@@ -9,7 +9,7 @@ import { startRawUpstream } from '../sidecar/raw-upstream.ts';
 import { send } from '../sidecar/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
-import { echo } from '../support/recording-upstream.ts';
+import { echo, type RespondTo } from '../support/recording-upstream.ts';
 import { waitUntilStable } from '../support/until.ts';
 
 const DEADLINE = { SIDECAR_DEADLINE_MS: '5000' };
@@ -135,6 +135,56 @@ describe('the deadline', () => {
     rest.open();
     expect((await answer.toArray()).join('')).toBe('begun, ended');
     expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['ok']);
+  });
+});
+
+describe('what the upstream needs of the deadline', () => {
+  /** Twenty-five calls are answered after this time, later ones as `answer` says. */
+  async function startAfter(latencyMs: number, env: Record<string, string>, answer: RespondTo) {
+    const clock = new ManualClock();
+    const first = gate();
+    const started = await startInProcess({
+      clock,
+      answer: async (request, response, index) => {
+        if (index >= 25) return answer(request, response, index);
+        await first.opened;
+        await echo(request, response, index);
+      },
+      env: { ...env, SIDECAR_BURST: '25' },
+    });
+    const calls = Promise.all(Array.from({ length: 25 }, () => send(`${started.url}/policies`)));
+    await until(() => started.told('permit-granted').length === 25, 'the first calls in flight');
+    await clock.advance(latencyMs);
+    first.open();
+    await calls;
+    return { ...started, clock };
+  }
+
+  it('is kept by a request that waits: it is refused at once when the rest is too short', async () => {
+    const { url, api, told } = await startAfter(900, { SIDECAR_RATE: '0.5' }, echo);
+    const headers = { 'x-sidecar-timeout-ms': '1500' };
+    const refused = await send(`${url}/policies`, { headers });
+    expect(refused).toMatchObject({ status: 503, code: 'QUEUE_TIMEOUT', fields: { 'retry-after': '2' } });
+    expect(refused.text).toContain(`with 0.8 s kept for the upstream's response`);
+    expect(api.requests).toHaveLength(25);
+    expect(told('queue-rejected')).toMatchObject([{ reason: 'expected_wait' }]);
+  });
+
+  it('is not kept of a request that need not wait', async () => {
+    const { url, clock } = await startAfter(900, { SIDECAR_RATE: '0.5' }, echo);
+    await clock.advance(1200);
+    const headers = { 'x-sidecar-timeout-ms': '100' };
+    expect((await send(`${url}/policies`, { headers })).status).toBe(200);
+  });
+
+  it('is kept before a repetition: a response goes to the client at once when the next one would come too late', async () => {
+    const { url, api, told } = await startAfter(400, { SIDECAR_RATE: '1000' }, (_request, response) => {
+      response.writeHead(502, { 'retry-after': '1' }).end();
+    });
+    const headers = { 'x-sidecar-timeout-ms': '1200' };
+    expect(await send(`${url}/policies`, { headers })).toMatchObject({ status: 502, code: undefined });
+    expect(told('retry')).toEqual([]);
+    expect(api.requests).toHaveLength(26);
   });
 });
 

@@ -15,6 +15,8 @@ import { SteppingClock } from './stepping-clock.ts';
 /** One kind of call. */
 export interface CallKind {
   readonly path: string;
+  /** Default: all kinds are of one caller. */
+  readonly caller?: string;
   /** Calls per second. */
   readonly perSecond: number;
   readonly deadlineMs: number;
@@ -137,11 +139,17 @@ class Player {
 
   async #call(kind: CallKind, figures: CallFigures): Promise<void> {
     const now = this.#clock.now();
-    const deadlineAt = now + kind.deadlineMs;
+    const { deadlineMs, caller = '' } = kind;
+    const deadlineAt = now + deadlineMs;
     figures.calls++;
     let ticket: Ticket;
     try {
-      ticket = this.#throttle.enter(deadlineAt, undefined, false, describeEndpoint('GET', kind.path));
+      ticket = this.#throttle.enter(
+        deadlineAt,
+        { priority: 'normal', caller },
+        false,
+        describeEndpoint('GET', kind.path),
+      );
     } catch (error) {
       figures.refusedAtOnce++;
       const { queued, inFlight } = this.#throttle.state();

@@ -8,7 +8,7 @@ import { AgedTimes } from './aged-times.ts';
 const MAX_ENDPOINTS = 64;
 /** Fewer calls say nothing about the next one. */
 const MIN_CALLS = 20;
-const ALMOST_ALL = 0.99;
+const ALMOST_ALL = 0.995;
 const ALMOST_NONE = 0.01;
 
 export class ResponseTimes {
