@@ -64,6 +64,11 @@ export class FleetLeader {
     this.#learner?.addCalls(calls);
   }
 
+  /** @param at calls made before this were not all reported */
+  recordLoss(at: number): void {
+    this.#learner?.recordLoss(at);
+  }
+
   /**
    * @param until all calls made before this are reported
    * @param replicaCount replicas, this one included

@@ -35,6 +35,10 @@ const RECENT_MS = 2_000;
 const MAX_RECENT_CALLS = 16_384;
 const MAX_RECENT_AGE_MS = 120_000;
 const MAX_PENDING_CALLS = 65_536;
+/** After a loss of reports the counters have seen too few calls for as long as the known limit counts them, within these bounds. */
+const MIN_INCOMPLETE_MS = 3_000;
+const MAX_INCOMPLETE_MS = 60_000;
+const UNKNOWN_MEMORY_MS = 10_000;
 const MAX_CALL_MS = 86_400_000;
 
 export type FleetLearnerOptions = Omit<LearnedRatePolicyOptions, 'inFlightCalls'>;
@@ -53,6 +57,8 @@ export class FleetLimitLearner {
   #separateRefusals = 0;
   #isShared = false;
   #restartedAt = -Infinity;
+  #lostAt = -Infinity;
+  #incompleteUntil = -Infinity;
   readonly #inFlightCalls = new CallLog(MAX_PENDING_CALLS, MAX_CALL_MS);
   /** Reported calls that are not granted yet. */
   #pendingCalls: ReportedCalls[] = [];
@@ -95,6 +101,19 @@ export class FleetLimitLearner {
     }
     if (this.#pendingCalls.length > MAX_PENDING_CALLS)
       this.#pendingCalls.splice(0, this.#pendingCalls.length - MAX_PENDING_CALLS);
+  }
+
+  /**
+   * What is known stays: until the counters are complete again a refusal says nothing.
+   * @param at calls made before this were not all reported
+   */
+  recordLoss(at: number): void {
+    if (!(at > this.#lostAt)) return;
+    this.#lostAt = at;
+    const { rate, limit, windowMs } = this.#policy.learned(identity) ?? {};
+    const memoryMs =
+      limit === undefined || rate === undefined ? UNKNOWN_MEMORY_MS : (windowMs ?? (limit * 1000) / rate);
+    this.#incompleteUntil = at + Math.min(MAX_INCOMPLETE_MS, Math.max(MIN_INCOMPLETE_MS, memoryMs));
   }
 
   /**
@@ -155,6 +174,7 @@ export class FleetLimitLearner {
   }
 
   #isUnaware(grant: PermitGrant): boolean {
+    if (grant.at < this.#incompleteUntil) return true;
     if (!this.#isShared || grant.at < this.#restartedAt + UNAWARE_ALONE_MS)
       return grant.at < this.#lastRefusedAt + UNAWARE_ALONE_MS;
     return !grant.isPauseProbe && (grant.epoch !== this.#epoch || grant.at < this.#lastRefusedAt + UNAWARE_MS);

@@ -58,6 +58,8 @@ export class FleetMember implements FleetMembership {
   /** Ends of pauses that this replica has applied, an instant of the store. */
   #joinedPausesUntil = -Infinity;
   #hasConnected = false;
+  /** It has worked alone since its last reply. */
+  #isReturning = false;
   #hasLeft = false;
 
   constructor(options: FleetMemberOptions) {
@@ -187,6 +189,8 @@ export class FleetMember implements FleetMembership {
       refusal: this.#reports.takeRefusal(),
       published: this.#election.nextPublication(now, this.#leaderInputs()),
       version: this.#lastReply?.version ?? 0,
+      maxPauseMs: this.#settings.maxPauseMs,
+      isReturning: this.#isReturning,
     };
   }
 
@@ -219,19 +223,33 @@ export class FleetMember implements FleetMembership {
 
   #applyReply(now: number, requestedAt: number, reply: QuotaReply): void {
     this.#missedReplies = 0;
+    // It is back with the next exchange, which is due at once.
+    if (this.#isReturning) this.#isUrgent = true;
+    this.#isReturning = false;
     this.#clockOffset.addSample(requestedAt, now, reply.storeNow);
     this.#lastReply = reply;
     this.#permitsWantedAt = now + reply.retryInMs;
-    if (this.#lease.applyReply(now, reply)) this.#startPause(now);
-    this.#joinStatedPause(now, reply);
+    const bounded = { ...reply, ...this.#boundUpdate(now, reply) };
+    if (this.#lease.applyReply(now, bounded)) this.#startPause(now);
+    this.#joinStatedPause(now, bounded);
     const extraRate = this.#election.applyReply(now, reply, () => this.#ownPolicy?.snapshot(now));
     this.#lease.setExtraRate(now, extraRate);
     if (this.#election.nextPublication(now, this.#leaderInputs()) !== undefined) this.#isUrgent = true;
   }
 
-  #applyUpdate(update: QuotaUpdate): void {
+  /** Redis can neither raise what is configured nor pause for longer. */
+  #boundUpdate(now: number, update: QuotaUpdate): Pick<QuotaUpdate, 'rate' | 'burst' | 'pausedUntil'> {
+    const { rate, burst, maxRate = Infinity, maxPauseMs } = this.#settings;
+    const pausedUntil = Math.min(update.pausedUntil, this.#clockOffset.toStoreTime(now + maxPauseMs));
+    if (update.rate === undefined) return { rate: undefined, burst: update.burst, pausedUntil };
+    if (rate !== 'auto') return { rate, burst, pausedUntil };
+    return { rate: Math.min(update.rate, maxRate), burst: update.burst, pausedUntil };
+  }
+
+  #applyUpdate(received: QuotaUpdate): void {
     const now = this.#options.clock.now();
     if (this.#hasLeft || this.#missedReplies > 1) return;
+    const update = { ...received, ...this.#boundUpdate(now, received) };
     if (this.#lease.state !== 'joined') this.#isUrgent = true;
     else if (this.#lease.applyUpdate(now, update)) this.#startPause(now);
     this.#joinStatedPause(now, update);
@@ -279,6 +297,7 @@ export class FleetMember implements FleetMembership {
 
   #goApart(): void {
     const now = this.#options.clock.now();
+    this.#isReturning = true;
     this.#election.onDisconnected();
     this.#reports.onDisconnected();
     this.#lease.onDisconnected(now);

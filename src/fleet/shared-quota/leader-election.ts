@@ -83,6 +83,7 @@ export class LeaderElection {
       return 0;
     }
     const leader = (this.#leader ??= this.#formerLeader ?? this.#createLeader(now, reply, ownSnapshot));
+    leader.recordLoss(this.#clockOffset.toLocalTime(reply.reportsLostAt));
     leader.addCalls(decodeCalls(reply.peerReports, (at) => this.#clockOffset.toLocalTime(at)));
     if (reply.isFleetPaused && this.#reportsCompleteAt === Infinity) this.onPaused(now);
     const isSettled = reply.isFleetPaused && now >= this.#reportsCompleteAt;

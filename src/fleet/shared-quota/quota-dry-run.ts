@@ -28,6 +28,8 @@ const REQUEST = {
   refusal: { at: 1, statedWaitMs: 1 },
   published: undefined,
   version: 0,
+  maxPauseMs: 1000,
+  isReturning: false,
 } as const;
 
 /** Runs each command of all scripts, returns those that are refused, and removes what the exchange left. */

@@ -34,7 +34,8 @@ export class QuotaLease {
   #rank = 0;
   #isLeader = false;
   #leaderUntil = Infinity;
-  #isScarce = false;
+  /** How far ahead the last lease began: so long do those before it use theirs. */
+  #leadMs = 0;
   #apartSince = 0;
   #apartFactor = 1;
   #extraBucket: PermitBucket | undefined;
@@ -91,7 +92,7 @@ export class QuotaLease {
   }
 
   get isScarce(): boolean {
-    return this.#isScarce;
+    return this.#leadMs > SCARCE_MS;
   }
 
   get pausedUntil(): number {
@@ -151,7 +152,7 @@ export class QuotaLease {
     if (!this.isLimited || !Number.isFinite(this.#rate)) return from;
     const leasedAt = this.#permits.nthAt(from, ahead);
     if (leasedAt !== undefined) return Math.max(from, leasedAt);
-    const behind = ahead - this.#permits.count(from) + (this.#isScarce ? 1 : 0);
+    const behind = ahead - this.#permits.count(from) + (this.isScarce ? 1 : 0);
     return Math.max(from, this.#permits.lastAt) + (behind * this.#replicaCount * 1000) / this.#rate;
   }
 
@@ -164,7 +165,7 @@ export class QuotaLease {
     if (!this.isLimited) return Infinity;
     if (this.#isFleetPaused) return 0;
     // A request that may not wait is admitted while the next exchange would bring a permit at once.
-    return Math.max(this.#permits.due(now), this.#isScarce ? 0 : 1);
+    return Math.max(this.#permits.due(now), this.isScarce ? 0 : 1);
   }
 
   describe(now: number): FleetQuotaState {
@@ -215,6 +216,8 @@ export class QuotaLease {
       this.#rate = update.rate;
       this.#burst = update.burst;
     }
+    // Fewer are a matter of the next reply: until then each keeps the smaller part.
+    this.#replicaCount = Math.max(this.#replicaCount, update.replicaCount ?? 1);
     return isPause;
   }
 
@@ -228,7 +231,7 @@ export class QuotaLease {
     this.#leaderUntil = now + reply.leaderLeftMs;
     const permitTimes = reply.permitTimes.map((at) => this.#clockOffset.toLocalTime(at));
     this.#permits.add(permitTimes);
-    if (permitTimes.length > 0) this.#isScarce = (permitTimes[0] ?? now) > now + SCARCE_MS;
+    if (permitTimes[0] !== undefined) this.#leadMs = Math.max(0, permitTimes[0] - now);
     // Without a published limit a replica that knows one keeps it.
     if (reply.rate !== undefined || reply.isFleetPaused) this.#state = 'joined';
     else if (this.#state === 'joined') this.onDisconnected(now);
@@ -241,7 +244,9 @@ export class QuotaLease {
     this.#isLeader = false;
     if (this.#state !== 'joined') return;
     this.#state = Number.isFinite(this.#rate) ? 'apart' : 'unknown';
-    this.#apartSince = Math.max(now, this.#isFleetPaused ? this.#pausedUntil : now);
+    // The others may not know yet, and use what they have leased.
+    this.#apartSince = Math.max(now + this.#leadMs, this.#isFleetPaused ? this.#pausedUntil : now);
+    this.#leadMs = 0;
     this.#isFleetPaused = false;
     this.#apartFactor = 1;
   }

@@ -22,6 +22,12 @@ const RECOVERY_MS = 5_000;
 const RECOVERY_HORIZON_MS = 400;
 const KEY_TTL_MS = 600_000;
 const MAX_MAIL_LENGTH = 60_000;
+/** Longest content of the fields for reports and model, and of any other. */
+const MAX_TEXT_LENGTH = 100_000;
+const MAX_VALUE_LENGTH = 64;
+/** More replicas than any fleet has; a hash with more fields than they need was written by others. */
+const MAX_REPLICAS = 1_000;
+const MAX_FIELDS = MAX_REPLICAS + 100;
 
 const SERVER_TIME = `
 local time = redis.call('TIME')
@@ -30,53 +36,123 @@ local now = time[1] * 1000 + time[2] / 1000
 
 /**
  * ARGV: replica, permits wanted, `active`, `idle` or `leaving`, fixed rate and burst (or empty), replicas known of, calls, instant and
- * stated wait of a refusal (or empty), what the leader publishes as JSON (or empty), version of the model that is known.
+ * stated wait of a refusal (or empty), what the leader publishes as JSON (or empty), version of the model that is known, longest pause,
+ * `1` when this replica returns.
  * @param clock Lua that sets `now`; for tests
  */
 export function buildExchangeScript(clock = SERVER_TIME): string {
-  return `${clock}${STATE}${PRESENCE}${LEADER}${REFUSAL}${PUBLICATION}${PERMITS}${REPLY}`;
+  return `${clock}${STATE}${BOUNDS}${PRESENCE}${LEADER}${REFUSAL}${PUBLICATION}${PERMITS}${REPLY}`;
 }
 
 const STATE = `
 local key, id = KEYS[1], ARGV[1]
-local flat, state, written = redis.call('HGETALL', key), {}, {}
-for i = 1, #flat, 2 do state[flat[i]] = flat[i + 1] end
-local function number(field) return tonumber(state[field] or '0') or 0 end
+-- NaN and infinite numbers are none.
+local function toNumber(text)
+  local value = tonumber(text or '')
+  return value and value > -1e15 and value < 1e15 and value or nil
+end
+local flat, state, written, gone = redis.pcall('HGETALL', key), {}, {}, {}
+if flat.err and not string.find(flat.err, 'WRONGTYPE') then return flat end
+-- Not written by a fleet: as if there were nothing.
+if flat.err or #flat > ${2 * MAX_FIELDS} then
+  redis.call('PEXPIREAT', key, 1)
+  flat = {}
+end
+local function number(field) return toNumber(state[field]) or 0 end
 local function put(field, value)
   state[field] = value
   written[#written + 1] = field
   written[#written + 1] = value
 end
 local function instant(value) return string.format('%.3f', value) end
+-- Deleted after the write: a server without memory refuses a script that writes first, and permits one that has deleted.
 local function remove(field)
   state[field] = nil
-  redis.call('HDEL', key, field)
+  gone[#gone + 1] = field
 end
 local news = false
 `;
 
-const PRESENCE = `
-if ARGV[3] == 'leaving' then
-  remove('r:' .. id)
-  if state.leader == id then remove('leader') end
-  return {}
+/** What others have written, or this script by another clock: no number is further away than the script itself sets it. */
+const BOUNDS = `
+local function isValid(field, value)
+  if #value > ((field == 'mail' or field == 'model') and ${MAX_TEXT_LENGTH} or ${MAX_VALUE_LENGTH}) then return false end
+  local asNumber = toNumber(value)
+  if field == 'rate' then return asNumber and (asNumber == 0 or (asNumber > 1e-9 and asNumber < 1e9)) end
+  if field == 'burst' then return asNumber and asNumber >= 1 and asNumber < 1e9 end
+  if field == 'epoch' or field == 'version' then return #value < 10 and string.find(value, '^%d+$') end
+  return asNumber or string.sub(field, 1, 2) ~= 'r:'
 end
-local present, before, oldest = 1, {}, now
-for field, seen in pairs(state) do
-  if string.sub(field, 1, 2) == 'r:' and field ~= 'r:' .. id then
-    if now - tonumber(seen) > ${REPLICA_TIMEOUT_MS} then
-      redis.call('HDEL', key, field)
-    else
-      present = present + 1
-      oldest = math.min(oldest, tonumber(seen))
-      before[string.sub(field, 3)] = field < 'r:' .. id
+local latest = now
+for i = 1, #flat, 2 do
+  local field, value = flat[i], flat[i + 1]
+  if not isValid(field, value) then
+    remove(field)
+  else
+    state[field] = value
+    if field == 'born' or field == 'pausedAt' or string.sub(field, 1, 2) == 'r:' then
+      latest = math.max(latest, toNumber(value) or 0)
     end
   end
 end
-put('r:' .. id, instant(now))
-if not state.born then put('born', instant(now)) end
-if tonumber(ARGV[6]) > number('expected') and now < number('born') + ${RECOVERY_MS} then put('expected', ARGV[6]) end
-local isSettling = now < number('born') + ${RECOVERY_MS} and present < number('expected')
+-- An instant that was once the present is ahead: the clock was set back by at least as much, and the pause moves with it.
+if latest > now and state.pausedUntil then put('pausedUntil', instant(number('pausedUntil') - (latest - now))) end
+local function bound(field, most)
+  if number(field) > most then put(field, instant(most)) end
+end
+bound('born', now)
+bound('lostAt', now)
+bound('pausedAt', now)
+bound('pausedUntil', now + tonumber(ARGV[12]))
+bound('leaderUntil', now + ${REPLICA_TIMEOUT_MS})
+`;
+
+const PRESENCE = `
+if ARGV[3] == 'leaving' then
+  redis.call('HDEL', key, 'r:' .. id)
+  if state.leader == id then redis.call('HDEL', key, 'leader') end
+  return {}
+end
+local others, before, oldest = {}, {}, now
+for field in pairs(state) do
+  if string.sub(field, 1, 2) == 'r:' and field ~= 'r:' .. id then others[#others + 1] = field end
+end
+-- A replica that returns uses its part until it has the reply, and so may the others: each of them is here with its next exchange.
+local known = math.min(tonumber(ARGV[6]), ${MAX_REPLICAS})
+local isReturning = ARGV[13] == '1' and known > 1
+local isRecovering = now < number('born') + ${RECOVERY_MS}
+local expected = math.min(math.max(isRecovering and number('expected') or 0, known), ${MAX_REPLICAS})
+if not state.born and known > 1 then
+  -- Void what was leased before the loss.
+  put('epoch', string.format('%.0f', math.floor(now / 1000) % 1e8))
+  news = true
+end
+if known > 1 and (not state.born or isReturning) then put('lostAt', instant(now)) end
+if not state.born or isReturning then
+  put('born', instant(now))
+  isRecovering = true
+end
+if isRecovering and expected ~= number('expected') then put('expected', tostring(expected)) end
+local present, here = 1, isReturning and 0 or 1
+for _, field in ipairs(others) do
+  bound(field, now)
+  local seen = number(field)
+  if now - seen > ${REPLICA_TIMEOUT_MS} then
+    remove(field)
+  else
+    present = present + 1
+    if seen >= number('born') then here = here + 1 end
+    oldest = math.min(oldest, seen)
+    before[string.sub(field, 3)] = field < 'r:' .. id
+  end
+end
+if not isReturning then
+  -- Pushed, so that each knows how many parts there are should it lose the store now.
+  if not state['r:' .. id] then news = true end
+  put('r:' .. id, instant(now))
+end
+local isSettling = isRecovering and here < expected
+if isSettling then present = math.max(present, expected) end
 `;
 
 const LEADER = `
@@ -84,7 +160,7 @@ local function leaseEnd() return number('leaderUntil') - (state.held == '1' and 
 local leads = state.leader == id
 if not leads then
   local isVacant = not state.leader or leaseEnd() <= now
-  leads = isVacant or (state.leaderIdle == '1' and ARGV[3] == 'active')
+  leads = not isReturning and (isVacant or (state.leaderIdle == '1' and ARGV[3] == 'active'))
 end
 if leads then
   put('leader', id)
@@ -115,6 +191,10 @@ end
 if ARGV[4] ~= '' and (tonumber(ARGV[4]) ~= number('rate') or tonumber(ARGV[5]) ~= number('burst')) then
   setPace(tonumber(ARGV[4]), tonumber(ARGV[5]))
 end
+if isReturning and number('rate') > 0 then
+  -- What was saved up meanwhile has been used by the parts.
+  put('tat', instant(math.max(number('tat'), now + number('burst') * intervalOf(number('rate')))))
+end
 if ARGV[8] ~= '' then
   -- Without a limit each replica pauses by itself, and only a stated wait holds for the others. All report, so that the leader learns.
   if number('rate') == 0 then
@@ -127,8 +207,9 @@ if ARGV[8] ~= '' then
     if number('rate') > 0 then put('tat', instant(now + number('burst') * intervalOf(number('rate')))) end
     news = true
   end
-  if ARGV[9] ~= '' and now + tonumber(ARGV[9]) > number('pausedUntil') then
-    put('pausedUntil', instant(now + tonumber(ARGV[9])))
+  local statedUntil = ARGV[9] ~= '' and now + math.min(tonumber(ARGV[9]), tonumber(ARGV[12])) or 0
+  if statedUntil > number('pausedUntil') then
+    put('pausedUntil', instant(statedUntil))
     news = true
   end
 end
@@ -164,9 +245,11 @@ local want = tonumber(ARGV[2])
 if want > 0 and state.held == '1' then
   again = 250
 elseif want > 0 and rate > 0 then
-  local interval, tat, from = intervalOf(rate), number('tat'), math.max(now, number('pausedUntil'))
+  local interval, from = intervalOf(rate), math.max(now, number('pausedUntil'))
   -- Those who are not back yet use their part elsewhere, so that here each permit costs more.
-  local cost = isSettling and interval * number('expected') / present or interval
+  local cost = isSettling and interval * expected / math.max(1, here) or interval
+  bound('tat', from + ${HORIZON_MS} + (burst + 1) * cost)
+  local tat = number('tat')
   local horizon = isSettling and ${RECOVERY_HORIZON_MS} or state.tentative == '1' and ${TENTATIVE_HORIZON_MS} or ${HORIZON_MS}
   local most = math.min(want, ${MAX_PERMITS_PER_REPLY}, math.max(1, math.floor(horizon / cost / present)))
   for _ = 1, most do
@@ -192,15 +275,16 @@ if leads and state.mail and state.mail ~= '' then
   put('mail', '')
 end
 redis.call('HSET', key, unpack(written))
+if #gone > 0 then redis.call('HDEL', key, unpack(gone)) end
 redis.call('PEXPIRE', key, ${KEY_TTL_MS})
-local held, epoch, known = state.held or '0', state.epoch or '0', state.rate or ''
+local held, epoch, rateText = state.held or '0', state.epoch or '0', state.rate or ''
 local pausedUntil = instant(number('pausedUntil'))
-if news then redis.call('PUBLISH', key, table.concat({epoch, held, pausedUntil, known, state.burst or '1'}, ' ')) end
+if news then redis.call('PUBLISH', key, table.concat({epoch, held, pausedUntil, rateText, state.burst or '1', present}, ' ')) end
 return {
-  instant(now), leads and '1' or '0', epoch, held, pausedUntil, known, state.burst or '1',
+  instant(now), leads and '1' or '0', epoch, held, pausedUntil, rateText, state.burst or '1',
   tostring(present), tostring(rank), instant(oldest), instant(again), table.concat(slots, ' '), mail,
   state.version or '0', (state.version or '0') ~= ARGV[11] and state.model or '',
-  instant(math.max(0, leaseEnd() - now)), state.tentative or '0',
+  instant(math.max(0, leaseEnd() - now)), state.tentative or '0', instant(number('lostAt')),
 }
 `;
 

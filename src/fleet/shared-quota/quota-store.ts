@@ -23,6 +23,10 @@ export interface QuotaRequest {
   readonly published: PublishedLimit | undefined;
   /** Version of the model that this replica has. */
   readonly version: number;
+  /** No pause of the store lasts longer, milliseconds. */
+  readonly maxPauseMs: number;
+  /** This replica has worked alone since its last reply. */
+  readonly isReturning: boolean;
 }
 
 /** The limit that the leader publishes. */
@@ -51,6 +55,8 @@ export interface QuotaUpdate {
   /** Permits per second; Infinity while no limit is known, undefined while none was published. */
   readonly rate: number | undefined;
   readonly burst: number;
+  /** Replicas, the receiver included; those that may soon be back count. Undefined: not stated. */
+  readonly replicaCount: number | undefined;
 }
 
 export interface QuotaReply extends QuotaUpdate {
@@ -58,12 +64,13 @@ export interface QuotaReply extends QuotaUpdate {
   readonly isLeader: boolean;
   /** Milliseconds after which another replica may lead; Infinity when the store does not say. */
   readonly leaderLeftMs: number;
-  /** Replicas, this one included. */
   readonly replicaCount: number;
   /** Position of this replica among them, from 0; the leader is the last. */
   readonly rank: number;
   /** Up to this instant of the store all others have reported. */
   readonly oldestReportAt: number;
+  /** Calls made before this instant of the store were not all reported; 0: no such loss is known. */
+  readonly reportsLostAt: number;
   /** When to ask again if no permit was leased. */
   readonly retryInMs: number;
   /** Instants of the store, each for the use of one permit. */

@@ -42,7 +42,7 @@ export function createRedisQuotaStore({
   };
 }
 
-function toScriptArguments(request: QuotaRequest): (string | number)[] {
+export function toScriptArguments(request: QuotaRequest): (string | number)[] {
   const { id, want, activity, fixed, knownReplicas, calls, refusal, published, version } = request;
   // JSON has no Infinity: 0 means unlimited.
   const limit = published && { ...published, rate: Number.isFinite(published.rate) ? published.rate : 0 };
@@ -58,6 +58,8 @@ function toScriptArguments(request: QuotaRequest): (string | number)[] {
     refusal?.statedWaitMs ?? '',
     limit === undefined ? '' : JSON.stringify(limit),
     version,
+    request.maxPauseMs,
+    request.isReturning ? 1 : 0,
   ];
 }
 
@@ -65,17 +67,18 @@ function toScriptArguments(request: QuotaRequest): (string | number)[] {
 export function parseReply(reply: ScriptReply): QuotaReply | undefined {
   const texts = reply.map(String);
   const [storeNow, leads, epoch, held, pausedUntil, rate, burst, present, rank, oldest, again] = texts;
-  const [slots = '', mail = '', version = '', model = '', leaderLeft, tentative] = texts.slice(11);
-  const update = parseUpdate([epoch, held, pausedUntil, rate, burst]);
+  const [slots = '', mail = '', version = '', model = '', leaderLeft, tentative, lostAt] = texts.slice(11);
+  const update = parseUpdate([epoch, held, pausedUntil, rate, burst, present]);
   const now = Number(storeNow);
   if (update === undefined || storeNow === undefined || !Number.isFinite(now)) return undefined;
   return {
     ...update,
     storeNow: now,
     isLeader: leads === '1',
-    replicaCount: Math.max(1, Number(present) || 1),
+    replicaCount: update.replicaCount ?? 1,
     rank: Number(rank) || 0,
     oldestReportAt: Number(oldest) || now,
+    reportsLostAt: Number(lostAt) || 0,
     retryInMs: Number(again) || 0,
     permitTimes: slots === '' ? [] : slots.split(' ').map((ahead) => now + Number(ahead)),
     peerReports: mail,
@@ -87,7 +90,7 @@ export function parseReply(reply: ScriptReply): QuotaReply | undefined {
 }
 
 function parseUpdate(texts: readonly (string | undefined)[]): QuotaUpdate | undefined {
-  const [epoch, held, pausedUntil, rate, burst] = texts;
+  const [epoch, held, pausedUntil, rate, burst, present] = texts;
   if (burst === undefined || rate === undefined || !Number.isFinite(Number(rate))) return undefined;
   return {
     epoch: Number(epoch) || 0,
@@ -95,5 +98,6 @@ function parseUpdate(texts: readonly (string | undefined)[]): QuotaUpdate | unde
     pausedUntil: Number(pausedUntil) || 0,
     rate: rate === '' ? undefined : Number(rate) > 0 ? Number(rate) : Infinity,
     burst: Math.max(1, Number(burst) || 1),
+    replicaCount: present === undefined ? undefined : Math.max(1, Number(present) || 1),
   };
 }

@@ -65,6 +65,7 @@ const NOTHING_KNOWN: QuotaReply = {
   replicaCount: 2,
   rank: 1,
   oldestReportAt: 0,
+  reportsLostAt: 0,
   retryInMs: 0,
   permitTimes: [],
   peerReports: '',

@@ -4,7 +4,7 @@
  */
 import { createClient } from '@redis/client';
 import type { Cancel, Clock } from '../../../src/platform/clock.ts';
-import { parseReply } from '../../../src/fleet/shared-quota/redis-quota-store.ts';
+import { parseReply, toScriptArguments } from '../../../src/fleet/shared-quota/redis-quota-store.ts';
 import { buildExchangeScript } from '../../../src/fleet/shared-quota/quota-script.ts';
 import { FleetMember } from '../../../src/fleet/shared-quota/fleet-member.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
@@ -25,12 +25,12 @@ const EXCHANGE_MS = 1;
 /** The script with a given time; its reply ends with the number of messages that it published. */
 const SCRIPT = `
 local published, server = 0, redis
-local redis = {call = function(name, ...)
+local redis = {pcall = server.pcall, call = function(name, ...)
   if name == 'PUBLISH' then published = published + 1 end
   return server.call(name, ...)
 end}
 local function exchange()
-${buildExchangeScript('local now = tonumber(ARGV[12])')}
+${buildExchangeScript('local now = tonumber(ARGV[#ARGV])')}
 end
 local reply = exchange()
 reply[#reply + 1] = published
@@ -103,15 +103,35 @@ export class SimulationClock implements Clock {
   }
 }
 
-/** A Redis with the script, whose clock is the world's and is `skewMs` ahead of it. */
+/** After an error reply that ends the connection the next attempt comes after up to this time. */
+const RECONNECT_MS = 2_000;
+/** Late replies after which a replica sends no more scripts, and the time in which replies in time end that state. */
+const LATE_REPLIES = 3;
+const DEGRADED_MS = 5_000;
+
+/** What one replica knows of its connection. */
+interface SimulatedConnection {
+  listener: QuotaListener | undefined;
+  isLost: boolean;
+  /** No script can run before this instant. */
+  usableAt: number;
+  lateReplies: number;
+}
+
+/** A Redis with the script, whose clock is the world's. */
 export class SimulatedRedis {
   readonly #client: Awaited<ReturnType<typeof connect>>;
   readonly #clock: SimulationClock;
   readonly #listeners = new Set<QuotaListener>();
   readonly #disconnected = new Set<QuotaStore>();
+  readonly #random = seeded(1);
   isDown = false;
   #generation = 0;
   dropsUpdates = false;
+  /** Replies come too late to be used; the scripts run. */
+  isSlow = false;
+  /** Called before each script: sets the real server to refuse writes, for example. */
+  beforeScript: (() => Promise<unknown>) | undefined;
   commands = 0;
 
   private constructor(client: Awaited<ReturnType<typeof connect>>, clock: SimulationClock) {
@@ -125,23 +145,55 @@ export class SimulatedRedis {
 
   /** One replica's door to it. */
   createStore(key: string): QuotaStore {
+    const connection: SimulatedConnection = { listener: undefined, isLost: false, usableAt: 0, lateReplies: 0 };
     const store: QuotaStore = {
       exchange: async (request) => {
-        if (this.isDown || this.#disconnected.has(store)) return undefined;
+        if (this.isDown || this.#disconnected.has(store) || this.#clock.now() < connection.usableAt) return undefined;
+        if (this.isSlow && connection.lateReplies >= LATE_REPLIES) return undefined;
         this.commands++;
         await this.#clock.sleep(EXCHANGE_MS / 2);
         const life = this.#generation;
-        const reply = await this.run(key, request);
+        const reply = await this.run(key, request).catch((error: unknown) => {
+          this.#recordErrorReply(connection, error);
+          return undefined;
+        });
         await this.#clock.sleep(EXCHANGE_MS / 2);
+        if (reply === undefined) return undefined;
+        if (this.isSlow) {
+          this.#recordLateReply(connection);
+          return undefined;
+        }
+        if (connection.isLost) connection.listener?.onConnected();
+        connection.isLost = false;
+        connection.lateReplies = 0;
         // A request from before the crash gets no reply after it.
         return life === this.#generation ? reply : undefined;
       },
       listen: (listener) => {
+        connection.listener = listener;
         this.#listeners.add(listener);
         this.#clock.after(1, () => listener.onConnected());
       },
     };
     return store;
+  }
+
+  /** As the script client: an error reply counts as a lost connection, and that of a read-only server ends it. */
+  #recordErrorReply(connection: SimulatedConnection, error: unknown): void {
+    const { message } = error as Error;
+    if (message.includes('READONLY'))
+      connection.usableAt = this.#clock.now() + (this.#random() + 1) * (RECONNECT_MS / 2);
+    else if (!message.includes('OOM')) throw error;
+    if (!connection.isLost) connection.listener?.onDisconnected();
+    connection.isLost = true;
+  }
+
+  /** As the script client: after some of them, replies must have been in time for a while. */
+  #recordLateReply(connection: SimulatedConnection): void {
+    if (++connection.lateReplies < LATE_REPLIES) return;
+    connection.usableAt = this.#clock.now() + DEGRADED_MS;
+    connection.listener?.onDisconnected();
+    connection.isLost = true;
   }
 
   /** Nothing that this one asks arrives any more. */
@@ -150,20 +202,8 @@ export class SimulatedRedis {
   }
 
   async run(key: string, request: QuotaRequest, now = this.#clock.wallNow()) {
-    const { id, want, activity, fixed, knownReplicas, calls, refusal, published, version } = request;
-    const limit = published && { ...published, rate: Number.isFinite(published.rate) ? published.rate : 0 };
-    const args = [
-      id,
-      want,
-      activity,
-      fixed?.rate ?? '',
-      fixed?.burst ?? '',
-      knownReplicas,
-      calls,
-      refusal?.at ?? '',
-      refusal?.statedWaitMs ?? '',
-    ];
-    const rest = [...args, limit === undefined ? '' : JSON.stringify(limit), version, now].map(String);
+    await this.#clock.hold(this.beforeScript?.() ?? Promise.resolve());
+    const rest = [...toScriptArguments(request), now].map(String);
     const raw = await this.#clock.hold(this.#client.sendCommand(['EVAL', SCRIPT, '1', key, ...rest]));
     const replies = raw as unknown as unknown[];
     const reply = parseReply(replies);
@@ -193,8 +233,8 @@ export class SimulatedRedis {
     this.#client.destroy();
   }
 
-  #pushUpdate({ epoch, isFleetPaused, pausedUntil, rate, burst }: QuotaUpdate): void {
-    const update = { epoch, isFleetPaused, pausedUntil, rate, burst };
+  #pushUpdate({ epoch, isFleetPaused, pausedUntil, rate, burst, replicaCount }: QuotaUpdate): void {
+    const update = { epoch, isFleetPaused, pausedUntil, rate, burst, replicaCount };
     if (this.dropsUpdates) return;
     for (const listener of this.#listeners)
       this.#clock.after(EXCHANGE_MS, () => {

@@ -26,6 +26,7 @@ function reply(change: Partial<QuotaReply> = {}): QuotaReply {
     replicaCount: 4,
     rank: 1,
     oldestReportAt: AHEAD,
+    reportsLostAt: 0,
     retryInMs: 0,
     permitTimes: [],
     peerReports: '',
@@ -54,12 +55,26 @@ describe('joined', () => {
     const leader = create();
     for (const one of [lease, leader]) {
       one.applyReply(0, reply({ isLeader: one === leader, permitTimes: [AHEAD + 10] }));
-      expect(one.applyUpdate(5, { epoch: 1, isFleetPaused: true, pausedUntil: AHEAD + 50, rate: 40, burst: 8 })).toBe(
-        true,
-      );
-      expect(one.applyUpdate(6, { epoch: 1, isFleetPaused: true, pausedUntil: AHEAD + 50, rate: 40, burst: 8 })).toBe(
-        false,
-      );
+      expect(
+        one.applyUpdate(5, {
+          epoch: 1,
+          isFleetPaused: true,
+          pausedUntil: AHEAD + 50,
+          rate: 40,
+          burst: 8,
+          replicaCount: 4,
+        }),
+      ).toBe(true);
+      expect(
+        one.applyUpdate(6, {
+          epoch: 1,
+          isFleetPaused: true,
+          pausedUntil: AHEAD + 50,
+          rate: 40,
+          burst: 8,
+          replicaCount: 4,
+        }),
+      ).toBe(false);
       expect(one.tryTake(10)).toBe(false);
       expect(one.permitsLeft(10)).toBe(0);
     }
@@ -110,7 +125,8 @@ describe('apart', () => {
       expect(lease).toMatchObject({ state: 'apart', ownRate: 10, ownBurst: 2, isLimited: false });
       return lease.apartOpenAt;
     });
-    expect(opens).toEqual([1125, 1150, 1175, 1200]);
+    // The lease of each began 10 ms ahead: those before it may still use theirs.
+    expect(opens).toEqual([1135, 1160, 1185, 1210]);
   });
 
   test('lowers only its own part after its own refusals, and accepted calls restore it', () => {

@@ -16,6 +16,8 @@ const BASE: QuotaRequest = {
   refusal: undefined,
   published: undefined,
   version: 0,
+  maxPauseMs: 300_000,
+  isReturning: false,
 };
 
 type RunExchange = (
