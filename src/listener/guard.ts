@@ -54,6 +54,9 @@ export type ProxyGuardDecision =
     }
   | { readonly kind: 'refused'; readonly error: SidecarError };
 
+/** Each costs memory of its own beside its bytes. node:http refuses more than one above it, or drops them: see http-server.ts. */
+export const MAX_HEADER_FIELDS = 200;
+
 const NO_VALUES: readonly string[] = [];
 
 export class Guard {
@@ -76,6 +79,7 @@ export class Guard {
   check(request: GuardedRequest): ProxyGuardDecision {
     const { method = '', url = '', httpVersion } = request;
     const { requiredHeader } = this.#options;
+    if (request.rawHeaders.length > 2 * MAX_HEADER_FIELDS) return TOO_MANY_FIELDS;
     const headers = this.#selectHeaders(request.rawHeaders);
     const absolute = url.startsWith('/')
       ? undefined
@@ -128,6 +132,11 @@ export class Guard {
     }
   }
 }
+
+const TOO_MANY_FIELDS: ProxyGuardDecision = {
+  kind: 'refused',
+  error: new SidecarError('HEADERS_TOO_LARGE', `the request has more than ${String(MAX_HEADER_FIELDS)} header fields`),
+};
 
 function isAllowed(allowed: readonly AllowedProxyHost[], { host, port = 80 }: HostPort): boolean {
   return allowed.some((entry) => entry.host === host && (entry.port === undefined || entry.port === port));

@@ -2,6 +2,7 @@
 import type http from 'node:http';
 import type { Socket } from 'node:net';
 import { createServer } from '../platform/http.ts';
+import { MAX_HEADER_FIELDS } from './guard.ts';
 import { shouldUpgrade } from './ignored-upgrades.ts';
 
 export interface ProxyHttpServerOptions {
@@ -43,6 +44,6 @@ export function createProxyHttpServer(
   server.removeAllListeners('connection').on('connection', (socket: Socket) => {
     if (accept(socket)) for (const attach of attachParser) attach.call(server, socket);
   });
-  // The guard must see every header field; their total size bounds the number.
-  return Object.assign(server, { httpAllowHalfOpen: allowHalfClose, maxHeadersCount: 0 });
+  // Some versions drop further fields and report nothing: by one more than are allowed the guard sees that there are too many.
+  return Object.assign(server, { httpAllowHalfOpen: allowHalfClose, maxHeadersCount: MAX_HEADER_FIELDS + 1 });
 }

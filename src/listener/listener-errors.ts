@@ -24,7 +24,7 @@ export function toParserError({ code = '', rawPacket }: ParserFault): SidecarErr
         'the client speaks HTTP/2 with prior knowledge, and this port HTTP/1.1 only: set the client to HTTP/1.1',
       );
     case 'HPE_HEADER_OVERFLOW':
-      return new SidecarError('HEADERS_TOO_LARGE', 'the header fields are larger than 16 KiB');
+      return new SidecarError('HEADERS_TOO_LARGE', 'the header fields are larger than 16 KiB, or more than 200');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new SidecarError(
         'REQUEST_TIMEOUT',

@@ -99,6 +99,9 @@ function retryAfterSeconds(error: SidecarError): number {
 /** How much of a refused body, or behind the last request of a connection, is read and discarded. */
 export const MAX_DISCARDED_BYTES = 1024 * 1024;
 
+/** The head cannot be trusted, or was not kept whole, or there will be no further request. */
+const CLOSING_CODES: ReadonlySet<LocalReplyCode> = new Set(['BAD_REQUEST', 'HEADERS_TOO_LARGE', 'DRAINING']);
+
 /**
  * Replies to a request with an error. While its body is still arriving, the connection is closed a moment after the reply (RFC 9112
  * §9.6): closing at once would reset it before the client has read the reply.
@@ -116,7 +119,7 @@ export function sendLocalReply(
 ): number {
   const { status, headers, body } = buildLocalReply(error);
   const isWhole = isFullyReceived(request);
-  const mustClose = !isWhole || error.code === 'BAD_REQUEST' || error.code === 'DRAINING';
+  const mustClose = !isWhole || CLOSING_CODES.has(error.code);
   if (mustClose) response.shouldKeepAlive = false;
   response.writeHead(status, [...headers, ...extraHeaders]);
   if (isWhole || isBroken) {

@@ -57,6 +57,14 @@ describe('is refused and does not reach the upstream:', () => {
     ['CONNECT', `CONNECT evil.example:443 HTTP/1.1\r\n${HEAD}\r\n`, 405, 'METHOD_NOT_ALLOWED'],
     ['TRACE', `TRACE / HTTP/1.1\r\n${HEAD}\r\n`, 405, 'METHOD_NOT_ALLOWED'],
     ['a field of 20 kB', `GET / HTTP/1.1\r\n${HEAD}X: ${'x'.repeat(20_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
+    ['201 fields', `GET / HTTP/1.1\r\n${HEAD}${'a: b\r\n'.repeat(199)}\r\n`, 431, 'HEADERS_TOO_LARGE'],
+    ['2000 fields', `GET / HTTP/1.1\r\n${HEAD}${'a: b\r\n'.repeat(1998)}\r\n`, 431, 'HEADERS_TOO_LARGE'],
+    [
+      '2000 fields, the length in the last',
+      `POST / HTTP/1.1\r\n${HEAD}${'a: b\r\n'.repeat(1997)}Content-Length: 2\r\n\r\nhi`,
+      431,
+      'HEADERS_TOO_LARGE',
+    ],
     ['a field of 1 MB', `GET / HTTP/1.1\r\n${HEAD}X: ${'x'.repeat(1_000_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
     ['an invalid chunk size', `POST / HTTP/1.1\r\n${CHUNKED}\r\n2\r\nhi\r\nZZ\r\n`, 400, 'BAD_REQUEST'],
     ['a chunk longer than it says', `POST / HTTP/1.1\r\n${CHUNKED}\r\n2\r\nhi!\r\n0\r\n\r\n`, 400, 'BAD_REQUEST'],
@@ -183,4 +191,23 @@ describe('a client that resets its connection', () => {
     process.off('uncaughtExceptionMonitor', onUncaught);
     expect(uncaught).toEqual([]);
   });
+});
+
+it('200 header fields arrive, each with its value, in any packets', async () => {
+  await using upstream = await startRecordingUpstream();
+  await using proxy = await startProxy(upstream.url);
+  const fields = Array.from({ length: 197 }, (_, at) => [`X-${String(at)}`, `v${String(at)}`]);
+  const head = `GET /a HTTP/1.1\r\n${HEAD}${fields.map(([name = '', value = '']) => `${name}: ${value}\r\n`).join('')}`;
+  for (const packetBytes of [3, 1000, 100_000]) {
+    const socket = await openSocket(proxy.url);
+    const reply = readToEnd(socket);
+    const bytes = `${head}X-Last: ${String(packetBytes)}\r\n\r\n`;
+    for (let at = 0; at < bytes.length; at += packetBytes) {
+      socket.write(bytes.slice(at, at + packetBytes));
+      await new Promise(setImmediate);
+    }
+    expect((await reply).status).toBe(200);
+    const received = upstream.requests.at(-1)?.rawHeaders ?? [];
+    expect(received).toEqual(expect.arrayContaining([...fields.flat(), 'X-Last', String(packetBytes)]));
+  }
 });

@@ -1,6 +1,7 @@
 /** Child of connection-reading.test.ts: a client that never stops sending, against connections that are stopped. Prints what was seen. */
 import type { Socket } from 'node:net';
 import { pauseReading, resumeReading, stopParsing } from '../../src/listener/connection-reading.ts';
+import { MAX_HEADER_FIELDS } from '../../src/listener/guard.ts';
 import { createProxyHttpServer } from '../../src/listener/http-server.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
 import { openSocket } from '../support/raw-client.ts';
@@ -75,6 +76,42 @@ const stopped = (first: string) =>
     },
   );
 
+/** The number of fields that are seen of a head with so many, in so many packets; one more than are allowed for a refusal by node:http. */
+async function countFields(fields: number, packets: number): Promise<number> {
+  const server = createProxyHttpServer({ keepAliveMs: 5000, allowHalfClose: false }, () => true);
+  const seen = new Promise<number>((resolve) => {
+    server.on('request', ({ rawHeaders, socket }) => {
+      resolve(rawHeaders.length / 2);
+      socket.destroy();
+    });
+    server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+      if (error.code === 'HPE_HEADER_OVERFLOW') resolve(MAX_HEADER_FIELDS + 1);
+      socket.destroy();
+    });
+  });
+  const client = await openSocket(await listenOnLoopback(server));
+  client.on('error', () => client.destroy());
+  const bytes = `GET / HTTP/1.1\r\n${'a: b\r\n'.repeat(fields)}\r\n`;
+  for (let packet = 0; packet < packets; packet++) {
+    client.write(bytes.slice((bytes.length * packet) / packets, (bytes.length * (packet + 1)) / packets));
+    await new Promise(setImmediate);
+  }
+  const count = await seen;
+  server.close();
+  return count;
+}
+
+const counts: string[] = [];
+for (const fields of [1, 31, 32, 33, MAX_HEADER_FIELDS, MAX_HEADER_FIELDS + 1, MAX_HEADER_FIELDS + 30, 2000]) {
+  for (const packets of [1, 50]) {
+    const seen = await countFields(fields, packets);
+    const isExact = seen === fields;
+    const isBounded = fields > MAX_HEADER_FIELDS && seen > MAX_HEADER_FIELDS && seen < MAX_HEADER_FIELDS + 64;
+    if (!isExact && !isBounded) counts.push(`${String(seen)} of ${String(fields)} in ${String(packets)} packets`);
+  }
+}
+
 const UPGRADE = `GET / HTTP/1.1\r\n${OFFER}\r\n`;
-console.log(JSON.stringify([await paused(''), await paused(UPGRADE), await stopped(''), await stopped(UPGRADE)]));
+const results = [await paused(''), await paused(UPGRADE), await stopped(''), await stopped(UPGRADE)];
+console.log(JSON.stringify({ results, counts }));
 process.exit();
