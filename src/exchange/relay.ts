@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { SidecarError } from '../platform/errors.ts';
+import { GrowableBuffer } from '../platform/growable-buffer.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { AttemptResult, ResponseSink } from '../upstream/attempt-contract.ts';
 import type { ClientView } from '../upstream/client-view.ts';
@@ -12,30 +13,33 @@ import { describeClientView } from './client-view.ts';
 import { drainThenClose, markClosing } from './drain-then-close.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 
-/** Linked. A head waits until all that was received with it has been parsed, to share a packet with its first chunk. */
-let pendingHeads: Relay | undefined;
+/** Linked. A head or a small chunk waits until all that was received with it has been parsed, to share a packet and a write. */
+let pendingRelays: Relay | undefined;
 const SETTLED = Promise.resolve();
 
 /** In a microtask, without the allocations of queueMicrotask. */
 function flushSoon(relay: Relay): void {
-  if (pendingHeads === undefined) void SETTLED.then(flushHeads);
-  relay.nextHead = pendingHeads;
-  pendingHeads = relay;
+  if (relay.isPending) return;
+  relay.isPending = true;
+  if (pendingRelays === undefined) void SETTLED.then(flushRelays);
+  relay.nextPending = pendingRelays;
+  pendingRelays = relay;
 }
 
-function flushHeads(): void {
-  let relay = pendingHeads;
-  pendingHeads = undefined;
+function flushRelays(): void {
+  let relay = pendingRelays;
+  pendingRelays = undefined;
   while (relay !== undefined) {
+    relay.isPending = false;
     relay.flush();
     // A response that streams for hours must not keep the others in memory.
-    const next: Relay | undefined = relay.nextHead;
-    relay.nextHead = undefined;
+    const next: Relay | undefined = relay.nextPending;
+    relay.nextPending = undefined;
     relay = next;
   }
 }
 
-/** A smaller body is written together with its head: a copy costs less than a second write. */
+/** A smaller body is written together with its head, and smaller chunks are joined: a copy costs less than a second write. */
 const JOINED_MAX_BYTES = 16 * 1024;
 /** How much of an upload is discarded after a response that came before its end. */
 const EARLY_RESPONSE_DRAIN_MAX_BYTES = 64 * 1024 * 1024;
@@ -52,11 +56,14 @@ type RelayParts = Pick<ExchangeParts, 'upstream' | 'clientPath' | 'cookieRoot' |
 export class Relay implements ResponseSink {
   /** Body bytes given to the client. */
   sentBytes = 0;
-  /** The next of `pendingHeads`. */
-  nextHead: Relay | undefined;
+  /** In the list of `pendingRelays`, and the next of it. */
+  isPending = false;
+  nextPending: Relay | undefined;
   /** Not given to node:http yet: can be dropped. */
   #unsent: UnsentHead | undefined;
-  #unsentBody: Buffer[] | undefined;
+  /** Small chunks, and all that came with an unsent head. For node:http each of them would be several objects and writes. */
+  #joined: GrowableBuffer | undefined;
+  #isAwaitingWrite = false;
   /** As the upstream declared it; NaN when it did not. */
   #declaredBytes = NaN;
   #isEnded = false;
@@ -87,9 +94,12 @@ export class Relay implements ResponseSink {
 
   /** Sends what has come so far: all that was received together has been parsed. */
   flush(): void {
-    if (this.#unsent === undefined) return;
+    if (this.#unsent === undefined) {
+      if (this.#joined !== undefined) this.#flushJoined();
+      return;
+    }
     try {
-      this.#sendHead();
+      this.#writeUnsent();
       // In the encoding in which the head was read: flushHeaders would send bytes above 0x7f as UTF-8.
       if (this.sentBytes === 0) this.#response.write('', 'latin1');
     } catch (thrown) {
@@ -103,27 +113,34 @@ export class Relay implements ResponseSink {
   discardUnsent(): boolean {
     if (this.#unsent === undefined) return false;
     this.#unsent = undefined;
-    this.#unsentBody = undefined;
+    this.#joined = undefined;
     this.sentBytes = 0;
     return true;
   }
 
   write(chunk: Buffer): boolean {
+    const response = this.#response;
     this.sentBytes += chunk.length;
-    if (this.sentBytes !== this.#declaredBytes) {
-      if (this.#unsent === undefined) return this.#response.write(chunk);
-      (this.#unsentBody ??= []).push(chunk);
+    if (this.sentBytes === this.#declaredBytes) {
+      this.#writeUnsent();
+      if (!response.req.complete) {
+        response.write(chunk);
+        this.end();
+      }
+      // The last of it. Node:http joins a head that has not gone with a text, and only with that.
+      else if (chunk.length <= JOINED_MAX_BYTES) response.end(chunk.toString('latin1'), 'latin1');
+      else response.end(chunk);
       return true;
     }
-    this.#sendHead();
-    if (!this.#response.req.complete) {
-      this.#response.write(chunk);
-      this.end();
-      return true;
+    const isUnsent = this.#unsent !== undefined;
+    if (!isUnsent && chunk.length >= JOINED_MAX_BYTES) {
+      this.#writeUnsent();
+      return response.write(chunk);
     }
-    // The last of it. Node:http joins a head that has not gone with a text, and only with that.
-    if (chunk.length <= JOINED_MAX_BYTES) this.#response.end(chunk.toString('latin1'), 'latin1');
-    else this.#response.end(chunk);
+    const joined = (this.#joined ??= new GrowableBuffer());
+    joined.append(chunk);
+    if (!isUnsent && joined.length >= JOINED_MAX_BYTES) return this.#writeUnsent();
+    flushSoon(this);
     return true;
   }
 
@@ -134,7 +151,7 @@ export class Relay implements ResponseSink {
   end(): void {
     const response = this.#response;
     if (response.writableEnded || this.#isEnded) return;
-    this.#sendHead();
+    this.#writeUnsent();
     this.#isEnded = true;
     // A client that writes before it reads would find a closed connection, and never read the response.
     if (response.req.complete) response.end();
@@ -178,21 +195,40 @@ export class Relay implements ResponseSink {
     return { kind: 'relayed', status: head.status, fault };
   }
 
-  #sendHead(): void {
-    const unsent = this.#unsent;
-    if (unsent === undefined) return;
+  /** Joins further while the client takes nothing, so that each write but the last is a large one. */
+  #flushJoined(): void {
     const response = this.#response;
-    const { status, statusText, headers } = unsent;
-    // The rest of an unread upload would be parsed as the next request.
-    if (!response.req.complete) {
-      response.shouldKeepAlive = false;
-      markClosing(response.req.socket);
+    if (this.#joined === undefined || this.#isAwaitingWrite || response.destroyed) return;
+    if (response.writableLength === 0) {
+      this.#writeUnsent();
+      return;
     }
-    if (statusText !== '') response.writeHead(status, statusText, headers);
-    else response.writeHead(status, headers);
-    this.#unsent = undefined;
-    for (const chunk of this.#unsentBody ?? []) response.write(chunk);
-    this.#unsentBody = undefined;
+    this.#isAwaitingWrite = true;
+    // Called back when all before it has been written.
+    response.write('', 'latin1', (error) => {
+      this.#isAwaitingWrite = false;
+      if (!error) this.#flushJoined();
+    });
+  }
+
+  /** Writes the head and what was joined, where there are such. @returns false: no more until `onDrain` calls back */
+  #writeUnsent(): boolean {
+    const response = this.#response;
+    if (this.#unsent !== undefined) {
+      const { status, statusText, headers } = this.#unsent;
+      // The rest of an unread upload would be parsed as the next request.
+      if (!response.req.complete) {
+        response.shouldKeepAlive = false;
+        markClosing(response.req.socket);
+      }
+      if (statusText !== '') response.writeHead(status, statusText, headers);
+      else response.writeHead(status, headers);
+      this.#unsent = undefined;
+    }
+    const joined = this.#joined;
+    if (joined === undefined) return true;
+    this.#joined = undefined;
+    return response.write(joined.bytes);
   }
 
   readonly #describeView = (): ClientView => describeClientView(this.#parts, this.#exchange);

@@ -19,6 +19,10 @@ export class GrowableBuffer {
     this.#expectedBytes = expectedBytes;
   }
 
+  get length(): number {
+    return this.#length;
+  }
+
   /** The bytes so far; valid until the next `append`. */
   get bytes(): Buffer {
     return this.#memory.subarray(0, this.#length);

@@ -5,6 +5,8 @@
  */
 import type { Dispatcher } from 'undici';
 import type { Cancel, Clock } from '../platform/clock.ts';
+import { GrowableBuffer } from '../platform/growable-buffer.ts';
+import { CHUNKS_PER_ROUND, resumeInTurn } from '../platform/reading-rounds.ts';
 import type {
   AttemptHandler,
   AttemptResult,
@@ -45,13 +47,15 @@ export class Attempt implements Dispatcher.DispatchHandler {
   /** Decides where the response goes; undefined when that is known. */
   #inspector: BodyInspector | undefined;
   #connectionError: Error | undefined;
-  #held: Buffer[] | undefined;
-  #heldBytes = 0;
+  /** In one piece: a buffer for each chunk of one byte would cost a hundred times its size. */
+  #held: GrowableBuffer | undefined;
   /** Longest silence that is allowed now; 0 = no limit. */
   #timeoutMs = 0;
   #lastActivityAt = 0;
   /** The client takes nothing at the moment. */
   #isPaused = false;
+  /** At 0 the attempt waits until other connections have been read. */
+  #chunksLeft = CHUNKS_PER_ROUND;
   #timerAt = Infinity;
   #cancelTimer: Cancel | undefined;
 
@@ -108,6 +112,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.hasEnded) return;
+    if (--this.#chunksLeft === 0) this.#pauseForOthers(controller);
     if (this.#sink === undefined) {
       this.#hold(chunk);
       return;
@@ -162,7 +167,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     const held = this.#held;
     this.#held = undefined;
     this.#relay(this.#head, sink, this.#clock.now());
-    if (held !== undefined && !sink.write(Buffer.concat(held))) this.#pause(this.#controller, sink);
+    if (held !== undefined && !sink.write(held.bytes)) this.#pause(this.#controller, sink);
   }
 
   #pause(controller: Dispatcher.DispatchController, sink: ResponseSink): void {
@@ -171,19 +176,27 @@ export class Attempt implements Dispatcher.DispatchHandler {
     sink.onDrain(() => {
       this.#isPaused = false;
       this.#lastActivityAt = this.#clock.now();
-      controller.resume();
+      if (this.#chunksLeft > 0) controller.resume();
+    });
+  }
+
+  #pauseForOthers(controller: Dispatcher.DispatchController): void {
+    controller.pause();
+    resumeInTurn(() => {
+      this.#chunksLeft = CHUNKS_PER_ROUND;
+      if (!this.#isPaused && !this.hasEnded) controller.resume();
     });
   }
 
   #hold(chunk: Buffer): void {
-    (this.#held ??= []).push(chunk);
-    this.#heldBytes += chunk.length;
+    const held = (this.#held ??= new GrowableBuffer());
+    held.append(chunk);
     if (this.#inspector !== undefined) {
       this.#lastActivityAt = this.#clock.now();
       this.#inspector.write(chunk);
     }
     // The inspector may have decided.
-    if (this.#sink !== undefined || this.#heldBytes <= HELD_RESPONSE_MAX_BYTES || this.#head === undefined) return;
+    if (this.#sink !== undefined || held.length <= HELD_RESPONSE_MAX_BYTES || this.#head === undefined) return;
     this.#relayHeld(this.#handler.onBufferExceeded(this.#head));
   }
 
@@ -242,7 +255,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   #finishHeld(head: UpstreamResponse, fault: ResponseCut | undefined): void {
-    this.#finish({ kind: 'held', head, body: Buffer.concat(this.#held ?? []), fault });
+    this.#finish({ kind: 'held', head, body: Buffer.from(this.#held?.bytes ?? []), fault });
   }
 
   #finish(result: AttemptResult): void {

@@ -101,7 +101,7 @@ export async function runLoad(name: string, machine: MachineLimits, load: Client
 }
 
 /** The shell keeps the limits for the program that it becomes. */
-function shellCommand(
+export function shellCommand(
   name: string,
   { flags = [], descriptors, memoryBytes }: MachineLimits,
 ): readonly [string, ...string[]] {
@@ -119,7 +119,7 @@ function makeCgroup(name: string, bytes: number): string {
   return path;
 }
 
-function removeCgroup(name: string): void {
+export function removeCgroup(name: string): void {
   const path = join(CGROUPS, `bearer-sidecar-${name}`);
   if (existsSync(path)) rmdirSync(path);
 }

@@ -1,14 +1,9 @@
 /**
- * Keeps clients that send their bodies in very small chunks from blocking the event loop. In one turn node:http reads up to 32 buffers from
- * a connection, and a buffer of 64 KiB may hold 10 000 chunks. Such connections are read one after another, one buffer per turn.
+ * Keeps clients that send their bodies in very small chunks from blocking the event loop: in one turn node:http reads up to 32 buffers from
+ * a connection. The order in which connections are read is reading-rounds.ts's.
  */
 import type { Socket } from 'node:net';
-
-/** After this many chunks a connection is paused until the connections paused before it have been read. */
-const CHUNKS_PER_ROUND = 256;
-
-/** In the order in which they are resumed. */
-const pausedLimiters: ReadLimiter[] = [];
+import { CHUNKS_PER_ROUND, resumeInTurn } from '../../platform/reading-rounds.ts';
 
 const limiters = new WeakMap<Socket, ReadLimiter>();
 
@@ -17,11 +12,6 @@ export function getReadLimiter(socket: Socket): ReadLimiter {
   let limiter = limiters.get(socket);
   if (limiter === undefined) limiters.set(socket, (limiter = new ReadLimiter(socket)));
   return limiter;
-}
-
-function resumeNext(): void {
-  pausedLimiters.shift()?.resume();
-  if (pausedLimiters.length > 0) setImmediate(resumeNext);
 }
 
 export class ReadLimiter {
@@ -40,7 +30,7 @@ export class ReadLimiter {
     if (--this.#chunksLeft !== 0) return;
     // The request's stream resumes the connection when it wants more.
     this.#socket.on('resume', this.#keepPaused).pause();
-    if (pausedLimiters.push(this) === 1) setImmediate(resumeNext);
+    resumeInTurn(() => this.resume());
   }
 
   /** Reads from the connection again. */

@@ -7,6 +7,7 @@ import type { SecureContext } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
 import { buildEgressConnector } from '../../platform/egress/connector.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
+import { GrowableBuffer } from '../../platform/growable-buffer.ts';
 import { Client, request } from '../../platform/undici.ts';
 
 export interface SingleRequest {
@@ -60,12 +61,10 @@ export async function sendSingleRequest<T>(
 
 /** The whole body as text; undefined when it is longer than `maxBytes`. */
 export async function readBoundedText(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
+  const received = new GrowableBuffer();
   for await (const chunk of body) {
-    size += chunk.length;
-    if (size > maxBytes) return undefined;
-    chunks.push(chunk);
+    if (received.length + chunk.length > maxBytes) return undefined;
+    received.append(chunk);
   }
-  return new TextDecoder().decode(Buffer.concat(chunks));
+  return new TextDecoder().decode(received.bytes);
 }
