@@ -14,7 +14,7 @@ interface CookieAttribute {
 }
 
 /**
- * Removes `Secure`, `SameSite=None` and the `Domain` of the upstream, and replaces the upstream's `Path` with the client's.
+ * Removes `Secure`, `SameSite=None` and the `Domain` of the upstream, and replaces the upstream's `Path` with the client's, within the route.
  * A cookie for another domain, which a client of the upstream would refuse, is not changed.
  */
 export function adaptCookie(cookie: string, view: ClientView): string {
@@ -28,7 +28,10 @@ export function adaptCookie(cookie: string, view: ClientView): string {
   const kept = attributes.filter((attribute) => !isRemoved(attribute));
   const adapted = [pair, ...kept.map((attribute) => adaptPath(attribute, view))].join(';');
   const path = attributes.findLast(({ name }) => name === 'path');
-  return path?.value.startsWith('/') === true ? adapted : adapted + describeDefaultPath(view);
+  if (path?.value.startsWith('/') === true) return adapted;
+  // A client takes a default from its own request path (RFC 6265 §5.1.4), which may be above the prefix: other routes share it.
+  const root = findClientRoot(view);
+  return root === '/' ? adapted : `${adapted}; Path=${root}`;
 }
 
 function parseAttribute(text: string): CookieAttribute {
@@ -67,23 +70,19 @@ function adaptPath({ text, name, value }: CookieAttribute, view: ClientView): st
 }
 
 /**
- * A path that includes the whole route is limited to it, so that the cookies of two routes are kept apart; one that the client cannot reach is
- * not changed.
+ * A path that includes the whole route, or leads out of it, becomes the route's prefix, so that the cookies of two routes are kept apart. To the
+ * prefix `/` nothing can be limited: there, a path that the client cannot reach is not changed.
  */
 function toCookiePath(path: string, view: ClientView): string {
-  const root = findRoot(view);
-  return toClientPath(view, isWithin(root, path) ? root : path) ?? path;
+  const root = findClientRoot(view);
+  const found = isWithin(findRoot(view), path) ? root : toClientPath(view, path);
+  if (root === '/') return found ?? path;
+  return found !== undefined && isWithin(found, root) ? found : root;
 }
 
-/**
- * A client takes a default from its own request path (RFC 6265 §5.1.4). For a request to the route's prefix itself that would be the path above
- * the prefix, which other routes share.
- */
-function describeDefaultPath(view: ClientView): string {
-  const path = view.requestPath.split('?', 1)[0] ?? '';
-  const routePath = toClientPath(view, findRoot(view)) ?? '/';
-  const defaultPath = toCookiePath(path.slice(0, path.lastIndexOf('/')) || '/', view);
-  return defaultPath === routePath && routePath !== '/' ? `; Path=${routePath}` : '';
+/** The client's path of the whole route. */
+function findClientRoot(view: ClientView): string {
+  return toClientPath(view, findRoot(view)) ?? '/';
 }
 
 /** The upstream's path of the whole route. */
