@@ -275,7 +275,9 @@ if leads and state.mail and state.mail ~= '' then
   put('mail', '')
 end
 redis.call('HSET', key, unpack(written))
-if #gone > 0 then redis.call('HDEL', key, unpack(gone)) end
+for _, field in ipairs(gone) do
+  if not state[field] then redis.call('HDEL', key, field) end
+end
 redis.call('PEXPIRE', key, ${KEY_TTL_MS})
 local held, epoch, rateText = state.held or '0', state.epoch or '0', state.rate or ''
 local pausedUntil = instant(number('pausedUntil'))

@@ -22,20 +22,25 @@ import { seeded, type Limiter } from '../../throttle/simulation.ts';
 const WALL = Date.UTC(2026, 10, 1);
 const EXCHANGE_MS = 1;
 
-/** The script with a given time; its reply ends with the number of messages that it published. */
-const SCRIPT = `
+/** The script of the present format, with the time as its last argument. */
+export const EXCHANGE_SCRIPT = buildExchangeScript('local now = tonumber(ARGV[#ARGV])');
+
+/** A script whose reply ends with the number of messages that it published. */
+function countMessages(script: string): string {
+  return `
 local published, server = 0, redis
 local redis = {pcall = server.pcall, call = function(name, ...)
   if name == 'PUBLISH' then published = published + 1 end
   return server.call(name, ...)
 end}
 local function exchange()
-${buildExchangeScript('local now = tonumber(ARGV[#ARGV])')}
+${script}
 end
 local reply = exchange()
 reply[#reply + 1] = published
 return reply
 `;
+}
 
 class Timer implements ExpiryEntry {
   expiryHeapIndex = -1;
@@ -201,10 +206,11 @@ export class SimulatedRedis {
     if (store !== undefined) this.#disconnected.add(store);
   }
 
-  async run(key: string, request: QuotaRequest, now = this.#clock.wallNow()) {
+  /** @param script takes the time as its last argument */
+  async run(key: string, request: QuotaRequest, now = this.#clock.wallNow(), script = EXCHANGE_SCRIPT) {
     await this.#clock.hold(this.beforeScript?.() ?? Promise.resolve());
     const rest = [...toScriptArguments(request), now].map(String);
-    const raw = await this.#clock.hold(this.#client.sendCommand(['EVAL', SCRIPT, '1', key, ...rest]));
+    const raw = await this.#clock.hold(this.#client.sendCommand(['EVAL', countMessages(script), '1', key, ...rest]));
     const replies = raw as unknown as unknown[];
     const reply = parseReply(replies);
     if (reply !== undefined && replies.at(-1) === 1) this.#pushUpdate(reply);
