@@ -139,7 +139,7 @@ describe('the deadline', () => {
 });
 
 describe('what the upstream needs of the deadline', () => {
-  /** Twenty-five calls are answered after this time, later ones as `answer` says. */
+  /** Twenty-five calls get their responses after this time, later ones as `answer` says. */
   async function startAfter(latencyMs: number, env: Record<string, string>, answer: RespondTo) {
     const clock = new ManualClock();
     const first = gate();

@@ -41,7 +41,7 @@ export interface DeadlineWorld {
 /** How the calls of one kind ended, and what the upstream did for them. */
 export interface CallFigures {
   calls: number;
-  answered: number;
+  served: number;
   /** The upstream carried it out, and its response came after the deadline. */
   inVain: number;
   /** Rejected on arrival. */
@@ -98,7 +98,7 @@ class Player {
   constructor(world: DeadlineWorld) {
     this.#world = world;
     this.#random = seeded(world.seed ?? 1);
-    this.#figures = world.kinds.map(() => ({ calls: 0, answered: 0, inVain: 0, refusedAtOnce: 0, timedOut: 0 }));
+    this.#figures = world.kinds.map(() => ({ calls: 0, served: 0, inVain: 0, refusedAtOnce: 0, timedOut: 0 }));
     this.#throttle = createThrottle({
       route: 'default',
       throttle: { ...AUTO, ...world.throttle },
@@ -127,7 +127,7 @@ class Player {
     const random = seeded(1000 * seed + index);
     const figures = this.#figures[index]!;
     const intervalMs = 1000 / kind.perSecond;
-    const discarded: CallFigures = { calls: 0, answered: 0, inVain: 0, refusedAtOnce: 0, timedOut: 0 };
+    const discarded: CallFigures = { calls: 0, served: 0, inVain: 0, refusedAtOnce: 0, timedOut: 0 };
     for (let nextAt = 0, made = 0; nextAt < durationMs; made++) {
       await this.#clock.sleep(nextAt - this.#clock.now());
       void this.#call(kind, this.#isCounted(nextAt) ? figures : discarded);
@@ -181,7 +181,7 @@ class Player {
     await this.#clock.sleep(isCut ? deadlineAt - at : lastsMs);
     if (!isCut) permit.report(isAccepted ? ACCEPTED : rateLimited());
     permit.release(isCut);
-    if (isAccepted) figures[isCut ? 'inVain' : 'answered']++;
+    if (isAccepted) figures[isCut ? 'inVain' : 'served']++;
     else if (!isCut && ticket.retryWaitMs() < deadlineAt - this.#clock.now()) return 'again';
     else figures.timedOut++;
     return 'done';

@@ -198,7 +198,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     this.#fleet?.reportRefusal(statedWaitMs);
   }
 
-  /** Brings everything up to the present: time-outs first, so that no permit is spent on a call that cannot be answered any more. */
+  /** Brings everything up to the present: time-outs first, so that no permit is spent on a call whose response would come too late. */
   pump(): void {
     const { counts } = this.#queue;
     if (counts.ready === 0 && counts.queued === 0) {

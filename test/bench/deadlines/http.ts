@@ -74,7 +74,7 @@ async function play(latencyMs: number): Promise<string[]> {
       headers: { 'x-sidecar-timeout-ms': `${deadlineMs}` },
     });
     const text = await body.text();
-    const name = statusCode === 200 ? 'answered' : (/"code":"(\w+)"/.exec(text)?.[1] ?? `${statusCode}`);
+    const name = statusCode === 200 ? 'served' : (/"code":"(\w+)"/.exec(text)?.[1] ?? `${statusCode}`);
     if (at >= countedFrom) counts.set(name, (counts.get(name) ?? 0) + 1);
   };
   for (let nextAt = startedAt; nextAt < until; nextAt += (-Math.log(1 - random()) * 1000) / Number(values.offered)) {
@@ -84,11 +84,11 @@ async function play(latencyMs: number): Promise<string[]> {
   await Promise.all(calls);
   const carriedOut = upstream.carriedOutAt.filter((at) => at >= countedFrom && at < until).length;
   const possible = LIMIT * (seconds - from);
-  const answered = counts.get('answered') ?? 0;
-  counts.delete('answered');
+  const served = counts.get('served') ?? 0;
+  counts.delete('served');
   const others = [...counts].map(([code, count]) => `${code} ${count}`).join(', ');
   return [
-    ...[`${latencyMs} ms`, formatShare(carriedOut / possible), formatShare(answered / possible)],
+    ...[`${latencyMs} ms`, formatShare(carriedOut / possible), formatShare(served / possible)],
     ...[formatShare((counts.get('UPSTREAM_TIMEOUT') ?? 0) / Math.max(1, carriedOut)), others],
   ];
 }

@@ -1,6 +1,6 @@
 /**
  * What clients get when more is offered than the limit allows and calls have deadlines, in virtual time. `carried out` and `goodput` are shares
- * of what the limit allows: calls that the upstream carried out, and calls that were answered in time; `in vain` is the share of those carried
+ * of what the limit allows: calls that the upstream carried out, and calls that were served; `in vain` is the share of those carried
  * out whose response came too late.
  * Run: npm run bench:deadlines [-- --rate auto] [-- --seed 2]
  */
@@ -45,7 +45,7 @@ for (const rate of values.rate ?? ['20', 'auto']) {
   );
   console.log();
   console.log(
-    formatTable(['mixed calls', 'offered', 'answered', 'in vain', 'refused or timed out'], await playMixed(rate)),
+    formatTable(['mixed calls', 'offered', 'served', 'in vain', 'refused or timed out'], await playMixed(rate)),
   );
 }
 
@@ -64,11 +64,11 @@ function play(rate: string, kinds: readonly CallKind[], durationMs = DURATION_MS
 }
 
 function describe({ latencyMs, deadlineMs, offered }: Case, { figures, carriedOut }: DeadlineResult): string[] {
-  const { answered = 0, inVain = 0, refusedAtOnce = 0, timedOut = 0 } = figures[0] ?? {};
+  const { served = 0, inVain = 0, refusedAtOnce = 0, timedOut = 0 } = figures[0] ?? {};
   const possible = (LIMIT * (DURATION_MS - COUNTED_FROM_MS)) / 1000;
   return [
     ...[`${latencyMs} ms`, `${deadlineMs / 1000} s`, `${offered} ×`, formatShare(carriedOut / possible)],
-    ...[formatShare(answered / possible), formatShare(inVain / Math.max(1, carriedOut))],
+    ...[formatShare(served / possible), formatShare(inVain / Math.max(1, carriedOut))],
     ...[`${refusedAtOnce}`, `${timedOut}`],
   ];
 }
@@ -95,7 +95,7 @@ async function playMixed(rate: string): Promise<string[][]> {
         ['slow, 5 s', beside?.figures[1]],
       ] as const)
         rows.push([
-          ...[title, `${quickShare} × and ${slowShare} ×`, `${figures?.answered} of ${figures?.calls}`],
+          ...[title, `${quickShare} × and ${slowShare} ×`, `${figures?.served} of ${figures?.calls}`],
           ...[`${figures?.inVain}`, `${(figures?.refusedAtOnce ?? 0) + (figures?.timedOut ?? 0)}`],
         ]);
     }
