@@ -7,6 +7,7 @@ import { renderClockTime, formatInteger, formatLatency, formatRate } from './for
 import type { PageView } from './view.ts';
 
 const MAX_LISTED_EVENTS = 12;
+const NO_REQUESTS = 'No requests so far.';
 
 export function renderTiles({ status, lastMinute, rows }: PageView): Markup {
   const { requests, ok, spanMs, own, clientErrors, serverErrors, refused, p50Ms, p95Ms, p99Ms } = lastMinute;
@@ -56,13 +57,15 @@ export function describePlots({
   return {
     requests:
       !failed && findHighest(rows, 'ok') === 0
-        ? 'No requests so far.'
+        ? NO_REQUESTS
         : `Success: ${now('ok')} per second, max ${highest('ok')}; ${failed ? 'there were errors' : 'no errors'}.`,
     governor: `Attempts: ${now('sent')} per second, max ${highest('sent')}. ${refused}${isLimited ? '' : ' No limit known.'}`,
     latency:
-      getLatest(rows, 'p95Ms') === 0
-        ? `No request in the last second; max p95 ${formatLatency(findHighest(rows, 'p95Ms'))}.`
-        : `p50 ${formatLatency(getLatest(rows, 'p50Ms'))}, p95 ${formatLatency(getLatest(rows, 'p95Ms'))}, p99 ${formatLatency(getLatest(rows, 'p99Ms'))}.`,
+      findHighest(rows, 'p95Ms') === 0
+        ? NO_REQUESTS
+        : getLatest(rows, 'p95Ms') === 0
+          ? `No request in the last second; max p95 ${formatLatency(findHighest(rows, 'p95Ms'))}.`
+          : `p50 ${formatLatency(getLatest(rows, 'p50Ms'))}, p95 ${formatLatency(getLatest(rows, 'p95Ms'))}, p99 ${formatLatency(getLatest(rows, 'p99Ms'))}.`,
     queue: `Queued: ${now('queued')}, peak ${highest('queued')}. In flight: ${now('inFlight')}, peak ${highest('inFlight')}.`,
   };
 }

@@ -8,7 +8,12 @@ import type { AdminHandler } from '../../../src/admin/http-server.ts';
 import type { ConfigurationState } from '../../../src/admin/status/configuration.ts';
 import { ResponseClassifier } from '../../../src/exchange/response-classifier.ts';
 import { FleetMember } from '../../../src/fleet/shared-quota/fleet-member.ts';
-import type { QuotaListener, QuotaStore } from '../../../src/fleet/shared-quota/quota-store.ts';
+import type {
+  PublishedLimit,
+  QuotaListener,
+  QuotaRequest,
+  QuotaStore,
+} from '../../../src/fleet/shared-quota/quota-store.ts';
 import { parseReply } from '../../../src/fleet/shared-quota/redis-quota-store.ts';
 import { ConnectionHealth } from '../../../src/fleet/redis/connection-health.ts';
 import { RedisFault } from '../../../src/fleet/redis/redis-fault.ts';
@@ -48,10 +53,12 @@ export interface PlayedReply {
   readonly replicas: number;
   readonly permitsInMs: readonly number[];
   readonly model: string;
+  readonly isTentative?: boolean;
 }
 
 const QUEUE = { max: 5, timeoutMs: 30_000 };
 const LATENCY_MS = 40;
+const REPLY_MS = 20;
 const NAMES = ['default', 'second', 'third', 'fourth'];
 
 /** Of the sidecar that was created last; their registry measures the process, so that one has to do for all. */
@@ -263,7 +270,7 @@ class PlayedCredential {
   }
 }
 
-/** Replies with what is played, in the texts of the script; its clock is a minute ahead. */
+/** Replies with what is played and what its leader has published, in the texts of the script; its clock is a minute ahead. */
 class PlayedStore implements QuotaStore {
   readonly #clock: ManualClock;
   #listener: QuotaListener | undefined;
@@ -273,14 +280,26 @@ class PlayedStore implements QuotaStore {
     this.#clock = clock;
   }
 
-  async exchange() {
-    await new Promise<void>((resolve) => void this.#clock.after(1, resolve));
+  async exchange({ published }: QuotaRequest) {
+    await new Promise<void>((resolve) => void this.#clock.after(REPLY_MS, resolve));
     if (this.#reply === undefined) return undefined;
-    const { leads, epoch, isPaused, pausedForMs, rate, replicas, permitsInMs, model } = this.#reply;
+    if (published !== undefined) this.#reply = applyPublication(this.#reply, published);
+    const {
+      leads,
+      epoch,
+      isPaused,
+      pausedForMs,
+      rate,
+      replicas,
+      permitsInMs,
+      model,
+      isTentative = false,
+    } = this.#reply;
     const now = this.#clock.now() + 60_000;
     return parseReply([
       ...[String(now), leads ? '1' : '0', String(epoch), isPaused ? '1' : '0', String(now + pausedForMs), rate, '1'],
-      ...[String(replicas), '0', String(now), '100', permitsInMs.join(' '), '', '1', model, '3000', '0'],
+      ...[String(replicas), '0', String(now), '100', permitsInMs.join(' '), '', '1', model, '3000'],
+      isTentative ? '1' : '0',
     ]);
   }
 
@@ -297,4 +316,9 @@ class PlayedStore implements QuotaStore {
     this.#reply = undefined;
     this.#listener?.onDisconnected();
   }
+}
+
+function applyPublication(reply: PlayedReply, { rate, isTentative, epoch, model }: PublishedLimit): PlayedReply {
+  const isPaused = reply.isPaused && epoch !== reply.epoch;
+  return { ...reply, rate: String(Number.isFinite(rate) ? rate : 0), isTentative, isPaused, model };
 }
