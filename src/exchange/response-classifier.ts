@@ -17,6 +17,7 @@ import { findUnreadFields, LIMIT_RELATED_NAME } from '../throttle/signals/unread
 import { SignalShapes } from '../throttle/signals/signal-shapes.ts';
 import { isNameOfWords, MAX_STATED_FIELDS, readStatedFields } from '../throttle/signals/stated-fields.ts';
 import type { PermitReport } from '../throttle/throttle.ts';
+import type { Redact } from '../platform/secret-redaction.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { readScopeRefusal } from './scope-refusal.ts';
 
@@ -36,6 +37,8 @@ export interface ResponseClassifierOptions {
   readonly replicas: number;
   /** `throttle.hints`: meanings by the names of header fields. Default: none. */
   readonly hints?: Readonly<Record<string, string>> | undefined;
+  /** Masks tokens that the upstream may echo, in texts that are kept. Default: none are known. */
+  readonly maskTokens?: Redact;
   readonly clock: Clock;
   readonly observe: EventObserver;
 }
@@ -110,8 +113,9 @@ export class ResponseClassifier {
   /** @returns whether it is one, for which no wait helps */
   #reportScopeRefusal(head: UpstreamResponse): boolean {
     const refusal = readScopeRefusal(head);
-    const { observe, route } = this.#options;
-    if (refusal !== undefined) observe({ kind: 'insufficient-scope', route, needed: refusal.needed });
+    const { observe, route, maskTokens = (text: string) => text } = this.#options;
+    const needed = refusal?.needed && maskTokens(refusal.needed);
+    if (refusal !== undefined) observe({ kind: 'insufficient-scope', route, needed });
     return refusal !== undefined;
   }
 

@@ -2,6 +2,7 @@
  * Builds the parts of the configured routes: one token source per credential, one throttle per group, one connection pool per origin and
  * set of connection settings, and the routes that refer to them.
  */
+import type { TokensInUse } from '../platform/tokens-in-use.ts';
 import type { Clock, Random } from '../platform/clock.ts';
 import type { Config, RouteConfig, ThrottleConfig, UpstreamConfig } from '../config/config.ts';
 import { createProxySelector, type ProxySelector } from '../platform/egress/proxy-selector.ts';
@@ -30,6 +31,8 @@ export interface RoutesOptions {
   /** From the state file, by throttle group. */
   readonly restored: ReadonlyMap<string, LearnedState>;
   readonly redactValue: RedactValue;
+  /** Filled with the tokens of all credentials. */
+  readonly tokensInUse: TokensInUse;
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: EventObserver;
@@ -68,7 +71,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
         ...{ clock, random, observe, memory },
         tokens: requireDefined(tokens.get(credential)),
         throttle: requireDefined(throttles.get(throttleGroup)),
-        responseClassifier: createClassifier(route, clock, observe),
+        responseClassifier: createClassifier(route, options),
         upstream: { ...client, baseUrl: upstream.baseUrl },
         retryBudget: createRetryBudget(),
         serveUpgrade: upstream.websocket ? createUpgradeHandler(trust, egress) : undefined,
@@ -100,8 +103,12 @@ function applyHints(persistent: ReadonlyMap<string, PersistentRouteParts>, { rou
     requireDefined(persistent.get(name)).responseClassifier.setHints(throttle.hints);
 }
 
-function createClassifier({ name, throttle }: RouteConfig, clock: Clock, observe: EventObserver): ResponseClassifier {
-  return new ResponseClassifier({ route: name, replicas: throttle.share, hints: throttle.hints, clock, observe });
+function createClassifier(
+  { name, throttle }: RouteConfig,
+  { tokensInUse: { mask: maskTokens }, clock, observe }: RoutesOptions,
+): ResponseClassifier {
+  const { share: replicas, hints } = throttle;
+  return new ResponseClassifier({ route: name, replicas, hints, maskTokens, clock, observe });
 }
 
 function computeReplayBytes({ routes: [{ retry }] }: Config, { budgets }: RoutesOptions): number {
@@ -109,10 +116,10 @@ function computeReplayBytes({ routes: [{ retry }] }: Config, { budgets }: Routes
 }
 
 function createTokenSources(
-  { config, sharing, redactValue, clock, random, observe }: RoutesOptions,
+  { config, sharing, redactValue, tokensInUse, clock, random, observe }: RoutesOptions,
   egress: ProxySelector,
 ): Map<string, TokenSource> {
-  const common = { egress, tokenStore: sharing?.tokenStore, redactValue, clock, random, observe };
+  const common = { egress, tokenStore: sharing?.tokenStore, redactValue, tokensInUse, clock, random, observe };
   return new Map(
     config.credentials.map(({ name, auth }) => [name, createTokens({ ...common, credential: name, auth })]),
   );

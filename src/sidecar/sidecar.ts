@@ -4,6 +4,7 @@ import type { LogLevelSwitch } from '../admin/control/log-level-switch.ts';
 import { createAdminServer } from '../admin/http-server.ts';
 import { createAdminHandler } from '../admin/server.ts';
 import { createActivityRecorder, type ActivityRecorder } from '../admin/history/activity-recorder.ts';
+import { TokensInUse } from '../platform/tokens-in-use.ts';
 import { systemClock, type Clock, type Random } from '../platform/clock.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
 import type { Config } from '../config/config.ts';
@@ -78,7 +79,9 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const learned = await openLearnedStateFile(config, clock, observe);
   const sharing = createFleetParts(config.fleet, { clock, random, observe });
   const restored = learned?.restored ?? new Map<string, LearnedState>();
-  const routes = createRoutes({ config, budgets, sharing, restored, redactValue, clock, random, observe });
+  const tokensInUse = new TokensInUse();
+  const redaction = { redactValue, tokensInUse };
+  const routes = createRoutes({ config, budgets, sharing, restored, ...redaction, clock, random, observe });
   const { tokens, throttles } = routes;
   const metrics = createSidecarMetrics(options, routes, sharing);
   const keepsCalls = config.admin.recentCalls;

@@ -13,6 +13,7 @@ import { createTokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { SendTokenRequest, TokenFetcher } from '../token/source/token-fetcher.ts';
 import { createTokenSource } from '../token/source/token-source.ts';
+import type { TokensInUse } from '../platform/tokens-in-use.ts';
 import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 import { shareTokenRequests } from '../token/store/shared-token-requests.ts';
 import { withTokenCache } from '../token/store/token-cache.ts';
@@ -27,6 +28,8 @@ export interface TokensOptions {
   readonly tokenStore: SharedTokenStore | undefined;
   /** Called with each client secret and each assertion that is read, the first time and after a change. */
   readonly redactValue: RedactValue;
+  /** Gets each token before it is used, and masks them in texts of the authorization server. */
+  readonly tokensInUse: TokensInUse;
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: EventObserver;
@@ -36,15 +39,32 @@ export interface TokensOptions {
 export type RedactValue = (secret: string, clientId?: string, replaced?: string) => void;
 
 export function createTokens(options: TokensOptions): TokenSource {
-  const { credential, auth, egress, clock, random, observe } = options;
-  const endpoint = createTokenEndpoint({ ...auth, egress, clock, observe });
+  const { credential, auth, egress, tokensInUse, clock, random, observe } = options;
+  const endpoint = createTokenEndpoint({ ...auth, egress, maskTokens: tokensInUse.mask, clock, observe });
   const request = createRequest(endpoint, options);
   const read = readAndRedact(endpoint, options.redactValue);
   const { canChange } = endpoint;
   const rotating = createRotatingTokenFetcher({ credential, read, request, canChange, clock, observe });
-  const fetcher = createCachedFetcher(rotating, endpoint, options);
+  const fetcher = withTokensRecorded(createCachedFetcher(rotating, endpoint, options), options);
   const { invalidationCooldownMs, settleMs, scope } = auth;
   return createTokenSource({ credential, scope, fetcher, invalidationCooldownMs, settleMs, clock, random, observe });
+}
+
+/** The outermost fetcher: it sees the tokens of the endpoint, of the cache file and of the fleet. */
+function withTokensRecorded(
+  fetcher: TokenFetcher,
+  { credential, tokensInUse }: Pick<TokensOptions, 'credential' | 'tokensInUse'>,
+): TokenFetcher {
+  return {
+    fetch: async (need, signal) => {
+      const fetched = await fetcher.fetch(need, signal);
+      if (fetched.kind === 'ok') tokensInUse.add(credential, fetched.value);
+      if (fetched.kind === 'found') tokensInUse.add(credential, fetched.token.value);
+      return fetched;
+    },
+    watchCredentials: (onChange) => fetcher.watchCredentials(onChange),
+    credentialFault: () => fetcher.credentialFault(),
+  };
 }
 
 function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () => Promise<ClientCredentialReadResult> {

@@ -7,6 +7,7 @@ import { createTokens } from '../../src/sidecar/tokens.ts';
 import type { TokensOptions } from '../../src/sidecar/tokens.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { ASSERTION_AUDIENCE, createAssertionIssuer } from '../support/assertion-issuer.ts';
+import { TokensInUse } from '../../src/platform/tokens-in-use.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { mountSecret } from '../support/mounted-secret.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
@@ -37,6 +38,7 @@ it('a new secret is masked and used within 2 s after its symbolic link has chang
     auth: simple(loaded.config).auth,
     egress: createProxySelector(loaded.config.egress),
     tokenStore: undefined,
+    tokensInUse: new TokensInUse(),
     redactValue: (...secret) => withheld.push(secret.filter((text) => text !== undefined)),
     clock,
     random: () => 0,
@@ -152,6 +154,7 @@ function tokensOptions(serverUrl: string, file: string, clock: ManualClock): Tok
     egress: createProxySelector(loaded.config.egress),
     tokenStore: undefined,
     redactValue: () => undefined,
+    tokensInUse: new TokensInUse(),
     clock,
     random: () => 0.99,
     observe: () => undefined,

@@ -25,7 +25,7 @@ export const PURE_FILES = [
   'src/listener/{guard,header-selector,route-table}.ts',
   'src/listener/request-preferences.ts',
   'src/platform/egress/proxy-fault.ts',
-  'src/platform/{connection-error-texts,errors,host-header,http-date,instant-text,loopback,memoize,secret-redaction}.ts',
+  'src/platform/{connection-error-texts,errors,host-header,http-date,instant-text,loopback,memoize,secret-redaction,tokens-in-use}.ts',
   'src/sidecar/budgets.ts',
   'src/exchange/refusals/refusal-rules.ts',
   'src/retry/backoff.ts',

@@ -1,4 +1,5 @@
 /** Checks one credential: the connection to its token endpoint, discovery, one token request, and its response. */
+import type { TokensInUse } from '../../platform/tokens-in-use.ts';
 import type { CredentialConfig } from '../../config/config.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
@@ -25,6 +26,8 @@ export interface CredentialCheckContext extends CheckContext {
   readonly proxies: ProxyChecks;
   /** Registers a secret that must not be printed. */
   readonly redactValue: (secret: string) => void;
+  /** Gets the token. */
+  readonly tokensInUse: TokensInUse;
 }
 
 export interface CredentialCheckResult {
@@ -147,7 +150,7 @@ async function requestToken(
   check: CredentialCheckContext,
   runner: StepRunner,
 ): Promise<StepResult<TokenRequestOutcome>> {
-  const { clock, signal, redactValue } = check;
+  const { clock, signal, redactValue, tokensInUse } = check;
   const heads: DatedTokenResponse[] = [];
   const endpoint = createEndpoint(credential, check, runner, (head) => heads.push(head));
   const client = await endpoint.readCredential();
@@ -162,7 +165,7 @@ async function requestToken(
     skew: { date: head?.date, sentAt, receivedAt: head?.receivedAt ?? sentAt },
   };
   if (response.kind === 'ok') {
-    redactValue(response.value);
+    tokensInUse.add(credential.name, response.value);
     return { outcome: 'ok', detail: `obtained from ${maskQuery(url)}`, value };
   }
   const isWrongPath = head?.status === 404 && credential.auth.endpoint.kind === 'url';

@@ -1,5 +1,6 @@
 /** How a check is printed where no terminal is: one line for each step, or one JSON document. Also masks secrets in steps. */
 import { createRedact } from '../../platform/secret-redaction.ts';
+import type { Redact } from '../../platform/secret-redaction.ts';
 import { toSingleLine } from '../../config/load/problems.ts';
 import type { CheckOutcome, CheckStep } from './step-runner.ts';
 
@@ -41,9 +42,17 @@ export function hasNoFailure(steps: readonly CheckStep[]): boolean {
   return steps.every(({ outcome }) => outcome !== 'fail');
 }
 
-/** The steps with the secrets masked. Their texts hold no secret of ours, but some quote what a server has sent. */
-export function redactSteps(steps: readonly CheckStep[], secrets: Iterable<string>): readonly CheckStep[] {
-  const redact = createRedact([...secrets]);
+/**
+ * The steps with the secrets masked. Their texts hold no secret of ours, but some quote what a server has sent, or a part of it.
+ * @param maskTokens default: no token is known
+ */
+export function redactSteps(
+  steps: readonly CheckStep[],
+  secrets: Iterable<string>,
+  maskTokens: Redact = (text) => text,
+): readonly CheckStep[] {
+  const redactWhole = createRedact([...secrets]);
+  const redact: Redact = (text) => maskTokens(redactWhole(text));
   return steps.map(({ advice, ...step }) => {
     const masked = { ...step, detail: redact(step.detail) };
     return advice === undefined ? masked : { ...masked, advice: redact(advice) };

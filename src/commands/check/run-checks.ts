@@ -1,8 +1,10 @@
 /** Runs all checks at once and yields their steps in a fixed order: settings and files, proxies, credentials, upstreams, fleet. */
+import { TokensInUse } from '../../platform/tokens-in-use.ts';
 import type { Config } from '../../config/config.ts';
 import { createProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { readSecret } from '../../token/client/secret-file.ts';
 import { listExtraSecrets, listProxyPasswords } from '../configured-secrets.ts';
+import type { CredentialCheckContext } from './credential.ts';
 import { checkCredential } from './credential.ts';
 import { checkFiles } from './files.ts';
 import { checkFleet } from './fleet.ts';
@@ -29,8 +31,10 @@ export async function* runChecks(
     ...listProxyPasswords(config.egress),
     ...config.credentials.flatMap(({ auth }) => listExtraSecrets(auth)),
   ]);
-  for (const group of startChecks(config, warnings, probePath, context, (secret) => secrets.add(secret)))
-    yield redactSteps(await group, secrets);
+  const tokensInUse = new TokensInUse();
+  const redaction = { redactValue: (secret: string) => void secrets.add(secret), tokensInUse };
+  for (const group of startChecks(config, warnings, probePath, context, redaction))
+    yield redactSteps(await group, secrets, tokensInUse.mask);
 }
 
 function startChecks(
@@ -38,13 +42,13 @@ function startChecks(
   warnings: readonly string[],
   probePath: string | undefined,
   context: CheckContext,
-  redactValue: (secret: string) => void,
+  redaction: Pick<CredentialCheckContext, 'redactValue' | 'tokensInUse'>,
 ): readonly Promise<readonly CheckStep[]>[] {
   const { credentials, routes, fleet } = config;
   const egress = createProxySelector(config.egress);
   const isProxied = listDestinations(config).some((url) => egress(url) !== undefined);
   const proxies = checkProxies(config.egress, isProxied, context);
-  const check = { ...context, egress, proxies, redactValue };
+  const check = { ...context, egress, proxies, ...redaction };
   const credentialChecks = credentials.map((credential) => ({
     credential,
     result: checkCredential(credential, check),
@@ -56,7 +60,7 @@ function startChecks(
     ...credentialChecks.map(async ({ result }) => (await result).steps),
     ...groupByUpstream(routes).map((group) => checkUpstream(group, probe, check)),
     ...(probePath !== undefined && probe === undefined ? [Promise.resolve([createNoRouteStep(probePath)])] : []),
-    ...(fleet === undefined ? [] : [checkFleet(fleet, context, redactValue)]),
+    ...(fleet === undefined ? [] : [checkFleet(fleet, context, redaction.redactValue)]),
     checkRunningSidecar(config, context),
   ];
 

@@ -1,4 +1,4 @@
-/** Keeps secrets that were sent to an authorization server out of its response, in case the server echoes them. Pure. */
+/** Keeps secrets and tokens that an authorization server knows out of its response, in case the server echoes them. Pure. */
 import { createRedact, listSecretEncodings } from '../../platform/secret-redaction.ts';
 import type { Redact } from '../../platform/secret-redaction.ts';
 import type { ClientAuthentication, ClientCredential } from '../client/client-authentication.ts';
@@ -8,7 +8,7 @@ import type { ShowServerText } from './server-text.ts';
 export interface EchoFilter {
   /** The client's credential in every encoding. The access token, which goes to the upstream, must not contain it. */
   readonly credentialForms: readonly string[];
-  /** Masks sent secrets in a text. */
+  /** Masks sent secrets, and tokens in use, in a text. */
   readonly redact: Redact;
   /** Makes a text of the server fit to be shown. */
   readonly showText: ShowServerText;
@@ -26,22 +26,32 @@ export function listSentSecrets({ method, keyMaterial }: SecretOwner): string[] 
   return method === 'client_secret_basic' || method === 'client_secret_post' ? [keyMaterial] : [];
 }
 
+export interface EchoFilterOptions {
+  /** Requested, separated by blanks. */
+  readonly scope: string | undefined;
+  /** Masks tokens in use. Default: none are known. */
+  readonly maskTokens?: Redact;
+}
+
 /** @param valuesToRedact all secrets in the request */
 export function createEchoFilter(
   client: SecretOwner,
   authentication: ClientAuthentication,
   valuesToRedact: readonly string[],
-  requestedScope: string | undefined,
+  { scope: requestedScope, maskTokens = (text: string) => text }: EchoFilterOptions,
 ): EchoFilter {
   const secrets = listSentSecrets(client);
   const forms = [
     ...secrets.flatMap((secret) => listSecretEncodings(secret, client.clientId)),
     ...authentication.valuesToRedact.flatMap((value) => listSecretEncodings(value)),
   ];
+  const redact = createRedact([...secrets, ...valuesToRedact], client.clientId);
+  const showText = createServerTextFilter([...secrets, ...valuesToRedact], client.clientId);
   return {
     credentialForms: forms.filter(({ length }) => length >= MIN_SECRET_LENGTH),
-    redact: createRedact([...secrets, ...valuesToRedact], client.clientId),
-    showText: createServerTextFilter([...secrets, ...valuesToRedact], client.clientId),
+    redact: (text) => maskTokens(redact(text)),
+    // Before and after the cut: the mask may be longer than what it replaces.
+    showText: (text, maxChars) => maskTokens(showText(text, maxChars)).slice(0, maxChars),
     requestedScope,
   };
 }

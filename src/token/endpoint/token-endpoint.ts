@@ -51,6 +51,8 @@ export interface TokenEndpointOptions extends ClientAuthOptions, TokenGrantOptio
   readonly clock: Pick<Clock, 'now' | 'after' | 'wallNow'>;
   /** Receives warnings. */
   readonly observe: EventObserver;
+  /** Masks tokens of this process that the server may echo, in texts that are kept. Default: none are known. */
+  readonly maskTokens?: Redact;
   /** Called with the head of each token response. Default: none. */
   readonly onResponseHead?: (head: Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'>) => void;
 }
@@ -113,7 +115,7 @@ class TokenRequestSender {
 
   /** Every result passes here: no text of it, and no warning, holds the client's secret in any encoding. */
   async send(credential: ClientCredential, abandon: AbortSignal): Promise<TokenRequestResult> {
-    this.#redact = createRedact(listSentSecrets(credential), credential.clientId);
+    this.#redactWith(listSentSecrets(credential), credential);
     const result = await this.#sendUnredacted(credential, abandon);
     return result.kind === 'ok' ? result : { ...result, detail: this.#redact(result.detail) };
   }
@@ -165,17 +167,14 @@ class TokenRequestSender {
   }
 
   async #sendTo(url: URL, inputs: RequestInputs): Promise<TokenRequestResult> {
-    const { endpoint, scope, clock, onResponseHead } = this.#options;
+    const { endpoint, clock, onResponseHead } = this.#options;
     const { credential } = inputs;
     const issuer = endpoint.kind === 'issuer' ? endpoint.issuer : undefined;
     const authentication = await credential.authenticate({ tokenUrl: url, issuer, wallNow: clock.wallNow() });
     if (authentication.kind === 'unreadable') return createUnsentResult(authentication.detail);
-    this.#redact = createRedact(
-      [...listSentSecrets(credential), ...authentication.valuesToRedact],
-      credential.clientId,
-    );
+    this.#redactWith([...listSentSecrets(credential), ...authentication.valuesToRedact], credential);
     const { headers, body, valuesToRedact } = buildTokenRequest(this.#options, authentication);
-    const echoFilter = createEchoFilter(credential, authentication, valuesToRedact, scope);
+    const echoFilter = createEchoFilter(credential, authentication, valuesToRedact, this.#options);
     const result = await sendSingleRequest(
       { ...this.#buildRequestOptions(url, inputs), method: 'POST', headers, body },
       (response) => {
@@ -187,6 +186,12 @@ class TokenRequestSender {
     this.#discovery?.markStale();
     const advice = issuer === undefined ? adviseOnTokenUrl(url) : 'the metadata of auth.issuer names it';
     return { kind: 'rejected', detail: `${result.detail}: ${advice}` };
+  }
+
+  #redactWith(secrets: readonly string[], { clientId }: ClientCredential): void {
+    const redact = createRedact(secrets, clientId);
+    const { maskTokens = (text: string) => text } = this.#options;
+    this.#redact = (text) => maskTokens(redact(text));
   }
 
   #buildRequestOptions(url: URL, { context, signal }: RequestInputs) {

@@ -1,0 +1,82 @@
+/**
+ * The access tokens that this process holds or held shortly before, and a mask for texts of a server that may echo them. A text is masked
+ * when it becomes part of what is kept; it costs nothing before the first such text. Pure.
+ */
+import { MASK, SHORTEST_SECRET, listSecretEncodings } from './secret-redaction.ts';
+import type { Redact } from './secret-redaction.ts';
+
+/** For each credential: the newest, the previous one, and two that late responses may still name. */
+const KEPT_TOKENS = 4;
+
+/** Parts of this length at every fourth character of a token: a run of eleven characters of it contains one. */
+const PART_CHARS = 8;
+const PART_DISTANCE = 4;
+
+/** A shorter token is masked as a whole only. */
+const SHORTEST_IN_PARTS = PART_CHARS + PART_DISTANCE - 1;
+
+export class TokensInUse {
+  readonly #byCredential = new Map<string, readonly string[]>();
+  /** Of all tokens in every encoding; built for the first text after a change. */
+  #parts: ReadonlySet<string> | undefined;
+
+  /** A token that may be sent from now on. */
+  add(credential: string, token: string): void {
+    const kept = this.#byCredential.get(credential) ?? [];
+    if (token.length < SHORTEST_SECRET || kept[0] === token) return;
+    const newest = [token, ...kept.filter((other) => other !== token)].slice(0, KEPT_TOKENS);
+    this.#byCredential.set(credential, newest);
+    this.#parts = undefined;
+  }
+
+  /**
+   * Masks each run of eleven characters or more that a token has too: plain, percent-encoded or in base64, whole or cut, with up to
+   * three characters on either side.
+   */
+  readonly mask: Redact = (text) => {
+    const tokens = [...this.#byCredential.values()].flat();
+    const parts = (this.#parts ??= collectParts(tokens));
+    let masked = '';
+    let shownTo = 0;
+    for (const [start, end] of findRuns(text, parts)) {
+      masked += `${text.slice(shownTo, start)}${MASK}`;
+      shownTo = end;
+    }
+    masked += text.slice(shownTo);
+    const short = tokens.filter(({ length }) => length < SHORTEST_IN_PARTS);
+    return short.reduce((shown, token) => shown.replaceAll(token, MASK), masked);
+  };
+}
+
+function collectParts(tokens: readonly string[]): ReadonlySet<string> {
+  const parts = new Set<string>();
+  for (const form of tokens.filter(({ length }) => length >= SHORTEST_IN_PARTS).flatMap(listForms))
+    for (let at = 0; at + PART_CHARS <= form.length; at += PART_DISTANCE) parts.add(form.slice(at, at + PART_CHARS));
+  return parts;
+}
+
+/** In base64 at each of its three alignments, since a text may begin before the token. */
+function listForms(token: string): readonly string[] {
+  const shifted = ['x', 'xx'].flatMap((before) => {
+    const base64 = Buffer.from(before + token, 'utf8')
+      .toString('base64')
+      .slice(PART_DISTANCE);
+    return [base64, base64.replaceAll('+', '-').replaceAll('/', '_')];
+  });
+  return [...listSecretEncodings(token), ...shifted];
+}
+
+/** Where a text has parts, in order and without overlap. */
+function findRuns(text: string, parts: ReadonlySet<string>): readonly (readonly [number, number])[] {
+  const runs: [number, number][] = [];
+  if (parts.size === 0) return runs;
+  for (let at = 0; at + PART_CHARS <= text.length; at++) {
+    if (!parts.has(text.slice(at, at + PART_CHARS))) continue;
+    const start = Math.max(0, at - PART_DISTANCE + 1);
+    const end = Math.min(text.length, at + SHORTEST_IN_PARTS);
+    const last = runs.at(-1);
+    if (last !== undefined && start <= last[1]) last[1] = end;
+    else runs.push([start, end]);
+  }
+  return runs;
+}

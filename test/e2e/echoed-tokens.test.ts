@@ -1,0 +1,199 @@
+/**
+ * An upstream that sends the token of each call back in every header field, reason phrase and body, and an authorization server that sends
+ * back what it knows: none of it is in anything that the sidecar keeps or prints.
+ */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { listSecretEncodings } from '../../src/platform/secret-redaction.ts';
+import { call } from '../support/calls.ts';
+import { runCheck } from '../support/check-run.ts';
+import { startOtlpReceiver } from '../support/otlp-receiver.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import type { RespondTo } from '../support/recording-upstream.ts';
+import { newCredential, registerSecret } from '../support/secrets.ts';
+import type { Credential } from '../support/secrets.ts';
+import { baseSettings, spawnSidecar, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
+import { waitUntil } from '../support/until.ts';
+
+/** A part of a token that no other text has by chance. */
+const PART_CHARS = 16;
+
+/** What the upstream echoes: as it is, percent-encoded, in base64, and where the sidecar would cut it. */
+function listEchoes(token: string): string[] {
+  const encoded = listSecretEncodings(token);
+  return [token, ...encoded, `${'x'.repeat(230)} ${token}`, `error="${token}"`];
+}
+
+function echoFields(token: string, echo: string): Record<string, string> {
+  const challenge = `Bearer realm="${echo}", error="insufficient_scope", error_description="${token}", scope="${echo}"`;
+  return {
+    'retry-after': echo,
+    ratelimit: echo,
+    'ratelimit-policy': `"${token}";q=1;w=${token}`,
+    'ratelimit-limit': echo,
+    'ratelimit-remaining': token,
+    'ratelimit-reset': echo,
+    'x-ratelimit-limit': echo,
+    'x-ratelimit-remaining': '0',
+    'x-ratelimit-reset': token,
+    'x-ratelimit-reason': echo,
+    'www-authenticate': challenge,
+    'set-cookie': `session=${token}; Path=/${encodeURIComponent(echo)}`,
+    location: `/${encodeURIComponent(token)}`,
+    'content-type': 'application/problem+json',
+    'server-timing': `db;desc="${token}"`,
+  };
+}
+
+const STATUSES = [200, 302, 400, 403, 404, 408, 500, 502, 503, 429];
+
+const respond: RespondTo = (request, response, index) => {
+  const token = (request.headers.authorization ?? '').replace('Bearer ', '');
+  const echoes = listEchoes(token);
+  const echo = echoes[index % echoes.length]!;
+  const url = new URL(request.path, 'http://api.test');
+  const body = JSON.stringify({ type: token, title: echo, detail: token, error: token, error_description: echo });
+  if (url.pathname.endsWith('/malformed')) {
+    response.socket?.end(`HTTP/1.1 200 ${token}\r\nContent-Length: ${token}\r\n${token}\r\n\r\n${token}`);
+    return;
+  }
+  const status = Number(url.searchParams.get('status') ?? 200);
+  const fields = { ...echoFields(token, echo), ...(url.searchParams.has('cut') && { 'content-length': '100000' }) };
+  response.writeHead(status, token, fields);
+  if (url.searchParams.has('cut')) response.write(body, () => response.destroy());
+  else response.end(body);
+};
+
+/** Echoes the secret and the newest token in each form of a failure, and issues every fourth time a new token. */
+function createAuthorization(credential: Credential, issued: string[]): RespondTo {
+  return (_, response, index) => {
+    const newest = issued.at(-1) ?? '';
+    const words = `${credential.secret} ${newest} ${encodeURIComponent(newest)} ${Buffer.from(newest).toString('base64')}`;
+    if (index % 4 === 1) {
+      response.writeHead(503, newest, { 'retry-after': newest, 'content-type': 'application/json' });
+      response.end(JSON.stringify({ error: newest, error_description: words, trace_id: newest.slice(0, 40) }));
+      return;
+    }
+    if (index % 4 === 2) {
+      const challenge = `Bearer error="temporarily_unavailable", error_description="${words}"`;
+      response.writeHead(401, credential.secret, { 'www-authenticate': challenge }).end(words);
+      return;
+    }
+    const value = `eyJ${randomBytes(150).toString('base64url')}~+/=`;
+    const type = index % 4 === 3 ? newest : 'Bearer';
+    if (type === 'Bearer') issued.push(value);
+    registerSecret('an access token', value);
+    const token = { access_token: value, token_type: type, expires_in: 3600, scope: `${credential.secret} ${newest}` };
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(token));
+  };
+}
+
+/** The tokens of which a part is in the text, plain or encoded, each with the place. */
+function findTokens(outputs: Readonly<Record<string, string>>, issued: readonly string[]): string[] {
+  const found: string[] = [];
+  for (const [place, text] of Object.entries(outputs))
+    for (const [number, token] of issued.entries())
+      for (const form of new Set(listSecretEncodings(token)))
+        for (let at = 0; at + PART_CHARS <= form.length; at++) {
+          const foundAt = text.indexOf(form.slice(at, at + PART_CHARS));
+          if (foundAt < 0) continue;
+          found.push(
+            `${place}: token ${number + 1} in ${JSON.stringify(text.slice(Math.max(0, foundAt - 80), foundAt + 40))}`,
+          );
+          break;
+        }
+  return [...new Set(found)];
+}
+
+it(
+  'no token that the upstream or the authorization server echoes is kept or printed',
+  { timeout: 120_000 },
+  async () => {
+    const issued: string[] = [];
+    const credential = newCredential();
+    await using collector = await startOtlpReceiver();
+    await using upstream = await startRecordingUpstream(respond);
+    await using authorization = await startRecordingUpstream(createAuthorization(credential, issued));
+    const settings = {
+      ...baseSettings(upstream.url, authorization.url, credential),
+      SIDECAR_LOG_LEVEL: 'trace',
+      SIDECAR_AUTH_INVALIDATION_COOLDOWN_MS: '200',
+      SIDECAR_THROTTLE_MAX_PAUSE_MS: '1000',
+      SIDECAR_RETRY_ATTEMPTS: '1',
+      SIDECAR_SCOPE: 'read',
+      SIDECAR_RATE: '1000',
+      SIDECAR_BURST: '100',
+    };
+    const env = {
+      ...settings,
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+      SIDECAR_ADMIN_RECENT_CALLS: 'true',
+    };
+    await using sidecar = await startSidecar({ name: 'echoed-tokens', env });
+    await waitUntilReady(sidecar);
+    const events = await fetch(`${sidecar.adminUrl}/events`);
+    const reader = events.body!.getReader();
+    let stream = '';
+    const reading = (async () => {
+      for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read())
+        stream += Buffer.from(chunk.value).toString('utf8');
+    })().catch(() => undefined);
+
+    const replies: string[] = [];
+    const send = async (path: string): Promise<void> => {
+      const headers = { 'x-sidecar-timeout-ms': '700' };
+      const reply = await call(`${sidecar.proxyUrl}${path}`, { headers }).catch(() => undefined);
+      // A reply of the sidecar itself, not what the upstream sent.
+      if (reply?.headers['proxy-status'] !== undefined) replies.push(JSON.stringify([reply.headers, reply.text]));
+    };
+    const sendAll = async (statuses: readonly number[]): Promise<void> => {
+      for (const status of statuses) await Promise.all([1, 2, 3, 4, 5, 6].map(() => send(`/things?status=${status}`)));
+      await Promise.all([send('/things?cut'), send('/malformed'), send('/things?status=503&cut')]);
+    };
+    await sendAll(STATUSES);
+    for (let round = 0; round < 4; round++) {
+      await send('/things?status=401');
+      await sleep(400);
+    }
+    await waitUntil(() => issued.length > 1, 'a second token');
+    await sendAll([403, 503, 429]);
+
+    // Each knows the token that it got itself.
+    const issuedToChecks: string[] = [];
+    const checkWith = async (name: string, status: number, ...args: string[]): Promise<string> => {
+      const ofCheck: string[] = [];
+      await using own = await startRecordingUpstream(createAuthorization(credential, ofCheck));
+      const env = { ...settings, SIDECAR_AUTH_URL: own.url };
+      const { stdout, stderr } = await runCheck(name, env, ['--probe', `/things?status=${status}`, ...args]);
+      issuedToChecks.push(...ofCheck);
+      return stdout + stderr;
+    };
+    const read = async (path: string): Promise<string> => (await fetch(`${sidecar.adminUrl}${path}`)).text();
+    const run = async (...args: string[]): Promise<string> => {
+      const address = { SIDECAR_ADMIN_LISTEN: new URL(sidecar.adminUrl).host };
+      await using command = spawnSidecar({ name: `echoed-tokens-${args[0]}`, args, env: { ...env, ...address } });
+      await command.exit;
+      return command.stdout() + command.stderr();
+    };
+    const outputs: Record<string, string> = {
+      check: await checkWith('echoed-tokens', 401),
+      'check of 403': await checkWith('echoed-tokens-403', 403, '--json'),
+      '/status': await read('/status'),
+      '/': await read('/'),
+      '/metrics': await read('/metrics'),
+      status: (await run('status')) + (await run('status', '--json')),
+      config: await run('config'),
+      'local replies': replies.join('\n'),
+    };
+    await sidecar.stop();
+    await reading;
+    outputs.log = sidecar.stdout() + sidecar.stderr();
+    outputs.events = stream;
+    outputs.traces = collector.receivedBytes().toString('latin1');
+    for (const [place, text] of Object.entries(outputs)) expect(text, place).not.toBe('');
+    expect(findTokens(outputs, [...issued, ...issuedToChecks])).toEqual([]);
+    for (const [place, text] of Object.entries(outputs)) expect(text, place).not.toContain(credential.secret);
+  },
+);
