@@ -65,26 +65,30 @@ const respond: RespondTo = (request, response, index) => {
   else response.end(body);
 };
 
-/** Echoes the secret and the newest token in each form of a failure, and issues every fourth time a new token. */
+/** Echoes the secret and the newest token in each form of a failure, and issues every third time a new token. */
 function createAuthorization(credential: Credential, issued: string[]): RespondTo {
   return (_, response, index) => {
     const newest = issued.at(-1) ?? '';
     const words = `${credential.secret} ${newest} ${encodeURIComponent(newest)} ${Buffer.from(newest).toString('base64')}`;
-    if (index % 4 === 1) {
+    if (index % 3 === 1) {
       response.writeHead(503, newest, { 'retry-after': newest, 'content-type': 'application/json' });
       response.end(JSON.stringify({ error: newest, error_description: words, trace_id: newest.slice(0, 40) }));
       return;
     }
-    if (index % 4 === 2) {
+    if (index % 3 === 2) {
       const challenge = `Bearer error="temporarily_unavailable", error_description="${words}"`;
       response.writeHead(401, credential.secret, { 'www-authenticate': challenge }).end(words);
       return;
     }
     const value = `eyJ${randomBytes(150).toString('base64url')}~+/=`;
-    const type = index % 4 === 3 ? newest : 'Bearer';
-    if (type === 'Bearer') issued.push(value);
+    issued.push(value);
     registerSecret('an access token', value);
-    const token = { access_token: value, token_type: type, expires_in: 3600, scope: `${credential.secret} ${newest}` };
+    const token = {
+      access_token: value,
+      token_type: 'Bearer',
+      expires_in: 3600,
+      scope: `${credential.secret} ${newest}`,
+    };
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(token));
   };
 }
@@ -143,7 +147,7 @@ it(
 
     const replies: string[] = [];
     const send = async (path: string): Promise<void> => {
-      const headers = { 'x-sidecar-timeout-ms': '700' };
+      const headers = { 'x-sidecar-timeout-ms': '400' };
       const reply = await call(`${sidecar.proxyUrl}${path}`, { headers }).catch(() => undefined);
       // A reply of the sidecar itself, not what the upstream sent.
       if (reply?.headers['proxy-status'] !== undefined) replies.push(JSON.stringify([reply.headers, reply.text]));
@@ -153,9 +157,9 @@ it(
       await Promise.all([send('/things?cut'), send('/malformed'), send('/things?status=503&cut')]);
     };
     await sendAll(STATUSES);
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < 20 && issued.length < 2; round++) {
       await send('/things?status=401');
-      await sleep(400);
+      await sleep(300);
     }
     await waitUntil(() => issued.length > 1, 'a second token');
     await sendAll([403, 503, 429]);
