@@ -74,7 +74,8 @@ describe('on a terminal', () => {
       expect(terminal.screen()).not.toContain(credential.secret);
 
       expect(readdirSync(folder).sort()).toEqual(['sidecar.client-secret', 'sidecar.yaml']);
-      expect(statSync(join(folder, 'sidecar.client-secret')).mode & 0o777).toBe(0o600);
+      for (const file of ['sidecar.client-secret', 'sidecar.yaml'])
+        expect(statSync(join(folder, file)).mode & 0o777).toBe(0o600);
       expect(readFileSync(join(folder, 'sidecar.client-secret'), 'utf8')).toBe(`${credential.secret}\n`);
       const yaml = readFileSync(join(folder, 'sidecar.yaml'), 'utf8');
       expect(yaml).toContain(`baseUrl: ${baseUrl}\n`);
@@ -220,7 +221,7 @@ describe('a curl command of the partner', () => {
     expect([again.code, again.stderr.trim().split('\n').length]).toEqual([2, 2]);
   });
 
-  it('with a key of a gateway makes the configuration file private, since the key is in it', () => {
+  it('with a key of a gateway keeps the key to itself: only this user can read the configuration file', () => {
     const folder = scratch();
     const { secret } = newCredential();
     const text = `curl -u a:b -H 'X-Api-Key: ${secret.replace('ü', '')}' -d 'grant_type=client_credentials' https://login.example.com/token`;

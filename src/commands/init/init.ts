@@ -30,8 +30,8 @@ export interface InitOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-const YAML_MODE = 0o644;
-const SECRET_MODE = 0o600;
+/** Extra form fields and header fields have no file of their own, and their values may be secrets. */
+const FILE_MODE = 0o600;
 
 /**
  * @returns 0 when the files are written and `check`, if requested, succeeded; 1 when the user left or `check` failed; 2 for invalid options
@@ -160,16 +160,10 @@ async function writePlan({ settings, secret, output, isForced }: InitPlan): Prom
   const yaml = {
     path: output,
     text: renderSettings(new Map(ordered), secret.kind === 'environment'),
-    mode: modeFor(settings),
+    mode: FILE_MODE,
   };
-  const files =
-    secret.kind === 'new-file' ? [{ path: secret.path, text: `${secret.secret}\n`, mode: SECRET_MODE }] : [];
+  const files = secret.kind === 'new-file' ? [{ path: secret.path, text: `${secret.secret}\n`, mode: FILE_MODE }] : [];
   await writeAll([...files, yaml], isForced);
-}
-
-/** Extra form fields and header fields have no file of their own, and their values may be secrets. */
-function modeFor(settings: InitSettings): number {
-  return settings.has('auth.extraParameters') || settings.has('auth.extraHeaders') ? SECRET_MODE : YAML_MODE;
 }
 
 function failWith(exitCode: 1 | 2, why: readonly string[]): number {
