@@ -1,6 +1,6 @@
 /**
  * Keeps the newest token in a file, sealed, so that a restart during an outage of the token endpoint begins with a token.
- * Wraps a token fetcher. A file that cannot be read or written causes one warning and nothing else.
+ * Wraps a token fetcher. A file that cannot be read or written causes one warning; what could not be written is tried again.
  */
 import { rm, stat } from 'node:fs/promises';
 import type { Cancel, Clock } from '../../platform/clock.ts';
@@ -17,12 +17,14 @@ export interface TokenCacheOptions {
   readonly path: string;
   /** Undefined while the credentials cannot be read. Must not reject. */
   readonly readIdentity: () => Promise<TokenIdentity | undefined>;
-  readonly clock: Pick<Clock, 'wallNow'>;
+  readonly clock: Pick<Clock, 'wallNow' | 'after'>;
   readonly observe: EventObserver;
 }
 
 /** The longest token is 16 KiB. */
 const MAX_FILE_BYTES = 64 * 1024;
+/** A disk that is full now may have space later, long before the next token. */
+const RETRY_AFTER_MS = 30_000;
 
 /** The first fetch returns the token in the file, if that is still usable. */
 export function withTokenCache(fetcher: TokenFetcher, options: TokenCacheOptions): TokenFetcher {
@@ -34,6 +36,8 @@ class CachedTokenFetcher implements TokenFetcher {
   readonly #options: TokenCacheOptions;
   #isFirst = true;
   #isWritable = true;
+  /** The only one that is tried again. */
+  #newestChange: (() => Promise<void>) | undefined;
   /** Serializes the changes of the file. */
   #pendingWrites: Promise<void> = Promise.resolve();
 
@@ -95,12 +99,16 @@ class CachedTokenFetcher implements TokenFetcher {
   }
 
   #queueWrite(change: () => Promise<void>): void {
+    this.#newestChange = change;
     this.#pendingWrites = this.#pendingWrites.then(change).catch((error: unknown) => {
       if (this.#isWritable)
         this.#warn(
-          `auth.cacheFile: ${this.#options.path} cannot be written (${systemErrorCode(error)}); tokens are not kept`,
+          `auth.cacheFile: ${this.#options.path} cannot be written (${systemErrorCode(error)}); it is tried again`,
         );
       this.#isWritable = false;
+      this.#options.clock.after(RETRY_AFTER_MS, () => {
+        if (this.#newestChange === change) this.#queueWrite(change);
+      });
     });
   }
 

@@ -257,3 +257,37 @@ test.each([
   await until(async () => (await startProcess({ at: target, result: DOWN }).fetch()).kind === 'found');
   expect(process.warnings()).toEqual([expect.stringMatching(/cannot be written \((ENOENT|EISDIR)\)/)]);
 });
+
+test('what could not be written is written as soon as it can be, without another token request', async () => {
+  const target = join(folder, 'full', 'token');
+  const process = startProcess({ at: target });
+  await process.fetch('refresh');
+  process.result = grant('newest');
+  await process.fetch('refresh');
+  await until(() => Promise.resolve(process.warnings().length > 0));
+  await clock.advance(60_000);
+  await mkdir(join(folder, 'full'));
+  await until(async () => {
+    await clock.advance(30_000);
+    return (await readdir(join(folder, 'full'))).includes('token');
+  });
+  expect(process.requests).toBe(2);
+  expect(process.warnings()).toHaveLength(1);
+  expect(await startProcess({ at: target, result: DOWN }).fetch()).toMatchObject({ token: { value: 'newest' } });
+});
+
+test('a refused token that could not be removed from the file is removed later', async () => {
+  await writeCacheFile();
+  const process = startProcess({ result: DOWN });
+  // As root can write everywhere, a directory in place of the file makes its removal fail.
+  await rm(path);
+  await mkdir(join(path, 'in the way'), { recursive: true });
+  await process.fetch('unauthorized');
+  await until(() => Promise.resolve(process.warnings().length > 0));
+  await rm(path, { recursive: true });
+  await writeFile(path, 'refused');
+  await until(async () => {
+    await clock.advance(30_000);
+    return !(await hasFile());
+  });
+});
