@@ -36,6 +36,9 @@ export interface Reloader {
   readonly current: () => LoadedConfig | undefined;
 }
 
+/** As a file is found that is being written: truncated first. */
+const EMPTY_FILE = 'configuration file: it is empty, and was not when it was read before; an empty one needs a restart';
+
 export function createReloader({ source, apply, clock, observe }: ReloadOptions): Reloader {
   let inForce = source?.loaded;
   let loadedWallAt = clock.wallNow();
@@ -63,6 +66,8 @@ export function createReloader({ source, apply, clock, observe }: ReloadOptions)
         observe({ kind: 'warning', message: 'there is no configuration file to reload: nothing was changed' });
       } else if (!result.ok) {
         report('invalid', result.problems.map(describeProblem));
+      } else if (result.isFileEmpty && !inForce.isFileEmpty) {
+        report('invalid', [EMPTY_FILE]);
       } else {
         const changes = findChanges(inForce, result);
         const refused = changes.filter(({ isLive }) => !isLive).map(({ key }) => key);

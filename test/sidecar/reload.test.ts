@@ -79,6 +79,29 @@ describe('a reload', () => {
     expect(reloader.state()).toMatchObject({ loadedWallAt: START, lastReload: { outcome: 'invalid' } });
   });
 
+  it.each(['', '\n# nothing\n', '{}', 'null', '$schema: x'])(
+    'of a file that has become empty applies nothing: %j',
+    async (empty) => {
+      const { reload } = harness('throttle: { rate: 5 }');
+      for (let time = 0; time < 2; time++)
+        expect(await reload(empty)).toEqual([
+          {
+            kind: 'configuration-read',
+            outcome: 'invalid',
+            lines: [expect.stringMatching(/^configuration file: .*empty/)],
+          },
+        ]);
+      expect(await reload('throttle: { rate: 6 }')).toContain('rate 6');
+    },
+  );
+
+  it('of a file that was empty before is taken over, and so is one without the settings that it had', async () => {
+    const { reload } = harness('');
+    expect(await reload('')).toContainEqual({ kind: 'configuration-read', outcome: 'ok', lines: [] });
+    expect(await reload('throttle: { rate: 6 }')).toContain('rate 6');
+    expect(await reload('log: { level: info }')).toContain('rate auto');
+  });
+
   it('is logged with the more verbose of the two log levels', async () => {
     const { reload } = harness('log: { level: error }');
     const steps = async (yaml: string) =>

@@ -56,6 +56,8 @@ export type LoadResult =
       readonly effective: ReadonlyMap<SettingKey, EffectiveSetting>;
       /** The own settings of `routes` and `credentials`. Contains secrets. */
       readonly entries: ConfigEntries;
+      /** There is a configuration file, and it names no setting. */
+      readonly isFileEmpty: boolean;
       readonly warnings: readonly string[];
     }
   | { readonly ok: false; readonly problems: readonly ConfigProblem[]; readonly warnings: readonly string[] };
@@ -90,7 +92,8 @@ export function loadConfig(options: LoadOptions): LoadResult {
   if (problems.length > 0) return { ok: false, problems: removeDuplicates(problems), warnings };
   warnings.push(...findExposedSecretWarnings(top.settings, given), ...findEntryWarnings(entries, resolved));
   const effective = listEffectiveSettings(top.values, given);
-  return { ok: true, config: assembleConfig(top.settings, resolved), effective, entries, warnings };
+  const isFileEmpty = hasConfigFile(options) && file.given.size + file.lists.size === 0;
+  return { ok: true, config: assembleConfig(top.settings, resolved), effective, entries, isFileEmpty, warnings };
 }
 
 interface CheckedTopLevel extends SettingsLevel {
