@@ -216,6 +216,27 @@ describe('quick calls beside slow ones', () => {
   });
 });
 
+describe('calls with the default deadline and time-out', () => {
+  it('wait as long beside calls of 29 s as they may without any', async () => {
+    const countAdmitted = async (calls: number): Promise<number> => {
+      const fixture = new Fixture({ rate: 10 });
+      for (let made = 0; made < calls; made++) {
+        const asking = fixture.ask();
+        await fixture.clock.advance(29_000);
+        asking.permit?.report(ACCEPTED);
+        asking.permit?.release();
+      }
+      for (let admitted = 0; ; admitted++)
+        try {
+          fixture.ask(60_000);
+        } catch {
+          return admitted;
+        }
+    };
+    expect(await countAdmitted(25)).toBe(await countAdmitted(0));
+  });
+});
+
 describe('when the upstream changes under overload', () => {
   const LATER_MS = 30_000;
 
