@@ -24,6 +24,10 @@ const MAX_BUFFERED = 1024;
 const BUFFER_STEPS = 128;
 /** A joined replica reports more often than this; older calls are of no use after a reconnection. */
 const MAX_BUFFERED_AGE_MS = 10_000;
+/** Most calls of one entry, and of all entries that are read together. */
+const MAX_COUNT = 10_000;
+const MAX_DECODED_CALLS = 65_536;
+const MAX_TOOK_MS = 86_400_000;
 const REFUSED = 1;
 const WAITED_FOR = 2;
 const PROBE = 4;
@@ -78,14 +82,25 @@ export function encodeCalls(calls: readonly ReportedCalls[], toStoreTime: (at: n
     .join('');
 }
 
-/** Reads concatenated reports; malformed entries are skipped. */
-export function decodeCalls(reports: string, toLocalTime: (storeAt: number) => number): ReportedCalls[] {
+/**
+ * Reads concatenated reports; malformed entries are skipped, and so are calls after 65,536.
+ * @param latest local instant; later calls have not been made
+ */
+export function decodeCalls(
+  reports: string,
+  toLocalTime: (storeAt: number) => number,
+  latest: number,
+): ReportedCalls[] {
   const calls: ReportedCalls[] = [];
+  let total = 0;
   for (const entry of reports.split(';')) {
     const [storeAt, count, tookMs, traits] = entry.split(' ').map(Number);
     if (storeAt === undefined || count === undefined || tookMs === undefined || traits === undefined) continue;
     const at = toLocalTime(storeAt);
-    if (!Number.isFinite(at) || !(count >= 1 && count <= 1e6) || !(tookMs >= 0) || !Number.isInteger(traits)) continue;
+    if (!(at > -Infinity && at <= latest) || !(count >= 1 && count <= MAX_COUNT)) continue;
+    if (!(tookMs >= 0 && tookMs <= MAX_TOOK_MS) || !Number.isInteger(traits)) continue;
+    total += count;
+    if (total > MAX_DECODED_CALLS) break;
     calls.push({
       at,
       count,

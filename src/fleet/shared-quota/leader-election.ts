@@ -15,6 +15,9 @@ const REPORT_WAIT_MS = 60;
 /** After a reconnection the former leader has priority for this time: it knows most. */
 const FORMER_LEADER_PRIORITY_MS = 3_000;
 
+/** Calls of other replicas may seem to be this far ahead. */
+const MAX_CLOCK_ERROR_MS = 1_000;
+
 export class LeaderElection {
   readonly #clockOffset: ClockOffset;
   #settings: RateSettings;
@@ -84,7 +87,8 @@ export class LeaderElection {
     }
     const leader = (this.#leader ??= this.#formerLeader ?? this.#createLeader(now, reply, ownSnapshot));
     leader.recordLoss(this.#clockOffset.toLocalTime(reply.reportsLostAt));
-    leader.addCalls(decodeCalls(reply.peerReports, (at) => this.#clockOffset.toLocalTime(at)));
+    const toLocalTime = (at: number): number => this.#clockOffset.toLocalTime(at);
+    leader.addCalls(decodeCalls(reply.peerReports, toLocalTime, now + MAX_CLOCK_ERROR_MS));
     if (reply.isFleetPaused && this.#reportsCompleteAt === Infinity) this.onPaused(now);
     const isSettled = reply.isFleetPaused && now >= this.#reportsCompleteAt;
     const knownUntil =

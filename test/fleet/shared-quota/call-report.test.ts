@@ -26,7 +26,7 @@ describe('a report', () => {
   test('is decoded as it was encoded, with converted instants', () => {
     const calls = [call(10), call(20, { isRefused: true }), call(30, { isWaitedFor: true, isProbe: true, count: 7 })];
     const text = encodeCalls(calls, (at) => at + 1_790_000_000_000);
-    expect(decodeCalls(text, (at) => at - 1_790_000_000_000)).toEqual(calls);
+    expect(decodeCalls(text, (at) => at - 1_790_000_000_000, 30)).toEqual(calls);
   });
 
   test('is bounded and loses no recent call: near calls are merged, refused ones separately', () => {
@@ -81,10 +81,32 @@ describe('a report', () => {
     expect(report.lastRefusedAt).toBeUndefined();
   });
 
-  test.each(['', ';;', 'x y z;', '1 2;', '1 -5 3 0;', 'NaN 1 1 0;', '1 1 -1 0;', '1 1 1 0.5;', '1 1e9 0 0;'])(
-    'that is none is passed over: %j',
-    (text) => {
-      expect(decodeCalls(`${text}5 1 2 1;`, same)).toEqual([call(5, { tookMs: 2, isRefused: true })]);
-    },
-  );
+  test.each([
+    '',
+    ';;',
+    'x y z;',
+    '1 2;',
+    '1 -5 3 0;',
+    'NaN 1 1 0;',
+    '1 1 -1 0;',
+    '1 1 1 0.5;',
+    '1 1e9 0 0;',
+    '6 1 0 0;',
+    '1 1 1e9 0;',
+    '1e300 1 1 0;',
+  ])('that is none is passed over: %j', (text) => {
+    expect(decodeCalls(`${text}5 1 2 1;`, same, 5)).toEqual([call(5, { tookMs: 2, isRefused: true })]);
+  });
+
+  test('stands for a bounded number of calls, whatever it says', () => {
+    const number = fc.oneof(fc.integer({ min: 0, max: 20_000 }), fc.double());
+    const entry = fc.tuple(number, number, number, fc.integer({ min: 0, max: 7 })).map((one) => `${one.join(' ')};`);
+    fc.assert(
+      fc.property(fc.array(entry, { maxLength: 200 }), fc.integer({ min: 0, max: 20_000 }), (entries, latest) => {
+        const calls = decodeCalls(entries.join(''), same, latest);
+        expect(countOf(calls)).toBeLessThanOrEqual(65_536);
+        for (const one of calls) expect(one.at).toBeLessThanOrEqual(latest);
+      }),
+    );
+  });
 });
