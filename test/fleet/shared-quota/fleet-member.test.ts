@@ -248,3 +248,34 @@ test('a leader ends a pause as soon as its last call has ended, also when no req
   await clock.advance(0);
   expect(hasResumed()).toBe(true);
 });
+
+test('an update that others have pushed neither raises a configured rate nor pauses for longer than the longest pause', async () => {
+  const maxPauseMs = 10_000;
+  const number = fc.oneof(fc.double(), fc.integer({ min: 1, max: 9 }));
+  const update = fc.record({
+    epoch: number,
+    isFleetPaused: fc.boolean(),
+    pausedUntil: fc.oneof(fc.double(), fc.constant(Date.UTC(2040))),
+    rate: fc.oneof(fc.constant(undefined), fc.constant(Infinity), fc.double({ min: 0.1, noNaN: true })),
+    burst: fc.integer({ min: 1, max: 1e9 }),
+    replicaCount: fc.oneof(fc.constant(undefined), fc.integer({ min: 1, max: 1_000 })),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(update, { minLength: 1, maxLength: 4 }), async (updates) => {
+      const { clock, store, throttle } = await join({ rate: 40, burst: 5, maxPauseMs }, { rate: 40, burst: 5 });
+      for (const one of updates) {
+        store.listener?.onUpdate(one);
+        // Nothing is leased.
+        expect(throttle.enter(Infinity).tryTakePermit()).toBeUndefined();
+        expect(throttle.state().rate).toBeLessThanOrEqual(40);
+      }
+      await clock.advance(maxPauseMs + 3_000);
+      const asking = new Asking(throttle.enter(clock.now() + 60_000));
+      const soon = Array.from({ length: 9 }, (_, index) => clock.wallNow() + index * 25);
+      store.reply = { ...store.reply, permitTimes: soon };
+      await clock.advance(5_000);
+      expect(asking.outcome).toBe('granted');
+    }),
+    { numRuns: 50 },
+  );
+});
