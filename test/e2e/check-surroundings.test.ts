@@ -208,7 +208,9 @@ describe('--probe', () => {
     });
     const run = await runCheck('a parrot', environment({ SIDECAR_BASE_URL: parrot.url }), ['--probe', '/']);
     expect(run.lines('FAIL')).toEqual([
-      expect.stringMatching(/^probe .*403.*x-ratelimit-limit: not understood \(\d+ characters\) \(insufficient_scope: \*{8}\) -> .*SIDECAR_SCOPE/),
+      expect.stringMatching(
+        /^probe .*403.*x-ratelimit-limit: not understood \(\d+ characters\) \(insufficient_scope: \*{8}\) -> .*SIDECAR_SCOPE/,
+      ),
     ]);
     expect(run.stdout).not.toContain(tokens.issued.at(-1)?.value);
   });

@@ -14,8 +14,8 @@ import { SENSITIVE_NAME } from './unread-fields.ts';
 /** Further fields are left out. */
 export const MAX_STATED_FIELDS = 24;
 const MAX_NAME_LENGTH = 64;
-/** Words of letters, with short ones such as `10s` among them. A token is longer than any word. */
-const NAME_OF_WORDS = /^(?:[a-z]{1,24}|[a-z0-9]{1,4})(?:[-_.](?:[a-z]{1,24}|[a-z0-9]{1,4}))*$/;
+/** Words of letters, with short ones such as `10s` among them. A token, or a part of a JWT, is longer than any word. */
+const NAME_OF_WORDS = /^(?:[a-z]{1,18}|[a-z0-9]{1,4})(?:[-_.](?:[a-z]{1,18}|[a-z0-9]{1,4}))*$/;
 
 /** Whether a name may be shown: it can hold no token. */
 export function isNameOfWords(lowerCaseName: string): boolean {
