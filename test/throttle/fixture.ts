@@ -83,5 +83,6 @@ export const ACCEPTED: PermitReport = { kind: 'accepted' };
 
 export function rateLimited(retryAfter?: string, status = 429): PermitReport {
   const signal = readRateLimitSignal(status, (name) => (name === 'retry-after' ? retryAfter : undefined), 0);
-  return { kind: 'rate-limited', signal };
+  const fields = retryAfter === undefined ? {} : { 'retry-after': Number(retryAfter) };
+  return { kind: 'rate-limited', signal, fields };
 }

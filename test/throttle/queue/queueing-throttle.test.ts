@@ -152,7 +152,7 @@ describe('a pause', () => {
       status: 429,
       pauseMs: 2000,
       stated: true,
-      fields: { 'retry-after': '2' },
+      fields: { 'retry-after': 2 },
     });
     expect(fixture.throttle.state().recentSignals).toHaveLength(1);
   });
