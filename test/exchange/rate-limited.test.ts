@@ -133,7 +133,8 @@ describe('a 403', () => {
     expect(await call).toMatchObject({ status: 200, text: 'x' });
     expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['rate_limited', 'ok']);
     expect(told('retry').map(({ reason }) => reason)).toEqual(['rate_limited']);
-    expect(told('rate-limited')).toMatchObject([{ status: 403, pauseMs: 2000, stated: true, fields }]);
+    const values = Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, Number(value)]));
+    expect(told('rate-limited')).toMatchObject([{ status: 403, pauseMs: 2000, stated: true, fields: values }]);
   });
 
   it('with Retry-After goes to the client where retry.unsafeOn429 is false', async () => {

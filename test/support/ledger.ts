@@ -124,7 +124,7 @@ export class OutcomeChecker {
 const NOT_SENT = /"code":"(?:UPSTREAM_UNREACHABLE|TOKEN_REJECTED)"/;
 
 /** Whether the client was informed that its request was not carried out, so that it may be sent again. */
-export function statesRefusal(outcome: ClientOutcome | undefined): boolean {
+function statesRefusal(outcome: ClientOutcome | undefined): boolean {
   if (outcome?.kind !== 'answered') return false;
   return [401, 408, 429, 503].includes(outcome.status) || NOT_SENT.test(String(outcome.body));
 }
