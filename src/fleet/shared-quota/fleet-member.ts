@@ -297,7 +297,7 @@ export class FleetMember implements FleetMembership {
 
   #goApart(): void {
     const now = this.#options.clock.now();
-    this.#isReturning = true;
+    this.#isReturning = this.#lastReply !== undefined;
     this.#election.onDisconnected();
     this.#reports.onDisconnected();
     this.#lease.onDisconnected(now);

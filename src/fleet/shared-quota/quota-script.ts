@@ -127,7 +127,7 @@ if not state.born and known > 1 then
   put('epoch', string.format('%.0f', math.floor(now / 1000) % 1e8))
   news = true
 end
-if known > 1 and (not state.born or isReturning) then put('lostAt', instant(now)) end
+if ARGV[13] == '1' or (known > 1 and not state.born) then put('lostAt', instant(now)) end
 if not state.born or isReturning then
   put('born', instant(now))
   isRecovering = true
