@@ -79,14 +79,13 @@ export class Guard {
   check(request: GuardedRequest): ProxyGuardDecision {
     const { method = '', url = '', httpVersion } = request;
     const { requiredHeader } = this.#options;
-    if (request.rawHeaders.length > 2 * MAX_HEADER_FIELDS) return TOO_MANY_FIELDS;
     const headers = this.#selectHeaders(request.rawHeaders);
     const absolute = url.startsWith('/')
       ? undefined
       : readAbsoluteTarget(this.#options, url, request.socket?.localPort);
     if (absolute instanceof SidecarError) return { kind: 'refused', error: absolute };
     const error =
-      checkMethod(method) ??
+      checkMethodAndSize(method, request.rawHeaders) ??
       checkFraming(httpVersion, headers) ??
       this.#checkHost(httpVersion, headers, absolute) ??
       checkOrigin(this.#options, headers) ??
@@ -133,11 +132,6 @@ export class Guard {
   }
 }
 
-const TOO_MANY_FIELDS: ProxyGuardDecision = {
-  kind: 'refused',
-  error: new SidecarError('HEADERS_TOO_LARGE', `the request has more than ${String(MAX_HEADER_FIELDS)} header fields`),
-};
-
 function isAllowed(allowed: readonly AllowedProxyHost[], { host, port = 80 }: HostPort): boolean {
   return allowed.some((entry) => entry.host === host && (entry.port === undefined || entry.port === port));
 }
@@ -149,7 +143,11 @@ const BLOCKED_METHODS = new Set(
   ),
 );
 
-function checkMethod(method: string): SidecarError | undefined {
+function checkMethodAndSize(method: string, rawHeaders: readonly string[]): SidecarError | undefined {
+  if (rawHeaders.length > 2 * MAX_HEADER_FIELDS) {
+    const limit = String(MAX_HEADER_FIELDS);
+    return new SidecarError('HEADERS_TOO_LARGE', `the request has more than ${limit} header fields`);
+  }
   if (!BLOCKED_METHODS.has(method)) return undefined;
   return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not forwarded`);
 }

@@ -1,12 +1,15 @@
 /**
  * The open connections of the proxy port over all its address families: how many may be open, which is closed for a new one, which is
- * refused. Also limits the requests under way and waits for connections at shutdown. Handling requests is proxy-server's.
+ * refused, which is not read while the request heads take too much memory. Also limits the requests under way and waits for connections
+ * at shutdown. Handling requests is proxy-server's.
  */
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../platform/clock.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
 import type { SidecarError } from '../platform/errors.ts';
 import type { EventObserver } from '../telemetry/events.ts';
+import { pauseReading, resumeReading } from './connection-reading.ts';
 import { TOO_MANY_CONNECTIONS, TOO_MANY_PIPELINED, TOO_MANY_REQUESTS } from './listener-errors.ts';
 
 /** Limits of the proxy port. */
@@ -17,6 +20,8 @@ export interface PortLimits {
   readonly refusedConnections: number;
   /** Requests under way at once, waiting ones included. */
   readonly requests: number;
+  /** Memory for the heads of pending requests; beyond it, connections without a pending request are not read. */
+  readonly headBytes: number;
 }
 
 export interface OpenConnectionsOptions {
@@ -34,6 +39,12 @@ const MAX_PIPELINED = 64;
 /** Time for a request head; only then may a new connection displace this one. */
 const EVICTION_GRACE_MS = 1000;
 
+/** Reading begins again when so much of the limit is in use: each pause is for many requests. */
+const RESUMED_SHARE = 0.8;
+/** What node:http and the sidecar keep of a request with one short field, and of each further field beside its bytes. Measured. */
+const REQUEST_BYTES = 6 * 1024;
+const FIELD_BYTES = 190;
+
 const WARNING_INTERVAL_MS = 60_000;
 /** The longest turn of the event loop that counts as idle. */
 const SHORT_LOOP_TURN_MS = 0.1;
@@ -47,6 +58,9 @@ export class OpenConnections {
   #acceptedCount = 0;
   #emptyWaiters: (() => void)[] = [];
   #nextWarningAt = -Infinity;
+  #nextPauseWarningAt = -Infinity;
+  /** Connections without a pending request are not read. */
+  #isPaused = false;
   #refusedCount = 0;
   #displacedCount = 0;
 
@@ -63,7 +77,8 @@ export class OpenConnections {
 
   /** Tracks a new connection until it closes. False when it is refused: nothing may be read from it. */
   accept(socket: Socket): boolean {
-    const decision = this.#slots.add(socket);
+    // A paused connection may hold a request that has not been read.
+    const decision = this.#slots.add(socket, !this.#isPaused);
     if (decision.kind === 'refuse') {
       this.#refusedCount++;
       this.#warn();
@@ -72,6 +87,8 @@ export class OpenConnections {
     }
     this.#acceptedCount++;
     socket.once('close', () => this.#remove(socket));
+    // Once node:http has attached its parser, and before anything is read.
+    if (this.#isPaused) process.nextTick(() => this.#isPaused && pauseReading(socket));
     if (decision.kind === 'displace') {
       this.#displacedCount++;
       this.#warn();
@@ -87,14 +104,25 @@ export class OpenConnections {
    * @param activeRequests the number of requests under way, without this one
    * @returns the error to refuse it with when a limit is reached
    */
-  beginRequest(socket: Socket, activeRequests: number): SidecarError | undefined {
-    if (this.#slots.beginRequest(socket) > MAX_PIPELINED) return TOO_MANY_PIPELINED;
-    return activeRequests < this.#options.limits.requests ? undefined : TOO_MANY_REQUESTS;
+  beginRequest({ socket, rawHeaders }: IncomingMessage, activeRequests: number): SidecarError | undefined {
+    const { limits } = this.#options;
+    const pending = this.#slots.beginRequest(socket, estimateHeadBytes(rawHeaders));
+    if (!this.#isPaused && this.#slots.headBytes > limits.headBytes) this.#pause();
+    if (pending > (this.#isPaused ? 1 : MAX_PIPELINED)) return TOO_MANY_PIPELINED;
+    return activeRequests < limits.requests ? undefined : TOO_MANY_REQUESTS;
+  }
+
+  /** The connection leaves HTTP/1.1: it is never displaced. */
+  handOver(socket: Socket): void {
+    this.#slots.beginRequest(socket);
   }
 
   /** To be called once for each `beginRequest`. */
   endRequest(socket: Socket): void {
-    this.#slots.endRequest(socket);
+    const isWaiting = this.#slots.endRequest(socket);
+    if (!this.#isPaused) return;
+    if (isWaiting) pauseReading(socket);
+    this.#resumeBelowLimit();
   }
 
   /**
@@ -141,8 +169,28 @@ export class OpenConnections {
 
   #remove(socket: Socket): void {
     if (this.#slots.remove(socket) > 0) this.#options.onLost(socket);
+    if (this.#isPaused) this.#resumeBelowLimit();
     if (this.#slots.size > 0) return;
     for (const resolve of this.#emptyWaiters.splice(0)) resolve();
+  }
+
+  /** Those with a pending request are read on: its body may be what it waits for. */
+  #pause(): void {
+    this.#isPaused = true;
+    for (const socket of this.#slots.waiting()) pauseReading(socket);
+    const { limits, clock, observe } = this.#options;
+    if (clock.now() < this.#nextPauseWarningAt) return;
+    this.#nextPauseWarningAt = clock.now() + WARNING_INTERVAL_MS;
+    const message =
+      `the heads of pending requests take ${String(Math.round(limits.headBytes / 1024))} KiB, the limit that the memory allows: ` +
+      'further requests are not read until others have ended; raise the memory limit, or send fewer or smaller header fields';
+    observe({ kind: 'warning', message });
+  }
+
+  #resumeBelowLimit(): void {
+    if (this.#slots.headBytes > RESUMED_SHARE * this.#options.limits.headBytes) return;
+    this.#isPaused = false;
+    for (const socket of this.#slots.waiting()) resumeReading(socket);
   }
 
   #warn(): void {
@@ -154,6 +202,12 @@ export class OpenConnections {
       `refused so far: ${String(this.#refusedCount)}, closed while waiting: ${String(this.#displacedCount)}`;
     observe({ kind: 'warning', message });
   }
+}
+
+function estimateHeadBytes(rawHeaders: readonly string[]): number {
+  let bytes = REQUEST_BYTES + (rawHeaders.length / 2) * FIELD_BYTES;
+  for (const text of rawHeaders) bytes += text.length;
+  return bytes;
 }
 
 function waitOneLoopTurn(): Promise<void> {

@@ -72,7 +72,7 @@ export class ProxyServer {
       this.#closingConnections.refuseUnparsable(error, socket);
     });
     server.on('connect', (request: IncomingMessage, stream: Duplex) => {
-      this.connections.beginRequest(request.socket, 0);
+      this.connections.handOver(request.socket);
       this.#closingConnections.refuseHandedOver(
         request,
         stream,
@@ -83,7 +83,7 @@ export class ProxyServer {
       );
     });
     server.on('upgrade', (request: IncomingMessage, stream: Duplex, head: Buffer) => {
-      this.connections.beginRequest(request.socket, 0);
+      this.connections.handOver(request.socket);
       void this.#handleUpgrade(request, stream, head);
     });
     this.#servers.push(server);
@@ -121,7 +121,7 @@ export class ProxyServer {
       stopParsing(socket);
       return;
     }
-    const fault = this.connections.beginRequest(socket, this.activeRequests.count);
+    const fault = this.connections.beginRequest(request, this.activeRequests.count);
     const { clock, unrouted } = this.#options;
     const stats = createRequestStats();
     const startedAt = clock.now();

@@ -9,6 +9,8 @@ import type { Clock } from './clock.ts';
 class ConnectionSlot {
   readonly socket: Socket;
   pendingRequests = 0;
+  /** Of the heads of its pending requests. */
+  headBytes = 0;
   requestCount = 0;
   waitStartedAt = 0;
   older: ConnectionSlot | undefined;
@@ -40,6 +42,8 @@ export class ConnectionSlots {
   readonly #minWaitMs: number;
   readonly #clock: Clock;
   readonly #slots = new Map<Socket, ConnectionSlot>();
+  /** Of the heads of all pending requests. Read only. */
+  headBytes = 0;
   #oldestWaiting: ConnectionSlot | undefined;
   #newestWaiting: ConnectionSlot | undefined;
 
@@ -61,11 +65,19 @@ export class ConnectionSlots {
     return this.#slots.keys();
   }
 
-  /** Adds a connection if there is a free slot, or one that can be freed. */
-  add(socket: Socket): SlotDecision {
+  /** The connections without a pending request, that which has waited longest first. */
+  *waiting(): Iterable<Socket> {
+    for (let slot = this.#oldestWaiting; slot !== undefined; slot = slot.newer) yield slot.socket;
+  }
+
+  /**
+   * Adds a connection if there is a free slot, or one that can be freed.
+   * @param canDisplace Default: true
+   */
+  add(socket: Socket, canDisplace = true): SlotDecision {
     let decision = ACCEPT;
     if (this.#slots.size >= this.#max) {
-      const slot = this.#oldestWaiting;
+      const slot = canDisplace ? this.#oldestWaiting : undefined;
       if (slot === undefined || this.#clock.now() - slot.waitStartedAt < this.#minWaitMs) return REFUSE;
       this.remove(slot.socket);
       decision = { kind: 'displace', socket: slot.socket, isNew: slot.requestCount === 0 };
@@ -84,23 +96,40 @@ export class ConnectionSlots {
     const slot = this.#slots.get(socket);
     if (slot === undefined) return 0;
     this.#slots.delete(socket);
+    this.headBytes -= slot.headBytes;
     if (slot.pendingRequests === 0) this.#unlink(slot);
     return slot.pendingRequests;
   }
 
-  /** Its connection cannot be displaced until `endRequest`. @returns the number of its pending requests */
-  beginRequest(socket: Socket): number {
+  /**
+   * Its connection cannot be displaced until `endRequest`.
+   * @param headBytes what its head takes in memory. Default 0
+   * @returns the number of its pending requests
+   */
+  beginRequest(socket: Socket, headBytes = 0): number {
     const slot = this.#slots.get(socket);
     if (slot === undefined) return 1;
     if (slot.pendingRequests === 0) this.#unlink(slot);
     slot.requestCount++;
+    slot.headBytes += headBytes;
+    this.headBytes += headBytes;
     return ++slot.pendingRequests;
   }
 
-  /** To be called once for each `beginRequest`; does nothing when the connection has closed. */
-  endRequest(socket: Socket): void {
+  /**
+   * To be called once for each `beginRequest`; does nothing when the connection has closed.
+   * @returns whether the connection has no pending request now
+   */
+  endRequest(socket: Socket): boolean {
     const slot = this.#slots.get(socket);
-    if (slot !== undefined && --slot.pendingRequests === 0) this.#append(slot);
+    if (slot === undefined) return false;
+    // Of several heads each counts as the average of those that are left: the last one takes the rest.
+    const headBytes = Math.floor(slot.headBytes / slot.pendingRequests);
+    slot.headBytes -= headBytes;
+    this.headBytes -= headBytes;
+    if (--slot.pendingRequests > 0) return false;
+    this.#append(slot);
+    return true;
   }
 
   #append(slot: ConnectionSlot): void {

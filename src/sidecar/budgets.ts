@@ -40,6 +40,8 @@ export interface Budgets {
   readonly adminConnections: number;
   /** Requests under way at once, waiting ones included; from the machine alone. */
   readonly requests: number;
+  /** For the heads of all pending requests. */
+  readonly headBytes: number;
   readonly replayTotalBytes: number;
 }
 
@@ -81,6 +83,8 @@ const HEAP = {
   connection: { bytes: 21 * KIB, share: 0.2 },
   refused: { bytes: 2 * KIB, share: 0.25 },
 };
+/** Of a request: what its resident memory leaves beside the body. A larger head takes the place of others. */
+const HEAD_BYTES = 20 * KIB;
 /** Served even with too little memory, together with a warning. */
 const MIN_CAPACITY = 16;
 
@@ -120,6 +124,7 @@ export function planBudgets(machine: Machine, demand: Demand): BudgetDecision {
     refusedConnections: Math.min(descriptors.refused, memory.refused),
     adminConnections: descriptors.admin,
     requests: Math.min(descriptors.requests, memory.requests),
+    headBytes: memory.requests * HEAD_BYTES,
     replayTotalBytes: memory.replayTotalBytes,
   };
   return { kind: 'fits', budgets, warnings: [...warnOfDescriptors(machine, demand, descriptors), ...memory.warnings] };

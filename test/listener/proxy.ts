@@ -22,6 +22,7 @@ export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' 
   readonly maxConnections?: number;
   readonly maxRefusedConnections?: number;
   readonly maxRequests?: number;
+  readonly maxHeadBytes?: number;
   readonly deadlineMs?: number;
   readonly serveUpgrade?: Route['serveUpgrade'];
   readonly guard?: Partial<GuardOptions>;
@@ -60,6 +61,7 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
   });
   const { guard, deadlineMs = 60_000, keepAliveMs = 60_000, ...rest } = options;
   const { maxConnections = 1000, maxRefusedConnections = 8, maxRequests = 1000 } = options;
+  const { maxHeadBytes = Infinity } = options;
   const server = new ProxyServer({
     routes: createRouteTable<Route>([
       { pathPrefix: '/', stripPrefix: false, methods: undefined, deadlineMs, parts, serveUpgrade: rest.serveUpgrade },
@@ -74,7 +76,12 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
     }),
     checkAllowList: rest.checkAllowList,
     keepAliveMs,
-    limits: { connections: maxConnections, refusedConnections: maxRefusedConnections, requests: maxRequests },
+    limits: {
+      connections: maxConnections,
+      refusedConnections: maxRefusedConnections,
+      requests: maxRequests,
+      headBytes: maxHeadBytes,
+    },
     allowHalfClose: rest.allowHalfClose ?? false,
     startTracer: rest.startTracer,
     ...(rest.headersTimeoutMs === undefined ? {} : { headersTimeoutMs: rest.headersTimeoutMs }),

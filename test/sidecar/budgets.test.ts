@@ -35,6 +35,7 @@ describe('a large machine', () => {
     expect(warnings).toEqual([]);
     expect(budgets).toMatchObject({ connections: 10_000, adminConnections: 64, replayTotalBytes: 32 * MIB });
     expect(budgets.requests).toBeGreaterThan(10_000);
+    expect(budgets.headBytes).toBeGreaterThan(200 * MIB);
   });
 
   it('gives it as well where the limit of descriptors is unknown', () => {
