@@ -44,9 +44,9 @@ const CASES: readonly Case[] = [
   ['chart-packets', CHART, { kind: 'pipeline-get', count: 100, size: 1800, upstreamMs: 20_000 }],
   ['chart-fields-1', CHART, { kind: 'fields', count: 1300, size: 1, upstreamMs: 20_000 }],
   ['chart-fields-200', CHART, { kind: 'fields', count: 1300, size: 199, upstreamMs: 20_000 }],
-  ['chart-fields-1000', CHART, { kind: 'fields', count: 1300, size: 1000, upstreamMs: 20_000 }],
+  ['chart-fields-2000', CHART, { kind: 'fields', count: 1300, size: 2000, upstreamMs: 20_000 }],
   ['chart-partial-fields-200', CHART, { kind: 'fields-partial', count: 1300, size: 199 }],
-  ['chart-partial-fields-1000', CHART, { kind: 'fields-partial', count: 1300, size: 1000 }],
+  ['chart-partial-fields-2000', CHART, { kind: 'fields-partial', count: 1300, size: 2000 }],
 ];
 
 const [, , wanted = ''] = process.argv;
