@@ -3,9 +3,6 @@
  * Such connections are read one after another, some chunks per turn of the event loop. Counting and pausing are the reader's.
  */
 
-/** After this many chunks a connection is paused until the connections paused before it have been read. */
-export const CHUNKS_PER_ROUND = 256;
-
 /** In the order in which they are resumed. */
 const paused: (() => void)[] = [];
 

@@ -6,7 +6,7 @@
 import type { Dispatcher } from 'undici';
 import type { Cancel, Clock } from '../platform/clock.ts';
 import { GrowableBuffer } from '../platform/growable-buffer.ts';
-import { CHUNKS_PER_ROUND, resumeInTurn } from '../platform/reading-rounds.ts';
+import { resumeInTurn } from '../platform/reading-rounds.ts';
 import type {
   AttemptHandler,
   AttemptResult,
@@ -28,6 +28,12 @@ import { readResponseHead, type UpstreamResponse } from './upstream-response.ts'
 
 /** A larger response is not held for a retry. */
 export const HELD_RESPONSE_MAX_BYTES = 256 * 1024;
+
+/**
+ * After this many chunks other connections are read first. Fewer than a packet holds would cost memory before Node 26: there, the connection
+ * reads up to 64 KiB more each time that undici goes on.
+ */
+const CHUNKS_PER_ROUND = 16_384;
 
 /** The head has decided what follows: the rest of a held response is not waited for any longer. */
 const HELD_BODY_TIMEOUT_MS = 2_000;

@@ -109,7 +109,8 @@ export function shellCommand(
   const steps = [];
   if (descriptors !== undefined) steps.push(`ulimit -n ${descriptors}`);
   if (memoryBytes !== undefined) steps.push(`echo $$ > ${makeCgroup(name, memoryBytes)}/cgroup.procs`);
-  return ['/bin/sh', '-c', [...steps, 'exec "$0" "$@"'].join(' && '), process.execPath, ...flags, main];
+  const node = process.env.TESTED_NODE ?? process.execPath;
+  return ['/bin/sh', '-c', [...steps, 'exec "$0" "$@"'].join(' && '), node, ...flags, main];
 }
 
 function makeCgroup(name: string, bytes: number): string {

@@ -3,7 +3,10 @@
  * a connection. The order in which connections are read is reading-rounds.ts's.
  */
 import type { Socket } from 'node:net';
-import { CHUNKS_PER_ROUND, resumeInTurn } from '../../platform/reading-rounds.ts';
+import { resumeInTurn } from '../../platform/reading-rounds.ts';
+
+/** After this many chunks a connection is paused until the connections paused before it have been read. */
+const CHUNKS_PER_ROUND = 256;
 
 const limiters = new WeakMap<Socket, ReadLimiter>();
 
