@@ -1,10 +1,12 @@
 /**
  * `npm test`: installs missing programs, runs vitest, searches everything that was printed for secrets, and prints what failed.
- * The last line is `N passed, N failed`, and the exit code agrees with it. Arguments go to vitest.
+ * The last line is `N passed, N failed`, and the exit code agrees with it. Arguments go to vitest. `TESTED_NODE` names the version of Node.js
+ * that runs vitest, such as 22.21.0. Default: the project's own.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { installNode } from '../test/support/node-versions.ts';
 import { findLeaks } from './test-run/leaks.ts';
 import { installMissingPrograms } from './test-run/test-programs.ts';
 import { countTests, listFailures, readReport } from './test-run/totals.ts';
@@ -21,7 +23,9 @@ mkdirSync(OUTPUT, { recursive: true });
 
 for (const line of installMissingPrograms()) console.error(`!!! ${line}`);
 
+const { TESTED_NODE = process.versions.node } = process.env;
 const exitCode = await runVitest({
+  node: await installNode(TESTED_NODE),
   root: ROOT,
   report: REPORT,
   log: join(OUTPUT, 'vitest.log'),

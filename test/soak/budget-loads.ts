@@ -109,7 +109,7 @@ export function shellCommand(
   const steps = [];
   if (descriptors !== undefined) steps.push(`ulimit -n ${descriptors}`);
   if (memoryBytes !== undefined) steps.push(`echo $$ > ${makeCgroup(name, memoryBytes)}/cgroup.procs`);
-  const node = process.env.TESTED_NODE ?? process.execPath;
+  const node = process.env.SOAKED_NODE ?? process.execPath;
   return ['/bin/sh', '-c', [...steps, 'exec "$0" "$@"'].join(' && '), node, ...flags, main];
 }
 

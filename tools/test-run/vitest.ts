@@ -4,6 +4,8 @@ import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
 
 interface VitestRun {
+  /** The Node.js program. */
+  readonly node: string;
   readonly root: string;
   /** Where the JSON report goes. */
   readonly report: string;
@@ -16,7 +18,7 @@ interface VitestRun {
 export async function runVitest(run: VitestRun): Promise<number> {
   const copy = createWriteStream(run.log);
   const reports = ['--reporter=default', '--reporter=json', `--outputFile.json=${run.report}`];
-  const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...reports, ...run.args], {
+  const child = spawn(run.node, ['node_modules/vitest/vitest.mjs', 'run', ...reports, ...run.args], {
     cwd: run.root,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
