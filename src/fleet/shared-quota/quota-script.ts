@@ -22,7 +22,7 @@ const RECOVERY_MS = 5_000;
 const RECOVERY_HORIZON_MS = 400;
 const KEY_TTL_MS = 600_000;
 const MAX_MAIL_LENGTH = 60_000;
-/** Longest content of the fields for reports and model, and of any other. */
+/** Longest content of the fields for reports and model, and of any other; a name is no longer than that. */
 const MAX_TEXT_LENGTH = 100_000;
 const MAX_VALUE_LENGTH = 64;
 /** More replicas than any fleet has; a hash with more fields than they need was written by others. */
@@ -76,6 +76,7 @@ local news = false
 /** What others have written, or this script by another clock: no number is further away than the script itself sets it. */
 const BOUNDS = `
 local function isValid(field, value)
+  if #field > ${MAX_VALUE_LENGTH} then return false end
   if #value > ((field == 'mail' or field == 'model') and ${MAX_TEXT_LENGTH} or ${MAX_VALUE_LENGTH}) then return false end
   local asNumber = toNumber(value)
   if field == 'rate' then return asNumber and (asNumber == 0 or (asNumber > 1e-9 and asNumber < 1e9)) end

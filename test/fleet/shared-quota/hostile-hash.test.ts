@@ -116,6 +116,7 @@ const FIELDS = [
   ],
   ...['expected', 'lostAt', 'tentative', 'mail', 'model', 'version', 'r:a', 'r:z', 'r:', 'of-a-later-version'],
 ];
+const LONG_NAME = `r:${'x'.repeat(200_000)}`;
 const value = fc.oneof(
   fc.integer({ min: -2 * HOUR_MS, max: 2 * HOUR_MS }).map((ms) => String(START + ms)),
   fc.constantFrom(
@@ -139,7 +140,7 @@ const value = fc.oneof(
   fc.string({ maxLength: 20 }),
   fc.constantFrom('1'.repeat(200_000), 'x'.repeat(200_000), '1 1 1 1;'.repeat(20_000)),
 );
-const content = fc.uniqueArray(fc.tuple(fc.constantFrom(...FIELDS), value), {
+const content = fc.uniqueArray(fc.tuple(fc.constantFrom(...FIELDS, LONG_NAME), value), {
   minLength: 1,
   maxLength: FIELDS.length,
   selector: ([field]) => field,
