@@ -2,7 +2,7 @@
  * The access tokens that this process holds or held shortly before, and a mask for texts of a server that may echo them. A text is masked
  * when it becomes part of what is kept; it costs nothing before the first such text. Pure.
  */
-import { MASK, SHORTEST_SECRET, listSecretEncodings } from './secret-redaction.ts';
+import { MASK, SHORTEST_SECRET, createRedact, listSecretEncodings } from './secret-redaction.ts';
 import type { Redact } from './secret-redaction.ts';
 
 /** For each credential: the newest, the previous one, and two that late responses may still name. */
@@ -15,10 +15,17 @@ const PART_DISTANCE = 4;
 /** A shorter token is masked as a whole only. */
 const SHORTEST_IN_PARTS = PART_CHARS + PART_DISTANCE - 1;
 
+/** What masks the tokens of one moment. */
+interface Masks {
+  readonly redactWhole: Redact;
+  /** Of all tokens in every encoding. */
+  readonly parts: ReadonlySet<string>;
+}
+
 export class TokensInUse {
   readonly #byCredential = new Map<string, readonly string[]>();
-  /** Of all tokens in every encoding; built for the first text after a change. */
-  #parts: ReadonlySet<string> | undefined;
+  /** Built for the first text after a change. */
+  #masks: Masks | undefined;
 
   /** A token that may be sent from now on. */
   add(credential: string, token: string): void {
@@ -26,26 +33,28 @@ export class TokensInUse {
     if (token.length < SHORTEST_SECRET || kept[0] === token) return;
     const newest = [token, ...kept.filter((other) => other !== token)].slice(0, KEPT_TOKENS);
     this.#byCredential.set(credential, newest);
-    this.#parts = undefined;
+    this.#masks = undefined;
   }
 
   /**
-   * Masks each run of eleven characters or more that a token has too: plain, percent-encoded or in base64, whole or cut, with up to
-   * three characters on either side.
+   * Masks whole tokens, and each run of eleven characters or more that a token has too, with up to three characters on either side: plain,
+   * percent-encoded or in base64.
    */
   readonly mask: Redact = (text) => {
-    const tokens = [...this.#byCredential.values()].flat();
-    const parts = (this.#parts ??= collectParts(tokens));
+    const { redactWhole, parts } = (this.#masks ??= createMasks([...this.#byCredential.values()].flat()));
+    const cut = redactWhole(text);
     let masked = '';
     let shownTo = 0;
-    for (const [start, end] of findRuns(text, parts)) {
-      masked += `${text.slice(shownTo, start)}${MASK}`;
+    for (const [start, end] of findRuns(cut, parts)) {
+      masked += `${cut.slice(shownTo, start)}${MASK}`;
       shownTo = end;
     }
-    masked += text.slice(shownTo);
-    const short = tokens.filter(({ length }) => length < SHORTEST_IN_PARTS);
-    return short.reduce((shown, token) => shown.replaceAll(token, MASK), masked);
+    return masked + cut.slice(shownTo);
   };
+}
+
+function createMasks(tokens: readonly string[]): Masks {
+  return { redactWhole: createRedact(tokens), parts: collectParts(tokens) };
 }
 
 function collectParts(tokens: readonly string[]): ReadonlySet<string> {

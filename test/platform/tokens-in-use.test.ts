@@ -45,6 +45,13 @@ test('another text stays as it is', () => {
   expect(tokens.mask('')).toBe('');
 });
 
+test('the text around a whole token is kept', () => {
+  const tokens = new TokensInUse();
+  const token = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl';
+  tokens.add('default', token);
+  expect(tokens.mask(`(insufficient_scope: ${token}) -> add`)).toBe('(insufficient_scope: ********) -> add');
+});
+
 test('a short token is masked as a whole', () => {
   const tokens = new TokensInUse();
   for (const token of ['abc', 'abcd', 'token-1']) tokens.add(token, token);
