@@ -34,23 +34,39 @@ interface Model {
   readonly snapshot?: object | undefined;
   /** Its `since` is an instant of the store. */
   readonly learned?: LearnedLimit | undefined;
+  /** The model knows the calls that ended before this instant of the store. */
+  readonly until?: number | undefined;
+  /** The reports from this position on give the same model; undefined when it knows more than they do. */
+  readonly learnedFrom?: number | undefined;
+}
+
+/** What a new leader begins with. */
+export interface LeaderStart {
+  /** What is known already; undefined: nothing. */
+  readonly snapshot: unknown;
+  /** The snapshot knows the calls that ended before. */
+  readonly knownUntil: number;
+  /** Position of the first report that it gets. */
+  readonly reportsFrom: number;
 }
 
 export class FleetLeader {
   readonly #configured: FleetLimit | undefined;
   readonly #learner: FleetLimitLearner | undefined;
   readonly #unlearnedLimit: FleetLimit;
+  readonly #learnedFrom: number | undefined;
   #settledEpoch = -1;
+  #reportsReadUpTo = 0;
   #probeSince: number | undefined;
 
   /**
    * @param configured undefined where the limit is learned
-   * @param snapshot what is known already
    */
-  constructor(configured: FleetLimit | undefined, options: FleetLearnerOptions, now: number, snapshot: unknown) {
+  constructor(configured: FleetLimit | undefined, options: FleetLearnerOptions, now: number, start: LeaderStart) {
+    this.#learnedFrom = start.snapshot === undefined ? start.reportsFrom : undefined;
     this.#configured = configured;
     this.#learner = configured === undefined ? new FleetLimitLearner(options) : undefined;
-    this.#learner?.restore(now, snapshot, 0);
+    this.#learner?.restore(now, start.snapshot, start.knownUntil);
     this.#unlearnedLimit = { rate: options.maxRate ?? Infinity, burst: 1 };
   }
 
@@ -60,8 +76,15 @@ export class FleetLeader {
     return rate > 0 && !this.#isProbedByAll(now, rate) ? rate : 0;
   }
 
-  addCalls(calls: readonly ReportedCalls[]): void {
+  /** Position of the last report that was added. */
+  get reportsReadUpTo(): number {
+    return this.#reportsReadUpTo;
+  }
+
+  /** @param readUpTo position of the last of these reports */
+  addCalls(calls: readonly ReportedCalls[], readUpTo: number): void {
     this.#learner?.addCalls(calls);
+    this.#reportsReadUpTo = readUpTo;
   }
 
   /** @param at calls made before this were not all reported */
@@ -141,21 +164,32 @@ export class FleetLeader {
 
   #serializeModel(now: number, toStoreTime: (at: number) => number): string {
     if (this.#learner === undefined) return '';
-    const model: Model = { snapshot: this.#learner.snapshot(now), learned: this.#learner.learned(toStoreTime) };
+    const { learnedUntil } = this.#learner;
+    const snapshot = this.#learner.snapshot(now);
+    const learned = this.#learner.learned(toStoreTime);
+    const until = toStoreTime(learnedUntil);
+    const model: Model = { snapshot, learned, until, learnedFrom: this.#learnedFrom };
     return JSON.stringify(model);
   }
 }
 
 /** Empty for a malformed text. */
-export function parseModel(text: string): { readonly snapshot?: unknown; readonly learned?: PublishedLearnedLimit } {
+export function parseModel(text: string): PublishedModel {
   if (text === '') return {};
-  const { snapshot, learned: published } = Object(parse(text)) as Readonly<Record<string, unknown>>;
-  const learned = parseLearnedLimit(published);
-  return learned === undefined ? { snapshot } : { snapshot, learned };
+  const { snapshot, learned, until, learnedFrom } = Object(parse(text)) as Readonly<Record<string, unknown>>;
+  return {
+    snapshot,
+    learned: parseLearnedLimit(learned),
+    until: typeof until === 'number' ? until : undefined,
+    learnedFrom: typeof learnedFrom === 'number' ? learnedFrom : undefined,
+  };
 }
 
-/** The rate in force is in the store. */
-type PublishedLearnedLimit = Omit<LearnedLimit, 'rate'>;
+/** As read from the store: the snapshot is not checked yet, and the rate in force is not in it. */
+interface PublishedModel extends Omit<Model, 'snapshot' | 'learned'> {
+  readonly snapshot?: unknown;
+  readonly learned?: Omit<LearnedLimit, 'rate'> | undefined;
+}
 
 function parse(text: string): unknown {
   try {

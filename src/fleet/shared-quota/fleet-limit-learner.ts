@@ -65,6 +65,8 @@ export class FleetLimitLearner {
   /** Sorted by response, the first at the end. */
   readonly #openCalls: OpenCall[] = [];
   #lastAt = -Infinity;
+  /** Of a restored limit: it has explained the refusals before this instant. */
+  #knownUntil = -Infinity;
   #epoch = 0;
   #lastRefusedAt = -Infinity;
   #replicaCount = 1;
@@ -167,14 +169,21 @@ export class FleetLimitLearner {
     return this.#policy.snapshot(now);
   }
 
-  restore(now: number, snapshot: unknown, ageMs: number): void {
-    this.#policy.restore(now, snapshot, ageMs);
+  /** Calls that ended before this instant are learned. */
+  get learnedUntil(): number {
+    return this.#lastAt;
+  }
+
+  /** @param knownUntil refusals before this instant are known to the snapshot; calls that are reported as accepted still count */
+  restore(now: number, snapshot: unknown, knownUntil: number): void {
+    this.#policy.restore(now, snapshot, 0);
+    this.#knownUntil = knownUntil;
     // A restored limit has proved itself with the former leader.
     this.#isShared = this.#policy.explainedRefusals > 0;
   }
 
   #isUnaware(grant: PermitGrant): boolean {
-    if (grant.at < this.#incompleteUntil) return true;
+    if (grant.at < this.#incompleteUntil || grant.at < this.#knownUntil) return true;
     if (!this.#isShared || grant.at < this.#restartedAt + UNAWARE_ALONE_MS)
       return grant.at < this.#lastRefusedAt + UNAWARE_ALONE_MS;
     return !grant.isPauseProbe && (grant.epoch !== this.#epoch || grant.at < this.#lastRefusedAt + UNAWARE_MS);

@@ -191,6 +191,7 @@ export class FleetMember implements FleetMembership {
       version: this.#lastReply?.version ?? 0,
       maxPauseMs: this.#settings.maxPauseMs,
       isReturning: this.#isReturning,
+      reportsReadUpTo: this.#election.reportsReadUpTo,
     };
   }
 
@@ -205,11 +206,10 @@ export class FleetMember implements FleetMembership {
     return lease.repayExtra(Math.max(0, Math.min(MAX_WANTED_PERMITS, this.#waiting - left)));
   }
 
-  /** The report of the calls since the last one; empty from the leader, who takes them directly. */
+  /** The calls since the last report. The leader reads its own ones with those of the others, so that another leader can. */
   #takeCallReport(): string {
     const calls = this.#reports.takeCalls();
-    this.#election.addCalls(calls);
-    if (this.#settings.rate !== 'auto' || this.#election.isLeader) return '';
+    if (this.#settings.rate !== 'auto') return '';
     return encodeCalls(calls, (at) => this.#clockOffset.toStoreTime(at));
   }
 

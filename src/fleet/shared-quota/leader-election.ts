@@ -6,7 +6,7 @@ import type { QuotaReply } from './quota-store.ts';
 import { FleetLeader, parseModel, type LeaderInputs } from './fleet-leader.ts';
 import type { PublishedLimit } from './quota-store.ts';
 import type { ClockOffset } from './clock-offset.ts';
-import { decodeCalls, type ReportedCalls } from './call-report.ts';
+import { decodeCalls } from './call-report.ts';
 import { DEFAULT_LEARNING } from '../../throttle/adaptive/learning-parameters.ts';
 import type { LearnedLimit, RateSettings } from '../../throttle/throttle.ts';
 
@@ -70,8 +70,9 @@ export class LeaderElection {
     return this.#formerLeader === undefined && now < this.#reconnectedAt + FORMER_LEADER_PRIORITY_MS;
   }
 
-  addCalls(calls: readonly ReportedCalls[]): void {
-    this.#leader?.addCalls(calls);
+  /** Position up to which this replica has learned from the reports; 0 when it has learned from none. */
+  get reportsReadUpTo(): number {
+    return (this.#leader ?? this.#formerLeader)?.reportsReadUpTo ?? 0;
   }
 
   /**
@@ -88,7 +89,7 @@ export class LeaderElection {
     const leader = (this.#leader ??= this.#formerLeader ?? this.#createLeader(now, reply, ownSnapshot));
     leader.recordLoss(this.#clockOffset.toLocalTime(reply.reportsLostAt));
     const toLocalTime = (at: number): number => this.#clockOffset.toLocalTime(at);
-    leader.addCalls(decodeCalls(reply.peerReports, toLocalTime, now + MAX_CLOCK_ERROR_MS));
+    leader.addCalls(decodeCalls(reply.reports, toLocalTime, now + MAX_CLOCK_ERROR_MS), reply.reportsReadUpTo);
     if (reply.isFleetPaused && this.#reportsCompleteAt === Infinity) this.onPaused(now);
     const isSettled = reply.isFleetPaused && now >= this.#reportsCompleteAt;
     const knownUntil =
@@ -122,18 +123,25 @@ export class LeaderElection {
 
   snapshot(now: number): object | undefined {
     const known = this.#leader?.snapshot(now) ?? parseModel(this.#model).snapshot;
-    return typeof known === 'object' && known !== null ? known : undefined;
+    return isObject(known) ? known : undefined;
   }
 
   #createLeader(now: number, reply: QuotaReply, ownSnapshot: () => object | undefined): FleetLeader {
     const { rate, burst } = this.#settings;
     const configured = rate === 'auto' ? undefined : { rate, burst };
-    const { rate: storedRate = Infinity, replicaCount } = reply;
+    const { rate: storedRate = Infinity, replicaCount, reportsKeptFrom: reportsFrom } = reply;
     const isStored = storedRate < (this.#settings.maxRate ?? Infinity);
-    const snapshot =
-      parseModel(this.#model).snapshot ??
+    const options = { ...this.#settings, learning: DEFAULT_LEARNING };
+    const model = parseModel(this.#model);
+    const known =
+      // The calls within a window come with the reports.
+      (isObject(model.snapshot) ? { ...model.snapshot, used: 0 } : undefined) ??
       (isStored ? createRateSnapshot(storedRate) : replicaCount === 1 ? ownSnapshot() : undefined);
-    return new FleetLeader(configured, { ...this.#settings, learning: DEFAULT_LEARNING }, now, snapshot);
+    // To learn from the same calls again is exact; a model has only their result.
+    const snapshot = model.learnedFrom === reportsFrom ? undefined : known;
+    const until = Math.min(now, this.#clockOffset.toLocalTime(model.until ?? Infinity));
+    const knownUntil = snapshot === undefined ? -Infinity : until;
+    return new FleetLeader(configured, options, now, { snapshot, knownUntil, reportsFrom });
   }
 }
 
@@ -141,6 +149,10 @@ export class LeaderElection {
 function hasSameLimit(one: RateSettings, other: RateSettings): boolean {
   if (one.rate !== other.rate) return false;
   return one.rate === 'auto' ? one.maxRate === other.maxRate : one.burst === other.burst;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 /** A start for a leader when its predecessor published a rate without a model. */

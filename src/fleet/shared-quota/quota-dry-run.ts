@@ -30,6 +30,7 @@ const REQUEST = {
   version: 0,
   maxPauseMs: 1000,
   isReturning: false,
+  reportsReadUpTo: 0,
 } as const;
 
 /** Runs each command of all scripts, returns those that are refused, and removes what the exchange left. */

@@ -1,8 +1,9 @@
 /**
  * The Redis script of one exchange between a replica and its fleet, for one throttle. One hash holds the rate and a bucket (GCRA:
- * `tat` is when it would be full), the pause, the replicas (`r:ID`), the leader, what the leader has published, and the calls that
- * were reported to it (`mail`). Instants are milliseconds of the server's clock, with fractions. Each permit (`slot`) has an instant
- * of its own, so that all replicas together keep one even rate.
+ * `tat` is when it would be full), the pause, the replicas (`r:ID`), the leader, what the leader has published, and the reports of
+ * calls: those that the leader has not read (`mail`), and the last ones that it has (`olderReports`, `readReports`). Instants are
+ * milliseconds of the server's clock, with fractions. Each permit (`slot`) has an instant of its own, so that all replicas together keep one
+ * even rate.
  */
 import { defineScript } from '../redis/script.ts';
 
@@ -28,6 +29,8 @@ const MAX_VALUE_LENGTH = 64;
 /** More replicas than any fleet has; a hash with more fields than they need was written by others. */
 const MAX_REPLICAS = 1_000;
 const MAX_FIELDS = MAX_REPLICAS + 100;
+/** Reports that were read stay for the next leader: this many characters at least, twice as many at most. */
+const KEPT_REPORTS_LENGTH = 8_000;
 
 const SERVER_TIME = `
 local time = redis.call('TIME')
@@ -37,11 +40,11 @@ local now = time[1] * 1000 + time[2] / 1000
 /**
  * ARGV: replica, permits wanted, `active`, `idle` or `leaving`, fixed rate and burst (or empty), replicas known of, calls, instant and
  * stated wait of a refusal (or empty), what the leader publishes as JSON (or empty), version of the model that is known, longest pause,
- * `1` when this replica returns.
+ * `1` when this replica returns, position up to which it has read the reports (0 for none).
  * @param clock Lua that sets `now`; for tests
  */
 export function buildExchangeScript(clock = SERVER_TIME): string {
-  return `${clock}${STATE}${BOUNDS}${PRESENCE}${LEADER}${REFUSAL}${PUBLICATION}${PERMITS}${REPLY}`;
+  return `${clock}${STATE}${BOUNDS}${PRESENCE}${LEADER}${REFUSAL}${PUBLICATION}${PERMITS}${REPORTS}${REPLY}`;
 }
 
 const STATE = `
@@ -75,9 +78,10 @@ local news = false
 
 /** What others have written, or this script by another clock: no number is further away than the script itself sets it. */
 const BOUNDS = `
+local isText = {mail = true, olderReports = true, readReports = true, model = true}
 local function isValid(field, value)
   if #field > ${MAX_VALUE_LENGTH} then return false end
-  if #value > ((field == 'mail' or field == 'model') and ${MAX_TEXT_LENGTH} or ${MAX_VALUE_LENGTH}) then return false end
+  if #value > (isText[field] and ${MAX_TEXT_LENGTH} or ${MAX_VALUE_LENGTH}) then return false end
   local asNumber = toNumber(value)
   if field == 'rate' then return asNumber and (asNumber == 0 or (asNumber > 1e-9 and asNumber < 1e9)) end
   if field == 'burst' then return asNumber and asNumber >= 1 and asNumber < 1e9 end
@@ -214,7 +218,7 @@ if ARGV[8] ~= '' then
     news = true
   end
 end
-if ARGV[7] ~= '' and not leads and #(state.mail or '') < ${MAX_MAIL_LENGTH} then
+if ARGV[7] ~= '' and #(state.mail or '') < ${MAX_MAIL_LENGTH} then
   put('mail', (state.mail or '') .. ARGV[7])
 end
 `;
@@ -269,12 +273,30 @@ elseif want > 0 and rate > 0 then
 end
 `;
 
-const REPLY = `
-local mail = ''
-if leads and state.mail and state.mail ~= '' then
-  mail = state.mail
-  put('mail', '')
+const REPORTS = `
+local reports, readUpTo, keptFrom = '', number('readUpTo'), 0
+if leads then
+  -- After a loss of data a position is higher than those before it.
+  if readUpTo == 0 then readUpTo = math.floor(now) * 100 end
+  local older, kept, mail = state.olderReports or '', state.readReports or '', state.mail or ''
+  local unread = readUpTo - tonumber(ARGV[14])
+  keptFrom = readUpTo - #older - #kept
+  if unread > 0 then reports = string.sub(older .. kept, -unread) end
+  reports = reports .. mail
+  if mail ~= '' then
+    if #kept + #mail > ${KEPT_REPORTS_LENGTH} then
+      put('olderReports', kept)
+      kept = ''
+    end
+    put('readReports', kept .. mail)
+    put('mail', '')
+  end
+  readUpTo = readUpTo + #mail
+  put('readUpTo', string.format('%.0f', readUpTo))
 end
+`;
+
+const REPLY = `
 redis.call('HSET', key, unpack(written))
 for _, field in ipairs(gone) do
   if not state[field] then redis.call('HDEL', key, field) end
@@ -285,9 +307,10 @@ local pausedUntil = instant(number('pausedUntil'))
 if news then redis.call('PUBLISH', key, table.concat({epoch, held, pausedUntil, rateText, state.burst or '1', present}, ' ')) end
 return {
   instant(now), leads and '1' or '0', epoch, held, pausedUntil, rateText, state.burst or '1',
-  tostring(present), tostring(rank), instant(oldest), instant(again), table.concat(slots, ' '), mail,
+  tostring(present), tostring(rank), instant(oldest), instant(again), table.concat(slots, ' '), reports,
   state.version or '0', (state.version or '0') ~= ARGV[11] and state.model or '',
   instant(math.max(0, leaseEnd() - now)), state.tentative or '0', instant(number('lostAt')),
+  string.format('%.0f', readUpTo), string.format('%.0f', keptFrom),
 }
 `;
 

@@ -27,6 +27,8 @@ export interface QuotaRequest {
   readonly maxPauseMs: number;
   /** This replica has worked alone since its last reply. */
   readonly isReturning: boolean;
+  /** `reportsReadUpTo` of the last reply from which this replica has learned; 0: of none. */
+  readonly reportsReadUpTo: number;
 }
 
 /** The limit that the leader publishes. */
@@ -75,8 +77,12 @@ export interface QuotaReply extends QuotaUpdate {
   readonly retryInMs: number;
   /** Instants of the store, each for the use of one permit. */
   readonly permitTimes: readonly number[];
-  /** For the leader: the reports of the others, concatenated. */
-  readonly peerReports: string;
+  /** For the leader: the reports that it has not read, its own included, concatenated. A new leader also gets what others have read. */
+  readonly reports: string;
+  /** Position in all reports, up to which the leader has read them with this reply. */
+  readonly reportsReadUpTo: number;
+  /** For the leader: position of the oldest report that is kept. */
+  readonly reportsKeptFrom: number;
   readonly version: number;
   readonly isTentative: boolean;
   /** Empty when the replica has this version. */

@@ -42,8 +42,9 @@ export function createRedisQuotaStore({
   };
 }
 
+/** The arguments of the script. */
 export function toScriptArguments(request: QuotaRequest): (string | number)[] {
-  const { id, want, activity, fixed, knownReplicas, calls, refusal, published, version } = request;
+  const { id, want, activity, fixed, knownReplicas, calls, refusal, published, version, reportsReadUpTo } = request;
   // JSON has no Infinity: 0 means unlimited.
   const limit = published && { ...published, rate: Number.isFinite(published.rate) ? published.rate : 0 };
   return [
@@ -60,6 +61,7 @@ export function toScriptArguments(request: QuotaRequest): (string | number)[] {
     version,
     request.maxPauseMs,
     request.isReturning ? 1 : 0,
+    reportsReadUpTo,
   ];
 }
 
@@ -67,7 +69,8 @@ export function toScriptArguments(request: QuotaRequest): (string | number)[] {
 export function parseReply(reply: ScriptReply): QuotaReply | undefined {
   const texts = reply.map(String);
   const [storeNow, leads, epoch, held, pausedUntil, rate, burst, present, rank, oldest, again] = texts;
-  const [slots = '', mail = '', version = '', model = '', leaderLeft, tentative, lostAt] = texts.slice(11);
+  const [slots = '', reports = '', version = '', model = '', leaderLeft, tentative, lostAt, readUpTo, keptFrom] =
+    texts.slice(11);
   const update = parseUpdate([epoch, held, pausedUntil, rate, burst, present]);
   const now = Number(storeNow);
   if (update === undefined || storeNow === undefined || !Number.isFinite(now)) return undefined;
@@ -81,7 +84,9 @@ export function parseReply(reply: ScriptReply): QuotaReply | undefined {
     reportsLostAt: Number(lostAt) || 0,
     retryInMs: Number(again) || 0,
     permitTimes: slots === '' ? [] : slots.split(' ').map((ahead) => now + Number(ahead)),
-    peerReports: mail,
+    reports,
+    reportsReadUpTo: Number(readUpTo) || 0,
+    reportsKeptFrom: Number(keptFrom) || 0,
     version: Number(version) || 0,
     model,
     isTentative: tentative === '1',

@@ -68,7 +68,9 @@ const NOTHING_KNOWN: QuotaReply = {
   reportsLostAt: 0,
   retryInMs: 0,
   permitTimes: [],
-  peerReports: '',
+  reports: '',
+  reportsReadUpTo: 0,
+  reportsKeptFrom: 0,
   version: 0,
   model: '',
 };
@@ -124,14 +126,14 @@ async function paceOfLeader(changes?: Changes, before: Changes = {}): Promise<un
   const startedAt = clock.wallNow();
   const calls = Array.from({ length: 29 }, (_, index) => `${String(startedAt + index * 50)} 1 5 0;`);
   await clock.advance(1450);
-  store.reply = { ...store.reply, peerReports: calls.join(''), oldestReportAt: clock.wallNow() };
+  store.reply = { ...store.reply, reports: calls.join(''), oldestReportAt: clock.wallNow() };
   await clock.advance(700);
-  store.reply = { ...store.reply, peerReports: '' };
+  store.reply = { ...store.reply, reports: '' };
   await clock.advance(700);
   if (changes !== undefined) throttle.reconfigure({ throttle: { ...TERMS, ...before, ...changes }, queue: QUEUE });
   await clock.advance(10);
   const refusedAt = clock.wallNow();
-  store.reply = { ...store.reply, peerReports: `${String(refusedAt)} 1 5 1;`, oldestReportAt: refusedAt + 1 };
+  store.reply = { ...store.reply, reports: `${String(refusedAt)} 1 5 1;`, oldestReportAt: refusedAt + 1 };
   await clock.advance(710);
   const { rate, burst } = store.asked.findLast(({ published }) => published !== undefined)?.published ?? {};
   return { rate, burst };
@@ -149,9 +151,9 @@ async function learnFrom(reports: readonly string[], inFirstPacket: number): Pro
   ]) {
     // Nothing is complete before the last packet.
     const oldestReportAt = to === reports.length ? clock.wallNow() : startedAt;
-    store.reply = { ...store.reply, peerReports: reports.slice(from, to).map(place).join(''), oldestReportAt };
+    store.reply = { ...store.reply, reports: reports.slice(from, to).map(place).join(''), oldestReportAt };
     await clock.advance(4_600);
-    store.reply = { ...store.reply, peerReports: '' };
+    store.reply = { ...store.reply, reports: '' };
   }
   return store.asked.findLast(({ published }) => published !== undefined)?.published?.rate;
 }

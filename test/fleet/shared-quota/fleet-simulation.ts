@@ -12,6 +12,7 @@ import { ExpiryHeap, type ExpiryEntry } from '../../../src/throttle/queue/expiry
 import type {
   QuotaStore,
   QuotaListener,
+  QuotaReply,
   QuotaUpdate,
   QuotaRequest,
 } from '../../../src/fleet/shared-quota/quota-store.ts';
@@ -137,6 +138,8 @@ export class SimulatedRedis {
   isSlow = false;
   /** Called before each script: sets the real server to refuse writes, for example. */
   beforeScript: (() => Promise<unknown>) | undefined;
+  /** Is called with each reply that arrives. */
+  onReply: (request: QuotaRequest, reply: QuotaReply) => void = () => undefined;
   commands = 0;
 
   private constructor(client: Awaited<ReturnType<typeof connect>>, clock: SimulationClock) {
@@ -172,7 +175,9 @@ export class SimulatedRedis {
         connection.isLost = false;
         connection.lateReplies = 0;
         // A request from before the crash gets no reply after it.
-        return life === this.#generation ? reply : undefined;
+        if (life !== this.#generation) return undefined;
+        if (reply !== undefined) this.onReply(request, reply);
+        return reply;
       },
       listen: (listener) => {
         connection.listener = listener;
@@ -204,6 +209,10 @@ export class SimulatedRedis {
   /** Nothing that this one asks arrives any more. */
   disconnect(store: QuotaStore | undefined): void {
     if (store !== undefined) this.#disconnected.add(store);
+  }
+
+  reconnect(store: QuotaStore | undefined): void {
+    if (store !== undefined) this.#disconnected.delete(store);
   }
 
   /** @param script takes the time as its last argument */
@@ -269,6 +278,11 @@ export interface FleetSimulationOptions {
   readonly key?: string;
   /** Default: they lease over Redis. */
   readonly isAlone?: boolean;
+  /** Way to the limiter, and way back, milliseconds: from, and how much more at random. Default: 2 and 3. */
+  readonly oneWayMs?: readonly [number, number];
+  /** The replicas begin to call this long after they have started, and within this time. Default: 0 and 100. */
+  readonly callsAfterMs?: number;
+  readonly callsWithinMs?: number;
 }
 
 export interface LimiterArrival {
@@ -323,6 +337,13 @@ export class FleetSimulation {
     this.#options.redis.disconnect(this.#stores[index]);
   }
 
+  /** One replica gets no reply for this time. */
+  cutOff(index: number, ms: number): void {
+    const { redis, clock } = this.#options;
+    redis.disconnect(this.#stores[index]);
+    clock.after(ms, () => redis.reconnect(this.#stores[index]));
+  }
+
   /** The most by which arrivals were ever ahead of a rate: a burst, when it is kept. */
   largestBurst(perSecond: number): number {
     let debt = 0;
@@ -360,21 +381,28 @@ export class FleetSimulation {
       if (!this.#stoppedReplicas.has(index)) void this.#call(index, random);
       clock.after((-Math.log(1 - random()) * 1000) / perSecond, next);
     };
-    clock.after(random() * 100, next);
+    clock.after(this.#startDelayMs(random), next);
   }
 
   async #callInLoop(index: number, random: () => number): Promise<void> {
-    await this.#options.clock.sleep(random() * 100);
+    await this.#options.clock.sleep(this.#startDelayMs(random));
     while (!this.#isStopped && !this.#stoppedReplicas.has(index)) await this.#call(index, random);
   }
 
+  #startDelayMs(random: () => number): number {
+    const { callsAfterMs = 0, callsWithinMs = 100 } = this.#options;
+    return callsAfterMs + random() * callsWithinMs;
+  }
+
   async #call(index: number, random: () => number): Promise<void> {
-    const { clock, limiter } = this.#options;
+    const { clock, limiter, oneWayMs: [leastMs, spreadMs] = [2, 3] } = this.#options;
     const attempt = async (permit: Permit): Promise<boolean> => {
-      await clock.sleep(2 + random() * 3);
+      // The calls that wait in a replica end with it.
+      if (this.#stoppedReplicas.has(index)) await new Promise<never>(() => undefined);
+      await clock.sleep(leastMs + random() * spreadMs);
       const { accepted, fields } = limiter(clock.now());
       this.arrivals.push({ at: clock.now(), replica: index, accepted });
-      await clock.sleep(2 + random() * 3);
+      await clock.sleep(leastMs + random() * spreadMs);
       const signal = readRateLimitSignal(429, (name) => fields?.[name], clock.wallNow());
       permit.report(accepted ? { kind: 'accepted' } : { kind: 'rate-limited', signal });
       permit.release();

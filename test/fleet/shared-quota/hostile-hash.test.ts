@@ -25,6 +25,7 @@ const BASE: QuotaRequest = {
   version: 0,
   maxPauseMs: MAX_PAUSE_MS,
   isReturning: false,
+  reportsReadUpTo: 0,
 };
 
 interface Limit {

@@ -18,6 +18,7 @@ const BASE: QuotaRequest = {
   version: 0,
   maxPauseMs: 300_000,
   isReturning: false,
+  reportsReadUpTo: 0,
 };
 
 type RunExchange = (
@@ -234,14 +235,64 @@ describe('the lead', () => {
     await ask(10, { id: 'b', calls: '10 1 5 0;' });
     await ask(20, { id: 'c', calls: '20 1 5 0;' });
     const published = { rate: 40, burst: 2, epoch: -1, openAt: 0, model: '{"a":1}', isTentative: true };
-    expect(await ask(30, { id: 'a', published })).toMatchObject({
-      peerReports: '10 1 5 0;20 1 5 0;',
-      rate: 40,
-      version: 1,
-    });
-    expect((await ask(40, { id: 'a', version: 1 })).peerReports).toBe('');
+    const read = await ask(30, { id: 'a', published });
+    expect(read).toMatchObject({ reports: '10 1 5 0;20 1 5 0;', rate: 40, version: 1 });
+    const { reportsReadUpTo } = read;
+    expect((await ask(40, { id: 'a', version: 1, reportsReadUpTo })).reports).toBe('');
     expect(await ask(50, { id: 'b' })).toMatchObject({ model: '{"a":1}', version: 1 });
     expect(await ask(60, { id: 'b', version: 1 })).toMatchObject({ model: '' });
+  });
+});
+
+describe('reports', () => {
+  /** Asks as a leader that remembers up to where it has read. */
+  function createReader(ask: RunExchange, id: string) {
+    let reportsReadUpTo = 0;
+    return async (at: number, calls = ''): Promise<string> => {
+      const reply = await ask(at, { id, calls, reportsReadUpTo });
+      expect(reply.isLeader).toBe(true);
+      ({ reportsReadUpTo } = reply);
+      return reply.reports;
+    };
+  }
+
+  test('of a replica that begins to lead, and of the leader, are read with the others', async () => {
+    const ask = await openStore();
+    await ask(0, { id: 'a', activity: 'idle', calls: '1 1 5 0;' });
+    await ask(10, { id: 'b', calls: '2 1 5 0;' });
+    // The former leader does not know yet that it was displaced.
+    await ask(20, { id: 'a', activity: 'idle', calls: '3 1 5 0;' });
+    const read = createReader(ask, 'b');
+    expect(await read(30, '4 1 5 0;')).toBe('1 1 5 0;2 1 5 0;3 1 5 0;4 1 5 0;');
+    expect(await read(40)).toBe('');
+  });
+
+  test('are read again by the next leader, and once by a leader whose reply was lost or that leads again', async () => {
+    const ask = await openStore();
+    const [readAsA, readAsB] = [createReader(ask, 'a'), createReader(ask, 'b')];
+    expect(await readAsA(0, 'one;')).toBe('one;');
+    // Its reply is lost.
+    await ask(300, { id: 'a', calls: 'two;', reportsReadUpTo: 0 });
+    expect(await readAsA(600)).toBe('two;');
+    expect(await readAsB(2000, 'three;')).toBe('one;two;three;');
+    expect(await readAsA(4000)).toBe('three;');
+    expect(await readAsB(6000)).toBe('');
+  });
+
+  test('that were read are kept for the next leader up to a bounded length', async () => {
+    const ask = await openStore();
+    const read = createReader(ask, 'a');
+    const report = (index: number): string => `${String(index).padStart(99, '0')};`;
+    for (let index = 0; index < 80; index++) await read(index, report(index));
+    const { reportsKeptFrom } = await ask(80, { id: 'a' });
+    expect(await ask(90, { id: 'a' })).toMatchObject({ reportsKeptFrom });
+    for (let index = 80; index < 400; index++) await read(index, report(index));
+    const { reports, reportsReadUpTo, reportsKeptFrom: nowKeptFrom } = await ask(5_000, { id: 'b' });
+    expect(nowKeptFrom).toBe(reportsReadUpTo - reports.length);
+    expect(nowKeptFrom).toBeGreaterThan(reportsKeptFrom);
+    expect(reports.length).toBeGreaterThanOrEqual(8_000);
+    expect(reports.length).toBeLessThanOrEqual(16_000);
+    expect(reports.endsWith(report(399))).toBe(true);
   });
 });
 
