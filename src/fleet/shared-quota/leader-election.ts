@@ -7,7 +7,7 @@ import { FleetLeader, parseModel, type LeaderInputs } from './fleet-leader.ts';
 import type { PublishedLimit } from './quota-store.ts';
 import type { ClockOffset } from './clock-offset.ts';
 import { decodeCalls } from './call-report.ts';
-import { DEFAULT_LEARNING } from '../../throttle/adaptive/learning-parameters.ts';
+import { FLEET_LEARNING } from '../../throttle/adaptive/learning-parameters.ts';
 import type { LearnedLimit, RateSettings } from '../../throttle/throttle.ts';
 
 /** All replicas report at once when a pause is pushed; the leader waits this long for them. */
@@ -131,7 +131,7 @@ export class LeaderElection {
     const configured = rate === 'auto' ? undefined : { rate, burst };
     const { rate: storedRate = Infinity, replicaCount, reportsKeptFrom: reportsFrom } = reply;
     const isStored = storedRate < (this.#settings.maxRate ?? Infinity);
-    const options = { ...this.#settings, learning: DEFAULT_LEARNING };
+    const options = { ...this.#settings, learning: FLEET_LEARNING };
     const model = parseModel(this.#model);
     const known =
       // The calls within a window come with the reports.

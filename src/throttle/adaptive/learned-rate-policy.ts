@@ -158,7 +158,7 @@ export class LearnedRatePolicy implements RatePolicy {
     this.#notRefused.add(now);
     if (this.#phase === 'unlimited') return false;
     if (isProbeCall) this.#limitProbe.recordProbeCallSent(now);
-    this.#limitProbe.countCall(now);
+    this.#limitProbe.countCall(now, this.#isTrusted);
     if (this.#phase === 'tracking' && this.#isInUse(waitedFor) && now >= this.#limitProbe.dueAt) {
       this.#limitProbe.start(this.#limitRate, this.#limit?.startProbe(now) ?? 0);
       this.#phase = 'probing';

@@ -21,6 +21,9 @@ export interface LearningParameters {
   /** Calls instead of `probeIntervalCalls`, for `afterChangeMs` after the limit has changed. */
   readonly probeIntervalCallsAfterChange: number;
   readonly afterChangeMs: number;
+  /** Until a limit has explained enough refusals, it is probed after this time or this number of calls, whichever comes first. */
+  readonly untrustedProbeMs: number;
+  readonly untrustedProbeCalls: number;
   /** A probe begins at the learned rate times this. */
   readonly probeGain: number;
   /** Calls beyond the learned limit that may be without a response at a time. */
@@ -45,10 +48,19 @@ export const DEFAULT_LEARNING: LearningParameters = {
   probeIntervalCalls: 400,
   probeIntervalCallsAfterChange: 60,
   afterChangeMs: 900_000,
+  untrustedProbeMs: Infinity,
+  untrustedProbeCalls: Infinity,
   probeGain: 1.25,
   maxUnansweredProbeCalls: 1,
   toleratedRefusalFactor: 0.98,
   decreasesOncePerEpoch: true,
   probesAfterPause: true,
   growsOnlyWhenUsed: true,
+};
+
+/** A fleet begins from less: what its replicas did alone. One process loses by early probes, docs/adr/0015 has the figures. */
+export const FLEET_LEARNING: LearningParameters = {
+  ...DEFAULT_LEARNING,
+  untrustedProbeMs: 10_000,
+  untrustedProbeCalls: 60,
 };

@@ -76,10 +76,17 @@ export class LimitProbe {
     this.#afterChangeUntil = now + this.#parameters.afterChangeMs;
   }
 
-  countCall(now: number): void {
+  /** @param isTrusted the limit has explained enough refusals */
+  countCall(now: number, isTrusted: boolean): void {
     const { probeIntervalMs, probeIntervalCalls, probeIntervalCallsAfterChange } = this.#parameters;
+    const { untrustedProbeMs, untrustedProbeCalls } = this.#parameters;
     const minCalls = now < this.#afterChangeUntil ? probeIntervalCallsAfterChange : probeIntervalCalls;
-    if (++this.#callsInInterval <= minCalls * this.#slowdown) return;
+    this.#callsInInterval++;
+    const isLong = now - this.#intervalStartedAt >= untrustedProbeMs * this.#slowdown;
+    if (!isTrusted && (isLong || this.#callsInInterval > untrustedProbeCalls * this.#slowdown))
+      this.#dueAt = Math.min(this.#dueAt, now);
+    // A refusal that costs more time is made up for by time: the calls are few already.
+    if (this.#callsInInterval <= minCalls) return;
     this.#dueAt = Math.min(this.#dueAt, Math.max(now, this.#intervalStartedAt + probeIntervalMs * this.#slowdown));
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_LEARNING } from '../../../src/throttle/adaptive/learning-parameters.ts';
+import { DEFAULT_LEARNING, FLEET_LEARNING } from '../../../src/throttle/adaptive/learning-parameters.ts';
 import { LimitProbe } from '../../../src/throttle/adaptive/limit-probe.ts';
 
 const { probeIntervalMs, probeIntervalCalls, probeGain, probeIntervalCallsAfterChange } = DEFAULT_LEARNING;
@@ -21,22 +21,22 @@ describe('the next probe', () => {
   it('is due once enough time has passed and enough calls were sent since the last refusal', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
     probe.scheduleAfterRefusal(1000);
-    for (let call = 0; call < probeIntervalCalls; call++) probe.countCall(2000);
+    for (let call = 0; call < probeIntervalCalls; call++) probe.countCall(2000, true);
     expect(probe.dueAt).toBe(Infinity);
-    probe.countCall(2000);
+    probe.countCall(2000, true);
     expect(probe.dueAt).toBe(1000 + probeIntervalMs);
     probe.scheduleAfterRefusal(3000);
     expect(probe.dueAt).toBe(Infinity);
-    for (let call = 0; call <= probeIntervalCalls; call++) probe.countCall(90_000);
+    for (let call = 0; call <= probeIntervalCalls; call++) probe.countCall(90_000, true);
     expect(probe.dueAt).toBe(90_000);
   });
 
-  it('is due so many times later where a refusal costs as many times more', () => {
+  it('is due after as many times more time, and after the same number of calls, where a refusal costs more', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
     probe.scheduleAfterRefusal(0, 3);
-    for (let call = 0; call < 3 * probeIntervalCalls; call++) probe.countCall(1000);
+    for (let call = 0; call < probeIntervalCalls; call++) probe.countCall(1000, true);
     expect(probe.dueAt).toBe(Infinity);
-    probe.countCall(1000);
+    probe.countCall(1000, true);
     expect(probe.dueAt).toBe(3 * probeIntervalMs);
   });
 
@@ -47,7 +47,7 @@ describe('the next probe', () => {
       if (hasChanged) probe.recordLimitChange(0);
       let calls = 0;
       while (probe.dueAt > probeIntervalMs) {
-        probe.countCall(1000);
+        probe.countCall(1000, true);
         calls++;
       }
       return calls;
@@ -56,6 +56,22 @@ describe('the next probe', () => {
       probeIntervalCallsAfterChange + 1,
       probeIntervalCalls + 1,
     ]);
+  });
+
+  it.each([
+    ['after this time at a low rate', 1, FLEET_LEARNING.untrustedProbeMs],
+    ['after this number of calls at a high rate', FLEET_LEARNING.untrustedProbeCalls + 1, 10],
+  ])('is due in a fleet that does not trust its limit %s', (_, calls, at) => {
+    const [untrusted, trusted] = [new LimitProbe(FLEET_LEARNING), new LimitProbe(FLEET_LEARNING)];
+    for (const probe of [untrusted, trusted]) {
+      probe.scheduleAfterRefusal(0);
+      for (let call = 1; call < calls; call++) probe.countCall(10, probe === trusted);
+      probe.countCall(at - 1, probe === trusted);
+    }
+    expect(calls > 1 ? untrusted.dueAt <= at : untrusted.dueAt === Infinity).toBe(true);
+    untrusted.countCall(at, false);
+    trusted.countCall(at, true);
+    expect([untrusted.dueAt <= at, trusted.dueAt]).toEqual([true, Infinity]);
   });
 
   it('is due after the given delay for a restored limit', () => {
