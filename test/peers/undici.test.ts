@@ -73,7 +73,9 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
     const fields = ['Keep-Alive: timeout=5', 'Expect: 100-continue', 'Expect: odd', 'Proxy-Connection: x', 'TE: gzip'];
     for (const field of [...fields, 'Upgrade-Insecure-Requests: 1', 'Keep_Alive: 5', 'Trailer: x', 'X: caf\xe9']) {
       for (let times = 0; times < CONNECTIONS + 1; times++)
-        expect((await sendRaw(url, Buffer.from(ask('/', `${field}\r\n`), 'latin1'))).status).toBe(200);
+        expect(String((await sendRaw(url, Buffer.from(ask('/', `${field}\r\n`), 'latin1'))).bytes)).toMatch(
+          /^(?:HTTP\/1\.1 100 Continue\r\n\r\n)?HTTP\/1\.1 200 /,
+        );
     }
     expect(told('warning')).toEqual([]);
   });

@@ -249,7 +249,7 @@ describe('replicas of this and of the former version on one hash', () => {
       await quota.ask(10, { id: 'b', fixed: undefined, calls: '10 1 5 0;' }, following);
       const published = { rate: 40, burst: 2, epoch: -1, openAt: 0, model: '{"a":1}', isTentative: true };
       expect(await quota.ask(20, { id: 'a', fixed: undefined, published }, leading)).toMatchObject({
-        peerReports: '10 1 5 0;',
+        reports: '10 1 5 0;',
         replicaCount: 2,
       });
       const learned = { rate: 40, burst: 2, model: '{"a":1}', version: 1, isLeader: false };

@@ -90,6 +90,8 @@ export class HostileFleet {
       this.sent.set(replica, []);
       replica.source.start();
     }
+    // Its first command comes in a later turn.
+    this.#commandAt = this.fleet.clock.now();
     await this.advance(1000);
   }
 
