@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest';
 import { startInProcess } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';
-import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
+import { openSocket, readToEnd, SEES_RESET_BEHIND_DATA, sendRaw } from '../support/raw-client.ts';
 import { waitUntil } from '../support/until.ts';
 
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
@@ -77,7 +77,8 @@ describe.each(CLIENTS)('a response that breaks as soon as it begins, to a %s of 
       if (answer.status === 200) {
         expect(answer.bytes.toString()).not.toMatch(/\r\n0\r\n\r\n/);
         expect(answer.body.toString().length).toBeLessThan(100);
-        if (client[1] === '1.0' && answer.headers['content-length'] === undefined) expect(answer.end).toBe('reset');
+        if (SEES_RESET_BEHIND_DATA && client[1] === '1.0' && answer.headers['content-length'] === undefined)
+          expect(answer.end).toBe('reset');
       }
       for (const { outcome } of told('attempt-ended')) expect(['cut', 'reset']).toContain(outcome);
     }

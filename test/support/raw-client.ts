@@ -14,6 +14,9 @@ export interface RawResponse {
   readonly end: 'fin' | 'reset';
 }
 
+/** libuv before 1.52 (Node.js 22.21 and 24.9 among others) takes a reset that arrives together with data for the end of the connection. */
+export const SEES_RESET_BEHIND_DATA = Number(process.versions.uv.split('.')[1]) >= 52;
+
 /** Opens a connection to the host and port of `url`. */
 export async function openSocket(url: string): Promise<Socket> {
   const { hostname, port } = new URL(url);
