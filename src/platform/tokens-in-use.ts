@@ -59,8 +59,11 @@ function createMasks(tokens: readonly string[]): Masks {
 
 function collectParts(tokens: readonly string[]): ReadonlySet<string> {
   const parts = new Set<string>();
-  for (const form of tokens.filter(({ length }) => length >= SHORTEST_IN_PARTS).flatMap(listForms))
+  for (const form of tokens.filter(({ length }) => length >= SHORTEST_IN_PARTS).flatMap(listForms)) {
     for (let at = 0; at + PART_CHARS <= form.length; at += PART_DISTANCE) parts.add(form.slice(at, at + PART_CHARS));
+    // In base64 padding may follow.
+    parts.add(form.slice(-PART_CHARS));
+  }
   return parts;
 }
 

@@ -112,6 +112,7 @@ export class FleetLimitLearner {
   recordLoss(at: number): void {
     if (!(at > this.#lostAt)) return;
     this.#lostAt = at;
+    this.#policy.postponeProbe(at);
     const { rate, limit, windowMs } = this.#policy.learned(identity) ?? {};
     const memoryMs =
       limit === undefined || rate === undefined ? UNKNOWN_MEMORY_MS : (windowMs ?? (limit * 1000) / rate);

@@ -217,6 +217,13 @@ export class LearnedRatePolicy implements RatePolicy {
     this.recordEnded(grant);
   }
 
+  /** Calls are missing: a probe would find every limit raised. The one in progress ends, and the interval to the next begins anew. */
+  postponeProbe(now: number): void {
+    if (this.#limit === undefined) return;
+    this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
+    this.#phase = 'tracking';
+  }
+
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
     if (this.#limitSince === undefined) return undefined;
     return describeLimit(this.#limit?.choice, this.confirmedRate, this.#hasConfidence, wallAt(this.#limitSince));

@@ -176,7 +176,7 @@ export class SimulatedRedis {
         connection.lateReplies = 0;
         // A request from before the crash gets no reply after it.
         if (life !== this.#generation) return undefined;
-        if (reply !== undefined) this.onReply(request, reply);
+        this.onReply(request, reply);
         return reply;
       },
       listen: (listener) => {
