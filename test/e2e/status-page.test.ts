@@ -9,7 +9,6 @@ import type { AxeResults } from 'axe-core';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startChromium } from '../support/chromium.ts';
-import { MAIN } from '../support/main-file.ts';
 import { freePort } from '../support/loopback.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
@@ -21,8 +20,6 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 /** Seconds pass between two events, and more on a busy machine. */
 const PATIENCE = { timeout: 15_000 };
 const MOST_BYTES = 100_000;
-/** What is built looks as the sources do. */
-const LOOK_NAMES = MAIN.startsWith('dist/') ? ['phone'] : ['light', 'tablet', 'phone'];
 const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
   light: { colorScheme: 'light', viewport: { width: 1240, height: 900 } },
   tablet: { colorScheme: 'dark', viewport: { width: 768, height: 900 } },
@@ -70,27 +67,31 @@ async function judgeWithAxe(page: Page): Promise<AxeResults> {
 }
 
 describe.each(SCENE_NAMES)('%s', (name) => {
-  it.each(LOOK_NAMES)('%s: shows its state first, updates itself, and has no faults of accessibility', async (look) => {
-    const { url } = scenes.get(name)!;
-    await using seen = await visit(url, LOOKS[look]);
-    const { page, faults, asked } = seen;
-    await untilLive(page);
-    // Calls take a moment to meet a limit.
-    await expect.poll(() => page.textContent('#headline'), PATIENCE).toMatch(HEADLINES[name]);
-    await page.waitForSelector('.plot canvas');
-    const { violations, passes } = await judgeWithAxe(page);
-    expect(passes.map(({ id }) => id)).toEqual(expect.arrayContaining(['color-contrast', 'region', 'heading-order']));
-    expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
-    const width = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
-    expect(await page.evaluate<number>(width)).toBe(0);
-    expect((await page.textContent('#verdict')) ?? '').toContain(SCENE_ALERTS[name] ?? '');
-    // A bad state never stands without what to do.
-    expect(await page.locator('#verdict .bad .advice li').count()).toBeGreaterThanOrEqual(
-      await page.locator('#verdict .bad').count(),
-    );
-    expect(faults).toEqual([]);
-    expect(asked.filter((address) => !address.startsWith(url))).toEqual([]);
-  });
+  it.each(Object.keys(LOOKS))(
+    '%s: shows its state first, updates itself, and has no faults of accessibility',
+    async (look) => {
+      const { url } = scenes.get(name)!;
+      await using seen = await visit(url, LOOKS[look]);
+      const { page, faults, asked } = seen;
+      await untilLive(page);
+      // Calls take a moment to meet a limit.
+      await expect.poll(() => page.textContent('#headline'), PATIENCE).toMatch(HEADLINES[name]);
+      await page.waitForSelector('.plot canvas');
+      const { violations, passes } = await judgeWithAxe(page);
+      expect(passes.map(({ id }) => id)).toEqual(expect.arrayContaining(['color-contrast', 'region', 'heading-order']));
+      expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+      const width = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+      // The figures change each second.
+      await expect.poll(() => page.evaluate<number>(width), PATIENCE).toBe(0);
+      expect((await page.textContent('#verdict')) ?? '').toContain(SCENE_ALERTS[name] ?? '');
+      // A bad state never stands without what to do.
+      expect(await page.locator('#verdict .bad .advice li').count()).toBeGreaterThanOrEqual(
+        await page.locator('#verdict .bad').count(),
+      );
+      expect(faults).toEqual([]);
+      expect(asked.filter((address) => !address.startsWith(url))).toEqual([]);
+    },
+  );
 });
 
 describe('the page of a sidecar that calls go through', () => {
