@@ -1,0 +1,251 @@
+/**
+ * The ring of samples (pure): one a second for five minutes, one each 15 seconds for an hour. A series has a column of numbers from its
+ * first event on, and a reading compares its present value with an older sample. Memory is bounded.
+ */
+import { DurationColumns } from './duration-columns.ts';
+import { SampleTier } from './sample-tier.ts';
+import { matchLabels } from './selector.ts';
+import type { CounterReading, GaugeReading, Samples, SampleSource, Selector } from './samples.ts';
+
+export const SECONDS = 300;
+const SECOND_MS = 1000;
+const QUARTER_MS = 15_000;
+const QUARTERS = 240;
+/** The gauges whose past is asked for. */
+const KEPT_GAUGES: ReadonlySet<string> = new Set(['queue_depth', 'in_flight', 'permit_rate', 'paused']);
+const EVERYTHING: Selector = {};
+/** Reads as 0 everywhere. */
+const NO_SAMPLES = new Uint32Array(0);
+
+interface CounterColumns {
+  readonly series: CounterReading;
+  readonly seconds: Uint32Array;
+  readonly quarters: Uint32Array;
+}
+
+interface GaugeColumns {
+  readonly metric: string;
+  readonly labels: GaugeReading['labels'];
+  readonly seconds: Float32Array;
+  /** The mean of the samples since the one before. */
+  readonly quarters: Float32Array;
+  sum: number;
+  samples: number;
+}
+
+/** A second, as the plots draw it. */
+export interface SecondReading {
+  /** Of the end of this second, and of the one before, monotonic milliseconds. */
+  readonly at: number;
+  readonly from: number;
+  increase(metric: string, selector?: Selector): number;
+  gauge(metric: string, selector?: Selector): number;
+  /** Of `request_duration_seconds`, milliseconds; undefined without a request. */
+  quantile(share: number): number | undefined;
+}
+
+export class SampleRing {
+  readonly #source: SampleSource;
+  readonly #maxBytes: number;
+  readonly #seconds = new SampleTier(SECOND_MS, SECONDS + 1);
+  readonly #quarters = new SampleTier(QUARTER_MS, QUARTERS + 1);
+  /** A series has columns from the first sample at which it has counted something; undefined where there was no memory for them. */
+  readonly #counters = new Map<CounterReading, CounterColumns | undefined>();
+  readonly #gauges = new Map<string, GaugeColumns>();
+  readonly #durations: DurationColumns;
+  #bytes: number;
+
+  /** @param maxBytes of all columns; a series that comes when they are used up is not sampled, and counts as 0 */
+  constructor(source: SampleSource, maxBytes: number) {
+    this.#source = source;
+    this.#maxBytes = maxBytes;
+    this.#bytes = 8 * (this.#seconds.length + this.#quarters.length);
+    this.#durations = new DurationColumns(source, this.#seconds, (bytes) => this.#reserve(bytes));
+  }
+
+  /** Bytes of all columns. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Once a second. @param now monotonic milliseconds */
+  sample(now: number): void {
+    const isQuarter = this.#quarters.isDue(now);
+    this.#seconds.begin(now);
+    if (isQuarter) this.#quarters.begin(now);
+    for (const list of this.#source.counters.values())
+      for (const series of list) if (series.count > 0) this.#sampleCounter(series, isQuarter);
+    for (const gauge of this.#source.gauges()) if (KEPT_GAUGES.has(gauge.metric)) this.#sampleGauge(gauge, isQuarter);
+    this.#durations.sample(now);
+  }
+
+  /** What can be read at this instant. @param now monotonic milliseconds */
+  read(now: number): Samples {
+    return {
+      now,
+      spanMs: this.#spanMs(now),
+      increase: (metric, windowMs, selector) => this.#increase(metric, now - windowMs, selector),
+      increaseBy: (label, metric, windowMs, selector) => this.#increaseBy(label, metric, now - windowMs, selector),
+      gauge: (metric, selector) => this.#gauge(metric, selector),
+      average: (metric, windowMs, selector) => this.#average(metric, now - windowMs, selector),
+      quantile: (histogram, share, windowMs, selector) =>
+        this.#durations.quantile(histogram, share, now - windowMs, selector),
+      growingSince: (metric, gapMs, selector) => this.#growingSince(metric, now, gapMs, selector),
+      lastGrowthAt: (metric, selector) => this.#listGrowths(metric, now, selector).next().value,
+    };
+  }
+
+  /** The last seconds, oldest first. @param limit default: all, at most 300 */
+  *readSeconds(limit = SECONDS): Generator<SecondReading> {
+    const tier = this.#seconds;
+    for (let sample = Math.max(tier.first + 1, tier.taken - limit); sample < tier.taken; sample++)
+      yield {
+        at: tier.timeOf(sample),
+        from: tier.timeOf(sample - 1),
+        increase: (metric, selector) =>
+          this.#listCounters(metric, selector).reduce(
+            (sum, { seconds }) => sum + ((tier.read(seconds, sample) - tier.read(seconds, sample - 1)) >>> 0),
+            0,
+          ),
+        gauge: (metric, selector) =>
+          this.#listGauges(metric, selector).reduce((sum, { seconds }) => sum + tier.read(seconds, sample), 0),
+        quantile: (share) => this.#durations.quantileOfSecond(share, sample),
+      };
+  }
+
+  #reserve(bytes: number): boolean {
+    if (this.#bytes + bytes > this.#maxBytes) return false;
+    this.#bytes += bytes;
+    return true;
+  }
+
+  #sampleCounter(series: CounterReading, isQuarter: boolean): void {
+    if (!this.#counters.has(series)) this.#counters.set(series, this.#createCounterColumns(series));
+    const columns = this.#counters.get(series);
+    if (columns === undefined) return;
+    columns.seconds[this.#seconds.slot] = series.count;
+    if (isQuarter) columns.quarters[this.#quarters.slot] = series.count;
+  }
+
+  #createCounterColumns(series: CounterReading): CounterColumns | undefined {
+    const [seconds, quarters] = [this.#seconds.length, this.#quarters.length];
+    if (!this.#reserve(4 * (seconds + quarters))) return undefined;
+    return { series, seconds: new Uint32Array(seconds), quarters: new Uint32Array(quarters) };
+  }
+
+  #sampleGauge({ metric, labels, value }: GaugeReading, isQuarter: boolean): void {
+    const key = `${metric} ${Object.values(labels).join(' ')}`;
+    let gauge = this.#gauges.get(key);
+    if (gauge === undefined) {
+      if (!this.#reserve(4 * (this.#seconds.length + this.#quarters.length))) return;
+      const columns = {
+        seconds: new Float32Array(this.#seconds.length),
+        quarters: new Float32Array(this.#quarters.length),
+      };
+      gauge = { metric, labels, ...columns, sum: 0, samples: 0 };
+      this.#gauges.set(key, gauge);
+    }
+    gauge.seconds[this.#seconds.slot] = value;
+    gauge.sum += value;
+    gauge.samples++;
+    if (!isQuarter) return;
+    gauge.quarters[this.#quarters.slot] = gauge.sum / gauge.samples;
+    gauge.sum = gauge.samples = 0;
+  }
+
+  #listCounters(metric: string, selector = EVERYTHING): CounterColumns[] {
+    const found: CounterColumns[] = [];
+    for (const series of this.#source.counters.get(metric) ?? []) {
+      if (series.count === 0 || !matchLabels(series.labels, selector)) continue;
+      const columns = this.#counters.has(series)
+        ? this.#counters.get(series)
+        : { series, seconds: NO_SAMPLES, quarters: NO_SAMPLES };
+      if (columns !== undefined) found.push(columns);
+    }
+    return found;
+  }
+
+  #listGauges(metric: string, selector = EVERYTHING): readonly GaugeColumns[] {
+    return [...this.#gauges.values()].filter((gauge) => gauge.metric === metric && matchLabels(gauge.labels, selector));
+  }
+
+  #increase(metric: string, from: number, selector?: Selector): number {
+    const histogram = /^(.+_seconds)_(?:count|bucket)$/.exec(metric)?.[1];
+    if (histogram !== undefined) return this.#durations.count(histogram, from, selector);
+    let growth = 0;
+    for (const columns of this.#listCounters(metric, selector)) growth += this.#growth(columns, from);
+    return growth;
+  }
+
+  #increaseBy(label: string, metric: string, from: number, selector?: Selector): Map<string, number> {
+    const growths = new Map<string, number>();
+    for (const columns of this.#listCounters(metric, selector)) {
+      const growth = this.#growth(columns, from);
+      const value = columns.series.labels[label] ?? '';
+      if (growth > 0) growths.set(value, (growths.get(value) ?? 0) + growth);
+    }
+    return growths;
+  }
+
+  /** Before the first sample that was ever taken, a counter was at 0. */
+  #growth({ series, seconds, quarters }: CounterColumns, from: number): number {
+    const [tier, column] = this.#isWithinSeconds(from) ? [this.#seconds, seconds] : [this.#quarters, quarters];
+    const sample = tier.findAt(from);
+    const isSinceStart = sample < 0 && tier.first === 0;
+    return (series.count - (isSinceStart ? 0 : tier.read(column, Math.max(sample, tier.first)))) >>> 0;
+  }
+
+  #isWithinSeconds(from: number): boolean {
+    const { first } = this.#seconds;
+    return first === 0 || this.#seconds.timeOf(first) <= from;
+  }
+
+  #gauge(metric: string, selector = EVERYTHING): number | undefined {
+    let sum: number | undefined;
+    for (const gauge of this.#source.gauges())
+      if (gauge.metric === metric && matchLabels(gauge.labels, selector)) sum = (sum ?? 0) + gauge.value;
+    return sum;
+  }
+
+  #average(metric: string, from: number, selector?: Selector): number | undefined {
+    const isRecent = this.#isWithinSeconds(from);
+    const tier = isRecent ? this.#seconds : this.#quarters;
+    const gauges = this.#listGauges(metric, selector);
+    let sum = 0;
+    let samples = 0;
+    for (let sample = tier.taken - 1; sample >= tier.first && tier.timeOf(sample) > from; sample--, samples++)
+      for (const { seconds, quarters } of gauges) sum += tier.read(isRecent ? seconds : quarters, sample);
+    return samples === 0 || gauges.length === 0 ? undefined : sum / samples;
+  }
+
+  #growingSince(metric: string, now: number, gapMs: number, selector?: Selector): number | undefined {
+    let since: number | undefined;
+    for (const at of this.#listGrowths(metric, now, selector)) {
+      if ((since ?? now) - at > gapMs) break;
+      since = at;
+    }
+    return since;
+  }
+
+  /** The instants of the samples at which the counters had grown, newest first. */
+  *#listGrowths(metric: string, now: number, selector?: Selector): Generator<number, undefined> {
+    const list = this.#listCounters(metric, selector);
+    const seconds = this.#seconds;
+    const newest = seconds.taken - 1;
+    if (list.some(({ series, seconds: column }) => series.count !== seconds.read(column, newest))) yield now;
+    for (let sample = newest; sample > seconds.first; sample--)
+      if (list.some(({ seconds: column }) => seconds.read(column, sample) !== seconds.read(column, sample - 1)))
+        yield seconds.timeOf(sample);
+    if (seconds.first === 0) return undefined;
+    const quarters = this.#quarters;
+    const from = quarters.findAt(seconds.timeOf(seconds.first));
+    for (let sample = from; sample > quarters.first; sample--)
+      if (list.some(({ quarters: column }) => quarters.read(column, sample) !== quarters.read(column, sample - 1)))
+        yield quarters.timeOf(sample);
+    return undefined;
+  }
+
+  #spanMs(now: number): number {
+    return this.#quarters.taken === 0 ? 0 : now - this.#quarters.timeOf(this.#quarters.first);
+  }
+}
