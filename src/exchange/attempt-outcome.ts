@@ -1,6 +1,6 @@
 /** Classifies how an attempt ended, for metrics and for the sidecar's own replies. */
 import { SidecarError } from '../platform/errors.ts';
-import type { AttemptOutcome } from '../telemetry/events.ts';
+import type { AttemptOutcome, FaultCause } from '../telemetry/events.ts';
 import type { AttemptResult } from '../upstream/attempt-contract.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
 import type { AbortReason, RequestAborted } from './request-lifetime.ts';
@@ -24,16 +24,6 @@ export function showsAcceptedToken(status: number): boolean {
   return status < 500 && !SILENT_ABOUT_TOKEN.has(status);
 }
 
-/**
- * The label of an attempt that brought no response.
- * @param aborted why the request was aborted, if it was
- */
-export function labelFailure(failure: UpstreamFailure, aborted: AbortReason | undefined): AttemptOutcome {
-  if (aborted?.kind === 'client-left') return 'client_left';
-  if (failure.kind === 'unreachable' || failure.kind === 'timeout') return failure.kind;
-  return failure.kind === 'aborted' && aborted?.kind === 'deadline' ? 'timeout' : 'reset';
-}
-
 /** Whether the sidecar gave the attempt up while the upstream had time to respond: deadline, time-out, client or drain. */
 export function isCutShort({ kind }: UpstreamFailure): boolean {
   return kind === 'aborted' || kind === 'timeout';
@@ -44,36 +34,66 @@ export function isUpstreamFault({ kind }: UpstreamFailure): boolean {
   return kind !== 'aborted' && kind !== 'refused';
 }
 
-/** Whether the sidecar ended an attempt that brought no response: the client left, the drain cut it, it could not be sent. */
-export function isLocalEnd(failure: UpstreamFailure, aborted: AbortReason | undefined): boolean {
-  return failure.kind === 'refused' || (failure.kind === 'aborted' && aborted?.kind !== 'deadline');
+/** How an attempt ended. */
+export interface AttemptEnd {
+  readonly outcome: AttemptOutcome;
+  /** The sidecar ended it: the client left, the drain cut it, or it could not be sent. */
+  readonly isOwn: boolean;
+  /** Undefined when the response is whole, was a refusal by its head, or when `isOwn`. */
+  readonly cause: FaultCause | undefined;
+  /** Why the response is missing or not whole, fit for a log; undefined when it is whole. */
+  readonly detail: string | undefined;
 }
 
 /**
- * The outcome of an attempt.
+ * How an attempt without a response ended.
+ * @param aborted why the request was aborted, if it was
+ * @param wasSent the request had begun on a connection
+ */
+export function classifyFailure(
+  failure: UpstreamFailure,
+  aborted: AbortReason | undefined,
+  wasSent: boolean,
+): AttemptEnd {
+  const { kind } = failure;
+  if (kind === 'aborted' && aborted?.kind === 'deadline') {
+    const detail = `${wasSent ? 'no response came' : 'no connection was opened'} before the deadline passed (${aborted.limit})`;
+    const cause = wasSent ? 'no_response_in_time' : 'connect_timeout';
+    return { outcome: 'timeout', isOwn: false, cause, detail };
+  }
+  const { cause, detail } = failure;
+  const isOwn = kind === 'aborted' || kind === 'refused';
+  if (aborted?.kind === 'client-left') return { outcome: 'client_left', isOwn, cause: undefined, detail };
+  return { outcome: kind === 'unreachable' || kind === 'timeout' ? kind : 'reset', isOwn, cause, detail };
+}
+
+/**
+ * How an attempt ended.
  * @param headOutcome the label of its head; undefined when none has come
  * @param aborted why the request was aborted, if it was
- * @returns `isOwn`: the sidecar ended it
+ * @param wasSent the request had begun on a connection
  */
 export function classifyAttempt(
   result: AttemptResult,
   headOutcome: AttemptOutcome | undefined,
   aborted: AbortReason | undefined,
-): { readonly outcome: AttemptOutcome; readonly isOwn: boolean } {
+  wasSent: boolean,
+): AttemptEnd {
   if (result.kind === 'failed') {
-    const label = labelFailure(result.failure, aborted);
-    const isBeforeHead = headOutcome === undefined || label === 'client_left';
-    const outcome = isBeforeHead ? label : labelCutResponse(headOutcome);
-    return { outcome, isOwn: isLocalEnd(result.failure, aborted) };
+    const end = classifyFailure(result.failure, aborted, wasSent);
+    return headOutcome === undefined || end.outcome === 'client_left' ? end : labelCutResponse(end, headOutcome);
   }
-  if (result.fault === undefined) return { outcome: headOutcome ?? 'ok', isOwn: false };
-  if (aborted?.kind === 'client-left') return { outcome: 'client_left', isOwn: true };
-  return { outcome: labelCutResponse(headOutcome), isOwn: result.fault.cutBy === 'sidecar' };
+  const { fault } = result;
+  if (fault === undefined) return { outcome: headOutcome ?? 'ok', isOwn: false, cause: undefined, detail: undefined };
+  const { cutBy, cause, detail } = fault;
+  if (aborted?.kind === 'client-left') return { outcome: 'client_left', isOwn: true, cause: undefined, detail };
+  return labelCutResponse({ outcome: 'cut', isOwn: cutBy === 'sidecar', cause, detail }, headOutcome);
 }
 
 /** A refusal is one by its head alone. */
-function labelCutResponse(headOutcome: AttemptOutcome | undefined): AttemptOutcome {
-  return headOutcome === 'rate_limited' || headOutcome === 'unauthorized' ? headOutcome : 'cut';
+function labelCutResponse(end: AttemptEnd, headOutcome: AttemptOutcome | undefined): AttemptEnd {
+  if (headOutcome !== 'rate_limited' && headOutcome !== 'unauthorized') return { ...end, outcome: 'cut' };
+  return { ...end, outcome: headOutcome, cause: undefined };
 }
 
 /** The sidecar's own reply for an attempt that brought no response. */

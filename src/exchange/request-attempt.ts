@@ -93,7 +93,7 @@ export class RequestAttempt implements AttemptHandler {
     if (this.use.isTest) tokens.endTest(this.use);
     if (result.kind === 'failed') this.#endEvidence(clock.now(), isUpstreamFault(result.failure) ? 'fault' : 'other');
     const endedAt = this.#headOutcome === undefined ? clock.now() : this.#headAt;
-    const { outcome, isOwn } = classifyAttempt(result, this.#headOutcome, lifetime.aborted?.reason);
+    const { outcome, isOwn } = classifyAttempt(result, this.#headOutcome, lifetime.aborted?.reason, this.wasSent);
     observe({ kind: 'attempt-ended', route, outcome, isOwn, durationMs: endedAt - this.permit.grantedAt });
   }
 

@@ -20,6 +20,40 @@ export type AttemptOutcome =
   | 'reset'
   | 'timeout'
   | 'unreachable';
+
+/** Why an attempt brought no whole response, when the sidecar did not end it itself. */
+export const FAULT_CAUSES = [
+  /** The name of the upstream does not resolve. */
+  'dns',
+  'connection_refused',
+  'connect_timeout',
+  /** There is no route to the upstream. */
+  'unroutable',
+  /** The connection broke while it was opened: the upstream has no byte of the request. */
+  'reset_before_sent',
+  /** The connection broke after the request had begun: the upstream may have carried it out. */
+  'reset_after_sent',
+  'no_response_in_time',
+  /** The response broke off, or stopped, after its head. */
+  'response_cut',
+  /** The response is not valid HTTP, or the upstream speaks HTTP/2 only. */
+  'protocol',
+  'tls',
+  'certificate_expired',
+  /** It is not valid yet: one of the two clocks may be wrong. */
+  'certificate_not_yet_valid',
+  /** An unknown authority, or another host name. */
+  'certificate_untrusted',
+  /** The upstream does not accept the client's certificate, or misses one. */
+  'client_certificate',
+  /** The forward proxy cannot be used, or refuses. */
+  'egress_proxy',
+  /** The forward proxy cannot reach the upstream. */
+  'beyond_egress_proxy',
+  'other',
+] as const;
+export type FaultCause = (typeof FAULT_CAUSES)[number];
+
 /** Which side cut off a response that had begun; `upstream` also after a timeout or a protocol error in its body. */
 export type CutBy = 'upstream' | 'sidecar';
 export type RetryReason = 'rate_limited' | 'unauthorized' | 'status' | 'reset' | 'connect';

@@ -1,5 +1,5 @@
 /** Inputs and results of one attempt. Types alone. */
-import type { CutBy } from '../telemetry/events.ts';
+import type { CutBy, FaultCause } from '../telemetry/events.ts';
 import type { UpstreamFailure } from './failure.ts';
 import type { UpstreamResponse } from './upstream-response.ts';
 
@@ -35,6 +35,8 @@ export interface ResponseCut {
   /** Fit for a log. */
   readonly detail: string;
   readonly cutBy: CutBy;
+  /** Undefined when the sidecar cut it. */
+  readonly cause: FaultCause | undefined;
 }
 
 /** What one attempt gave. `fault` is undefined when the response is whole. */

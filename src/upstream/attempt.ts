@@ -242,13 +242,14 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   #conclude(failure: UpstreamFailure): void {
     if (this.hasEnded) return;
-    const cutBy = failure.kind === 'aborted' ? 'sidecar' : 'upstream';
+    const { kind, detail, cause } = failure;
+    const cutBy = kind === 'aborted' ? 'sidecar' : 'upstream';
     // What has come decides; an attempt that the sidecar ended decides nothing.
     if (cutBy === 'upstream') this.#inspector?.end();
     else this.#inspector?.cancel();
     const head = this.#head;
     const sink = this.#sink;
-    const fault: ResponseCut = { detail: failure.detail, cutBy };
+    const fault: ResponseCut = { detail, cutBy, cause };
     if (head === undefined || sink?.discardUnsent() === true) {
       this.#finish({ kind: 'failed', failure });
     } else if (sink !== undefined) {

@@ -6,6 +6,7 @@ import { describeConnectionError } from '../platform/connection-error-texts.ts';
 import { HTTP2_ONLY_TEXT, isHttp2Only } from '../platform/http2-only.ts';
 import { ProxyFault } from '../platform/egress/proxy-fault.ts';
 import type { ProxyStatusError } from '../platform/errors.ts';
+import type { FaultCause } from '../telemetry/events.ts';
 
 export type FailureKind =
   /** No connection was opened: no byte of the request was sent. */
@@ -26,6 +27,8 @@ export interface UpstreamFailure {
   /** Fit for a client and a log: names the fault and its error code, no secret. */
   readonly detail: string;
   readonly proxyStatus: ProxyStatusError;
+  /** Undefined when the sidecar ended the attempt itself, or could not send it. */
+  readonly cause: FaultCause | undefined;
   /** True when trying again cannot help (a certificate that is not trusted). */
   readonly permanent: boolean;
 }
@@ -33,18 +36,35 @@ export interface UpstreamFailure {
 const CERTIFICATE_CODE =
   /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT|CRL_|HOSTNAME_MISMATCH|INVALID_CA|PATH_LENGTH_EXCEEDED)/;
 
-const CONNECT_FAULTS: Readonly<Record<string, readonly [ProxyStatusError, string]>> = {
-  ECONNREFUSED: ['connection_refused', 'it refused the connection'],
-  ENOTFOUND: ['dns_error', 'its name does not resolve'],
-  EAI_AGAIN: ['dns_error', 'the name server does not respond'],
-  ETIMEDOUT: ['connection_timeout', 'connecting took too long'],
+const CERTIFICATE_CAUSES: Readonly<Record<string, FaultCause>> = {
+  CERT_HAS_EXPIRED: 'certificate_expired',
+  CERT_NOT_YET_VALID: 'certificate_not_yet_valid',
+};
+
+type ConnectFault = readonly [cause: FaultCause, proxyStatus: ProxyStatusError, words: string];
+
+const CLOSED: ConnectFault = [
+  'reset_before_sent',
+  'connection_terminated',
+  'the connection was closed while it was opened',
+];
+
+const CONNECT_FAULTS: Readonly<Record<string, ConnectFault>> = {
+  ECONNREFUSED: ['connection_refused', 'connection_refused', 'it refused the connection'],
+  ENOTFOUND: ['dns', 'dns_error', 'its name does not resolve'],
+  EAI_AGAIN: ['dns', 'dns_error', 'the name server does not respond'],
+  ETIMEDOUT: ['connect_timeout', 'connection_timeout', 'connecting took too long'],
   UND_ERR_CONNECT_TIMEOUT: [
+    'connect_timeout',
     'connection_timeout',
     'connecting took longer than upstream.connectTimeoutMs (SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS)',
   ],
-  EHOSTUNREACH: ['destination_ip_unroutable', 'there is no route to it'],
-  ENETUNREACH: ['destination_ip_unroutable', 'there is no route to it'],
-  EPROTO: ['tls_protocol_error', 'the TLS handshake failed'],
+  EHOSTUNREACH: ['unroutable', 'destination_ip_unroutable', 'there is no route to it'],
+  ENETUNREACH: ['unroutable', 'destination_ip_unroutable', 'there is no route to it'],
+  ECONNRESET: CLOSED,
+  EPIPE: CLOSED,
+  UND_ERR_SOCKET: CLOSED,
+  EPROTO: ['tls', 'tls_protocol_error', 'the TLS handshake failed'],
 };
 
 const CA_SETTING = 'upstream.caFile (SIDECAR_CA_FILE)';
@@ -71,32 +91,28 @@ export function classifyConnectError(error: unknown): UpstreamFailure {
   // The next probe comes later than any retry would.
   if (error instanceof CircuitOpenError) return { ...classifyConnectError(error.cause), permanent: true };
   if (error instanceof ProxyFault) {
-    const { message, proxyStatus, isPermanent } = error;
-    return {
-      kind: 'unreachable',
-      detail: `the upstream cannot be reached: ${message}`,
-      proxyStatus,
-      permanent: isPermanent,
-    };
+    const { message, proxyStatus, isPermanent: permanent, faultCause: cause } = error;
+    return { kind: 'unreachable', detail: `the upstream cannot be reached: ${message}`, proxyStatus, cause, permanent };
   }
   if (isHttp2Only(error)) {
     const detail = `the upstream ${HTTP2_ONLY_TEXT}`;
-    return { kind: 'unreachable', detail, proxyStatus: 'tls_protocol_error', permanent: true };
+    return { kind: 'unreachable', detail, proxyStatus: 'tls_protocol_error', cause: 'protocol', permanent: true };
   }
   const code = codeOf(error);
   if (code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED') {
     const detail = `the request cannot be forwarded: ${messageOf(error)}`;
-    return { kind: 'refused', detail, proxyStatus: 'http_request_error', permanent: true };
+    return { kind: 'refused', detail, proxyStatus: 'http_request_error', cause: undefined, permanent: true };
   }
   if (CERTIFICATE_CODE.test(code)) {
     const text = describeConnectionError(code, CA_SETTING, error) ?? 'has a certificate that is not accepted';
     const detail = `the upstream ${text} (${code})`;
-    return { kind: 'unreachable', detail, proxyStatus: 'tls_certificate_error', permanent: true };
+    const cause = CERTIFICATE_CAUSES[code] ?? 'certificate_untrusted';
+    return { kind: 'unreachable', detail, proxyStatus: 'tls_certificate_error', cause, permanent: true };
   }
   const known = CONNECT_FAULTS[code] ?? (/^ERR_(?:SSL|TLS)_/.test(code) ? CONNECT_FAULTS.EPROTO : undefined);
-  const [proxyStatus, words] = known ?? (['destination_unavailable', 'the connection failed'] as const);
+  const [cause, proxyStatus, words] = known ?? (['other', 'destination_unavailable', 'the connection failed'] as const);
   const detail = `the upstream cannot be reached: ${words} (${code})`;
-  return { kind: 'unreachable', detail, proxyStatus, permanent: false };
+  return { kind: 'unreachable', detail, proxyStatus, cause, permanent: false };
 }
 
 /**
@@ -106,7 +122,7 @@ export function classifyConnectError(error: unknown): UpstreamFailure {
 export function classifyExchangeError(error: unknown, hasHead = true): UpstreamFailure {
   if (!hasHead && isHttp2Only(error)) {
     const detail = `the upstream ${HTTP2_ONLY_TEXT}`;
-    return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
+    return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', cause: 'protocol', permanent: true };
   }
   const code = codeOf(error);
   const message = messageOf(error);
@@ -121,22 +137,25 @@ export function classifyExchangeError(error: unknown, hasHead = true): UpstreamF
   }
   if (CLIENT_CERTIFICATE_CODE.test(code)) {
     const detail = `the upstream does not accept the connection without a client certificate that it knows (${code}); see upstream.tlsCertificateFile`;
-    return { kind: 'unreachable', detail, proxyStatus: 'tls_certificate_error', permanent: true };
+    const cause = 'client_certificate';
+    return { kind: 'unreachable', detail, proxyStatus: 'tls_certificate_error', cause, permanent: true };
   }
   const detail = `the upstream closed the connection before its response was complete (${code})`;
-  return { kind: 'reset', detail, proxyStatus: 'connection_terminated', permanent: false };
+  const cause = hasHead ? 'response_cut' : 'reset_after_sent';
+  return { kind: 'reset', detail, proxyStatus: 'connection_terminated', cause, permanent: false };
 }
 
 export function timeoutFailure(afterMs: number): UpstreamFailure {
   const limit = `${String(Math.round(afterMs))} ms: upstream.requestTimeoutMs (SIDECAR_REQUEST_TIMEOUT_MS), or requestTimeoutMs of the route`;
   const detail = `the upstream did not respond within ${limit}`;
-  return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', permanent: false };
+  const cause = 'no_response_in_time';
+  return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', cause, permanent: false };
 }
 
 /** The response cannot be parsed. @param why fit for a client and a log */
 export function protocolFailure(why: string): UpstreamFailure {
   const detail = `the upstream's response is not valid HTTP (${why})`;
-  return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
+  return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', cause: 'protocol', permanent: true };
 }
 
 /**
@@ -152,15 +171,15 @@ export function idleTimeoutFailure(
   const ms = `${String(Math.round(afterMs))} ms${setting}`;
   if (whose === 'client') {
     const detail = `the client stopped reading: nothing was taken for ${ms}`;
-    return { kind: 'aborted', detail, proxyStatus: 'http_response_timeout', permanent: false };
+    return { kind: 'aborted', detail, proxyStatus: 'http_response_timeout', cause: undefined, permanent: false };
   }
   const detail = `the upstream's response stopped: nothing was received for ${ms}`;
-  return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', permanent: false };
+  return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', cause: 'response_cut', permanent: false };
 }
 
 export function abortedFailure(): UpstreamFailure {
   const detail = 'the attempt was ended by the sidecar';
-  return { kind: 'aborted', detail, proxyStatus: 'connection_terminated', permanent: true };
+  return { kind: 'aborted', detail, proxyStatus: 'connection_terminated', cause: undefined, permanent: true };
 }
 
 function codeOf(error: unknown): string {

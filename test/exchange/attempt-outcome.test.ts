@@ -1,8 +1,11 @@
 /** How each attempt is recorded, and what the client got, for every way in which an attempt ends. */
 import type { Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { classifyAttempt, classifyFailure } from '../../src/exchange/attempt-outcome.ts';
 import type { RequestTracer } from '../../src/exchange/request-tracer.ts';
+import { SidecarError } from '../../src/platform/errors.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
+import { abortedFailure, classifyExchangeError } from '../../src/upstream/failure.ts';
 import { startProxy, type Proxy, type ProxyOptions } from '../listener/proxy.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
 import { afterHead, startWireServer, until } from '../upstream/wire.ts';
@@ -159,5 +162,41 @@ describe('after the response head', () => {
     expect(await response).toMatchObject({ status: 200, body: Buffer.from('half') });
     await expectOneAttempt(proxy, 'cut', true);
     expect(proxy.ended()).toMatchObject([{ code: 200, cutBy: 'sidecar' }]);
+  });
+});
+
+describe('the cause of a fault', () => {
+  const broken = classifyExchangeError(new Error('x'), false);
+  const left = { kind: 'client-left' } as const;
+  const deadline = { kind: 'deadline', limit: '100 ms' } as const;
+
+  it.each([
+    ['the connection broke', broken, undefined, 'reset_after_sent'],
+    ['the deadline passed after sending', abortedFailure(), deadline, 'no_response_in_time'],
+    ['the client left', abortedFailure(), left, undefined],
+    ['the client left as the connection broke', broken, left, undefined],
+    ['the drain cut it', abortedFailure(), { kind: 'draining', error: new SidecarError('DRAINING', 'x') }, undefined],
+  ] as const)('is known when %s', (_, failure, aborted, cause) => {
+    expect(classifyFailure(failure, aborted, true)).toMatchObject({ cause, detail: expect.any(String) as string });
+  });
+
+  it('is the connection when the deadline passed before the request was sent', () => {
+    expect(classifyFailure(abortedFailure(), deadline, false)).toMatchObject({
+      ...{ outcome: 'timeout', isOwn: false, cause: 'connect_timeout' },
+      detail: 'no connection was opened before the deadline passed (100 ms)',
+    });
+  });
+
+  it.each([
+    ['ok', 'response_cut'],
+    ['error_status', 'response_cut'],
+    ['rate_limited', undefined],
+    ['unauthorized', undefined],
+  ] as const)('of a response that broke off after the head of "%s" is %s', (headOutcome, cause) => {
+    const head = { status: 200, statusText: '', headers: [] };
+    const fault = { detail: 'x', cutBy: 'upstream', cause: 'response_cut' } as const;
+    expect(classifyAttempt({ kind: 'relayed', head, fault }, headOutcome, undefined, true).cause).toBe(cause);
+    const failure = classifyExchangeError(new Error('x'));
+    expect(classifyAttempt({ kind: 'failed', failure }, headOutcome, undefined, true).cause).toBe(cause);
   });
 });

@@ -6,7 +6,13 @@ import { ManualClock } from '../support/manual-clock.ts';
 const attempt: TracedAttempt = { method: 'GET', baseUrl: new URL('http://a.example'), path: '/', headers: ['A', 'b'] };
 const failed = {
   kind: 'failed',
-  failure: { kind: 'reset', detail: 'x', proxyStatus: 'connection_terminated', permanent: false },
+  failure: {
+    kind: 'reset',
+    detail: 'x',
+    proxyStatus: 'connection_terminated',
+    cause: 'reset_after_sent',
+    permanent: false,
+  },
 } as const;
 
 describe('Server-Timing', () => {

@@ -1,10 +1,18 @@
 /** What the faults of undici and Node are called. */
 import { describe, expect, it } from 'vitest';
-import { ProxyFault } from '../../src/platform/egress/proxy-fault.ts';
+import {
+  createProxyConnectionFault,
+  createProxyRefusalFault,
+  createProxyTimeoutFault,
+  ProxyFault,
+} from '../../src/platform/egress/proxy-fault.ts';
 import {
   abortedFailure,
+  CircuitOpenError,
   classifyConnectError,
   classifyExchangeError,
+  idleTimeoutFailure,
+  protocolFailure,
   timeoutFailure,
 } from '../../src/upstream/failure.ts';
 
@@ -19,6 +27,7 @@ describe('a connection that never opened', () => {
       kind: 'unreachable',
       detail: 'the upstream cannot be reached: the egress proxy p.test:3128 says no',
       proxyStatus: 'destination_unavailable',
+      cause: 'egress_proxy',
       permanent,
     });
   });
@@ -39,6 +48,7 @@ describe('a connection that never opened', () => {
     ['SELF_SIGNED_CERT_IN_CHAIN', 'tls_certificate_error', true],
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'tls_certificate_error', true],
     ['ERR_TLS_CERT_ALTNAME_INVALID', 'tls_certificate_error', true],
+    ['ECONNRESET', 'connection_terminated', false],
     ['ESOMETHING', 'destination_unavailable', false],
   ])('%s is unreachable: %s', (code, proxyStatus, permanent) => {
     const failure = classifyConnectError(fault(code));
@@ -103,5 +113,70 @@ describe('a TLS alert about the certificate of the client, in the words of each 
       proxyStatus: 'tls_certificate_error',
       permanent: true,
     });
+  });
+});
+
+describe('the cause of a failure', () => {
+  const PREFACE = Object.assign(new Error('no HTTP/1.1'), { data: '\0\0\x12\x04\0\0\0\0\0' });
+
+  it.each([
+    ['ENOTFOUND', 'dns'],
+    ['EAI_AGAIN', 'dns'],
+    ['ECONNREFUSED', 'connection_refused'],
+    ['ETIMEDOUT', 'connect_timeout'],
+    ['UND_ERR_CONNECT_TIMEOUT', 'connect_timeout'],
+    ['EHOSTUNREACH', 'unroutable'],
+    ['ENETUNREACH', 'unroutable'],
+    ['ECONNRESET', 'reset_before_sent'],
+    ['EPIPE', 'reset_before_sent'],
+    ['UND_ERR_SOCKET', 'reset_before_sent'],
+    ['EPROTO', 'tls'],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls'],
+    ['ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL', 'protocol'],
+    ['CERT_HAS_EXPIRED', 'certificate_expired'],
+    ['CERT_NOT_YET_VALID', 'certificate_not_yet_valid'],
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', 'certificate_untrusted'],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'certificate_untrusted'],
+    ['EMFILE', 'other'],
+    ['UND_ERR_INVALID_ARG', undefined],
+  ])('is, for %s before the request was sent, %s', (code, cause) => {
+    expect(classifyConnectError(fault(code)).cause).toBe(cause);
+    // An open circuit breaker has the cause of the last connection.
+    expect(classifyConnectError(new CircuitOpenError(fault(code))).cause).toBe(cause);
+  });
+
+  it.each([
+    ['refuses the connection', createProxyConnectionFault('p.test', fault('ECONNREFUSED')), 'egress_proxy'],
+    [
+      'has no certificate that is trusted',
+      createProxyConnectionFault('p.test', fault('CERT_HAS_EXPIRED')),
+      'egress_proxy',
+    ],
+    ['asks for credentials', createProxyRefusalFault('p.test', 'u.test:443', 407), 'egress_proxy'],
+    ['does not allow the destination', createProxyRefusalFault('p.test', 'u.test:443', 403), 'egress_proxy'],
+    ['cannot reach the destination', createProxyRefusalFault('p.test', 'u.test:443', 502), 'beyond_egress_proxy'],
+    ['does not respond', createProxyTimeoutFault('p.test', 100), 'egress_proxy'],
+  ])('is, when the proxy %s, %s', (_, error, cause) => {
+    expect(classifyConnectError(error).cause).toBe(cause);
+    expect(classifyConnectError(new CircuitOpenError(error)).cause).toBe(cause);
+  });
+
+  it.each([
+    [fault('ECONNRESET'), 'reset_after_sent', 'response_cut'],
+    [fault('UND_ERR_RES_CONTENT_LENGTH_MISMATCH'), 'protocol', 'response_cut'],
+    [fault('HPE_INVALID_CONSTANT'), 'protocol', 'protocol'],
+    [fault('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'), 'client_certificate', 'client_certificate'],
+    [PREFACE, 'protocol', 'response_cut'],
+  ])('is, after the request was sent, by whether the head had come: %j', (error, beforeHead, afterHead) => {
+    expect(classifyExchangeError(error, false).cause).toBe(beforeHead);
+    expect(classifyExchangeError(error, true).cause).toBe(afterHead);
+  });
+
+  it('is that of the side which stopped', () => {
+    expect(timeoutFailure(1).cause).toBe('no_response_in_time');
+    expect(protocolFailure('x').cause).toBe('protocol');
+    expect(idleTimeoutFailure('upstream', 1).cause).toBe('response_cut');
+    expect(idleTimeoutFailure('client', 1).cause).toBeUndefined();
+    expect(abortedFailure().cause).toBeUndefined();
   });
 });

@@ -68,5 +68,5 @@ function joinValues(value: string | string[] | undefined): string | undefined {
 /** @param field the header field of the 101 that is missing or wrong */
 export function createMismatchFailure(field: string): UpstreamFailure {
   const detail = `the upstream's 101 does not match the WebSocket upgrade: invalid ${field} field`;
-  return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
+  return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', cause: 'protocol', permanent: true };
 }

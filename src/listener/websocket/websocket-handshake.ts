@@ -11,10 +11,9 @@ import { SidecarError } from '../../platform/errors.ts';
 import {
   labelResponse,
   showsAcceptedToken,
-  labelFailure,
+  classifyFailure,
   toSidecarError,
   toAttemptError,
-  isLocalEnd,
 } from '../../exchange/attempt-outcome.ts';
 import { describeClientView } from '../../exchange/client-view.ts';
 import type { ExchangeParts, RequestStats } from '../../exchange/exchange.ts';
@@ -264,12 +263,8 @@ class Handshake {
     const { clock, observe, route, tokens } = this.#parts;
     tokens.endTest(this.#use);
     const { lifetime, socket } = this.#upgrade;
-    const abortReason = lifetime.aborted?.reason;
-    observe({
-      ...{ kind: 'attempt-ended', route, durationMs: clock.now() - this.#sentAt },
-      outcome: labelFailure(failure, abortReason),
-      isOwn: isLocalEnd(failure, abortReason),
-    });
+    const { outcome, isOwn } = classifyFailure(failure, lifetime.aborted?.reason, this.#hasConnected);
+    observe({ kind: 'attempt-ended', route, outcome, isOwn, durationMs: clock.now() - this.#sentAt });
     const error = toAttemptError(failure, lifetime.aborted, this.#hasConnected);
     // Before the request is destroyed: http-proxy-3 then closes the client's socket.
     if (error instanceof SidecarError) sendRawLocalReply(socket, error, clock);

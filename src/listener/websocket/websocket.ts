@@ -100,7 +100,8 @@ export function createUpgradeHandler(trust: TlsContextProvider | undefined, egre
 function describeCut({ aborted }: RequestLifetime): ResponseCut | undefined {
   if (aborted === undefined || !('error' in aborted.reason)) return undefined;
   const { kind, error } = aborted.reason;
-  return { detail: error.message, cutBy: kind === 'draining' ? 'sidecar' : 'upstream' };
+  if (kind === 'draining') return { detail: error.message, cutBy: 'sidecar', cause: undefined };
+  return { detail: error.message, cutBy: 'upstream', cause: 'response_cut' };
 }
 
 /** Aborts the request when the client leaves, or sends too much before the upgrade is accepted. */

@@ -1,4 +1,5 @@
 /** The errors of connecting through a forward proxy; their messages name the proxy and never its credentials. Pure. */
+import type { FaultCause } from '../../telemetry/events.ts';
 import type { ProxyStatusError } from '../errors.ts';
 
 /** The proxy opened no connection: no byte has reached the destination. */
@@ -7,10 +8,20 @@ export class ProxyFault extends Error {
   readonly proxyStatus: ProxyStatusError;
   /** True when a retry cannot succeed before a setting is changed. */
   readonly isPermanent: boolean;
+  readonly faultCause: FaultCause;
 
-  /** @param message one clause that begins with the proxy, for clients and the log */
-  constructor(message: string, proxyStatus: ProxyStatusError, isPermanent: boolean) {
+  /**
+   * @param message one clause that begins with the proxy, for clients and the log
+   * @param faultCause Default: the proxy itself
+   */
+  constructor(
+    message: string,
+    proxyStatus: ProxyStatusError,
+    isPermanent: boolean,
+    faultCause: FaultCause = 'egress_proxy',
+  ) {
     super(message);
+    this.faultCause = faultCause;
     this.proxyStatus = proxyStatus;
     this.isPermanent = isPermanent;
   }
@@ -58,7 +69,8 @@ export function createProxyRefusalFault(proxy: string, destination: string, stat
       'destination_unavailable',
       true,
     );
-  return new ProxyFault(`${name} could not connect to ${destination} ${shownStatus}`, 'destination_unavailable', false);
+  const detail = `${name} could not connect to ${destination} ${shownStatus}`;
+  return new ProxyFault(detail, 'destination_unavailable', false, 'beyond_egress_proxy');
 }
 
 /** The proxy opened no connection in time. */

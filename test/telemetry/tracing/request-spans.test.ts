@@ -33,7 +33,13 @@ const ended: RequestEvent = {
   responseBytes: 3,
 };
 const head = { status: 200, statusText: '', headers: [] };
-const failure = { kind: 'reset', detail: 'it broke', proxyStatus: 'connection_terminated', permanent: false } as const;
+const failure = {
+  kind: 'reset',
+  detail: 'it broke',
+  proxyStatus: 'connection_terminated',
+  cause: 'reset_after_sent',
+  permanent: false,
+} as const;
 
 function trace(sampling = { ratio: 1, followsParent: true }) {
   const clock = new ManualClock(START);
@@ -168,7 +174,7 @@ describe('an error', () => {
     watch.startAttempt(attempt);
     watch.endAttempt({ kind: 'failed', failure });
     watch.startAttempt(attempt);
-    watch.endAttempt({ kind: 'relayed', head, fault: { detail: 'cut', cutBy: 'upstream' } });
+    watch.endAttempt({ kind: 'relayed', head, fault: { detail: 'cut', cutBy: 'upstream', cause: 'response_cut' } });
     watch.endRequest({ ...ended, attempts: 3, fault: 'cut' });
     const [first, second, third, server] = await finish();
     expect(first?.attributes).toMatchObject({ 'http.response.status_code': 429, 'error.type': '429' });
