@@ -6,7 +6,6 @@ import type { ServerResponse } from 'node:http';
 import type { Cancel } from '../platform/clock.ts';
 import { createProblemResponse } from './admin-response.ts';
 import type { AdminResponse } from './admin-response.ts';
-import type { PlotRow } from './history/history.ts';
 
 /** Keeps connections free for probes and scrapes. */
 const MAX_STREAMS = 8;
@@ -17,11 +16,11 @@ const RECONNECT_MS = 1000;
 
 export interface EventStreamOptions {
   /** Calls back once a second, until cancelled. */
-  readonly subscribe: (listener: (row: PlotRow) => void) => Cancel;
+  readonly subscribe: (listener: () => void) => Cancel;
   /** The complete state, for a new page. */
   readonly createSnapshot: () => object;
   /** The changes since the last update. */
-  readonly createUpdate: (row: PlotRow) => object;
+  readonly createUpdate: () => object;
 }
 
 export interface EventStreams {
@@ -37,9 +36,9 @@ export function createEventStreams({ subscribe, createSnapshot, createUpdate }: 
     open.delete(response);
     if (open.size === 0) unsubscribe();
   };
-  const broadcast = (row: PlotRow): void => {
+  const broadcast = (): void => {
     try {
-      const message = formatEvent('tick', createUpdate(row));
+      const message = formatEvent('tick', createUpdate());
       for (const response of open) {
         if (response.writableLength > MAX_BUFFERED_BYTES) response.destroy();
         else response.write(message);

@@ -4,18 +4,20 @@ import type { Clock } from '../platform/clock.ts';
 import type { AdminResponse } from './admin-response.ts';
 import type { StatusPageSetting } from './status/configuration.ts';
 import { createEventStreams } from './event-stream.ts';
-import type { PlotRow } from './history/history.ts';
+import { readCodes, readLastMinute, readPlotRows } from './samples/traffic.ts';
 import type { PageAssets } from './page/assets.ts';
 import type { Fragments } from './page/fragments.ts';
 import type * as fragmentsModule from './page/fragments.ts';
 import type { PageView } from './page/view.ts';
 import { describeStatus } from './status/status.ts';
 import type { StatusInputs } from './status/status-shape.ts';
-import type { ActivityRecorder } from './history/activity-recorder.ts';
+import type { Activity } from './history/activity.ts';
+import type { Sampler } from './samples/sampler.ts';
 
 export interface PageEndpointsOptions {
   readonly readStatus: () => StatusInputs;
-  readonly activity: ActivityRecorder;
+  readonly activity: Activity;
+  readonly sampler: Sampler;
   /** Secrets masked; undefined when unknown. */
   readonly settings: () => readonly StatusPageSetting[] | undefined;
   readonly clock: Clock;
@@ -78,7 +80,7 @@ function createStreams(options: PageEndpointsOptions, { paths }: PageAssets, ren
     return { now: view.nowWallAt, verdict: renderer.evaluateView(view), fragments: changed };
   };
   return createEventStreams({
-    subscribe: (listener) => options.activity.subscribe(listener),
+    subscribe: (listener) => options.sampler.subscribe(listener),
     createSnapshot: () => {
       const view = readView(options);
       const fragments = renderer.renderFragments(view);
@@ -88,24 +90,28 @@ function createStreams(options: PageEndpointsOptions, { paths }: PageAssets, ren
       const common = { now: view.nowWallAt, verdict: renderer.evaluateView(view) };
       return { ...common, page: paths['page.js'], rows: view.rows, fragments: Object.fromEntries(texts) };
     },
-    createUpdate: (row: PlotRow) => {
+    createUpdate: () => {
       const view = readView(options);
-      return { ...takeChanges(view, renderer.renderFragments(view)), row };
+      return { ...takeChanges(view, renderer.renderFragments(view)), row: view.rows.at(-1) };
     },
   });
 }
 
-function readView({ readStatus, activity, settings, clock }: PageEndpointsOptions): PageView {
-  const { history, eventLog } = activity;
+const CODES_WINDOW_MS = 300_000;
+const RECENT_CODES_WINDOW_MS = 120_000;
+
+function readView({ readStatus, activity, sampler, settings, clock }: PageEndpointsOptions): PageView {
+  const status = describeStatus(readStatus());
+  const samples = sampler.read();
+  const nowWallAt = clock.wallNow();
   return {
-    status: describeStatus(readStatus()),
-    nowWallAt: clock.wallNow(),
-    lastMinute: history.lastMinute(),
-    minutes: history.minutes.read(),
-    codes: history.minutes.readCodes(),
-    recentCodes: history.minutes.readCodes(2),
-    rows: history.rows(),
-    events: eventLog.read(),
+    status,
+    nowWallAt,
+    lastMinute: readLastMinute(samples),
+    codes: readCodes(samples, CODES_WINDOW_MS),
+    recentCodes: readCodes(samples, RECENT_CODES_WINDOW_MS),
+    rows: readPlotRows(sampler.ring, status.throttles, nowWallAt - samples.now),
+    events: activity.eventLog.read(),
     settings: settings(),
   };
 }

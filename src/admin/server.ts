@@ -25,8 +25,9 @@ import type { Readiness } from './status/readiness.ts';
 import { describeStatus } from './status/status.ts';
 import type { StatusInputs, ListenerState } from './status/status-shape.ts';
 import { evaluateAlerts } from './alerts/active-alerts.ts';
-import { createActivityRecorder } from './history/activity-recorder.ts';
-import type { ActivityRecorder } from './history/activity-recorder.ts';
+import { createActivity } from './history/activity.ts';
+import type { Activity } from './history/activity.ts';
+import { Sampler } from './samples/sampler.ts';
 
 export interface AdminOptions {
   readonly version: string;
@@ -48,8 +49,10 @@ export interface AdminOptions {
   readonly logTrouble?: () => LogDeliveryProblem | undefined;
   /** All settings with secrets masked. Default: not on the status page. */
   readonly settings?: () => readonly StatusPageSetting[] | undefined;
-  /** The recorded activity for the status page. Default: an empty one. */
-  readonly activity?: ActivityRecorder;
+  /** The past in words. Default: nothing has happened. */
+  readonly activity?: Activity;
+  /** The past in numbers. Default: nothing has happened. */
+  readonly sampler?: Sampler;
   /** Called when /readyz responds 503, so that a missing token is requested at once. Default: nothing. */
   readonly onNotReady?: () => void;
   /** Called for `POST /quitquitquit` (quit.ts). Default: the endpoint does not exist. */
@@ -69,6 +72,7 @@ export interface AdminOptions {
 }
 
 const ASSET_PATH_PREFIX = '/assets/';
+const NO_SERIES = { counters: new Map(), durations: new Map(), bounds: [], gauges: () => [] };
 
 interface Resource {
   /** Allowed for peers that are not loopback. */
@@ -78,11 +82,11 @@ interface Resource {
 
 /** Handles the requests of the admin port; never throws. Uptime starts with this call. */
 export function createAdminHandler(options: AdminOptions): AdminHandler {
-  const { clock = systemClock, throttles } = options;
-  const activity = options.activity ?? createActivityRecorder({ clock, throttles });
-  const readStatus = createStatusReader(options, activity, clock);
+  const { clock = systemClock, activity = createActivity(clock) } = options;
+  const { sampler = new Sampler({ clock, source: NO_SERIES }) } = options;
+  const readStatus = createStatusReader(options, activity, sampler, clock);
   const settings = options.settings ?? (() => undefined);
-  const page = createPageEndpoints({ readStatus, activity, settings, clock });
+  const page = createPageEndpoints({ readStatus, activity, sampler, settings, clock });
   const resources = createResources(options, readStatus, page);
   const reportFault = createFaultReporter(options);
   const respondTo = async (request: IncomingMessage): Promise<AdminResponse> => {
@@ -109,7 +113,12 @@ function createFaultReporter({ onFault }: AdminOptions): (error: unknown) => voi
   };
 }
 
-function createStatusReader(options: AdminOptions, activity: ActivityRecorder, clock: Clock): () => StatusInputs {
+function createStatusReader(
+  options: AdminOptions,
+  activity: Activity,
+  sampler: Sampler,
+  clock: Clock,
+): () => StatusInputs {
   const { version, tokens, throttles, fleet, draining } = options;
   const startedAt = clock.now();
   return () => {
@@ -124,7 +133,7 @@ function createStatusReader(options: AdminOptions, activity: ActivityRecorder, c
       scopeRefusals: activity.scopeRefusals.read(),
       configuration: options.configuration?.(),
       logTrouble: options.logTrouble?.(),
-      alerts: evaluateAlerts({ ...states, counters: activity.alertCounters }),
+      alerts: evaluateAlerts({ ...states, samples: sampler.read() }),
       recentCalls: activity.recentCalls?.read(),
     };
   };

@@ -69,19 +69,19 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
   try {
     const { config } = loaded;
     await registerSecrets(config, log);
-    const { droppedLines, deliveryProblem, registerSecret } = log;
     observing = await openObservability(config, version, log);
     const { observe, setLogLevel, startTracer, logLevelSwitch } = observing;
     const sidecar = await startSidecar({
       config,
       version,
       observe,
-      logLinesDropped: droppedLines,
-      logTrouble: deliveryProblem,
+      recorders: log.recorders,
+      logLinesDropped: log.droppedLines,
+      logTrouble: log.deliveryProblem,
       source: { loaded, load: reloadConfig, setLogLevel },
       startTracer: startTracer,
       logLevels: logLevelSwitch,
-      redactValue: registerSecret,
+      redactValue: log.registerSecret,
       onQuit: () => {
         log.warn('asked to end by POST /quitquitquit');
         quit.abort();

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock, Random } from '../platform/clock.ts';
 import type { SidecarError } from '../platform/errors.ts';
 import type { EventObserver } from '../telemetry/events.ts';
+import type { RouteCounters } from '../telemetry/request-record.ts';
 import type { QueueClass, Throttle } from '../throttle/throttle.ts';
 import type { TokenSource } from '../token/token.ts';
 import type { RetryBudget } from '../retry/budget.ts';
@@ -22,6 +23,7 @@ export interface ExchangeParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: EventObserver;
+  readonly counters: RouteCounters;
   readonly tokens: TokenSource;
   readonly throttle: Throttle;
   readonly responseClassifier: ResponseClassifier;

@@ -86,15 +86,21 @@ export class RequestAttempt implements AttemptHandler {
 
   /** Frees the slot and records the attempt. */
   finish(result: AttemptResult): void {
-    const { observe, route, clock, tokens } = this.#context.parts;
+    const { observe, counters, route, clock, tokens } = this.#context.parts;
     const { tracer, lifetime } = this.#context.exchange;
     tracer?.endAttempt(result);
     this.permit.release(result.kind === 'failed' && isCutShort(result.failure));
     if (this.use.isTest) tokens.endTest(this.use);
     if (result.kind === 'failed') this.#endEvidence(clock.now(), isUpstreamFault(result.failure) ? 'fault' : 'other');
     const endedAt = this.#headOutcome === undefined ? clock.now() : this.#headAt;
-    const { outcome, isOwn } = classifyAttempt(result, this.#headOutcome, lifetime.aborted?.reason, this.wasSent);
-    observe({ kind: 'attempt-ended', route, outcome, isOwn, durationMs: endedAt - this.permit.grantedAt });
+    const { outcome, isOwn, cause, detail } = classifyAttempt(
+      result,
+      this.#headOutcome,
+      lifetime.aborted?.reason,
+      this.wasSent,
+    );
+    counters.recordAttempt(outcome, endedAt - this.permit.grantedAt, isOwn);
+    if (detail !== undefined) observe({ kind: 'attempt-failed', route, outcome, cause, detail });
   }
 
   /** Whether another attempt follows one that has not been relayed. A response has been decided about at its head. */

@@ -2,7 +2,7 @@
  * Traces one request: spans, Server-Timing. Off by default: then a request has no tracer and no call is made. The composition root
  * decides. A tracer must not throw and must not block.
  */
-import type { RequestEvent } from '../telemetry/events.ts';
+import type { RequestRecord } from '../telemetry/request-record.ts';
 import type { AttemptResult } from '../upstream/attempt-contract.ts';
 
 /** Where a request can wait. `upstream` is the backoff before another attempt. */
@@ -31,7 +31,7 @@ export interface RequestTracer {
   /** Headers to add to the response whose head is about to be written; a flat list, possibly empty. */
   responseHeaders(): readonly string[];
   /** The last call. */
-  endRequest(event: RequestEvent): void;
+  endRequest(event: RequestRecord): void;
 }
 
 /** What a tracer may read of an arriving request. */

@@ -14,7 +14,7 @@ import { pauseReading } from './connection-reading.ts';
 import { MAX_DISCARDED_BYTES, sendHttp2Refusal, sendRawLocalReply } from './local-reply.ts';
 
 /** Records a refusal. */
-type OutcomeRecorder = Pick<ExchangeParts, 'observe' | 'route'>;
+type OutcomeRecorder = Pick<ExchangeParts, 'counters' | 'route'>;
 
 interface Refusal {
   readonly error: SidecarError;

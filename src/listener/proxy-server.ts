@@ -30,7 +30,7 @@ import { checkUpgrade } from './websocket/websocket.ts';
 export interface ProxyServerOptions extends RequestAdmissionOptions, ProxyHttpServerOptions {
   readonly limits: PortLimits;
   /** Records requests that match no route. */
-  readonly unrouted: Pick<ExchangeParts, 'observe' | 'route'>;
+  readonly unrouted: Pick<ExchangeParts, 'observe' | 'counters' | 'route'>;
   /** Default: requests are not traced. */
   readonly startTracer?: StartTracer | undefined;
 }

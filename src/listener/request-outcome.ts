@@ -1,9 +1,9 @@
-/** Records each request once, when it has ended: the one event behind the request metrics and the access log. */
+/** Records each request once, when it has ended. */
 import type { IncomingMessage } from 'node:http';
 import type { ExchangeParts, RequestOutcome, RequestStats } from '../exchange/exchange.ts';
 import type { RequestTracer } from '../exchange/request-tracer.ts';
 import { readTraceParent } from '../exchange/trace-context.ts';
-import type { RequestEvent } from '../telemetry/events.ts';
+import type { RequestRecord } from '../telemetry/request-record.ts';
 import { buildLocalReply } from './local-reply.ts';
 import { PREFLIGHT_STATUS } from './preflight.ts';
 
@@ -18,17 +18,15 @@ export function createRequestStats(): RequestStats {
 
 /** @param request undefined when it could not be parsed */
 export function recordOutcome(
-  { observe, route }: Pick<ExchangeParts, 'observe' | 'route'>,
+  { counters, route }: Pick<ExchangeParts, 'counters' | 'route'>,
   request: IncomingMessage | undefined,
   outcome: RequestOutcome,
   { attempts, queuedMs, requestBytes, responseBytes }: RequestStats,
   durationMs: number,
   tracer?: RequestTracer,
 ): void {
-  if (outcome.kind === 'replied') observe({ kind: 'local-reply', code: outcome.error.code });
   const { code, fault } = describeOutcome(outcome);
-  const event: RequestEvent = {
-    kind: 'request-ended',
+  const record: RequestRecord = {
     route,
     method: request?.method ?? '',
     path: extractPath(request?.url ?? ''),
@@ -44,8 +42,8 @@ export function recordOutcome(
     fault,
     traceId: tracer?.traceId ?? readTraceParent(request?.headers.traceparent)?.traceId,
   };
-  observe(event);
-  tracer?.endRequest(event);
+  counters.recordRequest(record);
+  tracer?.endRequest(record);
 }
 
 function describeOutcome(outcome: RequestOutcome): { readonly code: number; readonly fault: string | undefined } {

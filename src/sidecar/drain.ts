@@ -1,6 +1,6 @@
 /** Stops a sidecar in the reverse order of its start, so that no accepted request is lost (invariant 10). */
 import type { Server } from 'node:http';
-import type { ActivityRecorder } from '../admin/history/activity-recorder.ts';
+import type { Sampler } from '../admin/samples/sampler.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
 import { closeBoundServers, type BoundServers } from '../listener/bind.ts';
@@ -32,7 +32,7 @@ export interface RunningSidecar {
   readonly proxy: ProxyServer;
   readonly admin: BoundServers<Server>;
   readonly drainState: DrainState;
-  readonly activity: Pick<ActivityRecorder, 'stop'>;
+  readonly sampler: Pick<Sampler, 'stop'>;
   readonly fleet: Pick<FleetParts, 'close'> | undefined;
   readonly stateFile: StateFile | undefined;
 }
@@ -42,7 +42,7 @@ export interface RunningSidecar {
  * @returns the number of requests that were aborted
  */
 export async function drain(running: RunningSidecar): Promise<number> {
-  const { config, routes, clock, observe, proxy, admin, drainState, activity, fleet, stateFile } = running;
+  const { config, routes, clock, observe, proxy, admin, drainState, sampler, fleet, stateFile } = running;
   const { drainMs, delayMs } = config.shutdown;
   const endsAt = clock.now() + drainMs;
   drainState.isDraining = true;
@@ -66,7 +66,7 @@ export async function drain(running: RunningSidecar): Promise<number> {
   if (stateFile !== undefined) await waitAtMost(stateFile.stop(), clock, STATE_WRITE_TIMEOUT_MS);
   await fleet?.close();
   observe({ kind: 'stopped', cut });
-  activity.stop();
+  sampler.stop();
   closeBoundServers(admin);
   return cut;
 }

@@ -13,6 +13,7 @@ import type { RouteTable } from '../listener/route-table.ts';
 import { createUpgradeHandler } from '../listener/websocket/websocket.ts';
 import { createRetryBudget } from '../retry/budget.ts';
 import type { EventObserver } from '../telemetry/events.ts';
+import type { RecordPermit, RouteCounters } from '../telemetry/request-record.ts';
 import { createThrottle } from '../throttle/queue/queueing-throttle.ts';
 import type { FleetMembership } from '../throttle/fleet-membership.ts';
 import type { LearnedState, RateSettings, Throttle, ThrottleTerms } from '../throttle/throttle.ts';
@@ -36,6 +37,10 @@ export interface RoutesOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: EventObserver;
+  /** The counters of a route, by its name. */
+  readonly bindRoute: (route: string) => RouteCounters;
+  /** The counter of the permits of a throttle group. */
+  readonly bindThrottle: (group: string) => RecordPermit;
   /** The upper bound of `retry.replayTotalBytes`. */
   readonly budgets: Pick<Budgets, 'replayTotalBytes'>;
 }
@@ -68,7 +73,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       const { name, credential, throttleGroup, upstream } = route;
       const { trust, client } = requireDefined(upstreams.get(createPoolKey(upstream)));
       const parts = {
-        ...{ clock, random, observe, memory },
+        ...{ clock, random, observe, memory, counters: options.bindRoute(name) },
         tokens: requireDefined(tokens.get(credential)),
         throttle: requireDefined(throttles.get(throttleGroup)),
         responseClassifier: createClassifier(route, options),
@@ -137,7 +142,7 @@ function createThrottles(options: RoutesOptions): Map<string, Throttle> {
   const throttles = new Map<string, Throttle>();
   for (const [group, { route, ...terms }] of readThrottleTerms(config)) {
     const fleet = joinFleet(group, route, terms.throttle, options);
-    const own = { route: group, restored: restored.get(group), fleet };
+    const own = { route: group, restored: restored.get(group), fleet, recordPermit: options.bindThrottle(group) };
     throttles.set(group, createThrottle({ ...terms, ...own, clock, random, observe }));
   }
   return throttles;

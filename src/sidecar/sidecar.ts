@@ -3,7 +3,6 @@ import type { Server } from 'node:http';
 import type { LogLevelSwitch } from '../admin/control/log-level-switch.ts';
 import { createAdminServer } from '../admin/http-server.ts';
 import { createAdminHandler } from '../admin/server.ts';
-import { createActivityRecorder, type ActivityRecorder } from '../admin/history/activity-recorder.ts';
 import { TokensInUse } from '../platform/tokens-in-use.ts';
 import { systemClock, type Clock, type Random } from '../platform/clock.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
@@ -15,15 +14,16 @@ import { createAllowList } from '../listener/allow-list.ts';
 import { closeBoundServers, type BoundServers } from '../listener/bind.ts';
 import { Guard } from '../listener/guard.ts';
 import type { PortLimits } from '../listener/open-connections.ts';
-import { ProxyServer } from '../listener/proxy-server.ts';
+import { ProxyServer, type ProxyServerOptions } from '../listener/proxy-server.ts';
 import type { LogDeliveryProblem, EventObserver } from '../telemetry/events.ts';
-import type { FleetSnapshot } from '../telemetry/metrics/fleet-series.ts';
-import { createMetrics, type Metrics } from '../telemetry/metrics/metrics.ts';
+import type { FleetSnapshot, GaugeStates } from '../telemetry/metrics/gauges.ts';
+import type { RecordObservers } from '../telemetry/request-record.ts';
 import type { Machine } from './budgets.ts';
 import { drain, type DrainState } from './drain.ts';
 import { createFleetParts, type FleetParts } from './fleet.ts';
 import { bindAdmin, bindProxy } from './ports.ts';
 import { createReloader, type ConfigurationSource, type Reloader } from './reload.ts';
+import { createObservation, type Observation } from './observation.ts';
 import { createRoutes, type RunningRoutes } from './routes.ts';
 import type { RedactValue } from './tokens.ts';
 import { openLearnedStateFile } from './learned-state-file.ts';
@@ -37,6 +37,8 @@ export interface SidecarOptions {
   readonly version: string;
   /** Gets every event, for the log. */
   readonly observe: EventObserver;
+  /** Get the record of each request, for the log. The status page is added to them. Default: none. */
+  readonly recorders?: RecordObservers;
   readonly logLinesDropped: () => number;
   /** Why log lines are not delivered. Default: they always are. */
   readonly logTrouble?: () => LogDeliveryProblem | undefined;
@@ -71,27 +73,26 @@ export interface Sidecar {
 /** @throws Error with a message for the operator when an address cannot be bound or a file cannot be read; AggregateError of several */
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const { config, redactValue = () => undefined, clock = systemClock, random = Math.random } = options;
-  const observers: EventObserver[] = [options.observe];
-  const observe: EventObserver = (event) => {
-    for (const observer of observers) observer(event);
-  };
+  const observation = createObservation({
+    ...{ config, clock, log: options.observe, recorders: options.recorders, readDroppedLines: options.logLinesDropped },
+    readStates: () => describeStates(options.version, routes, sharing),
+  });
+  const { observe, sampler, bindRoute, bindThrottle } = observation;
   const budgets = determineBudgets(config, options, observe);
   const learned = await openLearnedStateFile(config, clock, observe);
   const sharing = createFleetParts(config.fleet, { clock, random, observe });
   const restored = learned?.restored ?? new Map<string, LearnedState>();
-  const tokensInUse = new TokensInUse();
-  const redaction = { redactValue, tokensInUse };
-  const routes = createRoutes({ config, budgets, sharing, restored, ...redaction, clock, random, observe });
+  const routes: RunningRoutes = createRoutes({
+    ...{ config, budgets, sharing, restored, redactValue, tokensInUse: new TokensInUse() },
+    ...{ bindRoute, bindThrottle, clock, random, observe },
+  });
   const { tokens, throttles } = routes;
-  const metrics = createSidecarMetrics(options, routes, sharing);
-  const keepsCalls = config.admin.recentCalls;
-  const activity = createActivityRecorder({ clock, throttles: () => listStates(throttles), keepsCalls });
-  observers.push(metrics.observe, activity.observe);
 
   const drainState: DrainState = { isDraining: false };
   const reloader = createReloader({ source: options.source, apply: routes.reconfigure, clock, observe });
-  const proxy = await createProxy(options, routes, budgets, clock, observe);
-  const adminInputs = { clock, metrics, drainState, sharing, reloader, activity, proxy, observe };
+  const unrouted = { route: DEFAULT_NAME, observe, counters: bindRoute(DEFAULT_NAME) };
+  const proxy = await createProxy(options, routes, { limits: budgets, clock, unrouted });
+  const adminInputs = { clock, observation, drainState, sharing, reloader, proxy, observe };
   const adminHandler = createAdmin(options, routes, adminInputs);
   const adminSlots = new ConnectionSlots(budgets.adminConnections, 0, clock);
   const createAdminPort = () => createAdminServer(adminHandler, adminSlots);
@@ -102,44 +103,38 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   for (const source of tokens.values()) source.start();
   const listening = await bindOrStopAll(() => bindProxy(() => proxy.createServer(), config), { ...started, admin });
   observe({ kind: 'listening', server: 'proxy', url: listening.url });
-  activity.start();
+  sampler.start();
   learned?.file.startWriting(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
 
   const stoppedLast = { fleet: sharing, stateFile: learned?.file };
-  const running = { config, routes, clock, observe, proxy, admin, drainState, activity, ...stoppedLast };
+  const running = { config, routes, clock, observe, proxy, admin, drainState, sampler, ...stoppedLast };
   return { proxyUrl: listening.url, adminUrl: admin.url, reload: reloader.reload, drain: () => drain(running) };
 }
 
-function createSidecarMetrics(
-  { config, version, logLinesDropped }: SidecarOptions,
+function describeStates(
+  version: string,
   { tokens, throttles }: RunningRoutes,
   sharing: FleetParts | undefined,
-): Metrics {
-  return createMetrics({
-    version,
-    // Requests without a route are counted under the default one.
-    routes: [...new Set([DEFAULT_NAME, ...config.routes.map(({ name }) => name)])],
-    throttleNames: [...throttles.keys()],
-    credentials: [...tokens.keys()],
-    readTokens: () => listStates(tokens),
-    readThrottles: () => listStates(throttles),
-    readFleet: sharing && (() => describeFleet(sharing, throttles)),
-    buckets: config.metrics.buckets,
-    readDroppedLines: logLinesDropped,
-  });
+): GaugeStates {
+  const fleet = sharing && describeFleet(sharing, throttles);
+  return { version, tokens: listStates(tokens), throttles: listStates(throttles), fleet };
+}
+
+interface ProxyInputs {
+  readonly limits: PortLimits;
+  readonly clock: Clock;
+  readonly unrouted: ProxyServerOptions['unrouted'];
 }
 
 async function createProxy(
   { config, startTracer }: SidecarOptions,
   { table }: RunningRoutes,
-  limits: PortLimits,
-  clock: Clock,
-  observe: EventObserver,
+  { limits, clock, unrouted }: ProxyInputs,
 ): Promise<ProxyServer> {
   const { listen, response } = config;
   return new ProxyServer({
     routes: table,
-    unrouted: { route: DEFAULT_NAME, observe },
+    unrouted,
     clock,
     guard: await createGuard(config),
     checkAllowList: listen.allow.length === 0 ? undefined : createAllowList(listen.allow),
@@ -152,11 +147,10 @@ async function createProxy(
 
 interface AdminInputs {
   readonly clock: Clock;
-  readonly metrics: Metrics;
+  readonly observation: Observation;
   readonly drainState: DrainState;
   readonly sharing: FleetParts | undefined;
   readonly reloader: Reloader;
-  readonly activity: ActivityRecorder;
   readonly proxy: ProxyServer;
   readonly observe: EventObserver;
 }
@@ -164,8 +158,9 @@ interface AdminInputs {
 function createAdmin(
   { config, version, onQuit, logLevels, logTrouble = () => undefined }: SidecarOptions,
   { tokens, throttles }: RunningRoutes,
-  { clock, metrics, drainState, sharing, reloader, activity, proxy, observe }: AdminInputs,
+  { clock, observation, drainState, sharing, reloader, proxy, observe }: AdminInputs,
 ) {
+  const { metrics, activity, sampler } = observation;
   return createAdminHandler({
     version,
     allowedHosts: config.admin.allowedHosts,
@@ -182,6 +177,7 @@ function createAdmin(
       return loaded && listDisplayedSettings(loaded);
     },
     activity,
+    sampler,
     onNotReady: () => {
       for (const source of tokens.values()) source.requestIfMissing();
     },

@@ -2,8 +2,6 @@
  * The events of the sidecar: one closed union that every part may emit, and that log, metrics, traces and the status page observe.
  * Parts never import a metrics or logging library. No event holds a token, a secret or a query string.
  */
-import type { LocalReplyCode } from '../platform/errors.ts';
-
 /** The statuses that may be a rate limit and that no setting names. */
 export const SUSPECT_STATUSES = [403, 420, 503, 509, 529] as const;
 export type SuspectStatus = (typeof SUSPECT_STATUSES)[number];
@@ -62,34 +60,6 @@ export type FleetCommandOutcome = 'ok' | 'timeout' | 'error';
 export type ReloadOutcome = 'ok' | 'refused' | 'invalid';
 export type TokenOutcome = 'ok' | 'rejected' | 'unavailable' | 'malformed';
 
-/** One client request, emitted once when it has ended. */
-export interface RequestEvent {
-  readonly kind: 'request-ended';
-  readonly route: string;
-  /** As the client sent it; metrics count unknown methods as `other`. */
-  readonly method: string;
-  /** Path without its query. */
-  readonly path: string;
-  /** As sent; 499 when the client left before the response had ended. */
-  readonly code: number;
-  readonly source: 'upstream' | 'sidecar';
-  /** Set when the sidecar generated the response. */
-  readonly localReply?: LocalReplyCode | undefined;
-  readonly durationMs: number;
-  /** Total time in the queue. */
-  readonly queuedMs: number;
-  /** Attempts sent to the upstream. */
-  readonly attempts: number;
-  readonly requestBytes: number;
-  readonly responseBytes: number;
-  /** Set when the client received only a part of the response and had not left. */
-  readonly cutBy?: CutBy | undefined;
-  /** Why a response was cut off, or why an attempt failed. */
-  readonly fault?: string | undefined;
-  /** The trace of the request, if known: 32 hexadecimal digits. */
-  readonly traceId?: string | undefined;
-}
-
 /**
  * What a rate-limit header field states, without the text that the upstream sent: a number as sent, a duration in seconds, a date as an RFC
  * 3339 text, the numbers of the members of a list, or the number of characters of a text that is none of these.
@@ -101,16 +71,15 @@ export type StatedFieldValue =
 export type StatedFields = Readonly<Record<string, StatedFieldValue>>;
 
 export type SidecarEvent =
-  | RequestEvent
-  | { readonly kind: 'local-reply'; readonly code: LocalReplyCode }
   | {
-      readonly kind: 'attempt-ended';
+      /** An attempt brought no response, or not the whole of it. */
+      readonly kind: 'attempt-failed';
       readonly route: string;
       readonly outcome: AttemptOutcome;
-      /** To the response head, or to the end of an attempt without a response. */
-      readonly durationMs: number;
-      /** True when the sidecar ended the attempt itself (the client left, drain), or could not send it. Default false. */
-      readonly isOwn?: boolean;
+      /** Undefined when the sidecar ended the attempt itself, or its response was a refusal by its head. */
+      readonly cause: FaultCause | undefined;
+      /** Fit for a log. */
+      readonly detail: string;
     }
   | { readonly kind: 'retry'; readonly route: string; readonly reason: RetryReason }
   | { readonly kind: 'retry-budget-exhausted'; readonly route: string; readonly reason: RetryReason }
@@ -157,7 +126,6 @@ export type SidecarEvent =
       readonly setting: string;
       readonly variable: string;
     }
-  | { readonly kind: 'permit-granted'; readonly route: string; readonly waitedMs: number }
   | { readonly kind: 'queue-rejected'; readonly route: string; readonly reason: QueueRejectionReason }
   | {
       readonly kind: 'token-requested';

@@ -1,6 +1,7 @@
 /** What createThrottle takes. */
 import type { Clock, Random } from '../platform/clock.ts';
 import type { EventObserver } from '../telemetry/events.ts';
+import type { RecordPermit } from '../telemetry/request-record.ts';
 import type { FleetMembership } from './fleet-membership.ts';
 import type { LearningParameters } from './adaptive/learning-parameters.ts';
 import type { LearnedState, ThrottleTerms } from './throttle.ts';
@@ -17,4 +18,6 @@ export interface ThrottleOptions extends ThrottleTerms {
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: EventObserver;
+  /** Called for each permit. Default: permits are not counted. */
+  readonly recordPermit?: RecordPermit;
 }

@@ -3,7 +3,6 @@ import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { createEventStreams, formatEvent } from '../../src/admin/event-stream.ts';
-import type { PlotRow } from '../../src/admin/history/history.ts';
 
 class FakeResponse extends EventEmitter {
   readonly written: string[] = [];
@@ -23,22 +22,23 @@ class FakeResponse extends EventEmitter {
   }
 }
 
-function start(tell: (row: PlotRow) => object = (row) => ({ row })) {
-  let hear: ((row: PlotRow) => void) | undefined;
+function start(tell: (at: number) => object = (at) => ({ row: [at] })) {
+  let hear: (() => void) | undefined;
+  let now = 0;
   const streams = createEventStreams({
     subscribe(next) {
       hear = next;
       return () => (hear = undefined);
     },
     createSnapshot: () => ({ all: true }),
-    createUpdate: tell,
+    createUpdate: () => tell(now),
   });
   const open = (): FakeResponse => {
     const response = new FakeResponse();
     streams.respond().stream?.(response as unknown as ServerResponse);
     return response;
   };
-  return { streams, open, second: (at: number) => hear?.([at]), isFollowing: () => hear !== undefined };
+  return { streams, open, second: (at: number) => ((now = at), hear?.()), isFollowing: () => hear !== undefined };
 }
 
 describe('an event', () => {

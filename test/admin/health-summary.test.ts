@@ -1,9 +1,8 @@
 /** The summary at the top of the page. */
 import { describe, expect, it } from 'vitest';
-import type { LastMinute } from '../../src/admin/history/history.ts';
-import type { CodeCount } from '../../src/admin/history/minutes.ts';
 import { listAdvice } from '../../src/admin/page/advice.ts';
 import { evaluateView } from '../../src/admin/page/fragments.ts';
+import type { CodeCount, LastMinute } from '../../src/admin/samples/traffic.ts';
 import type { StatusInputs } from '../../src/admin/status/status-shape.ts';
 import { createProposal } from '../../src/throttle/refusal-evidence/refusal-proposal.ts';
 import type { TokenState } from '../../src/token/token.ts';

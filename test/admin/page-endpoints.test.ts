@@ -3,7 +3,8 @@ import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { expect, it } from 'vitest';
 import { createPageEndpoints } from '../../src/admin/page-endpoints.ts';
-import { createActivityRecorder } from '../../src/admin/history/activity-recorder.ts';
+import { createActivity } from '../../src/admin/history/activity.ts';
+import { Sampler } from '../../src/admin/samples/sampler.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { unpaced, validToken } from './states.ts';
 
@@ -34,11 +35,14 @@ it('a page that is opened between two updates shows the same as the others after
     return () => undefined;
   };
   const clock = { ...systemClock, now: () => 0, wallNow: () => 0 };
-  const watch = createActivityRecorder({ clock, throttles, runEverySecond: eachSecond });
-  watch.start();
+  const source = { counters: new Map(), durations: new Map(), bounds: [], gauges: () => [] };
+  const sampler = new Sampler({ clock, source, runEverySecond: eachSecond });
+  sampler.start();
   const common = { version: '1.2.3', uptimeMs: 0, draining: false, fleet: undefined, scopeRefusals: [] };
   const states = () => ({ ...common, tokens: [validToken], throttles: throttles(), configuration: undefined });
-  const door = createPageEndpoints({ readStatus: states, activity: watch, settings: () => undefined, clock });
+  const door = createPageEndpoints({
+    ...{ readStatus: states, activity: createActivity(clock), sampler, settings: () => undefined, clock },
+  });
   const open = async (): Promise<Page> => {
     const page = new Page();
     (await door.events()).stream?.(page as unknown as ServerResponse);

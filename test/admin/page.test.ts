@@ -4,13 +4,13 @@ import { request } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { createActivityRecorder } from '../../src/admin/history/activity-recorder.ts';
-import type { ActivityRecorder } from '../../src/admin/history/activity-recorder.ts';
+import { Sampler } from '../../src/admin/samples/sampler.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { start } from './admin-port.ts';
 import { failing, limited, unpaced, validToken } from './states.ts';
 import { eachSecondOf, pageOf, textOf } from './view.ts';
 
+const NO_SERIES = { counters: new Map(), durations: new Map(), bounds: [], gauges: () => [] };
 const GZIP = { 'Accept-Encoding': 'gzip, deflate, br' };
 
 describe('the page', () => {
@@ -122,15 +122,13 @@ describe('the files of the page', () => {
 describe('the events', () => {
   async function openStream(options: Parameters<typeof start>[0] = {}) {
     const clock = new ManualClock(Date.UTC(2026, 10, 1));
-    const activity = createActivityRecorder({
-      ...{ clock, runEverySecond: eachSecondOf(clock), throttles: options.throttles ?? (() => [unpaced]) },
-    });
+    const sampler = options.sampler ?? new Sampler({ clock, source: NO_SERIES, runEverySecond: eachSecondOf(clock) });
     const token = () => ({
       ...validToken,
       validForMs: 1_234_567 - clock.now(),
       nextRequestInMs: 900_000 - clock.now(),
     });
-    const { port, ask } = await start({ clock, activity, tokens: () => [token()], ...options });
+    const { port, ask } = await start({ clock, sampler, tokens: () => [token()], ...options });
     const sent = request({ host: '127.0.0.1', port, path: '/events', agent: false });
     sent.end();
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
@@ -144,12 +142,12 @@ describe('the events', () => {
       received = '';
       return data;
     };
-    return { clock, activity, ask, response, sent, event };
+    return { clock, sampler, ask, response, sent, event };
   }
 
   it('begin with a snapshot, then send the changes each second', async () => {
     let state = unpaced;
-    const { clock, activity, response, event } = await openStream({ throttles: () => [state] });
+    const { clock, sampler, response, event } = await openStream({ throttles: () => [state] });
     expect(response.headers).toMatchObject({ 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
     const hello = await event('hello');
     expect(hello).toMatchObject({ now: Date.UTC(2026, 10, 1), rows: [], verdict: { kind: 'good' } });
@@ -157,10 +155,10 @@ describe('the events', () => {
       expect.arrayContaining(['verdict', 'now', 'parts', 'events']),
     );
 
-    activity.start();
+    sampler.start();
     await clock.advance(1000);
     const { row } = await event('tick');
-    expect(row).toEqual(activity.history.rows()[0]);
+    expect(row).toEqual([Date.UTC(2026, 10, 1) / 1000 + 1, 0, 0, 0, 0, 0, 0, null, null, null, 0, 0, 0]);
     await clock.advance(1000);
     expect((await event('tick')).fragments).toEqual({});
     state = { ...limited, pausedMs: 0 };
@@ -173,19 +171,17 @@ describe('the events', () => {
   it('are not rendered after the page has disconnected', async () => {
     let subscribers = 0;
     const clock = new ManualClock();
-    const activity = createActivityRecorder({ clock, throttles: () => [unpaced] });
-    const counting: ActivityRecorder = {
-      ...activity,
-      subscribe(listener) {
+    class CountingSampler extends Sampler {
+      override subscribe(listener: () => void) {
         subscribers++;
-        const cancel = activity.subscribe(listener);
+        const cancel = super.subscribe(listener);
         return () => {
           subscribers--;
           cancel();
         };
-      },
-    };
-    const { sent, event } = await openStream({ clock, activity: counting });
+      }
+    }
+    const { sent, event } = await openStream({ clock, sampler: new CountingSampler({ clock, source: NO_SERIES }) });
     await event('hello');
     expect(subscribers).toBe(1);
     sent.on('error', () => undefined).destroy();
@@ -204,6 +200,6 @@ it('the code of the page is not loaded before the first request for it', async (
     console.log(JSON.stringify(seen.filter((url) => /admin|uplot/.test(url))));`;
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
   const seen = JSON.parse(stdout) as string[];
-  expect(seen.some((url) => url.endsWith('/admin/history/activity-recorder.ts'))).toBe(true);
+  expect(seen.some((url) => url.endsWith('/admin/samples/sampler.ts'))).toBe(true);
   expect(seen.filter((url) => /admin\/page\/|uplot/i.test(url))).toEqual([]);
 });

@@ -1,12 +1,13 @@
 /** Builds the view and the HTML of the page from states of the parts. */
-import { History } from '../../src/admin/history/history.ts';
 import { describeStatus } from '../../src/admin/status/status.ts';
 import type { StatusInputs } from '../../src/admin/status/status-shape.ts';
 import { renderStatusPage } from '../../src/admin/page/status-page.ts';
 import type { PageAssetPaths } from '../../src/admin/page/status-page.ts';
 import type { PageView } from '../../src/admin/page/view.ts';
-import type { RunEverySecond } from '../../src/admin/history/activity-recorder.ts';
+import { readLastMinute } from '../../src/admin/samples/traffic.ts';
+import type { RunEverySecond } from '../../src/admin/samples/sampler.ts';
 import type { Cancel, Clock } from '../../src/platform/clock.ts';
+import { PlayedSamples } from './samples/played-samples.ts';
 import { unpaced, validToken } from './states.ts';
 
 const PLACES: PageAssetPaths = {
@@ -18,14 +19,19 @@ const NOW = Date.UTC(2026, 10, 1, 0, 30);
 
 /** A sidecar that holds a token, has just begun and has seen nothing. */
 export function viewOf(states: Partial<StatusInputs> = {}, seen: Partial<PageView> = {}): PageView {
-  const history = new History(0);
   const status = describeStatus({
     ...{ version: '1.2.3', uptimeMs: 61_000, draining: false, tokens: [validToken], throttles: [unpaced] },
     ...states,
   });
   return {
-    ...{ status, nowWallAt: NOW, lastMinute: history.lastMinute(), rows: history.rows(), settings: undefined },
-    ...{ minutes: [], codes: [], recentCodes: [], events: [] },
+    ...{
+      status,
+      nowWallAt: NOW,
+      lastMinute: readLastMinute(new PlayedSamples().samples),
+      rows: [],
+      settings: undefined,
+    },
+    ...{ codes: [], recentCodes: [], events: [] },
     ...seen,
   };
 }

@@ -7,7 +7,6 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { LOCAL_REPLY_CODES } from '../../src/platform/errors.ts';
-import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import type { Metrics } from '../../src/telemetry/metrics/metrics.ts';
 import { ROOT } from '../../tools/dashboard/made-files.ts';
@@ -15,6 +14,8 @@ import { describeMetrics } from '../../tools/dashboard/metrics-table.ts';
 import { call, post, callConcurrently } from '../support/calls.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { pollUntil, runPromtool, startPrometheus } from '../support/prometheus.ts';
+import { report } from '../support/recorded-events.ts';
+import type { RecordedEvent, RecordedEventOf } from '../support/recorded-events.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { startRedis } from '../support/redis.ts';
 import { newCredential } from '../support/secrets.ts';
@@ -30,7 +31,7 @@ const route = 'default';
 const credential = 'default';
 
 // As keys of a record, so that the compiler misses none.
-const EVERY_EVENT: { readonly [K in SidecarEvent['kind']]: readonly Extract<SidecarEvent, { kind: K }>[] } = {
+const EVERY_EVENT: { readonly [K in RecordedEvent['kind']]: readonly RecordedEventOf<K>[] } = {
   'request-ended': ['GET', 'POST', 'MKCALENDAR', 'BREW'].flatMap((method) =>
     [200, 404, 499, 503].map((code) => ({
       kind: 'request-ended' as const,
@@ -46,8 +47,11 @@ const EVERY_EVENT: { readonly [K in SidecarEvent['kind']]: readonly Extract<Side
       responseBytes: 10,
     })),
   ),
-  'local-reply': LOCAL_REPLY_CODES.map((code) => ({ kind: 'local-reply', code })),
-  'attempt-ended': [{ kind: 'attempt-ended', route, outcome: 'timeout', durationMs: 30_000 }],
+  'local-reply': LOCAL_REPLY_CODES.map((code) => ({ kind: 'local-reply', route, code })),
+  'attempt-ended': [{ kind: 'attempt-ended', route, outcome: 'timeout', durationMs: 30_000, isOwn: false }],
+  'attempt-failed': [
+    { kind: 'attempt-failed', route, outcome: 'timeout', cause: 'no_response_in_time', detail: 'no response' },
+  ],
   retry: [{ kind: 'retry', route, reason: 'status' }],
   'retry-budget-exhausted': [{ kind: 'retry-budget-exhausted', route, reason: 'reset' }],
   'rate-limited': [{ kind: 'rate-limited', route, status: 429, pauseMs: 1000, stated: true, fields: {} }],
@@ -90,13 +94,14 @@ const EVERY_EVENT: { readonly [K in SidecarEvent['kind']]: readonly Extract<Side
 function metricsOfEverything(): Metrics {
   const names = [route, 'a "quoted" \\ name'];
   const metrics = createMetrics({
-    version: '1.2.3',
     routes: names,
     credentials: names,
-    readTokens: () =>
-      names.map((name) => ({ credential: name, expiresWallAt: 2e12, consecutiveFailures: 1, missingScopes: ['a'] })),
-    readThrottles: () =>
-      names.map((name) => ({
+    readStates: () => ({
+      version: '1.2.3',
+      tokens: names.map((name) => ({
+        ...{ credential: name, expiresWallAt: 2e12, consecutiveFailures: 1, missingScopes: ['a'] },
+      })),
+      throttles: names.map((name) => ({
         route: name,
         rate: Infinity,
         pausedMs: 1,
@@ -106,14 +111,16 @@ function metricsOfEverything(): Metrics {
         inFlightLimit: 4,
         learned: { limit: 100, windowMs: 10_000, confidence: 'low' as const },
       })),
-    readFleet: () => ({
-      connected: true,
-      degraded: false,
-      quotas: names.map((name) => ({ route: name, replicas: 3 })),
+      fleet: {
+        connected: true,
+        degraded: false,
+        quotas: names.map((name) => ({ route: name, replicas: 3 })),
+      },
     }),
+    hasFleet: true,
     readDroppedLines: () => 7,
   });
-  for (const event of Object.values(EVERY_EVENT).flat()) metrics.observe(event);
+  for (const event of Object.values(EVERY_EVENT).flat()) report(event, metrics);
   return metrics;
 }
 

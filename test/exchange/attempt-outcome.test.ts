@@ -4,16 +4,16 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { classifyAttempt, classifyFailure } from '../../src/exchange/attempt-outcome.ts';
 import type { RequestTracer } from '../../src/exchange/request-tracer.ts';
 import { SidecarError } from '../../src/platform/errors.ts';
-import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { abortedFailure, classifyExchangeError } from '../../src/upstream/failure.ts';
 import { startProxy, type Proxy, type ProxyOptions } from '../listener/proxy.ts';
+import type { RecordedEventOf } from '../support/recorded-events.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
 import { afterHead, startWireServer, until } from '../upstream/wire.ts';
 
 const GET = 'GET /quotes HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n';
 const HALF = 'Content-Length: 9\r\n\r\nhalf';
 
-type AttemptEvent = Extract<SidecarEvent, { kind: 'attempt-ended' }>;
+type AttemptEvent = RecordedEventOf<'attempt-ended'>;
 
 /** A GET through a proxy before an upstream that answers as `respond` does. */
 async function startGet(respond: (socket: Socket, received: string, index: number) => void, options?: ProxyOptions) {

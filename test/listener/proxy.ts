@@ -12,10 +12,11 @@ import { ProxyServer } from '../../src/listener/proxy-server.ts';
 import type { ProxyServerOptions } from '../../src/listener/proxy-server.ts';
 import { createRouteTable } from '../../src/listener/route-table.ts';
 import { createRetryBudget } from '../../src/retry/budget.ts';
-import type { RequestEvent, SidecarEvent } from '../../src/telemetry/events.ts';
 import { createThrottle } from '../../src/throttle/queue/queueing-throttle.ts';
 import type { Throttle } from '../../src/throttle/throttle.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
+import { createPermitRecorder, createRecordingCounters } from '../support/recorded-events.ts';
+import type { RecordedEvent, RequestEnded } from '../support/recorded-events.ts';
 import { FakeTokens } from './fake-tokens.ts';
 
 export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' | 'unrouted' | 'guard' | 'limits'>> {
@@ -44,16 +45,16 @@ export interface Proxy extends AsyncDisposable {
   readonly server: ProxyServer;
   readonly tokens: FakeTokens;
   readonly throttle: Throttle;
-  readonly events: readonly SidecarEvent[];
+  readonly events: readonly RecordedEvent[];
   /** The requests that have ended so far. */
-  ended(): RequestEvent[];
+  ended(): RequestEnded[];
   /** The ended requests, once there are `count` of them. */
-  endings(count: number): Promise<RequestEvent[]>;
+  endings(count: number): Promise<RequestEnded[]>;
 }
 
 /** @param upstreamUrl base URL of the upstream, `http:` */
 export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {
-  const events: SidecarEvent[] = [];
+  const events: RecordedEvent[] = [];
   const listeners = new Set<() => void>();
   const parts = buildParts(new URL(upstreamUrl), options, (event) => {
     events.push(event);
@@ -87,7 +88,7 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
     ...(rest.headersTimeoutMs === undefined ? {} : { headersTimeoutMs: rest.headersTimeoutMs }),
   });
   const { url } = await bind(() => server.createServer(), { kind: 'tcp', host: '127.0.0.1', port: 0 });
-  const ended = (): RequestEvent[] => events.filter((event) => event.kind === 'request-ended');
+  const ended = (): RequestEnded[] => events.filter((event) => event.kind === 'request-ended');
   return {
     url,
     server,
@@ -116,7 +117,7 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
 function buildParts(
   baseUrl: URL,
   options: ProxyOptions,
-  observe: (event: SidecarEvent) => void,
+  observe: (event: RecordedEvent) => void,
 ): ExchangeParts & { readonly tokens: FakeTokens } {
   const { clock = systemClock, maxInFlight = 8, maxStreams = 2, queueMax = 100 } = options;
   const { replayBufferBytes = 64 * 1024, requestTimeoutMs = 30_000, bodyIdleTimeoutMs = 0 } = options;
@@ -129,10 +130,14 @@ function buildParts(
     clock,
     random,
     observe,
+    counters: createRecordingCounters(observe),
     refusals: options.refusals,
     cookieRoot: options.cookieRoot,
     tokens: new FakeTokens(),
-    throttle: createThrottle({ route, throttle: rates, queue, clock, random, observe }),
+    throttle: createThrottle({
+      ...{ route, throttle: rates, queue, clock, random, observe },
+      recordPermit: createPermitRecorder(observe),
+    }),
     responseClassifier: new ResponseClassifier({ route, replicas: 1, clock, observe }),
     upstream: createUpstream({
       clock,

@@ -8,7 +8,8 @@ import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
 import { startSidecar } from '../../src/sidecar/sidecar.ts';
 import type { Sidecar } from '../../src/sidecar/sidecar.ts';
-import type { RequestEvent, SidecarEvent } from '../../src/telemetry/events.ts';
+import { createRecorders } from '../support/recorded-events.ts';
+import type { RecordedEvent, RecordedEventOf, RequestEnded } from '../support/recorded-events.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import type { RespondTo, RecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
@@ -31,8 +32,6 @@ export interface InProcessOptions {
   readonly file?: string;
 }
 
-type EventOf<K extends SidecarEvent['kind']> = Extract<SidecarEvent, { kind: K }>;
-
 export interface InProcess {
   /** Where applications call. */
   readonly url: string;
@@ -40,11 +39,11 @@ export interface InProcess {
   readonly api: RecordingUpstream;
   readonly tokens: RecordingUpstream;
   /** Every event, in order. */
-  readonly events: readonly SidecarEvent[];
+  readonly events: readonly RecordedEvent[];
   /** Those of one kind. */
-  told<K extends SidecarEvent['kind']>(kind: K): EventOf<K>[];
+  told<K extends RecordedEvent['kind']>(kind: K): RecordedEventOf<K>[];
   /** The ended requests, once `count` of them have ended; fails when they do not. */
-  endings(count: number): Promise<RequestEvent[]>;
+  endings(count: number): Promise<RequestEnded[]>;
   /** The value of one sample of the admin port's `/metrics`, by its exact name and labels. */
   metric(sample: string): Promise<number>;
   /** What `/status` says about the throttle. */
@@ -101,13 +100,15 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     });
   const loaded = load();
   if (!loaded.ok) throw new Error(formatProblems(loaded.problems));
-  const events: SidecarEvent[] = [];
+  const events: RecordedEvent[] = [];
+  const record = (event: RecordedEvent): void => {
+    if (options.keepsEvents !== false) events.push(event);
+  };
   const sidecar = await startSidecar({
     config: { ...loaded.config, shutdown: options.env?.SIDECAR_DRAIN_MS ? loaded.config.shutdown : AT_ONCE },
     version: '0.0.0',
-    observe: (event) => {
-      if (options.keepsEvents !== false) events.push(event);
-    },
+    observe: record,
+    recorders: createRecorders(record),
     logLinesDropped: () => 0,
     source: { loaded, load: options.file === undefined ? undefined : load, setLogLevel: () => undefined },
     random: () => 0,
@@ -123,8 +124,8 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     if (messages.length > 0) throw new Error(`the process was warned: ${messages.join('; ')}`);
   });
   const readStatus = async () => (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as Status;
-  const told = <K extends SidecarEvent['kind']>(kind: K): EventOf<K>[] =>
-    events.filter((event): event is EventOf<K> => event.kind === kind);
+  const told = <K extends RecordedEvent['kind']>(kind: K): RecordedEventOf<K>[] =>
+    events.filter((event): event is RecordedEventOf<K> => event.kind === kind);
   return {
     url: sidecar.proxyUrl,
     sidecar: { ...sidecar, drain },

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { createLog } from '../../src/telemetry/log/log.ts';
-import type { FleetSnapshot } from '../../src/telemetry/metrics/fleet-series.ts';
+import type { FleetSnapshot } from '../../src/telemetry/metrics/gauges.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { readSamples } from './metrics/exposition.ts';
@@ -20,12 +20,10 @@ const notAsked: SidecarEvent = {
 
 function create(fleet?: () => FleetSnapshot) {
   return createMetrics({
-    version: '1.2.3',
     routes: ['default'],
     credentials: ['default'],
-    readTokens: () => [],
-    readThrottles: () => [],
-    readFleet: fleet,
+    readStates: () => ({ version: '1.2.3', tokens: [], throttles: [], fleet: fleet?.() }),
+    hasFleet: fleet !== undefined,
   });
 }
 

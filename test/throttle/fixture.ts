@@ -3,7 +3,8 @@ import { createThrottle } from '../../src/throttle/queue/queueing-throttle.ts';
 import type { ThrottleOptions } from '../../src/throttle/throttle-options.ts';
 import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
 import type { PermitReport, Permit, QueueClass, Throttle, Ticket } from '../../src/throttle/throttle.ts';
-import type { SidecarEvent } from '../../src/telemetry/events.ts';
+import { createPermitRecorder } from '../support/recorded-events.ts';
+import type { RecordedEvent } from '../support/recorded-events.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 export interface Settings {
@@ -18,7 +19,7 @@ export interface Settings {
 
 export class Fixture {
   readonly clock = new ManualClock();
-  readonly events: SidecarEvent[] = [];
+  readonly events: RecordedEvent[] = [];
   readonly throttle: Throttle;
 
   constructor(settings: Settings = {}) {
@@ -30,6 +31,7 @@ export class Fixture {
       clock: this.clock,
       random: () => 0.5,
       observe: (event) => this.events.push(event),
+      recordPermit: createPermitRecorder((event) => this.events.push(event)),
     };
     this.throttle = createThrottle(options);
   }

@@ -54,12 +54,15 @@ async function renderExample(): Promise<string> {
   };
   const token = { credential: 'default', expiresWallAt: 0, consecutiveFailures: 0, missingScopes: [] };
   const metrics = createMetrics({
-    version: '0.0.0',
     routes: ['default'],
     credentials: ['default'],
-    readTokens: () => [token],
-    readThrottles: () => [{ ...throttle, learned: { limit: 100, windowMs: 10_000, confidence: 'high' } }],
-    readFleet: () => ({ connected: true, degraded: false, quotas: [{ route: 'default', replicas: 2 }] }),
+    readStates: () => ({
+      version: '0.0.0',
+      tokens: [token],
+      throttles: [{ ...throttle, learned: { limit: 100, windowMs: 10_000, confidence: 'high' } }],
+      fleet: { connected: true, degraded: false, quotas: [{ route: 'default', replicas: 2 }] },
+    }),
+    hasFleet: true,
   });
   return await metrics.render();
 }

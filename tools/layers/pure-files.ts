@@ -7,8 +7,8 @@
 export const PURE_FILES = [
   'src/admin/control/quit.ts',
   'src/admin/alerts/{active-alerts,alert-counters,alert-rules}.ts',
-  'src/admin/samples/{duration-columns,sample-ring,sample-tier,samples,selector}.ts',
-  'src/admin/history/{event-descriptions,event-log,history,latency-histogram,minutes,recent-calls,scope-refusals}.ts',
+  'src/admin/samples/{duration-columns,sample-ring,sample-tier,samples,selector,traffic}.ts',
+  'src/admin/history/{event-descriptions,event-log,recent-calls,scope-refusals}.ts',
   'src/admin/page/{advice,calls-part,format,fragments,health-summary,markup,throttle-part,token-part,traffic-parts,usage-part,view}.ts',
   'src/admin/status/{configuration,degradation,readiness,status,status-shape}.ts',
   'src/platform/egress/proxy-fault.ts',

@@ -13,10 +13,16 @@ const LAYERS: readonly (readonly string[])[] = [
   ['^src/main\\.ts$'],
   ['^src/commands/'],
   ['^src/sidecar/'],
-  ['^src/listener/', '^src/admin/', '^src/sandbox/', '^src/config/', '^src/telemetry/(?!events\\.ts$)'],
+  [
+    '^src/listener/',
+    '^src/admin/',
+    '^src/sandbox/',
+    '^src/config/',
+    '^src/telemetry/(?!(?:events|request-record)\\.ts$)',
+  ],
   ['^src/exchange/', '^src/fleet/'],
   ['^src/throttle/', '^src/token/', '^src/retry/', '^src/upstream/'],
-  ['^src/platform/|^src/telemetry/events\\.ts$'],
+  ['^src/platform/|^src/telemetry/(?:events|request-record)\\.ts$'],
 ];
 
 function* createRules(): Generator<Rule> {
@@ -47,7 +53,7 @@ function* createRules(): Generator<Rule> {
       path: '^src/',
       pathNot: ['^src/main\\.ts$', '^src/commands/', '^src/sidecar/', '^src/telemetry/'],
     },
-    to: { path: '^src/telemetry/(?!events\\.ts$)' },
+    to: { path: '^src/telemetry/(?!(?:events|request-record)\\.ts$)' },
   };
   yield {
     name: 'pure-stays-pure',

@@ -5,7 +5,10 @@
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
-import type { AlertCounters, RouteCounter } from './alert-counters.ts';
+import type { Samples } from '../samples/samples.ts';
+import { quotePattern } from '../samples/selector.ts';
+import { AlertCounters } from './alert-counters.ts';
+import type { RouteCounter } from './alert-counters.ts';
 import { ALERT_RULES } from './alert-rules.ts';
 import type { AlertId, AlertSeverity } from './alert-rules.ts';
 
@@ -18,7 +21,7 @@ export interface ActiveAlert {
 }
 
 export interface AlertInputs {
-  readonly counters: Pick<AlertCounters, 'countRoute' | 'countCredential' | 'countProcess' | 'tokenAgeMs'>;
+  readonly samples: Samples;
   readonly tokens: readonly TokenState[];
   readonly throttles: readonly Pick<ThrottleState, 'route' | 'queued' | 'queueMax'>[];
   /** Undefined without a fleet. */
@@ -46,7 +49,8 @@ function when(id: AlertId, subject: string | undefined, value: number | false): 
   return value === false ? [] : [{ id, subject, value }];
 }
 
-function evaluateToken(token: TokenState, { counters }: AlertInputs): ActiveAlert[] {
+function evaluateToken(token: TokenState, { samples }: AlertInputs): ActiveAlert[] {
+  const counters = new AlertCounters(samples);
   const { credential, consecutiveFailures, missingScopes } = token;
   const { clientRejected, tokenExpiring, tokenEndpointFailing, rotationFailing, scopeMissing } = ALERT_RULES;
   const leftSeconds = token.status === 'none' ? 0 : (token.validForMs ?? 0) / 1000;
@@ -74,13 +78,17 @@ function evaluateRoute(
   { route, queued, queueMax }: AlertInputs['throttles'][number],
   inputs: AlertInputs,
 ): ActiveAlert[] {
-  const count = (counter: RouteCounter, windowMs: number): number =>
-    inputs.counters.countRoute(counter, route, windowMs);
+  const { samples } = inputs;
+  const counters = new AlertCounters(samples);
+  const count = (counter: RouteCounter, windowMs: number): number => counters.countRoute(counter, route, windowMs);
+  const ofRoute = { route: quotePattern(route) };
   const { requestsShed, queueSaturated, queueSlow, paused, rateLimited, responsesCut, scopeMissing } = ALERT_RULES;
   const shed = count('shed', requestsShed.limits.windowMs);
   const shedShare = share(shed, shed + count('permits', requestsShed.limits.windowMs));
-  const slowShare = share(count('slowPermits', queueSlow.limits.windowMs), count('permits', queueSlow.limits.windowMs));
-  const pausedShare = share(count('pausedSamples', paused.limits.windowMs), count('samples', paused.limits.windowMs));
+  const waits = samples.increase('queue_wait_seconds_count', queueSlow.limits.windowMs, ofRoute);
+  const quick = samples.increase('queue_wait_seconds_bucket', queueSlow.limits.windowMs, { ...ofRoute, le: '10' });
+  const slowShare = share(waits - quick, waits);
+  const pausedShare = samples.average('paused', paused.limits.windowMs, ofRoute) ?? 0;
   const limitedShare = share(
     count('rateLimited', rateLimited.limits.windowMs),
     count('permits', rateLimited.limits.windowMs),
@@ -117,7 +125,8 @@ function evaluateFailures(
   return when(id, route, failedShare > limits.share && isTrend && failedShare);
 }
 
-function evaluateProcess({ counters, fleet }: AlertInputs): ActiveAlert[] {
+function evaluateProcess({ samples, fleet }: AlertInputs): ActiveAlert[] {
+  const counters = new AlertCounters(samples);
   const { upstreamUnreachable, tokenNotAccepted, retryBudgetExhausted, reloadFailed } = ALERT_RULES;
   const { windowMs } = upstreamUnreachable.limits;
   const faultShare = share(

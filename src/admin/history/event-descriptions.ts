@@ -12,10 +12,8 @@ export interface EventDescription {
 /** Undefined for an ordinary event. */
 export function describeEvent(event: SidecarEvent): EventDescription | undefined {
   switch (event.kind) {
-    case 'attempt-ended':
+    case 'attempt-failed':
       return describeAttempt(event);
-    case 'local-reply':
-      return warn(`The sidecar sent an error response: ${event.code}`);
     case 'queue-rejected':
       return event.reason === 'client_left' ? info('A client disconnected while its request was queued') : undefined;
     case 'retry':
@@ -99,9 +97,9 @@ const ATTEMPT_FAILURE_TEXTS: Partial<Record<AttemptOutcome, string>> = {
   cut: 'cut off a response',
 };
 
-function describeAttempt(event: Extract<SidecarEvent, { kind: 'attempt-ended' }>): EventDescription | undefined {
+function describeAttempt(event: Extract<SidecarEvent, { kind: 'attempt-failed' }>): EventDescription | undefined {
   const failure = ATTEMPT_FAILURE_TEXTS[event.outcome];
-  if (failure === undefined || event.isOwn === true) return undefined;
+  if (failure === undefined || event.cause === undefined) return undefined;
   return { text: `${nameUpstream(event.route)} ${failure}`, level: 'error' };
 }
 

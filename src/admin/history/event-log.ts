@@ -2,6 +2,7 @@
  * The latest notable events as text (pure), newest first. A repeated event is counted, not listed again, so that many events of one
  * kind do not push out the others. The texts are in event-descriptions.ts.
  */
+import type { LocalReplyCode } from '../../platform/errors.ts';
 import type { SidecarEvent } from '../../telemetry/events.ts';
 import { describeEvent } from './event-descriptions.ts';
 import type { EventDescription } from './event-descriptions.ts';
@@ -31,6 +32,10 @@ export class EventLog {
   observe(event: SidecarEvent): void {
     const description = describeEvent(event);
     if (description !== undefined) this.#add(description, this.#wallNow());
+  }
+
+  addLocalReply(code: LocalReplyCode): void {
+    this.#add({ text: `The sidecar sent an error response: ${code}`, level: 'warn' }, this.#wallNow());
   }
 
   /** Newest first, at most 40. */

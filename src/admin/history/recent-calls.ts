@@ -2,12 +2,12 @@
  * The last calls of clients (pure), newest first, for the status page and /status: method, path without query, result. No header field and
  * no body. Kept in memory alone, until as many newer calls have ended or the process ends.
  */
-import type { RequestEvent } from '../../telemetry/events.ts';
+import type { RequestRecord } from '../../telemetry/request-record.ts';
 
 export interface RecentCall {
   /** Epoch milliseconds of the end of its response. */
   readonly wallAt: number;
-  readonly event: RequestEvent;
+  readonly record: RequestRecord;
 }
 
 const MAX_CALLS = 50;
@@ -18,8 +18,8 @@ export class RecentCalls {
   #next = 0;
 
   /** @param wallAt epoch milliseconds */
-  add(event: RequestEvent, wallAt: number): void {
-    this.#calls[this.#next] = { wallAt, event };
+  add(record: RequestRecord, wallAt: number): void {
+    this.#calls[this.#next] = { wallAt, record };
     this.#next = (this.#next + 1) % MAX_CALLS;
   }
 

@@ -3,11 +3,11 @@
  * and the cards show them.
  */
 import type { AlertName } from '../alerts/alert-rules.ts';
-import type { CodeCount } from '../history/minutes.ts';
 import type { StatusPageSetting } from '../status/configuration.ts';
 import type { Status } from '../status/status-shape.ts';
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
+import type { CodeCount } from '../samples/traffic.ts';
 
 /** The states that advice depends on. */
 export interface AdviceInputs {

@@ -5,7 +5,7 @@ import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
 import { renderThrottles } from './throttle-part.ts';
 import { renderTokens } from './token-part.ts';
-import { describePlots, renderEvents, renderMinutes, renderTiles } from './traffic-parts.ts';
+import { describePlots, renderCodes, renderEvents, renderTiles } from './traffic-parts.ts';
 import { evaluateHealth } from './health-summary.ts';
 import type { HealthSummary } from './health-summary.ts';
 import { formatDuration, renderClockTime, renderElapsed } from './format.ts';
@@ -36,7 +36,7 @@ export function renderFragments(view: PageView): Fragments {
     parts: markup`${renderTokens(view)}${renderThrottles(view)}${renderFleet(view)}`,
     calls: renderCalls(view),
     events: renderEvents(view),
-    minutes: renderMinutes(view),
+    codes: renderCodes(view),
   };
 }
 

@@ -5,9 +5,8 @@
 import { ALERT_RULES } from '../alerts/alert-rules.ts';
 import type { AlertName } from '../alerts/alert-rules.ts';
 import { isTokenPathWrong } from './advice.ts';
-import type { LastMinute } from '../history/history.ts';
-import type { CodeCount } from '../history/minutes.ts';
 import type { Status } from '../status/status-shape.ts';
+import type { CodeCount, LastMinute } from '../samples/traffic.ts';
 import { formatCount, formatInteger, formatLatency, formatRoundedRate, formatShare } from './format.ts';
 
 export interface HealthSummary {

@@ -3,7 +3,7 @@
  * port only, no inline script or style.
  */
 import type { StatusPageSetting } from '../status/configuration.ts';
-import { ROW_COLUMNS, PLOTTED_THROTTLES } from '../history/history.ts';
+import { ROW_COLUMNS, PLOTTED_THROTTLES } from '../samples/traffic.ts';
 import { evaluateView, renderFragments } from './fragments.ts';
 import type { Fragments } from './fragments.ts';
 import { formatCount } from './format.ts';
@@ -84,10 +84,10 @@ ${renderSettings(view.settings, status.configuration)}
 `.text;
 }
 
-function renderPast({ events, minutes }: Fragments): Markup {
+function renderPast({ events, codes }: Fragments): Markup {
   return markup`<div class="parts">
 <section class="card" aria-labelledby="events-title"><h2 id="events-title">Recent events</h2><div id="events">${events}</div></section>
-<section class="card" aria-labelledby="minutes-title"><h2 id="minutes-title">Last five minutes</h2><div id="minutes">${minutes}</div></section>
+<section class="card" aria-labelledby="codes-title"><h2 id="codes-title">Status codes of the last five minutes</h2><div id="codes">${codes}</div></section>
 </div>`;
 }
 

@@ -1,9 +1,9 @@
-/** The traffic: figures of the last minute, text alternatives of the plots, the last minutes as a table, recent events. */
-import { ROW_COLUMNS } from '../history/history.ts';
-import type { PlotRow } from '../history/history.ts';
+/** The traffic: figures of the last minute, text alternatives of the plots, status codes, recent events. */
 import { markup } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
 import { renderClockTime, formatInteger, formatLatency, formatRate } from './format.ts';
+import { ROW_COLUMNS } from '../samples/traffic.ts';
+import type { PlotRow } from '../samples/traffic.ts';
 import type { PageView } from './view.ts';
 
 const MAX_LISTED_EVENTS = 12;
@@ -70,26 +70,8 @@ export function describePlots({
   };
 }
 
-/** The last minutes as a table. */
-export function renderMinutes({ minutes, codes }: PageView): Markup {
-  return markup`<table>
-<thead><tr><th scope="col">Minute</th><th scope="col">Requests</th><th scope="col">Rate limited</th><th scope="col">p50</th><th scope="col">p95</th><th scope="col">p99</th><th scope="col">Peak queued</th></tr></thead>
-<tbody>
-${minutes.map(
-  ({ wallAt, requests, refused, p50Ms, p95Ms, p99Ms, maxQueued }) =>
-    markup`<tr><th scope="row">${renderClockTime(wallAt, 'minutes')}</th>${[
-      ...[
-        formatInteger(requests),
-        formatInteger(refused),
-        formatLatency(p50Ms),
-        formatLatency(p95Ms),
-        formatLatency(p99Ms),
-        formatInteger(maxQueued),
-      ],
-    ].map((value) => markup`<td class="number">${value}</td>`)}</tr>\n`,
-)}</tbody>
-</table>
-<p class="codes"><span>Status codes in these minutes:</span> ${codes.length === 0 ? 'none' : codes.map(renderCode)}</p>`;
+export function renderCodes({ codes }: Pick<PageView, 'codes'>): Markup {
+  return markup`<p class="codes">${codes.length === 0 ? 'None so far.' : codes.map(renderCode)}</p>`;
 }
 
 function renderCode({ code, source, count }: PageView['codes'][number]): Markup {

@@ -55,7 +55,7 @@ export class DurationColumns {
     const tier = this.#seconds;
     const [group] = this.#groupsOf(REQUESTS);
     const growth = Array.from(group?.columns ?? [], (column) =>
-      typeof column === 'object' ? (tier.read(column, sample) - tier.read(column, sample - 1)) >>> 0 : 0,
+      typeof column === 'object' ? tier.growthOf(column, sample) : 0,
     );
     return this.#middleOf(growth, share);
   }

@@ -7,7 +7,7 @@ import { SampleTier } from './sample-tier.ts';
 import { matchLabels } from './selector.ts';
 import type { CounterReading, GaugeReading, Samples, SampleSource, Selector } from './samples.ts';
 
-export const SECONDS = 300;
+const SECONDS = 300;
 const SECOND_MS = 1000;
 const QUARTER_MS = 15_000;
 const QUARTERS = 240;
@@ -98,17 +98,16 @@ export class SampleRing {
   /** The last seconds, oldest first. @param limit default: all, at most 300 */
   *readSeconds(limit = SECONDS): Generator<SecondReading> {
     const tier = this.#seconds;
+    // A selector that is asked about in each second is looked up once.
+    const counters = memoizeLists((metric, selector) => this.#listCounters(metric, selector));
+    const gauges = memoizeLists((metric, selector) => this.#listGauges(metric, selector));
     for (let sample = Math.max(tier.first + 1, tier.taken - limit); sample < tier.taken; sample++)
       yield {
         at: tier.timeOf(sample),
         from: tier.timeOf(sample - 1),
         increase: (metric, selector) =>
-          this.#listCounters(metric, selector).reduce(
-            (sum, { seconds }) => sum + ((tier.read(seconds, sample) - tier.read(seconds, sample - 1)) >>> 0),
-            0,
-          ),
-        gauge: (metric, selector) =>
-          this.#listGauges(metric, selector).reduce((sum, { seconds }) => sum + tier.read(seconds, sample), 0),
+          sumOf(counters(metric, selector), ({ seconds }) => tier.growthOf(seconds, sample)),
+        gauge: (metric, selector) => sumOf(gauges(metric, selector), ({ seconds }) => tier.read(seconds, sample)),
         quantile: (share) => this.#durations.quantileOfSecond(share, sample),
       };
   }
@@ -248,4 +247,19 @@ export class SampleRing {
   #spanMs(now: number): number {
     return this.#quarters.taken === 0 ? 0 : now - this.#quarters.timeOf(this.#quarters.first);
   }
+}
+
+function memoizeLists<T>(list: (metric: string, selector: Selector) => readonly T[]) {
+  const lists = new Map<string, Map<Selector, readonly T[]>>();
+  return (metric: string, selector = EVERYTHING): readonly T[] => {
+    const ofMetric = lists.get(metric) ?? new Map<Selector, readonly T[]>();
+    lists.set(metric, ofMetric);
+    let found = ofMetric.get(selector);
+    if (found === undefined) ofMetric.set(selector, (found = list(metric, selector)));
+    return found;
+  };
+}
+
+function sumOf<T>(parts: readonly T[], read: (part: T) => number): number {
+  return parts.reduce((sum, part) => sum + read(part), 0);
 }

@@ -54,6 +54,11 @@ export class SampleTier {
     return column[this.#slotOf(sample)] ?? 0;
   }
 
+  /** How much a counter has grown since the sample before. */
+  growthOf(column: ArrayLike<number>, sample: number): number {
+    return (this.read(column, sample) - this.read(column, sample - 1)) >>> 0;
+  }
+
   #slotOf(sample: number): number {
     return sample % this.length;
   }

@@ -46,8 +46,8 @@ function describeAlert({ id, subject, value }: ActiveAlert): Status['alerts'][nu
   return { name: alert, severity, forSeconds: forMs / 1000, subject: subject ?? null, value: roundShare(value) };
 }
 
-function describeCall({ wallAt, event }: RecentCall): NonNullable<Status['recentCalls']>[number] {
-  const { route, method, path, code, source, attempts, queuedMs, durationMs } = event;
+function describeCall({ wallAt, record }: RecentCall): NonNullable<Status['recentCalls']>[number] {
+  const { route, method, path, code, source, attempts, queuedMs, durationMs } = record;
   return {
     at: formatInstant(wallAt),
     ...{ route, method },
@@ -55,12 +55,12 @@ function describeCall({ wallAt, event }: RecentCall): NonNullable<Status['recent
     ...{ status: code, source, attempts },
     waitSeconds: Math.round(queuedMs) / 1000,
     durationSeconds: Math.round(durationMs) / 1000,
-    reason: describeReason(event),
+    reason: describeReason(record),
   };
 }
 
 /** The code of a local reply, or what ended the response early. The text of a fault may name a path on disk or a query: it is for the log. */
-function describeReason({ localReply, cutBy, code, source }: RecentCall['event']): string | null {
+function describeReason({ localReply, cutBy, code, source }: RecentCall['record']): string | null {
   if (localReply !== undefined) return localReply;
   if (cutBy !== undefined) return `cut off by the ${cutBy}`;
   return code === 499 && source === 'sidecar' ? 'the client left' : null;

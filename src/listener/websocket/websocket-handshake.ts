@@ -242,14 +242,14 @@ class Handshake {
     if (this.#isSettled) return;
     this.#isSettled = true;
     const { status } = result;
-    const { clock, observe, route, tokens, responseClassifier, refusals } = this.#parts;
+    const { clock, counters, tokens, responseClassifier, refusals } = this.#parts;
     const statusText = response.statusMessage ?? '';
     const head = { status, statusText, headers: response.rawHeaders };
     // The body of a refused upgrade is not read.
     const isConfiguredRefusal = refusals?.evaluate(head) === true;
     const { permitReport, isRateLimited } = responseClassifier.classify(head, isConfiguredRefusal);
     const outcome = status === 101 ? 'ok' : labelResponse(status, isRateLimited);
-    observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - this.#sentAt });
+    counters.recordAttempt(outcome, clock.now() - this.#sentAt, false);
     this.#permit.report(permitReport);
     if (status === 401) tokens.recordRefused(this.#use);
     else if (showsAcceptedToken(status)) tokens.recordAccepted(this.#use, false);
@@ -260,11 +260,13 @@ class Handshake {
   #fail(failure: UpstreamFailure): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    const { clock, observe, route, tokens } = this.#parts;
+    const { clock, counters, observe, route, tokens } = this.#parts;
     tokens.endTest(this.#use);
     const { lifetime, socket } = this.#upgrade;
-    const { outcome, isOwn } = classifyFailure(failure, lifetime.aborted?.reason, this.#hasConnected);
-    observe({ kind: 'attempt-ended', route, outcome, isOwn, durationMs: clock.now() - this.#sentAt });
+    const end = classifyFailure(failure, lifetime.aborted?.reason, this.#hasConnected);
+    counters.recordAttempt(end.outcome, clock.now() - this.#sentAt, end.isOwn);
+    const { outcome, cause, detail } = end;
+    if (detail !== undefined) observe({ kind: 'attempt-failed', route, outcome, cause, detail });
     const error = toAttemptError(failure, lifetime.aborted, this.#hasConnected);
     // Before the request is destroyed: http-proxy-3 then closes the client's socket.
     if (error instanceof SidecarError) sendRawLocalReply(socket, error, clock);

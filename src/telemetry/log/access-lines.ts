@@ -3,7 +3,7 @@
  * logged. With sampling, each line states the share that it represents.
  */
 import type { Random } from '../../platform/clock.ts';
-import type { RequestEvent } from '../events.ts';
+import type { RequestRecord } from '../request-record.ts';
 import { truncate, roundToTenths } from './log-values.ts';
 
 /** Which requests are logged. */
@@ -16,7 +16,7 @@ export interface AccessLogSampling {
 }
 
 /** Undefined: this request is not logged. */
-export type DescribeAccess = (event: RequestEvent) => Readonly<Record<string, unknown>> | undefined;
+export type DescribeAccess = (event: RequestRecord) => Readonly<Record<string, unknown>> | undefined;
 
 /** @param sampling Default: every request is logged, without the field `sampled` */
 export function createAccessDescriber(sampling?: AccessLogSampling): DescribeAccess {
@@ -28,11 +28,11 @@ export function createAccessDescriber(sampling?: AccessLogSampling): DescribeAcc
   };
 }
 
-function isOrdinary({ code, fault, localReply, durationMs }: RequestEvent, slowMs: number): boolean {
+function isOrdinary({ code, fault, localReply, durationMs }: RequestRecord, slowMs: number): boolean {
   return code < 400 && fault === undefined && localReply === undefined && durationMs < slowMs;
 }
 
-function accessFields(event: RequestEvent, sampled: number | undefined): Readonly<Record<string, unknown>> {
+function accessFields(event: RequestRecord, sampled: number | undefined): Readonly<Record<string, unknown>> {
   return {
     method: truncate(event.method),
     path: truncate(event.path),

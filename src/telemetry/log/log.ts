@@ -10,6 +10,7 @@ import type { AccessLogSampling } from './access-lines.ts';
 import { createKeyedCoalescer } from './event-coalescer.ts';
 import type { EventCoalescer } from './event-coalescer.ts';
 import type { EventObserver, LogDeliveryProblem, LogLevel, SidecarEvent } from '../events.ts';
+import type { DebugEvent, RecordObservers, RecordRequest } from '../request-record.ts';
 import { createEventLogger } from './lines.ts';
 import { LogSink } from './log-sink.ts';
 import { createDescriptorWriter } from './log-writer.ts';
@@ -48,6 +49,8 @@ export interface LogOptions {
 
 export interface Log {
   readonly observe: EventObserver;
+  /** For the record of each request, and at level `debug` for each attempt and permit. */
+  readonly recorders: RecordObservers;
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
@@ -80,8 +83,10 @@ export function createLog(options: LogOptions): Log {
   };
   // A process that crashes still logs why.
   process.once('exit', writeAtExit);
+  const recorders = createRecorders(logger, requests);
   return {
-    observe: createObserver(logger, repeated, requests),
+    observe: createObserver(logger, repeated),
+    recorders,
     debug: (message, fields = {}) => logger.debug(fields, message),
     info: (message, fields = {}) => logger.info(fields, message),
     warn: (message, fields = {}) => logger.warn(fields, message),
@@ -94,7 +99,7 @@ export function createLog(options: LogOptions): Log {
     },
     setLevel: (next) => {
       requests.writeAll();
-      logger.level = next;
+      applyLevel(next, logger, recorders);
     },
     droppedLines: () => sink.droppedLines,
     deliveryProblem: () => sink.deliveryProblem,
@@ -106,6 +111,20 @@ export function createLog(options: LogOptions): Log {
       process.off('exit', writeAtExit);
     },
   };
+}
+
+function createRecorders(logger: Logger, requests: RequestLogBatch): RecordObservers {
+  const recordRequest: RecordRequest = (record) => {
+    if (logger.isLevelEnabled('info')) requests.add(record);
+  };
+  const recorders = { requests: [recordRequest] };
+  applyLevel(logger.level as LogLevel, logger, recorders);
+  return recorders;
+}
+
+function applyLevel(level: LogLevel, logger: Logger, recorders: RecordObservers): void {
+  logger.level = level;
+  recorders.debug = logger.isLevelEnabled('debug') ? (event) => logDebugEvent(logger, event) : undefined;
 }
 
 function createSink(
@@ -122,12 +141,9 @@ function createSink(
   });
 }
 
-function createObserver(logger: Logger, repeated: LogCoalescers, requests: RequestLogBatch): EventObserver {
+function createObserver(logger: Logger, repeated: LogCoalescers): EventObserver {
   return (event) => {
     switch (event.kind) {
-      case 'request-ended':
-        if (logger.isLevelEnabled('info')) requests.add(event);
-        return;
       case 'rate-limited':
         repeated.rateLimits.add(event);
         return;
@@ -150,11 +166,6 @@ function createObserver(logger: Logger, repeated: LogCoalescers, requests: Reque
       case 'token-scopes-missing':
       case 'credential-rotation':
         logTokenEvent(logger, event);
-        return;
-      // Every request emits these two.
-      case 'attempt-ended':
-      case 'permit-granted':
-        if (logger.isLevelEnabled('debug')) logDebugEvent(logger, event);
         return;
       default:
         logProcessEvent(logger, event);
@@ -191,7 +202,7 @@ function logProcessEvent(logger: Logger, event: SidecarEvent): void {
   }
 }
 
-function logDebugEvent(logger: Logger, event: SidecarEvent): void {
+function logDebugEvent(logger: Logger, event: SidecarEvent | DebugEvent): void {
   logger.debug(event, event.kind.replaceAll('-', ' '));
 }
 

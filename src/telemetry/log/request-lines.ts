@@ -3,7 +3,7 @@
  * Bounded in number and time; other lines are written after them.
  */
 import type { Cancel, Clock } from '../../platform/clock.ts';
-import type { RequestEvent } from '../events.ts';
+import type { RequestRecord } from '../request-record.ts';
 
 /** A batch is written when it has this many requests ... */
 const BATCH_REQUESTS = 64;
@@ -13,14 +13,14 @@ const BATCH_DELAY_MS = 250;
 export interface RequestLogBatchOptions {
   readonly clock: Clock;
   /** Writes the line of a request that ended at `wallAt`. */
-  readonly writeLine: (event: RequestEvent, wallAt: number) => void;
+  readonly writeLine: (event: RequestRecord, wallAt: number) => void;
   /** Called after the last line of a batch that was full or old enough. */
   readonly onBatch: () => void;
 }
 
 export class RequestLogBatch {
   readonly #options: RequestLogBatchOptions;
-  readonly #events: RequestEvent[] = [];
+  readonly #events: RequestRecord[] = [];
   readonly #endedAt: number[] = [];
   #cancel: Cancel | undefined;
   #isWriting = false;
@@ -29,7 +29,7 @@ export class RequestLogBatch {
     this.#options = options;
   }
 
-  add(event: RequestEvent): void {
+  add(event: RequestRecord): void {
     this.#events.push(event);
     this.#endedAt.push(this.#options.clock.wallNow());
     if (this.#events.length >= BATCH_REQUESTS) this.#finishBatch();

@@ -1,19 +1,17 @@
 /**
  * The counters and histograms: names, labels and closed sets of label values. Every series of a closed set exists from the start,
- * at 0, so that rate() and alerts see its first increase. metrics.ts updates them.
+ * at 0, so that rate() and alerts see its first increase. metrics.ts and route-metrics.ts count.
  */
-import type { Registry } from 'prom-client';
 import { LOCAL_REPLY_CODES } from '../../platform/errors.ts';
-import { SUSPECT_STATUSES } from '../events.ts';
-import type { AttemptOutcome, CutBy, QueueRejectionReason, ReloadOutcome } from '../events.ts';
+import { FAULT_CAUSES, SUSPECT_STATUSES } from '../events.ts';
+import type { AttemptOutcome, CutBy, FleetCommandOutcome, QueueRejectionReason, ReloadOutcome } from '../events.ts';
 import type { RetryReason, SidecarEvent, TokenOutcome } from '../events.ts';
-import { createCounter, createDurationMetric } from './series.ts';
-import type { IncrementCounter, RecordDuration } from './series.ts';
+import type { SeriesRegistry } from './series.ts';
 
 type InvalidationReason = Extract<SidecarEvent, { kind: 'token-invalidated' }>['reason'];
 
 // Keys of a record, so that the compiler reports a missing one.
-const ATTEMPT_OUTCOMES = Object.keys({
+export const ATTEMPT_OUTCOMES = Object.keys({
   ok: 0,
   rate_limited: 0,
   unauthorized: 0,
@@ -23,7 +21,7 @@ const ATTEMPT_OUTCOMES = Object.keys({
   reset: 0,
   timeout: 0,
   unreachable: 0,
-} satisfies Record<AttemptOutcome, 0>);
+} satisfies Record<AttemptOutcome, 0>) as AttemptOutcome[];
 const CUT_BY = Object.keys({ upstream: 0, sidecar: 0 } satisfies Record<CutBy, 0>);
 const RETRY_REASONS = Object.keys({
   rate_limited: 0,
@@ -39,8 +37,7 @@ const QUEUE_REJECTION_REASONS = Object.keys({
   draining: 0,
   client_left: 0,
 } satisfies Record<QueueRejectionReason, 0>);
-/** The outcomes of a token request. */
-export const TOKEN_OUTCOMES = Object.keys({
+const TOKEN_OUTCOMES = Object.keys({
   ok: 0,
   rejected: 0,
   unavailable: 0,
@@ -48,26 +45,10 @@ export const TOKEN_OUTCOMES = Object.keys({
 } satisfies Record<TokenOutcome, 0>);
 const RELOAD_OUTCOMES = Object.keys({ ok: 0, refused: 0, invalid: 0 } satisfies Record<ReloadOutcome, 0>);
 const INVALIDATION_REASONS = Object.keys({ unauthorized: 0, rotated: 0 } satisfies Record<InvalidationReason, 0>);
+const FLEET_COMMAND_OUTCOMES = Object.keys({ ok: 0, timeout: 0, error: 0 } satisfies Record<FleetCommandOutcome, 0>);
 
-/** The prefix of every metric of the sidecar itself. */
-export const METRIC_PREFIX = 'bearer_sidecar_';
-
-type MetricDescription = readonly [name: string, help: string];
-type CreateCounter = (
-  name: string,
-  help: string,
-  labelNames?: readonly string[],
-  initial?: readonly string[][],
-) => IncrementCounter;
-type CreateDuration = (
-  total: MetricDescription,
-  seconds: MetricDescription,
-  labelNames: readonly string[],
-  initial: readonly string[][],
-) => RecordDuration;
-
-/** Every counter and histogram. */
-export type EventMetrics = ReturnType<typeof createEventMetrics>;
+/** Every counter and histogram of a sidecar without a fleet. */
+export type Catalogue = ReturnType<typeof createCatalogue>;
 
 /** Label values that come from the configuration. */
 export interface ConfiguredLabelValues {
@@ -78,151 +59,148 @@ export interface ConfiguredLabelValues {
 }
 
 /** Registers the counters and histograms for these configured names. */
-export function createEventMetrics(
-  registry: Registry,
+export function createCatalogue(
+  series: SeriesRegistry,
   { routes, throttleNames = routes, credentials }: ConfiguredLabelValues,
 ) {
-  const counter: CreateCounter = (name, help, labelNames = [], initial = [[]]) =>
-    createCounter({ registry, name: `${METRIC_PREFIX}${name}`, help, labelNames, initial });
-  const timer: CreateDuration = (total, seconds, labelNames, initial) =>
-    createDurationMetric({ registry, total: withPrefix(total), seconds: withPrefix(seconds), labelNames, initial });
   return {
-    ...defineRequests(counter, timer, routes),
-    ...defineAttempts(counter, timer, routes),
-    ...defineQueue(counter, timer, throttleNames),
-    ...defineTokens(counter, timer, credentials),
-    configReloads: counter(
-      'config_reloads_total',
-      'Configuration reloads, by outcome.',
-      ['outcome'],
-      labelSetsOf(RELOAD_OUTCOMES),
-    ),
+    ...defineRequests(series, routes),
+    ...defineAttempts(series, routes),
+    ...defineQueue(series, throttleNames),
+    ...defineTokens(series, credentials),
+    configReloads: series.addCounter({
+      ...{ name: 'config_reloads_total', help: 'Configuration reloads, by outcome.' },
+      ...{ labelNames: ['outcome'], initial: listLabels(RELOAD_OUTCOMES) },
+    }),
   };
 }
 
-function defineRequests(counter: CreateCounter, timer: CreateDuration, routes: readonly string[]) {
-  const labels = ['route', 'method', 'code', 'source'];
-  // Status codes of an upstream are an open set; most dashboards need these.
-  const usual = labelPairsOf(routes, ['GET', 'POST']).map((pair) => [...pair, '200', 'upstream']);
+/** Registers the counters of a fleet: its Redis commands and shared tokens. */
+export function createFleetCatalogue(series: SeriesRegistry, credentials: readonly string[]) {
   return {
-    requests: timer(
-      ['requests_total', 'Client requests that have ended.'],
-      ['request_duration_seconds', 'Time from the arrival of a request to the end of its response.'],
-      labels,
-      usual,
-    ),
-    localReplies: counter(
-      'local_replies_total',
-      'Responses that the sidecar generated itself (local replies), by code.',
-      ['code'],
-      labelSetsOf(LOCAL_REPLY_CODES),
-    ),
-    responsesCut: counter(
-      'responses_cut_total',
-      'Responses cut off after the client had received a part of them.',
-      ['route', 'by'],
-      labelPairsOf(routes, CUT_BY),
-    ),
-    authorizationOverridden: counter(
-      'client_authorization_overridden_total',
-      'Requests whose own Authorization header was replaced.',
-    ),
+    commands: series.addCounter({
+      ...{ name: 'fleet_commands_total', help: 'Commands sent to the Redis of the fleet.' },
+      ...{ labelNames: ['outcome'], initial: listLabels(FLEET_COMMAND_OUTCOMES) },
+    }),
+    tokens: series.addCounter({
+      ...{ name: 'fleet_tokens_total', help: 'Token results taken over from another replica.' },
+      ...{ labelNames: ['credential', 'outcome'], initial: listLabels(credentials, TOKEN_OUTCOMES) },
+    }),
   };
 }
 
-function defineAttempts(counter: CreateCounter, timer: CreateDuration, routes: readonly string[]) {
-  const outcomes = labelSetsOf(ATTEMPT_OUTCOMES);
-  const reasons = labelSetsOf(RETRY_REASONS);
+function defineRequests(series: SeriesRegistry, routes: readonly string[]) {
   return {
-    attempts: timer(
-      ['upstream_attempts_total', 'Attempts sent to the upstream, counted when they end.'],
-      [
-        'upstream_duration_seconds',
-        'Time from the permit to the response head, or to the end of an attempt without a response.',
-      ],
-      ['outcome'],
-      outcomes,
+    requests: series.addDurations(
+      {
+        ...{ name: 'requests_total', help: 'Client requests that have ended.' },
+        labelNames: ['route', 'method', 'code', 'source'],
+        // Status codes of an upstream are an open set; most dashboards need these.
+        initial: listLabels(routes, ['GET', 'POST'], ['200'], ['upstream']),
+      },
+      {
+        name: 'request_duration_seconds',
+        help: 'Time from the arrival of a request to the end of its response.',
+      },
     ),
-    retries: counter('retries_total', 'Retries, by reason.', ['reason'], reasons),
-    retryBudgetExhausted: counter(
-      'retry_budget_exhausted_total',
-      'Retries that the retry budget refused.',
-      ['reason'],
-      reasons,
-    ),
-    insufficientScope: counter(
-      'insufficient_scope_total',
-      'Requests that the upstream refused because the token lacks a scope.',
-      ['route'],
-      labelSetsOf(routes),
-    ),
+    localReplies: series.addCounter({
+      ...{ name: 'local_replies_total', help: 'Responses that the sidecar generated itself (local replies), by code.' },
+      ...{ labelNames: ['route', 'code'], initial: listLabels(routes, LOCAL_REPLY_CODES) },
+    }),
+    responsesCut: series.addCounter({
+      ...{ name: 'responses_cut_total', help: 'Responses cut off after the client had received a part of them.' },
+      ...{ labelNames: ['route', 'by'], initial: listLabels(routes, CUT_BY) },
+    }),
+    authorizationOverridden: series.addCounter({
+      name: 'client_authorization_overridden_total',
+      help: 'Requests whose own Authorization header was replaced.',
+    }),
   };
 }
 
-function defineQueue(counter: CreateCounter, timer: CreateDuration, routes: readonly string[]) {
-  const perRoute = labelSetsOf(routes);
+function defineAttempts(series: SeriesRegistry, routes: readonly string[]) {
+  const reasons = listLabels(RETRY_REASONS);
   return {
-    rateLimited: counter('rate_limited_total', 'Responses that signalled a rate limit.', ['route'], perRoute),
-    unconfiguredRefusals: counter(
-      'unconfigured_refusals_total',
-      'Bare responses whose status may be a rate limit that throttle.refusals does not name.',
-      ['route', 'status'],
-      labelPairsOf(routes, SUSPECT_STATUSES.map(String)),
+    attempts: series.addDurations(
+      {
+        ...{ name: 'upstream_attempts_total', help: 'Attempts sent to the upstream, counted when they end.' },
+        ...{ labelNames: ['route', 'outcome'], initial: listLabels(routes, ATTEMPT_OUTCOMES) },
+      },
+      {
+        name: 'upstream_duration_seconds',
+        help: 'Time from the permit to the response head, or to the end of an attempt without a response.',
+      },
     ),
-    permits: timer(
-      ['permits_total', 'Permits granted.'],
-      ['queue_wait_seconds', 'Time that a request waited for a permit.'],
-      ['route'],
-      perRoute,
-    ),
-    queueRejected: counter(
-      'queue_rejected_total',
-      'Requests that left the queue without a permit.',
-      ['route', 'reason'],
-      labelPairsOf(routes, QUEUE_REJECTION_REASONS),
-    ),
+    faults: series.addCounter({
+      name: 'upstream_faults_total',
+      help: 'Attempts without a whole response that the sidecar did not end itself, by cause.',
+      ...{ labelNames: ['route', 'cause'], initial: listLabels(routes, FAULT_CAUSES) },
+    }),
+    retries: series.addCounter({
+      ...{ name: 'retries_total', help: 'Retries, by reason.', labelNames: ['reason'], initial: reasons },
+    }),
+    retryBudgetExhausted: series.addCounter({
+      ...{ name: 'retry_budget_exhausted_total', help: 'Retries that the retry budget refused.' },
+      ...{ labelNames: ['reason'], initial: reasons },
+    }),
+    insufficientScope: series.addCounter({
+      name: 'insufficient_scope_total',
+      help: 'Requests that the upstream refused because the token lacks a scope.',
+      ...{ labelNames: ['route'], initial: listLabels(routes) },
+    }),
   };
 }
 
-function defineTokens(counter: CreateCounter, timer: CreateDuration, credentials: readonly string[]) {
-  const labels = ['credential', 'outcome'];
-  const outcomes = labelPairsOf(credentials, TOKEN_OUTCOMES);
+function defineQueue(series: SeriesRegistry, throttles: readonly string[]) {
+  const perThrottle = { labelNames: ['route'], initial: listLabels(throttles) };
   return {
-    tokenRequests: timer(
-      ['token_requests_total', 'Requests to the token endpoint.'],
-      ['token_request_duration_seconds', 'Duration of a token request.'],
-      labels,
-      outcomes,
+    rateLimited: series.addCounter({
+      ...{ name: 'rate_limited_total', help: 'Responses that signalled a rate limit.', ...perThrottle },
+    }),
+    unconfiguredRefusals: series.addCounter({
+      name: 'unconfigured_refusals_total',
+      help: 'Bare responses whose status may be a rate limit that throttle.refusals does not name.',
+      ...{ labelNames: ['route', 'status'], initial: listLabels(throttles, SUSPECT_STATUSES.map(String)) },
+    }),
+    permits: series.addDurations(
+      { name: 'permits_total', help: 'Permits granted.', ...perThrottle },
+      { name: 'queue_wait_seconds', help: 'Time that a request waited for a permit.' },
     ),
-    tokenInvalidations: counter(
-      'token_invalidations_total',
-      'Tokens discarded before they expired.',
-      ['credential', 'reason'],
-      labelPairsOf(credentials, INVALIDATION_REASONS),
-    ),
-    tokenFallbacks: counter(
-      'token_fallbacks_total',
-      'New tokens that the upstream did not accept at once, while the previous one was used.',
-      ['credential'],
-      labelSetsOf(credentials),
-    ),
-    rotationFailures: counter(
-      'credential_rotation_failures_total',
-      'New credentials that could not be applied while the previous ones stay in use.',
-      ['credential'],
-      labelSetsOf(credentials),
-    ),
+    queueRejected: series.addCounter({
+      ...{ name: 'queue_rejected_total', help: 'Requests that left the queue without a permit.' },
+      ...{ labelNames: ['route', 'reason'], initial: listLabels(throttles, QUEUE_REJECTION_REASONS) },
+    }),
   };
 }
 
-function withPrefix([name, help]: MetricDescription): { readonly name: string; readonly help: string } {
-  return { name: `${METRIC_PREFIX}${name}`, help };
+function defineTokens(series: SeriesRegistry, credentials: readonly string[]) {
+  const perCredential = { labelNames: ['credential'], initial: listLabels(credentials) };
+  return {
+    tokenRequests: series.addDurations(
+      {
+        ...{ name: 'token_requests_total', help: 'Requests to the token endpoint.' },
+        ...{ labelNames: ['credential', 'outcome'], initial: listLabels(credentials, TOKEN_OUTCOMES) },
+      },
+      { name: 'token_request_duration_seconds', help: 'Duration of a token request.' },
+    ),
+    tokenInvalidations: series.addCounter({
+      ...{ name: 'token_invalidations_total', help: 'Tokens discarded before they expired.' },
+      ...{ labelNames: ['credential', 'reason'], initial: listLabels(credentials, INVALIDATION_REASONS) },
+    }),
+    tokenFallbacks: series.addCounter({
+      name: 'token_fallbacks_total',
+      help: 'New tokens that the upstream did not accept at once, while the previous one was used.',
+      ...perCredential,
+    }),
+    rotationFailures: series.addCounter({
+      name: 'credential_rotation_failures_total',
+      help: 'New credentials that could not be applied while the previous ones stay in use.',
+      ...perCredential,
+    }),
+  };
 }
 
-function labelSetsOf(values: readonly string[]): string[][] {
-  return values.map((value) => [value]);
-}
-
-function labelPairsOf(first: readonly string[], second: readonly string[]): string[][] {
-  return first.flatMap((one) => second.map((other) => [one, other]));
+/** All combinations of these label values. */
+function listLabels(...values: readonly (readonly string[])[]): string[][] {
+  return values.reduce<string[][]>((sets, next) => sets.flatMap((set) => next.map((value) => [...set, value])), [[]]);
 }

@@ -1,11 +1,14 @@
-/** The gauges: states of tokens and throttles, read at a scrape only. Counters and histograms are in catalogue.ts. */
+/**
+ * The gauges: states of tokens, throttles and the fleet, read at a scrape and by the ring of samples. Counters and histograms are in
+ * catalogue.ts.
+ */
 import { Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { RefusalProposal } from '../../throttle/refusal-evidence/refusal-proposal.ts';
 import type { TokenState } from '../../token/token.ts';
 import { SUSPECT_STATUSES } from '../events.ts';
-import { METRIC_PREFIX } from './catalogue.ts';
+import { METRIC_PREFIX } from './series.ts';
 
 /** The part of a token's state that the gauges show. */
 export type TokenSnapshot = Pick<TokenState, 'credential' | 'expiresWallAt' | 'consecutiveFailures' | 'missingScopes'>;
@@ -19,77 +22,153 @@ export interface ThrottleSnapshot extends Pick<
   readonly learned?: Pick<LearnedLimit, 'limit' | 'windowMs' | 'confidence'> | undefined;
 }
 
+/** The state of a fleet that the gauges show. */
+export interface FleetSnapshot {
+  readonly connected: boolean;
+  /** Redis is connected, and its replies are too late to be used. */
+  readonly degraded: boolean;
+  /** Replicas that share a quota, this one included, by throttle. */
+  readonly quotas: readonly { readonly route: string; readonly replicas: number }[];
+}
+
+/** What the gauges are read from. */
+export interface GaugeStates {
+  readonly version: string;
+  readonly tokens: readonly TokenSnapshot[];
+  readonly throttles: readonly ThrottleSnapshot[];
+  /** Undefined without a fleet. */
+  readonly fleet: FleetSnapshot | undefined;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** One value of one gauge. */
+export interface GaugeReading {
+  /** Without the prefix. */
+  readonly metric: string;
+  readonly labels: Labels;
+  readonly value: number;
+}
+
+interface GaugeDefinition {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: readonly string[];
+  /** A series without a value is absent. */
+  readonly read: (states: GaugeStates) => readonly (readonly [labels: Labels, value: number | undefined])[];
+}
+
 const CONFIDENCE_VALUES = { none: 0, low: 0.5, high: 1 } as const;
 
-/** Sets every gauge from these states. */
-export type UpdateGauges = (tokens: readonly TokenSnapshot[], throttles: readonly ThrottleSnapshot[]) => void;
-
-/** Registers the gauges and sets `build_info`. */
-export function createGauges(registry: Registry, version: string): UpdateGauges {
-  const gauge: CreateGauge = (name, help, label) =>
-    new Gauge({ name: `${METRIC_PREFIX}${name}`, help, labelNames: [label], registers: [registry] });
-  gauge('build_info', 'The running version.', 'version').set({ version }, 1);
-  const rate = gauge('permit_rate', 'Permits per second; +Inf while no limit is applied.', 'route');
-  const paused = gauge('paused', '1 while paused: no new attempt may start.', 'route');
-  const queueDepth = gauge('queue_depth', 'Requests waiting in the queue.', 'route');
-  const queueLimit = gauge('queue_limit', 'Most requests that may wait in the queue.', 'route');
-  const inFlight = gauge('in_flight', 'Attempts in flight.', 'route');
-  const inFlightLimit = gauge('in_flight_limit', 'Most attempts that may be in flight now.', 'route');
-  const proposals = createProposalGauge(registry);
-  const limits = createLimitGauges(gauge);
-  const expiry = gauge('token_expiry_timestamp_seconds', 'Expiry of the held token, Unix time.', 'credential');
-  const failures = gauge('token_endpoint_failures', 'Consecutive failures of the token endpoint.', 'credential');
-  const missing = gauge('token_scopes_missing', 'Scopes requested and not granted to the held token.', 'credential');
-
-  return (tokens, throttles) => {
-    for (const { route, ...state } of throttles) {
-      rate.set({ route }, state.rate);
-      paused.set({ route }, state.pausedMs > 0 ? 1 : 0);
-      queueDepth.set({ route }, state.queued);
-      queueLimit.set({ route }, state.queueMax);
-      inFlight.set({ route }, state.inFlight);
-      inFlightLimit.set({ route }, state.inFlightLimit);
-    }
-    proposals(throttles);
-    limits(throttles);
-    // Removes the series of a credential that holds no token any more.
-    expiry.reset();
-    for (const { credential, expiresWallAt, consecutiveFailures, missingScopes } of tokens) {
-      failures.set({ credential }, consecutiveFailures);
-      missing.set({ credential }, missingScopes.length);
-      if (expiresWallAt !== undefined) expiry.set({ credential }, expiresWallAt / 1000);
-    }
-  };
-}
-
-type CreateGauge = (name: string, help: string, label: string) => Gauge;
-
-function createProposalGauge(registry: Registry): (throttles: readonly ThrottleSnapshot[]) => void {
-  const proposal = new Gauge({
-    name: `${METRIC_PREFIX}refusal_proposal`,
+const GAUGES: readonly GaugeDefinition[] = [
+  {
+    ...{ name: 'build_info', help: 'The running version.', labelNames: ['version'] },
+    read: ({ version }) => [[{ version }, 1]],
+  },
+  perThrottle('permit_rate', 'Permits per second; +Inf while no limit is applied.', ({ rate }) => rate),
+  perThrottle('paused', '1 while paused: no new attempt may start.', ({ pausedMs }) => (pausedMs > 0 ? 1 : 0)),
+  perThrottle('queue_depth', 'Requests waiting in the queue.', ({ queued }) => queued),
+  perThrottle('queue_limit', 'Most requests that may wait in the queue.', ({ queueMax }) => queueMax),
+  perThrottle('in_flight', 'Attempts in flight.', ({ inFlight }) => inFlight),
+  perThrottle('in_flight_limit', 'Most attempts that may be in flight now.', ({ inFlightLimit }) => inFlightLimit),
+  {
+    name: 'refusal_proposal',
     help: '1 while the evidence says that bare responses with this status are a rate limit; /status has the setting.',
     labelNames: ['route', 'status'],
-    registers: [registry],
-  });
-  return (throttles) => {
-    for (const { route, refusalProposals = [] } of throttles)
-      for (const status of SUSPECT_STATUSES)
-        proposal.set({ route, status }, refusalProposals.some((proposed) => proposed.status === status) ? 1 : 0);
+    read: ({ throttles }) =>
+      throttles.flatMap(({ route, refusalProposals = [] }) =>
+        SUSPECT_STATUSES.map(
+          (status) =>
+            [
+              { route, status: String(status) },
+              refusalProposals.some((proposal) => proposal.status === status) ? 1 : 0,
+            ] as const,
+        ),
+      ),
+  },
+  perThrottle('inferred_limit', 'Learned limit of the upstream: calls per window.', ({ learned }) => learned?.limit),
+  perThrottle('inferred_window_seconds', 'Length of the window of the learned limit.', ({ learned }) =>
+    toSeconds(learned?.windowMs),
+  ),
+  perThrottle(
+    'limit_confidence',
+    'Confidence in the learned limit: 0 none, 0.5 low, 1 high.',
+    ({ learned }) => CONFIDENCE_VALUES[learned?.confidence ?? 'none'],
+  ),
+  perToken('token_expiry_timestamp_seconds', 'Expiry of the held token, Unix time.', ({ expiresWallAt }) =>
+    toSeconds(expiresWallAt),
+  ),
+  perToken(
+    'token_endpoint_failures',
+    'Consecutive failures of the token endpoint.',
+    ({ consecutiveFailures }) => consecutiveFailures,
+  ),
+  perToken(
+    'token_scopes_missing',
+    'Scopes requested and not granted to the held token.',
+    ({ missingScopes }) => missingScopes.length,
+  ),
+];
+
+const FLEET_GAUGES: readonly GaugeDefinition[] = [
+  {
+    name: 'fleet_connected',
+    help: '1 while the Redis of the fleet is connected and replies in time.',
+    labelNames: [],
+    read: ({ fleet }) => [[{}, fleet?.connected === true ? 1 : 0]],
+  },
+  {
+    name: 'fleet_degraded',
+    help: '1 while the Redis of the fleet replies too late to be used.',
+    labelNames: [],
+    read: ({ fleet }) => [[{}, fleet?.degraded === true ? 1 : 0]],
+  },
+  {
+    name: 'fleet_replicas',
+    help: 'Replicas that share the quota, this one included.',
+    labelNames: ['route'],
+    read: ({ fleet }) => (fleet?.quotas ?? []).map(({ route, replicas }) => [{ route }, replicas] as const),
+  },
+];
+
+/** Every gauge that has a value. */
+export function readGauges(states: GaugeStates): GaugeReading[] {
+  const definitions = states.fleet === undefined ? GAUGES : [...GAUGES, ...FLEET_GAUGES];
+  return definitions.flatMap(({ name, read }) =>
+    read(states).flatMap(([labels, value]) => (value === undefined ? [] : [{ metric: name, labels, value }])),
+  );
+}
+
+/** Registers the gauges. @returns sets all of them; a series without a value is removed */
+export function registerGauges(registry: Registry, hasFleet: boolean): (states: GaugeStates) => void {
+  const gauges = new Map(
+    [...GAUGES, ...(hasFleet ? FLEET_GAUGES : [])].map(({ name, help, labelNames }) => [
+      name,
+      new Gauge({ name: METRIC_PREFIX + name, help, labelNames, registers: [registry] }),
+    ]),
+  );
+  return (states) => {
+    for (const gauge of gauges.values()) gauge.reset();
+    for (const { metric, labels, value } of readGauges(states)) gauges.get(metric)?.set(labels, value);
   };
 }
 
-function createLimitGauges(gauge: CreateGauge): (throttles: readonly ThrottleSnapshot[]) => void {
-  const limit = gauge('inferred_limit', 'Learned limit of the upstream: calls per window.', 'route');
-  const window = gauge('inferred_window_seconds', 'Length of the window of the learned limit.', 'route');
-  const confidence = gauge('limit_confidence', 'Confidence in the learned limit: 0 none, 0.5 low, 1 high.', 'route');
-  return (throttles) => {
-    // Removes the series of a limit that is no longer inferred.
-    limit.reset();
-    window.reset();
-    for (const { route, learned } of throttles) {
-      confidence.set({ route }, CONFIDENCE_VALUES[learned?.confidence ?? 'none']);
-      if (learned?.limit !== undefined) limit.set({ route }, learned.limit);
-      if (learned?.windowMs !== undefined) window.set({ route }, learned.windowMs / 1000);
-    }
-  };
+function perThrottle(
+  name: string,
+  help: string,
+  read: (throttle: ThrottleSnapshot) => number | undefined,
+): GaugeDefinition {
+  const readAll = ({ throttles }: GaugeStates) =>
+    throttles.map((throttle) => [{ route: throttle.route }, read(throttle)] as const);
+  return { name, help, labelNames: ['route'], read: readAll };
+}
+
+function perToken(name: string, help: string, read: (token: TokenSnapshot) => number | undefined): GaugeDefinition {
+  const readAll = ({ tokens }: GaugeStates) =>
+    tokens.map((token) => [{ credential: token.credential }, read(token)] as const);
+  return { name, help, labelNames: ['credential'], read: readAll };
+}
+
+function toSeconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms / 1000;
 }

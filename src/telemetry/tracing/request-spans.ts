@@ -8,7 +8,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { readTraceParent, replaceTraceContext, type TraceParent } from '../../exchange/trace-context.ts';
 import type { TracedAttempt, Stage, RequestTracer, TracedRequest } from '../../exchange/request-tracer.ts';
 import type { AttemptResult } from '../../upstream/attempt-contract.ts';
-import type { RequestEvent } from '../events.ts';
+import type { RequestRecord } from '../request-record.ts';
 import { truncate } from '../log/log-values.ts';
 import { describeAttempt, describeMethod, spanNameOfMethod } from './attributes.ts';
 import { createSpanTimeConverter } from './times.ts';
@@ -98,13 +98,13 @@ class RequestSpans implements RequestTracer {
     return [];
   }
 
-  endRequest(event: RequestEvent): void {
+  endRequest(event: RequestRecord): void {
     this.#attempt?.end(this.#time());
     if (this.#isRecording) this.#describe(event);
     this.#span.end(this.#time());
   }
 
-  #describe({ method, path, route, code, localReply, fault, attempts, source }: RequestEvent): void {
+  #describe({ method, path, route, code, localReply, fault, attempts, source }: RequestRecord): void {
     const span = this.#span;
     span.updateName(`${spanNameOfMethod(method)} ${route}`);
     span.setAttributes({
@@ -125,7 +125,7 @@ class RequestSpans implements RequestTracer {
 }
 
 /** A request without a response of the upstream or a local reply has ended because the client left. */
-function breakOffErrorType(source: RequestEvent['source']): string {
+function breakOffErrorType(source: RequestRecord['source']): string {
   return source === 'sidecar' ? 'client_left' : 'answer_broke_off';
 }
 

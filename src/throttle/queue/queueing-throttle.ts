@@ -186,7 +186,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   }
 
   recordSpentPermit(waitedMs: number): void {
-    this.#options.observe({ kind: 'permit-granted', route: this.#options.route, waitedMs });
+    this.#options.recordPermit?.(waitedMs);
   }
 
   recordPause({ signal, fields = {} }: RateLimitReport, pauseMs: number, stated: boolean): void {

@@ -60,25 +60,22 @@ describe('the list', () => {
 
 describe('the text of an event', () => {
   it.each<[SidecarEvent, string | undefined, string?]>([
-    [{ kind: 'permit-granted', route: 'default', waitedMs: 1 }, undefined],
-    [{ kind: 'attempt-ended', route: 'default', outcome: 'ok', durationMs: 1 }, undefined],
     [
-      { kind: 'attempt-ended', route: 'default', outcome: 'timeout', durationMs: 1 },
+      { kind: 'attempt-failed', route: 'default', outcome: 'timeout', cause: 'other', detail: 'x' },
       'The upstream did not respond in time',
       'error',
     ],
     [
-      { kind: 'attempt-ended', route: 'a', outcome: 'unreachable', durationMs: 1 },
+      { kind: 'attempt-failed', route: 'a', outcome: 'unreachable', cause: 'other', detail: 'x' },
       'The upstream of route a could not be reached',
       'error',
     ],
     [
-      { kind: 'attempt-ended', route: 'default', outcome: 'reset', durationMs: 1 },
+      { kind: 'attempt-failed', route: 'default', outcome: 'reset', cause: 'other', detail: 'x' },
       'The upstream reset a connection',
       'error',
     ],
-    [{ kind: 'attempt-ended', route: 'default', outcome: 'reset', durationMs: 1, isOwn: true }, undefined],
-    [{ kind: 'local-reply', code: 'QUEUE_FULL' }, 'The sidecar sent an error response: QUEUE_FULL', 'warn'],
+    [{ kind: 'attempt-failed', route: 'default', outcome: 'reset', cause: undefined, detail: 'x' }, undefined],
     [{ kind: 'retry', route: 'default', reason: 'rate_limited' }, undefined],
     [{ kind: 'retry', route: 'default', reason: 'status' }, 'A request was retried after an upstream error', 'info'],
     [
@@ -146,20 +143,5 @@ describe('the text of an event', () => {
     const description = describeEvent(event);
     expect(description?.text).toBe(text);
     expect(description?.level).toBe(level);
-  });
-
-  it('is not built for an attempt with a response', () => {
-    let reads = 0;
-    for (const outcome of ['ok', 'rate_limited', 'unauthorized', 'error_status'] as const) {
-      const event: SidecarEvent = {
-        ...{ kind: 'attempt-ended', outcome, durationMs: 1 },
-        get route() {
-          reads++;
-          return 'default';
-        },
-      };
-      expect(describeEvent(event)).toBeUndefined();
-    }
-    expect(reads).toBe(0);
   });
 });

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { createActivityRecorder } from '../../../src/admin/history/activity-recorder.ts';
+import { createActivity } from '../../../src/admin/history/activity.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 test('lists each route whose upstream refused a scope, with the count, the last time and the scope named last', async () => {
   const clock = new ManualClock(0);
-  const { observe, scopeRefusals } = createActivityRecorder({ clock, throttles: () => [] });
+  const { observe, scopeRefusals } = createActivity(clock);
   expect(scopeRefusals.read()).toEqual([]);
   observe({ kind: 'insufficient-scope', route: 'a', needed: 'x' });
   observe({ kind: 'retry', route: 'c', reason: 'reset' });

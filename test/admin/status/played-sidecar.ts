@@ -3,7 +3,8 @@
  * token sources, recorded activity, metrics. A test plays what upstream, token endpoint, operator and fleet do.
  */
 import { createAdminHandler } from '../../../src/admin/server.ts';
-import { createActivityRecorder } from '../../../src/admin/history/activity-recorder.ts';
+import { createActivity } from '../../../src/admin/history/activity.ts';
+import { Sampler } from '../../../src/admin/samples/sampler.ts';
 import type { AdminHandler } from '../../../src/admin/http-server.ts';
 import type { ConfigurationState } from '../../../src/admin/status/configuration.ts';
 import { ResponseClassifier } from '../../../src/exchange/response-classifier.ts';
@@ -17,7 +18,6 @@ import type {
 import { parseReply } from '../../../src/fleet/shared-quota/redis-quota-store.ts';
 import { ConnectionHealth } from '../../../src/fleet/redis/connection-health.ts';
 import { RedisFault } from '../../../src/fleet/redis/redis-fault.ts';
-import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
 import { signOfResponse } from '../../../src/throttle/refusal-evidence/refusal-observer.ts';
@@ -26,6 +26,8 @@ import { createTokenSource } from '../../../src/token/source/token-source.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import type { TokenSource, TokenState } from '../../../src/token/token.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { createPermitRecorder, report } from '../../support/recorded-events.ts';
+import type { RecordedEvent } from '../../support/recorded-events.ts';
 import { eachSecondOf } from '../view.ts';
 
 /** What the upstream does with one attempt. */
@@ -64,26 +66,27 @@ const NAMES = ['default', 'second', 'third', 'fourth'];
 /** Of the sidecar that was created last; their registry measures the process, so that one has to do for all. */
 let current: { throttles: () => ThrottleState[]; tokens: () => TokenState[] } | undefined;
 const metrics = createMetrics({
-  ...{ version: '1.2.3', routes: NAMES, credentials: NAMES },
-  readTokens: () => current?.tokens() ?? [],
-  readThrottles: () => current?.throttles() ?? [],
+  ...{ routes: NAMES, credentials: NAMES },
+  readStates: () => ({
+    ...{ version: '1.2.3', tokens: current?.tokens() ?? [], throttles: current?.throttles() ?? [], fleet: undefined },
+  }),
 });
 
 export class PlayedSidecar {
   readonly clock: ManualClock;
   readonly handler: AdminHandler;
-  readonly events: SidecarEvent[] = [];
+  readonly events: RecordedEvent[] = [];
   readonly faults: string[] = [];
   readonly #routes: readonly PlayedRoute[];
   readonly #credentials: readonly PlayedCredential[];
   readonly #fleet: ConnectionHealth | undefined;
-  readonly #observe: (event: SidecarEvent) => void;
+  readonly #observe: (event: RecordedEvent) => void;
   #configuration: ConfigurationState;
   #isDraining = false;
 
   constructor(setup: PlayedSetup) {
     const clock = (this.clock = new ManualClock(setup.wallStartMs));
-    const observers: ((event: SidecarEvent) => void)[] = [(event) => this.events.push(event)];
+    const observers: ((event: RecordedEvent) => void)[] = [(event) => this.events.push(event)];
     this.#observe = (event) => observers.forEach((observe) => observe(event));
     const observe = this.#observe;
     this.#configuration = { loadedWallAt: clock.wallNow(), isReloadable: true, lastReload: undefined };
@@ -95,11 +98,16 @@ export class PlayedSidecar {
     );
     const throttles = () => this.#routes.map(({ throttle }) => throttle.state());
     const tokens = () => this.#credentials.map(({ source }) => source.state());
-    const activity = createActivityRecorder({ clock, throttles, runEverySecond: eachSecondOf(clock) });
     current = { throttles, tokens };
-    observers.push(activity.observe, metrics.observe);
+    const activity = createActivity(clock);
+    const { counters, durations, bounds } = metrics.series;
+    const source = { counters, durations, bounds, gauges: metrics.readGauges };
+    const sampler = new Sampler({ clock, source, routes: NAMES.length, runEverySecond: eachSecondOf(clock) });
+    const recorders = { requests: [activity.recordRequest] };
+    observers.push((event) => report(event, { ...metrics, observe: activity.observe, recorders }));
+    observers.push((event) => report(event, { observe: metrics.observe }));
     this.handler = createAdminHandler({
-      ...{ version: '1.2.3', allowedHosts: [], exposeAll: false, tokens, throttles, activity, metrics, clock },
+      ...{ version: '1.2.3', allowedHosts: [], exposeAll: false, tokens, throttles, activity, sampler, metrics, clock },
       listener: () => ({ connections: 1, connectionsLimit: 10_000, requests: 0, requestsLimit: Infinity }),
       fleet: () => this.#fleet?.state(),
       configuration: () => this.#configuration,
@@ -107,7 +115,7 @@ export class PlayedSidecar {
       draining: () => this.#isDraining,
       onFault: (reason) => this.faults.push(reason),
     });
-    activity.start();
+    sampler.start();
     for (const { source } of this.#credentials) source.start();
   }
 
@@ -158,7 +166,7 @@ class PlayedRoute {
   readonly name: string;
   readonly throttle: Throttle;
   readonly #clock: ManualClock;
-  readonly #observe: (event: SidecarEvent) => void;
+  readonly #observe: (event: RecordedEvent) => void;
   readonly #classifier: ResponseClassifier;
   readonly #store: PlayedStore | undefined;
   readonly #terms: (rate: number | 'auto') => ThrottleTerms;
@@ -168,7 +176,7 @@ class PlayedRoute {
     rate: number | 'auto',
     { isFleet, maxPauseMs, snapshot }: PlayedSetup,
     clock: ManualClock,
-    observe: (event: SidecarEvent) => void,
+    observe: (event: RecordedEvent) => void,
   ) {
     this.name = name;
     this.#clock = clock;
@@ -183,7 +191,17 @@ class PlayedRoute {
     const fleet = this.#store && new FleetMember({ store: this.#store, id: 'own', settings: terms.throttle, clock });
     const restored =
       snapshot === undefined ? undefined : { version: 1 as const, wallAt: clock.wallNow(), governor: snapshot };
-    this.throttle = createThrottle({ route: name, ...terms, fleet, restored, clock, random: () => 0.5, observe });
+    const recordPermit = createPermitRecorder(observe, name);
+    this.throttle = createThrottle({
+      route: name,
+      ...terms,
+      fleet,
+      restored,
+      clock,
+      random: () => 0.5,
+      observe,
+      recordPermit,
+    });
   }
 
   call(response: PlayedResponse, tokens: TokenSource | undefined): void {
@@ -224,7 +242,8 @@ class PlayedRoute {
     if (response.status === 'reset') {
       permit.release();
       refusalObserver.end(attempt, this.#clock.now(), 'fault', 'GET', '/');
-      this.#observe({ kind: 'attempt-ended', route, outcome: 'reset', durationMs });
+      this.#observe({ kind: 'attempt-ended', route, outcome: 'reset', durationMs, isOwn: false });
+      this.#observe({ kind: 'attempt-failed', route, outcome: 'reset', cause: 'reset_after_sent', detail: 'reset' });
       this.#end(502, 'sidecar', startedAt);
       return;
     }
@@ -238,7 +257,7 @@ class PlayedRoute {
     if (use !== undefined && status === 401) tokens?.recordRefused(use);
     else if (use !== undefined) tokens?.recordAccepted(use, false);
     const outcome = classified.isRateLimited ? 'rate_limited' : status < 400 ? 'ok' : 'error_status';
-    this.#observe({ kind: 'attempt-ended', route, outcome, durationMs });
+    this.#observe({ kind: 'attempt-ended', route, outcome, durationMs, isOwn: false });
     this.#end(status, 'upstream', startedAt);
   }
 
@@ -256,7 +275,7 @@ class PlayedCredential {
   readonly source: TokenSource;
   result: TokenRequestResult = { kind: 'unavailable', detail: 'connect to auth.internal refused' };
 
-  constructor(name: string, clock: ManualClock, observe: (event: SidecarEvent) => void) {
+  constructor(name: string, clock: ManualClock, observe: (event: RecordedEvent) => void) {
     this.name = name;
     this.source = createTokenSource({
       ...{ credential: name, scope: 'quotes.write policies.write', invalidationCooldownMs: 5000, settleMs: 2000 },

@@ -3,13 +3,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createAccessDescriber } from '../../../src/telemetry/log/access-lines.ts';
-import type { RequestEvent } from '../../../src/telemetry/events.ts';
+import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
 import { createLog } from '../../../src/telemetry/log/log.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { MemoryStream } from './memory-stream.ts';
 
-const request: RequestEvent = {
-  kind: 'request-ended',
+const request: RequestRecord = {
   route: 'default',
   method: 'POST',
   path: '/policies',
@@ -57,7 +56,7 @@ describe('sampling', () => {
     const stream = new MemoryStream();
     const sampling = { share: 0.5, slowMs: 1000, random: chance(0.4, 0.6) };
     const log = createLog({ level: 'info', destination: stream, clock: new ManualClock(), sampling });
-    for (let count = 0; count < 10; count++) log.observe(request);
+    for (let count = 0; count < 10; count++) for (const record of log.recorders.requests) record(request);
     await log.close(0);
     expect(stream.lines.map(({ sampled }) => sampled)).toEqual(Array(5).fill(0.5));
   });
@@ -68,7 +67,7 @@ describe('docs/logs.md', () => {
   const rows = [...text.matchAll(/^\| `(\w+)` +\| (yes|no) /gm)].map(([, field = '', always = '']) => [field, always]);
 
   it('names the fields of a real line, in their order', async () => {
-    const full: RequestEvent = { ...request, localReply: 'QUEUE_FULL', fault: 'full', traceId: 'ab'.repeat(16) };
+    const full: RequestRecord = { ...request, localReply: 'QUEUE_FULL', fault: 'full', traceId: 'ab'.repeat(16) };
     expect(Object.keys(await lineOf(full))).toEqual(rows.map(([field]) => field));
   });
 
@@ -77,11 +76,11 @@ describe('docs/logs.md', () => {
     expect(Object.keys(await lineOf(request, 1))).toEqual(always);
   });
 
-  async function lineOf(event: RequestEvent, share = 0.5): Promise<Record<string, unknown>> {
+  async function lineOf(event: RequestRecord, share = 0.5): Promise<Record<string, unknown>> {
     const stream = new MemoryStream();
     const sampling = { share, slowMs: 1000, random: () => 0 };
     const log = createLog({ level: 'info', destination: stream, clock: new ManualClock(), sampling });
-    log.observe(event);
+    for (const record of log.recorders.requests) record(event);
     await log.close(0);
     return stream.lines[0] ?? {};
   }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { RequestEvent, SidecarEvent } from '../../../src/telemetry/events.ts';
+import type { SidecarEvent } from '../../../src/telemetry/events.ts';
+import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
 import { createLog } from '../../../src/telemetry/log/log.ts';
 import type { LogOptions } from '../../../src/telemetry/log/log.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { MemoryStream } from './memory-stream.ts';
 
-const request: RequestEvent = {
-  kind: 'request-ended',
+const request: RequestRecord = {
   route: 'default',
   method: 'POST',
   path: '/policies',
@@ -84,7 +84,7 @@ describe('lines', () => {
 
   it('writes one access line per request, with time, level and message', async () => {
     const { log, stream } = open();
-    log.observe(request);
+    for (const record of log.recorders.requests) record(request);
     await log.close(0);
     expect(stream.lines).toEqual([
       {
@@ -142,7 +142,7 @@ describe('lines', () => {
     ['debug', 2],
   ] as const)('at %s the small steps of a request make %i lines', async (level, count) => {
     const { log, stream } = open(level);
-    log.observe({ kind: 'permit-granted', route: 'default', waitedMs: 1 });
+    log.recorders.debug?.({ kind: 'permit-granted', route: 'default', waitedMs: 1 });
     log.observe({ kind: 'retry', route: 'default', reason: 'reset' });
     await log.close(0);
     expect(stream.lines).toHaveLength(count);
@@ -150,7 +150,7 @@ describe('lines', () => {
 
   it('logs nothing at level silent', async () => {
     const { log, stream } = open('silent');
-    log.observe(request);
+    for (const record of log.recorders.requests) record(request);
     log.error('nothing');
     await log.close(0);
     expect(stream.text).toBe('');
@@ -159,8 +159,9 @@ describe('lines', () => {
   it('truncates texts from clients and escapes control characters', async () => {
     const { log, stream } = open();
     const wild = '/\u001b[2J\u009b31m\u007f\u2028\r\n{"level":"fatal"}\ud800';
-    log.observe({ ...request, path: wild, method: 'M'.repeat(600), fault: 'f'.repeat(600) });
-    log.observe({ ...request, path: `/${'p'.repeat(2000)}` });
+    for (const record of log.recorders.requests)
+      record({ ...request, path: wild, method: 'M'.repeat(600), fault: 'f'.repeat(600) });
+    for (const record of log.recorders.requests) record({ ...request, path: `/${'p'.repeat(2000)}` });
     await log.close(0);
     expect(stream.text.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
     expect(stream.lines).toHaveLength(2);
@@ -217,7 +218,7 @@ describe('secrets', () => {
   ])('masks %s anywhere in a line', async (_, written) => {
     const { log, stream } = open('debug');
     log.registerSecret(secret, clientId);
-    log.observe({ ...request, path: `/a${written}b`, fault: `x ${written}` });
+    for (const record of log.recorders.requests) record({ ...request, path: `/a${written}b`, fault: `x ${written}` });
     log.warn(`said ${written}`, { [`key ${written}`]: { deep: [written, `${written}${written}`] } });
     await log.close(0);
     const asWritten = JSON.stringify(written.replace(/=+$/, '')).slice(1, -1);

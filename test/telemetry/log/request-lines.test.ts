@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { RequestEvent } from '../../../src/telemetry/events.ts';
+import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
 import { createLog } from '../../../src/telemetry/log/log.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { MemoryStream } from './memory-stream.ts';
@@ -10,16 +10,16 @@ function open() {
   return { clock, stream, log: createLog({ level: 'info', destination: stream, clock }) };
 }
 
-function ended(path: string): RequestEvent {
+function ended(path: string): RequestRecord {
   const counted = { durationMs: 1, queuedMs: 0, attempts: 1, requestBytes: 0, responseBytes: 2 };
-  return { kind: 'request-ended', route: 'default', method: 'GET', path, code: 200, source: 'upstream', ...counted };
+  return { route: 'default', method: 'GET', path, code: 200, source: 'upstream', ...counted };
 }
 
 it('writes requests within 250 ms with the time of their end, and leaves no timer', async () => {
   const { clock, stream, log } = open();
-  log.observe(ended('/first'));
+  for (const record of log.recorders.requests) record(ended('/first'));
   await clock.advance(100);
-  log.observe(ended('/second'));
+  for (const record of log.recorders.requests) record(ended('/second'));
   await clock.advance(149);
   expect(stream.lines).toEqual([]);
   await clock.advance(1);
@@ -33,18 +33,18 @@ it('writes requests within 250 ms with the time of their end, and leaves no time
 it('writes a full batch at once', () => {
   const { clock, stream, log } = open();
   const paths = Array.from({ length: 64 }, (_, index) => `/${String(index)}`);
-  for (const path of paths) log.observe(ended(path));
+  for (const path of paths) for (const record of log.recorders.requests) record(ended(path));
   expect(stream.lines.map(({ path }) => path)).toEqual(paths);
   expect(clock.pendingTimers).toBe(0);
 });
 
 it('writes other lines after the batch, each with its own time', async () => {
   const { clock, stream, log } = open();
-  log.observe(ended('/before'));
+  for (const record of log.recorders.requests) record(ended('/before'));
   await clock.advance(100);
   log.warn('between');
   await clock.advance(100);
-  log.observe(ended('/after'));
+  for (const record of log.recorders.requests) record(ended('/after'));
   await log.close(0);
   expect(stream.lines).toMatchObject([
     { path: '/before', time: '2026-11-01T00:00:00.000Z' },
@@ -56,7 +56,7 @@ it('writes other lines after the batch, each with its own time', async () => {
 it('writes a following line together with the batch', async () => {
   const { clock, stream, log } = open();
   for (let count = 0; count < 10; count++) {
-    log.observe(ended('/one'));
+    for (const record of log.recorders.requests) record(ended('/one'));
     log.warn('another');
   }
   expect(stream.writes).toBe(0);
@@ -66,9 +66,9 @@ it('writes a following line together with the batch', async () => {
 
 it('logs requests that ended before the level was lowered', async () => {
   const { stream, log } = open();
-  log.observe(ended('/logged'));
+  for (const record of log.recorders.requests) record(ended('/logged'));
   log.setLevel('warn');
-  log.observe(ended('/not-logged'));
+  for (const record of log.recorders.requests) record(ended('/not-logged'));
   await log.close(0);
   expect(stream.lines).toMatchObject([{ path: '/logged' }]);
 });

@@ -12,16 +12,14 @@ const durationsMs = fc.array(
 
 async function expose(buckets: ExposedBuckets, durations: readonly number[]) {
   const metrics = createMetrics({
-    version: '1.2.3',
     routes: ['default'],
     credentials: ['default'],
-    readTokens: () => [],
-    readThrottles: () => [],
+    readStates: () => ({ version: '1.2.3', tokens: [], throttles: [], fleet: undefined }),
     buckets,
   });
   for (const durationMs of durations) {
-    metrics.observe({ kind: 'permit-granted', route: 'default', waitedMs: durationMs });
-    metrics.observe({ kind: 'attempt-ended', route: 'default', outcome: 'ok', durationMs });
+    metrics.bindThrottle('default')(durationMs);
+    metrics.bindRoute('default').recordAttempt('ok', durationMs, false);
     metrics.observe({ kind: 'token-requested', credential: 'default', outcome: 'ok', durationMs });
   }
   const text = await metrics.render();

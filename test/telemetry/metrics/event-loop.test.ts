@@ -8,11 +8,9 @@ const WHILE = { timeout: 10_000, interval: 30 };
 
 it('nodejs_eventloop_lag_max_seconds is the longest stall since the last scrape', { timeout: 30_000 }, async () => {
   const metrics = createMetrics({
-    version: '0.0.0',
     routes: ['default'],
     credentials: ['default'],
-    readTokens: () => [],
-    readThrottles: () => [],
+    readStates: () => ({ version: '0.0.0', tokens: [], throttles: [], fleet: undefined }),
   });
   const longest = async (): Promise<number> => {
     const [, value] = /^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(await metrics.render()) ?? [];

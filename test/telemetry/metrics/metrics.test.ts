@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { LOCAL_REPLY_CODES } from '../../../src/platform/errors.ts';
-import type { RequestEvent } from '../../../src/telemetry/events.ts';
+import { FAULT_CAUSES } from '../../../src/telemetry/events.ts';
+import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
 import type { ThrottleSnapshot, TokenSnapshot } from '../../../src/telemetry/metrics/gauges.ts';
 import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import type { MetricsOptions } from '../../../src/telemetry/metrics/metrics.ts';
@@ -24,8 +25,7 @@ const tokenless: TokenSnapshot = {
   missingScopes: [],
 };
 
-const request: RequestEvent = {
-  kind: 'request-ended',
+const request: RequestRecord = {
   route: 'default',
   method: 'GET',
   path: '/quotes',
@@ -38,13 +38,21 @@ const request: RequestEvent = {
   responseBytes: 10,
 };
 
-function create(options: Partial<MetricsOptions> = {}) {
+interface States {
+  readonly readTokens?: () => readonly TokenSnapshot[];
+  readonly readThrottles?: () => readonly ThrottleSnapshot[];
+}
+
+function create({ readTokens, readThrottles, ...options }: Partial<MetricsOptions> & States = {}) {
   const metrics = createMetrics({
-    version: '1.2.3',
     routes: ['default'],
     credentials: ['default'],
-    readTokens: () => [tokenless],
-    readThrottles: () => [idle],
+    readStates: () => ({
+      version: '1.2.3',
+      tokens: readTokens?.() ?? [tokenless],
+      throttles: readThrottles?.() ?? [idle],
+      fleet: undefined,
+    }),
     ...options,
   });
   const sample = async (series: string) => readSamples(await metrics.render()).get(`bearer_sidecar_${series}`);
@@ -61,7 +69,7 @@ function lint(text: string): string {
 
 describe('series at the start', () => {
   const closedSets: [string, string[]][] = [
-    ['local_replies_total', LOCAL_REPLY_CODES.map((code) => `code="${code}"`)],
+    ['local_replies_total', LOCAL_REPLY_CODES.map((code) => `route="default",code="${code}"`)],
     ...['upstream_attempts_total', 'upstream_duration_seconds_count'].map((name): [string, string[]] => [
       name,
       [
@@ -74,8 +82,9 @@ describe('series at the start', () => {
         'reset',
         'timeout',
         'unreachable',
-      ].map((outcome) => `outcome="${outcome}"`),
+      ].map((outcome) => `route="default",outcome="${outcome}"`),
     ]),
+    ['upstream_faults_total', FAULT_CAUSES.map((cause) => `route="default",cause="${cause}"`)],
     ...['retries_total', 'retry_budget_exhausted_total'].map((name): [string, string[]] => [
       name,
       ['rate_limited', 'unauthorized', 'status', 'reset', 'connect'].map((reason) => `reason="${reason}"`),
@@ -139,17 +148,17 @@ describe('series at the start', () => {
 describe('events', () => {
   it('counts and times a request once, by its end', async () => {
     const { metrics, sample } = create();
-    metrics.observe({ ...request, method: 'POST', code: 499, source: 'sidecar' });
+    metrics.bindRoute('default').recordRequest({ ...request, method: 'POST', code: 499, source: 'sidecar' });
     const labels = 'route="default",method="POST",code="499",source="sidecar"';
     expect(await sample(`requests_total{${labels}}`)).toBe(1);
     expect(await sample(`request_duration_seconds_sum{${labels}}`)).toBe(0.012);
-    expect(await sample(`local_replies_total{code="QUEUE_FULL"}`)).toBe(0);
+    expect(await sample(`local_replies_total{route="default",code="QUEUE_FULL"}`)).toBe(0);
   });
 
   it('counts a cut response by its code and by the side that cut it', async () => {
     const { metrics, sample } = create();
-    metrics.observe({ ...request, fault: 'it broke', cutBy: 'upstream' });
-    metrics.observe(request);
+    metrics.bindRoute('default').recordRequest({ ...request, fault: 'it broke', cutBy: 'upstream' });
+    metrics.bindRoute('default').recordRequest(request);
     const labels = `route="default",method="${request.method}",code="${request.code}",source="upstream"`;
     expect(await sample(`requests_total{${labels}}`)).toBe(2);
     expect(await sample('responses_cut_total{route="default",by="upstream"}')).toBe(1);
@@ -163,29 +172,34 @@ describe('events', () => {
     ['__proto__', 'other'],
   ])('method %s is counted as %s', async (method, label) => {
     const { metrics, sample } = create();
-    metrics.observe({ ...request, method });
+    metrics.bindRoute('default').recordRequest({ ...request, method });
     expect(await sample(`requests_total{route="default",method="${label}",code="200",source="upstream"}`)).toBe(1);
   });
 
   it('each other event updates its own series', async () => {
     const { metrics, sample } = create();
     const { observe } = metrics;
-    observe({ kind: 'local-reply', code: 'DRAINING' });
-    observe({ kind: 'attempt-ended', route: 'default', outcome: 'reset', durationMs: 500 });
+    const counters = metrics.bindRoute('default');
+    counters.recordRequest({ ...request, source: 'sidecar', code: 503, localReply: 'DRAINING' });
+    counters.recordAttempt('reset', 500, false);
+    const failed = { kind: 'attempt-failed', route: 'default', outcome: 'reset', detail: 'x' } as const;
+    observe({ ...failed, cause: 'reset_after_sent' });
+    observe({ ...failed, cause: undefined });
     observe({ kind: 'retry', route: 'default', reason: 'connect' });
     observe({ kind: 'retry-budget-exhausted', route: 'default', reason: 'status' });
     observe({ kind: 'rate-limited', route: 'default', status: 429, pauseMs: 1000, stated: true, fields: {} });
     observe({ kind: 'rate-limit-shape', route: 'default', on: 'refused', status: 429, shape: 'x', fields: {} });
-    observe({ kind: 'permit-granted', route: 'default', waitedMs: 2000 });
+    metrics.bindThrottle('default')(2000);
     observe({ kind: 'queue-rejected', route: 'default', reason: 'client_left' });
     observe({ kind: 'token-requested', credential: 'default', outcome: 'rejected', durationMs: 250 });
     observe({ kind: 'token-invalidated', credential: 'default', reason: 'rotated' });
     observe({ kind: 'authorization-overridden' });
     observe({ kind: 'configuration-read', outcome: 'refused', lines: ['a.key'] });
     const moved = {
-      'local_replies_total{code="DRAINING"}': 1,
-      'upstream_attempts_total{outcome="reset"}': 1,
-      'upstream_duration_seconds_sum{outcome="reset"}': 0.5,
+      'local_replies_total{route="default",code="DRAINING"}': 1,
+      'upstream_attempts_total{route="default",outcome="reset"}': 1,
+      'upstream_faults_total{route="default",cause="reset_after_sent"}': 1,
+      'upstream_duration_seconds_sum{route="default",outcome="reset"}': 0.5,
       'retries_total{reason="connect"}': 1,
       'retry_budget_exhausted_total{reason="status"}': 1,
       'rate_limited_total{route="default"}': 1,
@@ -204,15 +218,14 @@ describe('events', () => {
 
   it('counts an invalid duration as 0', async () => {
     const { metrics, sample } = create();
-    for (const waitedMs of [NaN, Infinity, -5]) metrics.observe({ kind: 'permit-granted', route: 'default', waitedMs });
+    for (const waitedMs of [NaN, Infinity, -5]) metrics.bindThrottle('default')(waitedMs);
     expect(await sample('queue_wait_seconds_count{route="default"}')).toBe(3);
     expect(await sample('queue_wait_seconds_sum{route="default"}')).toBe(0);
   });
 
   it('has buckets from 0.5 ms to 5 min', async () => {
     const { metrics, sample } = create();
-    for (const waitedMs of [0.4, 0.9, 59_000, 299_000])
-      metrics.observe({ kind: 'permit-granted', route: 'default', waitedMs });
+    for (const waitedMs of [0.4, 0.9, 59_000, 299_000]) metrics.bindThrottle('default')(waitedMs);
     const below = (bound: string) => sample(`queue_wait_seconds_bucket{le="${bound}",route="default"}`);
     expect(await Promise.all(['0.0005', '0.001', '60', '300', '+Inf'].map(below))).toEqual([1, 2, 3, 4, 4]);
   });
@@ -305,7 +318,7 @@ describe('the text as a whole', () => {
   it('passes promtool check metrics, and has the default metrics unprefixed', async () => {
     const learned = { limit: 100, windowMs: 10_000, confidence: 'low' as const };
     const { metrics } = create({ readThrottles: () => [{ ...idle, learned }] });
-    metrics.observe(request);
+    metrics.bindRoute('default').recordRequest(request);
     const text = await metrics.render();
     expect(lint(text)).toBe('');
     expect(metrics.contentType).toBe('text/plain; version=0.0.4; charset=utf-8');

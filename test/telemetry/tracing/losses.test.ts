@@ -1,13 +1,13 @@
 /** Lost spans do not affect requests and are reported at a limited rate. */
 import { InMemorySpanExporter, type SpanExporter } from '@opentelemetry/sdk-trace';
 import { describe, expect, it } from 'vitest';
-import type { RequestEvent, SidecarEvent } from '../../../src/telemetry/events.ts';
+import type { SidecarEvent } from '../../../src/telemetry/events.ts';
+import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
 import { createTracing } from '../../../src/telemetry/tracing/exporting.ts';
 import { SpanLossReporter } from '../../../src/telemetry/tracing/loss-report.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
-const ended: RequestEvent = {
-  kind: 'request-ended',
+const ended: RequestRecord = {
   route: 'default',
   method: 'GET',
   path: '/',

@@ -4,7 +4,7 @@ import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { describe, expect, it } from 'vitest';
 import { readTraceParent } from '../../../src/exchange/trace-context.ts';
 import type { TracedAttempt, TracedRequest } from '../../../src/exchange/request-tracer.ts';
-import type { RequestEvent } from '../../../src/telemetry/events.ts';
+import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
 import { createTracing } from '../../../src/telemetry/tracing/exporting.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
@@ -19,8 +19,7 @@ const attempt: TracedAttempt = {
   path: '/base/quotes?who=me',
   headers: ['Authorization', 'Bearer s3cret'],
 };
-const ended: RequestEvent = {
-  kind: 'request-ended',
+const ended: RequestRecord = {
   route: 'quotes',
   method: 'GET',
   path: '/quotes',

@@ -5,7 +5,6 @@
 import type { Clock } from '../../../src/platform/clock.ts';
 import { SidecarError } from '../../../src/platform/errors.ts';
 import { ResponseClassifier } from '../../../src/exchange/response-classifier.ts';
-import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
 import type { ThrottleOptions } from '../../../src/throttle/throttle-options.ts';
 import type { LearnedState, Throttle } from '../../../src/throttle/throttle.ts';
@@ -48,13 +47,12 @@ export async function play(played: Play): Promise<Played> {
   const throttles: Throttle[] = [];
   const rejected: number[] = [];
   let permits = 0;
-  const observe = (event: SidecarEvent): void => {
-    if (event.kind === 'permit-granted') permits++;
-  };
+  const recordPermit = (): void => void permits++;
   const createClient = ({ random }: ClientContext): Client => {
-    const options = { route: 'default', clock, observe };
+    const options = { route: 'default', clock, observe: () => undefined };
     const created = createThrottle({
       ...options,
+      recordPermit,
       throttle: { ...AUTO, ...throttle },
       queue: { max: 1000, timeoutMs: 30_000 },
       restored,

@@ -1,0 +1,123 @@
+/** The traffic in numbers, as tiles and plots show it (pure), from the ring of samples. */
+import type { SampleRing, SecondReading } from './sample-ring.ts';
+import type { Samples } from './samples.ts';
+import { quotePattern } from './selector.ts';
+
+/** Sums of the last minute and the percentiles of its latency. */
+export interface LastMinute {
+  /** Length of the recorded time, milliseconds; less than a minute after a start. */
+  readonly spanMs: number;
+  readonly requests: number;
+  /** By the response that was sent to the client. */
+  readonly ok: number;
+  readonly clientErrors: number;
+  readonly serverErrors: number;
+  /** Local replies with a status of 400 or above. */
+  readonly own: number;
+  /** Attempts that got a permit. */
+  readonly sent: number;
+  /** Calls that the upstream rate limited. */
+  readonly refused: number;
+  /** Attempts without a whole response. */
+  readonly faults: number;
+  /** Milliseconds; undefined without a request. */
+  readonly p50Ms: number | undefined;
+  readonly p95Ms: number | undefined;
+  readonly p99Ms: number | undefined;
+}
+
+/** How often a status code was sent. */
+export interface CodeCount {
+  readonly code: number;
+  readonly source: 'upstream' | 'sidecar';
+  readonly count: number;
+}
+
+/** One second of the plots: the columns of `ROW_COLUMNS`, then the rate of each throttle; null = no value. */
+export type PlotRow = readonly (number | null)[];
+
+/** The columns of a row before the rates of the throttles. `at` is the end in epoch seconds; `ok` to `refused` are per second. */
+export const ROW_COLUMNS = [
+  ...['at', 'ok', 'clientErrors', 'serverErrors', 'own', 'sent', 'refused'],
+  ...['p50Ms', 'p95Ms', 'p99Ms', 'queued', 'inFlight'],
+] as const;
+
+/** How many throttles have a line in the plot. */
+export const PLOTTED_THROTTLES = 4;
+
+const MINUTE_MS = 60_000;
+
+/** What the columns of the same names count. A client that left got no response. */
+const COUNTS = {
+  ok: ['requests_total', { code: '[123]..' }],
+  clientErrors: ['requests_total', { code: '4..', source: 'upstream' }],
+  serverErrors: ['requests_total', { code: '[5-9]..', source: 'upstream' }],
+  own: ['requests_total', { code: '4[0-8].|49[0-8]|5..', source: 'sidecar' }],
+  sent: ['permits_total', {}],
+  refused: ['rate_limited_total', {}],
+} as const;
+type CountName = keyof typeof COUNTS;
+
+export function readLastMinute(samples: Samples): LastMinute {
+  const count = (name: CountName): number => samples.increase(COUNTS[name][0], MINUTE_MS, COUNTS[name][1]);
+  const quantile = (share: number): number | undefined =>
+    samples.quantile('request_duration_seconds', share, MINUTE_MS);
+  return {
+    spanMs: Math.min(MINUTE_MS, samples.spanMs),
+    requests: samples.increase('requests_total', MINUTE_MS),
+    ok: count('ok'),
+    clientErrors: count('clientErrors'),
+    serverErrors: count('serverErrors'),
+    own: count('own'),
+    sent: count('sent'),
+    refused: count('refused'),
+    faults: samples.increase('upstream_faults_total', MINUTE_MS),
+    p50Ms: quantile(0.5),
+    p95Ms: quantile(0.95),
+    p99Ms: quantile(0.99),
+  };
+}
+
+export function readCodes(samples: Samples, windowMs: number): CodeCount[] {
+  return (['upstream', 'sidecar'] as const).flatMap((source) =>
+    Array.from(samples.increaseBy('code', 'requests_total', windowMs, { source }), ([code, count]) => {
+      return { code: Number(code), source, count };
+    }),
+  );
+}
+
+/**
+ * The seconds of the plots, oldest first.
+ * @param wallOffset what makes epoch milliseconds of monotonic ones
+ * @param limit default: all, at most 300
+ */
+export function readPlotRows(
+  ring: Pick<SampleRing, 'readSeconds'>,
+  throttles: readonly { readonly route: string }[],
+  wallOffset: number,
+  limit?: number,
+): PlotRow[] {
+  const routes = throttles.slice(0, PLOTTED_THROTTLES).map(({ route }) => ({ route: quotePattern(route) }));
+  return Array.from(ring.readSeconds(limit), (second) => toPlotRow(second, routes, wallOffset));
+}
+
+function toPlotRow(second: SecondReading, routes: readonly { readonly route: string }[], wallOffset: number): PlotRow {
+  const { at, from } = second;
+  const perSecond = (name: CountName): number =>
+    roundForPlot((second.increase(COUNTS[name][0], COUNTS[name][1]) * 1000) / Math.max(1, at - from));
+  return [
+    Math.round((at + wallOffset) / 1000),
+    ...(Object.keys(COUNTS) as CountName[]).map(perSecond),
+    ...[0.5, 0.95, 0.99].map((share) => roundForPlot(second.quantile(share))),
+    second.gauge('queue_depth'),
+    second.gauge('in_flight'),
+    ...routes.map((route) => roundForPlot(second.gauge('permit_rate', route))),
+  ];
+}
+
+/** To three digits, which is more than a plot shows; null where there is no finite value. */
+function roundForPlot(value: number): number;
+function roundForPlot(value: number | undefined): number | null;
+function roundForPlot(value: number | undefined): number | null {
+  return value === undefined || !Number.isFinite(value) ? null : Number(value.toPrecision(3));
+}

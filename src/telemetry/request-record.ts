@@ -1,0 +1,72 @@
+/**
+ * What is recorded of requests and attempts, where they end. Metrics count it; log, traces, recent calls and the status page read the same
+ * record. Types alone; the composition root connects them.
+ */
+import type { LocalReplyCode } from '../platform/errors.ts';
+import type { AttemptOutcome, CutBy } from './events.ts';
+
+/** One client request that has ended. */
+export interface RequestRecord {
+  readonly route: string;
+  /** As the client sent it; metrics count unknown methods as `other`. */
+  readonly method: string;
+  /** Path without its query. */
+  readonly path: string;
+  /** As sent; 499 when the client left before the response had ended. */
+  readonly code: number;
+  readonly source: 'upstream' | 'sidecar';
+  /** Set when the sidecar generated the response. */
+  readonly localReply?: LocalReplyCode | undefined;
+  readonly durationMs: number;
+  /** Total time in the queue. */
+  readonly queuedMs: number;
+  /** Attempts sent to the upstream. */
+  readonly attempts: number;
+  readonly requestBytes: number;
+  readonly responseBytes: number;
+  /** Set when the client received only a part of the response and had not left. */
+  readonly cutBy?: CutBy | undefined;
+  /** Why a response was cut off, or why an attempt failed. */
+  readonly fault?: string | undefined;
+  /** The trace of the request, if known: 32 hexadecimal digits. */
+  readonly traceId?: string | undefined;
+}
+
+/** Receives the record of each request, once. Must not throw and must not block. */
+export type RecordRequest = (record: RequestRecord) => void;
+
+/** Receives the wait of each permit, milliseconds. Must not throw and must not block. */
+export type RecordPermit = (waitedMs: number) => void;
+
+/** The counters of one route, bound when the route is built. Must not throw and must not block. */
+export interface RouteCounters {
+  /**
+   * To be called once for each attempt.
+   * @param durationMs to the response head, or to the end of an attempt without a response
+   * @param isOwn true when the sidecar ended the attempt itself (the client left, drain), or could not send it
+   */
+  recordAttempt(outcome: AttemptOutcome, durationMs: number, isOwn: boolean): void;
+  /** To be called once for each request. */
+  readonly recordRequest: RecordRequest;
+}
+
+/** Each attempt and permit, for the log at level `debug`. */
+export type DebugEvent =
+  | {
+      readonly kind: 'attempt-ended';
+      readonly route: string;
+      readonly outcome: AttemptOutcome;
+      readonly durationMs: number;
+      readonly isOwn: boolean;
+    }
+  | { readonly kind: 'permit-granted'; readonly route: string; readonly waitedMs: number };
+
+export type DebugObserver = (event: DebugEvent) => void;
+
+/** Who gets what is recorded, besides the counters. */
+export interface RecordObservers {
+  /** Called with each record, in this order. */
+  readonly requests: RecordRequest[];
+  /** Undefined unless the level of the log is `debug`; read for each attempt. */
+  debug?: DebugObserver | undefined;
+}
