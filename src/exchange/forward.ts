@@ -3,6 +3,7 @@
  * fills no queue. Only what is not there yet is awaited: most requests reach the upstream in the turn of the event loop in which
  * they came. What a step does is in attempts.ts and in request-body/.
  */
+import type { ServerResponse } from 'node:http';
 import { describeEndpoint } from '../throttle/endpoint.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import { Attempts } from './attempts.ts';
@@ -30,15 +31,14 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
     attempts?.abort();
   });
   try {
-    // A pipelined request must not overtake the one before it, whose body may be there and not read yet (RFC 9112 §9.3.2).
-    if (response.socket === null) await new Promise(setImmediate);
+    // This wait comes first: after a later step a request without a body would overtake this one.
+    if (response.socket === null || !body.isWhole) await waitForPacket(response);
     if (tokens.current(lifetime) === undefined) await awaitToken(tokens, lifetime, tracer);
     throwIfAborted(lifetime, 'token');
-    // Before it is read, only an empty body is whole.
-    const hasBody = !body.isWhole;
+    const awaitsBody = !body.isWhole && (expectsContinue(request) || !isFullyReceived(request));
     const endpoint = describeEndpoint(request.method ?? 'GET', exchange.path);
-    ticket = throttle.enter(lifetime.deadlineAt, queueClass, hasBody, endpoint);
-    if (hasBody) await receiveBody(exchange, ticket, body);
+    ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, endpoint);
+    if (awaitsBody) await receiveBody(exchange, ticket, body);
     attempts = new Attempts(parts, exchange, ticket, body);
     for (;;) {
       const attempt = attempts.tryTakePermit() ?? (await attempts.waitForPermit());
@@ -48,7 +48,7 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
       await attempts.prepareRetry(attempt, result);
     }
   } catch (error) {
-    // By the next microtask node:http has parsed the part of the body that came in one packet with the head.
+    // By the next microtask node:http has parsed the end of a request that came in one packet: its connection can stay open.
     if (ticket === undefined) await Promise.resolve();
     // A response is handed over at once, so that the cleanup below may follow.
     const outcome = attempts?.relayLastResult(error);
@@ -63,16 +63,20 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
   }
 }
 
+/** Resolves when node:http has parsed what came in one packet with the head. */
+async function waitForPacket(response: ServerResponse): Promise<void> {
+  // A pipelined request must not overtake the one before it, whose body may be there and not read yet (RFC 9112 §9.3.2).
+  if (response.socket === null) await new Promise(setImmediate);
+}
+
 /**
- * Resolves when the request may ask for a permit. Its body is then in the replay buffer, or received by node:http and read when it is sent, or too
+ * Resolves when a request whose body is still coming may ask for a permit. The body is then in the replay buffer, or received by node:http and read when it is sent, or too
  * large for the buffer and streamed.
  * A client that expects 100 (Continue) gets it when its body may be read.
  */
 async function receiveBody(exchange: Exchange, ticket: Ticket, body: RequestBody): Promise<void> {
   const { request, response, lifetime, tracer } = exchange;
   const needsContinue = expectsContinue(request);
-  // What came in one packet with the head has been parsed by the next microtask.
-  await Promise.resolve();
   for (;;) {
     throwIfAborted(lifetime, 'queue');
     if (!needsContinue && isFullyReceived(request)) {

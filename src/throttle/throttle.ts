@@ -233,11 +233,11 @@ export interface Throttle {
    * Takes a place in the throttle.
    * @param deadlineAt monotonic instant by which the response head must be there
    * @param queueClass default: normal priority, no caller
-   * @param hasBody false: there is no body to read, so no slot for it is needed. Default true
+   * @param awaitsBody false: there is no body, or node:http has received it whole, so that no slot for reading it is needed. Default true
    * @param endpoint whose response times decide what is reserved of the deadline, as `describeEndpoint` names it. Default: none
    * @throws SidecarError QUEUE_FULL; QUEUE_TIMEOUT when the expected wait is certainly too long; DRAINING
    */
-  enter(deadlineAt: number, queueClass?: QueueClass, hasBody?: boolean, endpoint?: string): Ticket;
+  enter(deadlineAt: number, queueClass?: QueueClass, awaitsBody?: boolean, endpoint?: string): Ticket;
   /**
    * Applies other settings. The rate changes at once, and saved-up permits do not become more by it. Requests that wait go on
    * waiting under their old time-out, even when `queue.max` is smaller now.

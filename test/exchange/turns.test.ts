@@ -1,6 +1,7 @@
 /** Who has the next turn over HTTP: x-sidecar-priority and x-sidecar-caller, from the client's field to the upstream's socket. */
+import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { gate, startInProcess, until, type InProcess } from '../sidecar/in-process.ts';
+import { gate, giveToken, startInProcess, until, type InProcess } from '../sidecar/in-process.ts';
 import { send, type Sent } from '../sidecar/send.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
@@ -31,6 +32,13 @@ async function queueUp(chain: InProcess, calls: readonly (readonly [string, Reco
   }
   return answers;
 }
+
+/** The end of a head and the body. */
+const FRAMED = {
+  none: '\r\n',
+  length: 'Content-Length: 2\r\n\r\nhi',
+  chunked: 'Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n',
+};
 
 const paths = (chain: InProcess): string[] => chain.api.requests.map(({ path }) => path);
 
@@ -68,6 +76,49 @@ describe('calls that queue', () => {
     expect(paths(chain)).toEqual(['/first', '/early', '/later-1', '/later-2']);
     reader.socket.destroy();
     await chain.first;
+  });
+
+  it('let a slow body be read while those wait whose bodies came with their heads', async () => {
+    const chain = await startCrowded();
+    const answers = await queueUp(chain, [
+      ['/whole-1', {}],
+      ['/whole-2', {}],
+    ]);
+    const socket = await openSocket(chain.url);
+    const response = readToEnd(socket);
+    socket.write(
+      'POST /slow HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nConnection: close\r\nContent-Length: 2\r\n\r\n',
+    );
+    const [interim] = (await once(socket, 'data')) as [Buffer];
+    expect(interim.toString()).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+    expect(paths(chain)).toEqual(['/first']);
+    socket.write('hi');
+    chain.door.open();
+    await Promise.all([chain.first, ...answers, response]);
+    expect(paths(chain)).toEqual(['/first', '/whole-1', '/whole-2', '/slow']);
+  });
+
+  it('go out in the order in which they came, with and without a body, also when they waited for a token', async () => {
+    const token = gate();
+    const chain = await startInProcess({
+      tokenAnswer: async (...given) => {
+        await token.opened;
+        await giveToken(...given);
+      },
+      env: { SIDECAR_MAX_IN_FLIGHT: '1' },
+    });
+    const kinds = ['length', 'none', 'chunked', 'none', 'length', 'chunked', 'none', 'chunked', 'length'] as const;
+    const responses = [];
+    for (const [index, kind] of kinds.entries()) {
+      const socket = await openSocket(chain.url);
+      responses.push(readToEnd(socket));
+      const method = kind === 'none' ? 'GET' : 'POST';
+      socket.write(`${method} /${String(index)} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${FRAMED[kind]}`);
+      await until(async () => (await chain.listener()).requests === index + 1, `request ${String(index)} is received`);
+    }
+    token.open();
+    for (const response of responses) expect((await response).status).toBe(200);
+    expect(paths(chain)).toEqual(kinds.map((_, index) => `/${String(index)}`));
   });
 
   it('go out by turns of their callers', async () => {

@@ -23,11 +23,11 @@ export interface TicketHost {
 }
 
 /**
- * `bodiless`: has no body, so it needs no body slot and does not wait yet · `queued`: waits for a body slot · `buffering`: has one
+ * `complete`: its body has come, or it has none: it needs no body slot, and does not wait yet · `queued`: waits for a body slot · `buffering`: has one
  * and reads its body · `received`: the whole body came while it was queued · `stalled`: its body stopped coming, and it lost the slot ·
  * `ready`: waits for a permit · `granted`: has or had a permit and waits for none · `left`: not in the throttle.
  */
-export type TicketPhase = 'bodiless' | 'queued' | 'received' | 'buffering' | 'stalled' | 'ready' | 'granted' | 'left';
+export type TicketPhase = 'complete' | 'queued' | 'received' | 'buffering' | 'stalled' | 'ready' | 'granted' | 'left';
 
 /** The promise that a ticket waits on. */
 export type PendingWait =
@@ -43,7 +43,8 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
   readonly arrivalNumber: number;
   readonly deadlineAt: number;
   readonly queueClass: QueueClass;
-  readonly hasBody: boolean;
+  /** Its body has to be read, which takes a slot. */
+  readonly awaitsBody: boolean;
   endpoint = '';
   /** Monotonic instant. */
   enteredAt = 0;
@@ -74,14 +75,14 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
     deadlineAt: number,
     timeoutMs: number,
     queueClass: QueueClass,
-    hasBody = true,
+    awaitsBody = true,
   ) {
     this.#host = host;
     this.arrivalNumber = arrivalNumber;
     this.deadlineAt = deadlineAt;
     this.queueClass = queueClass;
     this.#timeoutMs = timeoutMs;
-    this.hasBody = hasBody;
+    this.awaitsBody = awaitsBody;
   }
 
   /** Why it cannot begin to wait; undefined when it can. */
@@ -189,7 +190,7 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
 
   #isReading(): boolean {
     const { phase } = this;
-    return phase === 'buffering' || phase === 'received' || phase === 'stalled' || phase === 'bodiless';
+    return phase === 'buffering' || phase === 'received' || phase === 'stalled' || phase === 'complete';
   }
 
   #waitedMsAt(now: number): number {

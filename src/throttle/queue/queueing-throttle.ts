@@ -75,10 +75,10 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     return this.#queue.counts.ready > 0 && this.gate.inFlight >= this.gate.inFlightLimit;
   }
 
-  enter(deadlineAt: number, queueClass: QueueClass = DEFAULT_QUEUE_CLASS, hasBody = true, endpoint = ''): Ticket {
+  enter(deadlineAt: number, queueClass: QueueClass = DEFAULT_QUEUE_CLASS, awaitsBody = true, endpoint = ''): Ticket {
     const now = this.clock.now();
     const { timeoutMs } = this.#terms.queue;
-    const ticket = new QueueTicket(this, this.#arrivalCount++, deadlineAt, timeoutMs, queueClass, hasBody);
+    const ticket = new QueueTicket(this, this.#arrivalCount++, deadlineAt, timeoutMs, queueClass, awaitsBody);
     ticket.endpoint = endpoint;
     ticket.enteredAt = ticket.lastProgressAt = now;
     const isUncontended = this.#queue.size === 0 && deadlineAt > now && !this.isShutDown && this.gate.canGrant(now);
@@ -155,7 +155,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     const now = this.clock.now();
     const grant = ticket.deadlineAt > now ? this.gate.tryGrant(now, false) : undefined;
     if (grant === undefined) return undefined;
-    if ((phase === 'bodiless' || phase === 'granted') && this.#queue.size === 0) {
+    if ((phase === 'complete' || phase === 'granted') && this.#queue.size === 0) {
       this.#queue.grantUncontended(ticket);
     } else {
       this.#queue.move(ticket, 'granted');

@@ -15,10 +15,10 @@ export class RequestQueue {
   readonly #retries = new LinkedQueue<QueueTicket>();
   readonly #readers = new LinkedQueue<QueueTicket>();
   readonly #expiries = new ExpiryHeap<QueueTicket>();
-  readonly #counts = { bodiless: 0, queued: 0, received: 0, buffering: 0, stalled: 0, ready: 0, granted: 0, left: 0 };
-  /** Tickets by phase. Those of `bodiless`, `granted` and `left` have no place here, and their counts mean nothing. */
+  readonly #counts = { complete: 0, queued: 0, received: 0, buffering: 0, stalled: 0, ready: 0, granted: 0, left: 0 };
+  /** Tickets by phase. Those of `complete`, `granted` and `left` have no place here, and their counts mean nothing. */
   readonly counts: Readonly<Record<TicketPhase, number>> = this.#counts;
-  #retriesWithBody = 0;
+  #retriesWithSlot = 0;
   #hasGrantedUncontended = false;
 
   /** @param bodySlots how many requests may read their bodies or keep them while they wait */
@@ -67,8 +67,8 @@ export class RequestQueue {
 
   /** Takes in a new ticket, or a stalled one whose body continues. It gets a body slot if it needs one and one is free. */
   add(ticket: QueueTicket): void {
-    if (!ticket.hasBody) {
-      ticket.phase = 'bodiless';
+    if (!ticket.awaitsBody) {
+      ticket.phase = 'complete';
       return;
     }
     const isNext = this.#hasFreeBodySlot() && this.#order.canBufferNow(ticket.queueClass);
@@ -105,7 +105,7 @@ export class RequestQueue {
     const from = ticket.phase;
     ticket.phase = to;
     // Tickets of these phases have no place here.
-    if (to === 'left' && (from === 'left' || from === 'bodiless' || from === 'granted')) return;
+    if (to === 'left' && (from === 'left' || from === 'complete' || from === 'granted')) return;
     if (this.#hasGrantedUncontended) this.#forgetTurns();
     this.#counts[from]--;
     this.#counts[to]++;
@@ -154,9 +154,9 @@ export class RequestQueue {
     return ticket?.wait === undefined ? undefined : ticket;
   }
 
-  // A waiting retry keeps its body, so it takes a slot.
+  // A waiting retry keeps the body that it has read, so it takes a slot.
   #hasFreeBodySlot(): boolean {
-    return this.#order.bodySlotsUsed + this.#retriesWithBody < this.#bodySlots;
+    return this.#order.bodySlotsUsed + this.#retriesWithSlot < this.#bodySlots;
   }
 
   // When a permit went out while no ticket waited, there was enough for all: turns taken before that no longer count.
@@ -167,12 +167,12 @@ export class RequestQueue {
 
   #insertRetry(ticket: QueueTicket): void {
     this.#retries.insert(ticket);
-    if (ticket.hasBody) this.#retriesWithBody++;
+    if (ticket.awaitsBody) this.#retriesWithSlot++;
   }
 
   #removeRetry(ticket: QueueTicket): boolean {
     const isRetry = this.#retries.remove(ticket);
-    if (isRetry && ticket.hasBody) this.#retriesWithBody--;
+    if (isRetry && ticket.awaitsBody) this.#retriesWithSlot--;
     return isRetry;
   }
 }
