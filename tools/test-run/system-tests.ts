@@ -13,6 +13,7 @@ export const SYSTEM_TESTS: readonly string[] = [
   'test/docs/**',
   'test/e2e/**',
   'test/hostile/**',
+  'test/house/**',
   'test/packaging/**',
   'test/peers/**',
   // Redis.
