@@ -15,7 +15,7 @@ import type { RequestBody } from './request-body/replay-body.ts';
 import { RequestBuilder } from './request-builder.ts';
 import { RequestAttempt, type AttemptContext } from './request-attempt.ts';
 import { RetryPlanner } from './retry-planner.ts';
-import type { TokenCall, TokenUse } from '../token/token.ts';
+import type { TokenCall } from '../token/token.ts';
 import { awaitToken, isClientFacing, throwIfAborted, waitInStage } from './stage.ts';
 
 type Retry = Exclude<RetryDecision, { kind: 'finish' }>;
@@ -58,15 +58,10 @@ export class Attempts implements AttemptContext, TokenCall {
 
   /** Takes a permit that is available at once, with the current token; undefined where one of them has to be waited for. */
   tryTakePermit(): RequestAttempt | undefined {
-    const { tokens } = this.parts;
-    if (this.exchange.lifetime.aborted !== undefined || tokens.current(this) === undefined) return undefined;
-    const permit = this.#ticket.tryTakePermit();
-    if (permit === undefined) return undefined;
-    const use = tokens.take(this);
-    if (use !== undefined) return new RequestAttempt(this, permit, use);
-    // It expired between the two.
-    permit.cancel();
-    return undefined;
+    if (this.exchange.lifetime.aborted !== undefined) return undefined;
+    const use = this.parts.tokens.current(this);
+    const permit = use && this.#ticket.tryTakePermit();
+    return permit && new RequestAttempt(this, permit, use);
   }
 
   /**
@@ -81,7 +76,7 @@ export class Attempts implements AttemptContext, TokenCall {
       // An aborted request must not start a wait.
       throwIfAborted(lifetime, 'queue');
       const permit = await waitInStage('queue', this.#ticket.waitForPermit(), tracer);
-      const use: TokenUse | undefined = lifetime.aborted === undefined ? tokens.take(this) : undefined;
+      const use = lifetime.aborted === undefined ? tokens.current(this) : undefined;
       if (use !== undefined) return new RequestAttempt(this, permit, use);
       // The token expired or was refused while the request waited: the permit is not spent until there is one again.
       permit.cancel();

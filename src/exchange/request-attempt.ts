@@ -50,6 +50,7 @@ export class RequestAttempt implements AttemptHandler {
     this.permit = permit;
     this.use = use;
     this.#context = context;
+    if (use.isTest) parts.tokens.startTest(use);
   }
 
   onStart(): void {

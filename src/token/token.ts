@@ -92,13 +92,14 @@ export interface TokenSource {
   /** Cancels timers and the fetch in flight, and rejects the waiters. */
   stop(): void;
   /**
-   * The token that the call would be sent with now; undefined when it has to wait: none is held, it expires too soon, or a refresh or a
-   * test shows first which one the upstream accepts.
+   * The use of a token for a call that is sent now; undefined when it has to wait: none is held, it expires too soon, or a refresh or a
+   * test shows first which one the upstream accepts. Changes nothing. The use of an attempt that is sent in this turn of the event loop ends with
+   * `recordAccepted`, `recordRefused` or `endTest`.
    * @param call Default: one that waits for no test
    */
-  current(call?: TokenCall): Token | undefined;
-  /** As `current`, for an attempt that is sent now. Each use ends with `recordAccepted`, `recordRefused` or `endTest`. */
-  take(call: TokenCall): TokenUse | undefined;
+  current(call?: TokenCall): TokenUse | undefined;
+  /** The attempt that is sent now carries the test: for a use with `isTest`, in the turn of its `current`. */
+  startTest(use: TokenUse): void;
   /**
    * Resolves as soon as `current()` would return a token. Callers share one token request (single flight); `signal` ends
    * only this wait (rejects with its reason). Rejects at once while the circuit is open.

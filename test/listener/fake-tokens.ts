@@ -32,18 +32,14 @@ export class FakeTokens implements TokenSource {
     this.held = undefined;
   }
 
-  current(): Token | undefined {
-    return this.held;
+  current(): TokenUse | undefined {
+    return this.held && { token: this.held, takenAt: 0, isTest: false };
   }
 
   waitForToken(): Promise<Token> {
     return this.held === undefined
       ? Promise.reject(new SidecarError('TOKEN_UNAVAILABLE', 'no token in this test', { retryAfterMs: 2000 }))
       : Promise.resolve(this.held);
-  }
-
-  take(): TokenUse | undefined {
-    return this.held && { token: this.held, takenAt: 0, isTest: false };
   }
 
   recordRefused({ token }: TokenUse): void {
@@ -55,6 +51,10 @@ export class FakeTokens implements TokenSource {
   }
 
   recordAccepted(): void {
+    this.start();
+  }
+
+  startTest(): void {
     this.start();
   }
 

@@ -46,12 +46,12 @@ it('a new secret is masked and used within 2 s after its symbolic link has chang
   });
   onTestFinished(() => tokens.stop());
   tokens.start();
-  await until(() => tokens.current() !== undefined, 'the first token');
+  await until(() => tokens.current()?.token !== undefined, 'the first token');
   expect(withheld).toEqual([[before, id]]);
 
   await mounted.replace({ secret: after });
   await clock.advance(2_000);
-  await until(() => tokens.current()?.serial === 2, 'a token of the new secret');
+  await until(() => tokens.current()?.token.serial === 2, 'a token of the new secret');
   expect(withheld).toEqual([
     [before, id],
     [after, id],
@@ -87,7 +87,7 @@ it('an assertion in a file is masked with the one that it replaces, causes no re
   });
   onTestFinished(() => tokens.stop());
   tokens.start();
-  await until(() => tokens.current() !== undefined, 'the first token');
+  await until(() => tokens.current()?.token !== undefined, 'the first token');
   expect(masked).toEqual([[first, undefined, undefined]]);
 
   const second = issuer.issue();
@@ -96,7 +96,7 @@ it('an assertion in a file is masked with the one that it replaces, causes no re
   expect(server.requests).toHaveLength(1);
   // Due after 75 % of the lifetime.
   for (let minutes = 1; minutes < 45; minutes++) await clock.advance(60_000);
-  await until(() => tokens.current()?.serial === 2, 'the refresh');
+  await until(() => tokens.current()?.token.serial === 2, 'the refresh');
   expect(server.requests.map(({ body }) => new URLSearchParams(body.toString()).get('client_assertion'))).toEqual([
     first,
     second,
@@ -127,7 +127,7 @@ it.each<[string, number, string]>([
     expect(server.requests).toHaveLength(requestsBefore);
     await mounted.replace({ token: good });
     await clock.advance(2_000);
-    await until(() => tokens.current() !== undefined, 'the token');
+    await until(() => tokens.current()?.token !== undefined, 'the token');
     expect(server.requests).toHaveLength(requestsBefore + 1);
     for (let polls = 0; polls < 5; polls++) await clock.advance(2_000);
     expect(server.requests).toHaveLength(requestsBefore + 1);

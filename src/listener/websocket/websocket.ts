@@ -123,15 +123,15 @@ async function acquirePermit(
   await waitInStage('queue', ticket.waitForAdmission());
   for (;;) {
     const permit = await waitInStage('queue', ticket.waitForPermit());
-    const use = parts.tokens.take({ arrivedAt: lifetime.arrivedAt, canReplay: false });
+    const use = parts.tokens.current({ arrivedAt: lifetime.arrivedAt, canReplay: false });
     if (use === undefined) {
       permit.cancel();
       await awaitToken(parts.tokens, lifetime);
     } else if (permit.becomeStream()) {
+      if (use.isTest) parts.tokens.startTest(use);
       return { permit, use };
     } else {
       permit.cancel();
-      parts.tokens.endTest(use);
       const detail = 'the limit of open streams is reached (throttle.maxStreams)';
       throw new SidecarError('QUEUE_FULL', detail, { retryAfterMs: 1000 });
     }

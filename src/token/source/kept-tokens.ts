@@ -4,7 +4,7 @@
  * on the clock of the tokens. Which refusal causes a token request is decided in token-source.ts.
  */
 import type { Token, TokenCall, TokenUse } from '../token.ts';
-import { isUsable } from './refresh-schedule.ts';
+import { usableUntil } from './refresh-schedule.ts';
 
 /** Pause between the tests of a refused token; it doubles with each refusal. */
 const MIN_TEST_PAUSE_MS = 100;
@@ -18,6 +18,8 @@ const UNTESTED_PERIOD_MS = 10_000;
 
 interface KeptToken {
   readonly token: Token;
+  /** Until when it may be sent. */
+  readonly usableUntil: number;
   /** What the upstream's latest response said about it. */
   verdict: 'untested' | 'accepted' | 'refused';
   /** The latest change of the verdict to `accepted`; undefined = never accepted. */
@@ -93,12 +95,13 @@ export class KeptTokens {
     const same = [this.#newest, this.#previous].find((kept) => kept?.token.value === token.value);
     const isPreviousBetter =
       previous?.verdict === 'accepted' &&
-      isUsable(previous.token, token.obtainedAt) &&
+      token.obtainedAt < previous.usableUntil &&
       newest !== undefined &&
       isNeverAccepted(newest);
     this.#previous = isPreviousBetter ? previous : (newest ?? previous);
     this.#newest = {
       token,
+      usableUntil: usableUntil(token),
       verdict: same?.verdict ?? 'untested',
       acceptedAt: same?.acceptedAt,
       refusedAt: same?.refusedAt ?? -Infinity,
@@ -160,17 +163,23 @@ export class KeptTokens {
     return true;
   }
 
-  /** @returns how long after its issue a token is accepted that was refused before; undefined when nothing changes */
-  recordAccepted(used: TokenUse, now: number): { readonly delayMs: number | undefined } | undefined {
+  /** Whether the acceptance says something new about a kept token. A test that was accepted is over in any case. */
+  isAcceptanceNew(used: TokenUse): boolean {
     if (this.#test === used) this.#test = undefined;
     const kept = this.#find(used.token);
     // A call from before the refusal says nothing about the time since.
-    if (kept === undefined || kept.verdict === 'accepted' || kept.refusedAt > used.takenAt) return undefined;
+    return kept !== undefined && kept.verdict !== 'accepted' && kept.refusedAt <= used.takenAt;
+  }
+
+  /** An acceptance that is new. @returns how long after its issue a token is accepted that was refused before */
+  recordAccepted(used: TokenUse, now: number): number | undefined {
+    const kept = this.#find(used.token);
+    if (kept === undefined) return undefined;
     const delayMs = isNeverAccepted(kept) ? now - kept.token.obtainedAt : undefined;
     kept.verdict = 'accepted';
     kept.acceptedAt = now;
     this.#refusedSince = undefined;
-    return { delayMs };
+    return delayMs;
   }
 
   /** Whether the refusal says something new about a kept token that has not expired. */
@@ -210,11 +219,16 @@ export class KeptTokens {
   }
 
   #find({ serial }: Token): KeptToken | undefined {
-    return [this.#newest, this.#previous].find((kept) => kept?.token.serial === serial);
+    const newest = this.#newest;
+    return newest?.token.serial === serial
+      ? newest
+      : this.#previous?.token.serial === serial
+        ? this.#previous
+        : undefined;
   }
 
   #usable(kept: KeptToken | undefined, now: number): KeptToken | undefined {
-    return kept !== undefined && isUsable(kept.token, now) ? kept : undefined;
+    return kept !== undefined && now < kept.usableUntil ? kept : undefined;
   }
 }
 

@@ -44,8 +44,12 @@ const REJECTED_WAIT_MS = 60_000;
  * @param now on the clock of `token`
  */
 export function isUsable(token: Pick<Token, 'obtainedAt' | 'expiresAt'>, now: number): boolean {
-  const marginMs = Math.min((token.expiresAt - token.obtainedAt) * MARGIN_SHARE, MAX_MARGIN_MS);
-  return now < token.expiresAt - marginMs;
+  return now < usableUntil(token);
+}
+
+/** Until when the token can be sent and still arrive before it expires, on its clock. */
+export function usableUntil({ obtainedAt, expiresAt }: Pick<Token, 'obtainedAt' | 'expiresAt'>): number {
+  return expiresAt - Math.min((expiresAt - obtainedAt) * MARGIN_SHARE, MAX_MARGIN_MS);
 }
 
 /** Milliseconds from a token request to the next one: 75 to 85 % of the lifetime; of one below 200 s less, down to 65 to 75 %. */

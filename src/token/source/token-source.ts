@@ -77,18 +77,20 @@ class HeldTokenSource implements TokenSource {
     this.#wakeWaiting();
   }
 
-  current(call?: TokenCall): Token | undefined {
-    return this.#choose(call)?.token;
+  current(call: TokenCall = UNWAITING_CALL): TokenUse | undefined {
+    const now = this.#clock.now();
+    // Calls wait for the successor of a refused token, as long as a refresh may help.
+    if (this.#refresh === 'in-flight' && now < this.#tokens.settleEndsAt && !this.#tokens.hasPreferred(now))
+      return undefined;
+    return this.#tokens.choose(now, call, () => this.#remainingWaitMs(call) > 0);
   }
 
-  take(call: TokenCall): TokenUse | undefined {
-    const use = this.#choose(call);
-    if (use?.isTest === true) this.#tokens.startTest(use);
-    return use;
+  startTest(use: TokenUse): void {
+    this.#tokens.startTest(use);
   }
 
   async waitForToken(signal: AbortSignal, call?: TokenCall): Promise<Token> {
-    for (let use = this.#choose(call); ; use = this.#choose(call)) {
+    for (let use = this.current(call); ; use = this.current(call)) {
       if (use !== undefined) return use.token;
       if (this.#isWaitingForTest()) {
         await this.#waitForChange(
@@ -105,12 +107,12 @@ class HeldTokenSource implements TokenSource {
 
   recordAccepted(use: TokenUse, isReplay: boolean): void {
     if (isReplay) this.#cooldown.recordAccepted(use.token.serial, this.#tokens.newest?.serial ?? 0);
+    if (!this.#tokens.isAcceptanceNew(use)) return;
     const now = this.#clock.now();
     const usedPrevious = this.#tokens.usesPrevious(now);
-    const accepted = this.#tokens.recordAccepted(use, now);
-    if (accepted === undefined) return;
+    const delayMs = this.#tokens.recordAccepted(use, now);
     const { credential, observe } = this.#options;
-    if (accepted.delayMs !== undefined) observe({ kind: 'token-accepted-late', credential, delayMs: accepted.delayMs });
+    if (delayMs !== undefined) observe({ kind: 'token-accepted-late', credential, delayMs });
     this.#reportFallback(usedPrevious, now);
     this.#wakeWaiting();
   }
@@ -175,14 +177,6 @@ class HeldTokenSource implements TokenSource {
       hasHadToken: this.#tokens.newest !== undefined,
       ...this.#refresher.state(),
     };
-  }
-
-  #choose(call: TokenCall = UNWAITING_CALL): TokenUse | undefined {
-    const now = this.#clock.now();
-    // Calls wait for the successor of a refused token, as long as a refresh may help.
-    if (this.#refresh === 'in-flight' && now < this.#tokens.settleEndsAt && !this.#tokens.hasPreferred(now))
-      return undefined;
-    return this.#tokens.choose(now, call, () => this.#remainingWaitMs(call) > 0);
   }
 
   /** The token of a call that waits comes from a test, not from a token request. */

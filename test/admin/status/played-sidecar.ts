@@ -253,7 +253,7 @@ class PlayedRoute {
     permit.report(classified.permitReport);
     permit.release();
     refusalObserver.end(attempt, this.#clock.now(), signOfResponse(status, classified.isRateLimited), 'GET', '/');
-    const use = tokens?.take({ arrivedAt: startedAt });
+    const use = tokens?.current({ arrivedAt: startedAt });
     if (use !== undefined && status === 401) tokens?.recordRefused(use);
     else if (use !== undefined) tokens?.recordAccepted(use, false);
     const outcome = classified.isRateLimited ? 'rate_limited' : status < 400 ? 'ok' : 'error_status';

@@ -52,7 +52,7 @@ async function play({ result, latencyMs, tokenAgeMs, callEveryMs }: Outage, last
   Object.assign(harness, { result, latencyMs });
   const calls: { readonly wasValid: boolean; readonly end: ReturnType<typeof watch> }[] = [];
   const call = (): void => {
-    const wasValid = harness.source.current() !== undefined;
+    const wasValid = harness.source.current()?.token !== undefined;
     calls.push({ wasValid, end: watch(harness.source.waitForToken(harness.signal)) });
   };
   const until = harness.clock.now() + lastsMs;

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Token } from '../../../src/token/token.ts';
-import { SourceHarness } from './source-harness.ts';
+import { SourceHarness, takeToken } from './source-harness.ts';
 
 interface World {
   readonly harness: SourceHarness;
@@ -32,10 +32,10 @@ function startCall({ harness, delayMs, latencyMs }: World, { canReplay = true }:
   const sleep = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve));
   const attempt = async (isReplay: boolean): Promise<200 | 401> => {
     const facts = { arrivedAt: call.startedAt, canReplay: canReplay && !isReplay };
-    let use = source.take(facts);
+    let use = takeToken(source, facts);
     while (use === undefined) {
       await source.waitForToken(never, facts);
-      use = source.take(facts);
+      use = takeToken(source, facts);
     }
     await sleep(latencyMs / 2);
     const { token, isTest } = use;
@@ -225,7 +225,7 @@ test('a test whose token is no longer kept ends with its response, and others fo
   const harness = await SourceHarness.holding();
   const { source, clock } = harness;
   const refuseNewest = async (): Promise<void> => {
-    const use = source.take({ arrivedAt: -Infinity });
+    const use = takeToken(source, { arrivedAt: -Infinity });
     if (use === undefined) throw new Error('no token in use');
     source.recordRefused(use);
     await clock.advance(100);
@@ -233,7 +233,7 @@ test('a test whose token is no longer kept ends with its response, and others fo
   await refuseNewest();
   await refuseNewest();
   await clock.advance(200);
-  const tested = source.take({ arrivedAt: clock.now() });
+  const tested = takeToken(source, { arrivedAt: clock.now() });
   expect(tested?.isTest).toBe(true);
   // Two more refreshes replace both tokens meanwhile.
   while (harness.requests < 4) {
@@ -243,5 +243,5 @@ test('a test whose token is no longer kept ends with its response, and others fo
   await refuseNewest();
   source.recordAccepted(tested!, false);
   await clock.advance(2_000);
-  expect(source.take({ arrivedAt: clock.now() })?.isTest).toBe(true);
+  expect(takeToken(source, { arrivedAt: clock.now() })?.isTest).toBe(true);
 });

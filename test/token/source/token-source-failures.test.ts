@@ -113,7 +113,7 @@ describe('an open circuit', () => {
     const { retryAfterMs } = second.error as SidecarError;
     expect(retryAfterMs).toBeLessThan(5_000);
     await harness.clock.advance((retryAfterMs ?? 0) + harness.latencyMs);
-    expect(harness.source.current()).toBeDefined();
+    expect(harness.source.current()?.token).toBeDefined();
   });
 
   test('requestIfMissing counts as a waiting caller', async () => {
@@ -129,7 +129,7 @@ describe('an open circuit', () => {
     harness.result = undefined;
     harness.source.requestIfMissing();
     await harness.clock.advance(5_000);
-    expect(harness.source.current()).toBeDefined();
+    expect(harness.source.current()?.token).toBeDefined();
     const { requests } = harness;
     harness.source.requestIfMissing();
     expect(harness.requests).toBe(requests);
@@ -171,7 +171,7 @@ describe('a rejected client', () => {
     harness.result = undefined;
     harness.onChange?.();
     await harness.clock.advance(100);
-    expect(harness.source.current()?.value).toBe('token-2');
+    expect(harness.source.current()?.token.value).toBe('token-2');
     expect(harness.reasons).toEqual(['first', 'first']);
   });
 
@@ -191,9 +191,9 @@ describe('new credentials while a good token is held', () => {
   test('are tried at once, and their token replaces the held one', async () => {
     const harness = await SourceHarness.holding();
     harness.onChange?.();
-    expect(harness.source.current()?.value).toBe('token-1');
+    expect(harness.source.current()?.token.value).toBe('token-1');
     await harness.clock.advance(100);
-    expect(harness.source.current()?.value).toBe('token-2');
+    expect(harness.source.current()?.token.value).toBe('token-2');
     expect(harness.reasons).toEqual(['first', 'rotated']);
   });
 
@@ -211,7 +211,7 @@ describe('new credentials while a good token is held', () => {
     expect(harness.eventsOf('token-requested')).toHaveLength(1);
     harness.result = undefined;
     await harness.clock.advance(0.8 * HOUR_MS);
-    expect(harness.source.current()?.value).toBe('token-3');
+    expect(harness.source.current()?.token.value).toBe('token-3');
   });
 
   test('that are declined while the held token is refused with 401 are followed by another request at once', async () => {
@@ -264,7 +264,7 @@ describe('stop', () => {
     await expect(harness.source.waitForToken(harness.signal)).rejects.toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
     await harness.clock.advance(HOUR_MS);
     expect(harness.requests).toBe(1);
-    expect(harness.source.current()).toBeUndefined();
+    expect(harness.source.current()?.token).toBeUndefined();
   });
 
   test('ends the refresh of a held token', async () => {

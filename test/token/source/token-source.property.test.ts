@@ -103,7 +103,7 @@ class Scenario {
   async refuse(token: Token | undefined): Promise<void> {
     if (token === undefined) return;
     const { source, requests, clock } = this.harness;
-    const current = source.current();
+    const current = source.current()?.token;
     const decision = watch(this.harness.refuse(token));
     this.waiting.push(decision);
     const isOther = current !== undefined && current.serial !== token.serial && !this.refused.has(current.serial);
@@ -111,14 +111,14 @@ class Scenario {
     if (!isOther) return;
     await clock.advance(0);
     expect(decision.value).toBe('replay');
-    expect(source.current()).toBe(current);
+    expect(source.current()?.token).toBe(current);
     expect(this.harness.requests).toBe(requests);
   }
 
   check(): void {
     const { harness } = this;
     expect(harness.mostInFlight).toBeLessThanOrEqual(1);
-    const token = harness.source.current();
+    const token = harness.source.current()?.token;
     if (token === undefined) return;
     expect(this.ends.get(token.value)).toBeGreaterThan(this.trueNow);
     if (!this.seen.includes(token)) this.seen.push(token);

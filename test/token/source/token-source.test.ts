@@ -62,7 +62,7 @@ describe('refresh ahead', () => {
     expect(harness.requests).toBe(1);
     await harness.clock.advance(HOUR_MS);
     expect(harness.requests).toBe(2);
-    expect(harness.source.current()?.value).toBe('token-2');
+    expect(harness.source.current()?.token.value).toBe('token-2');
   });
 
   test.each([
@@ -74,7 +74,7 @@ describe('refresh ahead', () => {
   ])('a token of %d ms (random %d) is refreshed before a caller has to wait', async (lifetimeMs, random) => {
     const harness = await SourceHarness.holding({ lifetimeMs, random, latencyMs: 40 });
     for (let step = 0; step < 100; step++) {
-      expect(harness.source.current()).toBeDefined();
+      expect(harness.source.current()?.token).toBeDefined();
       await harness.clock.advance(lifetimeMs / 20);
     }
     expect(harness.requests).toBeLessThanOrEqual(9);
@@ -107,9 +107,9 @@ describe('refresh ahead', () => {
       harness.latencyMs = HOUR_MS;
       harness.clock.stepWall(byMs);
       await harness.clock.advance(lifetimeMs - marginMs - Math.max(0, byMs) - 1);
-      expect(harness.source.current()?.value).toBe('token-1');
+      expect(harness.source.current()?.token.value).toBe('token-1');
       await harness.clock.advance(1);
-      expect(harness.source.current()).toBeUndefined();
+      expect(harness.source.current()?.token).toBeUndefined();
     },
   );
 
@@ -128,13 +128,13 @@ describe('clocks', () => {
     harness.result = UNAVAILABLE;
     harness.clock.stepWall(-24 * HOUR_MS);
     await harness.clock.advance(60_000);
-    expect(harness.source.current()).toBeUndefined();
+    expect(harness.source.current()?.token).toBeUndefined();
   });
 
   test('after a suspend beyond its expiry the token is replaced by the next call', async () => {
     const harness = await SourceHarness.holding();
     harness.clock.stepWall(2 * HOUR_MS);
-    expect(harness.source.current()).toBeUndefined();
+    expect(harness.source.current()?.token).toBeUndefined();
     const call = watch(harness.source.waitForToken(harness.signal));
     await harness.clock.advance(100);
     expect(call.value?.value).toBe('token-2');
@@ -144,7 +144,7 @@ describe('clocks', () => {
     const harness = await SourceHarness.holding();
     harness.clock.stepWall(2 * HOUR_MS);
     await harness.clock.advance(60_100);
-    expect(harness.source.current()?.value).toBe('token-2');
+    expect(harness.source.current()?.token.value).toBe('token-2');
     expect(harness.requests).toBe(2);
   });
 
@@ -166,7 +166,7 @@ describe('clocks', () => {
       harness.clock.stepWall(step);
       await harness.clock.advance(60_000);
     }
-    expect(harness.source.current()?.value).toBe(isUsable ? 'token-1' : undefined);
+    expect(harness.source.current()?.token.value).toBe(isUsable ? 'token-1' : undefined);
     expect(harness.source.state().status).toBe(isUsable ? 'valid' : 'none');
   });
 
@@ -205,17 +205,17 @@ describe('a reused token', () => {
     expect(harness.eventsOf('token-requested')).toEqual([]);
     harness.result = undefined;
     await harness.clock.advance(0.3 * HOUR_MS);
-    expect(harness.source.current()?.value).toBe('token-2');
+    expect(harness.source.current()?.token.value).toBe('token-2');
   });
 
   test('whose refresh is overdue is used and refreshed at once', async () => {
     const harness = found(0.9 * HOUR_MS);
     harness.source.start();
     await harness.clock.advance(100);
-    expect(harness.source.current()?.value).toBe('stored');
+    expect(harness.source.current()?.token.value).toBe('stored');
     harness.result = undefined;
     await harness.clock.advance(100);
-    expect(harness.source.current()?.value).toBe('token-2');
+    expect(harness.source.current()?.token.value).toBe('token-2');
   });
 
   test('from a replica whose clock is ahead does not live longer', async () => {

@@ -12,7 +12,7 @@ async function holding(): Promise<{ harness: SourceHarness; token: Token }> {
 
 /** One 401 for the current token, and the decision. */
 async function refuse(harness: SourceHarness): Promise<string | undefined> {
-  const token = harness.source.current();
+  const token = harness.source.current()?.token;
   if (token === undefined) throw new Error('no token in use');
   const decision = watch(harness.refuse(token));
   await harness.clock.advance(harness.latencyMs);
@@ -33,7 +33,7 @@ test('30 concurrent 401s for one token cause one refresh and 30 replays', async 
 test('while a suspect token is refreshed, callers wait for the next one', async () => {
   const { harness, token } = await holding();
   void harness.refuse(token);
-  expect(harness.source.current()).toBeUndefined();
+  expect(harness.source.current()?.token).toBeUndefined();
   expect(harness.source.state().status).toBe('suspect');
   const call = watch(harness.source.waitForToken(harness.signal));
   await harness.clock.advance(100);
@@ -47,11 +47,12 @@ test.each([0, 100, 500])(
     const { harness } = await holding();
     for (let call = 0; call < 40; call++) {
       // The replay's own 401 goes to the client, without a wait.
-      if ((await refuse(harness)) === 'replay') harness.source.recordRefused(harness.useOf(harness.source.current()!));
+      if ((await refuse(harness)) === 'replay')
+        harness.source.recordRefused(harness.useOf(harness.source.current()!.token));
       await harness.clock.advance(intervalMs);
     }
     expect(harness.requests).toBeLessThanOrEqual(3);
-    expect(harness.source.current()).toBeDefined();
+    expect(harness.source.current()?.token).toBeDefined();
   },
 );
 
@@ -62,14 +63,14 @@ test('late 401s for an older token return replay at once and change nothing', as
   const decisions = Array.from({ length: 50 }, () => harness.refuse(token));
   expect(await Promise.all(decisions)).toEqual(Array(50).fill('replay'));
   expect(harness.requests).toBe(2);
-  expect(harness.source.current()?.serial).toBe(2);
+  expect(harness.source.current()?.token.serial).toBe(2);
 });
 
 test('a late 401 while the newer token is itself suspect waits for the same refresh', async () => {
   const { harness, token } = await holding();
   await refuse(harness);
   await harness.clock.advance(60_000);
-  const second = harness.source.current();
+  const second = harness.source.current()?.token;
   if (second === undefined) throw new Error('no second token');
   const late = [second, token].map((refused) => watch(harness.refuse(refused)));
   await harness.clock.advance(100);
@@ -117,7 +118,7 @@ describe('when the refresh fails', () => {
       const waiter = watch(harness.source.waitForToken(harness.signal));
       expect(await refuse(harness)).toBe('pass-through');
       expect(waiter.value).toBe(token);
-      expect(harness.source.current()).toBe(token);
+      expect(harness.source.current()?.token).toBe(token);
       expect(harness.source.state().status).toBe('suspect');
       const before = harness.requests;
       for (let n = 0; n < 20; n++) expect(await refuse(harness)).toBe('pass-through');
@@ -141,7 +142,7 @@ describe('when the refresh fails', () => {
     await refuse(harness);
     harness.result = undefined;
     await harness.clock.advance(700);
-    expect(harness.source.current()?.serial).toBe(2);
+    expect(harness.source.current()?.token.serial).toBe(2);
     expect(harness.source.state().status).toBe('valid');
   });
 
@@ -152,7 +153,7 @@ describe('when the refresh fails', () => {
     expect(harness.requests).toBe(2);
     expect(await refuse(harness)).toBe('pass-through');
     expect(harness.requests).toBe(2);
-    expect(harness.source.current()?.serial).toBe(1);
+    expect(harness.source.current()?.token.serial).toBe(1);
   });
 });
 
@@ -182,7 +183,7 @@ describe('cooldown', () => {
     harness.lifetimeMs = 24 * 3_600_000;
     await refuse(harness);
     for (let n = 0; n < 3; n++) await measureCooldown(harness);
-    const accepted = harness.source.current();
+    const accepted = harness.source.current()?.token;
     if (accepted === undefined) throw new Error('no token in use');
     harness.accept(accepted);
     expect(Math.round((await measureCooldown(harness)) / 1_000)).toBe(5);
@@ -201,7 +202,7 @@ describe('cooldown', () => {
     const { harness } = await holding();
     for (let n = 0; n < 5; n++) {
       expect(await refuse(harness)).toBe('replay');
-      const accepted = harness.source.current();
+      const accepted = harness.source.current()?.token;
       if (accepted !== undefined) harness.accept(accepted);
       await harness.clock.advance(60_000);
     }

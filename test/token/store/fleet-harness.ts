@@ -87,7 +87,7 @@ export class FleetHarness {
 
   /** The token that each replica would send now. */
   values(): (string | undefined)[] {
-    return this.replicas.map(({ source }) => source.current()?.value);
+    return this.replicas.map(({ source }) => source.current()?.token.value);
   }
 
   /** Repeatable, in [0, 1) (Park and Miller). */

@@ -4,7 +4,7 @@ import type { TokenRequestResult } from '../../../src/token/endpoint/token-respo
 import type { ClaimResult, SharedTokenStore } from '../../../src/token/store/shared-token-store.ts';
 import { FleetHarness, SECRET } from './fleet-harness.ts';
 import { MemoryTokenStore } from './memory-token-store.ts';
-import { refuse, watch } from '../source/source-harness.ts';
+import { refuse, takeToken, watch } from '../source/source-harness.ts';
 
 const HOUR_MS = 3_600_000;
 const UNAVAILABLE: TokenRequestResult = { kind: 'unavailable', detail: 'auth.test answered 500' };
@@ -71,7 +71,7 @@ describe('a cold start', () => {
     const [late] = fleet.add(1);
     late?.source.start();
     await fleet.clock.advance(1000);
-    expect(late?.source.current()?.value).toBe('token-2');
+    expect(late?.source.current()?.token.value).toBe('token-2');
   });
 });
 
@@ -125,9 +125,9 @@ describe('a reused token', () => {
       const [late] = fleet.add(1, { store: slow, wallOffsetMs: hours * HOUR_MS });
       late?.source.start();
       await fleet.clock.advance(500);
-      expect(late?.source.current()).toMatchObject({ value: 'token-1' });
-      expect(late?.source.current()?.expiresAt).toBeLessThanOrEqual(end);
-      expect(late?.source.current()?.expiresAt).toBeGreaterThan(end - 1000);
+      expect(late?.source.current()?.token).toMatchObject({ value: 'token-1' });
+      expect(late?.source.current()?.token.expiresAt).toBeLessThanOrEqual(end);
+      expect(late?.source.current()?.token.expiresAt).toBeGreaterThan(end - 1000);
     }
   });
 
@@ -142,7 +142,7 @@ describe('a reused token', () => {
     fleet.store.isAway = false;
     // Its refresh is due while a tenth to a quarter of the older one's lifetime is left.
     await fleet.clock.advance(HOUR_MS * 0.87);
-    expect(alone?.source.current()?.value).toBe('token-3');
+    expect(alone?.source.current()?.token.value).toBe('token-3');
     expect(alone?.events.map(({ kind }) => kind)).not.toContain('token-found');
   });
 });
@@ -152,7 +152,7 @@ const CALL = { arrivedAt: 0 };
 describe('a 401', () => {
   test('at all replicas at once sends one request, and each replays', async () => {
     const fleet = await started(4);
-    const decisions = Promise.all(fleet.replicas.map(({ source }) => refuse(source, source.take(CALL)!, signal)));
+    const decisions = Promise.all(fleet.replicas.map(({ source }) => refuse(source, takeToken(source, CALL)!, signal)));
     await fleet.clock.advance(1000);
     expect(await decisions).toEqual(Array(4).fill('replay'));
     expect(fleet.values()).toEqual(same('token-2', 4));
@@ -162,11 +162,11 @@ describe('a 401', () => {
   test('at one replica saves the others a request: they reuse its newer token', async () => {
     const fleet = await started(4);
     const [first, ...others] = fleet.replicas.map(({ source }) => source);
-    const decision = watch(refuse(first!, first!.take(CALL)!, signal));
+    const decision = watch(refuse(first!, takeToken(first!, CALL)!, signal));
     await fleet.clock.advance(1000);
     expect(decision.value).toBe('replay');
     for (const source of others) {
-      const late = watch(refuse(source, source.take(CALL)!, signal));
+      const late = watch(refuse(source, takeToken(source, CALL)!, signal));
       await fleet.clock.advance(1);
       expect(late.value).toBe('replay');
     }
@@ -178,7 +178,7 @@ describe('a 401', () => {
     const fleet = await started(1);
     const [{ source }] = fleet.replicas as [(typeof fleet.replicas)[0]];
     fleet.respond = () => UNAVAILABLE;
-    void refuse(source, source.take(CALL)!, signal);
+    void refuse(source, takeToken(source, CALL)!, signal);
     await fleet.clock.advance(1000);
     fleet.add(1)[0]?.source.start();
     await fleet.clock.advance(1000);
@@ -357,7 +357,7 @@ describe('a replica with a wrong configuration', () => {
     for (const { source } of others) source.start();
     // When the hold has ended, the replicas that wanted a token precede the one that failed.
     await fleet.clock.advance(125_000);
-    expect(others.map(({ source }) => source.current())).not.toContain(undefined);
+    expect(others.map(({ source }) => source.current()?.token)).not.toContain(undefined);
     let without = 0;
     for (let minute = 0; minute < 12 * 60; minute++) {
       await fleet.clock.advance(60_000);
@@ -404,7 +404,7 @@ describe('a stored record', () => {
       const [late] = fleet.add(1);
       late?.source.start();
       await fleet.clock.advance(1000);
-      expect(late?.source.current()?.value).toBe(`token-${String(fleet.requests)}`);
+      expect(late?.source.current()?.token.value).toBe(`token-${String(fleet.requests)}`);
       expect(late?.events.filter(({ kind }) => kind === 'warning')).toHaveLength(1);
     }
     expect(fleet.requests).toBe(4);
@@ -415,7 +415,7 @@ describe('a stored record', () => {
     for (const hours of [0, -1, 1, 24]) fleet.add(1, { wallOffsetMs: hours * HOUR_MS });
     await fleet.start();
     expect(fleet.requests).toBe(1);
-    const ends = fleet.replicas.map(({ source }) => source.current()!.expiresAt);
+    const ends = fleet.replicas.map(({ source }) => source.current()!.token.expiresAt);
     for (const end of ends) {
       expect(end).toBeLessThanOrEqual(Math.max(...ends));
       expect(end).toBeGreaterThan(Math.max(...ends) - 1500);
@@ -441,7 +441,7 @@ test('a store that returns only failures is obeyed for ten minutes', async () =>
   expect(late?.requests).toBe(0);
   await fleet.clock.advance(70_000);
   expect(late?.requests).toBe(1);
-  expect(late?.source.current()?.value).toBe('token-2');
+  expect(late?.source.current()?.token.value).toBe('token-2');
 });
 
 test('a store whose replies are late costs a few claims, then the replica sends its own request', async () => {
