@@ -43,7 +43,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
   isRefused = false;
   hasEnded = false;
   hasHead = false;
-  readonly #ended = Promise.withResolvers<AttemptResult>();
+  readonly #result = Promise.withResolvers<AttemptResult>();
+  /** Resolves with how it ended. Never rejects. */
+  readonly ended = this.#result.promise;
   readonly #clock: Clock;
   readonly #handler: AttemptHandler;
   readonly #method: string;
@@ -69,11 +71,6 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#clock = clock;
     this.#handler = handler;
     this.#method = method;
-  }
-
-  /** Resolves with how it ended. Never rejects. */
-  get ended(): Promise<AttemptResult> {
-    return this.#ended.promise;
   }
 
   /** Ends the attempt: the response is cut, the connection closed. Does nothing when it has ended. */
@@ -269,6 +266,6 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.hasEnded = true;
     this.#cancelTimer?.();
     this.#held = undefined;
-    this.#ended.resolve(result);
+    this.#result.resolve(result);
   }
 }

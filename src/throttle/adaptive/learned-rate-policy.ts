@@ -115,7 +115,9 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   get rate(): number {
-    return Math.min(this.#rate, this.#options.maxRate ?? Infinity);
+    const { maxRate = Infinity } = this.#options;
+    if (this.#phase === 'unlimited') return maxRate;
+    return Math.min(maxRate, this.#phase === 'probing' ? this.#limitProbe.rate : this.#limitRate);
   }
 
   /** Permits per second without what a probe in progress adds. */
@@ -133,9 +135,10 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   get inFlightLimit(): number {
-    if (!this.limitsConcurrency) return this.#inFlightLimit;
+    const choice = this.#limit?.choice;
+    if (choice?.counter.kind !== 'concurrency') return this.#inFlightLimit;
     const extra = this.#phase === 'probing' ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
-    return Math.min(this.#inFlightLimit, Math.max(1, (this.#limit?.choice.capacity ?? 0) + extra));
+    return Math.min(this.#inFlightLimit, Math.max(1, choice.capacity + extra));
   }
 
   get limitsConcurrency(): boolean {
@@ -256,11 +259,6 @@ export class LearnedRatePolicy implements RatePolicy {
     this.#phase = 'tracking';
     this.#inFlightLimit = this.#options.maxInFlight;
     this.#limitProbe.scheduleFirst(now, RESTORED_PROBE_DELAY_MS);
-  }
-
-  get #rate(): number {
-    if (this.#phase === 'unlimited') return Infinity;
-    return this.#phase === 'probing' ? this.#limitProbe.rate : this.#limitRate;
   }
 
   get #limitRate(): number {

@@ -35,7 +35,8 @@ class PausingGovernor implements Governor {
   /** Shared with a learned rate policy, so that it sees them change. */
   readonly #bounds: Mutable<Pick<GovernorTerms, 'maxInFlight' | 'maxRate'>>;
   readonly #wrapRatePolicy: WrapRatePolicy;
-  #ratePolicy: RatePolicy;
+  /** Of the present mode; only the governor sets it. */
+  ratePolicy: RatePolicy;
   readonly #parameters: LearningParameters;
   readonly #pause: SharedPause;
   /** Created by the first response that states a quota. */
@@ -54,7 +55,7 @@ class PausingGovernor implements Governor {
     this.#parameters = options.learning;
     this.#terms = options;
     this.#bounds = { maxInFlight: options.maxInFlight, maxRate: options.maxRate };
-    this.#ratePolicy = this.#createRatePolicy();
+    this.ratePolicy = this.#createRatePolicy();
     this.#pause = new SharedPause(options);
   }
 
@@ -62,13 +63,9 @@ class PausingGovernor implements Governor {
     return this.#terms.rate !== 'auto';
   }
 
-  get ratePolicy(): RatePolicy {
-    return this.#ratePolicy;
-  }
-
   openAt(now: number): number {
     const pausedUntil = this.#pause.openAt;
-    const policyAt = this.#ratePolicy.openAt(now, pausedUntil !== -Infinity);
+    const policyAt = this.ratePolicy.openAt(now, pausedUntil !== -Infinity);
     return Math.max(pausedUntil, policyAt, this.#allowance?.openAt(now) ?? -Infinity);
   }
 
@@ -78,7 +75,7 @@ class PausingGovernor implements Governor {
     const pausedUntil = this.#pause.remainingMs(now) > 0 ? this.#pause.openAt : -Infinity;
     if (exhaustedUntil > pausedUntil) return { endsAt: exhaustedUntil, isCertain: true };
     const closedUntil =
-      this.hasConfiguredRate || !this.#ratePolicy.isConfident ? -Infinity : this.#ratePolicy.openAt(now, false);
+      this.hasConfiguredRate || !this.ratePolicy.isConfident ? -Infinity : this.ratePolicy.openAt(now, false);
     if (closedUntil > Math.max(now, pausedUntil)) return { endsAt: closedUntil, isCertain: true };
     return { endsAt: pausedUntil, isCertain: this.#pause.isStated };
   }
@@ -106,10 +103,10 @@ class PausingGovernor implements Governor {
     this.#lastGrantAt = now;
     const isPauseProbe = this.#pause.recordGrant(now);
     if (isPauseProbe && !this.#parameters.probesAfterPause) this.#pause.recordProbeAccepted();
-    const { rate } = this.#ratePolicy;
+    const { rate } = this.ratePolicy;
     const inFlight = this.#inFlightCalls.size;
     this.#inFlightCalls.add(now);
-    const isProbeCall = this.#ratePolicy.recordGrant(now, isWaitedFor);
+    const isProbeCall = this.ratePolicy.recordGrant(now, isWaitedFor);
     const serial = ++this.#serial;
     return { at: now, serial, epoch: this.#epoch, rate, isPauseProbe, isWaitedFor, isProbeCall, inFlight };
   }
@@ -128,15 +125,15 @@ class PausingGovernor implements Governor {
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
-    return this.#ratePolicy.learned(wallAt);
+    return this.ratePolicy.learned(wallAt);
   }
 
   snapshot(now: number): object | undefined {
-    return this.#ratePolicy.snapshot(now);
+    return this.ratePolicy.snapshot(now);
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
-    this.#ratePolicy.restore(now, snapshot, ageMs);
+    this.ratePolicy.restore(now, snapshot, ageMs);
   }
 
   reconfigure(now: number, terms: GovernorTerms): void {
@@ -155,7 +152,7 @@ class PausingGovernor implements Governor {
     const needsNewPolicy =
       terms.rate !== former.rate ||
       (this.hasConfiguredRate && (terms.burst !== former.burst || terms.maxInFlight !== former.maxInFlight));
-    if (needsNewPolicy) this.#ratePolicy = this.#createRatePolicy();
+    if (needsNewPolicy) this.ratePolicy = this.#createRatePolicy();
   }
 
   recordEnded(now: number, grant: PermitGrant): void {
@@ -220,7 +217,7 @@ class PausingGovernor implements Governor {
   }
 
   #ratePolicyFor(grant: PermitGrant): RatePolicy {
-    return grant.serial > this.#lastSerialBeforeModeChange ? this.#ratePolicy : NOOP_RATE_POLICY;
+    return grant.serial > this.#lastSerialBeforeModeChange ? this.ratePolicy : NOOP_RATE_POLICY;
   }
 }
 

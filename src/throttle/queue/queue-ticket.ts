@@ -18,6 +18,7 @@ export interface TicketHost {
   readonly isShutDown: boolean;
   retryWaitMs(ticket: QueueTicket, delayMs: number): number;
   readonly responseTimes: Pick<ResponseTimes, 'longestMs' | 'shortestMs'>;
+  /** Of a ticket that is not granted. */
   leave(ticket: QueueTicket, reason: unknown): void;
   recordBodyEnd(ticket: QueueTicket): void;
 }
@@ -48,7 +49,7 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
   endpoint = '';
   /** Monotonic instant. */
   enteredAt = 0;
-  phase: TicketPhase = 'left';
+  phase: TicketPhase;
   /** Written by the caller's queue. */
   holdsBodySlot = false;
   /** Monotonic instant of the last body bytes, or of the grant of the slot. */
@@ -83,6 +84,7 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
     this.queueClass = queueClass;
     this.#timeoutMs = timeoutMs;
     this.awaitsBody = awaitsBody;
+    this.phase = awaitsBody ? 'left' : 'complete';
   }
 
   /** Why it cannot begin to wait; undefined when it can. */
@@ -125,7 +127,8 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
   }
 
   leave(reason?: unknown): void {
-    this.#host.leave(this, reason);
+    if (this.phase === 'granted') this.phase = 'left';
+    else if (this.phase !== 'left') this.#host.leave(this, reason);
   }
 
   /** What leaving for `reason` counts as; undefined when it leaves no queue, or failed on its own. */

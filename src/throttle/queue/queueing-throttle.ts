@@ -82,8 +82,10 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     ticket.endpoint = endpoint;
     ticket.enteredAt = ticket.lastProgressAt = now;
     const isUncontended = this.#queue.size === 0 && deadlineAt > now && !this.isShutDown && this.gate.canGrant(now);
-    if (isUncontended) this.#queue.add(ticket);
-    else this.#admit(ticket, now);
+    const evicted = isUncontended ? undefined : this.#makeRoom(ticket, now);
+    if (awaitsBody) this.#queue.add(ticket);
+    // The evicted request may have held a body slot.
+    if (evicted !== undefined) this.#fillBodySlots(now);
     return ticket;
   }
 
@@ -172,11 +174,6 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   }
 
   leave(ticket: QueueTicket, reason: unknown): void {
-    if (ticket.phase === 'left') return;
-    if (ticket.phase === 'granted') {
-      ticket.phase = 'left';
-      return;
-    }
     const rejection = ticket.rejectionReason(reason);
     const wait = this.#remove(ticket, ticket.wait === undefined ? 0 : this.clock.now());
     if (rejection !== undefined)
@@ -228,16 +225,19 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     this.#fleet?.setWaiting(hasReady ? this.gate.usablePermits(now, this.#queue.size) : 0);
   }
 
-  /** @throws SidecarError QUEUE_FULL, QUEUE_TIMEOUT, DRAINING */
-  #admit(ticket: QueueTicket, now: number): void {
+  /**
+   * Admits a new ticket.
+   * @returns the ticket that was rejected for it, if the queue was full
+   * @throws SidecarError QUEUE_FULL, QUEUE_TIMEOUT, DRAINING
+   */
+  #makeRoom(ticket: QueueTicket, now: number): QueueTicket | undefined {
     this.#expire(now, now, 'timeout');
     if (this.isShutDown) throw this.#reject(ticket, now, 'draining');
     const decision = admissionCheck(this.gate, this.#queue, this.#terms.queue.max, ticket, now);
     if (decision.kind === 'reject') throw this.#reject(ticket, now, decision.reason);
-    if (decision.kind === 'evict') this.#reject(decision.ticket, now, 'full');
-    this.#queue.add(ticket);
-    // The evicted request may have held a body slot.
-    if (decision.kind === 'evict') this.#fillBodySlots(now);
+    if (decision.kind !== 'evict') return undefined;
+    this.#reject(decision.ticket, now, 'full');
+    return decision.ticket;
   }
 
   #clearTimers(): void {

@@ -65,12 +65,8 @@ export class RequestQueue {
     return sizes;
   }
 
-  /** Takes in a new ticket, or a stalled one whose body continues. It gets a body slot if it needs one and one is free. */
+  /** Takes in a new ticket whose body has to be read, or a stalled one whose body continues. It gets a body slot if one is free. */
   add(ticket: QueueTicket): void {
-    if (!ticket.awaitsBody) {
-      ticket.phase = 'complete';
-      return;
-    }
     const isNext = this.#hasFreeBodySlot() && this.#order.canBufferNow(ticket.queueClass);
     this.move(ticket, isNext ? 'buffering' : 'queued');
   }
