@@ -142,8 +142,10 @@ export class Attempts implements AttemptContext, TokenCall {
   relayLastResult(reason: unknown): RequestOutcome | undefined {
     if (!isClientFacing(reason)) return undefined;
     const outcome = this.relay.sendHeld();
-    if (outcome === undefined && this.#sentError !== undefined) throw this.#sentError;
-    return outcome;
+    if (outcome !== undefined || this.#sentError === undefined) return outcome;
+    // A head that came and was dropped is no response to the client.
+    this.exchange.stats.lacksResponse = true;
+    throw this.#sentError;
   }
 
   /** Gives back what a retry that was not made has taken. */

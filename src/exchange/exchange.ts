@@ -69,6 +69,8 @@ export interface RequestStats {
   queuedMs: number;
   requestBytes: number;
   responseBytes: number;
+  /** The newest attempt that was sent brought no response that the client can get. A call that is not idempotent has an unknown outcome then. */
+  lacksResponse: boolean;
 }
 
 /** How a request ended; recorded once. */

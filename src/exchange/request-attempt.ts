@@ -55,6 +55,7 @@ export class RequestAttempt implements AttemptHandler {
 
   onStart(): void {
     this.wasSent = true;
+    this.#context.exchange.stats.lacksResponse = true;
     this.permit.markSent();
     if (this.#context.parts.throttle.refusalObserver.isCollecting) this.#startEvidence();
   }
@@ -62,6 +63,7 @@ export class RequestAttempt implements AttemptHandler {
   onHead(head: UpstreamResponse, at: number): Relay | 'hold' | { readonly inspector: RefusalInspector };
   onHead(head: UpstreamResponse, at: number, isConfiguredRefusal: boolean): Relay | 'hold';
   onHead(head: UpstreamResponse, at: number, refusal = this.#context.parts.refusals?.evaluate(head)) {
+    this.#context.exchange.stats.lacksResponse = false;
     if (typeof refusal === 'object') return this.#inspectBody(head, at, refusal);
     const { parts, planner } = this.#context;
     const { status } = head;

@@ -66,15 +66,28 @@ export interface LocalReply {
   readonly body: string;
 }
 
+/** What a reply says of its request, besides the error. */
+export interface ReplyFacts {
+  /** The call may have been carried out. */
+  readonly isOutcomeUnknown: boolean;
+}
+
+const NOTHING_SENT: ReplyFacts = { isOutcomeUnknown: false };
+
+export function getReplyStatus(code: LocalReplyCode): number {
+  return getReplyTemplate(code).status;
+}
+
 /** Status, header fields and body for an error. */
-export function buildLocalReply(error: SidecarError): LocalReply {
+export function buildLocalReply(error: SidecarError, { isOutcomeUnknown } = NOTHING_SENT): LocalReply {
   const template = getReplyTemplate(error.code);
   const body = `${JSON.stringify({
     type: `urn:bearer-sidecar:${error.code.toLowerCase().replaceAll('_', '-')}`,
     title: template.title,
     status: template.status,
-    detail: error.message,
+    detail: isOutcomeUnknown ? `${error.message}; the upstream may have carried the call out` : error.message,
     code: error.code,
+    ...(isOutcomeUnknown && { outcome: 'unknown' }),
   })}\n`;
   const headers = [
     'Content-Type',
@@ -102,22 +115,28 @@ export const MAX_DISCARDED_BYTES = 1024 * 1024;
 /** The head cannot be trusted, or was not kept whole, or there will be no further request. */
 const CLOSING_CODES: ReadonlySet<LocalReplyCode> = new Set(['BAD_REQUEST', 'HEADERS_TOO_LARGE', 'DRAINING']);
 
+export interface LocalReplyOptions {
+  /** Flat list [name, value, …]. Default: none. */
+  readonly extraHeaders?: readonly string[];
+  /** The framing of the request is broken, so that its rest cannot be read. Default false. */
+  readonly isBroken?: boolean;
+  /** For the moment before closing. Default: the process's own. */
+  readonly clock?: Clock;
+}
+
 /**
  * Replies to a request with an error. While its body is still arriving, the connection is closed a moment after the reply (RFC 9112
  * §9.6): closing at once would reset it before the client has read the reply.
- * @param isBroken the framing of the request is broken, so that its rest cannot be read
- * @param clock for the moment before closing. Default: the process's own
  * @returns bytes of the body sent
  */
 export function sendLocalReply(
   request: IncomingMessage,
   response: ServerResponse,
   error: SidecarError,
-  extraHeaders: readonly string[] = [],
-  isBroken = false,
-  clock = systemClock,
+  facts: ReplyFacts,
+  { extraHeaders = [], isBroken = false, clock = systemClock }: LocalReplyOptions = {},
 ): number {
-  const { status, headers, body } = buildLocalReply(error);
+  const { status, headers, body } = buildLocalReply(error, facts);
   const isWhole = isFullyReceived(request);
   const mustClose = !isWhole || CLOSING_CODES.has(error.code);
   if (mustClose) response.shouldKeepAlive = false;

@@ -7,12 +7,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
-import type { Exchange, ExchangeParts, RequestOutcome } from '../exchange/exchange.ts';
+import type { Exchange, ExchangeParts, RequestOutcome, RequestStats } from '../exchange/exchange.ts';
 import { sendContinueWithoutBody } from '../exchange/expect-continue.ts';
 import { forwardRequest } from '../exchange/forward.ts';
 import { destroyWhenAttached } from '../exchange/relay.ts';
 import { RequestAborted } from '../exchange/request-lifetime.ts';
 import type { StartTracer } from '../exchange/request-tracer.ts';
+import { isIdempotentMethod } from '../retry/policy.ts';
 import { corsHeaders } from '../upstream/headers.ts';
 import { ActiveRequest, ActiveRequests } from './active-requests.ts';
 import { admitRequest, type RequestAdmissionOptions } from './request-admission.ts';
@@ -136,7 +137,7 @@ export class ProxyServer {
     }
     if (admission.kind === 'refused') {
       const { error, route = { parts: unrouted } } = admission;
-      stats.responseBytes = this.#reply(request, response, error);
+      stats.responseBytes = this.#reply(request, response, error, stats);
       recordOutcome(route.parts, request, { kind: 'replied', error }, stats, clock.now() - startedAt, tracer);
       return;
     }
@@ -170,12 +171,12 @@ export class ProxyServer {
     if (thrown instanceof RequestAborted) return CLIENT_LEFT;
     const error = this.#toSidecarError(thrown);
     try {
-      const headers = corsOrigin === undefined ? [] : corsHeaders(corsOrigin);
+      const extraHeaders = corsOrigin === undefined ? [] : corsHeaders(corsOrigin);
       if (response.headersSent || response.destroyed) {
         destroyWhenAttached(response);
       } else {
-        headers.push(...(tracer?.responseHeaders() ?? []));
-        stats.responseBytes = this.#reply(request, response, error, headers);
+        extraHeaders.push(...(tracer?.responseHeaders() ?? []));
+        stats.responseBytes = this.#reply(request, response, error, stats, extraHeaders);
       }
     } catch (fault) {
       this.#toSidecarError(fault);
@@ -188,10 +189,13 @@ export class ProxyServer {
     request: IncomingMessage,
     response: ServerResponse,
     error: SidecarError,
-    headers: readonly string[] = [],
+    stats: RequestStats,
+    extraHeaders: readonly string[] = [],
   ): number {
     const { socket } = request;
-    const sentBytes = sendLocalReply(request, response, error, headers, this.#closingConnections.has(socket));
+    const isBroken = this.#closingConnections.has(socket);
+    const facts = { isOutcomeUnknown: stats.lacksResponse && !isIdempotentMethod(request.method ?? '') };
+    const sentBytes = sendLocalReply(request, response, error, facts, { extraHeaders, isBroken });
     if (!response.shouldKeepAlive) this.#closingConnections.add(socket);
     return sentBytes;
   }

@@ -3,8 +3,9 @@ import type { IncomingMessage } from 'node:http';
 import type { ExchangeParts, RequestOutcome, RequestStats } from '../exchange/exchange.ts';
 import type { RequestTracer } from '../exchange/request-tracer.ts';
 import { readTraceParent } from '../exchange/trace-context.ts';
+import { isIdempotentMethod } from '../retry/policy.ts';
 import type { RequestRecord } from '../telemetry/request-record.ts';
-import { buildLocalReply } from './local-reply.ts';
+import { getReplyStatus } from './local-reply.ts';
 import { PREFLIGHT_STATUS } from './preflight.ts';
 
 /** Logged and counted for a client that left before the end of its response. */
@@ -13,7 +14,7 @@ const CLIENT_LEFT_STATUS = 499;
 export const CLIENT_LEFT: RequestOutcome = { kind: 'client-left' };
 
 export function createRequestStats(): RequestStats {
-  return { attempts: 0, queuedMs: 0, requestBytes: 0, responseBytes: 0 };
+  return { attempts: 0, queuedMs: 0, requestBytes: 0, responseBytes: 0, lacksResponse: false };
 }
 
 /** @param request undefined when it could not be parsed */
@@ -21,11 +22,12 @@ export function recordOutcome(
   { counters, route }: Pick<ExchangeParts, 'counters' | 'route'>,
   request: IncomingMessage | undefined,
   outcome: RequestOutcome,
-  { attempts, queuedMs, requestBytes, responseBytes }: RequestStats,
+  stats: RequestStats,
   durationMs: number,
   tracer?: RequestTracer,
 ): void {
   const { code, fault } = describeOutcome(outcome);
+  const { attempts, queuedMs, requestBytes, responseBytes } = stats;
   const record: RequestRecord = {
     route,
     method: request?.method ?? '',
@@ -40,6 +42,7 @@ export function recordOutcome(
     responseBytes,
     cutBy: outcome.kind === 'relayed' ? outcome.fault?.cutBy : undefined,
     fault,
+    isOutcomeUnknown: stats.lacksResponse && !isIdempotentMethod(request?.method ?? ''),
     traceId: tracer?.traceId ?? readTraceParent(request?.headers.traceparent)?.traceId,
   };
   counters.recordRequest(record);
@@ -51,7 +54,7 @@ function describeOutcome(outcome: RequestOutcome): { readonly code: number; read
     case 'relayed':
       return { code: outcome.status, fault: outcome.fault?.detail };
     case 'replied':
-      return { code: buildLocalReply(outcome.error).status, fault: outcome.error.message };
+      return { code: getReplyStatus(outcome.error.code), fault: outcome.error.message };
     case 'preflight':
       return { code: PREFLIGHT_STATUS, fault: undefined };
     case 'client-left':

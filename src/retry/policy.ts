@@ -87,8 +87,13 @@ export function decideAfterFailure(
   return failure.kind === 'reset' && isIdempotent(rules, facts) ? backOff('reset', facts) : FINISH;
 }
 
+/** Whether a call that may have been carried out can safely be sent again (RFC 9110 §9.2.2; QUERY and PROPFIND as registered). */
+export function isIdempotentMethod(method: string): boolean {
+  return IDEMPOTENT.has(method);
+}
+
 function isIdempotent(rules: RetryRules, { method, hasIdempotencyKey }: RetryFacts): boolean {
-  return IDEMPOTENT.has(method) || (rules.trustIdempotencyKey && hasIdempotencyKey);
+  return isIdempotentMethod(method) || (rules.trustIdempotencyKey && hasIdempotencyKey);
 }
 
 function backOff(reason: BackOffReason, { countedAttempts, random }: RetryFacts, statedWaitMs = 0): RetryDecision {

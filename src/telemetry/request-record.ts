@@ -28,6 +28,8 @@ export interface RequestRecord {
   readonly cutBy?: CutBy | undefined;
   /** Why a response was cut off, or why an attempt failed. */
   readonly fault?: string | undefined;
+  /** The call may have been carried out, and its client does not know. Default false. */
+  readonly isOutcomeUnknown?: boolean | undefined;
   /** The trace of the request, if known: 32 hexadecimal digits. */
   readonly traceId?: string | undefined;
 }

@@ -61,8 +61,8 @@ describe('the ledger', () => {
     [401, '', true],
     [503, '{"code":"DRAINING"}', true],
     [502, '{"code":"UPSTREAM_UNREACHABLE"}', true],
-    [502, '{"code":"UPSTREAM_RESET"}', false],
-    [504, '{"code":"UPSTREAM_TIMEOUT"}', false],
+    [502, '{"code":"UPSTREAM_RESET","outcome":"unknown"}', false],
+    [504, '{"code":"UPSTREAM_TIMEOUT","outcome":"unknown"}', false],
   ])('finds a request that was carried out and got %i %s: %s', (status, body, isFound) => {
     const ledger = new OutcomeChecker();
     for (const id of ['done', 'undone']) {
@@ -73,6 +73,16 @@ describe('the ledger', () => {
     ledger.recordReceived('done', sha256('question'));
     const { falselyRefused, violations } = ledger.report();
     expect([falselyRefused, violations.length]).toEqual(isFound ? [1, 1] : [0, 0]);
+  });
+
+  it('finds a POST that was carried out and whose reply leaves that open without saying so', () => {
+    const ledger = new OutcomeChecker();
+    for (const id of ['done', 'undone']) {
+      ledger.recordSent(id, POST);
+      ledger.recordOutcome(id, { kind: 'answered', status: 502, body: '{"code":"UPSTREAM_RESET"}' });
+    }
+    ledger.recordReceived('done', sha256('question'));
+    expect(ledger.report()).toMatchObject({ unmarked: 1, falselyRefused: 0, violations: [expect.any(String)] });
   });
 
   it('finds a request that took too long', () => {

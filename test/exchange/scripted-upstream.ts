@@ -18,9 +18,17 @@ export const STEPS = [
 ] as const;
 export type Step = (typeof STEPS)[number];
 
+/** What the upstream knows of an attempt that reached it. */
+export interface BegunAttempt {
+  /** It has the whole request, and may have carried it out. */
+  readonly isRead: boolean;
+  readonly hasSentHead: boolean;
+}
+
 export class ScriptedUpstream implements AsyncDisposable {
   /** It has the request of the attempt behind the script, to which it does not respond. */
   hasLast = false;
+  readonly begun: BegunAttempt[] = [];
   #next = 0;
   #port = 0;
   readonly #steps: readonly Step[];
@@ -65,6 +73,8 @@ export class ScriptedUpstream implements AsyncDisposable {
 
   async #act(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const step = this.#steps[this.#next];
+    const hasSentHead = step === undefined ? this.#respondsToLast : /\d/.test(step);
+    this.begun.push({ isRead: step !== 'reset unread', hasSentHead });
     // The next attempt may follow at once.
     await this.advance();
     if (step !== 'reset unread') await request.resume().toArray();

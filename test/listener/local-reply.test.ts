@@ -73,6 +73,8 @@ it('a more specific Proxy-Status replaces the default', () => {
   expect(fieldsOf(error)['Proxy-Status']).toBe('bearer-sidecar; error=dns_error');
 });
 
+const FACTS = { isOutcomeUnknown: false };
+
 describe('a reply to a client that is still sending', () => {
   const fault = new SidecarError('BAD_REQUEST', 'no');
 
@@ -95,7 +97,7 @@ describe('a reply to a client that is still sending', () => {
     let seen: ServerResponse | undefined;
     await callAnd((request, response) => {
       seen = response;
-      sendLocalReply(request, response, fault, [], false, clock);
+      sendLocalReply(request, response, fault, FACTS, { clock });
     });
     await clock.advance(999);
     expect(seen?.writableEnded).toBe(false);
@@ -109,7 +111,7 @@ describe('a reply to a client that is still sending', () => {
     const socket = await callAnd((request, response) => {
       request.on('data', () => undefined).pause();
       ended = once(response, 'finish');
-      sendLocalReply(request, response, fault, [], false, clock);
+      sendLocalReply(request, response, fault, FACTS, { clock });
     });
     socket.write('x'.repeat(96));
     await ended;

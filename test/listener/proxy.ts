@@ -34,6 +34,7 @@ export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' 
   readonly replayBufferBytes?: number;
   /** `retry.attempts`. Default 1. */
   readonly attempts?: number;
+  readonly trustIdempotencyKey?: boolean;
   readonly requestTimeoutMs?: number;
   readonly bodyIdleTimeoutMs?: number;
   readonly refusals?: ExchangeParts['refusals'];
@@ -156,7 +157,7 @@ function buildParts(
       attempts: options.attempts ?? 1,
       unsafeOn429: true,
       on401: true,
-      trustIdempotencyKey: false,
+      trustIdempotencyKey: options.trustIdempotencyKey ?? false,
       replayBufferBytes,
     },
     requestTimeoutMs,

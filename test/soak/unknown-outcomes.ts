@@ -10,6 +10,8 @@ console.log(
   `${report.requests} POSTs with seed ${seed}, ${report.seen} carried out, ${report.lives} sidecars, ` +
     `${((performance.now() - startedAt) / 1000).toFixed(0)} s in all`,
 );
-console.log(`carried out and reported as not carried out: ${report.falselyRefused}; twice: ${report.duplicatedPosts}`);
+console.log(
+  `carried out and reported as not carried out: ${report.falselyRefused}; not marked: ${report.unmarked}; twice: ${report.duplicatedPosts}`,
+);
 for (const violation of report.violations.slice(0, 20)) console.error(violation);
 process.exitCode = report.violations.length === 0 ? 0 : 1;

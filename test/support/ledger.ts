@@ -33,6 +33,8 @@ export interface OutcomeReport {
   readonly falselyComplete: number;
   /** Requests that the upstream carried out, and whose response said that they were not. */
   readonly falselyRefused: number;
+  /** POSTs that the upstream carried out, and whose local reply did not say that the outcome is unknown. */
+  readonly unmarked: number;
   /** The slowest request, milliseconds. */
   readonly slowestMs: number;
   /** What does not add up, the above included; empty when the books balance. */
@@ -96,6 +98,7 @@ export class OutcomeChecker {
     const open = [...this.#accounts].filter(([, { outcome }]) => outcome === undefined);
     // Compared at the end: the upstream may carry a request out after its response.
     const refused = [...this.#accounts].filter(([, { outcome, seen }]) => seen > 0 && statesRefusal(outcome));
+    const unmarked = [...this.#accounts].filter(([, account]) => account.seen > 0 && isUnmarked(account));
     return {
       requests: this.#accounts.size,
       outcomes: this.#outcomes,
@@ -103,10 +106,12 @@ export class OutcomeChecker {
       duplicatedPosts: this.#duplicatedPosts,
       falselyComplete: this.#falselyComplete,
       falselyRefused: refused.length,
+      unmarked: unmarked.length,
       slowestMs: this.#slowestMs,
       violations: [
         ...this.#violations,
         ...open.map(([id]) => `${id}: no outcome`),
+        ...unmarked.map(([id]) => `${id}: carried out, and its reply does not say that the outcome is unknown`),
         ...refused.map(([id, { outcome }]) => `${id}: carried out, and the client got ${describe(outcome)}`),
       ],
     };
@@ -127,6 +132,15 @@ const NOT_SENT = /"code":"(?:UPSTREAM_UNREACHABLE|TOKEN_REJECTED)"/;
 function statesRefusal(outcome: ClientOutcome | undefined): boolean {
   if (outcome?.kind !== 'answered') return false;
   return [401, 408, 429, 503].includes(outcome.status) || NOT_SENT.test(String(outcome.body));
+}
+
+/** A local reply of a call without a response. */
+const UNANSWERED = /"code":"UPSTREAM_(?:RESET|TIMEOUT|PROTOCOL_ERROR)"/;
+
+function isUnmarked({ method, outcome }: TrackedRequest): boolean {
+  if (method !== 'POST' || outcome?.kind !== 'answered') return false;
+  const body = String(outcome.body);
+  return UNANSWERED.test(body) && !body.includes('"outcome":"unknown"');
 }
 
 function describe(outcome: ClientOutcome | undefined): string {

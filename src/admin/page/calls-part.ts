@@ -20,7 +20,7 @@ ${recentCalls.map((call) => renderCall(call, throttles.length > 1))}</tbody>
 }
 
 function renderCall(call: NonNullable<PageView['status']['recentCalls']>[number], hasRoutes: boolean): Markup {
-  const { at, route, method, path, status, source, attempts, waitSeconds, durationSeconds, reason } = call;
+  const { at, route, method, path, status, source, attempts, waitSeconds, durationSeconds, reason, outcome } = call;
   const level = status < 400 ? 'good' : status < 500 ? 'wait' : 'bad';
   const cells = [
     ...(hasRoutes ? [route] : []),
@@ -31,7 +31,7 @@ function renderCall(call: NonNullable<PageView['status']['recentCalls']>[number]
     formatInteger(attempts),
     formatLatency(waitSeconds * 1000),
     formatLatency(durationSeconds * 1000),
-    reason ?? (source === 'sidecar' ? 'from the sidecar' : '–'),
+    `${reason ?? (source === 'sidecar' ? 'from the sidecar' : '–')}${outcome === null ? '' : `, outcome ${outcome}`}`,
   ];
   return markup`<tr data-class=${Math.floor(status / 100)}>${cells.map((cell) => markup`<td>${cell}`)}\n`;
 }

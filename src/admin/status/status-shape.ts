@@ -224,6 +224,8 @@ export interface Status {
         readonly durationSeconds: number;
         /** Why it failed; null for a response of the upstream that was relayed as a whole. */
         readonly reason: string | null;
+        /** `unknown`: the upstream may have carried out a call that is not idempotent, and sent no response. */
+        readonly outcome: 'unknown' | null;
       }[]
     | null;
 }

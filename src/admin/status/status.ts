@@ -47,7 +47,7 @@ function describeAlert({ id, subject, value }: ActiveAlert): Status['alerts'][nu
 }
 
 function describeCall({ wallAt, record }: RecentCall): NonNullable<Status['recentCalls']>[number] {
-  const { route, method, path, code, source, attempts, queuedMs, durationMs } = record;
+  const { route, method, path, code, source, attempts, queuedMs, durationMs, isOutcomeUnknown } = record;
   return {
     at: formatInstant(wallAt),
     ...{ route, method },
@@ -56,6 +56,7 @@ function describeCall({ wallAt, record }: RecentCall): NonNullable<Status['recen
     waitSeconds: Math.round(queuedMs) / 1000,
     durationSeconds: Math.round(durationMs) / 1000,
     reason: describeReason(record),
+    outcome: isOutcomeUnknown === true ? 'unknown' : null,
   };
 }
 

@@ -46,6 +46,7 @@ function accessFields(event: RequestRecord, sampled: number | undefined): Readon
     requestBytes: event.requestBytes,
     responseBytes: event.responseBytes,
     fault: event.fault === undefined ? undefined : truncate(event.fault),
+    outcome: event.isOutcomeUnknown === true ? 'unknown' : undefined,
     traceId: event.traceId,
     sampled,
   };

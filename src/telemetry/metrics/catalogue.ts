@@ -107,6 +107,11 @@ function defineRequests(series: SeriesRegistry, routes: readonly string[]) {
       ...{ name: 'local_replies_total', help: 'Responses that the sidecar generated itself (local replies), by code.' },
       ...{ labelNames: ['route', 'code'], initial: listLabels(routes, LOCAL_REPLY_CODES) },
     }),
+    unknownOutcomes: series.addCounter({
+      name: 'unknown_outcomes_total',
+      help: 'Calls that are not idempotent, were sent and got no response: perhaps carried out.',
+      ...{ labelNames: ['route'], initial: listLabels(routes) },
+    }),
     responsesCut: series.addCounter({
       ...{ name: 'responses_cut_total', help: 'Responses cut off after the client had received a part of them.' },
       ...{ labelNames: ['route', 'by'], initial: listLabels(routes, CUT_BY) },

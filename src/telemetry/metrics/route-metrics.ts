@@ -28,11 +28,12 @@ export class RouteMetrics implements RouteCounters {
   }
 
   recordRequest(record: RequestRecord): void {
-    const { method, code, source, durationMs, localReply, cutBy } = record;
+    const { method, code, source, durationMs, localReply, cutBy, isOutcomeUnknown } = record;
     const series = this.#requests.get(method)?.get(source === 'sidecar' ? -code : code);
     (series ?? this.#bindRequests(record)).record(durationMs);
     if (localReply !== undefined) this.#catalogue.localReplies.find(this.#route, localReply).count++;
     if (cutBy !== undefined) this.#catalogue.responsesCut.find(this.#route, cutBy).count++;
+    if (isOutcomeUnknown === true) this.#catalogue.unknownOutcomes.find(this.#route).count++;
     for (const observe of this.#observers.requests) observe(record);
   }
 

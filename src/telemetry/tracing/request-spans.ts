@@ -104,7 +104,7 @@ class RequestSpans implements RequestTracer {
     this.#span.end(this.#time());
   }
 
-  #describe({ method, path, route, code, localReply, fault, attempts, source }: RequestRecord): void {
+  #describe({ method, path, route, code, localReply, fault, attempts, source, isOutcomeUnknown }: RequestRecord): void {
     const span = this.#span;
     span.updateName(`${spanNameOfMethod(method)} ${route}`);
     span.setAttributes({
@@ -113,6 +113,7 @@ class RequestSpans implements RequestTracer {
       'bearer_sidecar.route': route,
       'bearer_sidecar.attempts': attempts,
       ...(localReply === undefined ? {} : { 'bearer_sidecar.local_reply': localReply }),
+      ...(isOutcomeUnknown === true && { 'bearer_sidecar.outcome': 'unknown' }),
     });
     const hasFailed = code >= 500 || (fault !== undefined && localReply === undefined);
     if (hasFailed)

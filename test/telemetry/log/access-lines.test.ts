@@ -67,7 +67,13 @@ describe('docs/logs.md', () => {
   const rows = [...text.matchAll(/^\| `(\w+)` +\| (yes|no) /gm)].map(([, field = '', always = '']) => [field, always]);
 
   it('names the fields of a real line, in their order', async () => {
-    const full: RequestRecord = { ...request, localReply: 'QUEUE_FULL', fault: 'full', traceId: 'ab'.repeat(16) };
+    const full: RequestRecord = {
+      ...request,
+      localReply: 'UPSTREAM_RESET',
+      fault: 'reset',
+      isOutcomeUnknown: true,
+      traceId: 'ab'.repeat(16),
+    };
     expect(Object.keys(await lineOf(full))).toEqual(rows.map(([field]) => field));
   });
 
