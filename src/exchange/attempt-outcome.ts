@@ -3,6 +3,8 @@ import { SidecarError } from '../platform/errors.ts';
 import type { AttemptOutcome, FaultCause } from '../telemetry/events.ts';
 import type { AttemptResult } from '../upstream/attempt-contract.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
+import type { UpstreamResponse } from '../upstream/upstream-response.ts';
+import { describeInterception } from './interception.ts';
 import type { AbortReason, RequestAborted } from './request-lifetime.ts';
 import { toStageError } from './stage.ts';
 
@@ -83,11 +85,17 @@ export function classifyAttempt(
     const end = classifyFailure(result.failure, aborted, wasSent);
     return headOutcome === undefined || end.outcome === 'client_left' ? end : labelCutResponse(end, headOutcome);
   }
-  const { fault } = result;
-  if (fault === undefined) return { outcome: headOutcome ?? 'ok', isOwn: false, cause: undefined, detail: undefined };
+  const { fault, head } = result;
+  if (fault === undefined) return classifyWhole(head, headOutcome ?? 'ok');
   const { cutBy, cause, detail } = fault;
   if (aborted?.kind === 'client-left') return { outcome: 'client_left', isOwn: true, cause: undefined, detail };
   return labelCutResponse({ outcome: 'cut', isOwn: cutBy === 'sidecar', cause, detail }, headOutcome);
+}
+
+/** A response that came as a whole. */
+function classifyWhole(head: UpstreamResponse, outcome: AttemptOutcome): AttemptEnd {
+  const detail = head.status < 400 ? undefined : describeInterception(head);
+  return { outcome, isOwn: false, cause: detail === undefined ? undefined : 'intercepted', detail };
 }
 
 /** A refusal is one by its head alone. */

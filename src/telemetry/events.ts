@@ -19,7 +19,7 @@ export type AttemptOutcome =
   | 'timeout'
   | 'unreachable';
 
-/** Why an attempt brought no whole response, when the sidecar did not end it itself. */
+/** Why an attempt brought no whole response of the upstream, when the sidecar did not end it itself. */
 export const FAULT_CAUSES = [
   /** The name of the upstream does not resolve. */
   'dns',
@@ -48,6 +48,8 @@ export const FAULT_CAUSES = [
   'egress_proxy',
   /** The forward proxy cannot reach the upstream. */
   'beyond_egress_proxy',
+  /** A firewall or a proxy on the way has sent the response. */
+  'intercepted',
   'other',
 ] as const;
 export type FaultCause = (typeof FAULT_CAUSES)[number];

@@ -8,6 +8,7 @@ import { abortedFailure, classifyExchangeError } from '../../src/upstream/failur
 import { startProxy, type Proxy, type ProxyOptions } from '../listener/proxy.ts';
 import type { RecordedEventOf } from '../support/recorded-events.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
+import type { UpstreamResponse } from '../../src/upstream/upstream-response.ts';
 import { afterHead, startWireServer, until } from '../upstream/wire.ts';
 
 const GET = 'GET /quotes HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n';
@@ -198,5 +199,34 @@ describe('the cause of a fault', () => {
     expect(classifyAttempt({ kind: 'relayed', head, fault }, headOutcome, undefined, true).cause).toBe(cause);
     const failure = classifyExchangeError(new Error('x'));
     expect(classifyAttempt({ kind: 'failed', failure }, headOutcome, undefined, true).cause).toBe(cause);
+  });
+});
+
+describe('a response of a firewall or proxy instead of the API', () => {
+  const page = { contentType: 'text/html; charset=utf-8', statusText: '' };
+  const endOf = (head: Partial<UpstreamResponse> & { status: number }) => {
+    const whole = { statusText: '', headers: [], ...head };
+    return classifyAttempt({ kind: 'relayed', head: whole, fault: undefined }, 'error_status', undefined, true);
+  };
+
+  it.each([
+    ['a web page with 403', { ...page, status: 403 }, 'a web page came instead of'],
+    ['a web page with 451', { ...page, status: 451 }, '451'],
+    ['a challenge', { ...page, status: 503, headers: ['CF-Mitigated', 'challenge'] }, 'from Cloudflare'],
+    ['a page of a forward proxy', { ...page, status: 502, headers: ['X-Squid-Error', 'ERR_X 0'] }, 'from Squid'],
+    ['a proxy that asks for credentials', { status: 407 }, '407'],
+  ])('is a fault: %s', (_, head, words) => {
+    expect(endOf(head)).toMatchObject({ cause: 'intercepted', isOwn: false, outcome: 'error_status' });
+    expect(endOf(head).detail).toContain(words);
+  });
+
+  it.each([
+    ['JSON with 403', { status: 403, contentType: 'application/json' }],
+    ['no content', { status: 403 }],
+    ['a page of a web server', { ...page, status: 404 }],
+    ['a page of a gateway', { ...page, status: 502 }],
+    ['a page for people', { ...page, status: 200 }],
+  ])('is not: %s', (_, head) => {
+    expect(endOf(head)).toMatchObject({ cause: undefined, detail: undefined });
   });
 });
