@@ -86,15 +86,17 @@ export function classifyAttempt(
     return headOutcome === undefined || end.outcome === 'client_left' ? end : labelCutResponse(end, headOutcome);
   }
   const { fault, head } = result;
-  if (fault === undefined) return classifyWhole(head, headOutcome ?? 'ok');
+  if (fault === undefined && head.status < 400)
+    return { outcome: headOutcome ?? 'ok', isOwn: false, cause: undefined, detail: undefined };
+  if (fault === undefined) return classifyErrorResponse(head, headOutcome ?? 'error_status');
   const { cutBy, cause, detail } = fault;
   if (aborted?.kind === 'client-left') return { outcome: 'client_left', isOwn: true, cause: undefined, detail };
   return labelCutResponse({ outcome: 'cut', isOwn: cutBy === 'sidecar', cause, detail }, headOutcome);
 }
 
-/** A response that came as a whole. */
-function classifyWhole(head: UpstreamResponse, outcome: AttemptOutcome): AttemptEnd {
-  const detail = head.status < 400 ? undefined : describeInterception(head);
+/** A response that came as a whole, and is no success. */
+function classifyErrorResponse(head: UpstreamResponse, outcome: AttemptOutcome): AttemptEnd {
+  const detail = outcome === 'error_status' ? describeInterception(head) : undefined;
   return { outcome, isOwn: false, cause: detail === undefined ? undefined : 'intercepted', detail };
 }
 

@@ -86,6 +86,7 @@ export class Attempts implements AttemptContext, TokenCall {
   /** Resolves with the result of the attempt; never rejects. @throws SidecarError BAD_REQUEST when the body has a wrong length */
   send(attempt: RequestAttempt): Promise<AttemptResult> {
     const { upstream, observe, route } = this.parts;
+    const { stats } = this.exchange;
     const reason = this.#retry?.reason;
     try {
       if (reason !== undefined) {
@@ -93,15 +94,17 @@ export class Attempts implements AttemptContext, TokenCall {
         observe({ kind: 'retry', route, reason });
         this.planner.commit();
       }
-      this.exchange.stats.attempts++;
+      stats.attempts++;
       const request = this.#builder.build(
         attempt.use.token,
         attempt.permit,
         reason === 'reset' || reason === 'connect',
       );
+      stats.pending = attempt;
       this.#sent = upstream.send(request, attempt);
       return this.#sent.ended;
     } catch (error) {
+      stats.pending = undefined;
       attempt.permit.release();
       this.parts.tokens.endTest(attempt.use);
       throw error;

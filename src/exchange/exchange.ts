@@ -71,6 +71,17 @@ export interface RequestStats {
   responseBytes: number;
   /** The newest attempt that was sent brought no response that the client can get. A call that is not idempotent has an unknown outcome then. */
   lacksResponse: boolean;
+  /** Undefined while no attempt waits. */
+  pending: PendingAttempt | undefined;
+}
+
+/** An attempt that waits for its connection or for its response head. */
+export interface PendingAttempt {
+  readonly route: string;
+  /** When its permit was granted, monotonic milliseconds. */
+  readonly startedAt: number;
+  /** Its request has begun on a connection. */
+  readonly wasSent: boolean;
 }
 
 /** How a request ended; recorded once. */

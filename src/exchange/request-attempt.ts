@@ -10,7 +10,7 @@ import type { TokenUse } from '../token/token.ts';
 import type { AttemptHandler, AttemptResult } from '../upstream/attempt-contract.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { classifyAttempt, isCutShort, isUpstreamFault, labelResponse, showsAcceptedToken } from './attempt-outcome.ts';
-import type { Exchange, ExchangeParts } from './exchange.ts';
+import type { Exchange, ExchangeParts, PendingAttempt } from './exchange.ts';
 import { RefusalInspector } from './refusals/refusal-inspector.ts';
 import { EVENT_STREAM } from './refusals/refusal-rules.ts';
 import type { Relay } from './relay.ts';
@@ -27,7 +27,7 @@ export interface AttemptContext {
   readonly relay: Relay;
 }
 
-export class RequestAttempt implements AttemptHandler {
+export class RequestAttempt implements AttemptHandler, PendingAttempt {
   readonly responseTimeoutMs: number;
   readonly bodyIdleTimeoutMs: number;
   readonly permit: Permit;
@@ -53,6 +53,14 @@ export class RequestAttempt implements AttemptHandler {
     if (use.isTest) parts.tokens.startTest(use);
   }
 
+  get route(): string {
+    return this.#context.parts.route;
+  }
+
+  get startedAt(): number {
+    return this.permit.grantedAt;
+  }
+
   onStart(): void {
     this.wasSent = true;
     this.#context.exchange.stats.lacksResponse = true;
@@ -65,8 +73,9 @@ export class RequestAttempt implements AttemptHandler {
   onHead(head: UpstreamResponse, at: number, refusal = this.#context.parts.refusals?.evaluate(head)) {
     this.#context.exchange.stats.lacksResponse = false;
     if (typeof refusal === 'object') return this.#inspectBody(head, at, refusal);
-    const { parts, planner } = this.#context;
+    const { parts, planner, exchange } = this.#context;
     const { status } = head;
+    exchange.stats.pending = undefined;
     const classification = parts.responseClassifier.classify(head, refusal);
     this.#headOutcome = labelResponse(status, classification.isRateLimited);
     this.#headAt = at;
@@ -90,7 +99,8 @@ export class RequestAttempt implements AttemptHandler {
   /** Frees the slot and records the attempt. */
   finish(result: AttemptResult): void {
     const { observe, counters, route, clock, tokens } = this.#context.parts;
-    const { tracer, lifetime } = this.#context.exchange;
+    const { tracer, lifetime, stats } = this.#context.exchange;
+    stats.pending = undefined;
     tracer?.endAttempt(result);
     this.permit.release(result.kind === 'failed' && isCutShort(result.failure));
     if (this.use.isTest) tokens.endTest(this.use);
@@ -114,10 +124,11 @@ export class RequestAttempt implements AttemptHandler {
 
   /** The body decides whether the call was refused: until then nothing is reported. */
   #inspectBody(head: UpstreamResponse, at: number, texts: readonly Buffer[]) {
-    const { lifetime } = this.#context.exchange;
+    const { lifetime, stats } = this.#context.exchange;
     const { memory } = this.#context.parts;
     this.#headOutcome = labelResponse(head.status, false);
     this.#headAt = at;
+    stats.pending = undefined;
     const decide = (isRefusal: boolean): Relay | 'hold' => this.onHead(head, at, isRefusal);
     return { inspector: new RefusalInspector({ texts, lifetime, memory, decide }) };
   }

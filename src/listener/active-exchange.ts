@@ -1,5 +1,5 @@
 /** A request that is being forwarded. It is complete when it has an outcome and its response is closed. */
-import type { Exchange, ExchangeParts, RequestOutcome } from '../exchange/exchange.ts';
+import type { Exchange, ExchangeParts, PendingAttempt, RequestOutcome } from '../exchange/exchange.ts';
 import { ActiveRequest } from './active-requests.ts';
 
 /** The server that received the request. Neither call may throw. */
@@ -22,6 +22,10 @@ export class ActiveExchange extends ActiveRequest {
     this.parts = parts;
     this.exchange = exchange;
     this.#host = host;
+  }
+
+  override get pending(): PendingAttempt | undefined {
+    return this.exchange.stats.pending;
   }
 
   /** To be called once, as soon as the request is forwarded. */

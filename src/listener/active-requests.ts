@@ -1,6 +1,7 @@
 /** The requests in progress and their connections: for the drain, and for parser errors within a body. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { PendingAttempt } from '../exchange/exchange.ts';
 import type { AbortReason, RequestLifetime } from '../exchange/request-lifetime.ts';
 
 /** A request that is or was in progress. Only the collection that it is in writes the links. */
@@ -16,6 +17,11 @@ export class ActiveRequest {
     this.lifetime = lifetime;
     this.request = request;
     this.response = response;
+  }
+
+  /** Its attempt that waits; undefined for an upgrade. */
+  get pending(): PendingAttempt | undefined {
+    return undefined;
   }
 
   /** Its connection has closed. */
@@ -66,6 +72,11 @@ export class ActiveRequests {
     const aborted = [...this.#all()];
     for (const { lifetime } of aborted) lifetime.abort(reason);
     return aborted.length;
+  }
+
+  /** The attempts that wait for a connection or a response, in no order. */
+  listPending(): PendingAttempt[] {
+    return [...this.#all()].flatMap(({ pending }) => pending ?? []);
   }
 
   /** The requests of one connection, in order of arrival. */

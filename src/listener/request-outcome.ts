@@ -14,7 +14,7 @@ const CLIENT_LEFT_STATUS = 499;
 export const CLIENT_LEFT: RequestOutcome = { kind: 'client-left' };
 
 export function createRequestStats(): RequestStats {
-  return { attempts: 0, queuedMs: 0, requestBytes: 0, responseBytes: 0, lacksResponse: false };
+  return { attempts: 0, queuedMs: 0, requestBytes: 0, responseBytes: 0, lacksResponse: false, pending: undefined };
 }
 
 /** @param request undefined when it could not be parsed */
