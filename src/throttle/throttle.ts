@@ -91,7 +91,7 @@ export interface Ticket {
   /**
    * Resolves with a permit when it is this request's turn. Called again for a retry, the request stands at the head. Never
    * resolves after `leave`, after the queue time-out, or when less of the deadline is left than the upstream is likely to need.
-   * @throws SidecarError QUEUE_TIMEOUT, DRAINING
+   * @throws SidecarError QUEUE_TIMEOUT, DRAINING; for a request that begins to wait only here as `enter`
    */
   waitForPermit(): Promise<Permit>;
   /** Returns a permit if the request does not have to wait for it; undefined also where `waitForPermit` would reject. */
@@ -235,7 +235,7 @@ export interface Throttle {
    * @param queueClass default: normal priority, no caller
    * @param awaitsBody false: there is no body, or node:http has received it whole, so that no slot for reading it is needed. Default true
    * @param endpoint whose response times decide what is reserved of the deadline, as `describeEndpoint` names it. Default: none
-   * @throws SidecarError QUEUE_FULL; QUEUE_TIMEOUT when the expected wait is certainly too long; DRAINING
+   * @throws SidecarError when it awaits its body and may not wait: QUEUE_FULL; QUEUE_TIMEOUT when the expected wait is certainly too long; DRAINING
    */
   enter(deadlineAt: number, queueClass?: QueueClass, awaitsBody?: boolean, endpoint?: string): Ticket;
   /**

@@ -69,13 +69,6 @@ export class PermitGate {
     return Math.max(0, Math.min(waiting, this.#inFlightLimit - this.#inFlight, this.#governor.isPaused ? 1 : Infinity));
   }
 
-  /** A permit could be granted now. */
-  canGrant(now: number): boolean {
-    return (
-      this.#inFlight < this.#inFlightLimit && this.#governor.openAt(now) <= now && this.#permits.available(now) >= 1
-    );
-  }
-
   /**
    * Grants if slots, governor and permit source allow it.
    * @param hasWaited the request was held up before

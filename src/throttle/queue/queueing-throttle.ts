@@ -81,11 +81,8 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     const ticket = new QueueTicket(this, this.#arrivalCount++, deadlineAt, timeoutMs, queueClass, awaitsBody);
     ticket.endpoint = endpoint;
     ticket.enteredAt = ticket.lastProgressAt = now;
-    const isUncontended = this.#queue.size === 0 && deadlineAt > now && !this.isShutDown && this.gate.canGrant(now);
-    const evicted = isUncontended ? undefined : this.#makeRoom(ticket, now);
-    if (awaitsBody) this.#queue.add(ticket);
-    // The evicted request may have held a body slot.
-    if (evicted !== undefined) this.#fillBodySlots(now);
+    const refusal = awaitsBody ? this.#admit(ticket, now) : undefined;
+    if (refusal !== undefined) throw refusal;
     return ticket;
   }
 
@@ -144,6 +141,8 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     if (ticket.deadlineAt <= now) return Promise.reject(this.#reject(ticket, now, 'timeout'));
     const permit = this.tryTakePermit(ticket);
     if (permit) return Promise.resolve(permit);
+    const refusal = ticket.phase === 'complete' ? this.#admit(ticket, now) : undefined;
+    if (refusal !== undefined) return Promise.reject(refusal);
     const { promise, resolve, reject } = Promise.withResolvers<Permit>();
     this.#queue.move(ticket, 'ready');
     this.#wait(ticket, now, { kind: 'permit', resolve, reject });
@@ -225,19 +224,17 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     this.#fleet?.setWaiting(hasReady ? this.gate.usablePermits(now, this.#queue.size) : 0);
   }
 
-  /**
-   * Admits a new ticket.
-   * @returns the ticket that was rejected for it, if the queue was full
-   * @throws SidecarError QUEUE_FULL, QUEUE_TIMEOUT, DRAINING
-   */
-  #makeRoom(ticket: QueueTicket, now: number): QueueTicket | undefined {
+  /** Admits a new ticket to the queue, in another's place if need be. @returns SidecarError QUEUE_FULL, QUEUE_TIMEOUT, DRAINING: it may not wait */
+  #admit(ticket: QueueTicket, now: number): SidecarError | undefined {
+    if (this.isShutDown) return this.#reject(ticket, now, 'draining');
     this.#expire(now, now, 'timeout');
-    if (this.isShutDown) throw this.#reject(ticket, now, 'draining');
     const decision = admissionCheck(this.gate, this.#queue, this.#terms.queue.max, ticket, now);
-    if (decision.kind === 'reject') throw this.#reject(ticket, now, decision.reason);
-    if (decision.kind !== 'evict') return undefined;
-    this.#reject(decision.ticket, now, 'full');
-    return decision.ticket;
+    if (decision.kind === 'reject') return this.#reject(ticket, now, decision.reason);
+    if (decision.kind === 'evict') this.#reject(decision.ticket, now, 'full');
+    if (ticket.awaitsBody) this.#queue.add(ticket);
+    // The evicted request may have held a body slot.
+    if (decision.kind === 'evict') this.#fillBodySlots(now);
+    return undefined;
   }
 
   #clearTimers(): void {

@@ -339,6 +339,17 @@ describe('a permit', () => {
     expect(fixture.throttle.state()).toMatchObject({ queued: 0, inFlight: 0 });
   });
 
+  it('granted to a request whose body is there, while the queue is full of bodies that are being read', async () => {
+    const fixture = new Fixture({ rate: 10, burst: 1, queueMax: 1 });
+    fixture.enter();
+    fixture.enter();
+    expect(() => fixture.enter()).toThrow(expect.objectContaining({ code: 'QUEUE_FULL' }));
+    const enter = () => fixture.throttle.enter(60_000, undefined, false);
+    expect(enter().tryTakePermit()).toBeDefined();
+    await expect(enter().waitForPermit()).rejects.toMatchObject({ code: 'QUEUE_FULL' });
+    expect(fixture.rejections).toEqual(['full', 'full']);
+  });
+
   it('given back unspent emits no event', async () => {
     const fixture = new Fixture();
     const asking = fixture.ask();
