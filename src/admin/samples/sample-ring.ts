@@ -54,8 +54,9 @@ export class SampleRing {
   readonly #gauges = new Map<string, GaugeColumns>();
   readonly #durations: DurationColumns;
   #bytes: number;
+  #statusBytes = 0;
 
-  /** @param maxBytes of all columns; a series that comes when they are used up is not sampled, and counts as 0 */
+  /** @param maxBytes of all columns, half of it for statuses; a series that comes when they are used up counts as 0 */
   constructor(source: SampleSource, maxBytes: number) {
     this.#source = source;
     this.#maxBytes = maxBytes;
@@ -128,7 +129,13 @@ export class SampleRing {
 
   #createCounterColumns(series: CounterReading): CounterColumns | undefined {
     const [seconds, quarters] = [this.#seconds.length, this.#quarters.length];
-    if (!this.#reserve(4 * (seconds + quarters))) return undefined;
+    const bytes = 4 * (seconds + quarters);
+    // Statuses are an open set: an upstream that sends hundreds of them must not take the place of faults.
+    if (series.labels.code !== undefined && series.labels.source !== undefined) {
+      if (this.#statusBytes + bytes > this.#maxBytes / 2) return undefined;
+      this.#statusBytes += bytes;
+    }
+    if (!this.#reserve(bytes)) return undefined;
     return { series, seconds: new Uint32Array(seconds), quarters: new Uint32Array(quarters) };
   }
 

@@ -116,10 +116,13 @@ describe('the ring', () => {
   it('stays within its bound, whatever is counted', () => {
     const maxBytes = 100_000;
     const played = new PlayedSamples(maxBytes);
-    for (let code = 100; code < 999; code++) played.count('requests_total', { code: String(code) });
-    played.play(700);
+    for (let code = 100; code < 999; code++) played.count('requests_total', { code: String(code), source: 'upstream' });
+    played.play(700).count('upstream_faults_total', { cause: 'dns' }).play(1);
     expect(played.ring.bytes).toBeLessThanOrEqual(maxBytes);
     expect(played.samples.increase('requests_total', 60_000)).toBe(0);
+    expect(played.samples.increase('upstream_faults_total', 60_000)).toBe(1);
+    for (let cause = 0; cause < 200; cause++) played.count('upstream_faults_total', { cause: String(cause) });
+    expect(played.play(2).ring.bytes).toBeLessThanOrEqual(maxBytes);
   });
 
   it('gives each second for the plots, oldest first', () => {
