@@ -30,7 +30,7 @@ it('the median of an even number lies between the two in the middle, that of not
 
 it('ratios are taken within a round before their median, and what is added on top of the upstream of the same round', () => {
   const sidecar = summarize(ALL, 'bare').find(({ name }) => name === 'sidecar');
-  expect(sidecar).toMatchObject({ requestsPerSecond: 32_000, ratio: 0.8, cpuRatio: 0.8, failed: 3 });
+  expect(sidecar).toMatchObject({ requestsPerSecond: 32_000, ratio: 0.8, cpuRatio: 0.8, addedCpuUs: 5, failed: 3 });
   expect(sidecar).toMatchObject({ addedP50Us: 100, addedP99Us: 1000, p50Us: 110 });
 });
 

@@ -11,6 +11,8 @@ export interface ProxySummary {
   readonly addedP50Us: number;
   readonly addedP99Us: number;
   readonly cpuUs: number;
+  /** Beyond the yardstick's; NaN without one. */
+  readonly addedCpuUs: number;
   readonly idleBytes: number;
   readonly peakBytes: number;
   readonly startMs: number;
@@ -36,6 +38,7 @@ export function summarize(all: readonly ProxyMeasurement[], yardstick: string): 
       addedP50Us: middle(({ p50Us }, round) => p50Us - (direct[round]?.p50Us ?? NaN)),
       addedP99Us: middle(({ p99Us }, round) => p99Us - (direct[round]?.p99Us ?? NaN)),
       cpuUs: middle(({ cpuUs }) => cpuUs),
+      addedCpuUs: middle(({ cpuUs }, round) => cpuUs - (reference[round]?.cpuUs ?? NaN)),
       idleBytes,
       peakBytes,
       startMs,

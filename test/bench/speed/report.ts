@@ -60,7 +60,7 @@ connections kept on both sides, a constant bearer and no log; the Node.js peers 
 Each proxy has one core to itself; the client (wrk) and the upstream (nginx, 500 bytes of JSON) share the other. All are started afresh for
 each scenario, warmed up, and take turns: ${rounds} rounds of ${seconds} s. Figures are medians over the rounds. "× bare" is a ratio within a round, then the
 median; that of CPU time is the bare pass-through's time for a request, of this one's, so that more is better in both. "Added" is what comes on top of
-asking the upstream without a proxy. CPU time is user and system time of all the proxy's threads and workers, for one request. Peak memory is resident
+asking the upstream without a proxy, and of CPU time on top of the bare pass-through's. CPU time is user and system time of all the proxy's threads and workers, for one request. Peak memory is resident
 (VmHWM), from start to end of the scenario.`;
 }
 
