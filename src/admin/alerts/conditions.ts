@@ -1,0 +1,196 @@
+/**
+ * Conditions of alerts as data (pure). tools/dashboard/alert-rules.ts compiles them to PromQL for deploy/prometheus; here they are
+ * evaluated on the samples of this process. alert-table.ts has the conditions.
+ */
+
+import type { Samples, Selector } from '../samples/samples.ts';
+
+/** What an alert is about: the label that its series keep. Undefined: the process. */
+export type SubjectKind = 'route' | 'credential' | undefined;
+
+/** Series of one metric, summed for each subject. */
+export interface Series {
+  /** Without the prefix of the exposition. */
+  readonly metric: string;
+  readonly per: SubjectKind;
+  /** Default: every series. */
+  readonly where?: Selector;
+}
+
+interface RatioCondition {
+  readonly form: 'ratio';
+  readonly part: Series;
+  readonly whole: readonly Series[];
+  readonly windowMs: number;
+  readonly above: number;
+}
+
+interface IncreaseCondition {
+  readonly form: 'increase';
+  readonly of: Series;
+  readonly windowMs: number;
+  readonly above: number;
+}
+
+interface GaugeCondition {
+  readonly form: 'gauge';
+  readonly of: Series;
+  readonly dividedBy?: Series;
+  /** Default: the newest value. */
+  readonly meanOverMs?: number;
+  /** Default: any value. */
+  readonly above?: number;
+  readonly below?: number;
+}
+
+interface AgeCondition {
+  readonly form: 'age';
+  /** A Unix time in seconds; compared is what is left until then. */
+  readonly of: Series;
+  readonly aboveSeconds: number;
+  readonly belowSeconds?: number;
+}
+
+interface QuantileCondition {
+  readonly form: 'quantile';
+  /** A histogram. */
+  readonly of: Series;
+  readonly share: number;
+  readonly windowMs: number;
+  /** A bound of the default buckets. Prometheus compares the mean where this bound is not exposed. */
+  readonly aboveSeconds: number;
+}
+
+/** For a condition that no form expresses. */
+interface OwnCondition {
+  readonly form: 'own';
+  readonly per: SubjectKind;
+  /** With `\n` between lines. */
+  readonly promql: string;
+  readonly evaluate: (inputs: ConditionInputs, subject: string) => number | undefined;
+}
+
+/** Holds for a subject where it has a value: a share from 0 to 1, a number of events, or seconds. */
+export type Condition =
+  | RatioCondition
+  | IncreaseCondition
+  | GaugeCondition
+  | AgeCondition
+  | QuantileCondition
+  | OwnCondition
+  /** The value of the first; the others must hold, too. */
+  | { readonly form: 'all'; readonly conditions: readonly Condition[] }
+  /** The first that holds. */
+  | { readonly form: 'any'; readonly conditions: readonly Condition[] }
+  /** The value of `condition` while `unless` does not hold. */
+  | { readonly form: 'unless'; readonly condition: Condition; readonly unless: Condition };
+
+export interface ConditionInputs {
+  readonly samples: Pick<Samples, 'spanMs' | 'increase' | 'gauge' | 'average' | 'quantile'>;
+  /** Epoch milliseconds. */
+  readonly wallNow: number;
+}
+
+/** The value for a subject; undefined where the condition does not hold. @param subject a name, or '' for the process */
+export function evaluateCondition(condition: Condition, subject: string, inputs: ConditionInputs): number | undefined {
+  switch (condition.form) {
+    case 'all': {
+      const values = condition.conditions.map((each) => evaluateCondition(each, subject, inputs));
+      return values.includes(undefined) ? undefined : values[0];
+    }
+    case 'any':
+      return condition.conditions
+        .map((each) => evaluateCondition(each, subject, inputs))
+        .find((value) => value !== undefined);
+    case 'unless':
+      return evaluateCondition(condition.unless, subject, inputs) === undefined
+        ? evaluateCondition(condition.condition, subject, inputs)
+        : undefined;
+    case 'own':
+      return condition.evaluate(inputs, subject);
+    default:
+      return compare(readValue(condition, subject, inputs), condition);
+  }
+}
+
+type Leaf = RatioCondition | IncreaseCondition | GaugeCondition | AgeCondition | QuantileCondition;
+
+function readValue(condition: Leaf, subject: string, { samples, wallNow }: ConditionInputs): number | undefined {
+  const grow = (series: Series, windowMs: number): number =>
+    samples.increase(series.metric, windowMs, selectSubject(series, subject));
+  switch (condition.form) {
+    case 'ratio': {
+      const whole = condition.whole.reduce((sum, series) => sum + grow(series, condition.windowMs), 0);
+      return whole === 0 ? undefined : grow(condition.part, condition.windowMs) / whole;
+    }
+    case 'increase':
+      return grow(condition.of, condition.windowMs);
+    case 'gauge':
+      return readGauge(condition, subject, samples);
+    case 'age': {
+      const at = samples.gauge(condition.of.metric, selectSubject(condition.of, subject));
+      return at === undefined ? undefined : at - wallNow / 1000;
+    }
+    case 'quantile': {
+      const { of, share, windowMs } = condition;
+      const ms = samples.quantile(of.metric, share, windowMs, selectSubject(of, subject));
+      return ms === undefined ? undefined : ms / 1000;
+    }
+  }
+}
+
+function readGauge(
+  condition: GaugeCondition,
+  subject: string,
+  samples: ConditionInputs['samples'],
+): number | undefined {
+  const { of, dividedBy, meanOverMs } = condition;
+  const selector = selectSubject(of, subject);
+  const value =
+    meanOverMs === undefined ? samples.gauge(of.metric, selector) : samples.average(of.metric, meanOverMs, selector);
+  if (dividedBy === undefined || value === undefined) return value;
+  const divisor = samples.gauge(dividedBy.metric, selectSubject(dividedBy, subject)) ?? 0;
+  return divisor === 0 ? undefined : value / divisor;
+}
+
+function compare(value: number | undefined, condition: Leaf): number | undefined {
+  if (value === undefined) return undefined;
+  const { above, below } = readLimits(condition);
+  return value > above && value < below ? value : undefined;
+}
+
+/** The condition holds between these values. */
+export function readLimits(condition: Leaf): { readonly above: number; readonly below: number } {
+  switch (condition.form) {
+    case 'gauge':
+      return { above: condition.above ?? -Infinity, below: condition.below ?? Infinity };
+    case 'age':
+      return { above: condition.aboveSeconds, below: condition.belowSeconds ?? Infinity };
+    case 'quantile':
+      return { above: condition.aboveSeconds, below: Infinity };
+    default:
+      return { above: condition.above, below: Infinity };
+  }
+}
+
+/** Names of routes and credentials need no escaping in a regular expression. A series of another kind matches no subject. */
+function selectSubject({ per, where }: Series, subject: string): Selector {
+  return per === undefined ? { ...where } : { ...where, [per]: subject };
+}
+
+/** What a condition is about; two kinds where its parts differ. */
+export function listSubjectKinds(condition: Condition): readonly SubjectKind[] {
+  switch (condition.form) {
+    case 'all':
+    case 'any':
+      return [...new Set(condition.conditions.flatMap(listSubjectKinds))];
+    case 'unless':
+      return listSubjectKinds(condition.condition);
+    case 'ratio':
+      return [condition.part.per];
+    case 'own':
+      return [condition.per];
+    default:
+      return [condition.of.per];
+  }
+}
