@@ -1,6 +1,6 @@
 /**
  * Every alert whose condition one sidecar can see, in one place (pure). The page, /status, deploy/prometheus, the chart and the table of
- * docs/operations.md follow from it. outside-alerts.ts has the alerts about what a process cannot see of itself.
+ * docs/operations.md follow from it. tools/dashboard/outside-alerts.ts has those about what a process cannot see of itself.
  */
 import type { Condition, ConditionInputs, Series } from './conditions.ts';
 
@@ -51,7 +51,8 @@ const UPSTREAM_ERRORS = perRoute('requests_total', { code: '5..', source: 'upstr
 /** Three within five minutes: one failure at low traffic is no trend. */
 const LEAST_FAILURES = 2.7;
 const ATTEMPTS = perRoute('upstream_attempts_total');
-const FAULTS = perRoute('upstream_faults_total');
+/** A response that breaks off after its head counts for BearerSidecarResponsesCut. */
+const FAULTS: Series = { ...perRoute('upstream_faults_total'), except: { cause: 'response_cut' } };
 const PERMITS = perRoute('permits_total');
 const REJECTED = perRoute('queue_rejected_total', { reason: 'full|timeout|expected_wait' });
 const RATE_LIMITED = perRoute('rate_limited_total');

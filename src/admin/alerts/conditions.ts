@@ -15,6 +15,8 @@ export interface Series {
   readonly per: SubjectKind;
   /** Default: every series. */
   readonly where?: Selector;
+  /** Of a counter: series that are left out. */
+  readonly except?: Selector;
 }
 
 interface RatioCondition {
@@ -116,8 +118,12 @@ export function evaluateCondition(condition: Condition, subject: string, inputs:
 type Leaf = RatioCondition | IncreaseCondition | GaugeCondition | AgeCondition | QuantileCondition;
 
 function readValue(condition: Leaf, subject: string, { samples, wallNow }: ConditionInputs): number | undefined {
-  const grow = (series: Series, windowMs: number): number =>
-    samples.increase(series.metric, windowMs, selectSubject(series, subject));
+  const grow = (series: Series, windowMs: number): number => {
+    const selector = selectSubject(series, subject);
+    const all = samples.increase(series.metric, windowMs, selector);
+    if (series.except === undefined) return all;
+    return all - samples.increase(series.metric, windowMs, { ...selector, ...series.except });
+  };
   switch (condition.form) {
     case 'ratio': {
       const whole = condition.whole.reduce((sum, series) => sum + grow(series, condition.windowMs), 0);
@@ -160,7 +166,7 @@ function compare(value: number | undefined, condition: Leaf): number | undefined
 }
 
 /** The condition holds between these values. */
-export function readLimits(condition: Leaf): { readonly above: number; readonly below: number } {
+function readLimits(condition: Leaf): { readonly above: number; readonly below: number } {
   switch (condition.form) {
     case 'gauge':
       return { above: condition.above ?? -Infinity, below: condition.below ?? Infinity };

@@ -52,6 +52,12 @@ export class PlayedSamples {
     return this;
   }
 
+  /** Ends a gauge that has nothing to show. */
+  remove(metric: string, labels: Labels): this {
+    this.#gauges.delete(JSON.stringify([metric, labels]));
+    return this;
+  }
+
   /** Adds observations to a histogram. @param times default 1 */
   observe(histogram: string, durationMs: number, labels: Labels = {}, times = 1): this {
     const create = () => ({ labels, buckets: new Float64Array(DURATION_BOUNDS.length + 1) });
