@@ -133,7 +133,7 @@ function createStatusReader(
       scopeRefusals: activity.scopeRefusals.read(),
       configuration: options.configuration?.(),
       logTrouble: options.logTrouble?.(),
-      alerts: evaluateAlerts({ ...states, samples: sampler.read() }),
+      alerts: evaluateAlerts({ ...states, samples: sampler.read(), wallNow: clock.wallNow() }),
       recentCalls: activity.recentCalls?.read(),
     };
   };

@@ -1,7 +1,6 @@
 /** What the page says to do: settings and commands that exist, for every alert and every bad state. */
 import { describe, expect, it } from 'vitest';
-import { ALERT_RULES } from '../../src/admin/alerts/alert-rules.ts';
-import type { AlertId } from '../../src/admin/alerts/alert-rules.ts';
+import { ALERT_NAMES } from '../../src/admin/alerts/alert-table.ts';
 import { adviseOnThrottle, listAdvice } from '../../src/admin/page/advice.ts';
 import { renderFragments } from '../../src/admin/page/fragments.ts';
 import { SETTINGS } from '../../src/config/schema/schema.ts';
@@ -21,9 +20,9 @@ const settings = (url: string, path = '/oauth/token') => [
 
 describe('the advice', () => {
   it('exists for every alert, and names settings that exist', () => {
-    const sentences = (Object.keys(ALERT_RULES) as AlertId[]).flatMap((id) => {
-      const advice = listAdvice(viewOf({ alerts: [{ id, subject: undefined, value: 1 }] }));
-      expect([id, advice.length > 0]).toEqual([id, true]);
+    const sentences = ALERT_NAMES.flatMap((name) => {
+      const advice = listAdvice(viewOf({ alerts: [{ name, subject: undefined, value: 1 }] }));
+      expect([name, advice.length > 0]).toEqual([name, true]);
       return advice;
     });
     const tokens = [NOT_FOUND, 'error "invalid_client"', 'error "invalid_scope"'].map((detail) => failedWith(detail));
@@ -64,11 +63,16 @@ describe('the advice', () => {
   });
 
   it('names the cause alone where a missing token makes all requests fail', () => {
-    const alerts = (['tokenMissing', 'requestsFailing', 'tokenEndpointFailing', 'clientRejected'] as const).map(
-      (id) => ({
-        ...{ id, subject: 'default', value: 1 },
-      }),
-    );
+    const alerts = (
+      [
+        'BearerSidecarTokenMissing',
+        'BearerSidecarRequestsFailing',
+        'BearerSidecarTokenEndpointFailing',
+        'BearerSidecarClientRejected',
+      ] as const
+    ).map((name) => ({
+      ...{ name, subject: 'default', value: 1 },
+    }));
     const tokens = [failedWith(NOT_FOUND)];
     expect(listAdvice(viewOf({ tokens, alerts }))).toEqual([expect.stringContaining('SIDECAR_AUTH_TOKEN_PATH')]);
   });
@@ -77,7 +81,7 @@ describe('the advice', () => {
     [503, true],
     [500, false],
   ])('asks whether %i is a rate limit: %s', (code, isAsked) => {
-    const alerts = [{ id: 'upstreamErrors' as const, subject: 'default', value: 0.3 }];
+    const alerts = [{ name: 'BearerSidecarUpstreamErrors' as const, subject: 'default', value: 0.3 }];
     const view = viewOf({ alerts }, { codes: [{ code, source: 'upstream', count: 30 }] });
     expect(listAdvice(view).join().includes('SIDECAR_THROTTLE_REFUSALS=[{"status":503}]')).toBe(isAsked);
   });

@@ -21,7 +21,7 @@ function evaluate(states: Partial<StatusInputs>, lastMinute: Partial<LastMinute>
   return evaluateView(viewOf(states, { lastMinute: { ...idleMinute, ...lastMinute }, ...codes }));
 }
 
-const failing31: StatusInputs['alerts'] = [{ id: 'requestsFailing', subject: 'default', value: 0.31 }];
+const failing31: StatusInputs['alerts'] = [{ name: 'BearerSidecarRequestsFailing', subject: 'default', value: 0.31 }];
 
 const upstream = (code: number, count: number): CodeCount => ({ code, source: 'upstream', count });
 const queueing = { ...limited, pausedMs: 0 };
@@ -102,7 +102,7 @@ describe('the health summary', () => {
     ],
     [
       'the alert on attempts without a response holds',
-      evaluate({ alerts: [{ id: 'upstreamUnreachable', subject: undefined, value: 0.97 }] }),
+      evaluate({ alerts: [{ name: 'BearerSidecarUpstreamUnreachable', subject: undefined, value: 0.97 }] }),
       ...(['bad', 'The upstream is unreachable', /^97 % of the attempts/] as const),
     ],
     [
@@ -132,7 +132,7 @@ describe('the health summary', () => {
     ],
     [
       'the held token is not refreshed',
-      evaluate({ alerts: [{ id: 'tokenExpiring', subject: 'default', value: 200 }] }),
+      evaluate({ alerts: [{ name: 'BearerSidecarTokenExpiring', subject: 'default', value: 200 }] }),
       ...(['bad', 'The token expires soon and is not refreshed', /./] as const),
     ],
     [
@@ -142,7 +142,7 @@ describe('the health summary', () => {
     ],
     [
       'only a warning holds',
-      evaluate({ alerts: [{ id: 'upstreamErrors', subject: 'default', value: 0.105 }] }),
+      evaluate({ alerts: [{ name: 'BearerSidecarUpstreamErrors', subject: 'default', value: 0.105 }] }),
       ...(['wait', '11 % of the requests get 5xx from the upstream', /./] as const),
     ],
     [

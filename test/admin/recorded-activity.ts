@@ -55,7 +55,7 @@ export function recordActivity(states: Partial<StatusInputs> = {}, keepsCalls = 
       const samples = sampler.read();
       const status = describeStatus({
         ...{ version: '1.2.3', uptimeMs: clock.now(), draining: false, ...current },
-        alerts: evaluateAlerts({ ...current, samples }),
+        alerts: evaluateAlerts({ ...current, samples, wallNow: clock.wallNow() }),
         recentCalls: activity.recentCalls?.read(),
       });
       return {

@@ -3,7 +3,7 @@ import { stringify } from 'yaml';
 import { ALERTS } from '../../src/admin/alerts/alert-table.ts';
 import type { Alert, AlertText } from '../../src/admin/alerts/alert-table.ts';
 import { listSubjectKinds } from '../../src/admin/alerts/conditions.ts';
-import { METRIC_PREFIX } from '../../src/telemetry/metrics/catalogue.ts';
+import { METRIC_PREFIX } from '../../src/telemetry/metrics/series.ts';
 import { compileCondition } from './promql.ts';
 import type { ListLabels } from './promql.ts';
 import { OUTSIDE_ALERTS } from './outside-alerts.ts';

@@ -1,6 +1,6 @@
 /** Conditions of alerts as PromQL. Each result keeps the labels of the scrape, and the label of its subject. */
 import type { Condition, Series } from '../../src/admin/alerts/conditions.ts';
-import { METRIC_PREFIX } from '../../src/telemetry/metrics/catalogue.ts';
+import { METRIC_PREFIX } from '../../src/telemetry/metrics/series.ts';
 
 /** The labels of a metric, without `le`. @throws Error for an unknown metric */
 export type ListLabels = (metric: string) => readonly string[];

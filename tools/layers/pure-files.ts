@@ -6,7 +6,7 @@
 /** Globs from the repository's root. */
 export const PURE_FILES = [
   'src/admin/control/quit.ts',
-  'src/admin/alerts/{active-alerts,alert-counters,alert-evaluation,alert-rules,alert-table,conditions}.ts',
+  'src/admin/alerts/{active-alerts,alert-table,conditions,headline}.ts',
   'src/admin/samples/{duration-columns,sample-ring,sample-tier,samples,selector,traffic}.ts',
   'src/admin/history/{event-descriptions,event-log,recent-calls,scope-refusals}.ts',
   'src/admin/page/{advice,calls-part,format,fragments,health-summary,markup,throttle-part,token-part,traffic-parts,usage-part,view}.ts',

@@ -2,7 +2,8 @@
  * What an operator does about each bad state (pure): one sentence each, with the setting or the command in backticks. health-summary.ts
  * and the cards show them.
  */
-import type { AlertName } from '../alerts/alert-rules.ts';
+import { ALERTS } from '../alerts/alert-table.ts';
+import type { AlertName } from '../alerts/alert-table.ts';
 import type { StatusPageSetting } from '../status/configuration.ts';
 import type { Status } from '../status/status-shape.ts';
 import { markup } from './markup.ts';
@@ -21,47 +22,6 @@ export interface AdviceInputs {
 const CHECK =
   'Run `bearer-sidecar check` with the settings of this process: it names the first fault between here and the partner.';
 const ASK_FOR_LIMIT = 'Send fewer calls, or agree a higher limit with the partner.';
-
-const ALERT_ADVICE: Readonly<Record<AlertName, readonly string[]>> = {
-  BearerSidecarRequestsFailing: ['See status and reason of the failed calls under Recent calls.'],
-  BearerSidecarTokenMissing: [CHECK],
-  BearerSidecarClientRejected: ['Check client id, secret, audience and scope with `bearer-sidecar check`.'],
-  BearerSidecarTokenExpiring: [
-    'The token must be refreshed before it expires; see the last failure under Token.',
-    CHECK,
-  ],
-  BearerSidecarUpstreamUnreachable: ['Check `SIDECAR_BASE_URL`, DNS, firewall and proxy from this machine.', CHECK],
-  BearerSidecarUpstreamErrors: [
-    'Give the partner the time, the path and the status of a failed call under Recent calls.',
-  ],
-  BearerSidecarTokenNotAccepted: [
-    'Check `SIDECAR_AUDIENCE` and `SIDECAR_SCOPE`, and that `SIDECAR_AUTH_URL` and `SIDECAR_BASE_URL` are of the same environment.',
-  ],
-  BearerSidecarRequestsShed: [
-    ASK_FOR_LIMIT,
-    'A longer wait, if the callers can wait: `SIDECAR_QUEUE_TIMEOUT_MS`, within `SIDECAR_DEADLINE_MS`.',
-  ],
-  BearerSidecarQueueSaturated: [ASK_FOR_LIMIT, 'More places, if the callers can wait: `SIDECAR_QUEUE_MAX`.'],
-  BearerSidecarQueueSlow: [ASK_FOR_LIMIT, 'Urgent calls go first with the header field `x-sidecar-priority: high`.'],
-  BearerSidecarPaused: [
-    'A quota per hour or per day may be used up: see the last rate-limit response under Rate limit.',
-  ],
-  BearerSidecarRateLimited: [
-    'Another client may use the same quota: leave a part of it with `SIDECAR_THROTTLE_MAX_RATE` or `throttle.share`.',
-  ],
-  BearerSidecarResponsesCut: [
-    'Compare `SIDECAR_BODY_IDLE_TIMEOUT_MS` with the pauses within responses of the partner.',
-  ],
-  BearerSidecarRetryBudgetExhausted: ['Failed attempts are not repeated while so many fail; see the causes above.'],
-  BearerSidecarScopeMissing: ['Ask the partner to grant the scopes, or correct `SIDECAR_SCOPE`.'],
-  BearerSidecarTokenEndpointFailing: [CHECK],
-  BearerSidecarRotationFailing: ['Correct the new secret at its source; the previous one stays in use until then.'],
-  BearerSidecarReloadFailed: ['Correct the configuration as its last reload says, then send SIGHUP.'],
-  BearerSidecarFleetDisconnected: [
-    'Check `SIDECAR_REDIS_URL` and that Redis can be reached; nothing else depends on it.',
-  ],
-  BearerSidecarFleetDegraded: ['Compare the latency of Redis with `fleet.timeoutMs`.'],
-};
 
 /** The alerts that the last failure of a token explains better. */
 const TOKEN_ALERTS: ReadonlySet<AlertName> = new Set<AlertName>([
@@ -82,7 +42,7 @@ export function listAdvice({ status, settings, codes }: AdviceInputs): string[] 
   const advice = [
     ...onTokens,
     ...adviseOnRefusals(status, codes),
-    ...alerts.flatMap(({ name }) => ALERT_ADVICE[name]),
+    ...alerts.flatMap(({ name }) => ALERTS[name].advice),
     ...adviseOnReload(status),
     ...adviseOnFleet(status),
     ...(status.degraded.some((text) => text.startsWith('log: '))
@@ -109,9 +69,9 @@ export function adviseOnToken(token: Status['token'], settings: AdviceInputs['se
   const { lastFailure, consecutiveFailures, credentialFault, missingScopes } = token;
   return [
     ...(lastFailure !== null && consecutiveFailures > 0 ? adviseOnFailure(token, lastFailure, settings) : []),
-    ...(token.status === 'suspect' ? ALERT_ADVICE.BearerSidecarTokenNotAccepted : []),
-    ...(credentialFault === null ? [] : ALERT_ADVICE.BearerSidecarRotationFailing),
-    ...(missingScopes.length === 0 ? [] : ALERT_ADVICE.BearerSidecarScopeMissing),
+    ...(token.status === 'suspect' ? ALERTS.BearerSidecarTokenNotAccepted.advice : []),
+    ...(credentialFault === null ? [] : ALERTS.BearerSidecarRotationFailing.advice),
+    ...(missingScopes.length === 0 ? [] : ALERTS.BearerSidecarScopeMissing.advice),
   ];
 }
 
@@ -136,8 +96,8 @@ export function adviseOnThrottle({
 export function adviseOnFleet({ fleet }: Pick<Status, 'fleet'>): readonly string[] {
   if (fleet === null || fleet.connected) return [];
   return fleet.state === 'degraded'
-    ? ALERT_ADVICE.BearerSidecarFleetDegraded
-    : ALERT_ADVICE.BearerSidecarFleetDisconnected;
+    ? ALERTS.BearerSidecarFleetDegraded.advice
+    : ALERTS.BearerSidecarFleetDisconnected.advice;
 }
 
 /** Whether the token endpoint does not exist at the configured address. */
@@ -162,7 +122,7 @@ function adviseOnReload({ configuration }: Status): readonly string[] {
   if (outcome === 'ok') return [];
   return outcome === 'refused'
     ? ['Restart the sidecar to apply the changed settings.']
-    : ALERT_ADVICE.BearerSidecarReloadFailed;
+    : ALERTS.BearerSidecarReloadFailed.advice;
 }
 
 function adviseOnFailure(

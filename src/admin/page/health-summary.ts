@@ -2,8 +2,9 @@
  * The summary at the top of the status page: the most severe problem, or that all is well (pure). Its level is that of the alerts in
  * deploy/prometheus whose conditions hold; advice.ts says what to do.
  */
-import { ALERT_RULES } from '../alerts/alert-rules.ts';
-import type { AlertName } from '../alerts/alert-rules.ts';
+import { ALERTS } from '../alerts/alert-table.ts';
+import type { AlertName } from '../alerts/alert-table.ts';
+import { formatHeadline } from '../alerts/headline.ts';
 import { isTokenPathWrong } from './advice.ts';
 import type { Status } from '../status/status-shape.ts';
 import type { CodeCount, LastMinute } from '../samples/traffic.ts';
@@ -32,7 +33,7 @@ type ActiveAlert = Status['alerts'][number];
 /** Fewer requests than this show no trend. */
 const MIN_REQUESTS = 3;
 /** As long as the alert on a missing token waits, a first token is only being requested. */
-const MAX_START_SECONDS = ALERT_RULES.tokenMissing.forMs / 1000;
+const MAX_START_SECONDS = ALERTS.BearerSidecarTokenMissing.forMs / 1000;
 
 /** The first check that applies, the most severe first. A critical alert is never below `bad`, a warning never `good`. */
 export function evaluateHealth(inputs: HealthSummaryInputs): HealthSummary {
@@ -124,36 +125,13 @@ function describeCause(worst: CodeCount | undefined): string {
   return worst.code === 401 ? 'the upstream rejects the token (401)' : `the upstream responds ${worst.code}`;
 }
 
-const ALERT_HEADLINES: Readonly<Record<AlertName, (alert: ActiveAlert) => string>> = {
-  BearerSidecarRequestsFailing: ({ value }) => `${formatShare(value)} of the requests fail`,
-  BearerSidecarTokenMissing: () => 'No token',
-  BearerSidecarClientRejected: () => 'The authorization server rejects the client; the held token is still valid',
-  BearerSidecarTokenExpiring: () => 'The token expires soon and is not refreshed',
-  BearerSidecarUpstreamUnreachable: () => 'The upstream is unreachable',
-  BearerSidecarUpstreamErrors: ({ value }) => `${formatShare(value)} of the requests get 5xx from the upstream`,
-  BearerSidecarTokenNotAccepted: ({ value }) => `${formatShare(value)} of the attempts get 401`,
-  BearerSidecarRequestsShed: ({ value }) => `The queue rejects ${formatShare(value)} of the requests`,
-  BearerSidecarQueueSaturated: ({ value }) => `The queue is ${formatShare(value)} full`,
-  BearerSidecarQueueSlow: () => 'Requests wait long in the queue (p95 above 10 s)',
-  BearerSidecarPaused: () => 'Paused for most of the last ten minutes',
-  BearerSidecarRateLimited: ({ value }) => `Rate limited: ${formatShare(value)} of the attempts are refused`,
-  BearerSidecarResponsesCut: ({ value }) => `The upstream cut off ${formatCount(value, 'response')}`,
-  BearerSidecarRetryBudgetExhausted: () => 'Failed attempts are not repeated: the retry budget is used up',
-  BearerSidecarScopeMissing: () => 'A scope is missing',
-  BearerSidecarTokenEndpointFailing: () => 'The token endpoint fails; the held token is valid',
-  BearerSidecarRotationFailing: () => 'A new secret cannot be used; the previous one stays in use',
-  BearerSidecarReloadFailed: () => 'The changed configuration is not in use',
-  BearerSidecarFleetDisconnected: () => 'The fleet is not connected; this replica works alone',
-  BearerSidecarFleetDegraded: () => 'Redis replies too late; this replica works alone',
-};
-
 /** The first alert of the severity. */
 function evaluateAlerts(inputs: HealthSummaryInputs, severity: ActiveAlert['severity']): HealthSummary | undefined {
   const alert = inputs.status.alerts.find((active) => active.severity === severity);
   if (alert === undefined) return undefined;
   return {
     ...{ level: severity === 'critical' ? 'bad' : 'wait', kind: alert.name },
-    headline: `${ALERT_HEADLINES[alert.name](alert)}${describeOnRoute(inputs.status, alert)}`,
+    headline: `${formatHeadline(alert.name, alert.value)}${describeOnRoute(inputs.status, alert)}`,
     detail: describeTraffic(inputs).detail,
   };
 }

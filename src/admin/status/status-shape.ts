@@ -4,7 +4,7 @@ import type { LogDeliveryProblem, StatedFields } from '../../telemetry/events.ts
 import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
-import type { AlertName, AlertSeverity } from '../alerts/alert-rules.ts';
+import type { AlertName, AlertSeverity } from '../alerts/alert-table.ts';
 import type { RecentCall } from '../history/recent-calls.ts';
 import type { ConfigurationState, ConfigurationStatus } from './configuration.ts';
 

@@ -3,7 +3,7 @@ import type { FleetConnectionState } from '../../fleet/redis/connection-health.t
 import type { FleetQuotaState, LearnedLimit, LimitUsage, ThrottleState } from '../../throttle/throttle.ts';
 import { describeProposal, type RefusalProposal } from '../../throttle/refusal-evidence/refusal-proposal.ts';
 import type { TokenState } from '../../token/token.ts';
-import { ALERT_RULES } from '../alerts/alert-rules.ts';
+import { ALERTS } from '../alerts/alert-table.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import type { RecentCall } from '../history/recent-calls.ts';
 import { describeReloadChanges, type ConfigurationState, type ConfigurationStatus } from './configuration.ts';
@@ -41,9 +41,9 @@ export function describeStatus(states: StatusInputs): Status {
   };
 }
 
-function describeAlert({ id, subject, value }: ActiveAlert): Status['alerts'][number] {
-  const { alert, severity, forMs } = ALERT_RULES[id];
-  return { name: alert, severity, forSeconds: forMs / 1000, subject: subject ?? null, value: roundShare(value) };
+function describeAlert({ name, subject, value }: ActiveAlert): Status['alerts'][number] {
+  const { severity, forMs } = ALERTS[name];
+  return { name, severity, forSeconds: forMs / 1000, subject: subject ?? null, value: roundShare(value) };
 }
 
 function describeCall({ wallAt, record }: RecentCall): NonNullable<Status['recentCalls']>[number] {

@@ -1,7 +1,7 @@
 /** The scenarios on the ring of samples. test/deploy/alerts.test.ts has promtool evaluate the same ones. */
 import { describe, expect, it } from 'vitest';
-import { evaluateAlerts } from '../../../src/admin/alerts/alert-evaluation.ts';
-import type { AlertInputs } from '../../../src/admin/alerts/alert-evaluation.ts';
+import { evaluateAlerts } from '../../../src/admin/alerts/active-alerts.ts';
+import type { AlertInputs } from '../../../src/admin/alerts/active-alerts.ts';
 import { ALERT_NAMES, ALERTS } from '../../../src/admin/alerts/alert-table.ts';
 import { evaluateCondition } from '../../../src/admin/alerts/conditions.ts';
 import type { Condition } from '../../../src/admin/alerts/conditions.ts';
@@ -41,7 +41,10 @@ function playStep(played: PlayedSamples, series: ScenarioSeries, step: number): 
 function play({ series, expected }: Scenario, read: (inputs: AlertInputs, expectation: Expectation) => void): void {
   const played = new PlayedSamples();
   const labelsOf = (name: string): string[] => [...new Set(series.flatMap(({ labels }) => labels[name] ?? []))];
-  const names = { routes: labelsOf('route'), credentials: labelsOf('credential') };
+  const names = {
+    throttles: labelsOf('route').map((route) => ({ route })),
+    tokens: labelsOf('credential').map((credential) => ({ credential })),
+  };
   const last = minutes(Math.max(...expected.map(({ minute }) => minute)));
   for (let step = 0; step <= last; step++) {
     // The values of a step are in the sample at its time.
@@ -93,7 +96,11 @@ describe('the alerts of /status', () => {
       own.some((scenario) => {
         let isOther = false;
         play(scenario, (inputs, { holds }) => {
-          const subjects = [...inputs.routes, ...inputs.credentials, ''];
+          const subjects = [
+            ...inputs.throttles.map(({ route }) => route),
+            ...inputs.tokens.map(({ credential }) => credential),
+            '',
+          ];
           const isHeld = subjects.some((subject) => evaluateCondition(changed, subject, inputs) !== undefined);
           if (isHeld !== holds.includes(name)) isOther = true;
         });

@@ -13,8 +13,8 @@ function statusOf(alerts: readonly ActiveAlert[], token = validToken) {
   return describeStatus({ version: '1.2.3', uptimeMs: 1000, draining: false, ...states, alerts });
 }
 
-const warning: ActiveAlert = { id: 'upstreamErrors', subject: 'quotes', value: 0.3 };
-const critical: ActiveAlert = { id: 'requestsFailing', subject: 'quotes', value: 0.3 };
+const warning: ActiveAlert = { name: 'BearerSidecarUpstreamErrors', subject: 'quotes', value: 0.3 };
+const critical: ActiveAlert = { name: 'BearerSidecarRequestsFailing', subject: 'quotes', value: 0.3 };
 
 it('the condition of a critical alert is the state; the lines list every alert', () => {
   const status = statusOf([critical, warning]);
