@@ -2,15 +2,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
+import { renderAlertRules } from './alert-rules.ts';
 import { renderAlertsTable } from './alerts-table.ts';
 import { buildDashboard } from './dashboard.ts';
-import { renderMetricsTable } from './metrics-table.ts';
+import { readMetricLabels, renderMetricsTable } from './metrics-table.ts';
 import { renderPrometheusRule, renderRuleGroups } from './prometheus-rule.ts';
 
 export const ROOT = join(import.meta.dirname, '..', '..');
 
 const OPERATIONS = join(ROOT, 'docs', 'operations.md');
-const ALERT_RULES = join(ROOT, 'deploy', 'prometheus', 'alerts.yaml');
 const RECORDING_RULES = join(ROOT, 'deploy', 'prometheus', 'recording.yaml');
 
 /** deploy/grafana/dashboard.json, whole. */
@@ -18,33 +18,36 @@ async function renderDashboardFile(): Promise<string> {
   return await formatText(JSON.stringify(buildDashboard()), join(ROOT, 'deploy', 'grafana', 'dashboard.json'));
 }
 
+/** deploy/prometheus/alerts.yaml, whole. */
+async function renderAlertsFile(): Promise<string> {
+  return await formatText(renderAlertRules(await readMetricLabels()), 'alerts.yaml');
+}
+
 /** Of kustomize's component, whole. */
 async function renderRuleComponent(): Promise<string> {
-  return await formatText(renderPrometheusRule(readRules()), 'prometheus-rule.yaml');
+  return await formatText(renderPrometheusRule(await readRules()), 'prometheus-rule.yaml');
 }
 
 /** Of the Helm chart, whole. */
 async function renderChartRules(): Promise<string> {
-  return await formatText(renderRuleGroups(readRules()), 'rules.yaml');
+  return await formatText(renderRuleGroups(await readRules()), 'rules.yaml');
 }
 
-function readRules(): readonly string[] {
-  return [RECORDING_RULES, ALERT_RULES].map((file) => readFileSync(file, 'utf8'));
+async function readRules(): Promise<readonly string[]> {
+  return [readFileSync(RECORDING_RULES, 'utf8'), await renderAlertsFile()];
 }
 
 /** docs/operations.md with new tables. @throws Error when a marker is missing */
 async function renderOperations(): Promise<string> {
   const page = readFileSync(OPERATIONS, 'utf8');
   const withMetrics = insertTable(page, 'metrics', await renderMetricsTable());
-  return await formatText(
-    insertTable(withMetrics, 'alerts', renderAlertsTable(readFileSync(ALERT_RULES, 'utf8'))),
-    OPERATIONS,
-  );
+  return await formatText(insertTable(withMetrics, 'alerts', renderAlertsTable(await renderAlertsFile())), OPERATIONS);
 }
 
 /** Each file by its path, and what makes its text. */
 export const GENERATED_FILES: readonly (readonly [name: string, render: () => Promise<string>])[] = [
   ['deploy/grafana/dashboard.json', renderDashboardFile],
+  ['deploy/prometheus/alerts.yaml', renderAlertsFile],
   ['deploy/kubernetes/components/monitoring/prometheus-rule.yaml', renderRuleComponent],
   ['deploy/helm/bearer-sidecar/rules.yaml', renderChartRules],
   ['docs/operations.md', renderOperations],

@@ -22,6 +22,16 @@ export async function renderMetricsTable(): Promise<string> {
   return ['| metric | type | labels | is |', '|---|---|---|---|', ...rows, ''].join('\n');
 }
 
+/** The labels of each of the sidecar's own metrics, without `le`. @throws Error for a name that no metric has */
+export async function readMetricLabels(): Promise<(metric: string) => readonly string[]> {
+  const labels = new Map(describeMetrics(await renderExample()).map((metric) => [metric.name, metric.labels]));
+  return (name) => {
+    const found = labels.get(name);
+    if (found === undefined) throw new Error(`there is no metric ${name}`);
+    return found;
+  };
+}
+
 /** The sidecar's own metrics in an exposition. */
 export function describeMetrics(exposition: string): MetricDescription[] {
   const helps = new Map([...exposition.matchAll(/^# HELP (\S+) (.*)$/gm)].map(([, name, help]) => [name, help]));

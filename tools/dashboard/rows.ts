@@ -151,7 +151,7 @@ const OVERVIEW: Row = {
         description: 'Error responses of the sidecar itself, by code. 0 is normal.',
         unit: units.RequestsPerSecond,
         stacked: true,
-        queries: [[rate('local_replies_total', TARGET_LABELS, 'code'), '{{code}}']],
+        queries: [[rate('local_replies_total', ROUTE_LABELS, 'code'), '{{code}}']],
       },
     ],
   ],
@@ -344,13 +344,13 @@ const UPSTREAM: Row = {
         description: 'All attempts, retries included. reset: no response. cut: cut off after the response head.',
         unit: units.RequestsPerSecond,
         stacked: true,
-        queries: [[rate('upstream_attempts_total', TARGET_LABELS, 'outcome'), '{{outcome}}']],
+        queries: [[rate('upstream_attempts_total', ROUTE_LABELS, 'outcome'), '{{outcome}}']],
       },
       {
         title: 'Attempt latency',
         description: 'Time of the upstream to the response head.',
         unit: units.Seconds,
-        queries: latencies('upstream_duration_seconds', TARGET_LABELS),
+        queries: latencies('upstream_duration_seconds', ROUTE_LABELS),
       },
       {
         title: 'Retries',
@@ -368,8 +368,35 @@ const UPSTREAM: Row = {
         decimals: 2,
         queries: [
           [
-            `sum(rate(${metricSelector('upstream_attempts_total', TARGET_LABELS)}[$__rate_interval])) / (sum(rate(${metricSelector('requests_total', TARGET_LABELS)}[$__rate_interval])) > 0)`,
+            `sum(rate(${metricSelector('upstream_attempts_total', ROUTE_LABELS)}[$__rate_interval])) / (sum(rate(${metricSelector('requests_total', ROUTE_LABELS)}[$__rate_interval])) > 0)`,
             'attempts',
+          ],
+        ],
+      },
+    ],
+    [
+      {
+        title: 'Attempts without a response',
+        description:
+          'By cause. What the sidecar ended itself is not counted. response_cut: cut off after the response head.',
+        unit: units.RequestsPerSecond,
+        stacked: true,
+        queries: [[rate('upstream_faults_total', ROUTE_LABELS, 'cause'), '{{cause}}']],
+      },
+      {
+        title: 'Calls with an unknown outcome',
+        description: 'Not idempotent, sent, and without a response: each may have been carried out. 0 is normal.',
+        unit: units.Short,
+        queries: [[count('unknown_outcomes_total', ROUTE_LABELS, 'route'), '{{route}}']],
+      },
+      {
+        title: 'Attempt latency by route',
+        description: 'Mean time of the upstream to the response head. The wait in the queue is not part of it.',
+        unit: units.Seconds,
+        queries: [
+          [
+            `${rate('upstream_duration_seconds_sum', ROUTE_LABELS, 'route')} / (${rate('upstream_duration_seconds_count', ROUTE_LABELS, 'route')} > 0)`,
+            '{{route}}',
           ],
         ],
       },
