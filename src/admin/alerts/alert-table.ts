@@ -51,8 +51,8 @@ const UPSTREAM_ERRORS = perRoute('requests_total', { code: '5..', source: 'upstr
 /** Three within five minutes: one failure at low traffic is no trend. */
 const LEAST_FAILURES = 2.7;
 const ATTEMPTS = perRoute('upstream_attempts_total');
-/** A response that breaks off after its head counts for BearerSidecarResponsesCut. */
-const FAULTS: Series = { ...perRoute('upstream_faults_total'), except: { cause: 'response_cut' } };
+/** Attempts without a response: one that breaks off after its head counts for BearerSidecarResponsesCut. */
+const FAULTS: Series = { ...perRoute('upstream_faults_total'), except: { cause: 'response_cut|intercepted' } };
 const PERMITS = perRoute('permits_total');
 const REJECTED = perRoute('queue_rejected_total', { reason: 'full|timeout|expected_wait' });
 const RATE_LIMITED = perRoute('rate_limited_total');
