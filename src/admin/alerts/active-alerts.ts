@@ -5,8 +5,7 @@
 import type { Samples } from '../samples/samples.ts';
 import { ALERT_NAMES, ALERTS } from './alert-table.ts';
 import type { AlertName } from './alert-table.ts';
-import { evaluateCondition, listSubjectKinds } from './conditions.ts';
-import type { ConditionInputs } from './conditions.ts';
+import { createConditionInputs, evaluateCondition, listSubjectKinds } from './conditions.ts';
 
 export interface ActiveAlert {
   readonly name: AlertName;
@@ -16,8 +15,10 @@ export interface ActiveAlert {
   readonly value: number;
 }
 
-export interface AlertInputs extends ConditionInputs {
+export interface AlertInputs {
   readonly samples: Samples;
+  /** Epoch milliseconds. */
+  readonly wallNow: number;
   readonly throttles: readonly { readonly route: string }[];
   readonly tokens: readonly { readonly credential: string }[];
 }
@@ -26,8 +27,9 @@ export interface AlertInputs extends ConditionInputs {
 const RECENT_MS = 30 * 60_000;
 
 /** Critical ones first, then in the order of the table. */
-export function evaluateAlerts(inputs: AlertInputs): readonly ActiveAlert[] {
-  const subjects = listSubjects(inputs);
+export function evaluateAlerts(given: AlertInputs): readonly ActiveAlert[] {
+  const inputs = createConditionInputs(given.samples, given.wallNow);
+  const subjects = listSubjects(given);
   const names = [...ALERT_NAMES].sort((one, other) => rank(one) - rank(other));
   return names.flatMap((name) => {
     const { condition } = ALERTS[name];

@@ -88,22 +88,43 @@ export type Condition =
   | { readonly form: 'unless'; readonly condition: Condition; readonly unless: Condition };
 
 export interface ConditionInputs {
-  readonly samples: Pick<Samples, 'spanMs' | 'increase' | 'gauge' | 'average' | 'quantile'>;
+  readonly samples: Samples;
   /** Epoch milliseconds. */
   readonly wallNow: number;
+  /** The growth of counters by subject, read once for all subjects. */
+  readonly readGrowth: (series: Omit<Series, 'except'>, windowMs: number) => ReadonlyMap<string, number>;
+}
+
+/** @param wallNow epoch milliseconds */
+export function createConditionInputs(samples: Samples, wallNow: number): ConditionInputs {
+  const growths = new Map<string, ReadonlyMap<string, number>>();
+  return {
+    samples,
+    wallNow,
+    readGrowth({ metric, per = '', where = {} }, windowMs) {
+      const key = [metric, per, windowMs, ...Object.entries(where)].join(' ');
+      let growth = growths.get(key);
+      if (growth === undefined) growths.set(key, (growth = samples.increaseBy(per, metric, windowMs, where)));
+      return growth;
+    },
+  };
 }
 
 /** The value for a subject; undefined where the condition does not hold. @param subject a name, or '' for the process */
 export function evaluateCondition(condition: Condition, subject: string, inputs: ConditionInputs): number | undefined {
   switch (condition.form) {
     case 'all': {
-      const values = condition.conditions.map((each) => evaluateCondition(each, subject, inputs));
-      return values.includes(undefined) ? undefined : values[0];
+      const [first, ...others] = condition.conditions;
+      const value = first && evaluateCondition(first, subject, inputs);
+      const holds = (each: Condition): boolean => evaluateCondition(each, subject, inputs) !== undefined;
+      return value !== undefined && others.every(holds) ? value : undefined;
     }
     case 'any':
-      return condition.conditions
-        .map((each) => evaluateCondition(each, subject, inputs))
-        .find((value) => value !== undefined);
+      for (const each of condition.conditions) {
+        const value = evaluateCondition(each, subject, inputs);
+        if (value !== undefined) return value;
+      }
+      return undefined;
     case 'unless':
       return evaluateCondition(condition.unless, subject, inputs) === undefined
         ? evaluateCondition(condition.condition, subject, inputs)
@@ -117,12 +138,13 @@ export function evaluateCondition(condition: Condition, subject: string, inputs:
 
 type Leaf = RatioCondition | IncreaseCondition | GaugeCondition | AgeCondition | QuantileCondition;
 
-function readValue(condition: Leaf, subject: string, { samples, wallNow }: ConditionInputs): number | undefined {
+function readValue(condition: Leaf, subject: string, inputs: ConditionInputs): number | undefined {
+  const { samples, wallNow, readGrowth } = inputs;
   const grow = (series: Series, windowMs: number): number => {
-    const selector = selectSubject(series, subject);
-    const all = samples.increase(series.metric, windowMs, selector);
-    if (series.except === undefined) return all;
-    return all - samples.increase(series.metric, windowMs, { ...selector, ...series.except });
+    const { where, except } = series;
+    const all = readGrowth(series, windowMs).get(subject) ?? 0;
+    if (except === undefined) return all;
+    return all - (readGrowth({ ...series, where: { ...where, ...except } }, windowMs).get(subject) ?? 0);
   };
   switch (condition.form) {
     case 'ratio': {

@@ -82,12 +82,13 @@ export class SampleRing {
 
   /** What can be read at this instant. @param now monotonic milliseconds */
   read(now: number): Samples {
+    let gauges: readonly GaugeReading[] | undefined;
     return {
       now,
       spanMs: this.#spanMs(now),
       increase: (metric, windowMs, selector) => this.#increase(metric, now - windowMs, selector),
       increaseBy: (label, metric, windowMs, selector) => this.#increaseBy(label, metric, now - windowMs, selector),
-      gauge: (metric, selector) => this.#gauge(metric, selector),
+      gauge: (metric, selector) => sumGauges((gauges ??= this.#source.gauges()), metric, selector),
       average: (metric, windowMs, selector) => this.#average(metric, now - windowMs, selector),
       quantile: (histogram, share, windowMs, selector) =>
         this.#durations.quantile(histogram, share, now - windowMs, selector),
@@ -178,15 +179,14 @@ export class SampleRing {
   #increase(metric: string, from: number, selector?: Selector): number {
     const histogram = /^(.+_seconds)_(?:count|bucket)$/.exec(metric)?.[1];
     if (histogram !== undefined) return this.#durations.count(histogram, from, selector);
-    let growth = 0;
-    for (const columns of this.#listCounters(metric, selector)) growth += this.#growth(columns, from);
-    return growth;
+    return sumOf(this.#listCounters(metric, selector), this.#growthSince(from));
   }
 
   #increaseBy(label: string, metric: string, from: number, selector?: Selector): Map<string, number> {
     const growths = new Map<string, number>();
+    const growthOf = this.#growthSince(from);
     for (const columns of this.#listCounters(metric, selector)) {
-      const growth = this.#growth(columns, from);
+      const growth = growthOf(columns);
       const value = columns.series.labels[label] ?? '';
       if (growth > 0) growths.set(value, (growths.get(value) ?? 0) + growth);
     }
@@ -194,23 +194,18 @@ export class SampleRing {
   }
 
   /** Before the first sample that was ever taken, a counter was at 0. */
-  #growth({ series, seconds, quarters }: CounterColumns, from: number): number {
-    const [tier, column] = this.#isWithinSeconds(from) ? [this.#seconds, seconds] : [this.#quarters, quarters];
-    const sample = tier.findAt(from);
-    const isSinceStart = sample < 0 && tier.first === 0;
-    return (series.count - (isSinceStart ? 0 : tier.read(column, Math.max(sample, tier.first)))) >>> 0;
+  #growthSince(from: number): (columns: CounterColumns) => number {
+    const isRecent = this.#isWithinSeconds(from);
+    const tier = isRecent ? this.#seconds : this.#quarters;
+    const found = tier.findAt(from);
+    if (found < 0 && tier.first === 0) return ({ series }) => series.count >>> 0;
+    const sample = Math.max(found, tier.first);
+    return ({ series, seconds, quarters }) => (series.count - tier.read(isRecent ? seconds : quarters, sample)) >>> 0;
   }
 
   #isWithinSeconds(from: number): boolean {
     const { first } = this.#seconds;
     return first === 0 || this.#seconds.timeOf(first) <= from;
-  }
-
-  #gauge(metric: string, selector = EVERYTHING): number | undefined {
-    let sum: number | undefined;
-    for (const gauge of this.#source.gauges())
-      if (gauge.metric === metric && matchLabels(gauge.labels, selector)) sum = (sum ?? 0) + gauge.value;
-    return sum;
   }
 
   #average(metric: string, from: number, selector?: Selector): number | undefined {
@@ -269,4 +264,15 @@ function memoizeLists<T>(list: (metric: string, selector: Selector) => readonly 
 
 function sumOf<T>(parts: readonly T[], read: (part: T) => number): number {
   return parts.reduce((sum, part) => sum + read(part), 0);
+}
+
+function sumGauges(
+  gauges: readonly GaugeReading[],
+  metric: string,
+  selector: Selector = EVERYTHING,
+): number | undefined {
+  let sum: number | undefined;
+  for (const gauge of gauges)
+    if (gauge.metric === metric && matchLabels(gauge.labels, selector)) sum = (sum ?? 0) + gauge.value;
+  return sum;
 }

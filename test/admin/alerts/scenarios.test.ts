@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { evaluateAlerts } from '../../../src/admin/alerts/active-alerts.ts';
 import type { AlertInputs } from '../../../src/admin/alerts/active-alerts.ts';
 import { ALERT_NAMES, ALERTS } from '../../../src/admin/alerts/alert-table.ts';
-import { evaluateCondition } from '../../../src/admin/alerts/conditions.ts';
+import { createConditionInputs, evaluateCondition } from '../../../src/admin/alerts/conditions.ts';
 import type { Condition } from '../../../src/admin/alerts/conditions.ts';
 import { PlayedSamples } from '../samples/played-samples.ts';
 import { isOutside, SCENARIOS } from './scenarios.ts';
@@ -101,7 +101,8 @@ describe('the alerts of /status', () => {
             ...inputs.tokens.map(({ credential }) => credential),
             '',
           ];
-          const isHeld = subjects.some((subject) => evaluateCondition(changed, subject, inputs) !== undefined);
+          const conditionInputs = createConditionInputs(inputs.samples, inputs.wallNow);
+          const isHeld = subjects.some((subject) => evaluateCondition(changed, subject, conditionInputs) !== undefined);
           if (isHeld !== holds.includes(name)) isOther = true;
         });
         return isOther;
