@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock, Random } from '../platform/clock.ts';
 import type { SidecarError } from '../platform/errors.ts';
+import type { Redact } from '../platform/secret-redaction.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { RouteCounters } from '../telemetry/request-record.ts';
 import type { QueueClass, Throttle } from '../throttle/throttle.ts';
@@ -41,6 +42,8 @@ export interface ExchangeParts {
   readonly requestTimeoutMs: number;
   /** Longest silence within a body, milliseconds; 0 = no limit. */
   readonly bodyIdleTimeoutMs: number;
+  /** Masks the access tokens in use in a text that the upstream sent and that is kept. */
+  readonly maskTokens: Redact;
   /** Lower-case name of the header that admits clients; it is not forwarded. */
   readonly requiredHeader: string | undefined;
 }
@@ -69,6 +72,10 @@ export interface RequestStats {
   queuedMs: number;
   requestBytes: number;
   responseBytes: number;
+  /** Set when a local reply has stated it. */
+  requestId: string | undefined;
+  /** The upstream's own, of its newest response; as received. */
+  upstreamRequestId: string | undefined;
   /** The newest attempt that was sent brought no response that the client can get. A call that is not idempotent has an unknown outcome then. */
   lacksResponse: boolean;
   /** Undefined while no attempt waits. */

@@ -63,7 +63,9 @@ export class RequestAttempt implements AttemptHandler, PendingAttempt {
 
   onStart(): void {
     this.wasSent = true;
-    this.#context.exchange.stats.lacksResponse = true;
+    const { stats } = this.#context.exchange;
+    stats.lacksResponse = true;
+    stats.upstreamRequestId = undefined;
     this.permit.markSent();
     if (this.#context.parts.throttle.refusalObserver.isCollecting) this.#startEvidence();
   }
@@ -71,7 +73,9 @@ export class RequestAttempt implements AttemptHandler, PendingAttempt {
   onHead(head: UpstreamResponse, at: number): Relay | 'hold' | { readonly inspector: RefusalInspector };
   onHead(head: UpstreamResponse, at: number, isConfiguredRefusal: boolean): Relay | 'hold';
   onHead(head: UpstreamResponse, at: number, refusal = this.#context.parts.refusals?.evaluate(head)) {
-    this.#context.exchange.stats.lacksResponse = false;
+    const { stats } = this.#context.exchange;
+    stats.lacksResponse = false;
+    stats.upstreamRequestId = head.requestId;
     if (typeof refusal === 'object') return this.#inspectBody(head, at, refusal);
     const { parts, planner, exchange } = this.#context;
     const { status } = head;

@@ -5,16 +5,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { SidecarError } from '../platform/errors.ts';
-import type { ExchangeParts } from '../exchange/exchange.ts';
 import { isMarkedClosing } from '../exchange/drain-then-close.ts';
 import type { ActiveRequests } from './active-requests.ts';
-import { createRequestStats, recordOutcome } from './request-outcome.ts';
+import { describeRequest } from './correlation.ts';
+import { createRequestStats, recordOutcome, type OutcomeRecorder } from './request-outcome.ts';
 import { HTTP2_PREFACE, toParserError, type ParserFault } from './listener-errors.ts';
 import { pauseReading } from './connection-reading.ts';
 import { MAX_DISCARDED_BYTES, sendHttp2Refusal, sendRawLocalReply } from './local-reply.ts';
-
-/** Records a refusal. */
-type OutcomeRecorder = Pick<ExchangeParts, 'counters' | 'route'>;
 
 interface Refusal {
   readonly error: SidecarError;
@@ -129,8 +126,10 @@ export class ClosingConnections {
     this.#closing.set(socket, isPending ? refusal : undefined);
     if (isPending) return;
     const { request, error, recorder, http2 } = refusal;
-    recordOutcome(recorder, request, { kind: 'replied', error }, createRequestStats(), 0);
-    if (http2 === undefined) sendRawLocalReply(socket, error);
-    else sendHttp2Refusal(socket, error, http2);
+    const stats = createRequestStats();
+    const facts = describeRequest(request, stats);
+    recordOutcome(recorder, request, { kind: 'replied', error }, stats, 0);
+    if (http2 === undefined) sendRawLocalReply(socket, error, facts);
+    else sendHttp2Refusal(socket, error, facts, http2);
   }
 }

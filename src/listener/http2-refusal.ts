@@ -11,13 +11,20 @@ const END_STREAM = 1;
 const END_HEADERS = 4;
 const HTTP_1_1_REQUIRED = 13;
 
+export interface Http2Reply {
+  readonly status: number;
+  readonly body: string;
+  /** Of at most 126 characters, so that its length takes one byte. */
+  readonly requestId: string;
+}
+
 /**
  * @param received what the client has sent, from its preface on
  * @param reason for GOAWAY, which clients show
  */
 export function buildHttp2Refusal(
   received: Uint8Array,
-  { status, body }: { readonly status: number; readonly body: string },
+  { status, body, requestId }: Http2Reply,
   reason: string,
 ): Buffer {
   const isRequested = hasFirstRequest(received);
@@ -25,7 +32,10 @@ export function buildHttp2Refusal(
   goAway.writeUInt32BE(isRequested ? 1 : 0, 0);
   goAway.writeUInt32BE(HTTP_1_1_REQUIRED, 4);
   const response = isRequested
-    ? [buildFrame(HEADERS, END_HEADERS, 1, encodeHead(status)), buildFrame(DATA, END_STREAM, 1, Buffer.from(body))]
+    ? [
+        buildFrame(HEADERS, END_HEADERS, 1, encodeHead(status, requestId)),
+        buildFrame(DATA, END_STREAM, 1, Buffer.from(body)),
+      ]
     : [];
   const end = buildFrame(GOAWAY, 0, 0, Buffer.concat([goAway, Buffer.from(reason)]));
   return Buffer.concat([buildFrame(SETTINGS, 0, 0, Buffer.alloc(0)), ...response, end]);
@@ -50,9 +60,17 @@ function buildFrame(type: number, flags: number, stream: number, payload: Buffer
   return Buffer.concat([head, payload]);
 }
 
-/** `:status` and `content-type` as literals with the names 8 and 31 of the static table (RFC 7541 §6.2.2, appendix A). */
-function encodeHead(status: number): Buffer {
-  const type = Buffer.from('application/problem+json');
-  const code = Buffer.from(String(status));
-  return Buffer.concat([Buffer.from([0x08, code.length]), code, Buffer.from([0x0f, 0x10, type.length]), type]);
+/** Literals: `:status` and `content-type` with the names 8 and 31 of the static table (RFC 7541 §6.2.2, appendix A), and a name of its own. */
+function encodeHead(status: number, requestId: string): Buffer {
+  const fields = [
+    [Buffer.from([0x08]), encodeText(String(status))],
+    [Buffer.from([0x0f, 0x10]), encodeText('application/problem+json')],
+    [Buffer.from([0]), encodeText('x-request-id'), encodeText(requestId)],
+  ];
+  return Buffer.concat(fields.flat());
+}
+
+/** @param text of at most 126 characters, in ASCII */
+function encodeText(text: string): Buffer {
+  return Buffer.concat([Buffer.from([text.length]), Buffer.from(text)]);
 }

@@ -68,18 +68,18 @@ export interface LocalReply {
 
 /** What a reply says of its request, besides the error. */
 export interface ReplyFacts {
+  /** Valid, and so fit for a header field. */
+  readonly requestId: string;
   /** The call may have been carried out. */
   readonly isOutcomeUnknown: boolean;
 }
-
-const NOTHING_SENT: ReplyFacts = { isOutcomeUnknown: false };
 
 export function getReplyStatus(code: LocalReplyCode): number {
   return getReplyTemplate(code).status;
 }
 
 /** Status, header fields and body for an error. */
-export function buildLocalReply(error: SidecarError, { isOutcomeUnknown } = NOTHING_SENT): LocalReply {
+export function buildLocalReply(error: SidecarError, { requestId, isOutcomeUnknown }: ReplyFacts): LocalReply {
   const template = getReplyTemplate(error.code);
   const body = `${JSON.stringify({
     type: `urn:bearer-sidecar:${error.code.toLowerCase().replaceAll('_', '-')}`,
@@ -87,6 +87,7 @@ export function buildLocalReply(error: SidecarError, { isOutcomeUnknown } = NOTH
     status: template.status,
     detail: isOutcomeUnknown ? `${error.message}; the upstream may have carried the call out` : error.message,
     code: error.code,
+    requestId,
     ...(isOutcomeUnknown && { outcome: 'unknown' }),
   })}\n`;
   const headers = [
@@ -98,6 +99,8 @@ export function buildLocalReply(error: SidecarError, { isOutcomeUnknown } = NOTH
     'no-store',
     'Proxy-Status',
     `bearer-sidecar; error=${error.proxyStatus ?? template.proxyStatus}`,
+    'X-Request-Id',
+    requestId,
   ];
   if (template.status === 405) headers.push('Allow', error.allow?.join(', ') ?? DEFAULT_ALLOW);
   if (template.status === 503) headers.push('Retry-After', String(retryAfterSeconds(error)));
@@ -157,8 +160,8 @@ export function sendLocalReply(
  * can read the reply first.
  * @param clock for the moment before closing. Default: the process's own
  */
-export function sendRawLocalReply(socket: Duplex, error: SidecarError, clock = systemClock): void {
-  const { status, headers, body } = buildLocalReply(error);
+export function sendRawLocalReply(socket: Duplex, error: SidecarError, facts: ReplyFacts, clock = systemClock): void {
+  const { status, headers, body } = buildLocalReply(error, facts);
   const lines = [`HTTP/1.1 ${String(status)} ${STATUS_CODES[status] ?? ''}`];
   for (let index = 0; index < headers.length; index += 2)
     lines.push(`${headers[index] ?? ''}: ${headers[index + 1] ?? ''}`);
@@ -171,14 +174,16 @@ const HTTP2_REQUEST_WAIT_MS = 200;
 const HTTP2_REQUEST_MAX_BYTES = 64 * 1024;
 
 /** The same in HTTP/2, in response to the first request. @param received what the client has sent, from its preface on */
-export function sendHttp2Refusal(socket: Duplex, error: SidecarError, received: Uint8Array): void {
+export function sendHttp2Refusal(socket: Duplex, error: SidecarError, facts: ReplyFacts, received: Uint8Array): void {
   // A client may reset the connection within the wait.
   socket.on('error', () => socket.destroy());
   let bytes = Buffer.from(received);
   const refuse = (): void => {
     cancel();
     socket.off('data', onData).off('close', cancel);
-    endConnection(socket, buildHttp2Refusal(bytes, buildLocalReply(error), error.message), systemClock);
+    const { status, body } = buildLocalReply(error, facts);
+    const refusal = buildHttp2Refusal(bytes, { status, body, requestId: facts.requestId }, error.message);
+    endConnection(socket, refusal, systemClock);
   };
   const onData = (chunk: Buffer): void => {
     bytes = Buffer.concat([bytes, chunk]);

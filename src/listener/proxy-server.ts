@@ -7,21 +7,21 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
-import type { Exchange, ExchangeParts, RequestOutcome, RequestStats } from '../exchange/exchange.ts';
+import type { Exchange, ExchangeParts, RequestOutcome } from '../exchange/exchange.ts';
 import { sendContinueWithoutBody } from '../exchange/expect-continue.ts';
 import { forwardRequest } from '../exchange/forward.ts';
 import { destroyWhenAttached } from '../exchange/relay.ts';
 import { RequestAborted } from '../exchange/request-lifetime.ts';
 import type { StartTracer } from '../exchange/request-tracer.ts';
-import { isIdempotentMethod } from '../retry/policy.ts';
 import { corsHeaders } from '../upstream/headers.ts';
 import { ActiveRequest, ActiveRequests } from './active-requests.ts';
 import { admitRequest, type RequestAdmissionOptions } from './request-admission.ts';
 import { ActiveExchange, type ExchangeHost } from './active-exchange.ts';
+import { describeRequest } from './correlation.ts';
 import { ClosingConnections } from './closing-connections.ts';
 import { stopParsing } from './connection-reading.ts';
-import { CLIENT_LEFT, createRequestStats, recordOutcome } from './request-outcome.ts';
-import { sendLocalReply, sendRawLocalReply } from './local-reply.ts';
+import { CLIENT_LEFT, createRequestStats, recordOutcome, type OutcomeRecorder } from './request-outcome.ts';
+import { sendLocalReply, sendRawLocalReply, type ReplyFacts } from './local-reply.ts';
 import { toSidecarError, createDrainingError, TOO_MANY_PIPELINED } from './listener-errors.ts';
 import { createProxyHttpServer, type ProxyHttpServerOptions } from './http-server.ts';
 import { OpenConnections, type PortLimits } from './open-connections.ts';
@@ -31,7 +31,7 @@ import { checkUpgrade } from './websocket/websocket.ts';
 export interface ProxyServerOptions extends RequestAdmissionOptions, ProxyHttpServerOptions {
   readonly limits: PortLimits;
   /** Records requests that match no route. */
-  readonly unrouted: Pick<ExchangeParts, 'observe' | 'counters' | 'route'>;
+  readonly unrouted: OutcomeRecorder & Pick<ExchangeParts, 'observe'>;
   /** Default: requests are not traced. */
   readonly startTracer?: StartTracer | undefined;
 }
@@ -137,7 +137,7 @@ export class ProxyServer {
     }
     if (admission.kind === 'refused') {
       const { error, route = { parts: unrouted } } = admission;
-      stats.responseBytes = this.#reply(request, response, error, stats);
+      stats.responseBytes = this.#reply(request, response, error, describeRequest(request, stats, tracer));
       recordOutcome(route.parts, request, { kind: 'replied', error }, stats, clock.now() - startedAt, tracer);
       return;
     }
@@ -176,7 +176,8 @@ export class ProxyServer {
         destroyWhenAttached(response);
       } else {
         extraHeaders.push(...(tracer?.responseHeaders() ?? []));
-        stats.responseBytes = this.#reply(request, response, error, stats, extraHeaders);
+        const facts = describeRequest(request, stats, tracer);
+        stats.responseBytes = this.#reply(request, response, error, facts, extraHeaders);
       }
     } catch (fault) {
       this.#toSidecarError(fault);
@@ -189,12 +190,11 @@ export class ProxyServer {
     request: IncomingMessage,
     response: ServerResponse,
     error: SidecarError,
-    stats: RequestStats,
+    facts: ReplyFacts,
     extraHeaders: readonly string[] = [],
   ): number {
     const { socket } = request;
     const isBroken = this.#closingConnections.has(socket);
-    const facts = { isOutcomeUnknown: stats.lacksResponse && !isIdempotentMethod(request.method ?? '') };
     const sentBytes = sendLocalReply(request, response, error, facts, { extraHeaders, isBroken });
     if (!response.shouldKeepAlive) this.#closingConnections.add(socket);
     return sentBytes;
@@ -230,7 +230,7 @@ export class ProxyServer {
     } catch (thrown) {
       outcome =
         thrown instanceof RequestAborted ? CLIENT_LEFT : { kind: 'replied', error: this.#toSidecarError(thrown) };
-      if (outcome.kind === 'replied') sendRawLocalReply(socket, outcome.error);
+      if (outcome.kind === 'replied') sendRawLocalReply(socket, outcome.error, describeRequest(request, stats));
     }
     recordOutcome(parts, request, outcome, stats, clock.now() - startedAt);
     lifetime.clearDeadline();

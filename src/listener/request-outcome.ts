@@ -2,63 +2,84 @@
 import type { IncomingMessage } from 'node:http';
 import type { ExchangeParts, RequestOutcome, RequestStats } from '../exchange/exchange.ts';
 import type { RequestTracer } from '../exchange/request-tracer.ts';
-import { readTraceParent } from '../exchange/trace-context.ts';
 import { isIdempotentMethod } from '../retry/policy.ts';
 import type { RequestRecord } from '../telemetry/request-record.ts';
+import { readCorrelation } from './correlation.ts';
 import { getReplyStatus } from './local-reply.ts';
 import { PREFLIGHT_STATUS } from './preflight.ts';
 
 /** Logged and counted for a client that left before the end of its response. */
 const CLIENT_LEFT_STATUS = 499;
 
+/** Where an outcome is recorded. Without `maskTokens` nothing of an upstream is kept. */
+export type OutcomeRecorder = Pick<ExchangeParts, 'counters' | 'route'> & Partial<Pick<ExchangeParts, 'maskTokens'>>;
+
 export const CLIENT_LEFT: RequestOutcome = { kind: 'client-left' };
 
 export function createRequestStats(): RequestStats {
-  return { attempts: 0, queuedMs: 0, requestBytes: 0, responseBytes: 0, lacksResponse: false, pending: undefined };
+  return {
+    attempts: 0,
+    queuedMs: 0,
+    requestBytes: 0,
+    responseBytes: 0,
+    requestId: undefined,
+    upstreamRequestId: undefined,
+    lacksResponse: false,
+    pending: undefined,
+  };
 }
 
 /** @param request undefined when it could not be parsed */
 export function recordOutcome(
-  { counters, route }: Pick<ExchangeParts, 'counters' | 'route'>,
+  { counters, route, maskTokens }: OutcomeRecorder,
   request: IncomingMessage | undefined,
   outcome: RequestOutcome,
   stats: RequestStats,
   durationMs: number,
   tracer?: RequestTracer,
 ): void {
-  const { code, fault } = describeOutcome(outcome);
-  const { attempts, queuedMs, requestBytes, responseBytes } = stats;
+  const { code, source, localReply, cutBy, fault }: EndOfRequest =
+    outcome.kind === 'relayed'
+      ? { code: outcome.status, source: 'upstream', cutBy: outcome.fault?.cutBy, fault: outcome.fault?.detail }
+      : describeLocalEnd(outcome);
+  const { attempts, queuedMs, requestBytes, responseBytes, upstreamRequestId } = stats;
+  const { requestId, traceId, caller } = readCorrelation(request, tracer);
   const record: RequestRecord = {
     route,
     method: request?.method ?? '',
     path: extractPath(request?.url ?? ''),
     code,
-    source: outcome.kind === 'relayed' ? 'upstream' : 'sidecar',
-    localReply: outcome.kind === 'replied' ? outcome.error.code : undefined,
+    source,
+    localReply,
     durationMs,
     attempts,
     queuedMs,
     requestBytes,
     responseBytes,
-    cutBy: outcome.kind === 'relayed' ? outcome.fault?.cutBy : undefined,
+    cutBy,
     fault,
     isOutcomeUnknown: stats.lacksResponse && !isIdempotentMethod(request?.method ?? ''),
-    traceId: tracer?.traceId ?? readTraceParent(request?.headers.traceparent)?.traceId,
+    requestId: stats.requestId ?? requestId,
+    caller,
+    upstreamRequestId: upstreamRequestId && maskTokens?.(upstreamRequestId),
+    traceId,
   };
   counters.recordRequest(record);
   tracer?.endRequest(record);
 }
 
-function describeOutcome(outcome: RequestOutcome): { readonly code: number; readonly fault: string | undefined } {
+type EndOfRequest = Pick<RequestRecord, 'code' | 'source' | 'localReply' | 'cutBy' | 'fault'>;
+
+function describeLocalEnd(outcome: Exclude<RequestOutcome, { kind: 'relayed' }>): EndOfRequest {
   switch (outcome.kind) {
-    case 'relayed':
-      return { code: outcome.status, fault: outcome.fault?.detail };
-    case 'replied':
-      return { code: getReplyStatus(outcome.error.code), fault: outcome.error.message };
+    case 'replied': {
+      const { code, message } = outcome.error;
+      return { code: getReplyStatus(code), source: 'sidecar', localReply: code, fault: message };
+    }
     case 'preflight':
-      return { code: PREFLIGHT_STATUS, fault: undefined };
+      return { code: PREFLIGHT_STATUS, source: 'sidecar' };
     case 'client-left':
-      return { code: CLIENT_LEFT_STATUS, fault: 'the client left' };
+      return { code: CLIENT_LEFT_STATUS, source: 'sidecar', fault: 'the client left' };
   }
 }
 

@@ -17,7 +17,8 @@ export type PreferencesResult =
 
 const TIMEOUT = 'x-sidecar-timeout-ms';
 const PRIORITY = 'x-sidecar-priority';
-const CALLER = 'x-sidecar-caller';
+export const CALLER = 'x-sidecar-caller';
+export const CALLER_NAME = /^[!-~]{1,64}$/;
 
 /** The names of the fields that are read, in lower case. */
 export const PREFERENCE_HEADERS: readonly string[] = [TIMEOUT, PRIORITY, CALLER];
@@ -31,7 +32,7 @@ export function readPreferences(headers: HeaderValues): PreferencesResult {
   const priority = headers.get(PRIORITY)?.join(', ').toLowerCase() ?? 'normal';
   if (!isPriority(priority)) return refuse(`${PRIORITY} is not one of high, normal and low`);
   const caller = headers.get(CALLER)?.join(', ') ?? '';
-  if (headers.has(CALLER) && !/^[!-~]{1,64}$/.test(caller))
+  if (headers.has(CALLER) && !CALLER_NAME.test(caller))
     return refuse(`${CALLER} is not a name of 1 to 64 visible ASCII characters`);
   const timeoutMs = timeout === undefined ? undefined : Number(timeout);
   return { kind: 'read', timeoutMs, queueClass: { priority, caller } };

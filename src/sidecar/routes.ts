@@ -73,7 +73,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       const { name, credential, throttleGroup, upstream } = route;
       const { trust, client } = requireDefined(upstreams.get(createPoolKey(upstream)));
       const parts = {
-        ...{ clock, random, observe, memory, counters: options.bindRoute(name) },
+        ...{ clock, random, observe, memory, maskTokens: options.tokensInUse.mask, counters: options.bindRoute(name) },
         tokens: requireDefined(tokens.get(credential)),
         throttle: requireDefined(throttles.get(throttleGroup)),
         responseClassifier: createClassifier(route, options),

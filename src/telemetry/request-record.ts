@@ -30,6 +30,12 @@ export interface RequestRecord {
   readonly fault?: string | undefined;
   /** The call may have been carried out, and its client does not know. Default false. */
   readonly isOutcomeUnknown?: boolean | undefined;
+  /** The client's own, or that of the trace. Undefined: `ensureRequestId` makes one when it is first needed. */
+  requestId?: string | undefined;
+  /** As the client names itself, if it does: never a metric label. */
+  readonly caller?: string | undefined;
+  /** The upstream's own id, of the response of the newest attempt, with tokens masked. */
+  readonly upstreamRequestId?: string | undefined;
   /** The trace of the request, if known: 32 hexadecimal digits. */
   readonly traceId?: string | undefined;
 }

@@ -4,6 +4,7 @@
  * transfer coding that it has not removed. Pure.
  */
 import type { Dispatcher } from 'undici';
+import { findUpstreamRequestId } from './upstream-request-id.ts';
 
 /** The head of a response: a value, for every status. */
 export interface UpstreamResponse {
@@ -16,6 +17,8 @@ export interface UpstreamResponse {
   readonly contentType?: string | undefined;
   /** Of the first `Content-Length`. */
   readonly contentLength?: string | undefined;
+  /** The upstream's id of the call; undefined: it sent none. */
+  readonly requestId?: string | undefined;
   /** Why the end of a body cannot be determined; undefined when it can. */
   readonly framingFault?: string | undefined;
 }
@@ -57,7 +60,8 @@ export function readResponseHead(
   }
   const framingFault = lengths + codings > 1 ? CONTRADICTION : findFramingFault(contentLength, coding);
   const phrase = statusText === 'OK' || SENDABLE_REASON_PHRASE.test(statusText) ? statusText : '';
-  return { status, statusText: phrase, headers, contentType, contentLength, framingFault };
+  const requestId = findUpstreamRequestId(headers);
+  return { status, statusText: phrase, headers, contentType, contentLength, requestId, framingFault };
 }
 
 const CONTRADICTION = 'more than one Content-Length or Transfer-Encoding';

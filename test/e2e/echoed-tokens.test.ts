@@ -43,6 +43,10 @@ function echoFields(token: string, echo: string): Record<string, string> {
     location: `/${encodeURIComponent(token)}`,
     'content-type': 'application/problem+json',
     'server-timing': `db;desc="${token}"`,
+    // The first valid one is kept: a whole token or its beginning, plain or encoded.
+    'x-request-id': echo.slice(0, 128),
+    'x-correlation-id': token.slice(0, 128),
+    'cf-ray': Buffer.from(token).toString('base64url').slice(0, 60),
   };
 }
 

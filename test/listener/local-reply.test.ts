@@ -8,6 +8,8 @@ import { buildLocalReply, sendLocalReply, sendRawLocalReply } from '../../src/li
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
+const FACTS = { requestId: 'an-id', isOutcomeUnknown: false };
+
 const STATUS: Record<string, readonly [status: number, proxyStatus: string]> = {
   HOST_NOT_ALLOWED: [403, 'http_request_denied'],
   ORIGIN_NOT_ALLOWED: [403, 'http_request_denied'],
@@ -29,14 +31,14 @@ const STATUS: Record<string, readonly [status: number, proxyStatus: string]> = {
 };
 
 function fieldsOf(error: SidecarError): Record<string, string> {
-  const { headers } = buildLocalReply(error);
+  const { headers } = buildLocalReply(error, FACTS);
   return Object.fromEntries(headers.flatMap((name, at) => (at % 2 === 0 ? [[name, headers[at + 1] ?? '']] : [])));
 }
 
 describe.each(LOCAL_REPLY_CODES)('%s', (code) => {
   it('has its status, problem document and header fields', () => {
     const error = new SidecarError(code, 'grüße: "what" was wrong', { cause: new Error('an inner secret') });
-    const { status, body } = buildLocalReply(error);
+    const { status, body } = buildLocalReply(error, FACTS);
     const fields = fieldsOf(error);
     const [expectedStatus, proxyStatus] = STATUS[code] ?? [];
     expect(status).toBe(expectedStatus);
@@ -46,12 +48,14 @@ describe.each(LOCAL_REPLY_CODES)('%s', (code) => {
       status,
       detail: 'grüße: "what" was wrong',
       code,
+      requestId: 'an-id',
     });
     expect(fields).toEqual({
       'Content-Type': 'application/problem+json',
       'Content-Length': String(Buffer.byteLength(body)),
       'Cache-Control': 'no-store',
       'Proxy-Status': `bearer-sidecar; error=${String(proxyStatus)}`,
+      'X-Request-Id': 'an-id',
       ...(status === 503 ? { 'Retry-After': '1' } : {}),
       // RFC 9110 §15.5.6
       ...(status === 405 ? { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } : {}),
@@ -72,8 +76,6 @@ it('a more specific Proxy-Status replaces the default', () => {
   const error = new SidecarError('UPSTREAM_UNREACHABLE', 'no name', { proxyStatus: 'dns_error' });
   expect(fieldsOf(error)['Proxy-Status']).toBe('bearer-sidecar; error=dns_error');
 });
-
-const FACTS = { isOutcomeUnknown: false };
 
 describe('a reply to a client that is still sending', () => {
   const fault = new SidecarError('BAD_REQUEST', 'no');
@@ -123,7 +125,7 @@ describe('a reply to a client that is still sending', () => {
     let seen: Socket | undefined;
     await callAnd((request) => {
       seen = request.socket;
-      sendRawLocalReply(seen, fault, clock);
+      sendRawLocalReply(seen, fault, FACTS, clock);
     });
     await clock.advance(999);
     expect(seen?.destroyed).toBe(false);

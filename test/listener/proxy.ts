@@ -37,6 +37,8 @@ export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' 
   readonly trustIdempotencyKey?: boolean;
   readonly requestTimeoutMs?: number;
   readonly bodyIdleTimeoutMs?: number;
+  /** Default: leaves each text as it is. */
+  readonly maskTokens?: ExchangeParts['maskTokens'];
   readonly refusals?: ExchangeParts['refusals'];
   readonly cookieRoot?: string;
 }
@@ -132,6 +134,7 @@ function buildParts(
     random,
     observe,
     counters: createRecordingCounters(observe),
+    maskTokens: options.maskTokens ?? ((text) => text),
     refusals: options.refusals,
     cookieRoot: options.cookieRoot,
     tokens: new FakeTokens(),

@@ -19,8 +19,10 @@ ${recentCalls.map((call) => renderCall(call, throttles.length > 1))}</tbody>
 </table>`;
 }
 
-function renderCall(call: NonNullable<PageView['status']['recentCalls']>[number], hasRoutes: boolean): Markup {
-  const { at, route, method, path, status, source, attempts, waitSeconds, durationSeconds, reason, outcome } = call;
+type Call = NonNullable<PageView['status']['recentCalls']>[number];
+
+function renderCall(call: Call, hasRoutes: boolean): Markup {
+  const { at, route, method, path, status, attempts, waitSeconds, durationSeconds } = call;
   const level = status < 400 ? 'good' : status < 500 ? 'wait' : 'bad';
   const cells = [
     ...(hasRoutes ? [route] : []),
@@ -31,7 +33,18 @@ function renderCall(call: NonNullable<PageView['status']['recentCalls']>[number]
     formatInteger(attempts),
     formatLatency(waitSeconds * 1000),
     formatLatency(durationSeconds * 1000),
-    `${reason ?? (source === 'sidecar' ? 'from the sidecar' : '–')}${outcome === null ? '' : `, outcome ${outcome}`}`,
+    markup`${describeEnd(call)}<br><small>${listIds(call)}</small>`,
   ];
   return markup`<tr data-class=${Math.floor(status / 100)}>${cells.map((cell) => markup`<td>${cell}`)}\n`;
+}
+
+function describeEnd({ reason, source, outcome }: Call): string {
+  const words = reason ?? (source === 'sidecar' ? 'from the sidecar' : '–');
+  return outcome === null ? words : `${words}, outcome ${outcome}`;
+}
+
+/** By which the call is found in the log, by its application and by the partner. */
+function listIds({ requestId, upstreamRequestId, caller }: Call): string {
+  const partner = upstreamRequestId === null ? '' : `, partner's id ${upstreamRequestId}`;
+  return `request ${requestId}${partner}${caller === null ? '' : `, caller ${caller}`}`;
 }

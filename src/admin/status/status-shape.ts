@@ -226,6 +226,12 @@ export interface Status {
         readonly reason: string | null;
         /** `unknown`: the upstream may have carried out a call that is not idempotent, and sent no response. */
         readonly outcome: 'unknown' | null;
+        /** The client's own, or one of the trace or of the sidecar. */
+        readonly requestId: string;
+        /** As the client names itself. */
+        readonly caller: string | null;
+        /** The upstream's own id of the call. */
+        readonly upstreamRequestId: string | null;
       }[]
     | null;
 }

@@ -9,6 +9,7 @@ import type { RecentCall } from '../history/recent-calls.ts';
 import { describeReloadChanges, type ConfigurationState, type ConfigurationStatus } from './configuration.ts';
 import { describeDegradation } from './degradation.ts';
 import { formatInstant } from '../../platform/instant-text.ts';
+import { ensureRequestId } from '../../platform/request-id.ts';
 import type { StatusInputs, Status } from './status-shape.ts';
 
 const MAX_PATH_LENGTH = 200;
@@ -47,7 +48,19 @@ function describeAlert({ name, subject, value }: ActiveAlert): Status['alerts'][
 }
 
 function describeCall({ wallAt, record }: RecentCall): NonNullable<Status['recentCalls']>[number] {
-  const { route, method, path, code, source, attempts, queuedMs, durationMs, isOutcomeUnknown } = record;
+  const {
+    route,
+    method,
+    path,
+    code,
+    source,
+    attempts,
+    queuedMs,
+    durationMs,
+    isOutcomeUnknown,
+    caller,
+    upstreamRequestId,
+  } = record;
   return {
     at: formatInstant(wallAt),
     ...{ route, method },
@@ -57,6 +70,9 @@ function describeCall({ wallAt, record }: RecentCall): NonNullable<Status['recen
     durationSeconds: Math.round(durationMs) / 1000,
     reason: describeReason(record),
     outcome: isOutcomeUnknown === true ? 'unknown' : null,
+    requestId: ensureRequestId(record),
+    caller: caller ?? null,
+    upstreamRequestId: upstreamRequestId ?? null,
   };
 }
 

@@ -158,7 +158,7 @@ export const shutdown = {
 
 export const log = {
   level: setting({
-    doc: 'The least severe messages that are logged; requests are logged at info.',
+    doc: 'The least severe messages that are logged; requests are logged at info, and at warn where the sidecar itself replies with a 5xx.',
     format: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
     default: 'info',
     env: 'SIDECAR_LOG_LEVEL',

@@ -29,6 +29,8 @@ import {
   timeoutFailure,
   type UpstreamFailure,
 } from '../../upstream/failure.ts';
+import { findUpstreamRequestId } from '../../upstream/upstream-request-id.ts';
+import { describeRequest } from '../correlation.ts';
 import type { EarlyBytes } from './early-bytes.ts';
 import { sendRawLocalReply } from '../local-reply.ts';
 import { limitBodyToClientPace } from './refused-upgrade-body.ts';
@@ -241,6 +243,7 @@ class Handshake {
   #complete(result: HandshakeResult, response: IncomingMessage): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
+    this.#upgrade.stats.upstreamRequestId = findUpstreamRequestId(response.rawHeaders);
     const { status } = result;
     const { clock, counters, tokens, responseClassifier, refusals } = this.#parts;
     const statusText = response.statusMessage ?? '';
@@ -262,14 +265,14 @@ class Handshake {
     this.#isSettled = true;
     const { clock, counters, observe, route, tokens } = this.#parts;
     tokens.endTest(this.#use);
-    const { lifetime, socket } = this.#upgrade;
+    const { lifetime, request, socket, stats } = this.#upgrade;
     const end = classifyFailure(failure, lifetime.aborted?.reason, this.#hasConnected);
     counters.recordAttempt(end.outcome, clock.now() - this.#sentAt, end.isOwn);
     const { outcome, cause, detail } = end;
     if (detail !== undefined) observe({ kind: 'attempt-failed', route, outcome, cause, detail });
     const error = toAttemptError(failure, lifetime.aborted, this.#hasConnected);
     // Before the request is destroyed: http-proxy-3 then closes the client's socket.
-    if (error instanceof SidecarError) sendRawLocalReply(socket, error, clock);
+    if (error instanceof SidecarError) sendRawLocalReply(socket, error, describeRequest(request, stats), clock);
     this.#result.reject(error);
     this.#connectAborter.abort();
     this.#proxyRequest?.destroy();

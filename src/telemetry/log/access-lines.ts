@@ -3,6 +3,7 @@
  * logged. With sampling, each line states the share that it represents.
  */
 import type { Random } from '../../platform/clock.ts';
+import { ensureRequestId } from '../../platform/request-id.ts';
 import type { RequestRecord } from '../request-record.ts';
 import { truncate, roundToTenths } from './log-values.ts';
 
@@ -17,6 +18,11 @@ export interface AccessLogSampling {
 
 /** Undefined: this request is not logged. */
 export type DescribeAccess = (event: RequestRecord) => Readonly<Record<string, unknown>> | undefined;
+
+/** Of the line of a request: `warn` where the sidecar itself failed it. */
+export function levelOfRequest({ code, localReply }: RequestRecord): 'info' | 'warn' {
+  return localReply !== undefined && code >= 500 ? 'warn' : 'info';
+}
 
 /** @param sampling Default: every request is logged, without the field `sampled` */
 export function createAccessDescriber(sampling?: AccessLogSampling): DescribeAccess {
@@ -47,6 +53,9 @@ function accessFields(event: RequestRecord, sampled: number | undefined): Readon
     responseBytes: event.responseBytes,
     fault: event.fault === undefined ? undefined : truncate(event.fault),
     outcome: event.isOutcomeUnknown === true ? 'unknown' : undefined,
+    requestId: ensureRequestId(event),
+    caller: event.caller,
+    upstreamRequestId: event.upstreamRequestId,
     traceId: event.traceId,
     sampled,
   };

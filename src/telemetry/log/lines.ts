@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import type { Logger } from 'pino';
 import type { Clock } from '../../platform/clock.ts';
 import type { LogLevel } from '../events.ts';
-import type { DescribeAccess } from './access-lines.ts';
+import { levelOfRequest, type DescribeAccess } from './access-lines.ts';
 import type { LogSink } from './log-sink.ts';
 import { RequestLogBatch } from './request-lines.ts';
 
@@ -33,7 +33,7 @@ export function createEventLogger({ level, clock, sink, describeRequest }: Event
     writeLine(event, wallAt) {
       const fields = describeRequest(event);
       eventWallAt = wallAt;
-      if (fields !== undefined) logger.info(fields, 'request');
+      if (fields !== undefined) logger[levelOfRequest(event)](fields, 'request');
       eventWallAt = undefined;
     },
     onBatch: () => sink.flush(),

@@ -5,7 +5,7 @@
 import type { Logger } from 'pino';
 import { systemClock } from '../../platform/clock.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createAccessDescriber } from './access-lines.ts';
+import { createAccessDescriber, levelOfRequest } from './access-lines.ts';
 import type { AccessLogSampling } from './access-lines.ts';
 import { createKeyedCoalescer } from './event-coalescer.ts';
 import type { EventCoalescer } from './event-coalescer.ts';
@@ -115,7 +115,7 @@ export function createLog(options: LogOptions): Log {
 
 function createRecorders(logger: Logger, requests: RequestLogBatch): RecordObservers {
   const recordRequest: RecordRequest = (record) => {
-    if (logger.isLevelEnabled('info')) requests.add(record);
+    if (logger.isLevelEnabled('info') || logger.isLevelEnabled(levelOfRequest(record))) requests.add(record);
   };
   const recorders = { requests: [recordRequest] };
   applyLevel(logger.level as LogLevel, logger, recorders);

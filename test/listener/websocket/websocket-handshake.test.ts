@@ -118,7 +118,9 @@ describe('an upgrade that is not sent upstream', () => {
         if (body !== '') socket.write(body);
       }
       await ended;
-      expect(Buffer.concat(seen).toString()).toMatch(/^HTTP\/1\.1 400 .*"code":"BAD_REQUEST"\}\n$/s);
+      expect(Buffer.concat(seen).toString()).toMatch(
+        /^HTTP\/1\.1 400 .*"code":"BAD_REQUEST","requestId":"[^"]+"\}\n$/s,
+      );
       socket.destroy();
     }
     expect(await proxy.endings(2)).toMatchObject([{ localReply: 'BAD_REQUEST' }, { localReply: 'BAD_REQUEST' }]);

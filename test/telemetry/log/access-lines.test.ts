@@ -72,6 +72,8 @@ describe('docs/logs.md', () => {
       localReply: 'UPSTREAM_RESET',
       fault: 'reset',
       isOutcomeUnknown: true,
+      caller: 'billing',
+      upstreamRequestId: 'theirs',
       traceId: 'ab'.repeat(16),
     };
     expect(Object.keys(await lineOf(full))).toEqual(rows.map(([field]) => field));

@@ -18,6 +18,7 @@ const request: RequestRecord = {
   attempts: 0,
   requestBytes: 21,
   responseBytes: 300,
+  requestId: 'an-id',
 };
 const limited: SidecarEvent = {
   kind: 'rate-limited',
@@ -28,10 +29,10 @@ const limited: SidecarEvent = {
   fields: { 'retry-after': 2 },
 };
 
-function open(level: LogOptions['level'] = 'info') {
+function open(level: LogOptions['level'] = 'info', options: Partial<LogOptions> = {}) {
   const clock = new ManualClock(Date.UTC(2026, 10, 1));
   const stream = new MemoryStream();
-  return { clock, stream, log: createLog({ level, destination: stream, clock }) };
+  return { clock, stream, log: createLog({ level, destination: stream, clock, ...options }) };
 }
 
 describe('lines', () => {
@@ -88,7 +89,7 @@ describe('lines', () => {
     await log.close(0);
     expect(stream.lines).toEqual([
       {
-        level: 'info',
+        level: 'warn',
         time: '2026-11-01T00:00:00.000Z',
         method: 'POST',
         path: '/policies',
@@ -101,6 +102,7 @@ describe('lines', () => {
         attempts: 0,
         requestBytes: 21,
         responseBytes: 300,
+        requestId: 'an-id',
         msg: 'request',
       },
     ]);
@@ -146,6 +148,31 @@ describe('lines', () => {
     log.observe({ kind: 'retry', route: 'default', reason: 'reset' });
     await log.close(0);
     expect(stream.lines).toHaveLength(count);
+  });
+
+  it('at warn shows the requests that the sidecar failed, also when others are sampled, and makes no id for another', async () => {
+    const sampling = { share: 0, slowMs: 1000, random: () => 0 };
+    const { log, stream } = open('warn', { sampling });
+    const relayed: RequestRecord = { ...request, requestId: undefined, source: 'upstream', localReply: undefined };
+    const refused: RequestRecord = { ...request, code: 403, localReply: 'HOST_NOT_ALLOWED' };
+    const left: RequestRecord = { ...request, code: 499, localReply: undefined };
+    const failed: RequestRecord = { ...request, requestId: undefined };
+    for (const each of [relayed, refused, left, failed]) log.recorders.requests[0]!(each);
+    await log.close(0);
+    expect(stream.lines).toMatchObject([
+      { level: 'warn', code: 503, localReply: 'QUEUE_FULL', requestId: failed.requestId },
+    ]);
+    expect(relayed.requestId).toBeUndefined();
+    expect(failed.requestId).toMatch(/^[a-p]{12}-\d+$/);
+  });
+
+  it('drops the lines of a flood of failed requests that its destination does not take, and counts them', async () => {
+    const clock = new ManualClock();
+    const log = createLog({ level: 'warn', clock, destination: { write: () => 0 } });
+    for (let count = 0; count < 20_000; count++) log.recorders.requests[0]!({ ...request });
+    expect(log.droppedLines()).toBeGreaterThan(10_000);
+    await Promise.all([log.close(10), clock.advance(20)]);
+    expect(log.droppedLines()).toBe(20_000);
   });
 
   it('logs nothing at level silent', async () => {
