@@ -30,7 +30,8 @@ export function describeReadiness({ draining, tokens }: ReadinessInputs): Readin
   };
 }
 
-function validForMs(token: TokenState): number {
+/** 0 without a usable token. */
+export function validForMs(token: TokenState): number {
   return token.status === 'none' ? 0 : (token.validForMs ?? 0);
 }
 

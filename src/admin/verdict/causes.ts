@@ -1,0 +1,214 @@
+/**
+ * The causes of failed and delayed requests, one entry each (pure): whose fault it is, in which words, and the one setting or question that
+ * helps. symptoms.ts finds the causes in the samples; the verdict shows the largest.
+ */
+import type { FaultCause } from '../../telemetry/events.ts';
+
+/** Who or what has to change. `limit`: demand exceeds what the partner allows. `unclear`: the headline names the candidates. */
+export type VerdictPlace = 'none' | 'partner' | 'network' | 'application' | 'setting' | 'limit' | 'token' | 'unclear';
+
+export interface Cause {
+  readonly where: Exclude<VerdictPlace, 'none'>;
+  /** With values in the place of `{share}`, `{code}` and the names in a symptom's `values`. */
+  readonly headline: string;
+  /** One sentence; settings and commands in backticks. */
+  readonly advice: string;
+  /** The least share of the requests that it must explain. Default: 5 %. */
+  readonly minShare?: number;
+}
+
+/** What an API refuses in ordinary use. */
+const USUAL_SHARE = 1 / 3;
+const CHECK = '`bearer-sidecar check`';
+
+const FAULTS: Readonly<Record<FaultCause, Cause>> = {
+  dns: {
+    where: 'network',
+    headline: 'The host name of the partner does not resolve',
+    advice: `Check the name in \`SIDECAR_BASE_URL\` and DNS from this machine: ${CHECK} shows both.`,
+  },
+  connection_refused: {
+    where: 'partner',
+    headline: 'The partner refuses connections',
+    advice: 'Ask the partner whether its service runs, and compare host and port with `SIDECAR_BASE_URL`.',
+  },
+  connect_timeout: {
+    where: 'network',
+    headline: 'No connection to the partner opens in time',
+    advice:
+      'Ask who runs the network whether a firewall drops connections from here; ask the partner whether it admits this address.',
+  },
+  unroutable: {
+    where: 'network',
+    headline: 'There is no route to the partner',
+    advice: 'Check routes, VPN and firewall from this machine to the host of `SIDECAR_BASE_URL`.',
+  },
+  reset_before_sent: {
+    where: 'unclear',
+    headline: 'Partner or network: connections are closed while they are opened',
+    advice: `Ask the partner whether it admits this address and TLS client; a firewall may close connections, too: try ${CHECK} from another network.`,
+  },
+  reset_after_sent: {
+    where: 'unclear',
+    headline: 'Partner or network: connections break after the request was sent',
+    advice: 'Ask the partner whether these calls arrived, and whether they were carried out, before they are repeated.',
+  },
+  no_response_in_time: {
+    where: 'partner',
+    headline: 'The partner does not respond',
+    advice: 'Give the partner the time and path of such a call; `SIDECAR_REQUEST_TIMEOUT_MS` is how long it may take.',
+  },
+  response_cut: {
+    where: 'unclear',
+    headline: 'Partner or network: responses break off',
+    advice: 'Compare `SIDECAR_BODY_IDLE_TIMEOUT_MS` with the pauses within responses, and ask the partner.',
+  },
+  protocol: {
+    where: 'partner',
+    headline: 'The partner does not send valid HTTP/1.1 responses',
+    advice: 'Compare host and port with `SIDECAR_BASE_URL`, and ask the partner for HTTP/1.1.',
+  },
+  tls: {
+    where: 'unclear',
+    headline: 'Partner, network or address: the TLS handshake fails',
+    advice: `Compare scheme and port of \`SIDECAR_BASE_URL\`, then ask the partner for its TLS versions: ${CHECK} shows the handshake.`,
+  },
+  certificate_expired: {
+    where: 'partner',
+    headline: 'The certificate of the partner has expired',
+    advice: 'Ask the partner to renew it, unless the clock of this machine is wrong.',
+  },
+  certificate_not_yet_valid: {
+    where: 'unclear',
+    headline: 'Partner or clock here: the certificate is not valid yet',
+    advice: 'Compare the clock of this machine with the right time, then ask the partner.',
+  },
+  certificate_untrusted: {
+    where: 'setting',
+    headline: 'The certificate of the partner is not trusted here',
+    advice:
+      'If a private authority or a proxy that inspects TLS signed it, set `SIDECAR_CA_FILE`; otherwise ask the partner.',
+  },
+  client_certificate: {
+    where: 'setting',
+    headline: 'The partner does not accept the client certificate',
+    advice: 'Set `upstream.tlsCertificateFile` to a certificate that the partner knows.',
+  },
+  egress_proxy: {
+    where: 'network',
+    headline: 'The egress proxy cannot be used',
+    advice: 'Check `egress.proxy` or `HTTPS_PROXY` with its user and password, and ask who runs the proxy.',
+  },
+  beyond_egress_proxy: {
+    where: 'unclear',
+    headline: 'Partner or network: the egress proxy cannot reach the partner',
+    advice: 'Ask who runs the proxy whether other destinations work; if they do, ask the partner.',
+  },
+  intercepted: {
+    where: 'network',
+    headline: 'A firewall or proxy refuses the calls',
+    advice:
+      'Ask who runs the firewall or proxy between here and the partner to admit these calls: give it time, path and status.',
+  },
+  other: {
+    where: 'unclear',
+    headline: 'Partner or network: the connections fail',
+    advice: `Run ${CHECK}: it names the first fault between here and the partner.`,
+  },
+};
+
+const OTHERS = {
+  server_error: {
+    where: 'partner',
+    headline: 'The partner responds {code} to {share} of the requests',
+    advice: 'Give the partner the time, the path and the status of a failed call under Recent calls.',
+  },
+  unavailable: {
+    where: 'partner',
+    headline: 'The partner responds 503 to {share} of the requests',
+    advice:
+      'Ask the partner for the cause, and whether 503 is its rate limit; if so, set `SIDECAR_THROTTLE_REFUSALS=[{"status":503}]`.',
+  },
+  slow: {
+    where: 'partner',
+    headline: 'The partner is slow: {typical} for a typical response',
+    advice: 'Give the partner the time, the path and the duration of some calls, and ask since when it is slow.',
+    minShare: 0.2,
+  },
+  rate_limit: {
+    where: 'limit',
+    headline: 'The rate limit of the partner is reached{rate}',
+    advice: 'Send fewer calls, or agree a higher limit with the partner.',
+  },
+  likely_rate_limit: {
+    where: 'limit',
+    headline: 'Likely the rate limit of the partner: it refuses {share} of the requests with {code}',
+    advice: 'If {code} is the rate limit of the partner, set `{setting}`.',
+  },
+  rate_setting: {
+    where: 'setting',
+    headline: 'The configured rate is too low for the demand{rate}',
+    advice: 'Raise `SIDECAR_RATE` as far as the partner allows, or send fewer calls.',
+  },
+  max_rate_setting: {
+    where: 'setting',
+    headline: 'The configured highest rate is too low for the demand{rate}',
+    advice: 'Raise `SIDECAR_THROTTLE_MAX_RATE` as far as the partner allows, or send fewer calls.',
+  },
+  in_flight_setting: {
+    where: 'setting',
+    headline: 'Too few requests may be in flight for the demand: {inFlight}',
+    advice: 'Raise `SIDECAR_MAX_IN_FLIGHT`, if the partner allows more calls at once.',
+  },
+  queue_setting: {
+    where: 'setting',
+    headline: 'The queue is too short for the bursts of the application: {queue} places',
+    advice: 'Raise `SIDECAR_QUEUE_MAX`, if the callers can wait.',
+  },
+  no_token: {
+    where: 'token',
+    headline: 'No token{of}: {failure}',
+    advice: '{advice}',
+  },
+  token_refused: {
+    where: 'token',
+    headline: 'The partner does not accept the token (401)',
+    advice:
+      'Check `SIDECAR_AUDIENCE` and `SIDECAR_SCOPE`, and that `SIDECAR_AUTH_URL` and `SIDECAR_BASE_URL` are of the same environment.',
+  },
+  scope_missing: {
+    where: 'token',
+    headline: 'The token lacks a scope that the partner requires',
+    advice: 'Ask the partner to grant the scope to this client, or correct `SIDECAR_SCOPE`.',
+  },
+  forbidden: {
+    where: 'token',
+    headline: 'The partner does not permit the calls of this client (403)',
+    advice: 'Ask the partner which role or scope this client needs, and whether it admits this address.',
+  },
+  not_found: {
+    where: 'setting',
+    headline: 'The partner responds 404 to every call',
+    advice: 'Compare the path of `SIDECAR_BASE_URL` and the paths of the calls with the description of the API.',
+  },
+  client_error: {
+    where: 'application',
+    headline: 'The partner refuses requests of the application ({code})',
+    advice: 'Check what the application sends: the body of these responses says what is wrong.',
+    minShare: USUAL_SHARE,
+  },
+  request_refused: {
+    where: 'application',
+    headline: 'The sidecar refuses requests of the application ({code})',
+    advice: 'The `detail` of these responses names what is expected, and the setting that would allow it.',
+  },
+  clients_leave: {
+    where: 'application',
+    headline: 'The clients leave before {moment}',
+    advice: 'Let the application wait longer than the queue does (`SIDECAR_QUEUE_TIMEOUT_MS`), or send fewer calls.',
+  },
+} as const satisfies Readonly<Record<string, Cause>>;
+
+export type CauseName = FaultCause | keyof typeof OTHERS;
+
+export const CAUSES: Readonly<Record<CauseName, Cause>> = { ...FAULTS, ...OTHERS };

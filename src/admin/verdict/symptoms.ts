@@ -1,0 +1,256 @@
+/**
+ * What failed and what was delayed in a window, by cause and route (pure). Where requests wait, the cause is what holds them: the limit, a
+ * setting, or a slow upstream.
+ */
+import type { PendingAttempt } from '../../exchange/exchange.ts';
+import type { FaultCause } from '../../telemetry/events.ts';
+import type { ThrottleState } from '../../throttle/throttle.ts';
+import type { TokenState } from '../../token/token.ts';
+import { formatLatency, formatRoundedRate } from '../page/format.ts';
+import type { Samples, Selector } from '../samples/samples.ts';
+import type { StatusPageSetting } from '../status/configuration.ts';
+import { validForMs } from '../status/readiness.ts';
+import type { CauseName } from './causes.ts';
+import { readRouteFacts, type RouteFacts } from './route-facts.ts';
+import { adviseOnTokenFailure, describeTokenFailure } from './token-failures.ts';
+
+export interface Symptom {
+  readonly cause: CauseName;
+  /** Null: not of one route. */
+  readonly route: string | null;
+  /** The status, the code of the local reply, or the cause. */
+  readonly code: string;
+  /** Requests that failed, and requests that were delayed. */
+  readonly failed: number;
+  readonly delayed: number;
+  /** The counter that grows with it. */
+  readonly metric: string;
+  readonly selector: Selector;
+  /** A state that needs no number of requests to be seen. Default false. */
+  readonly isCertain?: boolean;
+  /** By their names in the texts of the cause. Default: none. */
+  readonly values?: Readonly<Record<string, string>>;
+  /** What it says itself. Default: what the last fault says. */
+  readonly words?: string | undefined;
+}
+
+export interface SymptomInputs {
+  readonly samples: Samples;
+  readonly tokens: readonly TokenState[];
+  readonly throttles: readonly ThrottleState[];
+  /** Attempts that have no response head yet. */
+  readonly pending: readonly PendingAttempt[];
+  /** Secrets masked; undefined when unknown. */
+  readonly settings: readonly StatusPageSetting[] | undefined;
+}
+
+/** From this latency on, requests that wait for a place in flight wait for the upstream. */
+const NOTABLE_MS = 1000;
+/** A longer wait in the queue delays its request; a bound of the exposed buckets. */
+const LONG_WAIT_SECONDS = '1';
+/** More than this is every call. */
+const EVERY = 0.9;
+const REFUSAL = /_NOT_ALLOWED$|^BAD_REQUEST$|^HEADERS_TOO_LARGE$|^REQUEST_TIMEOUT$/;
+/** Faults of attempts whose response has a status. */
+const WITH_STATUS: ReadonlySet<string> = new Set<FaultCause>(['response_cut', 'intercepted']);
+/** Statuses that a firewall or a proxy sends. */
+const INTERCEPTED = /^(?:403|406|407|451|503)$/;
+
+/** @param windowMs at most five minutes */
+export function listSymptoms(inputs: SymptomInputs, windowMs: number): readonly Symptom[] {
+  const { samples, throttles, pending } = inputs;
+  const served = samples.increaseBy('route', 'requests_total', windowMs).keys();
+  const routes = [...new Set([...served, ...pending.map(({ route }) => route)])];
+  const read = (route: string | null): RouteFacts => readRouteFacts(samples, pending, route, windowMs);
+  const symptoms = [
+    ...listTokens(inputs, windowMs),
+    ...routes.map(read).flatMap((facts) => {
+      const throttle = throttles.find(({ route }) => route === facts.route) ?? throttles[0];
+      return [...listFaults(facts), ...listStatuses(facts, throttle), ...listRefusals(facts), ...listSlow(facts)];
+    }),
+    ...throttles.flatMap((throttle) => {
+      // A throttle that several routes share has a name of its own.
+      const facts = read(routes.includes(throttle.route) ? throttle.route : null);
+      return [...listQueue(throttle, facts, samples, windowMs)];
+    }),
+  ];
+  return symptoms.filter(({ failed, delayed, isCertain }) => failed + delayed > 0 || isCertain === true);
+}
+
+/** A credential without a usable token fails every request of its routes. */
+function listTokens({ samples, tokens, settings }: SymptomInputs, windowMs: number): Symptom[] {
+  const failing = tokens.filter(({ lastFailure }) => lastFailure !== undefined);
+  const token = failing.find((each) => validForMs(each) <= 0) ?? failing[0];
+  if (token?.lastFailure === undefined) return [];
+  const { credential, lastFailure } = token;
+  const [metric, selector] = ['local_replies_total', { code: 'TOKEN_.*' }];
+  return [
+    {
+      ...{ cause: 'no_token', route: null, code: lastFailure.outcome, metric, selector, words: lastFailure.detail },
+      ...{ failed: samples.increase(metric, windowMs, selector), delayed: 0, isCertain: validForMs(token) <= 0 },
+      values: {
+        of: tokens.length === 1 ? '' : ` for ${credential}`,
+        failure: describeTokenFailure(lastFailure),
+        advice: adviseOnTokenFailure(credential, lastFailure, settings),
+      },
+    },
+  ];
+}
+
+/** Faults of attempts as far as their requests failed, and attempts that become such a fault. */
+function* listFaults(facts: RouteFacts): Generator<Symptom> {
+  const { route, selector, faults, replies, unanswered, unconnected, isHung } = facts;
+  const failed = sum([...replies].filter(([code]) => code.startsWith('UPSTREAM_')));
+  const failedShare = Math.min(1, failed / Math.max(1, countBroken(facts)));
+  const pending: Partial<Record<string, number>> = {
+    connect_timeout: unconnected,
+    no_response_in_time: isHung ? unanswered : 0,
+  };
+  for (const cause of new Set([...faults.keys(), ...Object.keys(pending)])) {
+    const count = faults.get(cause) ?? 0;
+    yield {
+      ...{ cause: cause as FaultCause, route, code: cause, delayed: pending[cause] ?? 0 },
+      failed: WITH_STATUS.has(cause) ? count : count * failedShare,
+      ...{ metric: 'upstream_faults_total', selector: { ...selector, cause } },
+    };
+  }
+}
+
+/** Responses of the upstream that the client got. */
+function* listStatuses(facts: RouteFacts, throttle: ThrottleState | undefined): Generator<Symptom> {
+  const { route, selector, codes, scopeRefusals } = facts;
+  const all = sum([...codes]);
+  let intercepted = facts.faults.get('intercepted') ?? 0;
+  const byCause = new Map<CauseName, [code: string, count: number][]>([['scope_missing', [['403', scopeRefusals]]]]);
+  for (const [code, total] of codes) {
+    const byOthers = Math.min(total, (code === '403' ? scopeRefusals : 0) + (INTERCEPTED.test(code) ? intercepted : 0));
+    if (INTERCEPTED.test(code)) intercepted -= Math.min(intercepted, byOthers);
+    const cause = causeOfStatus(code, total / all, facts, throttle);
+    if (cause !== undefined) byCause.set(cause, [...(byCause.get(cause) ?? []), [code, total - byOthers]]);
+  }
+  for (const [cause, counts] of byCause) {
+    const [code] = counts.reduce((most, next) => (next[1] > most[1] ? next : most));
+    const setting = throttle?.refusalProposals?.[0]?.status;
+    yield {
+      ...{ cause, route, code, failed: sum(counts), delayed: 0, metric: 'requests_total' },
+      selector: { ...selector, source: 'upstream', code: counts.map(([each]) => each).join('|') },
+      values: { setting: `SIDECAR_THROTTLE_REFUSALS=[{"status":${String(setting ?? code)}}]` },
+    };
+  }
+}
+
+function causeOfStatus(
+  code: string,
+  share: number,
+  { outcomes }: RouteFacts,
+  throttle: ThrottleState | undefined,
+): CauseName | undefined {
+  const status = Number(code);
+  if (status < 400) return undefined;
+  const isRefusal = outcomes.has('rate_limited') && throttle?.recentSignals.some((signal) => signal.status === status);
+  if (status === 429 || isRefusal === true) return 'rate_limit';
+  if (throttle?.refusalProposals?.some((proposal) => proposal.status === status) === true) return 'likely_rate_limit';
+  if (status === 401) return 'token_refused';
+  if (status >= 500) return status === 503 ? 'unavailable' : 'server_error';
+  if (share > EVERY && status === 403) return 'forbidden';
+  return share > EVERY && status === 404 ? 'not_found' : 'client_error';
+}
+
+/** Requests that the sidecar refused for what they are. */
+function* listRefusals({ route, selector, replies }: RouteFacts): Generator<Symptom> {
+  for (const [code, failed] of replies)
+    if (REFUSAL.test(code))
+      yield {
+        ...{ cause: 'request_refused', route, code, failed, delayed: 0, metric: 'local_replies_total' },
+        selector: { ...selector, code },
+      };
+}
+
+/** Slow responses, and clients that did not wait for the end of one. */
+function* listSlow(facts: RouteFacts): Generator<Symptom> {
+  const { route, outcomes, slow, typicalMs, typicalSlowMs, unanswered, isHung } = facts;
+  const left = outcomes.get('client_left') ?? 0;
+  const metric = 'upstream_attempts_total';
+  const leaving = { metric, selector: { ...facts.selector, outcome: 'client_left' } };
+  const responses = (outcomes.get('ok') ?? 0) + (outcomes.get('error_status') ?? 0);
+  const cause = typicalMs < NOTABLE_MS ? 'clients_leave' : responses === 0 ? 'no_response_in_time' : 'slow';
+  const values = { moment: 'the end of their responses', typical: formatLatency(typicalSlowMs) };
+  yield { ...{ cause, route, code: cause, failed: left, delayed: 0, values }, ...leaving };
+  const delayed = Math.max(0, slow - left - countBroken(facts)) + (isHung ? 0 : unanswered);
+  if (delayed * 2 >= responses)
+    yield { ...{ cause: 'slow', route, code: 'slow', failed: 0, delayed, values, metric }, selector: facts.selector };
+}
+
+/** Requests that the queue refused, that waited long, that wait now, or that left. */
+function* listQueue(
+  throttle: ThrottleState,
+  facts: RouteFacts,
+  samples: Samples,
+  windowMs: number,
+): Generator<Symptom> {
+  const { route, queued, pausedMs } = throttle;
+  const { selector } = facts;
+  const count = (metric: string, more: Selector = {}, overMs = windowMs): number =>
+    samples.increase(metric, overMs, { ...selector, ...more });
+  const waited = count('queue_wait_seconds_count') - count('queue_wait_seconds_bucket', { le: LONG_WAIT_SECONDS });
+  // A queue that is served within a second delays nothing.
+  const waiting = queued > count('permits_total', {}, 1000) ? queued : 0;
+  const limiter = findLimiter(throttle, facts);
+  const metric = 'queue_rejected_total';
+  const shed = { ...selector, reason: 'full|timeout|expected_wait' };
+  const values = describeThrottle(throttle, facts);
+  const signal = throttle.recentSignals[0];
+  yield {
+    ...{ cause: limiter, route, code: limiter, failed: samples.increase(metric, windowMs, shed) },
+    ...{ delayed: waited + waiting, isCertain: pausedMs >= 1000 && queued > 0, values },
+    ...(limiter === 'rate_limit' ? { metric: 'rate_limited_total', selector } : { metric, selector: shed }),
+    words:
+      pausedMs < 1000
+        ? undefined
+        : `paused for ${formatLatency(pausedMs)}${signal?.stated === true ? ', as the partner stated' : ''}`,
+  };
+  const left = { ...selector, reason: 'client_left' };
+  const isSlow = limiter === 'slow' || limiter === 'no_response_in_time';
+  const cause = isSlow ? limiter : 'clients_leave';
+  yield {
+    ...{ cause, route, code: cause, failed: samples.increase(metric, windowMs, left), delayed: 0 },
+    ...{ metric, selector: left, values: { ...values, moment: 'their turn' } },
+  };
+}
+
+/** What holds the requests of a queue. */
+function findLimiter(throttle: ThrottleState, { isHung, typicalMs, unanswered, outcomes }: RouteFacts): CauseName {
+  const { mode, rate, inFlight, inFlightLimit, learned, pausedMs, recentSignals } = throttle;
+  if (isHung) return 'no_response_in_time';
+  const isFull = inFlight >= inFlightLimit * EVERY;
+  if (isFull && (typicalMs >= NOTABLE_MS || unanswered > 0)) return 'slow';
+  const isRefused = outcomes.has('rate_limited');
+  if (pausedMs > 0 && !isRefused && recentSignals[0]?.status === 503) return 'unavailable';
+  if (isRefused || pausedMs > 0 || (learned !== undefined && learned.confidence !== 'none')) return 'rate_limit';
+  if (Number.isFinite(rate)) return mode === 'static' ? 'rate_setting' : 'max_rate_setting';
+  return isFull ? 'in_flight_setting' : 'queue_setting';
+}
+
+function describeThrottle(
+  { mode, rate, learned, inFlightLimit, queueMax }: ThrottleState,
+  { typicalSlowMs }: RouteFacts,
+) {
+  const known = learned !== undefined && Number.isFinite(learned.rate) ? learned.rate : rate;
+  return {
+    rate: Number.isFinite(known)
+      ? `: ${mode === 'static' ? '' : 'about '}${formatRoundedRate(known)} requests per second`
+      : '',
+    inFlight: String(inFlightLimit),
+    queue: String(queueMax),
+    typical: formatLatency(typicalSlowMs),
+  };
+}
+
+/** Attempts without a response. */
+function countBroken({ faults }: RouteFacts): number {
+  return sum([...faults].filter(([cause]) => !WITH_STATUS.has(cause)));
+}
+
+function sum(counts: readonly (readonly [string, number])[]): number {
+  return counts.reduce((total, [, count]) => total + count, 0);
+}

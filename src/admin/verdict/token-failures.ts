@@ -1,0 +1,55 @@
+/** The last failure of a token request in words (pure): what it means, and what helps. */
+import type { StatusPageSetting } from '../status/configuration.ts';
+
+interface TokenFailure {
+  readonly outcome: string;
+  readonly detail: string;
+}
+
+const CHECK = 'Run `bearer-sidecar check`: it names the first fault between here and the authorization server.';
+
+export function describeTokenFailure(failure: TokenFailure): string {
+  const { outcome, detail } = failure;
+  // First: a server may explain its 404 with an error code.
+  if (isTokenPathWrong(failure)) return 'the token endpoint does not exist at this address (404)';
+  const error = outcome === 'rejected' ? /error "([^"]+)"/.exec(detail)?.[1] : undefined;
+  if (error === 'invalid_client') return 'client authentication failed (invalid_client)';
+  if (error !== undefined) return `the authorization server rejects the request (${error})`;
+  if (/^auth\.\w+: the file /.test(detail)) return 'a file of the client cannot be used';
+  if (outcome === 'rejected') return 'the authorization server rejects the request';
+  return outcome === 'malformed' ? 'the token endpoint sends invalid responses' : 'the token endpoint is not available';
+}
+
+/**
+ * One sentence with settings and commands in backticks.
+ * @param settings secrets masked; undefined when unknown
+ */
+export function adviseOnTokenFailure(
+  credential: string,
+  failure: TokenFailure,
+  settings: readonly StatusPageSetting[] | undefined,
+): string {
+  const { outcome, detail } = failure;
+  if (detail.includes('auth.issuer')) return 'Check `auth.issuer` and its metadata with `bearer-sidecar check`.';
+  if (isTokenPathWrong(failure)) return adviseOnTokenPath(credential, settings);
+  if (detail.includes('invalid_client'))
+    return 'Check the client id and the client secret: `SIDECAR_CLIENT_ID`, `SIDECAR_CLIENT_SECRET_FILE`.';
+  if (detail.includes('invalid_scope')) return 'Check `SIDECAR_SCOPE` with the names that the partner gave.';
+  if (outcome === 'unavailable')
+    return 'Nothing is needed if the authorization server is down: it is tried again by itself. Otherwise check `SIDECAR_AUTH_URL`.';
+  return CHECK;
+}
+
+function isTokenPathWrong({ detail }: TokenFailure): boolean {
+  return /token request with 404\b/.test(detail);
+}
+
+/** A full token URL as `auth.url` is the likeliest mistake. */
+function adviseOnTokenPath(credential: string, settings: readonly StatusPageSetting[] | undefined): string {
+  const find = (key: string): string | undefined => settings?.find((setting) => setting.key === key)?.value;
+  const [url, path] = [find('auth.url'), find('auth.tokenPath')];
+  if (credential === 'default' && url !== undefined && path !== undefined && path !== '' && url.endsWith(path))
+    return `\`auth.url\` already ends with \`${path}\`, and \`auth.tokenPath\` adds it again: set \`SIDECAR_AUTH_URL=${url.slice(0, -path.length)}\``;
+  const present = credential === 'default' && url !== undefined && path !== undefined ? `, here \`${url}${path}\`` : '';
+  return `The token endpoint is \`auth.url\` followed by \`auth.tokenPath\`${present}: correct \`SIDECAR_AUTH_URL\` or \`SIDECAR_AUTH_TOKEN_PATH\`, and try it with \`bearer-sidecar check\`.`;
+}

@@ -1,0 +1,259 @@
+/**
+ * Whose fault it is that requests fail or are delayed, since when, and what helps (pure). Each cause is weighed by the requests that it
+ * explains; the largest is shown, and a second one is named. A few failures blame nobody, and a cause that has gone is past.
+ */
+import { formatInstant } from '../../platform/instant-text.ts';
+import { formatCount, formatLatency, formatShare } from '../page/format.ts';
+import type { LastFault } from '../history/last-faults.ts';
+import { validForMs } from '../status/readiness.ts';
+import { CAUSES, type Cause, type VerdictPlace } from './causes.ts';
+import { listSymptoms, type Symptom, type SymptomInputs } from './symptoms.ts';
+
+export interface Verdict {
+  /** `bad`: the application cannot work. `wait`: requests are delayed, or some fail. */
+  readonly level: 'good' | 'wait' | 'bad';
+  /** Whose fault it is; `none` also while the sidecar drains, and when a cause has gone. */
+  readonly where: VerdictPlace;
+  /** The dominant status, code of the local reply, or cause; undefined when nothing is wrong. */
+  readonly code: string | undefined;
+  /** One line. */
+  readonly headline: string;
+  /** Numbers, and the words of the last fault. */
+  readonly detail: string;
+  /** Undefined: no route, or several. */
+  readonly route: string | undefined;
+  /** Of the requests of the window, from 0 to 1; undefined when nothing is wrong. */
+  readonly share: number | undefined;
+  /** Since when, or when it ended, epoch milliseconds; undefined when unknown. */
+  readonly sinceWallAt: number | undefined;
+  /** The setting or the question that helps; undefined: nothing is needed. */
+  readonly advice: string | undefined;
+  /** A second cause. */
+  readonly other: string | undefined;
+}
+
+/** An alert whose condition holds. */
+export interface VerdictAlert extends Pick<Verdict, 'headline' | 'advice'> {
+  readonly where: VerdictPlace;
+  readonly severity: 'critical' | 'warning';
+  readonly name: string;
+}
+
+export interface VerdictInputs extends SymptomInputs {
+  /** Epoch milliseconds. */
+  readonly wallNow: number;
+  readonly uptimeMs: number;
+  readonly draining: boolean;
+  /** The most severe first. */
+  readonly alerts: readonly VerdictAlert[];
+  /** The newest of each route and cause. */
+  readonly faults: readonly LastFault[];
+  /** Whether there are warnings. */
+  readonly isDegraded: boolean;
+}
+
+/** Symptoms of one cause, of all routes. */
+interface Candidate extends Symptom {
+  readonly text: Cause;
+  readonly weight: number;
+  readonly share: number;
+  readonly total: number;
+  readonly windowMs: number;
+}
+
+const RECENT_MS = 15_000;
+const MINUTE_MS = 60_000;
+/** Where a minute has too few requests. */
+const PAST_MS = 5 * MINUTE_MS;
+/** Steps back in time, to find the begin of a delay. */
+const STEPS_MS = [RECENT_MS, 2 * RECENT_MS, MINUTE_MS, 2 * MINUTE_MS, PAST_MS];
+/** Fewer failures are no trend. */
+const MIN_WEIGHT = 3;
+const MIN_SHARE = 0.05;
+/** So many failures would have been expected since: with fewer, chance may be the reason that there was none. */
+const MISSED_FAILURES = 3;
+/** As long as the alert on a missing token waits, a first token is only being requested. */
+const MAX_START_MS = 2 * MINUTE_MS;
+
+const NOTHING_WRONG: Omit<Verdict, 'headline' | 'detail'> = {
+  ...{ level: 'good', where: 'none', code: undefined, route: undefined, share: undefined },
+  ...{ sinceWallAt: undefined, advice: undefined, other: undefined },
+};
+
+export function evaluateVerdict(inputs: VerdictInputs): Verdict {
+  if (inputs.draining) return describeDrain(inputs);
+  const minute = rankCandidates(inputs, MINUTE_MS);
+  const past = rankCandidates(inputs, PAST_MS);
+  const current = [minute, past]
+    .map((candidates) => candidates.filter((candidate) => isCurrent(candidate, inputs)))
+    .find((candidates) => candidates.length > 0);
+  const [worst, second] = current ?? [];
+  if (worst !== undefined) return describeCandidate(worst, second, inputs);
+  const [gone] = [...minute, ...past];
+  return (
+    describeStart(inputs) ??
+    (gone === undefined ? undefined : describeRecovery(gone, inputs)) ??
+    describeAlert(inputs) ??
+    describeHealth(inputs)
+  );
+}
+
+/** Those that explain enough requests, the largest first. */
+function rankCandidates(inputs: VerdictInputs, windowMs: number): Candidate[] {
+  const { samples, throttles, pending } = inputs;
+  const waiting = throttles.reduce((total, { queued }) => total + queued, pending.length);
+  const total = samples.increase('requests_total', windowMs) + waiting;
+  const byCause = Map.groupBy(listSymptoms(inputs, windowMs), ({ cause }) => cause);
+  return [...byCause.values()]
+    .map((symptoms) => mergeSymptoms(symptoms, total, windowMs))
+    .filter(
+      ({ isCertain, weight, share, text }) =>
+        isCertain === true || (weight >= MIN_WEIGHT && share >= (text.minShare ?? MIN_SHARE)),
+    )
+    .sort((one, other) => other.weight - one.weight);
+}
+
+function mergeSymptoms(symptoms: readonly Symptom[], total: number, windowMs: number): Candidate {
+  const weigh = ({ failed, delayed }: Symptom): number => failed + delayed;
+  const largest = symptoms.reduce((most, next) => (weigh(next) > weigh(most) ? next : most));
+  const sum = (part: (symptom: Symptom) => number): number => symptoms.reduce((all, next) => all + part(next), 0);
+  const weight = sum(weigh);
+  return {
+    ...largest,
+    ...{ failed: sum(({ failed }) => failed), delayed: sum(({ delayed }) => delayed), total, windowMs, weight },
+    isCertain: symptoms.some(({ isCertain }) => isCertain === true),
+    route: symptoms.every(({ route }) => route === largest.route) ? largest.route : null,
+    share: Math.min(1, weight / Math.max(1, total)),
+    text: CAUSES[largest.cause],
+  };
+}
+
+/** Whether it goes on: it has gone when requests have succeeded of which some would have failed. */
+function isCurrent({ cause, share, isCertain, failed, metric, selector }: Candidate, inputs: VerdictInputs): boolean {
+  const { samples } = inputs;
+  if (isCertain === true || listSymptoms(inputs, RECENT_MS).some((recent) => recent.cause === cause)) return true;
+  const quietMs = failed === 0 ? RECENT_MS : samples.now - (samples.lastGrowthAt(metric, selector) ?? samples.now);
+  const { route } = selector;
+  const ok = { ...(route === undefined ? {} : { route }), source: 'upstream', code: '[123]..' };
+  return samples.increase('requests_total', Math.max(quietMs, RECENT_MS), ok) * share < MISSED_FAILURES;
+}
+
+function describeCandidate(worst: Candidate, second: Candidate | undefined, inputs: VerdictInputs): Verdict {
+  const { text, failed, total, share, cause, code, route } = worst;
+  const isBad = cause === 'no_token' || (text.where !== 'application' && failed >= total / 2 && failed > 0);
+  const isCritical = inputs.alerts.some(({ severity }) => severity === 'critical');
+  return {
+    ...{ level: isBad || isCritical ? 'bad' : 'wait', where: text.where, code, route: route ?? undefined, share },
+    headline: headlineOf(worst, inputs),
+    detail: detailOf(worst, inputs),
+    sinceWallAt: findBegin(worst, inputs),
+    advice: fill(text.advice, worst),
+    other: second && headlineOf(second, inputs),
+  };
+}
+
+function headlineOf(candidate: Candidate, { throttles }: VerdictInputs): string {
+  const { route } = candidate;
+  return `${fill(candidate.text.headline, candidate)}${route === null || throttles.length === 1 ? '' : ` (route ${route})`}`;
+}
+
+function fill(text: string, { share, code, values }: Candidate): string {
+  const known: Readonly<Record<string, string>> = { share: formatShare(share), code, ...values };
+  return text.replaceAll(/\{(\w+)\}/g, (_, name: string) => known[name] ?? '');
+}
+
+function detailOf({ failed, delayed, total, windowMs, words, route, cause }: Candidate, inputs: VerdictInputs): string {
+  const parts = [
+    ...(failed >= 0.5 ? [`${formatCount(failed, 'request')} failed`] : []),
+    ...(delayed > 0 ? [`${formatCount(delayed, 'request')} delayed`] : []),
+  ];
+  const numbers = `${parts.join(', ')} of ${formatCount(total, 'request')} ${describeWindow(windowMs, inputs)}`;
+  const fault = inputs.faults
+    .filter((each) => each.cause === cause && (route === null || each.route === route))
+    .reduce<LastFault | undefined>((last, next) => (last && last.wallAt > next.wallAt ? last : next), undefined);
+  const said = words ?? fault?.detail;
+  return [...(parts.length > 0 ? [numbers] : []), ...(said === undefined ? [] : [said])].map(toSentence).join(' ');
+}
+
+function toSentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+}
+
+/** In as much time as was recorded. */
+function describeWindow(windowMs: number, { samples }: VerdictInputs): string {
+  if (samples.spanMs < windowMs) return `in the last ${formatCount(Math.ceil(samples.spanMs / 1000), 'second')}`;
+  return windowMs === MINUTE_MS ? 'in the last minute' : 'in the last 5 minutes';
+}
+
+function findBegin(candidate: Candidate, inputs: VerdictInputs): number | undefined {
+  const { samples, wallNow } = inputs;
+  const { cause, metric, selector, windowMs } = candidate;
+  const grownSince = samples.growingSince(metric, windowMs, selector);
+  if (grownSince !== undefined && cause !== 'slow') return wallNow - (samples.now - grownSince);
+  let [begin, weight] = [0, 0];
+  for (const stepMs of STEPS_MS) {
+    const found = listSymptoms(inputs, stepMs).filter((symptom) => symptom.cause === cause);
+    const next = found.reduce((all, { failed, delayed }) => all + failed + delayed, 0);
+    if (next <= weight) break;
+    [begin, weight] = [Math.min(stepMs, samples.spanMs), next];
+  }
+  return begin === 0 ? undefined : wallNow - begin;
+}
+
+function describeDrain({ throttles }: VerdictInputs): Verdict {
+  const left = throttles.reduce((sum, { inFlight, queued }) => sum + inFlight + queued, 0);
+  const detail = `${left === 0 ? 'No request' : formatCount(left, 'request')} in progress; new requests are rejected.`;
+  return { ...NOTHING_WRONG, level: 'wait', code: 'DRAINING', headline: 'Shutting down', detail };
+}
+
+/** A first token that has not been refused. */
+function describeStart({ tokens, uptimeMs }: VerdictInputs): Verdict | undefined {
+  const without = tokens.find((token) => validForMs(token) <= 0);
+  if (without === undefined) return undefined;
+  const isLate = uptimeMs >= MAX_START_MS;
+  const headline = `Starting: requesting the first token${tokens.length === 1 ? '' : ` for ${without.credential}`}`;
+  const texts = { code: 'starting', headline, detail: 'Requests wait for the token.' };
+  return isLate
+    ? { ...NOTHING_WRONG, ...texts, level: 'bad', where: 'token' }
+    : { ...NOTHING_WRONG, ...texts, level: 'wait' };
+}
+
+function describeRecovery(gone: Candidate, inputs: VerdictInputs): Verdict {
+  const { samples, wallNow } = inputs;
+  const endedAt = samples.lastGrowthAt(gone.metric, gone.selector);
+  const endedWallAt = endedAt === undefined ? undefined : wallNow - (samples.now - endedAt);
+  const end = endedWallAt === undefined ? '' : ` It ended at ${formatInstant(endedWallAt).slice(11, 19)} UTC.`;
+  return {
+    ...NOTHING_WRONG,
+    ...{ code: gone.code, route: gone.route ?? undefined, sinceWallAt: endedWallAt },
+    headline: `Recovered: ${headlineOf(gone, inputs)}`,
+    detail: `${detailOf(gone, inputs)}${end} ${describeHealth(inputs).detail}`,
+  };
+}
+
+function describeAlert(inputs: VerdictInputs): Verdict | undefined {
+  const [alert, second] = inputs.alerts;
+  if (alert === undefined) return undefined;
+  const { severity, where, name: code, headline, advice } = alert;
+  const texts = { code, headline, advice, detail: describeHealth(inputs).detail, other: second?.headline };
+  return { ...NOTHING_WRONG, level: severity === 'critical' ? 'bad' : 'wait', where, ...texts };
+}
+
+/** The latency of the upstream is shown apart from the wait in the queue: only one of them is the partner's. */
+function describeHealth(inputs: VerdictInputs): Verdict {
+  const { samples, isDegraded } = inputs;
+  const warnings = isDegraded ? ', with warnings' : '';
+  const base: typeof NOTHING_WRONG = { ...NOTHING_WRONG, level: isDegraded ? 'wait' : 'good' };
+  const requests = samples.increase('requests_total', MINUTE_MS);
+  if (requests === 0)
+    return {
+      ...base,
+      headline: `Ready${warnings}`,
+      detail: 'A token is held; there were no requests in the last minute.',
+    };
+  const failed = samples.increase('requests_total', MINUTE_MS, { code: '[45]..' });
+  const median = (histogram: string): string => formatLatency(samples.quantile(histogram, 0.5, MINUTE_MS));
+  const latency = `upstream p50 ${median('upstream_duration_seconds')}, queue p50 ${median('queue_wait_seconds')}`;
+  const detail = `${formatCount(requests, 'request')} ${describeWindow(MINUTE_MS, inputs)}, ${failed} with 4xx or 5xx; ${latency}.`;
+  return { ...base, headline: `Healthy${warnings}`, detail };
+}

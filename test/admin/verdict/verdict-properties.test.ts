@@ -1,0 +1,120 @@
+/** What holds for the verdict whatever fails: it blames only with enough failures, the larger cause, and what goes on. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CAUSES, type CauseName } from '../../../src/admin/verdict/causes.ts';
+import { FAULT_CAUSES } from '../../../src/telemetry/events.ts';
+import { unpaced } from '../states.ts';
+import { PlayedVerdict } from './played-verdict.ts';
+
+type Failure = (scene: PlayedVerdict, times: number) => unknown;
+
+const FAULTS = FAULT_CAUSES.filter((cause) => cause !== 'response_cut' && cause !== 'intercepted');
+const requestFailures: readonly Failure[] = [
+  ...[400, 401, 404, 422, 429, 500, 502, 503, 504].map(
+    (code) => (s: PlayedVerdict, times: number) => s.respond(code, times),
+  ),
+  ...FAULTS.map((cause) => (s: PlayedVerdict, times: number) => s.fail(cause, times)),
+  (s, times) => s.reject('client_left', times),
+  ...['HOST_NOT_ALLOWED', 'BAD_REQUEST'].map(
+    (code) => (s: PlayedVerdict, times: number) => s.reply(code, times, 'default', 403),
+  ),
+];
+/** What holds them decides whose fault it is. */
+const failures: readonly Failure[] = [
+  ...requestFailures,
+  ...['full', 'timeout', 'expected_wait'].map((reason) => (s: PlayedVerdict, times: number) => s.reject(reason, times)),
+];
+const requestFailure = fc.constantFrom(...requestFailures);
+const failure = fc.constantFrom(...failures);
+const seconds = fc.integer({ min: 1, max: 400 });
+
+describe('the verdict', () => {
+  it('blames nobody while nothing fails and nothing waits, at any rate and for any time', () => {
+    fc.assert(
+      fc.property(
+        seconds,
+        fc.integer({ min: 0, max: 50 }),
+        fc.integer({ min: 1, max: 2000 }),
+        (time, rate, upstreamMs) => {
+          const { verdict } = new PlayedVerdict().play(time, (s) =>
+            rate > 0 ? s.respond(200, rate, { upstreamMs }) : s,
+          );
+          expect(verdict).toMatchObject({ where: 'none', level: 'good', advice: undefined, other: undefined });
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it('blames nobody for fewer than three failures, of any kind', () => {
+    fc.assert(
+      fc.property(fc.array(failure, { maxLength: 2 }), fc.nat(60), (kinds, successes) => {
+        const scene = new PlayedVerdict().play(5);
+        if (successes > 0) scene.respond(200, successes);
+        for (const fail of kinds) fail(scene, 1);
+        expect(scene.play(5).verdict.where).toBe('none');
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('blames for many failures, and for the kind of which there are more', () => {
+    fc.assert(
+      fc.property(requestFailure, requestFailure, fc.integer({ min: 3, max: 40 }), (one, other, times) => {
+        const alone = new PlayedVerdict().play(5);
+        one(alone, times * 3);
+        const { verdict } = alone.play(2);
+        expect(verdict.where).not.toBe('none');
+        const both = new PlayedVerdict().play(5);
+        one(both, times * 3);
+        other(both, times);
+        const { where, code } = both.play(2).verdict;
+        // Two statuses of one place share a cause; what is no longer every call has another.
+        if (verdict.code !== '404') expect([where, code]).toEqual([verdict.where, verdict.code]);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('names the route that fails, whichever it is, beside routes that work', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...FAULTS), fc.integer({ min: 2, max: 8 }), fc.nat(7), (cause, count, at) => {
+        const routes = Array.from({ length: count }, (_, index) => `r${String(index)}`);
+        const broken = routes[at % count] ?? '';
+        const scene = new PlayedVerdict().with({ throttles: routes.map((route) => ({ ...unpaced, route })) });
+        scene.play(10, (s) => {
+          for (const route of routes)
+            if (route === broken) s.fail(cause, 4, route);
+            else s.respond(200, 4, { route });
+        });
+        expect(scene.verdict).toMatchObject({ where: CAUSES[cause].where, route: broken, code: cause });
+        expect(scene.verdict.headline).toContain(broken);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('ends when the cause has gone, and never before', () => {
+    fc.assert(
+      fc.property(failure, fc.integer({ min: 3, max: 60 }), fc.integer({ min: 2, max: 10 }), (fail, broken, rate) => {
+        const scene = new PlayedVerdict().play(broken, (s) => void fail(s, rate));
+        expect(scene.verdict.where).not.toBe('none');
+        scene.play(20, (s) => void s.respond(200, rate));
+        expect(scene.verdict.where).toBe('none');
+        expect(scene.verdict.headline).toMatch(/^(?:Recovered: |Healthy$)/);
+        scene.play(330, (s) => void s.respond(200, rate));
+        expect(scene.verdict.headline).toBe('Healthy');
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('has one line, and no text of the table is left open', () => {
+    for (const name of Object.keys(CAUSES) as CauseName[]) {
+      const { headline, advice } = CAUSES[name];
+      expect(headline + advice).not.toContain('\n');
+      expect(headline).toMatch(/^[A-Z].*[^.]$/);
+      expect(advice).toMatch(/[.}]$|\]`\.?$/);
+    }
+  });
+});

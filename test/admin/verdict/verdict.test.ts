@@ -1,0 +1,309 @@
+/** Whose fault it is, in played scenes: what is expected of `where`, the first words, the route, and the advice. */
+import { describe, expect, it } from 'vitest';
+import { CAUSES } from '../../../src/admin/verdict/causes.ts';
+import { FAULT_CAUSES } from '../../../src/telemetry/events.ts';
+import type { ThrottleState } from '../../../src/throttle/throttle.ts';
+import { limited, noToken, unpaced, validToken } from '../states.ts';
+import { PlayedVerdict } from './played-verdict.ts';
+
+/** So many seconds, each with these calls. */
+const played = (seconds: number, each?: (scene: PlayedVerdict, second: number) => void): PlayedVerdict =>
+  new PlayedVerdict().play(seconds, each);
+const throttle = (given: Partial<ThrottleState>) => ({ throttles: [{ ...unpaced, ...given }] });
+const twoRoutes = {
+  throttles: [
+    { ...unpaced, route: 'orders' },
+    { ...unpaced, route: 'stock' },
+  ],
+};
+const tokenWith = (outcome: 'rejected' | 'unavailable', detail: string) => ({
+  ...noToken,
+  ...{ consecutiveFailures: 3, lastFailure: { outcome, detail, wallAt: 0 } },
+});
+const outage = tokenWith('unavailable', 'auth.test refused the connection (ECONNREFUSED)');
+const wrongSecret = tokenWith(
+  'rejected',
+  'auth.test responded to the token request with 401 and the error "invalid_client"',
+);
+const with429 = { wallAt: 0, status: 429, pauseMs: 20_000, stated: true, fields: { 'retry-after': 20 } };
+
+const SCENES: readonly (readonly [scene: string, where: string, words: string, play: () => PlayedVerdict])[] = [
+  [
+    'slow without a 429',
+    'partner',
+    'The partner is slow: 3.9 s',
+    () =>
+      played(12, (s) => s.respond(200, 2, { upstreamMs: 4000, queuedMs: 3000 })).with(
+        throttle({ inFlight: 4, queued: 20 }),
+      ),
+  ],
+  [
+    'hung',
+    'partner',
+    'The partner does not respond',
+    () =>
+      played(12)
+        .hold(4, 11_000)
+        .with(throttle({ inFlight: 4, queued: 30 })),
+  ],
+  [
+    'hung, with clients that leave after two seconds',
+    'partner',
+    'The partner does not respond',
+    () => played(12, (s) => s.attempt('client_left', 2, { upstreamMs: 2000 })).hold(4, 2000),
+  ],
+  [
+    '429 with Retry-After 20',
+    'limit',
+    'The rate limit of the partner is reached',
+    () =>
+      played(2, (s) => s.respond(200, 5))
+        .respond(429)
+        .play(8)
+        .with(throttle({ pausedMs: 12_000, queued: 30, recentSignals: [with429] })),
+  ],
+  [
+    'one client that waits for the end of a pause',
+    'limit',
+    'The rate limit of the partner is reached',
+    () =>
+      played(2, (s) => s.respond(200))
+        .respond(429)
+        .play(8)
+        .with(throttle({ pausedMs: 12_000, queued: 1, recentSignals: [with429] })),
+  ],
+  [
+    'an own rate that is too low',
+    'setting',
+    'The configured rate is too low for the demand: 2 requests per second',
+    () =>
+      played(12, (s) => s.respond(200, 2, { queuedMs: 4000 }).reject('expected_wait', 8)).with(
+        throttle({ mode: 'static', rate: 2, queued: 9, queueMax: 10 }),
+      ),
+  ],
+  [
+    'a highest rate that is too low',
+    'setting',
+    'The configured highest rate is too low',
+    () => played(12, (s) => s.respond(200, 2, { queuedMs: 4000 })).with(throttle({ rate: 2, queued: 9 })),
+  ],
+  [
+    'a queue that is too short',
+    'setting',
+    'The queue is too short',
+    () => played(12, (s) => s.respond(200, 20).reject('full', 10)),
+  ],
+  [
+    'too few places in flight',
+    'setting',
+    'Too few requests may be in flight',
+    () =>
+      played(12, (s) => s.respond(200, 20, { queuedMs: 2000 })).with(
+        throttle({ mode: 'static', inFlight: 2, inFlightLimit: 2, queued: 50 }),
+      ),
+  ],
+  [
+    'a certificate that has expired',
+    'partner',
+    'The certificate of the partner has expired',
+    () => played(12, (s) => s.fail('certificate_expired', 3)),
+  ],
+  [
+    'resets of every POST',
+    'unclear',
+    'Partner or network: connections break after the request was sent',
+    () => played(12, (s) => s.fail('reset_after_sent', 3).respond(200, 3)),
+  ],
+  [
+    'one of two routes refuses connections',
+    'partner',
+    'The partner refuses connections (route stock)',
+    () =>
+      played(12, (s) => s.fail('connection_refused', 3, 'stock').respond(200, 9, { route: 'orders' })).with(twoRoutes),
+  ],
+  [
+    'HTML 403 of a firewall',
+    'network',
+    'A firewall or proxy refuses the calls',
+    () =>
+      played(12, (s) =>
+        s.respond(403, 4).played.count('upstream_faults_total', { route: 'default', cause: 'intercepted' }, 4),
+      ),
+  ],
+  [
+    'insufficient scope',
+    'token',
+    'The token lacks a scope',
+    () => played(12, (s) => s.respond(403, 4).played.count('insufficient_scope_total', { route: 'default' }, 4)),
+  ],
+  ['JSON 403 for every call', 'token', 'The partner does not permit', () => played(9, (s) => s.respond(403, 4))],
+  [
+    'a burst of 422',
+    'application',
+    'The partner refuses requests of the application (422)',
+    () => played(12, (s) => s.respond(422, 8).respond(200, 2)),
+  ],
+  [
+    'clients that leave before their turn',
+    'application',
+    'The clients leave before their turn',
+    () =>
+      played(12, (s) => s.respond(200, 1, { queuedMs: 400 }).reject('client_left', 6)).with(
+        throttle({ mode: 'static', rate: 1, queued: 3 }),
+      ),
+  ],
+  [
+    '403 for a foreign Host',
+    'application',
+    'The sidecar refuses requests of the application (HOST_NOT_ALLOWED)',
+    () => played(12, (s) => s.reply('HOST_NOT_ALLOWED', 2, 'default', 403)),
+  ],
+  [
+    'the egress proxy is down',
+    'network',
+    'The egress proxy cannot be used',
+    () => played(12, (s) => s.fail('egress_proxy', 3)),
+  ],
+  [
+    'a wrong secret',
+    'token',
+    'No token: client authentication failed (invalid_client)',
+    () => played(12, (s) => s.reply('TOKEN_REJECTED', 3)).with({ tokens: [wrongSecret] }),
+  ],
+  [
+    'a token outage, without requests',
+    'token',
+    'No token: the token endpoint is not available',
+    () => played(12).with({ tokens: [outage] }),
+  ],
+  [
+    'a drain, while requests fail',
+    'none',
+    'Shutting down',
+    () => played(12, (s) => s.fail('connection_refused', 3)).with({ draining: true }),
+  ],
+  ['one failure among few calls', 'none', 'Healthy', () => played(12, (s, at) => s.respond(at === 5 ? 503 : 200))],
+  ['one call, which failed', 'none', 'Healthy', () => new PlayedVerdict().fail('dns').play(5)],
+  ['one long call among others', 'none', 'Healthy', () => played(60, (s) => s.respond(200, 5)).hold(1, 50_000)],
+  ['no calls', 'none', 'Ready', () => played(12)],
+  ['a first token on its way', 'none', 'Starting', () => played(12).with({ tokens: [noToken] })],
+  ['404 for every call', 'setting', 'The partner responds 404', () => played(9, (s) => s.respond(404, 2))],
+  [
+    'bare 503',
+    'partner',
+    'The partner responds 503 to 50 %',
+    () => played(9, (s) => s.respond(503, 2).respond(200, 2)),
+  ],
+  ['500', 'partner', 'The partner responds 500 to 100 %', () => played(9, (s) => s.respond(500, 2))],
+  ['401', 'token', 'The partner does not accept the token', () => played(9, (s) => s.respond(401, 2))],
+  [
+    'connections that do not open',
+    'network',
+    'No connection to the partner opens',
+    () => played(12).hold(4, 9000, false),
+  ],
+];
+
+describe('the verdict', () => {
+  it.each(SCENES)('%s: %s', (_, where, words, play) => {
+    const { verdict } = play();
+    expect(verdict).toMatchObject({ where, headline: expect.stringContaining(words) as string });
+    expect(verdict.headline.startsWith(words)).toBe(true);
+    expect(verdict.headline + (verdict.advice ?? '')).not.toMatch(/\{\w/);
+    if (where === 'none') return;
+    expect(verdict.detail).not.toBe('');
+    expect(verdict.advice).toMatch(/\.$/);
+  });
+
+  it('has the own words of the last fault, the route, the share, and since when', () => {
+    const one = played(30, (s) => s.respond(200, 9, { route: 'orders' })).with(twoRoutes);
+    one.play(10, (s) => void s.fail('connection_refused', 3, 'stock').respond(200, 9, { route: 'orders' }));
+    const since = Date.UTC(2026, 10, 1, 0, 0, 31);
+    expect(one.verdict).toMatchObject({ code: 'connection_refused', route: 'stock', sinceWallAt: since });
+    expect(one.verdict.share).toBeCloseTo(30 / 390);
+    expect(one.verdict.detail).toContain('30 requests failed of 390 requests in the last 40 seconds');
+    expect(one.verdict.detail).toContain('connection_refused in its own words');
+  });
+
+  it('names the larger of two causes, and the other', () => {
+    const two = played(20, (s) => s.respond(500, 3).fail('reset_after_sent').respond(200, 4));
+    expect(two.verdict).toMatchObject({ where: 'partner', code: '500' });
+    expect(two.verdict.other).toMatch(/^Partner or network/);
+    const slow = played(20, (s) => s.respond(429, 2).respond(200, 8, { upstreamMs: 4000 }));
+    expect(slow.verdict.where).toBe('partner');
+    expect(slow.verdict.other).toMatch(/^The rate limit/);
+  });
+
+  it('names no route for a cause of all routes', () => {
+    const both = played(12, (s) => s.fail('egress_proxy', 2, 'orders').fail('egress_proxy', 2, 'stock')).with(
+      twoRoutes,
+    );
+    expect(both.verdict).toMatchObject({ route: undefined, headline: 'The egress proxy cannot be used' });
+  });
+
+  it('says when a cause has gone, and what it was', () => {
+    const gone = played(20, (s) => s.respond(503, 5)).play(4, (s) => void s.respond(200, 5));
+    expect(gone.verdict.where).toBe('partner');
+    gone.play(40, (s) => void s.respond(200, 5));
+    const endedAt = Date.UTC(2026, 10, 1, 0, 0, 20);
+    expect(gone.verdict).toMatchObject({ level: 'good', where: 'none', code: '503', sinceWallAt: endedAt });
+    expect(gone.verdict.headline).toMatch(/^Recovered: The partner responds 503/);
+    expect(gone.verdict.detail).toContain('It ended at 00:00:20 UTC');
+    gone.play(320, (s) => void s.respond(200, 5));
+    expect(gone.verdict.headline).toBe('Healthy');
+  });
+
+  it('sees few calls that all fail, over minutes', () => {
+    const rare = played(280, (s, at) => (at % 70 === 0 ? s.fail('dns') : s));
+    expect(rare.verdict).toMatchObject({ where: 'network', share: 1 });
+  });
+
+  it('does not blame a partner whose faults were repaired by retries', () => {
+    const repaired = played(30, (s) =>
+      s.respond(200, 5).played.count('upstream_faults_total', { route: 'default', cause: 'reset_after_sent' }, 2),
+    );
+    expect(repaired.verdict.where).toBe('none');
+  });
+
+  it('knows a likely rate limit by its evidence', () => {
+    const likely = played(12, (s) => s.respond(503, 3).respond(200, 6));
+    likely.with(throttle({ refusalProposals: [{ status: 503 } as never] }));
+    expect(likely.verdict.where).toBe('limit');
+    expect(likely.verdict.headline).toMatch(/^Likely the rate limit/);
+    expect(likely.verdict.advice).toContain('SIDECAR_THROTTLE_REFUSALS=[{"status":503}]');
+  });
+
+  it('shows a learned limit that holds requests back', () => {
+    const learned = played(20, (s) => s.respond(200, 9, { queuedMs: 5000 }));
+    learned.with({ throttles: [{ ...limited, pausedMs: 0, queued: 40 }] });
+    expect(learned.verdict).toMatchObject({ where: 'limit', level: 'wait' });
+    expect(learned.verdict.headline).toContain('about 9.5 requests per second');
+  });
+
+  it('shows the latency of the upstream apart from the wait in the queue', () => {
+    const healthy = played(20, (s) => s.respond(200, 9, { upstreamMs: 80, queuedMs: 400 }));
+    expect(healthy.verdict.detail).toMatch(/upstream p50 [789]\d ms, queue p50 [34]\d\d ms/);
+  });
+
+  it('shows an alert where no request explains it', () => {
+    const alert = { severity: 'warning', where: 'setting', name: 'BearerSidecarReloadFailed' } as const;
+    const texts = { headline: 'The changed configuration is not in use', advice: 'Correct it.' };
+    const { verdict } = played(12, (s) => s.respond(200, 5)).with({ alerts: [{ ...alert, ...texts }] });
+    expect(verdict).toMatchObject({ level: 'wait', where: 'setting', ...texts });
+  });
+
+  it('has words for every fault', () => {
+    for (const cause of FAULT_CAUSES) {
+      const { verdict } = played(12, (s) => s.fail(cause, 3));
+      expect([cause, verdict.where]).toEqual([cause, CAUSES[cause].where]);
+      expect(verdict.detail).toContain('in its own words');
+    }
+  });
+
+  it('sees a credential without a token beside one with', () => {
+    const one = played(12, (s) => s.respond(200, 5));
+    one.with({ tokens: [validToken, { ...outage, credential: 'second' }] });
+    expect(one.verdict.where).toBe('token');
+    expect(one.verdict.headline).toContain('for second');
+  });
+});
