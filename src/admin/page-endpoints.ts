@@ -77,7 +77,7 @@ function createStreams(options: PageEndpointsOptions, { paths }: PageAssets, ren
   const takeChanges = (view: PageView, fragments: Fragments) => {
     const changed = renderer.diffFragments(sent, fragments);
     sent = renderer.snapshotFragments(fragments);
-    return { now: view.nowWallAt, verdict: renderer.evaluateView(view), fragments: changed };
+    return { now: view.nowWallAt, verdict: view.status.verdict, fragments: changed };
   };
   return createEventStreams({
     subscribe: (listener) => options.sampler.subscribe(listener),
@@ -87,7 +87,7 @@ function createStreams(options: PageEndpointsOptions, { paths }: PageAssets, ren
       // Fragments in which this new page differs from the others are sent to all pages with the next update.
       for (const id of Object.keys(renderer.diffFragments(sent, fragments))) sent.delete(id);
       const texts = Object.entries(fragments).map(([id, { text }]) => [id, text] as const);
-      const common = { now: view.nowWallAt, verdict: renderer.evaluateView(view) };
+      const common = { now: view.nowWallAt, verdict: view.status.verdict };
       return { ...common, page: paths['page.js'], rows: view.rows, fragments: Object.fromEntries(texts) };
     },
     createUpdate: () => {
@@ -98,7 +98,6 @@ function createStreams(options: PageEndpointsOptions, { paths }: PageAssets, ren
 }
 
 const CODES_WINDOW_MS = 300_000;
-const RECENT_CODES_WINDOW_MS = 120_000;
 
 function readView({ readStatus, activity, sampler, settings, clock }: PageEndpointsOptions): PageView {
   const status = describeStatus(readStatus());
@@ -109,7 +108,6 @@ function readView({ readStatus, activity, sampler, settings, clock }: PageEndpoi
     nowWallAt,
     lastMinute: readLastMinute(samples),
     codes: readCodes(samples, CODES_WINDOW_MS),
-    recentCodes: readCodes(samples, RECENT_CODES_WINDOW_MS),
     rows: readPlotRows(sampler.ring, status.throttles, nowWallAt - samples.now),
     events: activity.eventLog.read(),
     settings: settings(),

@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { systemClock } from '../platform/clock.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { HostPort } from '../platform/host-header.ts';
+import type { PendingAttempt } from '../exchange/exchange.ts';
 import type { FleetConnectionState } from '../fleet/redis/connection-health.ts';
 import type { ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
@@ -22,7 +23,9 @@ import type { PageEndpoints } from './page-endpoints.ts';
 import { evaluateQuit, QUIT_PATH } from './control/quit.ts';
 import { describeReadiness } from './status/readiness.ts';
 import type { Readiness } from './status/readiness.ts';
+import { describeDegradation } from './status/degradation.ts';
 import { describeStatus } from './status/status.ts';
+import { evaluateVerdict } from './verdict/verdict.ts';
 import type { StatusInputs, ListenerState } from './status/status-shape.ts';
 import { evaluateAlerts } from './alerts/active-alerts.ts';
 import { createActivity } from './history/activity.ts';
@@ -41,6 +44,8 @@ export interface AdminOptions {
   readonly throttles: () => readonly ThrottleState[];
   /** Connections and requests of the proxy port. Default: not shown. */
   readonly listener?: () => ListenerState;
+  /** The attempts that have no response head yet. Default: none. */
+  readonly pendingAttempts?: () => readonly PendingAttempt[];
   /** Default: no fleet. */
   readonly fleet?: () => FleetConnectionState | undefined;
   /** Default: not shown. */
@@ -122,20 +127,23 @@ function createStatusReader(
   const { version, tokens, throttles, fleet, draining } = options;
   const startedAt = clock.now();
   return () => {
-    const states = { tokens: tokens(), throttles: throttles(), fleet: fleet?.() };
-    return {
-      version,
-      pid: process.pid,
-      uptimeMs: clock.now() - startedAt,
-      draining: draining(),
-      ...states,
+    const states = {
+      ...{ version, pid: process.pid, uptimeMs: clock.now() - startedAt, draining: draining() },
+      ...{ tokens: tokens(), throttles: throttles(), fleet: fleet?.() },
       listener: options.listener?.(),
       scopeRefusals: activity.scopeRefusals.read(),
       configuration: options.configuration?.(),
       logTrouble: options.logTrouble?.(),
-      alerts: evaluateAlerts({ ...states, samples: sampler.read(), wallNow: clock.wallNow() }),
       recentCalls: activity.recentCalls?.read(),
     };
+    const seen = { ...states, samples: sampler.read(), wallNow: clock.wallNow() };
+    const alerts = evaluateAlerts(seen);
+    const verdict = evaluateVerdict({
+      ...{ ...seen, alerts, faults: activity.lastFaults.read(), settings: options.settings?.() },
+      pending: options.pendingAttempts?.() ?? [],
+      isDegraded: describeDegradation(states).length > 0,
+    });
+    return { ...states, alerts, verdict };
   };
 }
 

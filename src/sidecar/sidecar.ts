@@ -169,6 +169,7 @@ function createAdmin(
     tokens: () => listStates(tokens),
     throttles: () => listStates(throttles),
     listener: () => ({ ...proxy.connections.state(), requests: proxy.activeRequests.count }),
+    pendingAttempts: () => proxy.activeRequests.listPending(),
     fleet: () => sharing?.client.state(),
     configuration: reloader.state,
     logTrouble,

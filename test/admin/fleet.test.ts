@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { describeStatus } from '../../src/admin/status/status.ts';
 import type { FleetConnectionState } from '../../src/fleet/redis/connection-health.ts';
-import { unpaced, validToken } from './states.ts';
+import { healthy, unpaced, validToken } from './states.ts';
 import { pageOf, textOf } from './view.ts';
 
 const since = Date.UTC(2026, 10, 1);
@@ -27,7 +27,15 @@ const connecting: FleetConnectionState = {
 };
 
 const statusOf = (fleet?: FleetConnectionState) =>
-  describeStatus({ version: '1', uptimeMs: 0, draining: false, tokens: [validToken], throttles: [unpaced], fleet });
+  describeStatus({
+    version: '1',
+    verdict: healthy,
+    uptimeMs: 0,
+    draining: false,
+    tokens: [validToken],
+    throttles: [unpaced],
+    fleet,
+  });
 
 describe('a fleet', () => {
   it('is shown with its fault, as a warning that does not change readiness', () => {

@@ -6,7 +6,7 @@ import { createPageEndpoints } from '../../src/admin/page-endpoints.ts';
 import { createActivity } from '../../src/admin/history/activity.ts';
 import { Sampler } from '../../src/admin/samples/sampler.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { unpaced, validToken } from './states.ts';
+import { healthy, unpaced, validToken } from './states.ts';
 
 interface Told {
   readonly fragments: Readonly<Record<string, string>>;
@@ -38,7 +38,14 @@ it('a page that is opened between two updates shows the same as the others after
   const source = { counters: new Map(), durations: new Map(), bounds: [], gauges: () => [] };
   const sampler = new Sampler({ clock, source, runEverySecond: eachSecond });
   sampler.start();
-  const common = { version: '1.2.3', uptimeMs: 0, draining: false, fleet: undefined, scopeRefusals: [] };
+  const common = {
+    version: '1.2.3',
+    verdict: healthy,
+    uptimeMs: 0,
+    draining: false,
+    fleet: undefined,
+    scopeRefusals: [],
+  };
   const states = () => ({ ...common, tokens: [validToken], throttles: throttles(), configuration: undefined });
   const door = createPageEndpoints({
     ...{ readStatus: states, activity: createActivity(clock), sampler, settings: () => undefined, clock },

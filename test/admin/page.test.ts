@@ -150,7 +150,11 @@ describe('the events', () => {
     const { clock, sampler, response, event } = await openStream({ throttles: () => [state] });
     expect(response.headers).toMatchObject({ 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
     const hello = await event('hello');
-    expect(hello).toMatchObject({ now: Date.UTC(2026, 10, 1), rows: [], verdict: { kind: 'good' } });
+    expect(hello).toMatchObject({
+      now: Date.UTC(2026, 10, 1),
+      rows: [],
+      verdict: { where: 'none', headline: 'Ready' },
+    });
     expect(Object.keys(hello.fragments as object)).toEqual(
       expect.arrayContaining(['verdict', 'now', 'parts', 'events']),
     );
@@ -165,7 +169,7 @@ describe('the events', () => {
     await clock.advance(1000);
     const { fragments, verdict } = await event('tick');
     expect(Object.keys(fragments as object)).toEqual(expect.arrayContaining(['verdict', 'now', 'parts']));
-    expect(verdict).toMatchObject({ kind: 'limits', level: 'wait' });
+    expect(verdict).toMatchObject({ where: 'limit', level: 'wait' });
   });
 
   it('are not rendered after the page has disconnected', async () => {

@@ -8,6 +8,7 @@ import { describeStatus } from '../../src/admin/status/status.ts';
 import type { StatusInputs } from '../../src/admin/status/status-shape.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import type { RequestRecord } from '../../src/telemetry/request-record.ts';
+import { evaluateVerdict } from '../../src/admin/verdict/verdict.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { report } from '../support/recorded-events.ts';
 import type { RecordedEvent, RequestEnded } from '../support/recorded-events.ts';
@@ -53,15 +54,17 @@ export function recordActivity(states: Partial<StatusInputs> = {}, keepsCalls = 
     },
     view(): PageView {
       const samples = sampler.read();
-      const status = describeStatus({
-        ...{ version: '1.2.3', uptimeMs: clock.now(), draining: false, ...current },
-        alerts: evaluateAlerts({ ...current, samples, wallNow: clock.wallNow() }),
-        recentCalls: activity.recentCalls?.read(),
-      });
+      const known = { version: '1.2.3', uptimeMs: clock.now(), draining: false, ...current };
+      const seen = { ...known, samples, wallNow: clock.wallNow() };
+      const alerts = evaluateAlerts(seen);
+      const nothing = { pending: [], settings: undefined, isDegraded: false };
+      const faults = activity.lastFaults.read();
+      const verdict = evaluateVerdict({ ...seen, ...nothing, alerts, faults });
+      const status = describeStatus({ ...known, alerts, verdict, recentCalls: activity.recentCalls?.read() });
       return {
         ...{ status, nowWallAt: clock.wallNow(), lastMinute: readLastMinute(samples) },
         rows: readPlotRows(sampler.ring, status.throttles, clock.wallNow() - samples.now),
-        ...{ codes: readCodes(samples, 300_000), recentCodes: readCodes(samples, 120_000) },
+        codes: readCodes(samples, 300_000),
         ...{ events: activity.eventLog.read(), settings: undefined },
       };
     },

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { describeStatus } from '../../src/admin/status/status.ts';
 import { renderThrottles } from '../../src/admin/page/throttle-part.ts';
 import { createProposal } from '../../src/throttle/refusal-evidence/refusal-proposal.ts';
-import { unpaced, validToken } from './states.ts';
+import { healthy, unpaced, validToken } from './states.ts';
 
 const finding = {
   status: 503 as const,
@@ -13,7 +13,7 @@ const finding = {
 
 const propose = (windowMs: number) =>
   describeStatus({
-    ...{ version: '1', uptimeMs: 1, draining: false, tokens: [validToken] },
+    ...{ version: '1', verdict: healthy, uptimeMs: 1, draining: false, tokens: [validToken] },
     throttles: [{ ...unpaced, refusalProposals: [createProposal({ ...finding, windowMs }, [], (at) => at)] }],
   });
 

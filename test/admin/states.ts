@@ -1,5 +1,6 @@
 /** States of the parts, as inputs of the admin port. */
 import type { ThrottleState } from '../../src/throttle/throttle.ts';
+import type { Verdict } from '../../src/admin/verdict/verdict.ts';
 import type { TokenState } from '../../src/token/token.ts';
 
 /** Never obtained, nothing failed yet. */
@@ -78,4 +79,9 @@ export const limited: ThrottleState = {
       fields: { 'retry-after': 2, 'x-ratelimit-remaining': { unparsed: 8 } },
     },
   ],
+};
+
+export const healthy: Verdict = {
+  ...{ level: 'good', where: 'none', code: undefined, headline: 'Healthy', detail: '3 requests.', route: undefined },
+  ...{ share: undefined, sinceWallAt: undefined, advice: undefined, other: undefined },
 };

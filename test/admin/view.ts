@@ -4,6 +4,7 @@ import type { StatusInputs } from '../../src/admin/status/status-shape.ts';
 import { renderStatusPage } from '../../src/admin/page/status-page.ts';
 import type { PageAssetPaths } from '../../src/admin/page/status-page.ts';
 import type { PageView } from '../../src/admin/page/view.ts';
+import { evaluateVerdict } from '../../src/admin/verdict/verdict.ts';
 import { readLastMinute } from '../../src/admin/samples/traffic.ts';
 import type { RunEverySecond } from '../../src/admin/samples/sampler.ts';
 import type { Cancel, Clock } from '../../src/platform/clock.ts';
@@ -16,22 +17,25 @@ const PLACES: PageAssetPaths = {
 };
 
 const NOW = Date.UTC(2026, 10, 1, 0, 30);
+const NOTHING_SEEN = { wallNow: NOW, faults: [], pending: [], settings: undefined, isDegraded: false };
 
 /** A sidecar that holds a token, has just begun and has seen nothing. */
-export function viewOf(states: Partial<StatusInputs> = {}, seen: Partial<PageView> = {}): PageView {
-  const status = describeStatus({
-    ...{ version: '1.2.3', uptimeMs: 61_000, draining: false, tokens: [validToken], throttles: [unpaced] },
+function viewOf(states: Partial<StatusInputs> = {}, seen: Partial<PageView> = {}): PageView {
+  const known = {
+    ...{ version: '1.2.3', uptimeMs: 61_000, draining: false, tokens: [validToken], throttles: [unpaced], alerts: [] },
     ...states,
-  });
+  };
+  const { samples } = new PlayedSamples();
+  const status = describeStatus({ verdict: evaluateVerdict({ ...known, ...NOTHING_SEEN, samples }), ...known });
   return {
     ...{
       status,
       nowWallAt: NOW,
-      lastMinute: readLastMinute(new PlayedSamples().samples),
+      lastMinute: readLastMinute(samples),
       rows: [],
       settings: undefined,
     },
-    ...{ codes: [], recentCodes: [], events: [] },
+    ...{ codes: [], events: [] },
     ...seen,
   };
 }

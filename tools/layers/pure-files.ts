@@ -6,12 +6,13 @@
 /** Globs from the repository's root. */
 export const PURE_FILES = [
   'src/admin/control/quit.ts',
+  'src/admin/quantity-texts.ts',
   'src/admin/alerts/{active-alerts,alert-table,conditions,headline}.ts',
   'src/admin/samples/{duration-columns,sample-ring,sample-tier,samples,selector,traffic}.ts',
   'src/admin/history/{event-descriptions,event-log,recent-calls,scope-refusals}.ts',
   'src/admin/history/last-faults.ts',
   'src/admin/verdict/*.ts',
-  'src/admin/page/{advice,calls-part,format,fragments,health-summary,markup,throttle-part,token-part,traffic-parts,usage-part,view}.ts',
+  'src/admin/page/{advice,calls-part,format,fragments,markup,throttle-part,token-part,traffic-parts,usage-part,view}.ts',
   'src/admin/status/{configuration,degradation,readiness,status,status-shape}.ts',
   'src/platform/egress/proxy-fault.ts',
   'src/commands/init/auth-address.ts',

@@ -36,7 +36,7 @@ export const REFUSED_WORDS: readonly RefusedWord[] = [
   { word: 'alarm', instead: 'timer' },
   { word: 'gate', instead: 'permit gate', folders: ['fleet', 'exchange', 'upstream', 'token', 'listener'] },
   { word: 'pace', instead: 'rate or rate policy', folders: ['throttle', 'fleet', 'exchange', 'upstream'] },
-  { word: 'verdict', instead: 'decision', folders: ['throttle', 'exchange', 'listener', 'commands'] },
+  { word: 'verdict', instead: 'decision', folders: ['throttle', 'exchange', 'listener'] },
   { word: 'belief', instead: 'chosen limit' },
   { word: 'beliefs', instead: 'limit choice' },
   { word: 'believed', instead: 'selected' },

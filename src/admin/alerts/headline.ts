@@ -1,5 +1,5 @@
 /** The short text of an alert with its value (pure). tools/dashboard/alert-rules.ts does the same for Prometheus. */
-import { formatInteger, formatLatency, formatShare } from '../page/format.ts';
+import { formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
 import { ALERTS } from './alert-table.ts';
 import type { AlertName } from './alert-table.ts';
 

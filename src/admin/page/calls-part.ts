@@ -1,5 +1,6 @@
 /** The last calls as a table (pure). page.js filters its rows by the class of their status and by text. */
-import { formatInteger, formatLatency, renderClockTime } from './format.ts';
+import { renderClockTime } from './format.ts';
+import { formatInteger, formatLatency } from '../quantity-texts.ts';
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
 import type { PageView } from './view.ts';

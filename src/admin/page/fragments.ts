@@ -1,15 +1,17 @@
 /** The parts of the page that are updated while it is open, by the id of their element. */
-import { adviseOnFleet, adviseOnThrottle, listAdvice, renderAdvice } from './advice.ts';
+import { ALERTS } from '../alerts/alert-table.ts';
+import { renderAdvice } from './advice.ts';
 import { renderCalls } from './calls-part.ts';
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
 import { renderThrottles } from './throttle-part.ts';
 import { renderTokens } from './token-part.ts';
 import { describePlots, renderCodes, renderEvents, renderTiles } from './traffic-parts.ts';
-import { evaluateHealth } from './health-summary.ts';
-import type { HealthSummary } from './health-summary.ts';
-import { formatDuration, renderClockTime, renderElapsed } from './format.ts';
+import { renderClockTime, renderElapsed } from './format.ts';
+import { formatDuration } from '../quantity-texts.ts';
 import type { PageView } from './view.ts';
+
+type Verdict = PageView['status']['verdict'];
 
 /** By element id; each is the whole content of its element. */
 export type Fragments = Readonly<Record<string, Markup>>;
@@ -18,10 +20,6 @@ export type Fragments = Readonly<Record<string, Markup>>;
 const CLOCK_TEXT = /(<time data-(?:until|since)="\d+">)[^<]*/g;
 
 const LEVEL_SYMBOLS = { good: '✓', wait: '!', bad: '✕' } as const;
-
-export function evaluateView({ status, lastMinute, recentCodes, codes }: PageView): HealthSummary {
-  return evaluateHealth({ status, lastMinute, codes: recentCodes, allCodes: codes });
-}
 
 export function renderFragments(view: PageView): Fragments {
   const plots = describePlots(view);
@@ -57,15 +55,33 @@ function withoutClocks(text: string): string {
 }
 
 function renderVerdict(view: PageView): Markup {
-  const { level, kind, headline, detail } = evaluateView(view);
-  const { degraded, alerts, throttles } = view.status;
-  // A queue that holds a request for a moment is no reason for advice; the summary decides.
-  const onLimits = kind === 'limits' ? throttles.flatMap(adviseOnThrottle) : [];
-  const advice = [...new Set([...onLimits, ...listAdvice(view)])];
+  const { degraded, alerts, verdict } = view.status;
+  const { level, headline, detail, other, advice } = verdict;
   return markup`<div class="verdict ${level}"><span class="sign" aria-hidden="true">${LEVEL_SYMBOLS[level]}</span>
-<div><h2 id="headline">${headline}</h2><p>${detail}</p>${
-    degraded.length > 0 && markup`<ul>${degraded.map((warning) => markup`<li>${warning}</li>`)}</ul>`
-  }${renderAdvice(advice)}${alerts.length > 0 && renderAlerts(alerts)}</div></div>`;
+<div><h2 id="headline">${headline}</h2>${renderPlace(verdict)}<p>${detail}</p>${
+    other !== null && markup`<p>Also: ${other}</p>`
+  }${degraded.length > 0 && markup`<ul>${degraded.map((warning) => markup`<li>${warning}</li>`)}</ul>`}${renderAdvice(
+    advice === null ? [] : [advice],
+  )}${alerts.length > 0 && renderAlerts(alerts)}</div></div>`;
+}
+
+const PLACES: Readonly<Record<Exclude<Verdict['where'], 'none'>, string>> = {
+  partner: 'The partner',
+  network: 'The network in between',
+  application: 'The application',
+  setting: 'A setting of this sidecar',
+  limit: 'No one: the demand exceeds the limit of the partner',
+  token: 'The token, its scope or its client',
+  unclear: 'Unclear: the headline names the candidates',
+};
+
+/** Who has to act, and since when. */
+function renderPlace({ where, since }: Verdict): Markup {
+  const instant = since !== null && renderClockTime(Date.parse(since));
+  if (where === 'none') return markup``;
+  return markup`<dl class="place"><div><dt>Where</dt><dd>${PLACES[where]}</dd></div>${
+    instant !== false && markup`<div><dt>Since</dt><dd>${instant}</dd></div>`
+  }</dl>`;
 }
 
 /** The alerts of deploy/prometheus that go with this state. */
@@ -78,6 +94,8 @@ function renderAlerts(alerts: PageView['status']['alerts']): Markup {
   )}</p>`;
 }
 
+const FLEET_ALERTS = { degraded: ALERTS.BearerSidecarFleetDegraded, lost: ALERTS.BearerSidecarFleetDisconnected };
+
 function renderFleet({ status }: PageView): Markup {
   const { fleet } = status;
   if (fleet === null) return markup``;
@@ -86,5 +104,5 @@ function renderFleet({ status }: PageView): Markup {
     : (fleet.fault ?? 'Not connected yet');
   const level = fleet.connected ? 'good' : 'wait';
   return markup`<section class="card" aria-label="Fleet"><h2>Fleet <span class="badge ${level}">${fleet.state === 'disconnected' ? 'not connected' : fleet.state}</span></h2>
-<p>${text}, since ${renderClockTime(Date.parse(fleet.since))}</p>${renderAdvice(adviseOnFleet(status))}</section>`;
+<p>${text}, since ${renderClockTime(Date.parse(fleet.since))}</p>${renderAdvice(fleet.connected ? [] : FLEET_ALERTS[fleet.state === 'degraded' ? 'degraded' : 'lost'].advice)}</section>`;
 }

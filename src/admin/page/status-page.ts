@@ -4,9 +4,9 @@
  */
 import type { StatusPageSetting } from '../status/configuration.ts';
 import { ROW_COLUMNS, PLOTTED_THROTTLES } from '../samples/traffic.ts';
-import { evaluateView, renderFragments } from './fragments.ts';
+import { renderFragments } from './fragments.ts';
 import type { Fragments } from './fragments.ts';
-import { formatCount } from './format.ts';
+import { formatCount } from '../quantity-texts.ts';
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
 import type { PageView } from './view.ts';
@@ -53,7 +53,7 @@ export function renderStatusPage(view: PageView, paths: PageAssetPaths): string 
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${evaluateView(view).headline} · bearer-sidecar</title>
+<title>${view.status.verdict.headline} · bearer-sidecar</title>
 <link rel="icon" href="${paths['icon.svg']}">
 <link rel="stylesheet" href="${paths['uPlot.css']}">
 <link rel="stylesheet" href="${paths['page.css']}">

@@ -1,11 +1,11 @@
 /** The throttles: learned limit, current rate, queue. A card for each throttle, or a table for many. */
 import { describeStatedValue } from '../../throttle/signals/stated-fields.ts';
 import type { Status } from '../status/status-shape.ts';
-import { adviseOnThrottle, renderAdvice } from './advice.ts';
 import { renderUsage } from './usage-part.ts';
 import { markup, renderFacts } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
-import { renderClockTime, formatCount, renderCountdown, formatRate, formatDuration } from './format.ts';
+import { renderClockTime, renderCountdown } from './format.ts';
+import { formatCount, formatRate, formatDuration } from '../quantity-texts.ts';
 import type { PageView } from './view.ts';
 
 type ThrottleStatus = Status['throttle'];
@@ -21,7 +21,7 @@ export function renderThrottles({ status, nowWallAt }: Pick<PageView, 'status' |
       throttle,
     ) => markup`<section class="card" aria-label="${throttles.length === 1 ? 'Rate limit' : `Rate limit ${throttle.route}`}">
 <h2>Rate limit${throttles.length === 1 ? '' : markup` <span class="name">${throttle.route}</span>`} ${renderState(throttle)}</h2>
-${renderUsage(throttle)}${renderFacts(listFacts(throttle, nowWallAt))}${renderAdvice(adviseOnThrottle(throttle))}${renderProposals(throttle)}</section>`,
+${renderUsage(throttle)}${renderFacts(listFacts(throttle, nowWallAt))}${renderProposals(throttle)}</section>`,
   )}`;
 }
 

@@ -1,9 +1,12 @@
 /** The tokens: state, expiry, scopes, and the last failure. One card per credential. */
 import type { Status } from '../status/status-shape.ts';
-import { adviseOnToken, renderAdvice } from './advice.ts';
+import { ALERTS } from '../alerts/alert-table.ts';
+import { adviseOnTokenFailure } from '../verdict/token-failures.ts';
+import { renderAdvice } from './advice.ts';
 import { markup, renderFacts } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
-import { renderClockTime, formatCount, renderCountdown } from './format.ts';
+import { renderClockTime, renderCountdown } from './format.ts';
+import { formatCount } from '../quantity-texts.ts';
 import type { PageView } from './view.ts';
 
 type TokenStatus = Status['token'];
@@ -73,4 +76,17 @@ function describeNextRequest({ nextRequestInSeconds: seconds }: TokenStatus, now
 function describeEndpoint({ circuit, consecutiveFailures }: TokenStatus): string {
   if (consecutiveFailures === 0) return CIRCUIT_LABELS[circuit];
   return `${circuit === 'closed' ? 'failed' : CIRCUIT_LABELS[circuit]}: ${formatCount(consecutiveFailures, 'consecutive failure')}`;
+}
+
+/** Nothing while the token is valid and refreshed. */
+function adviseOnToken(token: TokenStatus, settings: PageView['settings']): readonly string[] {
+  const { credential, status, lastFailure, consecutiveFailures, credentialFault, missingScopes } = token;
+  return [
+    ...(lastFailure !== null && consecutiveFailures > 0
+      ? [adviseOnTokenFailure(credential, lastFailure, settings)]
+      : []),
+    ...(status === 'suspect' ? ALERTS.BearerSidecarTokenNotAccepted.advice : []),
+    ...(credentialFault === null ? [] : ALERTS.BearerSidecarRotationFailing.advice),
+    ...(missingScopes.length === 0 ? [] : ALERTS.BearerSidecarScopeMissing.advice),
+  ];
 }

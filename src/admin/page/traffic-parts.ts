@@ -1,7 +1,8 @@
 /** The traffic: figures of the last minute, text alternatives of the plots, status codes, recent events. */
 import { markup } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
-import { renderClockTime, formatInteger, formatLatency, formatRate } from './format.ts';
+import { renderClockTime } from './format.ts';
+import { formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
 import { ROW_COLUMNS } from '../samples/traffic.ts';
 import type { PlotRow } from '../samples/traffic.ts';
 import type { PageView } from './view.ts';

@@ -1,6 +1,6 @@
 /** The learned limit as a picture with its text (pure): how much of it is used, and when the next request may be sent. */
 import type { Status } from '../status/status-shape.ts';
-import { formatDuration, formatLatency, formatRate } from './format.ts';
+import { formatDuration, formatLatency, formatRate } from '../quantity-texts.ts';
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
 

@@ -11,8 +11,6 @@ export interface PageView {
   readonly lastMinute: LastMinute;
   /** Status codes of the last five minutes. */
   readonly codes: readonly CodeCount[];
-  /** Status codes of the last two minutes. */
-  readonly recentCodes: readonly CodeCount[];
   /** Oldest first. */
   readonly rows: readonly PlotRow[];
   /** Newest first. */

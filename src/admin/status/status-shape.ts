@@ -5,6 +5,7 @@ import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../../throttl
 import type { TokenState } from '../../token/token.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import type { AlertName, AlertSeverity } from '../alerts/alert-table.ts';
+import type { Verdict } from '../verdict/verdict.ts';
 import type { RecentCall } from '../history/recent-calls.ts';
 import type { ConfigurationState, ConfigurationStatus } from './configuration.ts';
 
@@ -31,6 +32,7 @@ export interface StatusInputs {
   readonly logTrouble?: LogDeliveryProblem | undefined;
   /** Default: none. */
   readonly alerts?: readonly ActiveAlert[];
+  readonly verdict: Verdict;
   /** Newest first; undefined when they are not kept. */
   readonly recentCalls?: readonly RecentCall[] | undefined;
 }
@@ -195,6 +197,26 @@ export interface Status {
   } | null;
   /** When the active configuration was loaded, and the last reload. */
   readonly configuration: ConfigurationStatus | null;
+  /** Whose fault it is that requests fail or are delayed. */
+  readonly verdict: {
+    readonly level: Verdict['level'];
+    /** `none`: nothing is wrong, or it has gone, or the sidecar drains. `limit`: the demand exceeds what the partner allows. */
+    readonly where: Verdict['where'];
+    /** The dominant status, code of the local reply, or cause. */
+    readonly code: string | null;
+    readonly headline: string;
+    readonly detail: string;
+    /** Null: no route, or several. */
+    readonly route: string | null;
+    /** Of the requests that it explains, from 0 to 1. */
+    readonly share: number | null;
+    /** Since when; when it ended, if it has gone. */
+    readonly since: string | null;
+    /** The setting or the question that helps. */
+    readonly advice: string | null;
+    /** A second cause. */
+    readonly other: string | null;
+  };
   /** The alerts of deploy/prometheus whose conditions hold now, critical ones first. */
   readonly alerts: readonly {
     readonly name: AlertName;

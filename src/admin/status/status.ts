@@ -5,6 +5,7 @@ import { describeProposal, type RefusalProposal } from '../../throttle/refusal-e
 import type { TokenState } from '../../token/token.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
+import type { Verdict } from '../verdict/verdict.ts';
 import type { RecentCall } from '../history/recent-calls.ts';
 import { describeReloadChanges, type ConfigurationState, type ConfigurationStatus } from './configuration.ts';
 import { describeDegradation } from './degradation.ts';
@@ -37,8 +38,20 @@ export function describeStatus(states: StatusInputs): Status {
     })),
     fleet: describeFleet(fleet),
     configuration: describeConfiguration(states.configuration),
+    verdict: describeVerdict(states.verdict),
     alerts: (states.alerts ?? []).map(describeAlert),
     recentCalls: states.recentCalls?.map(describeCall) ?? null,
+  };
+}
+
+function describeVerdict(verdict: Verdict): Status['verdict'] {
+  const { level, where, code = null, headline, detail, route = null, share, sinceWallAt } = verdict;
+  return {
+    ...{ level, where, code, headline, detail, route },
+    share: share === undefined ? null : roundShare(share),
+    since: sinceWallAt === undefined ? null : formatInstant(sinceWallAt),
+    advice: verdict.advice ?? null,
+    other: verdict.other ?? null,
   };
 }
 

@@ -6,7 +6,7 @@ import type { PendingAttempt } from '../../exchange/exchange.ts';
 import type { FaultCause } from '../../telemetry/events.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
-import { formatLatency, formatRoundedRate } from '../page/format.ts';
+import { formatLatency, formatRoundedRate } from '../quantity-texts.ts';
 import type { Samples, Selector } from '../samples/samples.ts';
 import type { StatusPageSetting } from '../status/configuration.ts';
 import { validForMs } from '../status/readiness.ts';

@@ -3,7 +3,10 @@
  * explains; the largest is shown, and a second one is named. A few failures blame nobody, and a cause that has gone is past.
  */
 import { formatInstant } from '../../platform/instant-text.ts';
-import { formatCount, formatLatency, formatShare } from '../page/format.ts';
+import type { ActiveAlert } from '../alerts/active-alerts.ts';
+import { ALERTS } from '../alerts/alert-table.ts';
+import { formatHeadline } from '../alerts/headline.ts';
+import { formatCount, formatLatency, formatShare } from '../quantity-texts.ts';
 import type { LastFault } from '../history/last-faults.ts';
 import { validForMs } from '../status/readiness.ts';
 import { CAUSES, type Cause, type VerdictPlace } from './causes.ts';
@@ -32,20 +35,13 @@ export interface Verdict {
   readonly other: string | undefined;
 }
 
-/** An alert whose condition holds. */
-export interface VerdictAlert extends Pick<Verdict, 'headline' | 'advice'> {
-  readonly where: VerdictPlace;
-  readonly severity: 'critical' | 'warning';
-  readonly name: string;
-}
-
 export interface VerdictInputs extends SymptomInputs {
   /** Epoch milliseconds. */
   readonly wallNow: number;
   readonly uptimeMs: number;
   readonly draining: boolean;
   /** The most severe first. */
-  readonly alerts: readonly VerdictAlert[];
+  readonly alerts: readonly ActiveAlert[];
   /** The newest of each route and cause. */
   readonly faults: readonly LastFault[];
   /** Whether there are warnings. */
@@ -141,7 +137,7 @@ function isCurrent({ cause, share, isCertain, failed, metric, selector }: Candid
 function describeCandidate(worst: Candidate, second: Candidate | undefined, inputs: VerdictInputs): Verdict {
   const { text, failed, total, share, cause, code, route } = worst;
   const isBad = cause === 'no_token' || (text.where !== 'application' && failed >= total / 2 && failed > 0);
-  const isCritical = inputs.alerts.some(({ severity }) => severity === 'critical');
+  const isCritical = inputs.alerts.some(({ name }) => ALERTS[name].severity === 'critical');
   return {
     ...{ level: isBad || isCritical ? 'bad' : 'wait', where: text.where, code, route: route ?? undefined, share },
     headline: headlineOf(worst, inputs),
@@ -231,12 +227,16 @@ function describeRecovery(gone: Candidate, inputs: VerdictInputs): Verdict {
   };
 }
 
+/** Of what no request has failed of. */
 function describeAlert(inputs: VerdictInputs): Verdict | undefined {
   const [alert, second] = inputs.alerts;
   if (alert === undefined) return undefined;
-  const { severity, where, name: code, headline, advice } = alert;
-  const texts = { code, headline, advice, detail: describeHealth(inputs).detail, other: second?.headline };
-  return { ...NOTHING_WRONG, level: severity === 'critical' ? 'bad' : 'wait', where, ...texts };
+  const { severity, where, advice } = ALERTS[alert.name];
+  const [headline, other] = [alert, second].map((each) => each && formatHeadline(each.name, each.value));
+  return {
+    ...{ ...NOTHING_WRONG, level: severity === 'critical' ? 'bad' : 'wait', where, code: alert.name },
+    ...{ headline: headline ?? alert.name, detail: describeHealth(inputs).detail, advice: advice[0], other },
+  };
 }
 
 /** The latency of the upstream is shown apart from the wait in the queue: only one of them is the partner's. */

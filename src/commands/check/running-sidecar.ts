@@ -1,9 +1,10 @@
 /**
- * Asks a running sidecar of the same configuration for its proposals: statuses that are likely a rate limit. Adds nothing where none runs, or
- * another program responds.
+ * Asks a running sidecar of the same configuration for its verdict and its proposals: statuses that are likely a rate limit. Adds nothing
+ * where none runs, or another program responds.
  */
 import type { Config } from '../../config/config.ts';
 import { requestAdminPort } from '../admin-port.ts';
+import { isVerdict, type RunningVerdict } from '../status/running-status.ts';
 import { StepRunner, type CheckContext, type CheckStep } from './step-runner.ts';
 
 const RESPONSE_TIMEOUT_MS = 1000;
@@ -17,11 +18,18 @@ interface ProposalStatus {
   readonly variable: string;
 }
 
-/** One step for each proposal. Never rejects. */
+/** One step for the verdict, and one for each proposal. Never rejects. */
 export async function checkRunningSidecar({ admin }: Config, context: CheckContext): Promise<readonly CheckStep[]> {
   const until = AbortSignal.any([context.signal, AbortSignal.timeout(RESPONSE_TIMEOUT_MS)]);
   const { status, text } = await requestAdminPort(admin.address, '/status', until);
   const runner = new StepRunner('running sidecar', context);
+  const verdict = status === 200 ? readVerdict(text) : undefined;
+  if (verdict !== undefined)
+    runner.record('verdict', {
+      outcome: verdict.where === 'none' ? 'ok' : 'warn',
+      detail: `${verdict.headline}. ${verdict.detail}`,
+      ...(verdict.advice !== null && { advice: verdict.advice.replaceAll('`', '') }),
+    });
   for (const { evidence, refused, accepted, setting, variable } of status === 200 ? readProposals(text) : [])
     runner.record('refusals', {
       outcome: 'warn',
@@ -29,6 +37,16 @@ export async function checkRunningSidecar({ admin }: Config, context: CheckConte
       advice: `if so, set ${setting} or ${variable}`,
     });
   return runner.steps;
+}
+
+/** What the page and `status` say; undefined for another program, or an older version. */
+function readVerdict(text: string): RunningVerdict | undefined {
+  try {
+    const { verdict } = JSON.parse(text) as { verdict?: unknown };
+    return isVerdict(verdict) ? verdict : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Exported for its tests. @param text what responded to `GET /status`, which may be another program */

@@ -17,6 +17,7 @@ export type CheckStepName =
   | 'clock'
   | 'probe'
   | 'fleet'
+  | 'verdict'
   | 'refusals';
 
 /** `fail`: it will not work. `warn`: it works, with a problem. `skip`: not checked. */

@@ -11,10 +11,16 @@ export type StatusReading =
   { readonly kind: 'read'; readonly status: RunningStatus } | { readonly kind: 'unavailable'; readonly why: string };
 
 /** An older sidecar states less. */
-export type RunningStatus = Omit<Status, 'pid' | 'configuration' | 'alerts'> & {
+export type RunningStatus = Omit<Status, 'pid' | 'configuration' | 'alerts' | 'verdict'> & {
   readonly pid?: number | null;
   readonly alerts?: readonly RunningAlert[];
+  readonly verdict?: RunningVerdict;
   readonly configuration?: Partial<Status['configuration'] & object> | null;
+};
+
+/** Whose fault it is. */
+export type RunningVerdict = Pick<Status['verdict'], 'where' | 'headline' | 'detail' | 'since' | 'advice' | 'other'> & {
+  readonly level: string;
 };
 
 /** An alert whose condition holds. */
@@ -50,7 +56,7 @@ function parseStatus(text: string): RunningStatus | undefined {
 
 function isStatus(found: unknown): found is RunningStatus {
   if (!isRecord(found)) return false;
-  const { version, uptimeSeconds, draining, degraded, tokens, throttles, alerts } = found;
+  const { version, uptimeSeconds, draining, degraded, tokens, throttles, alerts, verdict } = found;
   return (
     typeof version === 'string' &&
     typeof uptimeSeconds === 'number' &&
@@ -58,8 +64,16 @@ function isStatus(found: unknown): found is RunningStatus {
     isTextList(degraded) &&
     isListOf(tokens, isToken) &&
     isListOf(throttles, isThrottle) &&
-    (alerts === undefined || isListOf(alerts, isAlert, 0))
+    (alerts === undefined || isListOf(alerts, isAlert, 0)) &&
+    (verdict === undefined || isVerdict(verdict))
   );
+}
+
+export function isVerdict(found: unknown): found is RunningVerdict {
+  if (!isRecord(found)) return false;
+  const { level, where, headline, detail, since, advice, other } = found;
+  const texts = [level, where, headline, detail].every((member) => typeof member === 'string');
+  return texts && [since, advice, other].every((member) => isNullOr(member, 'string'));
 }
 
 function isAlert({ name, severity, subject }: Record<string, unknown>): boolean {

@@ -1,5 +1,5 @@
 /** The state of a running sidecar as text: a summary for a screen, and one line for a log (pure). Texts of the status are escaped. */
-import { formatCount, formatDuration, formatRate } from '../../admin/page/format.ts';
+import { formatDuration, formatRate } from '../../admin/quantity-texts.ts';
 import { toSingleLine } from '../../config/load/problems.ts';
 import type { Paint, TextRole } from '../terminal.ts';
 import type { RunningAlert, RunningStatus } from './running-status.ts';
@@ -18,39 +18,23 @@ export interface RunningState {
 const MAX_SIGNALS = 5;
 const NAME_WIDTH = 9;
 
-/** The first that applies, the most severe first. */
-export function describeState({ draining, tokens, throttles, degraded, alerts = [] }: RunningStatus): RunningState {
-  const left = throttles.reduce((sum, { queued, inFlight }) => sum + queued + inFlight, 0);
-  if (draining)
-    return { role: 'warning', text: `draining: ${formatCount(left, 'request')} in progress`, isServing: false };
-  const without = tokens.filter((token) => !isUsable(token));
-  const failed = without.find(({ lastFailure }) => lastFailure !== null);
-  if (failed !== undefined)
-    return {
-      role: 'bad',
-      text: `no token${nameOf(failed.credential, tokens)}: ${failureOf(failed)}`,
-      isServing: false,
-    };
-  if (without.length > 0) return { role: 'warning', text: 'starting: no token yet', isServing: false };
-  const critical = alerts.find(({ severity }) => severity === 'critical');
-  if (critical !== undefined) return { role: 'bad', text: `critical: ${describeAlert(critical)}`, isServing: true };
-  const unnamed = throttles.flatMap(({ refusalProposals }) => refusalProposals)[0];
-  if (unnamed !== undefined)
-    return { role: 'warning', text: `likely rate limited; if so, set ${unnamed.setting}`, isServing: true };
-  const limited = throttles.find(({ queued, pausedSeconds }) => queued > 0 || isPaused(pausedSeconds));
-  if (limited !== undefined)
-    return { role: 'warning', text: `rate limited${nameOf(limited.route, throttles)}`, isServing: true };
-  return degraded.length > 0
-    ? { role: 'warning', text: 'ready, with warnings', isServing: true }
-    : { role: 'good', text: 'ready', isServing: true };
+const ROLES: Readonly<Record<string, RunningState['role']>> = { good: 'good', wait: 'warning', bad: 'bad' };
+
+/** The verdict; an older sidecar has none. */
+export function describeState({ draining, tokens, degraded, verdict }: RunningStatus): RunningState {
+  const isServing = !draining && tokens.every(isUsable);
+  if (verdict !== undefined) return { role: ROLES[verdict.level] ?? 'warning', text: verdict.headline, isServing };
+  const text = isServing ? `ready${degraded.length > 0 ? ', with warnings' : ''}` : draining ? 'draining' : 'no token';
+  return { role: isServing && degraded.length === 0 ? 'good' : 'warning', text, isServing };
 }
 
 /** Lines without line ends. */
 export function describeStatusLines(status: RunningStatus, paint: Paint): string[] {
-  const { version, uptimeSeconds, pid, tokens, throttles, degraded, alerts = [] } = status;
+  const { version, uptimeSeconds, pid, tokens, throttles, degraded, alerts = [], verdict } = status;
   const { role, text } = describeState(status);
   const process = pid === undefined || pid === null ? '' : `, process ${pid}`;
   const rows = [
+    ...listVerdict(verdict).map(([name, words]) => [name, words, ''] as const),
     ...tokens.map((token) => ['token', describeToken(token), nameOf(token.credential, tokens)] as const),
     ...throttles.map((throttle) => ['limit', describeLimit(throttle), nameOf(throttle.route, throttles)] as const),
     ...throttles.map((throttle) => ['queue', describeQueue(throttle), nameOf(throttle.route, throttles)] as const),
@@ -65,6 +49,18 @@ export function describeStatusLines(status: RunningStatus, paint: Paint): string
     ...rows.map(
       ([name, words, suffix]) => `  ${paint('name', name.padEnd(NAME_WIDTH))} ${toSingleLine(words + suffix)}`,
     ),
+  ];
+}
+
+/** Of one that has more to say than its headline. */
+function listVerdict(verdict: RunningStatus['verdict']): (readonly [string, string])[] {
+  if (verdict === undefined) return [];
+  const { where, detail, since, advice, other } = verdict;
+  return [
+    ...(where === 'none' ? [] : [['where', `${where}${since === null ? '' : `, since ${since}`}`] as const]),
+    ['detail', detail],
+    ...(other === null ? [] : [['also', other] as const]),
+    ...(advice === null ? [] : [['do', advice] as const]),
   ];
 }
 
@@ -93,10 +89,6 @@ function describeAlert({ name, subject }: RunningAlert): string {
 
 function isUsable({ status, validForSeconds }: Token): boolean {
   return status !== 'none' && (validForSeconds ?? 0) > 0;
-}
-
-function isPaused(seconds: number | null): boolean {
-  return seconds === null || seconds > 0;
 }
 
 /** With a single one its name says nothing. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { describeReloadFault } from '../../../src/admin/status/configuration.ts';
 import type { ConfigurationState } from '../../../src/admin/status/configuration.ts';
 import { describeConfiguration, describeStatus } from '../../../src/admin/status/status.ts';
-import { unpaced, validToken } from '../states.ts';
+import { healthy, unpaced, validToken } from '../states.ts';
 
 const loadedWallAt = Date.UTC(2026, 10, 1);
 
@@ -34,7 +34,14 @@ describe('the configuration', () => {
     expect(describeReloadFault(after('refused', ['a', 'b']))).toEqual([
       expect.stringMatching(/a restart is needed for: a; b$/),
     ]);
-    const states = { version: '1', uptimeMs: 0, draining: false, tokens: [validToken], throttles: [unpaced] };
+    const states = {
+      version: '1',
+      verdict: healthy,
+      uptimeMs: 0,
+      draining: false,
+      tokens: [validToken],
+      throttles: [unpaced],
+    };
     const { degraded, configuration } = describeStatus({ ...states, configuration: after('invalid', ['a: no']) });
     expect(degraded).toEqual([expect.stringMatching(/it is invalid: a: no$/)]);
     expect(configuration?.lastReload?.outcome).toBe('invalid');

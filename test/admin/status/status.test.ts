@@ -3,14 +3,21 @@ import { describeReadiness } from '../../../src/admin/status/readiness.ts';
 import { describeStatus } from '../../../src/admin/status/status.ts';
 import type { ScopeRefusals } from '../../../src/admin/status/status-shape.ts';
 import type { TokenState } from '../../../src/token/token.ts';
-import { failing, limited, noToken, unpaced, validToken } from '../states.ts';
+import { failing, healthy, limited, noToken, unpaced, validToken } from '../states.ts';
 import { pageOf, textOf } from '../view.ts';
 
 describe('status', () => {
   it('shows the state of a busy sidecar', () => {
     const listener = { connections: 3, connectionsLimit: 10_000, requests: 1, requestsLimit: Infinity };
     const states = { tokens: [{ ...validToken, ...failing }], throttles: [limited], listener };
-    const status = describeStatus({ version: '1.2.3', pid: 4711, uptimeMs: 61_999, draining: false, ...states });
+    const status = describeStatus({
+      version: '1.2.3',
+      pid: 4711,
+      verdict: healthy,
+      uptimeMs: 61_999,
+      draining: false,
+      ...states,
+    });
     expect(status).toEqual({
       pid: 4711,
       tokens: [status.token],
@@ -77,6 +84,10 @@ describe('status', () => {
       insufficientScope: [],
       fleet: null,
       configuration: null,
+      verdict: {
+        ...{ level: 'good', where: 'none', code: null, headline: 'Healthy', detail: '3 requests.', route: null },
+        ...{ share: null, since: null, advice: null, other: null },
+      },
       alerts: [],
       recentCalls: null,
     });
@@ -86,6 +97,7 @@ describe('status', () => {
     const throttle = { ...unpaced, pausedMs: Infinity, inFlightLimit: Infinity };
     const status = describeStatus({
       version: '1',
+      verdict: healthy,
       uptimeMs: 0,
       draining: true,
       tokens: [noToken],
@@ -113,6 +125,7 @@ describe('a warning of /status', () => {
   const statusOf = (token: TokenState, scopeRefusals: readonly ScopeRefusals[] = []) =>
     describeStatus({
       version: '1',
+      verdict: healthy,
       uptimeMs: 0,
       draining: false,
       tokens: [token],
@@ -225,7 +238,7 @@ describe('with several credentials', () => {
   it('/status and page show each credential and throttle by name', () => {
     const slow = { ...limited, route: 'policies' };
     const states = { tokens: [validToken, quotes], throttles: [unpaced, slow] };
-    const status = describeStatus({ version: '1', uptimeMs: 0, draining: false, ...states });
+    const status = describeStatus({ version: '1', verdict: healthy, uptimeMs: 0, draining: false, ...states });
     expect(status.tokens.map(({ credential }) => credential)).toEqual(['default', 'quotes']);
     expect(status.throttles.map(({ route }) => route)).toEqual(['default', 'policies']);
     expect([status.token, status.throttle]).toEqual([status.tokens[0], status.throttles[0]]);

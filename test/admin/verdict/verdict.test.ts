@@ -286,10 +286,11 @@ describe('the verdict', () => {
   });
 
   it('shows an alert where no request explains it', () => {
-    const alert = { severity: 'warning', where: 'setting', name: 'BearerSidecarReloadFailed' } as const;
-    const texts = { headline: 'The changed configuration is not in use', advice: 'Correct it.' };
-    const { verdict } = played(12, (s) => s.respond(200, 5)).with({ alerts: [{ ...alert, ...texts }] });
-    expect(verdict).toMatchObject({ level: 'wait', where: 'setting', ...texts });
+    const alert = { name: 'BearerSidecarReloadFailed', subject: undefined, value: 1 } as const;
+    const { verdict } = played(12, (s) => s.respond(200, 5)).with({ alerts: [alert] });
+    expect(verdict).toMatchObject({ level: 'wait', where: 'setting', code: alert.name });
+    expect(verdict.headline).toBe('The changed configuration is not in use');
+    expect(verdict.advice).toContain('SIGHUP');
   });
 
   it('has words for every fault', () => {

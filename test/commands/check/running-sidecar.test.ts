@@ -39,6 +39,14 @@ test('warns with the line to paste for each proposal of a running sidecar', asyn
   ]);
 });
 
+test('says the verdict of a running sidecar', async () => {
+  const verdict = { level: 'bad', where: 'partner', headline: 'The partner is slow', detail: '9 requests delayed.' };
+  const rest = { since: null, other: null, advice: 'Set `SIDECAR_RATE`.' };
+  const { steps } = await checkAgainst(JSON.stringify({ verdict: { ...verdict, ...rest }, throttles: [] }));
+  const detail = 'The partner is slow. 9 requests delayed.';
+  expect(steps).toMatchObject([{ step: 'verdict', outcome: 'warn', detail, advice: 'Set SIDECAR_RATE.' }]);
+});
+
 test('says nothing when no sidecar runs, or another program responds', async () => {
   const { steps, port } = await checkAgainst('<html>', 200);
   expect(steps).toEqual([]);

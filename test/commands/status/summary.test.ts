@@ -1,39 +1,48 @@
 /** What `bearer-sidecar status` says first, and about alerts. */
 import { expect, it } from 'vitest';
+import type { Verdict } from '../../../src/admin/verdict/verdict.ts';
 import { describeStatus } from '../../../src/admin/status/status.ts';
 import type { ActiveAlert } from '../../../src/admin/alerts/active-alerts.ts';
 import type { RunningStatus } from '../../../src/commands/status/running-status.ts';
 import { describeState, describeStatusLines } from '../../../src/commands/status/summary.ts';
-import { noToken, unpaced, validToken } from '../../admin/states.ts';
+import { healthy, noToken, unpaced, validToken } from '../../admin/states.ts';
 
 const plain = (_role: string, text: string): string => text;
 
-function statusOf(alerts: readonly ActiveAlert[], token = validToken) {
+function statusOf(alerts: readonly ActiveAlert[], verdict: Verdict = healthy, token = validToken) {
   const states = { tokens: [token], throttles: [unpaced], fleet: undefined };
-  return describeStatus({ version: '1.2.3', uptimeMs: 1000, draining: false, ...states, alerts });
+  return describeStatus({ version: '1.2.3', verdict, uptimeMs: 1000, draining: false, ...states, alerts });
 }
 
 const warning: ActiveAlert = { name: 'BearerSidecarUpstreamErrors', subject: 'quotes', value: 0.3 };
-const critical: ActiveAlert = { name: 'BearerSidecarRequestsFailing', subject: 'quotes', value: 0.3 };
+const failing: Verdict = {
+  ...{
+    level: 'bad',
+    where: 'partner',
+    code: '503',
+    headline: 'The partner responds 503',
+    detail: '9 requests failed.',
+  },
+  ...{ route: 'quotes', share: 0.3, sinceWallAt: 0, advice: 'Ask the partner.', other: 'The rate limit is reached' },
+};
 
-it('the condition of a critical alert is the state; the lines list every alert', () => {
-  const status = statusOf([critical, warning]);
-  expect(describeState(status)).toEqual({
-    role: 'bad',
-    text: 'critical: BearerSidecarRequestsFailing (quotes)',
-    isServing: true,
-  });
+it('the verdict is the state, in the words of the page; the lines list every alert', () => {
+  const status = statusOf([warning], failing);
+  expect(describeState(status)).toEqual({ role: 'bad', text: 'The partner responds 503', isServing: true });
   const lines = describeStatusLines(status, plain).join('\n');
-  expect(lines).toMatch(/^ {2}alerts +BearerSidecarRequestsFailing \(quotes\), critical$/m);
-  expect(lines).toMatch(/^ {2} +BearerSidecarUpstreamErrors \(quotes\), warning$/m);
+  expect(lines).toMatch(/^ {2}where +partner, since 1970-01-01T00:00:00/m);
+  expect(lines).toMatch(/^ {2}detail +9 requests failed\.$/m);
+  expect(lines).toMatch(/^ {2}also +The rate limit is reached$/m);
+  expect(lines).toMatch(/^ {2}do +Ask the partner\.$/m);
+  expect(lines).toMatch(/^ {2}alerts +BearerSidecarUpstreamErrors \(quotes\), warning$/m);
 });
 
-it('a warning changes no state, and a missing token goes before an alert', () => {
-  expect(describeState(statusOf([warning])).text).toBe('ready');
-  expect(describeState(statusOf([critical], noToken)).text).toBe('starting: no token yet');
+it('a sidecar without a token does not serve', () => {
+  expect(describeState(statusOf([], healthy, noToken)).isServing).toBe(false);
 });
 
-it('a sidecar of an earlier version states no alerts', () => {
-  const earlier = JSON.parse(JSON.stringify({ ...statusOf([critical]), alerts: undefined })) as RunningStatus;
+it('a sidecar of an earlier version states neither alerts nor a verdict', () => {
+  const given = { ...statusOf([warning]), alerts: undefined, verdict: undefined };
+  const earlier = JSON.parse(JSON.stringify(given)) as RunningStatus;
   expect(describeState(earlier).text).toBe('ready');
 });

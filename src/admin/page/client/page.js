@@ -10,7 +10,7 @@ const RETRY_MS = 1000;
 const ANNOUNCE_INTERVAL_MS = 10_000;
 
 /**
- * @typedef {{ level: string, kind: string, headline: string, detail: string }} Verdict
+ * @typedef {{ where: string, code: string | null, headline: string, detail: string }} Verdict
  * @typedef {{ now: number, verdict: Verdict, fragments: Record<string, string> }} Update
  */
 
@@ -101,10 +101,11 @@ function applyUpdate({ now, verdict, fragments }) {
   }
   if ('calls' in fragments) filterCalls();
   document.title = `${verdict.headline} · bearer-sidecar`;
-  if (announcedKind === '') announcedKind = verdict.kind;
-  if (announcedKind === verdict.kind || receivedAt - announcedAt < ANNOUNCE_INTERVAL_MS) return;
+  const kind = `${verdict.where} ${verdict.code}`;
+  if (announcedKind === '') announcedKind = kind;
+  if (announcedKind === kind || receivedAt - announcedAt < ANNOUNCE_INTERVAL_MS) return;
   announce(`${verdict.headline}. ${verdict.detail}`);
-  [announcedKind, announcedAt] = [verdict.kind, receivedAt];
+  [announcedKind, announcedAt] = [kind, receivedAt];
 }
 
 /**

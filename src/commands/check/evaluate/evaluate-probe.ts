@@ -1,4 +1,6 @@
 /** Evaluates the response to one GET with the token. Pure. */
+import { CAUSES } from '../../../admin/verdict/causes.ts';
+import { describeInterception } from '../../../exchange/interception.ts';
 import { readScopeRefusal } from '../../../exchange/scope-refusal.ts';
 import { SIGNAL_HEADERS } from '../../../throttle/signals/rate-limit-signal.ts';
 import { describeStatedValue, readStatedFields } from '../../../throttle/signals/stated-fields.ts';
@@ -27,6 +29,9 @@ export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames,
   const { status } = head;
   const detail = `responded with ${status}${describeLimits(head, wallNow)}`;
   if (status < 300) return { outcome: 'ok', detail };
+  const contentType = head.field('content-type');
+  const page = status < 400 ? undefined : describeInterception({ status, statusText: '', headers: [], contentType });
+  if (page !== undefined) return { outcome: 'fail', detail: `${detail}: ${page}`, advice: CAUSES.intercepted.advice };
   if (status === 401) {
     const error = CHALLENGE_ERROR.exec(head.field('www-authenticate') ?? '')?.[1];
     const advice = `the upstream does not accept this token: check ${names.audience} and ${names.scope} with the partner`;
@@ -47,13 +52,9 @@ export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames,
           : `the path has ${names.repeatedPath} twice: leave it out of --probe and of the application's paths, or out of ${names.address}`,
     };
   if (status === 429)
-    return {
-      outcome: 'warn',
-      detail,
-      advice: 'the limit is reached at the first call: find out who else uses this client',
-    };
+    return { outcome: 'warn', detail, advice: 'the limit is reached at the first call: who else uses this client?' };
   if (status >= 500)
-    return { outcome: 'fail', detail, advice: 'the upstream has a fault: try again later, then ask its operator' };
+    return { outcome: 'fail', detail, advice: CAUSES[status === 503 ? 'unavailable' : 'server_error'].advice };
   return {
     outcome: 'warn',
     detail,

@@ -26,7 +26,9 @@ test.each([
     /retry-after: 7, x-ratelimit-limit: 10/,
     /first call/,
   ],
-  [503, {}, 'fail', /503/, /has a fault/],
+  [503, {}, 'fail', /503/, /whether 503 is its rate limit/],
+  [500, {}, 'fail', /500/, /Give the partner the time/],
+  [403, { 'content-type': 'text/html' }, 'fail', /a web page came/, /runs the firewall or proxy/],
 ] as const)('%i %j: %s', (status, fields, outcome, detail, advice) => {
   const field = (name: string): string | undefined => new Map(Object.entries(fields)).get(name);
   const verdict = evaluateProbe({ status, field }, names, 0);
