@@ -17,6 +17,8 @@ it.each([3, 4])(
       duplicatedPosts: 0,
       falselyComplete: 0,
     });
+    expect(report.unmarkedLines).toEqual([]);
+    expect(report.logged).toBeGreaterThan(POSTS / 2);
     // There were faults, and a drain.
     expect(report.seen).toBeGreaterThan(POSTS / 10);
     expect(report.lives).toBeGreaterThan(1);

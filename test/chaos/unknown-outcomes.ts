@@ -42,6 +42,10 @@ const SETTINGS = {
 export interface UnknownOutcomesReport extends OutcomeReport {
   /** Sidecars, all but the last ended by SIGTERM under load. */
   readonly lives: number;
+  /** Request lines of the logs, found by the id that the caller sent. */
+  readonly logged: number;
+  /** Calls that the upstream carried out, and whose line is that of a local reply without the mark. */
+  readonly unmarkedLines: readonly string[];
   /** How often the upstream did what. */
   readonly acted: Readonly<Record<string, number>>;
   /** By reply, as status and code: how many calls the upstream had carried out, and how many not. */
@@ -66,17 +70,37 @@ export async function runUnknownOutcomes(seed: number, posts: number): Promise<U
     SIDECAR_LISTEN: `127.0.0.1:${String(port)}`,
   };
   const callers = startCallers(ledger, `http://127.0.0.1:${String(port)}`, seed, posts);
+  const lines: RequestLine[] = [];
   let lives = 0;
   for (let isOver = false; !isOver; lives++) {
     await using sidecar = await startSidecar({ name: 'unknown-outcomes', env });
     isOver = await liveOnce(sidecar, upstream, callers.whenOver, lifeRandom);
+    lines.push(...readRequestLines(sidecar.stdout()));
   }
   const replies: Record<string, { done: number; undone: number }> = {};
   for (const [id, reply] of await callers.whenOver) {
     const row = (replies[reply] ??= { done: 0, undone: 0 });
     row[done.has(id) ? 'done' : 'undone']++;
   }
-  return { ...ledger.report(), lives, acted: upstream.acted, replies };
+  const unmarkedLines = lines
+    .filter(
+      ({ requestId, localReply, outcome }) => done.has(requestId) && localReply !== undefined && outcome !== 'unknown',
+    )
+    .map((line) => JSON.stringify(line));
+  const logged = lines.filter(({ requestId }) => requestId.startsWith('post-')).length;
+  return { ...ledger.report(), lives, logged, unmarkedLines, acted: upstream.acted, replies };
+}
+
+interface RequestLine {
+  readonly msg: string;
+  readonly requestId: string;
+  readonly localReply?: string;
+  readonly outcome?: string;
+}
+
+function readRequestLines(log: string): RequestLine[] {
+  const lines = log.split('\n').filter((line) => line.startsWith('{'));
+  return lines.map((line) => JSON.parse(line) as RequestLine).filter(({ msg }) => msg === 'request');
 }
 
 /** @returns whether the callers have finished before the sidecar was stopped */
