@@ -61,7 +61,7 @@ function listBuckets(
   });
   return [
     ...(bounds.length === 0 ? [] : [...bounds, Infinity]).map((bound) =>
-      grow('bucket', countUpTo(bound), bound === Infinity ? '+Inf' : String(bound)),
+      grow('bucket', countUpTo(Number(bound)), bound === Infinity ? '+Inf' : String(bound)),
     ),
     grow('count', countUpTo(Infinity)),
     grow(

@@ -22,8 +22,8 @@ export interface PlayedDurations {
   readonly metric: string;
   readonly labels: Labels;
   readonly observed: readonly { readonly seconds: number; readonly perStep: number }[];
-  /** As `metrics.buckets`: the bounds that Prometheus gets. Default: all. */
-  readonly bounds?: readonly number[];
+  /** As `metrics.buckets`: the bounds that Prometheus gets; texts are used as they are. Default: all. */
+  readonly bounds?: readonly (number | string)[];
 }
 
 /** Not one of our own metrics; its name has no prefix, and the ring does not have it. */
@@ -91,7 +91,7 @@ export function durations(
   metric: string,
   labels: Labels,
   observed: PlayedDurations['observed'],
-  bounds?: readonly number[],
+  bounds?: PlayedDurations['bounds'],
 ): PlayedDurations {
   return { kind: 'durations', metric, labels, observed, ...(bounds !== undefined && { bounds }) };
 }

@@ -239,6 +239,19 @@ const THRESHOLDS: readonly Threshold[] = [
     ],
   },
   {
+    ...{ of: 'BearerSidecarUpstreamSlow', what: 'five seconds, with bounds as Prometheus 3 stores them' },
+    // A mean of 4.9 or 9.4 s would fire, or not, on its own.
+    // The mean would fire below the threshold, and not above it.
+    at: (factor) =>
+      slowAttempts(
+        [
+          { seconds: 0.5, perStep: 100 - 50 * factor },
+          { seconds: factor < 1 ? 20 : 6, perStep: 50 * factor },
+        ],
+        ['0.5', '1.0', '2.5', '5.0', '10.0', '30.0'],
+      ),
+  },
+  {
     ...{ of: 'BearerSidecarUpstreamSlow', what: 'five seconds on average, with few buckets' },
     at: (factor) => slowAttempts([{ seconds: 5 * factor, perStep: 10 }], [0.1, 1, 10, 60]),
   },
@@ -334,7 +347,7 @@ const THRESHOLDS: readonly Threshold[] = [
 
 function slowAttempts(
   observed: readonly { readonly seconds: number; readonly perStep: number }[],
-  bounds?: readonly number[],
+  bounds?: readonly (number | string)[],
 ): readonly ScenarioSeries[] {
   const count = observed.reduce((sum, { perStep }) => sum + perStep, 0);
   return [
