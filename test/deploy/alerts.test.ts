@@ -163,8 +163,15 @@ async function startWith(name: string, upstreamUrl: string, tokenUrl: string): P
   return sidecar;
 }
 
+/** Names of the alerts in /status, sorted. */
+async function readStatusAlerts({ adminUrl }: RunningSidecar): Promise<string[]> {
+  const { text } = await call(`${adminUrl}/status`);
+  const { alerts } = JSON.parse(text) as { readonly alerts: readonly { readonly name: string }[] };
+  return [...new Set(alerts.map(({ name }) => name))].sort();
+}
+
 it(
-  'real sidecars: no alert for a healthy one, and the intended alerts for the others',
+  'real sidecars: no alert for a healthy one, and the intended alerts for the others, in /status as well',
   { timeout: 150_000 },
   async () => {
     await using tokens = await startTokenServer();
@@ -172,24 +179,29 @@ it(
       response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"invalid_client"}');
     });
     await using api = await startRecordingUpstream();
+    await using resetting = await startRecordingUpstream((_request, response) => {
+      response.destroy();
+    });
     const nobody = `http://127.0.0.1:${await freePort()}`;
     const healthy = await startWith('healthy', api.url, tokens.url);
     const refused = await startWith('refused', api.url, refusing.url);
     const alone = await startWith('alone', nobody, tokens.url);
-    await Promise.all([healthy, alone].map((sidecar) => waitUntilReady(sidecar, PATIENCE_MS)));
-    const targets = [healthy, refused, alone].map(({ adminUrl }) => adminUrl);
+    const reset = await startWith('reset', resetting.url, tokens.url);
+    await Promise.all([healthy, alone, reset].map((sidecar) => waitUntilReady(sidecar, PATIENCE_MS)));
+    const targets = [healthy, refused, alone, reset].map(({ adminUrl }) => adminUrl);
     const { prometheus, readAlerts } = await startAlertReader(targets);
 
     const offer = async () => {
-      const responses = [healthy, refused, alone].map(({ proxyUrl }) =>
+      const responses = [healthy, refused, alone, reset].map(({ proxyUrl }) =>
         callConcurrently(4, () => post(`${proxyUrl}/x`, {})),
       );
       await Promise.all(responses);
-      return Promise.all([refused, alone].map(({ adminUrl }) => readAlerts(adminUrl)));
+      return Promise.all([refused, alone, reset].map(({ adminUrl }) => readAlerts(adminUrl)));
     };
     const expected = [
       ['BearerSidecarRequestsFailing', 'BearerSidecarTokenEndpointFailing', 'BearerSidecarTokenMissing'],
       ['BearerSidecarRequestsFailing', 'BearerSidecarUpstreamUnreachable'],
+      ['BearerSidecarOutcomeUnknown', 'BearerSidecarRequestsFailing', 'BearerSidecarUpstreamUnreachable'],
     ];
     // Retries end with the first second of an outage, which may be over before the first scrape: chance says whether this one is seen.
     const byChance = 'BearerSidecarRetryBudgetExhausted';
@@ -198,6 +210,7 @@ it(
       (seen) => seen.every((some, at) => expected[at]?.every((name) => some.includes(name))),
       30_000,
     );
+    const inStatus = await Promise.all([alone, reset].map(readStatusAlerts));
     await refused.stop('SIGKILL');
     const down = await pollUntil(
       () => prometheus.query(`ALERTS{alertname="BearerSidecarDown", instance="${new URL(refused.adminUrl).host}"}`),
@@ -206,6 +219,7 @@ it(
     );
 
     expect(troubled.map((seen) => seen.filter((name) => name !== byChance))).toEqual(expected);
+    expect(inStatus.map((seen) => seen.filter((name) => name !== byChance))).toEqual(expected.slice(1));
     expect(down).toHaveLength(1);
     expect(await readAlerts(healthy.adminUrl)).toEqual([]);
     const rules = await prometheus.rules();
