@@ -143,7 +143,7 @@ describe('the page of a sidecar that calls go through', () => {
     const { page } = seen;
     expect(await page.textContent('#headline')).toBe('Healthy');
     expect(await page.textContent('#link')).toContain('reload for newer ones');
-    expect(await page.textContent('#minutes')).toContain('201 ×');
+    expect(await page.textContent('#codes')).toContain('201 ×');
     expect(await page.isVisible('.plot')).toBe(false);
     expect(await page.isVisible('.say')).toBe(true);
   });
