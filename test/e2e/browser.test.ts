@@ -189,7 +189,7 @@ describe('a person at the browser', () => {
     page.on('console', (message) => faults.push(message.text())).on('pageerror', (error) => faults.push(error.message));
     await page.goto(`${chain.sidecar.adminUrl}/`);
     expect(await page.textContent('h1')).toMatch(/^bearer-sidecar /);
-    expect(await page.textContent('#headline')).toMatch(/^(Ready|The sidecar rejects most requests)$/);
+    expect(await page.textContent('#headline')).toMatch(/^(?:Ready$|The sidecar refuses requests of the application)/);
     expect(faults).toEqual([]);
     await page.click('text=status as JSON');
     expect(page.url()).toBe(`${chain.sidecar.adminUrl}/status`);

@@ -18,9 +18,9 @@ export interface Scene extends AsyncDisposable {
 /** What the page says first. */
 export const HEADLINES: Readonly<Record<SceneName, RegExp>> = {
   healthy: /^Healthy$/,
-  throttled: /^Rate limited: /,
+  throttled: /^The rate limit of the partner is reached/,
   failing: /^No token: client authentication failed \(invalid_client\)$/,
-  refused: /^(?:29|3[0-3]) % of the requests fail: the upstream responds 503$/,
+  refused: /^The partner responds 503 to (?:2[6-9]|3[0-6]) % of the requests$/,
   outage: /^No token: the token endpoint is not available$/,
   'wrong-path': /^No token: the token endpoint does not exist at this address \(404\)$/,
   idle: /^Ready$/,

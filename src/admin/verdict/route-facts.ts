@@ -34,6 +34,8 @@ export interface RouteFacts {
 
 /** A slower response delays its request; a bound of the exposed buckets. */
 const SLOW_MS = 2500;
+/** From this latency on, requests that wait for a place in flight wait for the upstream, and clients leave for it. */
+export const NOTABLE_MS = 1000;
 /** Without any response for this long, the upstream does not respond. */
 const HUNG_MS = 5000;
 const RESPONSES = 'ok|error_status|rate_limited|unauthorized|cut';
@@ -53,16 +55,19 @@ export function readRouteFacts(
     samples.increase(metric, windowMs, { ...selector, ...more });
   const countBy = (label: string, metric: string, more: Selector = {}): Counts =>
     samples.increaseBy(label, metric, windowMs, { ...selector, ...more });
+  const quantile = (share: number): number =>
+    samples.quantile('upstream_duration_seconds', share, windowMs, selector) ?? 0;
   const isLate = (attempt: PendingAttempt): boolean =>
     samples.now - attempt.startedAt >= SLOW_MS && (route === null || attempt.route === route);
   const late = pending.filter(isLate);
   const sent = late.filter(({ wasSent }) => wasSent);
   const oldestAt = sent.reduce((oldest, { startedAt }) => Math.min(oldest, startedAt), Infinity);
   const responseAt = samples.lastGrowthAt('upstream_attempts_total', { ...selector, outcome: RESPONSES });
+  // Clients that leave after a while hide how long it would have taken.
+  const isLeft = count('upstream_attempts_total', { outcome: 'client_left' }) > 0 && quantile(0.95) >= NOTABLE_MS;
+  const silentSince = isLeft ? Math.min(oldestAt, samples.now - HUNG_MS) : oldestAt;
   const attempts = count('upstream_duration_seconds_count');
   const slow = attempts - count('upstream_duration_seconds_bucket', { le: String(SLOW_MS / 1000) });
-  const quantile = (share: number): number =>
-    samples.quantile('upstream_duration_seconds', share, windowMs, selector) ?? 0;
   return {
     ...{ route, selector },
     codes: countBy('code', 'requests_total', { source: 'upstream' }),
@@ -76,6 +81,6 @@ export function readRouteFacts(
     typicalMs: quantile(0.5),
     unanswered: sent.length,
     unconnected: late.length - sent.length,
-    isHung: samples.now - oldestAt >= HUNG_MS && (responseAt ?? 0) < oldestAt,
+    isHung: samples.now - silentSince >= HUNG_MS && (responseAt ?? -Infinity) < silentSince,
   };
 }

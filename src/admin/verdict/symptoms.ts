@@ -11,7 +11,7 @@ import type { Samples, Selector } from '../samples/samples.ts';
 import type { StatusPageSetting } from '../status/configuration.ts';
 import { validForMs } from '../status/readiness.ts';
 import type { CauseName } from './causes.ts';
-import { readRouteFacts, type RouteFacts } from './route-facts.ts';
+import { NOTABLE_MS, readRouteFacts, type RouteFacts } from './route-facts.ts';
 import { adviseOnTokenFailure, describeTokenFailure } from './token-failures.ts';
 
 export interface Symptom {
@@ -44,8 +44,6 @@ export interface SymptomInputs {
   readonly settings: readonly StatusPageSetting[] | undefined;
 }
 
-/** From this latency on, requests that wait for a place in flight wait for the upstream. */
-const NOTABLE_MS = 1000;
 /** A longer wait in the queue delays its request; a bound of the exposed buckets. */
 const LONG_WAIT_SECONDS = '1';
 /** More than this is every call. */
@@ -173,7 +171,7 @@ function* listSlow(facts: RouteFacts): Generator<Symptom> {
   const metric = 'upstream_attempts_total';
   const leaving = { metric, selector: { ...facts.selector, outcome: 'client_left' } };
   const responses = (outcomes.get('ok') ?? 0) + (outcomes.get('error_status') ?? 0);
-  const cause = typicalMs < NOTABLE_MS ? 'clients_leave' : responses === 0 ? 'no_response_in_time' : 'slow';
+  const cause = isHung ? 'no_response_in_time' : typicalMs < NOTABLE_MS ? 'clients_leave' : 'slow';
   const values = { moment: 'the end of their responses', typical: formatLatency(typicalSlowMs) };
   yield { ...{ cause, route, code: cause, failed: left, delayed: 0, values }, ...leaving };
   const delayed = Math.max(0, slow - left - countBroken(facts)) + (isHung ? 0 : unanswered);

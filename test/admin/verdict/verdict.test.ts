@@ -50,7 +50,10 @@ const SCENES: readonly (readonly [scene: string, where: string, words: string, p
     'hung, with clients that leave after two seconds',
     'partner',
     'The partner does not respond',
-    () => played(12, (s) => s.attempt('client_left', 2, { upstreamMs: 2000 })).hold(4, 2000),
+    () =>
+      played(12, (s) =>
+        s.attempt('client_left', 2, { upstreamMs: 800 }).attempt('client_left', 1, { upstreamMs: 2000 }),
+      ).hold(4, 2000),
   ],
   [
     '429 with Retry-After 20',
