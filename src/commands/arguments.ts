@@ -147,6 +147,8 @@ function helpFor(topic: string | undefined): ParsedArguments {
 }
 
 function describeUnknownCommand(name: string): string {
+  // The start files of a shell may still name it.
+  if (name === 'completion') return 'the command completion is gone; remove it from the start files of your shell';
   const meant = findNearest(name, COMMAND_NAMES);
   const hint = meant === undefined ? `expected ${joinWords(COMMAND_NAMES, 'or')}` : `did you mean ${meant}?`;
   return `unknown command ${quoteArgument(name)}; ${hint}`;

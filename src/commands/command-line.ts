@@ -79,8 +79,6 @@ async function dispatch(
       return (await import('./reload/reload.ts')).reload(load, stop);
     case 'init':
       return (await import('./init/init.ts')).init({ values, given, env: process.env }, stop);
-    case 'completion':
-      return writeOutput((await import('./completion/completion.ts')).renderCompletion(operands[0]));
     case 'help':
       return 0;
   }

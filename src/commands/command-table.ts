@@ -1,4 +1,4 @@
-/** The table of commands and options, with their texts, for help, completion and the argument parser. */
+/** The table of commands and options, with their texts, for help and the argument parser. */
 import type { SettingKey } from '../config/schema/schema.ts';
 
 export type OptionName = keyof typeof OPTIONS;
@@ -11,12 +11,10 @@ export interface OptionSpec {
   readonly value?: string;
   /** The setting that it gives. Default: none. */
   readonly setting?: SettingKey;
-  /** Why it is never accepted; help and completion leave it out. */
+  /** Why it is never accepted; the help leaves it out. */
   readonly refused?: string;
   /** Its one-letter form. */
   readonly short?: string;
-  /** Completion offers file names. */
-  readonly isFile?: boolean;
 }
 
 export interface CommandSpec {
@@ -24,8 +22,6 @@ export interface CommandSpec {
   readonly summary: string;
   /** The name of its operand in the help. Default: none. */
   readonly operand?: string;
-  /** Completions of the operand: words, or the keys of the configuration. Default: none. */
-  readonly completions?: readonly string[] | 'keys' | 'commands';
   /** Without `--help`. */
   readonly options: readonly OptionName[];
   /** Lines of at most 76 characters. */
@@ -35,7 +31,7 @@ export interface CommandSpec {
 
 const TEXT = { value: 'TEXT' } as const;
 const URL_VALUE = { value: 'URL' } as const;
-const FILE = { value: 'FILE', isFile: true } as const;
+const FILE = { value: 'FILE' } as const;
 const ADDRESS = { value: 'ADDRESS' } as const;
 const LIST = { value: 'LIST' } as const;
 const NUMBER = { value: 'NUMBER' } as const;
@@ -184,7 +180,6 @@ export const COMMANDS = {
   config: {
     summary: 'print the effective configuration',
     operand: '[KEY]',
-    completions: 'keys',
     options: CONFIGURATION_OPTIONS,
     description: [
       'YAML with masked secrets, and the origin of each value as a comment.',
@@ -195,7 +190,6 @@ export const COMMANDS = {
   health: {
     summary: 'ask the admin port of a running sidecar',
     operand: '[live|ready|startup]',
-    completions: ['live', 'ready', 'startup'],
     options: ADMIN_OPTIONS,
     description: ['For HEALTHCHECK and exec probes: exits with 0 if so, else with 1.', 'Default: live.'],
     examples: ['bearer-sidecar health', 'bearer-sidecar health ready'],
@@ -224,29 +218,9 @@ export const COMMANDS = {
     ],
     examples: ['bearer-sidecar reload', 'bearer-sidecar reload --admin-listen localhost:19465'],
   },
-  completion: {
-    summary: 'print a completion script for a shell',
-    operand: 'bash|zsh|fish',
-    completions: ['bash', 'zsh', 'fish'],
-    options: [],
-    description: [
-      'bash  in ~/.bashrc:',
-      '        source <(bearer-sidecar completion bash)',
-      '      or, for every user, a file in /etc/bash_completion.d/',
-      'zsh   the same in ~/.zshrc, after compinit; or a file _bearer-sidecar in a',
-      '      directory of $fpath',
-      'fish  a file ~/.config/fish/completions/bearer-sidecar.fish',
-    ],
-    examples: [
-      'source <(bearer-sidecar completion bash)',
-      'bearer-sidecar completion zsh > "${fpath[1]}/_bearer-sidecar"',
-      'bearer-sidecar completion fish | source',
-    ],
-  },
   help: {
     summary: 'details of a command, with examples',
     operand: '[COMMAND]',
-    completions: 'commands',
     options: [],
     description: ['The same as --help after the command.'],
     examples: ['bearer-sidecar help check'],

@@ -23,7 +23,6 @@ describe('an invocation', () => {
     ['health -- ready', 'health', ['ready'], {}],
     ['wait --max 5s', 'wait', [], { max: '5s' }],
     ['config throttle', 'config', ['throttle'], {}],
-    ['completion zsh', 'completion', ['zsh'], {}],
     ['init --scope=-odd-', 'init', [], { scope: '-odd-' }],
   ])('"%s"', (line, command, operands, values) => {
     const reading = parseArguments(words(line));
@@ -85,6 +84,8 @@ describe('an invalid command line gives one line, with the name that was probabl
   test.each([
     ['chekc', 'unknown command "chekc"; did you mean check?'],
     ['Sandbox', 'unknown command "Sandbox"; did you mean sandbox?'],
+    ['completion bash', 'the command completion is gone; remove it from the start files of your shell'],
+    ['help completion', 'the command completion is gone; remove it from the start files of your shell'],
     ['help chekc', 'unknown command "chekc"; did you mean check?'],
     ['deploy', `unknown command "deploy"; expected ${COMMAND_NAMES.slice(0, -1).join(', ')} or help`],
     ['check --jsno', 'unknown option "--jsno"; did you mean --json?'],

@@ -102,8 +102,6 @@ describe('run against the sandbox', () => {
       const text = command.text
         .replace(/^curl /, 'curl --fail --silent --show-error --max-time 20 ')
         .replace(OURS, (_, variables: string) => `${variables}'${process.execPath}' '${join(ROOT, 'src', 'main.ts')}'`)
-        // A completion script is written to folders of the user, which do not exist here.
-        .replace(/ > .*$/, ' > completion')
         .replaceAll('http://localhost:18080', sandbox.proxyUrl)
         .replaceAll('http://localhost:19464', sandbox.adminUrl);
       const env = { PATH: process.env.PATH ?? '', HOME: folder, ...(text.includes(' init ') ? {} : sandbox.client) };

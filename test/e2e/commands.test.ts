@@ -179,7 +179,7 @@ describe('a wrong configuration', () => {
   it.each([
     [['--no-such-option'], 2],
     [['no-such-command'], 2],
-    [['completion', 'tcsh'], 2],
+    [['completion', 'bash'], 2],
     [['config', 'throtle'], 2],
     [['help', 'check'], 0],
     [['check', '--help'], 0],

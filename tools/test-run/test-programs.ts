@@ -21,9 +21,7 @@ const TEST_PROGRAMS = [
   { program: 'openssl', package: 'openssl', tests: 'the tests that speak TLS' },
   { program: 'readelf', package: 'binutils', tests: 'test/packaging/binary.test.ts' },
   { program: 'script', package: 'bsdutils', tests: 'the tests that need a terminal' },
-  { program: 'bash', package: 'bash', tests: 'test/e2e/completion.test.ts' },
-  { program: 'zsh', package: 'zsh', tests: 'test/e2e/completion.test.ts' },
-  { program: 'fish', package: 'fish', tests: 'test/e2e/completion.test.ts' },
+  { program: 'bash', package: 'bash', tests: 'test/packaging/release-workflow.test.ts' },
   ...[
     { program: 'javac', package: 'default-jdk-headless' },
     { program: 'go', package: 'golang-go' },

@@ -4,7 +4,7 @@ import { findNearest } from '../../../src/config/load/nearest.ts';
 import { SETTINGS } from '../../../src/config/schema/schema.ts';
 
 const KEYS = [...SETTINGS.keys()];
-const COMMANDS = ['run', 'sandbox', 'check', 'config', 'health', 'wait', 'init', 'completion', 'help'];
+const COMMANDS = ['run', 'sandbox', 'check', 'config', 'health', 'wait', 'init', 'reload', 'help'];
 
 test.each([
   // One slip: a letter left out, added, wrong, or two neighbours swapped.
@@ -22,7 +22,6 @@ test.each([
   ['auth.client-secret-file', KEYS, 'auth.clientSecretFile'],
   ['CHECK', COMMANDS, 'check'],
   // The longer the name, the more slips, up to three.
-  ['completoins', COMMANDS, 'completion'],
   ['upstrem.reqestTimoutMs', KEYS, 'upstream.requestTimeoutMs'],
 ])('%s of %#', (name, candidates, meant) => {
   expect(findNearest(name, candidates)).toBe(meant);
