@@ -1,5 +1,5 @@
 /**
- * The request handler of the admin port: probes, metrics, status, page, and the optional control endpoints. guard.ts decides who has
+ * The request handler of the admin port: probes, metrics, status, page, and the optional `/quitquitquit`. guard.ts decides who has
  * access; the caller binds the address. Errors are problem details (RFC 9457).
  */
 import type { IncomingMessage } from 'node:http';
@@ -15,8 +15,6 @@ import type { AdminResponse } from './admin-response.ts';
 import type { ConfigurationState, StatusPageSetting } from './status/configuration.ts';
 import { isLocalPeer, guardAdminRequest } from './guard.ts';
 import type { AdminHandler } from './http-server.ts';
-import { handleLogLevel, LOG_LEVEL_PATH } from './control/log-level-endpoint.ts';
-import type { LogLevelSwitch } from './control/log-level-switch.ts';
 import type { LogDeliveryProblem } from '../telemetry/events.ts';
 import { createPageEndpoints } from './page-endpoints.ts';
 import type { PageEndpoints } from './page-endpoints.ts';
@@ -62,8 +60,6 @@ export interface AdminOptions {
   readonly onNotReady?: () => void;
   /** Called for `POST /quitquitquit` (quit.ts). Default: the endpoint does not exist. */
   readonly onQuit?: (() => void) | undefined;
-  /** Serves /log-level (log-level-endpoint.ts). Default: the endpoint does not exist. */
-  readonly logLevelSwitch?: LogLevelSwitch | undefined;
   /** Called with the reason of an internal error; a repeated reason is reported once. Default: nothing. */
   readonly onFault?: (reason: string) => void;
   readonly draining: () => boolean;
@@ -195,8 +191,6 @@ function routeRequest(
     resources.get(path) ?? (path.startsWith(ASSET_PATH_PREFIX) ? createAssetResource(page, path) : undefined);
   const isLocal = isLocalPeer((options.peerAddress ?? getPeerAddress)(request), options.isOnSocketFile ?? false);
   if (path === QUIT_PATH && options.onQuit !== undefined) return handleQuit(request, isLocal, options.onQuit);
-  if (path === LOG_LEVEL_PATH && options.logLevelSwitch !== undefined)
-    return handleLogLevel(request, isLocal, options.logLevelSwitch);
   if (resource?.isPublic !== true && !options.exposeAll && !isLocal) {
     return createProblemResponse(
       403,

@@ -1,9 +1,8 @@
-/** Opens the log's level switch and, when the environment asks for it, tracing. */
-import { createLogLevelSwitch, type LogLevelSwitch } from '../admin/control/log-level-switch.ts';
+/** Opens tracing when the environment asks for it, and joins its observer with that of the log. */
 import { systemClock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { StartTracer } from '../exchange/request-tracer.ts';
-import type { EventObserver, LogLevel } from '../telemetry/events.ts';
+import type { EventObserver } from '../telemetry/events.ts';
 import type { Log, LogOptions } from '../telemetry/log/log.ts';
 import { openTracing } from '../telemetry/tracing/open-tracing.ts';
 
@@ -11,15 +10,11 @@ export interface Observability {
   readonly observe: EventObserver;
   /** Undefined: no tracing. */
   readonly startTracer: StartTracer | undefined;
-  /** Undefined unless `admin.allowLogLevel`. */
-  readonly logLevelSwitch: LogLevelSwitch | undefined;
-  /** For a changed `log.level`. */
-  readonly setLogLevel: (level: LogLevel) => void;
   /** Sends the remaining spans, waiting at most `timeoutMs`. The log stays open. Never rejects. */
   close(timeoutMs: number): Promise<void>;
 }
 
-/** @param log receives the faults of both */
+/** @param log receives the faults of tracing */
 export async function openObservability(config: Config, version: string, log: Log): Promise<Observability> {
   const tracing = await openTracing({
     env: process.env,
@@ -28,14 +23,6 @@ export async function openObservability(config: Config, version: string, log: Lo
     clock: systemClock,
     observe: log.observe,
   });
-  const logLevels = config.admin.allowLogLevel
-    ? createLogLevelSwitch({
-        configured: config.log.level,
-        apply: log.setLevel,
-        report: (message) => log.warn(message),
-        clock: systemClock,
-      })
-    : undefined;
   return {
     observe:
       tracing === undefined
@@ -45,8 +32,6 @@ export async function openObservability(config: Config, version: string, log: Lo
             tracing.observe(event);
           },
     startTracer: tracing?.startTracer,
-    logLevelSwitch: logLevels,
-    setLogLevel: logLevels?.configure ?? log.setLevel,
     close: async (timeoutMs) => {
       await tracing?.close(timeoutMs);
     },

@@ -70,7 +70,7 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
     const { config } = loaded;
     await registerSecrets(config, log);
     observing = await openObservability(config, version, log);
-    const { observe, setLogLevel, startTracer, logLevelSwitch } = observing;
+    const { observe, startTracer } = observing;
     const sidecar = await startSidecar({
       config,
       version,
@@ -78,9 +78,8 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
       recorders: log.recorders,
       logLinesDropped: log.droppedLines,
       logTrouble: log.deliveryProblem,
-      source: { loaded, load: reloadConfig, setLogLevel },
-      startTracer: startTracer,
-      logLevels: logLevelSwitch,
+      source: { loaded, load: reloadConfig, setLogLevel: log.setLevel },
+      startTracer,
       redactValue: log.registerSecret,
       onQuit: () => {
         log.warn('asked to end by POST /quitquitquit');

@@ -171,7 +171,6 @@ export interface Config {
     readonly allowedHosts: readonly AllowedHostConfig[];
     readonly exposeAll: boolean;
     readonly allowQuit: boolean;
-    readonly allowLogLevel: boolean;
     readonly recentCalls: boolean;
   };
   /** The Redis that replicas share; undefined: a single process. */

@@ -1,6 +1,5 @@
 /** The composition root: the only place that builds the parts, connects them and starts them in order. drain.ts stops them. */
 import type { Server } from 'node:http';
-import type { LogLevelSwitch } from '../admin/control/log-level-switch.ts';
 import { createAdminServer } from '../admin/http-server.ts';
 import { createAdminHandler } from '../admin/server.ts';
 import { TokensInUse } from '../platform/tokens-in-use.ts';
@@ -50,8 +49,6 @@ export interface SidecarOptions {
   readonly onQuit?: () => void;
   /** Starts the spans of a request. Default: no traces. */
   readonly startTracer?: StartTracer | undefined;
-  /** For `/log-level` of the admin port. Default: that path does not exist. */
-  readonly logLevels?: LogLevelSwitch | undefined;
   /** Default: read from this process. */
   readonly machine?: Machine;
   readonly clock?: Clock;
@@ -156,7 +153,7 @@ interface AdminInputs {
 }
 
 function createAdmin(
-  { config, version, onQuit, logLevels, logTrouble = () => undefined }: SidecarOptions,
+  { config, version, onQuit, logTrouble = () => undefined }: SidecarOptions,
   { tokens, throttles }: RunningRoutes,
   { clock, observation, drainState, sharing, reloader, proxy, observe }: AdminInputs,
 ) {
@@ -183,7 +180,6 @@ function createAdmin(
       for (const source of tokens.values()) source.requestIfMissing();
     },
     onQuit: config.admin.allowQuit ? onQuit : undefined,
-    logLevelSwitch: logLevels,
     onFault: (reason) => observe({ kind: 'warning', message: `the admin port could not respond: ${reason}` }),
     draining: () => drainState.isDraining,
     metrics,

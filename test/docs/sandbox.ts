@@ -23,7 +23,6 @@ export async function startSandbox(name: string): Promise<RunningSandbox> {
       SIDECAR_LISTEN: 'localhost:0',
       SIDECAR_ADMIN_LISTEN: 'localhost:0',
       SIDECAR_ADMIN_ALLOW_QUIT: 'true',
-      SIDECAR_ADMIN_ALLOW_LOG_LEVEL: 'true',
     },
   });
   const addressOf = async (what: string): Promise<string> =>

@@ -8,7 +8,7 @@ import { MASK } from '../../platform/secret-redaction.ts';
 import { VALUE_AND_FILE_KEYS } from '../rules/rules.ts';
 import { isTextList } from '../schema/formats/formats.ts';
 import { LIST_KEYS } from '../schema/schema-routes.ts';
-import { SETTINGS, settingOf } from '../schema/schema.ts';
+import { REMOVED_SETTINGS, SETTINGS, settingOf } from '../schema/schema.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import { createSettingProblem, formatSettingName, truncate } from './problems.ts';
 import { findMeantKey } from './sections.ts';
@@ -54,6 +54,8 @@ function describeUnknownKey(key: string): string {
   const shown = JSON.stringify(truncate(key));
   if (LIST_KEYS.some((list) => key === list || key.startsWith(`${list}.`) || key.startsWith(`${list}[`)))
     return `${shown} can be set in a configuration file only`;
+  const instead = REMOVED_SETTINGS.get(key);
+  if (instead !== undefined) return `${shown} ${instead}`;
   const keys = [...SETTINGS.keys()];
   const first = keys.find((known) => known.startsWith(`${key}.`));
   if (first !== undefined) return `${shown} is a section; expected a key in it, such as ${first}`;

@@ -88,7 +88,13 @@ export function loadConfig(options: LoadOptions): LoadResult {
   const top = checkTopLevel(given, entries);
   const resolved = resolveRoutes(top, entries);
   warnings.push(...resolved.warnings);
-  const problems = [...file.problems, ...sortProblems(top.problems), ...entries.problems, ...resolved.problems];
+  const problems = [
+    ...file.problems,
+    ...environment.problems,
+    ...sortProblems(top.problems),
+    ...entries.problems,
+    ...resolved.problems,
+  ];
   if (problems.length > 0) return { ok: false, problems: removeDuplicates(problems), warnings };
   warnings.push(...findExposedSecretWarnings(top.settings, given), ...findEntryWarnings(entries, resolved));
   const effective = listEffectiveSettings(top.values, given);

@@ -9,7 +9,8 @@ import { describeFileError } from './named-files.ts';
 import { findNearest } from './nearest.ts';
 import { truncate } from './problems.ts';
 import type { ValueOrigin } from './problems.ts';
-import { CONFIG_VARIABLE, SETTINGS, settingOf } from '../schema/schema.ts';
+import { CONFIG_VARIABLE, REMOVED_SETTINGS, SETTINGS, settingOf } from '../schema/schema.ts';
+import { VARIABLE_PREFIX, variableOfPath } from '../schema/schema.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import { LIST_KEYS } from '../schema/schema-routes.ts';
 import type { ListKey } from '../schema/schema-routes.ts';
@@ -26,13 +27,12 @@ export interface ConfigSource {
   readonly given: ReadonlyMap<SettingKey, RawValue>;
   /** Unchecked lists of entries. */
   readonly lists: ReadonlyMap<ListKey, RawValue>;
-  /** Unknown keys of the file. */
+  /** Unknown keys of the file, and settings that are gone. */
   readonly problems: readonly ConfigProblem[];
   /** Unknown variables. */
   readonly warnings: readonly string[];
 }
 
-const VARIABLE_PREFIX = 'SIDECAR_';
 /** Names the JSON Schema of a file. */
 const SCHEMA_KEY = '$schema';
 
@@ -40,17 +40,22 @@ const SCHEMA_KEY = '$schema';
 export function readEnvironment(env: Readonly<Record<string, string | undefined>>): ConfigSource {
   const variables = new Map([...SETTINGS].map(([key, { env: variable }]) => [variable, key]));
   const given = new Map<SettingKey, RawValue>();
+  const problems: ConfigProblem[] = [];
   const warnings: string[] = [];
   for (const [variable, text] of Object.entries(env)) {
     const key = variables.get(variable);
-    if (key === undefined) {
+    const removed = [...REMOVED_SETTINGS].find(([path]) => variableOfPath(path) === variable);
+    if (removed !== undefined) {
+      const [removedKey, message] = removed;
+      if (text !== undefined && text !== '') problems.push({ key: removedKey, variable, message });
+    } else if (key === undefined) {
       if (variable.startsWith(VARIABLE_PREFIX) && variable !== CONFIG_VARIABLE)
         warnings.push(describeUnknownVariable(variable, variables.keys()));
     } else if (text !== undefined && text !== '') {
       given.set(key, { value: settingOf(key).format.fromText(text), origin: `environment ${variable}` });
     }
   }
-  return { given, lists: new Map(), problems: [], warnings };
+  return { given, lists: new Map(), problems, warnings };
 }
 
 function describeUnknownVariable(variable: string, known: Iterable<string>): string {
@@ -61,9 +66,7 @@ function describeUnknownVariable(variable: string, known: Iterable<string>): str
 
 /** Settings with a short variable are also found under the long name that their path would give. */
 function findVariableByPath(variable: string): string | undefined {
-  const isMeant = (key: string): boolean =>
-    `${VARIABLE_PREFIX}${key.replaceAll(/(?=[A-Z])|\./g, '_').toUpperCase()}` === variable;
-  return [...SETTINGS].find(([key]) => isMeant(key))?.[1].env;
+  return [...SETTINGS].find(([key]) => variableOfPath(key) === variable)?.[1].env;
 }
 
 function findSimilarVariable(variable: string, known: Iterable<string>): string | undefined {
@@ -118,7 +121,7 @@ function parseYaml(contents: string): ParsedYaml {
 
 function toConfigSource(tree: ReadonlyMap<unknown, unknown>, path: string): ConfigSource {
   const keys = [...SETTINGS.keys(), ...LIST_KEYS, SCHEMA_KEY] as const;
-  const { values, problems } = readSections(tree, { path, prefix: '', keys });
+  const { values, problems } = readSections(tree, { path, prefix: '', keys, refused: REMOVED_SETTINGS });
   const given = new Map<SettingKey, RawValue>();
   const lists = new Map<ListKey, RawValue>();
   for (const [key, raw] of values) {

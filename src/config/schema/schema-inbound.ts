@@ -114,12 +114,6 @@ export const admin = {
     default: false,
     env: 'SIDECAR_ADMIN_ALLOW_QUIT',
   }),
-  allowLogLevel: setting({
-    doc: 'Whether GET and PUT /log-level show and change log.level while the sidecar runs: for loopback peers only; a browser cannot change it.',
-    format: booleanValue(),
-    default: false,
-    env: 'SIDECAR_ADMIN_ALLOW_LOG_LEVEL',
-  }),
   recentCalls: settingWithoutDefault({
     doc: 'Whether the last 50 calls, with their paths without query, are kept in memory for the status page and /status. Default: true, but false with admin.exposeAll, since paths may hold personal data.',
     format: booleanValue(),

@@ -35,6 +35,8 @@ export type SettingKey = SettingTreeKeys<typeof schema>;
 /** The values of all settings, each valid by itself. */
 export type Settings = SettingTreeValues<typeof schema>;
 
+export const VARIABLE_PREFIX = 'SIDECAR_';
+
 /** The variable that names the configuration file. */
 export const CONFIG_VARIABLE = 'SIDECAR_CONFIG';
 
@@ -50,6 +52,16 @@ function* listSettingsIn(node: object, prefix: string): Generator<[SettingKey, S
 
 function isSetting(node: object): node is Setting {
   return 'env' in node && 'format' in node;
+}
+
+/** Settings of earlier versions, each with what its problem says. */
+export const REMOVED_SETTINGS: ReadonlyMap<string, string> = new Map([
+  ['admin.allowLogLevel', 'is gone; set log.level in the configuration file and reload it (SIGHUP)'],
+]);
+
+/** The variable of a key, for settings without a shorter one: `SIDECAR_AUTH_TOKEN_PATH` of `auth.tokenPath`. */
+export function variableOfPath(key: string): string {
+  return `${VARIABLE_PREFIX}${key.replaceAll(/(?=[A-Z])|\./g, '_').toUpperCase()}`;
 }
 
 /** @throws Error when there is no such setting */

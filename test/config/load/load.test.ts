@@ -1,6 +1,7 @@
 /** Precedence of sources, unusable files, unknown names, presets. */
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load/load.ts';
+import { REMOVED_SETTINGS, variableOfPath } from '../../../src/config/schema/schema.ts';
 import { BASE_ENV, configOf, problemsOf, scratchDirectory, scratchFile, simple } from '../base-env.ts';
 
 describe('precedence', () => {
@@ -145,6 +146,25 @@ describe('unknown names', () => {
   });
   test('escapes control characters in a key', () => {
     expect(problemsOf({}, { file: scratchFile('"a\\nbearer-sidecar: fine": 1') })).toHaveLength(1);
+  });
+  describe.each([...REMOVED_SETTINGS])('of a setting that is gone: %s', (key, instead) => {
+    const [section = '', name = ''] = key.split('.');
+    const variable = variableOfPath(key);
+    test.each([
+      ['in the file', `${section}: { ${name}: false }`, {}, `${key}: ${instead}`],
+      ['in the file, without a value', `${section}: { ${name}: }`, {}, `${key}: ${instead}`],
+      ['in the environment', '', { [variable]: 'true' }, `${key} (${variable}): ${instead}`],
+      ['in both', `${section}: { ${name}: true }`, { [variable]: 'x' }, `${key} (${variable}): ${instead}`],
+    ])('is one problem that says what takes its place, %s', (_, contents, env, expected) => {
+      expect(problemsOf(env, { file: scratchFile(contents) })).toEqual([expected]);
+    });
+    test('is one problem as a flag', () => {
+      const flags = [{ flag: '--set', key, text: 'true' }];
+      expect(problemsOf({}, { flags })).toEqual([`--set: "${key}" ${instead}`]);
+    });
+    test('is no problem in an empty variable', () => {
+      expect(loadConfig({ env: { ...BASE_ENV, [variable]: '' } })).toMatchObject({ ok: true, warnings: [] });
+    });
   });
   test('in the environment are warnings', () => {
     const env = {
