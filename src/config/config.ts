@@ -184,7 +184,7 @@ export interface Config {
       }
     | undefined;
   readonly shutdown: { readonly drainMs: number; readonly delayMs: number };
-  readonly response: { readonly cookies: 'adapt' | 'pass'; readonly serverTiming: boolean };
+  readonly response: { readonly cookies: 'adapt' | 'pass' };
   readonly log: {
     readonly format: LogFormat;
     readonly level: LogLevel;

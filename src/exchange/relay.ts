@@ -80,12 +80,11 @@ export class Relay implements ResponseSink {
   }
 
   begin({ status, statusText, headers: received, contentLength }: UpstreamResponse): void {
-    const { corsOrigin, tracer, lifetime } = this.#exchange;
+    const { corsOrigin, lifetime } = this.#exchange;
     // An earlier response is outdated.
     if (this.#held !== undefined) this.discardHeld();
     const endToEnd = rewriteResponseHeaders(received, this.#describeView, corsOrigin);
     const headers = status === 204 ? withoutContentLength(endToEnd) : endToEnd;
-    if (tracer !== undefined) headers.push(...tracer.responseHeaders());
     this.#declaredBytes = Number(contentLength ?? NaN);
     this.#unsent = { status, statusText, headers };
     lifetime.clearDeadline();

@@ -1,6 +1,6 @@
 /**
- * Traces one request: spans, Server-Timing. Off by default: then a request has no tracer and no call is made. The composition root
- * decides. A tracer must not throw and must not block.
+ * Traces one request as spans. Off by default: then a request has no tracer and no call is made. A tracer must not throw and must not
+ * block.
  */
 import type { RequestRecord } from '../telemetry/request-record.ts';
 import type { AttemptResult } from '../upstream/attempt-contract.ts';
@@ -28,8 +28,6 @@ export interface RequestTracer {
   /** @returns the headers to send */
   startAttempt(attempt: TracedAttempt): string[];
   endAttempt(result: AttemptResult): void;
-  /** Headers to add to the response whose head is about to be written; a flat list, possibly empty. */
-  responseHeaders(): readonly string[];
   /** The last call. */
   endRequest(event: RequestRecord): void;
 }

@@ -175,7 +175,6 @@ export class ProxyServer {
       if (response.headersSent || response.destroyed) {
         destroyWhenAttached(response);
       } else {
-        extraHeaders.push(...(tracer?.responseHeaders() ?? []));
         const facts = describeRequest(request, stats, tracer);
         stats.responseBytes = this.#reply(request, response, error, facts, extraHeaders);
       }

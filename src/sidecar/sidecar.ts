@@ -27,7 +27,6 @@ import { createRoutes, type RunningRoutes } from './routes.ts';
 import type { RedactValue } from './tokens.ts';
 import { openLearnedStateFile } from './learned-state-file.ts';
 import { determineBudgets } from './machine.ts';
-import { createTracerFactory } from './request-tracers.ts';
 import type { LearnedState } from '../throttle/throttle.ts';
 import { readSecret } from '../token/client/secret-file.ts';
 
@@ -128,7 +127,7 @@ async function createProxy(
   { table }: RunningRoutes,
   { limits, clock, unrouted }: ProxyInputs,
 ): Promise<ProxyServer> {
-  const { listen, response } = config;
+  const { listen } = config;
   return new ProxyServer({
     routes: table,
     unrouted,
@@ -138,7 +137,7 @@ async function createProxy(
     keepAliveMs: listen.keepAliveMs,
     limits,
     allowHalfClose: listen.allowHalfClose,
-    startTracer: createTracerFactory({ serverTiming: response.serverTiming, startSpanTracer: startTracer, clock }),
+    startTracer,
   });
 }
 

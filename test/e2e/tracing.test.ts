@@ -1,4 +1,4 @@
-/** Traces, trace ids in the log, Server-Timing and the sampled log, with the real process and a receiver of traces. */
+/** Traces, trace ids in the log and the sampled log, with the real process and a receiver of traces. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -141,31 +141,6 @@ describe('with an endpoint', () => {
     expect((await call(`${chain.sidecar.proxyUrl}/quotes`)).status).toBe(200);
     expect(await chain.sidecar.stop()).toMatchObject({ code: 0 });
     expect(chain.sidecar.stdout()).toContain('the last spans could not be exported in time');
-  });
-});
-
-describe('Server-Timing', () => {
-  it('is added to the response behind that of the upstream, and to local replies', async () => {
-    await using chain = await startSidecarStack({
-      name: 'server-timing',
-      respond: ({ path }, response) => {
-        if (path === '/gone') response.destroy();
-        else response.writeHead(200, { 'Server-Timing': 'db;dur=53' }).end();
-      },
-      env: { SIDECAR_RESPONSE_SERVER_TIMING: 'true', SIDECAR_RETRY_ATTEMPTS: '1' },
-    });
-    const times = /^queue;dur=[\d.]+, token;dur=0, upstream;dur=[\d.]+, attempts;desc="1"$/;
-    const response = await call(`${chain.sidecar.proxyUrl}/quotes`);
-    const [own, added, ...others] = [response.headers['server-timing']].flat();
-    expect([own, others]).toEqual(['db;dur=53', []]);
-    expect(added).toMatch(times);
-    const reply = await call(`${chain.sidecar.proxyUrl}/gone`);
-    expect([reply.status, reply.headers['server-timing']]).toEqual([502, expect.stringMatching(times)]);
-  });
-
-  it('is not there unless it was opted for', async () => {
-    await using chain = await startSidecarStack({ name: 'server-timing-off' });
-    expect((await call(`${chain.sidecar.proxyUrl}/quotes`)).headers).not.toHaveProperty('server-timing');
   });
 });
 

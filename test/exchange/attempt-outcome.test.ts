@@ -88,7 +88,6 @@ describe('before the response head', () => {
       endWait: () => undefined,
       startAttempt: ({ headers }) => [...headers, 'x-bad', 'a\u0000b'],
       endAttempt: () => undefined,
-      responseHeaders: () => [],
       endRequest: () => undefined,
     };
     const { proxy, response } = await startGet(silence, { startTracer: () => tracer });

@@ -43,7 +43,7 @@ export function assembleConfig(settings: Settings, { routes, credentials }: Reso
       recentCalls: admin.recentCalls ?? !admin.exposeAll,
     },
     fleet: assembleFleet(fleet),
-    response: { ...response, cookies: response.cookies ?? defaultCookies(toListenAddress(listen.address)) },
+    response: { cookies: response.cookies ?? defaultCookies(toListenAddress(listen.address)) },
     shutdown,
     log,
     metrics,

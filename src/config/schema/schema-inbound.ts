@@ -127,12 +127,6 @@ export const response = {
     format: oneOf(['adapt', 'pass']),
     env: 'SIDECAR_RESPONSE_COOKIES',
   }),
-  serverTiming: setting({
-    doc: 'Whether responses get a Server-Timing field: time in queue, token and upstream in milliseconds, and the number of attempts.',
-    format: booleanValue(),
-    default: false,
-    env: 'SIDECAR_RESPONSE_SERVER_TIMING',
-  }),
 };
 
 export const shutdown = {

@@ -57,6 +57,7 @@ function isSetting(node: object): node is Setting {
 /** Settings of earlier versions, each with what its problem says. */
 export const REMOVED_SETTINGS: ReadonlyMap<string, string> = new Map([
   ['admin.allowLogLevel', 'is gone; set log.level in the configuration file and reload it (SIGHUP)'],
+  ['response.serverTiming', 'is gone; traces have the times of one request, the metrics those of all'],
 ]);
 
 /** The variable of a key, for settings without a shorter one: `SIDECAR_AUTH_TOKEN_PATH` of `auth.tokenPath`. */

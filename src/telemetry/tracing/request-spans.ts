@@ -94,10 +94,6 @@ class RequestSpans implements RequestTracer {
     span.end(this.#time());
   }
 
-  responseHeaders(): readonly string[] {
-    return [];
-  }
-
   endRequest(event: RequestRecord): void {
     this.#attempt?.end(this.#time());
     if (this.#isRecording) this.#describe(event);
