@@ -1,6 +1,6 @@
 /**
  * Classifies a response head for the throttle: was the call refused for its rate, and what is stated about a limit. Most responses
- * state nothing, which costs one pass over the header names. Each new form of stated limits is reported once, for the operator.
+ * state nothing, which costs one pass over the header names.
  */
 import type { Clock } from '../platform/clock.ts';
 import type { EventObserver } from '../telemetry/events.ts';
@@ -13,9 +13,7 @@ import {
 } from '../throttle/signals/rate-limit-signal.ts';
 import { divideSignal } from '../throttle/signals/divide-signal.ts';
 import { createFieldHints } from '../throttle/signals/hint-meanings.ts';
-import { findUnreadFields, LIMIT_RELATED_NAME } from '../throttle/signals/unread-fields.ts';
-import { SignalShapes } from '../throttle/signals/signal-shapes.ts';
-import { isNameOfWords, MAX_STATED_FIELDS, readStatedFields } from '../throttle/signals/stated-fields.ts';
+import { isNameOfWords, LIMIT_RELATED_NAME, readStatedFields } from '../throttle/signals/stated-fields.ts';
 import type { PermitReport } from '../throttle/throttle.ts';
 import type { Redact } from '../platform/secret-redaction.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
@@ -54,8 +52,6 @@ const LIMIT_HEADER = /^(?:retry-after(?:-ms)?|x-ms-retry-after-ms|(?:x-)?rate-?l
 export class ResponseClassifier {
   readonly #options: ResponseClassifierOptions;
   readonly #context = new ObservedSignalContext();
-  #shapes = new SignalShapes();
-  #hints: Readonly<Record<string, string>> = {};
   /** The fields that are read. */
   #readFields!: HeaderFilter;
   /** The fields that are shown to the operator. */
@@ -63,19 +59,12 @@ export class ResponseClassifier {
 
   constructor(options: ResponseClassifierOptions) {
     this.#options = options;
-    this.#applyHints(options.hints ?? {});
+    this.setHints(options.hints ?? {});
   }
 
-  /** Replaces `throttle.hints`. After a change shapes are reported anew, since other fields are read now. */
-  setHints(hints: Readonly<Record<string, string>>): void {
-    if (JSON.stringify(hints) === JSON.stringify(this.#hints)) return;
-    this.#shapes = new SignalShapes();
-    this.#applyHints(hints);
-  }
-
-  #applyHints(configured: Readonly<Record<string, string>>): void {
+  /** Replaces `throttle.hints`. */
+  setHints(configured: Readonly<Record<string, string>>): void {
     const hints = createFieldHints(configured);
-    this.#hints = configured;
     this.#context.hints = hints;
     const names = new Set([...SIGNAL_HEADERS, ...hints.keys()]);
     const initials = [...names].map((name) => name.charAt(0)).join('');
@@ -98,7 +87,6 @@ export class ResponseClassifier {
     const isRateLimited =
       isConfigured || status === 429 || (status === 403 && !lacksScope && isRateLimitRefusal(signal));
     const isRefusal = isRateLimited || (status === 503 && signal.statedWaitMs !== undefined);
-    this.#reportShape(head, isRefusal, stated ?? new Map<string, string>());
     const { statedWaitMs } = signal;
     const shared = divideSignal(signal, replicas);
     if (isRefusal) {
@@ -118,37 +106,11 @@ export class ResponseClassifier {
     if (refusal !== undefined) observe({ kind: 'insufficient-scope', route, needed });
     return refusal !== undefined;
   }
-
-  #reportShape({ status, headers }: UpstreamResponse, isRefusal: boolean, stated: ReadonlyMap<string, string>): void {
-    const on = isRefusal ? 'refused' : status < 500 ? 'accepted' : 'failed';
-    // Retry-After alone has other meanings there: a redirect, a job that is not done (RFC 9110 §10.2.3).
-    if (on === 'accepted' && !hasQuotaHeader(stated)) return;
-    const evidence = isRefusal ? collectHeaders(headers, this.#shownFields) : undefined;
-    const unread = findUnreadFields(evidence, (name) => this.#readFields.names.has(name));
-    if (stated.size === 0 && unread.length === 0) return;
-    const shown = [...stated, ...unread.map(({ name, value }): [string, string] => [name, value])];
-    // The many statuses of success and of client errors say nothing about the limit.
-    const shape = this.#shapes.describeIfNew(
-      isRefusal || status >= 500 ? String(status) : on,
-      new Map(shown.slice(0, MAX_STATED_FIELDS)),
-    );
-    if (shape === undefined) return;
-    const { observe, route, clock } = this.#options;
-    const unreadFields = unread.map(({ name, suggestion }) => ({ name, suggestion }));
-    const fields = readStatedFields(collectHeaders(headers, this.#shownFields) ?? [], clock.wallNow());
-    const configuredHints = this.#hints;
-    observe({ kind: 'rate-limit-shape', route, on, status, shape, fields, unreadFields, configuredHints });
-  }
 }
 
 /** A 403 for the rate has a time to wait, or nothing left (as GitHub sends it). */
 function isRateLimitRefusal(signal: RateLimitSignal): boolean {
   return signal.statedWaitMs !== undefined || hasExhaustedQuota(signal);
-}
-
-function hasQuotaHeader(stated: ReadonlyMap<string, string>): boolean {
-  for (const name of stated.keys()) if (!name.includes('retry-after')) return true;
-  return false;
 }
 
 /** Which header fields to collect. */

@@ -96,22 +96,6 @@ export type SidecarEvent =
       /** What the rate-limit header fields state (Retry-After, RateLimit*, X-RateLimit-*). */
       readonly fields: StatedFields;
     }
-  | {
-      /** An upstream sent rate-limit header fields in a form not seen before. */
-      readonly kind: 'rate-limit-shape';
-      readonly route: string;
-      /** `failed`: a server error that is not taken for a rate-limit refusal. */
-      readonly on: 'refused' | 'accepted' | 'failed';
-      readonly status: number;
-      /** The names of the header fields and the form of their values. */
-      readonly shape: string;
-      /** What the header fields state. */
-      readonly fields: StatedFields;
-      /** The fields of a refusal that nothing reads, with the meaning that `throttle.hints` could give them. Default: none. */
-      readonly unreadFields?: readonly { readonly name: string; readonly suggestion?: string | undefined }[];
-      /** `throttle.hints` as it is. Default: none. */
-      readonly configuredHints?: Readonly<Record<string, string>>;
-    }
   /** A bare response with a suspect status: no header states a limit, and no setting names it. */
   | { readonly kind: 'unconfigured-refusal'; readonly route: string; readonly status: SuspectStatus }
   | {

@@ -55,7 +55,6 @@ const EVERY_EVENT: { readonly [K in RecordedEvent['kind']]: readonly RecordedEve
   retry: [{ kind: 'retry', route, reason: 'status' }],
   'retry-budget-exhausted': [{ kind: 'retry-budget-exhausted', route, reason: 'reset' }],
   'rate-limited': [{ kind: 'rate-limited', route, status: 429, pauseMs: 1000, stated: true, fields: {} }],
-  'rate-limit-shape': [{ kind: 'rate-limit-shape', route, on: 'refused', status: 429, shape: 'none', fields: {} }],
   'unconfigured-refusal': [{ kind: 'unconfigured-refusal', route, status: 503 }],
   'refusal-proposed': [
     {

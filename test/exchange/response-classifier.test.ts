@@ -1,4 +1,4 @@
-/** What the status and headers of a response mean for the throttle, and which forms of limits are reported. */
+/** What the status and headers of a response mean for the throttle, and which header fields are shown. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ResponseClassifier, type ResponseClassification } from '../../src/exchange/response-classifier.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
@@ -132,68 +132,35 @@ describe('among replicas', () => {
   });
 });
 
-describe('a new shape', () => {
-  it('of a refusal is reported once, with its headers', () => {
-    for (const wait of ['2', '3', '45']) read(429, 'Retry-After', wait, 'Date', 'today');
-    expect(events).toEqual([
-      {
-        kind: 'rate-limit-shape',
-        route: 'default',
-        on: 'refused',
-        status: 429,
-        shape: 'retry-after number',
-        fields: { 'retry-after': 2 },
-        unreadFields: [],
-        configuredHints: {},
-      },
-    ]);
+describe('the header fields that are shown of a refusal', () => {
+  const fieldsOf = (...fields: string[]): unknown => {
+    const report = resultOf(429, ...fields);
+    return report.kind === 'rate-limited' ? report.fields : undefined;
+  };
+
+  it('are those whose names suggest a limit, read or not', () => {
+    expect(fieldsOf('Retry-After', '2', 'X-Quota-Left', '0', 'Date', 'today')).toEqual({
+      'retry-after': 2,
+      'x-quota-left': 0,
+    });
   });
 
-  it('is another status, another field, another form; not another value or order', () => {
-    read(429);
-    read(403, 'Retry-After', '1');
-    read(429, 'Retry-After', '1');
-    read(429, 'Retry-After', 'Sun, 01 Nov 2026 12:00:30 GMT');
-    read(429, 'Retry-After', '1', 'X-RateLimit-Reset', '1793534400');
-    read(429, 'X-RateLimit-Reset', '1793534999', 'Retry-After', '2');
-    read(429, 'Retry-After', '1', 'X-RateLimit-Reset', '1793534400000');
-    expect(events.map((event) => (event.kind === 'rate-limit-shape' ? `${event.status} ${event.shape}` : ''))).toEqual([
-      '403 retry-after number',
-      '429 retry-after number',
-      '429 retry-after date',
-      '429 retry-after number, x-ratelimit-reset epoch seconds',
-      '429 retry-after number, x-ratelimit-reset epoch milliseconds',
-    ]);
+  it('have their length where they are not understood, and are no credentials', () => {
+    const fields = ['X-Quota-Left', '9'.repeat(500), 'X-Throttle-Auth', 'hush', 'Set-Cookie', 'limit=1'];
+    expect(fieldsOf(...fields, 'X-Amzn-Limit', 'a')).toEqual({
+      'x-quota-left': { unparsed: 500 },
+      'x-amzn-limit': { unparsed: 1 },
+    });
   });
 
-  it('of accepted responses is reported once for all statuses', () => {
-    for (const status of [200, 201, 404]) read(status, 'RateLimit', '"a";r=9;t=9', 'RateLimit-Policy', '"a";q=9;w=9');
-    expect(events).toMatchObject([{ on: 'accepted', status: 200, shape: 'ratelimit items, ratelimit-policy items' }]);
-  });
-
-  it('is not reported for the Retry-After of an accepted response', () => {
-    read(202, 'Retry-After', '5');
-    read(301, 'Retry-After', '5');
-    expect(events).toEqual([]);
-  });
-
-  it('of a failing server is reported as such', () => {
-    read(500, 'X-RateLimit-Remaining', '0');
-    expect(events).toMatchObject([{ on: 'failed', status: 500 }]);
-  });
-
-  it('shows of fields that are not understood how long they are, and no credential', () => {
-    read(429, 'X-Quota-Left', '9'.repeat(500), 'X-Throttle-Auth', 'hush', 'Set-Cookie', 'limit=1', 'X-Amzn-Limit', 'a');
-    expect(events).toMatchObject([{ fields: { 'x-quota-left': { unparsed: 500 }, 'x-amzn-limit': { unparsed: 1 } } }]);
-    expect(JSON.stringify(events)).not.toMatch(/hush|cookie/);
-  });
-
-  it('is reported at most 50 times, with at most 24 headers', () => {
+  it('are at most 24', () => {
     const many = Array.from({ length: 100 }, (_, at) => [`X-RateLimit-F${at}`, '1']);
-    read(429, ...many.flat());
-    for (const field of many) read(429, ...field);
-    expect(events).toHaveLength(50);
-    expect(Object.keys((events[0] as { fields: object }).fields)).toHaveLength(24);
+    expect(Object.keys(fieldsOf(...many.flat()) as object)).toHaveLength(24);
+  });
+
+  it('include a mapped field with any name, unless the name suggests a credential', () => {
+    signals.setHints({ 'X-Calls-Left': 'remaining', 'X-Session-Left': 'limit' });
+    expect(fieldsOf('X-Calls-Left', '0', 'X-Session-Left', '7')).toEqual({ 'x-calls-left': 0 });
   });
 });
 
@@ -222,66 +189,16 @@ describe('what several responses state', () => {
   });
 });
 
-describe('a refusal with fields that nothing reads', () => {
-  const shapesOf = (): unknown[] =>
-    events.map((event) => (event.kind === 'rate-limit-shape' ? event.unreadFields : undefined));
-
-  it('is reported once for each set of fields, with the meanings that they suggest', () => {
-    for (const left of ['0', '4', '7'])
-      read(429, 'X-Quota-Left', left, 'X-Quota-Renew', '1793534400', 'X-Limit-Note', 'a b');
-    read(429, 'Retry-After', '1', 'X-Throttle-Wait-Ms', '250');
-    expect(shapesOf()).toEqual([
-      [
-        { name: 'x-quota-left', suggestion: 'remaining' },
-        { name: 'x-quota-renew', suggestion: 'resetAt' },
-        { name: 'x-limit-note', suggestion: undefined },
-      ],
-      [{ name: 'x-throttle-wait-ms', suggestion: 'retryAfterMs' }],
-    ]);
-  });
-
-  it('is not reported when it has no field of a limit', () => {
-    read(429);
-    read(429, 'Content-Type', 'text/html', 'Date', 'today');
-    expect(events).toEqual([]);
-  });
-
-  it('suggests no meaning for tokens, bytes and calls at a time', () => {
-    read(429, 'X-Limit-Bytes-Remaining', '0', 'X-Concurrency-Limit', '8');
-    expect(shapesOf()).toEqual([
-      [
-        { name: 'x-limit-bytes-remaining', suggestion: undefined },
-        { name: 'x-concurrency-limit', suggestion: undefined },
-      ],
-    ]);
-  });
-
-  it('reads the fields from the response after they were mapped', () => {
+describe('a mapped field', () => {
+  it('is read from the next response on', () => {
     read(429, 'X-Quota-Wait', '3');
     expect(read(429, 'X-Quota-Wait', '3').statedWaitMs).toBeUndefined();
     signals.setHints({ 'X-Quota-Wait': 'retryAfter' });
     expect(read(429, 'x-quota-wait', '3').statedWaitMs).toBe(3000);
     expect(read(403, 'X-QUOTA-WAIT', '3').isRateLimited).toBe(true);
-    expect(shapesOf()).toEqual([[{ name: 'x-quota-wait', suggestion: 'retryAfter' }], [], []]);
   });
 
-  it('is reported with the hints that are configured, since a proposal replaces them', () => {
-    signals.setHints({ 'X-Quota-Wait': 'retryAfter' });
-    read(429, 'X-Quota-Wait', '3', 'X-Quota-Left', '0');
-    expect(events).toMatchObject([
-      { unreadFields: [{ name: 'x-quota-left' }], configuredHints: { 'X-Quota-Wait': 'retryAfter' } },
-    ]);
-  });
-
-  it('shows a mapped field whose name does not suggest a limit, but no credential', () => {
-    signals.setHints({ 'X-Calls-Left': 'remaining', 'X-Session-Left': 'limit' });
-    const fields = { 'x-calls-left': 0 };
-    expect(resultOf(429, 'X-Calls-Left', '0', 'X-Session-Left', '7')).toMatchObject({ fields });
-    expect(events).toMatchObject([{ fields }]);
-    expect(JSON.stringify(events)).not.toContain('"7"');
-  });
-
-  it('reads a mapped field of an accepted response with any first letter', () => {
+  it('of an accepted response is read with any first letter', () => {
     signals.setHints({ 'Quota-Left': 'remaining', 'Quota-Per': 'window' });
     expect(resultOf(200, 'quota-left', '7', 'QUOTA-PER', '60')).toMatchObject({
       hint: { quotas: [{ remaining: 7, windowMs: 60_000 }] },

@@ -41,7 +41,7 @@ export const PURE_FILES = [
   'src/throttle/pacing/{governor,governor-contract,pause,permit-bucket,permit-gate,permit-source,quota-tracker,rate-policy,stated-allowance}.ts',
   'src/throttle/endpoint.ts',
   'src/throttle/queue/{admission-check,aged-times,caller-queue,expiry-heap,fair-order,heap,linked-queue,rank-counts,request-queue,response-times,round-robin}.ts',
-  'src/throttle/signals/{divide-signal,header-values,hint-meanings,hinted-quotas,observed-signal-context,plain-quotas,rate-limit-signal,signal-shapes,stated-fields,stated-quota,structured-quotas,unread-fields,vendor-fields}.ts',
+  'src/throttle/signals/{divide-signal,header-values,hint-meanings,hinted-quotas,observed-signal-context,plain-quotas,rate-limit-signal,stated-fields,stated-quota,structured-quotas,vendor-fields}.ts',
   'src/token/token.ts',
   'src/token/endpoint/{echo-filter,granted-scope,json-object,server-metadata,token-request,token-response,token-url}.ts',
   'src/token/source/{invalidation-cooldown,refresh-schedule,suspend-aware-clock,token-circuit-breaker,token-event,token-fetcher}.ts',

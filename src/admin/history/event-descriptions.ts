@@ -22,8 +22,6 @@ export function describeEvent(event: SidecarEvent): EventDescription | undefined
       return warn('Retry budget exhausted: a request was not retried');
     case 'rate-limited':
       return describeRateLimit(event);
-    case 'rate-limit-shape':
-      return describeLimitHeaders(event);
     case 'refusal-proposed':
       return warn(`${event.evidence}. Proposed setting: ${event.setting}`);
     case 'insufficient-scope':
@@ -105,18 +103,6 @@ function describeAttempt(event: Extract<SidecarEvent, { kind: 'attempt-failed' }
 
 function nameUpstream(route: string): string {
   return route === 'default' ? 'The upstream' : `The upstream of route ${route}`;
-}
-
-/** Their names only: the log has the values. */
-function describeLimitHeaders({
-  fields,
-  shape,
-}: Extract<SidecarEvent, { kind: 'rate-limit-shape' }>): EventDescription {
-  const names = Object.keys(fields);
-  return {
-    ...info(`The upstream states limits in header fields: ${names.join(', ')}; the log shows their values`),
-    key: `limit headers ${shape}`,
-  };
 }
 
 /** The pause differs from response to response, so it is not part of the key. */

@@ -24,7 +24,6 @@ import { logTokenEvent } from './token-lines.ts';
 
 type RateLimited = Extract<SidecarEvent, { kind: 'rate-limited' }>;
 type InsufficientScope = Extract<SidecarEvent, { kind: 'insufficient-scope' }>;
-type RateLimitShape = Extract<SidecarEvent, { kind: 'rate-limit-shape' }>;
 
 const RATE_LIMIT_SUMMARY_INTERVAL_MS = 5000;
 /** Longer: a missing scope needs an operator. */
@@ -150,9 +149,6 @@ function createObserver(logger: Logger, repeated: LogCoalescers): EventObserver 
       case 'insufficient-scope':
         repeated.scopes.add(event);
         return;
-      case 'rate-limit-shape':
-        logRateLimitShape(logger, event);
-        return;
       case 'configuration-read':
         logReload(logger, event);
         return;
@@ -204,28 +200,6 @@ function logProcessEvent(logger: Logger, event: SidecarEvent): void {
 
 function logDebugEvent(logger: Logger, event: SidecarEvent | DebugEvent): void {
   logger.debug(event, event.kind.replaceAll('-', ' '));
-}
-
-function logRateLimitShape(logger: Logger, event: RateLimitShape): void {
-  const { route, on, status, shape, fields, unreadFields = [], configuredHints } = event;
-  const unread =
-    unreadFields.length === 0
-      ? {}
-      : { unreadFields: unreadFields.map(({ name }) => name), ...proposeHints(unreadFields, configuredHints) };
-  const line = { route, on, status, shape: truncate(shape), rateLimitFields: fields, ...unread };
-  logger[on === 'accepted' ? 'info' : 'warn'](line, 'new form of rate-limit headers');
-}
-
-/**
- * The setting to paste in place of the present one, after a look at the partner's documentation: units cannot be seen from one value.
- */
-function proposeHints(
-  unreadFields: NonNullable<RateLimitShape['unreadFields']>,
-  configuredHints: RateLimitShape['configuredHints'],
-): { proposal?: string } {
-  const hints = unreadFields.flatMap(({ name, suggestion }) => (suggestion === undefined ? [] : [[name, suggestion]]));
-  if (hints.length === 0) return {};
-  return { proposal: `throttle.hints: ${JSON.stringify({ ...configuredHints, ...Object.fromEntries(hints) })}` };
 }
 
 function logRefusalProposal(logger: Logger, event: Extract<SidecarEvent, { kind: 'refusal-proposed' }>): void {

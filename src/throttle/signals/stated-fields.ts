@@ -9,10 +9,13 @@ import { readDate, readNumber } from './header-values.ts';
 import { readDurationMs, readUsage, readWindowPairs } from './hinted-quotas.ts';
 import { MAX_PARSED_LENGTH } from './rate-limit-signal.ts';
 import { readNumericItems } from './structured-quotas.ts';
-import { SENSITIVE_NAME } from './unread-fields.ts';
 
+/** Names that suggest a limit. */
+export const LIMIT_RELATED_NAME = /limit|quota|throttl|retry|back-?off|remaining/i;
+/** Names whose values may be credentials: neither is shown. */
+const SENSITIVE_NAME = /auth|cookie|secret|session|signature|token$/i;
 /** Further fields are left out. */
-export const MAX_STATED_FIELDS = 24;
+const MAX_STATED_FIELDS = 24;
 const MAX_NAME_LENGTH = 64;
 /** Words of letters, with short ones such as `10s` among them. A token, or a part of a JWT, is longer than any word. */
 const NAME_OF_WORDS = /^(?:[a-z]{1,18}|[a-z0-9]{1,4})(?:[-_.](?:[a-z]{1,18}|[a-z0-9]{1,4}))*$/;

@@ -187,7 +187,3 @@ function fieldNamesOf({ limit, remaining, reset, retryAfter, window, usage, coun
 
 /** Lower-case names of all fields of the table. */
 export const VENDOR_FIELD_NAMES: readonly string[] = VENDOR_QUOTAS.flatMap(fieldNamesOf);
-
-/** Known fields that state no limit of requests, or repeat one: reading them would add nothing, so they are not proposed either. */
-export const DESCRIPTIVE_FIELD =
-  /^(?:x-ratelimit-(?:used|resource|bucket|scope|global|nearlimit|precision)|ratelimit-(?:reason|reset-date)|x-figma-rate-limit-type|stripe-rate-limited-reason|(?:x-ratelimit-(?:limit|remaining|reset)|anthropic-ratelimit)-(?:input-|output-)?tokens(?:-\w+)?|x-hubspot-ratelimit-secondly(?:-remaining)?|x-sentry-rate-limit-concurrent(?:limit|remaining|-limit|-remaining)|access-control-.*)$/;

@@ -36,53 +36,6 @@ function open(level: LogOptions['level'] = 'info', options: Partial<LogOptions> 
 }
 
 describe('lines', () => {
-  it.each([
-    ['refused', 'warn'],
-    ['accepted', 'info'],
-    ['failed', 'warn'],
-  ] as const)('logs a new form of rate-limit headers on a response that %s at %s', async (on, level) => {
-    const { log, stream } = open();
-    const fields = { 'retry-after': 2, 'x-quota': { unparsed: 9 } };
-    log.observe({ kind: 'rate-limit-shape', route: 'default', on, status: 429, shape: 'retry-after number', fields });
-    await log.close(0);
-    expect(stream.lines).toEqual([
-      {
-        level,
-        time: '2026-11-01T00:00:00.000Z',
-        route: 'default',
-        on,
-        status: 429,
-        shape: 'retry-after number',
-        rateLimitFields: fields,
-        msg: 'new form of rate-limit headers',
-      },
-    ]);
-  });
-
-  it('proposes hints for fields that are not read, together with those that are configured', async () => {
-    const { log, stream } = open();
-    const event = {
-      kind: 'rate-limit-shape',
-      route: 'default',
-      on: 'refused',
-      status: 429,
-      shape: 'x',
-      fields: {},
-    } as const;
-    const unreadFields = [{ name: 'x-left', suggestion: 'remaining' }, { name: 'x-limit-note' }];
-    log.observe({ ...event, unreadFields, configuredHints: { 'X-Wait': 'retryAfter' } });
-    log.observe({ ...event, unreadFields: [{ name: 'x-limit-note' }], configuredHints: { 'X-Wait': 'retryAfter' } });
-    await log.close(0);
-    expect(stream.lines).toMatchObject([
-      {
-        unreadFields: ['x-left', 'x-limit-note'],
-        proposal: 'throttle.hints: {"X-Wait":"retryAfter","x-left":"remaining"}',
-      },
-      { unreadFields: ['x-limit-note'] },
-    ]);
-    expect(stream.lines[1]).not.toHaveProperty('proposal');
-  });
-
   it('writes one access line per request, with time, level and message', async () => {
     const { log, stream } = open();
     for (const record of log.recorders.requests) record(request);

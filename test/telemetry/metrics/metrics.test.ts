@@ -188,7 +188,6 @@ describe('events', () => {
     observe({ kind: 'retry', route: 'default', reason: 'connect' });
     observe({ kind: 'retry-budget-exhausted', route: 'default', reason: 'status' });
     observe({ kind: 'rate-limited', route: 'default', status: 429, pauseMs: 1000, stated: true, fields: {} });
-    observe({ kind: 'rate-limit-shape', route: 'default', on: 'refused', status: 429, shape: 'x', fields: {} });
     metrics.bindThrottle('default')(2000);
     observe({ kind: 'queue-rejected', route: 'default', reason: 'client_left' });
     observe({ kind: 'token-requested', credential: 'default', outcome: 'rejected', durationMs: 250 });
