@@ -1,6 +1,5 @@
 /** Settings of client authentication and of the token request. */
 import { generateKeyPairSync } from 'node:crypto';
-import { chmodSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderConfig } from '../../src/commands/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
@@ -307,22 +306,6 @@ describe('files', () => {
       SIDECAR_AUTH_TLS_KEY_FILE: client.keyFile,
     };
     expect(problemsOf(env)).toEqual([expect.stringMatching(/^auth\.tlsCertificateFile .*holds no PEM certificate/)]);
-  });
-
-  test('of keys that other users can read cause a warning', () => {
-    const { certificateFile, keyFile } = certificates.issue('exposed');
-    chmodSync(keyFile, 0o644);
-    const files = { SIDECAR_AUTH_TLS_CERTIFICATE_FILE: certificateFile, SIDECAR_AUTH_TLS_KEY_FILE: keyFile };
-    const assertion = assertionEnv(ecKey());
-    chmodSync(assertion.SIDECAR_AUTH_PRIVATE_KEY_FILE ?? '', 0o644);
-    expect(loadConfig({ env: { ...BASE_ENV, ...assertion, ...files } }).warnings).toEqual([
-      expect.stringMatching(/^auth\.privateKeyFile .* can be read by other users/),
-      expect.stringMatching(/^auth\.tlsKeyFile .* can be read by other users/),
-    ]);
-    const exposed = fileAssertionEnv({ SIDECAR_AUTH_ASSERTION_FILE: assertion.SIDECAR_AUTH_PRIVATE_KEY_FILE ?? '' });
-    expect(loadConfig({ env: { ...BASE_ENV, ...exposed } }).warnings).toEqual([
-      expect.stringMatching(/^auth\.assertionFile .* can be read by other users/),
-    ]);
   });
 });
 

@@ -45,18 +45,6 @@ describe('files', () => {
     return { SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: path };
   }
 
-  it('reports a file that others can read, with what to do', async () => {
-    const { secret } = newCredential();
-    const run = await runCheck('a secret that others can read', environment(secretFile(`${secret}\n`, 0o644)));
-    expect(run.lines('warn')).toEqual([
-      expect.stringMatching(
-        /^file +auth\.clientSecretFile .*can be read by other users \(mode 0644\) -> chmod 600 \S+/,
-      ),
-    ]);
-    expect(run.code).toBe(0);
-    expect(run.stdout).not.toContain(secret);
-  });
-
   it('accepts a file with a line end, and reports it', async () => {
     const { secret } = newCredential();
     const run = await runCheck('a secret with a line end', environment(secretFile(`${secret}\n`, 0o600)));

@@ -1,6 +1,6 @@
 /**
- * Checks the files that settings name: permissions, contents and the expiry of certificates. Loading has refused unusable files
- * already; its warnings about files are reported here, with the file.
+ * Checks the files that settings name: contents and the expiry of certificates; their modes are shown. Loading has refused unusable
+ * files already.
  */
 import { X509Certificate } from 'node:crypto';
 import { stat } from 'node:fs/promises';
@@ -23,23 +23,16 @@ interface CheckedFile {
   readonly kind: 'secret' | 'key' | 'certificate' | 'authorities';
 }
 
-/** @param warnings of loading; those about a file become part of its step, the others are returned */
-export async function checkFiles(
-  config: Config,
-  warnings: readonly string[],
-  context: CheckContext,
-): Promise<{ readonly steps: readonly CheckStep[]; readonly rest: readonly string[] }> {
-  const reported = new Set<string>();
+/** One step for each file. */
+export async function checkFiles(config: Config, context: CheckContext): Promise<readonly CheckStep[]> {
   const groups = await Promise.all(
     listFiles(config).map(async (file) => {
-      const own = warnings.find((warning) => warning.includes(` ${JSON.stringify(file.path)} `));
-      if (own !== undefined) reported.add(own);
       const runner = new StepRunner(file.setting.replace(/ \(.*$/, ''), context);
-      await runner.run('file', () => inspectFile(file, own, context.clock.wallNow()));
+      await runner.run('file', () => inspectFile(file, context.clock.wallNow()));
       return runner.steps;
     }),
   );
-  return { steps: groups.flat(), rest: warnings.filter((warning) => !reported.has(warning)) };
+  return groups.flat();
 }
 
 /** Each path once. */
@@ -102,18 +95,11 @@ function listKeyPairFiles(
   ];
 }
 
-async function inspectFile(
-  { setting, path, kind }: CheckedFile,
-  warning: string | undefined,
-  wallNow: number,
-): Promise<CheckFinding> {
+async function inspectFile({ setting, path, kind }: CheckedFile, wallNow: number): Promise<CheckFinding> {
   const reading = await readTextFile(setting, path, LARGEST_PEM_BYTES);
   if (reading.kind === 'unreadable')
     return { outcome: 'fail', detail: reading.detail, advice: 'mount or write that file' };
   const shown = `${path}, mode ${((await stat(path)).mode & 0o777).toString(8).padStart(4, '0')}`;
-  const [, exposure, advice = ''] =
-    /^.*? the file ".*?" (can be read by other users.*?); (.*)$/s.exec(warning ?? '') ?? [];
-  if (exposure !== undefined) return { outcome: 'warn', detail: `${path} ${exposure}`, advice };
   if (kind === 'secret') return evaluateSecret(reading.value, shown);
   return kind === 'key' ? { outcome: 'ok', detail: shown } : evaluateCertificates(reading.value, kind, shown, wallNow);
 }

@@ -77,15 +77,15 @@ async function checkSettings(
   warnings: readonly string[],
   context: CheckContext,
 ): Promise<readonly CheckStep[]> {
-  const files = await checkFiles(config, warnings, context);
+  const files = await checkFiles(config, context);
   const base = { step: 'configuration', target: 'settings', ms: 0 } as const;
-  const warned = files.rest.map((detail): CheckStep => ({
+  const warned = warnings.map((detail): CheckStep => ({
     ...base,
     outcome: 'warn',
     detail,
     advice: 'correct or remove it',
   }));
-  return [{ ...base, outcome: 'ok', detail: 'valid' }, ...(await listClientIds(config)), ...warned, ...files.steps];
+  return [{ ...base, outcome: 'ok', detail: 'valid' }, ...(await listClientIds(config)), ...warned, ...files];
 }
 
 /** A client id is no secret, and is compared with that of the partner. A file that cannot be read is a finding of its own. */

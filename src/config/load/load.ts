@@ -8,7 +8,6 @@ import { checkValue } from './check-value.ts';
 import type { Config, ConfigProblem } from '../config.ts';
 import { readEntries } from './entries.ts';
 import type { ConfigEntries } from './entries.ts';
-import { findEntryWarnings, findExposedSecretWarnings } from './exposed-secrets.ts';
 import type { SettingValue } from '../schema/formats/formats.ts';
 import { readFlags, type FlagSetting } from './flags.ts';
 import type { SettingsLevel } from './inheritance.ts';
@@ -96,7 +95,6 @@ export function loadConfig(options: LoadOptions): LoadResult {
     ...resolved.problems,
   ];
   if (problems.length > 0) return { ok: false, problems: removeDuplicates(problems), warnings };
-  warnings.push(...findExposedSecretWarnings(top.settings, given), ...findEntryWarnings(entries, resolved));
   const effective = listEffectiveSettings(top.values, given);
   const isFileEmpty = hasConfigFile(options) && file.given.size + file.lists.size === 0;
   return { ok: true, config: assembleConfig(top.settings, resolved), effective, entries, isFileEmpty, warnings };

@@ -1,5 +1,4 @@
 /** Routes and credentials: inheritance from the top level, consistency, and problems. */
-import { chmodSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { renderConfig } from '../../../src/commands/config.ts';
 import type { Config } from '../../../src/config/config.ts';
@@ -126,19 +125,6 @@ describe('credentials', () => {
       warnings: ['credentials.idle: no route uses this credential, and no token is asked for with it'],
     });
     expect(loaded.ok && loaded.config.credentials.map(({ name }) => name)).toEqual(['default']);
-  });
-
-  test('warn about a secret that other users can read', () => {
-    const secret = scratchFile('sesame-of-quotes');
-    chmodSync(secret, 0o644);
-    const mine = scratchFile(
-      `${routes}\ncredentials: { quotes: { clientId: c, clientSecretFile: ${secret}, scope: a } }`,
-    );
-    chmodSync(mine, 0o600);
-    const loaded = loadConfig({ env: BASE_ENV, file: mine });
-    expect(loaded.warnings).toEqual([
-      `credentials.quotes.clientSecretFile: the file "${secret}" can be read by other users (mode 0644); chmod 600 it`,
-    ]);
   });
 
   test('need different cache files', () => {

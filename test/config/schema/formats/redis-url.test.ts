@@ -1,7 +1,5 @@
 /** The settings of a fleet: which Redis URLs are valid, and how they are shown. */
-import { chmodSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../../../src/config/load/load.ts';
 import { hasUnencryptedPassword, redisPassword } from '../../../../src/config/schema/formats/redis-url.ts';
 import { renderConfig } from '../../../../src/commands/config.ts';
 import { BASE_ENV, configOf, problemsOf, scratchFile } from '../../base-env.ts';
@@ -69,7 +67,6 @@ describe('a Redis URL', () => {
 describe('the file of a Redis URL', () => {
   test('replaces the URL', () => {
     const path = scratchFile('redis://:sesame@host\n');
-    chmodSync(path, 0o600);
     expect(configOf({ SIDECAR_REDIS_URL_FILE: path }).fleet?.redisUrl).toEqual({ kind: 'file', path });
   });
 
@@ -89,22 +86,6 @@ describe('the file of a Redis URL', () => {
     expect(problemsOf(env)).toEqual([
       'fleet.redisUrl (SIDECAR_REDIS_URL): set together with fleet.redisUrlFile (SIDECAR_REDIS_URL_FILE); expected only one of the two',
     ]);
-  });
-
-  test('that other users can read causes a warning, as does a configuration file with a password', () => {
-    const warningsOf = (env: Readonly<Record<string, string>>, file?: string): readonly string[] =>
-      loadConfig({ env: { ...BASE_ENV, ...env }, file }).warnings;
-    const path = scratchFile('redis://:sesame@host');
-    chmodSync(path, 0o644);
-    expect(warningsOf({ SIDECAR_REDIS_URL_FILE: path })).toEqual([
-      expect.stringMatching(/^fleet\.redisUrlFile .*chmod 600/),
-    ]);
-    const settings = scratchFile('fleet:\n  redisUrl: redis://:sesame@host\n');
-    chmodSync(settings, 0o644);
-    expect(warningsOf({}, settings)).toEqual([expect.stringMatching(/^fleet\.redisUrl .*chmod 600/)]);
-    const harmless = scratchFile('fleet:\n  redisUrl: redis://host\n');
-    chmodSync(harmless, 0o644);
-    expect(warningsOf({}, harmless)).toEqual([]);
   });
 });
 
