@@ -167,8 +167,15 @@ export const VERDICT_SCENES: readonly VerdictScene[] = [
   { name: '404 to all', where: 'setting', words: 'The partner responds 404 to every call', api: respondWith(404) },
 ];
 
-/** Plays it; what the sidecar says at its end. */
-export async function playVerdictScene(scene: VerdictScene, certificates: Certificates): Promise<Status['verdict']> {
+/**
+ * Plays it; what the sidecar says at its end.
+ * @param look called at the end, for pictures of the page. Default: nothing
+ */
+export async function playVerdictScene(
+  scene: VerdictScene,
+  certificates: Certificates,
+  look: (adminUrl: string) => Promise<void> = () => Promise.resolve(),
+): Promise<Status['verdict']> {
   await using cleanup = new AsyncDisposableStack();
   const api = cleanup.use(await startRecordingUpstream(scene.api ?? well));
   const tokens = cleanup.use(await startRecordingUpstream(scene.token ?? giveToken));
@@ -199,6 +206,7 @@ export async function playVerdictScene(scene: VerdictScene, certificates: Certif
   cleanup.defer(stop);
   await sleep((scene.seconds ?? 8) * 1000);
   if (scene.isDraining === true) void sidecar.drain();
+  await look(sidecar.adminUrl);
   const response = await fetch(`${sidecar.adminUrl}/status`);
   return ((await response.json()) as Status).verdict;
 }

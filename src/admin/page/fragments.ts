@@ -84,14 +84,14 @@ function renderPlace({ where, since }: Verdict): Markup {
   }</dl>`;
 }
 
-/** The alerts of deploy/prometheus that go with this state. */
+/** The alerts of deploy/prometheus that go with this state. The runbook is named by its path, as in their annotations. */
 function renderAlerts(alerts: PageView['status']['alerts']): Markup {
-  return markup`<p class="alerts">${alerts.length === 1 ? 'Alert' : 'Alerts'}: ${alerts.map(
-    ({ name, severity, forSeconds, subject }, index) =>
-      markup`${index > 0 && ', '}<b>${name}</b> (${severity}${subject !== null && subject !== 'default' && `, ${subject}`}${
+  return markup`<div class="alerts">${alerts.map(
+    ({ name, severity, forSeconds, subject }) =>
+      markup`<details><summary>Alert <b>${name}</b> (${severity}${subject !== null && subject !== 'default' && `, ${subject}`}${
         forSeconds > 0 && `, if it lasts ${formatDuration(forSeconds * 1000).replace(/ 0 s$/, '')}`
-      })`,
-  )}</p>`;
+      })</summary>${renderAdvice([...ALERTS[name].advice, `The runbook is \`docs/runbooks/${name}.md\` of this version.`])}</details>`,
+  )}</div>`;
 }
 
 const FLEET_ALERTS = { degraded: ALERTS.BearerSidecarFleetDegraded, lost: ALERTS.BearerSidecarFleetDisconnected };

@@ -11,7 +11,8 @@ const MAX_LISTED_EVENTS = 12;
 const NO_REQUESTS = 'No requests so far.';
 
 export function renderTiles({ status, lastMinute, rows }: PageView): Markup {
-  const { requests, ok, spanMs, own, clientErrors, serverErrors, refused, p50Ms, p95Ms, p99Ms } = lastMinute;
+  const { requests, ok, spanMs, own, clientErrors, serverErrors, refused, p50Ms, p95Ms } = lastMinute;
+  const { upstreamMs, queuedMs } = lastMinute;
   const ended = ok + own + clientErrors + serverErrors;
   const [queued, inFlight] = [sumThrottles(status, 'queued'), sumThrottles(status, 'inFlight')];
   const share = ended === 0 ? '–' : `${ok === ended ? '100' : (Math.floor((ok / ended) * 1000) / 10).toFixed(1)} %`;
@@ -25,7 +26,7 @@ export function renderTiles({ status, lastMinute, rows }: PageView): Markup {
     renderTile(
       'Latency p50',
       formatLatency(p50Ms),
-      `p95 ${keepTogether(formatLatency(p95Ms))}, p99 ${keepTogether(formatLatency(p99Ms))}`,
+      `p95 ${keepTogether(formatLatency(p95Ms))}; upstream ${keepTogether(formatLatency(upstreamMs))}, queue ${keepTogether(formatLatency(queuedMs))}`,
     ),
     renderTile('Rate limited', formatInteger(refused), 'in the last minute'),
     renderTile('Queued', formatInteger(queued), `peak ${formatInteger(findHighest(rows, 'queued'))} in 5 min`),

@@ -24,6 +24,9 @@ export interface LastMinute {
   readonly p50Ms: number | undefined;
   readonly p95Ms: number | undefined;
   readonly p99Ms: number | undefined;
+  /** Medians of its two parts, milliseconds: the attempts, and the wait in the queue. */
+  readonly upstreamMs: number | undefined;
+  readonly queuedMs: number | undefined;
 }
 
 /** How often a status code was sent. */
@@ -75,6 +78,8 @@ export function readLastMinute(samples: Samples): LastMinute {
     p50Ms: quantile(0.5),
     p95Ms: quantile(0.95),
     p99Ms: quantile(0.99),
+    upstreamMs: samples.quantile('upstream_duration_seconds', 0.5, MINUTE_MS),
+    queuedMs: samples.quantile('queue_wait_seconds', 0.5, MINUTE_MS),
   };
 }
 

@@ -200,7 +200,11 @@ function* listQueue(
   const signal = throttle.recentSignals[0];
   yield {
     ...{ cause: limiter, route, code: limiter, failed: samples.increase(metric, windowMs, shed) },
-    ...{ delayed: waited + waiting, isCertain: pausedMs >= 1000 && queued > 0, values },
+    ...{
+      delayed: limiter === 'queue_setting' ? 0 : waited + waiting,
+      isCertain: pausedMs >= 1000 && queued > 0,
+      values,
+    },
     ...(limiter === 'rate_limit' ? { metric: 'rate_limited_total', selector } : { metric, selector: shed }),
     words:
       pausedMs < 1000
@@ -221,7 +225,7 @@ function findLimiter(throttle: ThrottleState, { isHung, typicalMs, unanswered, o
   const { mode, rate, inFlight, inFlightLimit, learned, pausedMs, recentSignals } = throttle;
   if (isHung) return 'no_response_in_time';
   const isFull = inFlight >= inFlightLimit * EVERY;
-  if (isFull && (typicalMs >= NOTABLE_MS || unanswered > 0)) return 'slow';
+  if ((isFull || rate === Infinity) && (typicalMs >= NOTABLE_MS || unanswered > 0)) return 'slow';
   const isRefused = outcomes.has('rate_limited');
   if (pausedMs > 0 && !isRefused && recentSignals[0]?.status === 503) return 'unavailable';
   if (isRefused || pausedMs > 0 || (learned !== undefined && learned.confidence !== 'none')) return 'rate_limit';

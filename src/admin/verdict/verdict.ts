@@ -6,7 +6,7 @@ import { formatInstant } from '../../platform/instant-text.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
 import { formatHeadline } from '../alerts/headline.ts';
-import { formatCount, formatLatency, formatShare } from '../quantity-texts.ts';
+import { formatCount, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
 import type { LastFault } from '../history/last-faults.ts';
 import { validForMs } from '../status/readiness.ts';
 import { CAUSES, type Cause, type VerdictPlace } from './causes.ts';
@@ -159,11 +159,12 @@ function fill(text: string, { share, code, values }: Candidate): string {
 }
 
 function detailOf({ failed, delayed, total, windowMs, words, route, cause }: Candidate, inputs: VerdictInputs): string {
+  const failures = Math.round(failed);
   const parts = [
-    ...(failed >= 0.5 ? [`${formatCount(failed, 'request')} failed`] : []),
-    ...(delayed > 0 ? [`${formatCount(delayed, 'request')} delayed`] : []),
+    ...(failures > 0 ? [`${formatCount(failures, 'request')} failed`] : []),
+    ...(delayed > 0 ? [`${failures > 0 ? formatInteger(delayed) : formatCount(delayed, 'request')} delayed`] : []),
   ];
-  const numbers = `${parts.join(', ')} of ${formatCount(total, 'request')} ${describeWindow(windowMs, inputs)}`;
+  const numbers = `${parts.join(' and ')}, of ${formatInteger(total)} ${describeWindow(windowMs, inputs)}`;
   const fault = inputs.faults
     .filter((each) => each.cause === cause && (route === null || each.route === route))
     .reduce<LastFault | undefined>((last, next) => (last && last.wallAt > next.wallAt ? last : next), undefined);

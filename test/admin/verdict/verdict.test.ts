@@ -224,7 +224,7 @@ describe('the verdict', () => {
     const since = Date.UTC(2026, 10, 1, 0, 0, 31);
     expect(one.verdict).toMatchObject({ code: 'connection_refused', route: 'stock', sinceWallAt: since });
     expect(one.verdict.share).toBeCloseTo(30 / 390);
-    expect(one.verdict.detail).toContain('30 requests failed of 390 requests in the last 40 seconds');
+    expect(one.verdict.detail).toContain('30 requests failed, of 390 in the last 40 seconds');
     expect(one.verdict.detail).toContain('connection_refused in its own words');
   });
 

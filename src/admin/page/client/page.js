@@ -160,7 +160,9 @@ function patch(old, wanted) {
     old.nodeValue = wanted.nodeValue;
     return;
   }
-  for (const { name } of [...old.attributes]) if (!wanted.hasAttribute(name)) old.removeAttribute(name);
+  // What the reader has opened stays open.
+  for (const { name } of [...old.attributes])
+    if (!wanted.hasAttribute(name) && name !== 'open') old.removeAttribute(name);
   for (const { name, value } of [...wanted.attributes])
     if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   patchChildren(old, wanted);

@@ -88,7 +88,7 @@ function createPlot(element) {
         ...lines.map(({ look, colour }) => ({
           stroke: () => colourOf(colour),
           width: look === 'bars' ? 0 : 1.75,
-          points: { show: false },
+          points: { show: true, size: 5, filter: listIsolatedPoints },
           ...(look === 'dashed' ? { dash: [5, 4] } : {}),
           ...(look === 'bars' && uPlot.paths.bars
             ? { fill: () => colourOf(colour), paths: uPlot.paths.bars({ size: [0.8, 4, 2] }) }
@@ -110,6 +110,16 @@ function createPlot(element) {
     },
     repaint: () => plot.redraw(false),
   };
+}
+
+/**
+ * A value between two gaps makes no line. A series that is not shown, such as the x axis, has none.
+ * @type {(plot: uPlot, series: number, isShown: boolean) => number[]}
+ */
+function listIsolatedPoints({ data }, series, isShown) {
+  const column = isShown ? [...(data[series] ?? [])] : [];
+  const isGap = (/** @type {number} */ index) => column[index] === null || column[index] === undefined;
+  return [...column.keys()].filter((index) => !isGap(index) && isGap(index - 1) && isGap(index + 1));
 }
 
 /**
