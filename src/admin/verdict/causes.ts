@@ -2,6 +2,7 @@
  * The causes of failed and delayed requests, one entry each (pure): whose fault it is, in which words, and the one setting or question that
  * helps. symptoms.ts finds the causes in the samples; the verdict shows the largest.
  */
+import { ALERTS } from '../alerts/alert-table.ts';
 import type { FaultCause } from '../../telemetry/events.ts';
 
 /** Who or what has to change. `limit`: demand exceeds what the partner allows. `unclear`: the headline names the candidates. */
@@ -61,7 +62,7 @@ const FAULTS: Readonly<Record<FaultCause, Cause>> = {
   response_cut: {
     where: 'unclear',
     headline: 'Partner or network: responses break off',
-    advice: 'Compare `SIDECAR_BODY_IDLE_TIMEOUT_MS` with the pauses within responses, and ask the partner.',
+    advice: ALERTS.BearerSidecarResponsesCut.advice[0],
   },
   protocol: {
     where: 'partner',
@@ -121,7 +122,7 @@ const OTHERS = {
   server_error: {
     where: 'partner',
     headline: 'The partner responds {code} to {share} of the requests',
-    advice: 'Give the partner the time, the path and the status of a failed call under Recent calls.',
+    advice: ALERTS.BearerSidecarUpstreamErrors.advice[0],
   },
   unavailable: {
     where: 'partner',
@@ -132,13 +133,13 @@ const OTHERS = {
   slow: {
     where: 'partner',
     headline: 'The partner is slow: {typical} for a typical response',
-    advice: 'Give the partner the time, the path and the duration of some calls, and ask since when it is slow.',
+    advice: ALERTS.BearerSidecarUpstreamSlow.advice[0],
     minShare: 0.2,
   },
   rate_limit: {
     where: 'limit',
     headline: 'The rate limit of the partner is reached{rate}',
-    advice: 'Send fewer calls, or agree a higher limit with the partner.',
+    advice: ALERTS.BearerSidecarQueueSlow.advice[0],
   },
   likely_rate_limit: {
     where: 'limit',
@@ -173,13 +174,12 @@ const OTHERS = {
   token_refused: {
     where: 'token',
     headline: 'The partner does not accept the token (401)',
-    advice:
-      'Check `SIDECAR_AUDIENCE` and `SIDECAR_SCOPE`, and that `SIDECAR_AUTH_URL` and `SIDECAR_BASE_URL` are of the same environment.',
+    advice: ALERTS.BearerSidecarTokenNotAccepted.advice[0],
   },
   scope_missing: {
     where: 'token',
     headline: 'The token lacks a scope that the partner requires',
-    advice: 'Ask the partner to grant the scope to this client, or correct `SIDECAR_SCOPE`.',
+    advice: ALERTS.BearerSidecarScopeMissing.advice[0],
   },
   forbidden: {
     where: 'token',

@@ -222,6 +222,8 @@ function describeRecovery(gone: Candidate, inputs: VerdictInputs): Verdict {
   const end = endedWallAt === undefined ? '' : ` It ended at ${formatInstant(endedWallAt).slice(11, 19)} UTC.`;
   return {
     ...NOTHING_WRONG,
+    // The windows of alerts are longer.
+    level: inputs.alerts.length > 0 ? 'wait' : 'good',
     ...{ code: gone.code, route: gone.route ?? undefined, sinceWallAt: endedWallAt },
     headline: `Recovered: ${headlineOf(gone, inputs)}`,
     detail: `${detailOf(gone, inputs)}${end} ${describeHealth(inputs).detail}`,
