@@ -123,7 +123,7 @@ describe('status', () => {
     await using world = await startReady('status-command', BEFORE);
     const { code, stdout, stderr } = await runProgram('status', '--admin-listen', world.admin);
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toMatch(/^bearer-sidecar \d+\.\d+\.\d+ {2}ready\nup \d+ s, process \d+\n\n/);
+    expect(stdout).toMatch(/^bearer-sidecar \d+\.\d+\.\d+ {2}Ready\nup \d+ s, process \d+\n/);
     expect(stdout).toContain(`process ${String(world.sidecar.pid)}\n`);
     expect(stdout).toMatch(/\n {2}token {5}valid for \d+ min/);
     expect(stdout).toMatch(
@@ -140,7 +140,7 @@ describe('status', () => {
     await using sidecar = await startSidecar({ name: 'status-no-token', env });
     const { code, stdout } = await runProgram('status', '--admin-listen', new URL(sidecar.adminUrl).host);
     expect(code).toBe(1);
-    expect(stdout).toMatch(/^bearer-sidecar \S+ {2}(?:no token: |starting)/);
+    expect(stdout).toMatch(/^bearer-sidecar \S+ {2}(?:No token: |Starting)/);
   });
 
   it.each(['', '<html>', '{}', '[]', '{"version":"1","tokens":[],"throttles":[]}'])(
@@ -162,7 +162,7 @@ describe('status', () => {
       args: ['status', '--watch', '--admin-listen', world.admin],
     });
     const line =
-      /^\d{4}-\d\d-\d\dT\S+Z ready; token valid for .*; 5 requests per second, configured; 0 queued, 0 in flight$/;
+      /^\d{4}-\d\d-\d\dT\S+Z Ready; token valid for .*; 5 requests per second, configured; 0 queued, 0 in flight$/;
     await watching.waitForLine(line);
     await world.sidecar.stop('SIGTERM');
     await watching.waitForLine(/^\S+Z the admin port does not respond \(.*\)$/);
@@ -173,8 +173,8 @@ describe('status', () => {
     await using world = await startReady('status-screen', BEFORE);
     const command = `${PROGRAM_COMMAND} status --watch --admin-listen ${world.admin}`;
     await using terminal = openTerminal({ name: 'status-watch', command });
-    await terminal.waitFor(/ready[\s\S]*queue/);
-    await terminal.waitFor(/ready[\s\S]*queue/);
+    await terminal.waitFor(/Ready[\s\S]*queue/);
+    await terminal.waitFor(/Ready[\s\S]*queue/);
     expect(terminal.screen()).toContain('\u001b[H');
     terminal.type(CTRL_C);
     expect(await terminal.exit).toBe(0);
