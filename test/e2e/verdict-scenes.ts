@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
+import { createServer as createPlainServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,7 +34,7 @@ export interface VerdictScene {
   readonly patienceMs?: number;
   readonly method?: string;
   readonly host?: string;
-  readonly partner?: 'expired certificate' | 'two routes, one refuses';
+  readonly partner?: 'expired certificate' | 'silent TLS' | 'two routes, one refuses';
   readonly isDraining?: boolean;
 }
 
@@ -68,6 +69,7 @@ const first =
 
 const FIREWALL = respondWith(403, { 'content-type': 'text/html' }, '<html>blocked</html>');
 const SCOPE = respondWith(403, { 'www-authenticate': 'Bearer error="insufficient_scope", scope="quotes.write"' }, '');
+const CHALLENGE = respondWith(503, { 'content-type': 'text/html', 'cf-mitigated': 'challenge' }, '<html>');
 const PROXY = 'http://127.0.0.1:1';
 
 export const VERDICT_SCENES: readonly VerdictScene[] = [
@@ -164,6 +166,17 @@ export const VERDICT_SCENES: readonly VerdictScene[] = [
     api: first(1, respondWith(500), well),
   },
   { name: 'bare 503', where: 'partner', words: 'The partner responds 503 to', method: 'POST', api: respondWith(503) },
+  {
+    name: 'a challenge of a firewall',
+    where: 'network',
+    words: 'A firewall or proxy refuses the calls',
+    api: CHALLENGE,
+  },
+  { name: 'nothing opens', where: 'network', words: 'No connection to the partner opens', partner: 'silent TLS' },
+  {
+    ...{ name: 'slow and 429 together', where: 'limit', words: 'The rate limit of the partner is reached' },
+    api: some(3, respondWith(429, { 'retry-after': '0' }), delayed(3000)),
+  },
   { name: '404 to all', where: 'setting', words: 'The partner responds 404 to every call', api: respondWith(404) },
 ];
 
@@ -228,6 +241,12 @@ async function preparePartner(
     return {};
   }
   if (partner === undefined) return {};
+  if (partner === 'silent TLS') {
+    const silent = createPlainServer((socket) => void socket.on('error', () => socket.destroy()));
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    cleanup.defer(() => void silent.close());
+    return { SIDECAR_BASE_URL: `https://127.0.0.1:${String((silent.address() as AddressInfo).port)}` };
+  }
   const server = createTlsServer({ key, cert }, (_, response) => response.end());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   cleanup.defer(() => closeServer(server));

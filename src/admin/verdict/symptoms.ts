@@ -221,9 +221,13 @@ function* listQueue(
 }
 
 /** What holds the requests of a queue. */
-function findLimiter(throttle: ThrottleState, { isHung, typicalMs, unanswered, outcomes }: RouteFacts): CauseName {
+function findLimiter(
+  throttle: ThrottleState,
+  { isHung, typicalMs, unanswered, unconnected, outcomes }: RouteFacts,
+): CauseName {
   const { mode, rate, inFlight, inFlightLimit, learned, pausedMs, recentSignals } = throttle;
   if (isHung) return 'no_response_in_time';
+  if (unconnected > 0 && !outcomes.has('ok')) return 'connect_timeout';
   const isFull = inFlight >= inFlightLimit * EVERY;
   if ((isFull || rate === Infinity) && (typicalMs >= NOTABLE_MS || unanswered > 0)) return 'slow';
   const isRefused = outcomes.has('rate_limited');

@@ -203,7 +203,10 @@ const SCENES: readonly (readonly [scene: string, where: string, words: string, p
     'connections that do not open',
     'network',
     'No connection to the partner opens',
-    () => played(12).hold(4, 9000, false),
+    () =>
+      played(12, (s) => s.attempt('unreachable', 1, { upstreamMs: 5000 }))
+        .hold(4, 9000, false)
+        .with(throttle({ inFlight: 4, queued: 30 })),
   ],
 ];
 
