@@ -25,6 +25,11 @@ export const CHUNK_GROUPS: CodeSplittingGroup[] = [
   },
   { name: 'load-failure', test: /\/src\/commands\/load-failure\.ts$/ },
   { name: 'fleet', test: /\/src\/fleet\// },
+  // The texts that `check` and the status page share.
+  {
+    name: 'causes',
+    test: /\/src\/(?:admin\/(?:verdict\/causes|alerts\/(?:alert-table|conditions))|telemetry\/events)\.ts$/,
+  },
   // What `check` shares with `run` and `sandbox`: the token client and what reads the responses of the partner.
   { name: 'token', test: /\/src\/(?!admin|commands|telemetry)/, minShareCount: 3 },
   { name: 'sidecar', test: /\/src\/commands\/run\.ts$/ },

@@ -113,10 +113,19 @@ function mergeSymptoms(symptoms: readonly Symptom[], total: number, windowMs: nu
   const weigh = ({ failed, delayed }: Symptom): number => failed + delayed;
   const largest = symptoms.reduce((most, next) => (weigh(next) > weigh(most) ? next : most));
   const sum = (part: (symptom: Symptom) => number): number => symptoms.reduce((all, next) => all + part(next), 0);
-  const weight = sum(weigh);
+  // A request that waited long and then got a slow response has two symptoms.
+  const failed = Math.min(
+    total,
+    sum((symptom) => symptom.failed),
+  );
+  const delayed = Math.min(
+    total - failed,
+    sum((symptom) => symptom.delayed),
+  );
+  const weight = failed + delayed;
   return {
     ...largest,
-    ...{ failed: sum(({ failed }) => failed), delayed: sum(({ delayed }) => delayed), total, windowMs, weight },
+    ...{ failed, delayed, total, windowMs, weight },
     isCertain: symptoms.some(({ isCertain }) => isCertain === true),
     route: symptoms.every(({ route }) => route === largest.route) ? largest.route : null,
     share: Math.min(1, weight / Math.max(1, total)),

@@ -46,6 +46,34 @@ describe('the verdict', () => {
     );
   });
 
+  it('counts no more failed and delayed requests than there were', () => {
+    fc.assert(
+      fc.property(
+        fc.array(failure, { maxLength: 4 }),
+        fc.integer({ min: 1, max: 20 }),
+        fc.integer({ min: 500, max: 20_000 }),
+        fc.nat(20_000),
+        fc.nat(50),
+        (kinds, rate, upstreamMs, queuedMs, queued) => {
+          const { verdict } = new PlayedVerdict()
+            .play(20, (s) => {
+              s.respond(200, rate, { upstreamMs, queuedMs });
+              for (const fail of kinds) fail(s, 1);
+            })
+            .with({ throttles: [{ ...unpaced, inFlight: 4, queued }] });
+          const number = (word: string): number => {
+            const [, text = '0'] = new RegExp(`([\\d,]+)(?: requests?)? ${word}`).exec(verdict.detail) ?? [];
+            return Number(text.replaceAll(',', ''));
+          };
+          const [, total = '0'] = /of ([\d,]+) in the last/.exec(verdict.detail) ?? [];
+          if (total !== '0')
+            expect(number('failed') + number('delayed')).toBeLessThanOrEqual(Number(total.replaceAll(',', '')));
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+
   it('blames nobody for fewer than three failures, of any kind', () => {
     fc.assert(
       fc.property(fc.array(failure, { maxLength: 2 }), fc.nat(60), (kinds, successes) => {
