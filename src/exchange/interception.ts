@@ -22,5 +22,5 @@ export function describeInterception({ status, contentType = '', headers }: Upst
   const mark = headers.find((name, at) => at % 2 === 0 && MARKS[name.toLowerCase()] !== undefined);
   if (mark === undefined && !NOT_ADMITTED.has(status)) return undefined;
   const by = mark === undefined ? '' : ` from ${MARKS[mark.toLowerCase()] ?? ''}`;
-  return `a web page came${by} instead of a response of the API (${String(status)}, text/html)`;
+  return `a web page came${by} instead of a response from the API (${String(status)}, text/html)`;
 }

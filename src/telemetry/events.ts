@@ -40,8 +40,9 @@ export const FAULT_CAUSES = [
   'certificate_expired',
   /** It is not valid yet: one of the two clocks may be wrong. */
   'certificate_not_yet_valid',
-  /** An unknown authority, or another host name. */
+  /** Of an unknown authority. */
   'certificate_untrusted',
+  'certificate_wrong_host',
   /** The upstream does not accept the client's certificate, or misses one. */
   'client_certificate',
   /** The forward proxy cannot be used, or refuses. */

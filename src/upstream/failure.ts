@@ -39,6 +39,8 @@ const CERTIFICATE_CODE =
 const CERTIFICATE_CAUSES: Readonly<Record<string, FaultCause>> = {
   CERT_HAS_EXPIRED: 'certificate_expired',
   CERT_NOT_YET_VALID: 'certificate_not_yet_valid',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'certificate_wrong_host',
+  HOSTNAME_MISMATCH: 'certificate_wrong_host',
 };
 
 type ConnectFault = readonly [cause: FaultCause, proxyStatus: ProxyStatusError, words: string];

@@ -26,5 +26,5 @@ it('two causes at once: the other is named', () => {
 
 it('the last fault speaks for itself', () => {
   expect(verdicts.get('certificate expired')?.detail).toContain('CERT_HAS_EXPIRED');
-  expect(verdicts.get('HTML 403')?.detail).toContain('web page came instead of a response of the API (403');
+  expect(verdicts.get('HTML 403')?.detail).toContain('web page came instead of a response from the API (403');
 });

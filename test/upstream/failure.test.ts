@@ -136,7 +136,7 @@ describe('the cause of a failure', () => {
     ['CERT_HAS_EXPIRED', 'certificate_expired'],
     ['CERT_NOT_YET_VALID', 'certificate_not_yet_valid'],
     ['DEPTH_ZERO_SELF_SIGNED_CERT', 'certificate_untrusted'],
-    ['ERR_TLS_CERT_ALTNAME_INVALID', 'certificate_untrusted'],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'certificate_wrong_host'],
     ['EMFILE', 'other'],
     ['UND_ERR_INVALID_ARG', undefined],
   ])('is, for %s before the request was sent, %s', (code, cause) => {

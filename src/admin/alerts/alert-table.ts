@@ -245,7 +245,7 @@ export const ALERTS = {
     description:
       'Half of the attempts take longer than 5 s from the permit to the response head (the mean does, where metrics.buckets is few or none). The wait in the queue is not part of it.',
     advice: [
-      'Give the partner the time, the path and the duration of some calls under Recent calls, and ask since when it is slow.',
+      'Give the partner the time, the path and the duration of some calls under Recent calls, and ask how long it has been slow.',
     ],
   },
   BearerSidecarOutcomeUnknown: {

@@ -71,8 +71,8 @@ const PLACES: Readonly<Record<Exclude<Verdict['where'], 'none'>, string>> = {
   application: 'The application',
   setting: 'A setting of this sidecar',
   limit: 'No one: the demand exceeds the limit of the partner',
-  token: 'The token, its scope or its client',
-  unclear: 'Unclear: the headline names the candidates',
+  token: 'The token or the credentials',
+  unclear: 'Not clear yet',
 };
 
 /** Who has to act, and since when. */

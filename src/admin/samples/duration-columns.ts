@@ -1,6 +1,6 @@
 /**
  * The samples of the histograms (pure). Those of requests are summed over all series and kept to the second, since a plot shows them; the
- * others are kept by route, to 15 seconds. All reach back five minutes.
+ * others are kept by route, to five seconds. All reach back five minutes.
  */
 import { SampleTier } from './sample-tier.ts';
 import { matchLabels } from './selector.ts';
@@ -8,9 +8,9 @@ import type { DurationReading, Labels, SampleSource, Selector } from './samples.
 
 const REQUESTS = 'request_duration_seconds';
 const BY_ROUTE: readonly string[] = ['upstream_duration_seconds', 'queue_wait_seconds'];
-const QUARTER_MS = 15_000;
+const ROUTE_SAMPLE_MS = 5000;
 /** Five minutes, and the sample at their beginning. */
-const QUARTERS = 22;
+const ROUTE_SAMPLES = 62;
 
 /** The series whose buckets are summed. */
 interface Group {
@@ -23,7 +23,7 @@ interface Group {
 export class DurationColumns {
   readonly #source: SampleSource;
   readonly #seconds: SampleTier;
-  readonly #quarters = new SampleTier(QUARTER_MS, QUARTERS);
+  readonly #ofRoutes = new SampleTier(ROUTE_SAMPLE_MS, ROUTE_SAMPLES);
   readonly #reserve: (bytes: number) => boolean;
   /** By histogram. */
   readonly #groups = new Map<string, Group[]>();
@@ -40,10 +40,10 @@ export class DurationColumns {
   /** Follows a sample of the seconds. */
   sample(now: number): void {
     for (const group of this.#groupsOf(REQUESTS)) this.#sampleGroup(group, this.#seconds);
-    if (!this.#quarters.isDue(now)) return;
-    this.#quarters.begin(now);
+    if (!this.#ofRoutes.isDue(now)) return;
+    this.#ofRoutes.begin(now);
     for (const histogram of BY_ROUTE)
-      for (const group of this.#groupsOf(histogram)) this.#sampleGroup(group, this.#quarters);
+      for (const group of this.#groupsOf(histogram)) this.#sampleGroup(group, this.#ofRoutes);
   }
 
   quantile(histogram: string, share: number, from: number, selector?: Selector): number | undefined {
@@ -98,7 +98,7 @@ export class DurationColumns {
 
   /** By bucket, summed over the groups that match. */
   #growth(histogram: string, from: number, selector: Selector = {}): number[] {
-    const tier = histogram === REQUESTS ? this.#seconds : this.#quarters;
+    const tier = histogram === REQUESTS ? this.#seconds : this.#ofRoutes;
     const growth = new Array<number>(this.#source.bounds.length + 1).fill(0);
     const found = tier.findAt(from);
     const isSinceStart = found < 0 && tier.first === 0;

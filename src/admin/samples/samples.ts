@@ -26,7 +26,7 @@ export interface Samples {
   average(metric: string, windowMs: number, selector?: Selector): number | undefined;
   /**
    * A quantile in milliseconds; undefined without an observation. Only `request_duration_seconds` is known to the second, and without
-   * labels; `upstream_duration_seconds` and `queue_wait_seconds` have the label `route` and are known to 15 seconds.
+   * labels; `upstream_duration_seconds` and `queue_wait_seconds` have the label `route` and are known to five seconds.
    * @param share 0.5 for the median
    * @param windowMs at most five minutes
    */

@@ -37,7 +37,7 @@ const FAULTS: Readonly<Record<FaultCause, Cause>> = {
     where: 'network',
     headline: 'No connection to the partner opens in time',
     advice:
-      'Ask who runs the network whether a firewall drops connections from here; ask the partner whether it admits this address.',
+      'Ask who runs the network whether a firewall drops connections from here; ask the partner whether it accepts calls from this IP address.',
   },
   unroutable: {
     where: 'network',
@@ -47,7 +47,7 @@ const FAULTS: Readonly<Record<FaultCause, Cause>> = {
   reset_before_sent: {
     where: 'unclear',
     headline: 'Partner or network: connections are closed while they are opened',
-    advice: `Ask the partner whether it admits this address and TLS client; a firewall may close connections, too: try ${CHECK} from another network.`,
+    advice: `Ask the partner whether it accepts this IP address and TLS client; a firewall may close connections, too: try ${CHECK} from another network.`,
   },
   reset_after_sent: {
     where: 'unclear',
@@ -90,6 +90,11 @@ const FAULTS: Readonly<Record<FaultCause, Cause>> = {
     advice:
       'If a private authority or a proxy that inspects TLS signed it, set `SIDECAR_CA_FILE`; otherwise ask the partner.',
   },
+  certificate_wrong_host: {
+    where: 'unclear',
+    headline: 'Partner or address: the certificate is for another host name',
+    advice: `Compare the host of \`SIDECAR_BASE_URL\` with the names in the certificate, which ${CHECK} shows; if it is right, ask the partner.`,
+  },
   client_certificate: {
     where: 'setting',
     headline: 'The partner does not accept the client certificate',
@@ -109,7 +114,7 @@ const FAULTS: Readonly<Record<FaultCause, Cause>> = {
     where: 'network',
     headline: 'A firewall or proxy refuses the calls',
     advice:
-      'Ask who runs the firewall or proxy between here and the partner to admit these calls: give it time, path and status.',
+      'Ask the team that runs the firewall or proxy between here and the partner to allow these calls, and name time, path and status of a call under Recent calls.',
   },
   other: {
     where: 'unclear',
@@ -176,6 +181,11 @@ const OTHERS = {
     headline: 'The partner does not accept the token (401)',
     advice: ALERTS.BearerSidecarTokenNotAccepted.advice[0],
   },
+  partly_unauthorized: {
+    where: 'token',
+    headline: 'The partner responds 401 to {share} of the requests',
+    advice: 'Ask the partner whether these paths need another role, or one of its servers does not know the token.',
+  },
   scope_missing: {
     where: 'token',
     headline: 'The token lacks a scope that the partner requires',
@@ -184,7 +194,7 @@ const OTHERS = {
   forbidden: {
     where: 'token',
     headline: 'The partner does not permit the calls of this client (403)',
-    advice: 'Ask the partner which role or scope this client needs, and whether it admits this address.',
+    advice: 'Ask the partner which role or scope this client needs, and whether it accepts calls from this IP address.',
   },
   not_found: {
     where: 'setting',
@@ -205,7 +215,7 @@ const OTHERS = {
   clients_leave: {
     where: 'application',
     headline: 'The clients leave before {moment}',
-    advice: 'Let the application wait longer than the queue does (`SIDECAR_QUEUE_TIMEOUT_MS`), or send fewer calls.',
+    advice: 'Let the application wait longer{than}, or send fewer calls.',
   },
 } as const satisfies Readonly<Record<string, Cause>>;
 

@@ -23,8 +23,10 @@ export interface RouteFacts {
   /** Attempts that took long, those without a response included; and the latency of the middle one, milliseconds. */
   readonly slow: number;
   readonly typicalSlowMs: number;
-  /** Of all attempts. */
-  readonly typicalMs: number;
+  /** How long the clients waited that left: the median of as many of the longest attempts, milliseconds. */
+  readonly typicalLeftMs: number;
+  /** What an attempt takes now, by Little's law: attempts in flight, divided by those that end in a second; milliseconds. */
+  readonly presentMs: (inFlight: number) => number;
   /** Attempts that have waited long for a response, and for a connection. */
   readonly unanswered: number;
   readonly unconnected: number;
@@ -51,36 +53,55 @@ export function readRouteFacts(
   windowMs: number,
 ): RouteFacts {
   const selector: Selector = route === null ? {} : { route: quotePattern(route) };
-  const count = (metric: string, more: Selector = {}): number =>
-    samples.increase(metric, windowMs, { ...selector, ...more });
   const countBy = (label: string, metric: string, more: Selector = {}): Counts =>
     samples.increaseBy(label, metric, windowMs, { ...selector, ...more });
-  const quantile = (share: number): number =>
-    samples.quantile('upstream_duration_seconds', share, windowMs, selector) ?? 0;
   const isLate = (attempt: PendingAttempt): boolean =>
     samples.now - attempt.startedAt >= SLOW_MS && (route === null || attempt.route === route);
   const late = pending.filter(isLate);
   const sent = late.filter(({ wasSent }) => wasSent);
-  const oldestAt = sent.reduce((oldest, { startedAt }) => Math.min(oldest, startedAt), Infinity);
-  const responseAt = samples.lastGrowthAt('upstream_attempts_total', { ...selector, outcome: RESPONSES });
-  // Clients that leave after a while hide how long it would have taken.
-  const isLeft = count('upstream_attempts_total', { outcome: 'client_left' }) > 0 && quantile(0.95) >= NOTABLE_MS;
-  const silentSince = isLeft ? Math.min(oldestAt, samples.now - HUNG_MS) : oldestAt;
-  const attempts = count('upstream_duration_seconds_count');
-  const slow = attempts - count('upstream_duration_seconds_bucket', { le: String(SLOW_MS / 1000) });
+  const outcomes = countBy('outcome', 'upstream_attempts_total');
+  const ended = samples.increase('upstream_attempts_total', HUNG_MS, selector);
   return {
-    ...{ route, selector },
+    ...{ route, selector, outcomes },
     codes: countBy('code', 'requests_total', { source: 'upstream' }),
     replies: countBy('code', 'local_replies_total'),
-    outcomes: countBy('outcome', 'upstream_attempts_total'),
     faults: countBy('cause', 'upstream_faults_total'),
-    scopeRefusals: count('insufficient_scope_total'),
-    slow,
-    // Quick refusals beside them are nothing to compare with.
-    typicalSlowMs: Math.max(SLOW_MS, quantile(1 - slow / 2 / Math.max(1, attempts))),
-    typicalMs: quantile(0.5),
+    scopeRefusals: samples.increase('insufficient_scope_total', windowMs, selector),
+    ...readLatencies(samples, selector, windowMs, outcomes.get('client_left') ?? 0),
+    presentMs: (inFlight) => (inFlight * HUNG_MS) / ended,
     unanswered: sent.length,
     unconnected: late.length - sent.length,
-    isHung: samples.now - silentSince >= HUNG_MS && (responseAt ?? -Infinity) < silentSince,
+    isHung: isHung(samples, selector, windowMs, sent),
   };
+}
+
+function readLatencies(
+  samples: Samples,
+  selector: Selector,
+  windowMs: number,
+  left: number,
+): Pick<RouteFacts, 'slow' | 'typicalSlowMs' | 'typicalLeftMs'> {
+  const count = (series: string, more: Selector = {}): number =>
+    samples.increase(`upstream_duration_seconds_${series}`, windowMs, { ...selector, ...more });
+  const quantile = (share: number): number =>
+    samples.quantile('upstream_duration_seconds', share, windowMs, selector) ?? 0;
+  const attempts = count('count');
+  const slow = attempts - count('bucket', { le: String(SLOW_MS / 1000) });
+  const medianOfLongest = (number: number): number => quantile(1 - Math.min(1, number / Math.max(1, attempts)) / 2);
+  return {
+    slow,
+    // Quick refusals beside them are nothing to compare with.
+    typicalSlowMs: slow > 0 ? Math.max(SLOW_MS, medianOfLongest(slow)) : quantile(0.5),
+    typicalLeftMs: left === 0 ? 0 : medianOfLongest(left),
+  };
+}
+
+/** No response comes while attempts wait for one, or while clients leave after a while, which hides how long it would have taken. */
+function isHung(samples: Samples, selector: Selector, windowMs: number, sent: readonly PendingAttempt[]): boolean {
+  const count = (outcome: string): number =>
+    samples.increase('upstream_attempts_total', HUNG_MS, { ...selector, outcome });
+  if (count(RESPONSES) > 0) return false;
+  if (sent.some(({ startedAt }) => samples.now - startedAt >= HUNG_MS)) return true;
+  const longestMs = samples.quantile('upstream_duration_seconds', 0.95, windowMs, selector) ?? 0;
+  return count('client_left') > 0 && longestMs >= NOTABLE_MS;
 }

@@ -46,13 +46,21 @@ export interface SymptomInputs {
 
 /** A longer wait in the queue delays its request; a bound of the exposed buckets. */
 const LONG_WAIT_SECONDS = '1';
+/** How far back the present reaches. */
+const PRESENT_MS = 5000;
 /** More than this is every call. */
 const EVERY = 0.9;
+const HALF = 0.5;
 const REFUSAL = /_NOT_ALLOWED$|^BAD_REQUEST$|^HEADERS_TOO_LARGE$|^REQUEST_TIMEOUT$/;
 /** Faults of attempts whose response has a status. */
 const WITH_STATUS: ReadonlySet<string> = new Set<FaultCause>(['response_cut', 'intercepted']);
 /** Statuses that a firewall or a proxy sends. */
 const INTERCEPTED = /^(?:403|406|407|451|503)$/;
+/** While a token is held again, of the failures there are the requests alone. */
+const TOKEN_IS_BACK = {
+  ...{ of: '', failure: 'requests failed for want of a token' },
+  advice: 'See the failures of the token endpoint under Recent events.',
+};
 
 /** @param windowMs at most five minutes */
 export function listSymptoms(inputs: SymptomInputs, windowMs: number): readonly Symptom[] {
@@ -79,13 +87,14 @@ export function listSymptoms(inputs: SymptomInputs, windowMs: number): readonly 
 function listTokens({ samples, tokens, settings }: SymptomInputs, windowMs: number): Symptom[] {
   const failing = tokens.filter(({ lastFailure }) => lastFailure !== undefined);
   const token = failing.find((each) => validForMs(each) <= 0) ?? failing[0];
-  if (token?.lastFailure === undefined) return [];
-  const { credential, lastFailure } = token;
   const [metric, selector] = ['local_replies_total', { code: 'TOKEN_.*' }];
+  const failed = samples.increase(metric, windowMs, selector);
+  const symptom: Omit<Symptom, 'code'> = { cause: 'no_token', route: null, metric, selector, failed, delayed: 0 };
+  if (token?.lastFailure === undefined) return [{ ...symptom, code: 'unavailable', values: TOKEN_IS_BACK }];
+  const { credential, lastFailure } = token;
   return [
     {
-      ...{ cause: 'no_token', route: null, code: lastFailure.outcome, metric, selector, words: lastFailure.detail },
-      ...{ failed: samples.increase(metric, windowMs, selector), delayed: 0, isCertain: validForMs(token) <= 0 },
+      ...{ ...symptom, code: lastFailure.outcome, words: lastFailure.detail, isCertain: validForMs(token) <= 0 },
       values: {
         of: tokens.length === 1 ? '' : ` for ${credential}`,
         failure: describeTokenFailure(lastFailure),
@@ -148,7 +157,7 @@ function causeOfStatus(
   const isRefusal = outcomes.has('rate_limited') && throttle?.recentSignals.some((signal) => signal.status === status);
   if (status === 429 || isRefusal === true) return 'rate_limit';
   if (throttle?.refusalProposals?.some((proposal) => proposal.status === status) === true) return 'likely_rate_limit';
-  if (status === 401) return 'token_refused';
+  if (status === 401) return share > HALF ? 'token_refused' : 'partly_unauthorized';
   if (status >= 500) return status === 503 ? 'unavailable' : 'server_error';
   if (share > EVERY && status === 403) return 'forbidden';
   return share > EVERY && status === 404 ? 'not_found' : 'client_error';
@@ -166,13 +175,16 @@ function* listRefusals({ route, selector, replies }: RouteFacts): Generator<Symp
 
 /** Slow responses, and clients that did not wait for the end of one. */
 function* listSlow(facts: RouteFacts): Generator<Symptom> {
-  const { route, outcomes, slow, typicalMs, typicalSlowMs, unanswered, isHung } = facts;
+  const { route, outcomes, slow, typicalLeftMs, typicalSlowMs, unanswered, isHung } = facts;
   const left = outcomes.get('client_left') ?? 0;
   const metric = 'upstream_attempts_total';
   const leaving = { metric, selector: { ...facts.selector, outcome: 'client_left' } };
   const responses = (outcomes.get('ok') ?? 0) + (outcomes.get('error_status') ?? 0);
-  const cause = isHung ? 'no_response_in_time' : typicalMs < NOTABLE_MS ? 'clients_leave' : 'slow';
-  const values = { moment: 'the end of their responses', typical: formatLatency(typicalSlowMs) };
+  const cause = isHung ? 'no_response_in_time' : typicalLeftMs < NOTABLE_MS ? 'clients_leave' : 'slow';
+  const values = {
+    ...{ moment: 'the end of their responses', than: ' for its responses' },
+    typical: formatLatency(typicalSlowMs),
+  };
   yield { ...{ cause, route, code: cause, failed: left, delayed: 0, values }, ...leaving };
   const delayed = Math.max(0, slow - left - countBroken(facts)) + (isHung ? 0 : unanswered);
   if (delayed * 2 >= responses)
@@ -196,45 +208,56 @@ function* listQueue(
   const limiter = findLimiter(throttle, facts);
   const metric = 'queue_rejected_total';
   const shed = { ...selector, reason: 'full|timeout|expected_wait' };
+  // A queue that is too short shows in what it refuses now: what it refused before had another cause.
+  const isPast = limiter === 'queue_setting' && samples.increase(metric, PRESENT_MS, shed) === 0;
   const values = describeThrottle(throttle, facts);
-  const signal = throttle.recentSignals[0];
   yield {
-    ...{ cause: limiter, route, code: limiter, failed: samples.increase(metric, windowMs, shed) },
+    ...{ cause: limiter, route, code: limiter, failed: isPast ? 0 : samples.increase(metric, windowMs, shed) },
     ...{
       delayed: limiter === 'queue_setting' ? 0 : waited + waiting,
       isCertain: pausedMs >= 1000 && queued > 0,
       values,
     },
     ...(limiter === 'rate_limit' ? { metric: 'rate_limited_total', selector } : { metric, selector: shed }),
-    words:
-      pausedMs < 1000
-        ? undefined
-        : `paused for ${formatLatency(pausedMs)}${signal?.stated === true ? ', as the partner stated' : ''}`,
+    words: describePause(throttle),
   };
   const left = { ...selector, reason: 'client_left' };
   const isSlow = limiter === 'slow' || limiter === 'no_response_in_time';
   const cause = isSlow ? limiter : 'clients_leave';
   yield {
     ...{ cause, route, code: cause, failed: samples.increase(metric, windowMs, left), delayed: 0 },
-    ...{ metric, selector: left, values: { ...values, moment: 'their turn' } },
+    ...{
+      metric,
+      selector: left,
+      values: { ...values, moment: 'their turn', than: ' than the queue does (`SIDECAR_QUEUE_TIMEOUT_MS`)' },
+    },
   };
 }
 
+function describePause({ pausedMs, recentSignals: [signal] }: ThrottleState): string | undefined {
+  if (pausedMs < 1000) return undefined;
+  return `paused for ${formatLatency(pausedMs)}${signal?.stated === true ? ', as the partner stated' : ''}`;
+}
+
 /** What holds the requests of a queue. */
-function findLimiter(
-  throttle: ThrottleState,
-  { isHung, typicalMs, unanswered, unconnected, outcomes }: RouteFacts,
-): CauseName {
+function findLimiter(throttle: ThrottleState, facts: RouteFacts): CauseName {
   const { mode, rate, inFlight, inFlightLimit, learned, pausedMs, recentSignals } = throttle;
+  const { isHung, unconnected, outcomes } = facts;
   if (isHung) return 'no_response_in_time';
   if (unconnected > 0 && !outcomes.has('ok')) return 'connect_timeout';
   const isFull = inFlight >= inFlightLimit * EVERY;
-  if ((isFull || rate === Infinity) && (typicalMs >= NOTABLE_MS || unanswered > 0)) return 'slow';
+  if (isSlowNow(throttle, facts, isFull)) return unconnected > 0 ? 'connect_timeout' : 'slow';
   const isRefused = outcomes.has('rate_limited');
   if (pausedMs > 0 && !isRefused && recentSignals[0]?.status === 503) return 'unavailable';
   if (isRefused || pausedMs > 0 || (learned !== undefined && learned.confidence !== 'none')) return 'rate_limit';
   if (Number.isFinite(rate)) return mode === 'static' ? 'rate_setting' : 'max_rate_setting';
   return isFull ? 'in_flight_setting' : 'queue_setting';
+}
+
+/** Where all places in flight are taken, the present decides: a median of a minute may still be that of the time before. */
+function isSlowNow({ rate, inFlight }: ThrottleState, facts: RouteFacts, isFull: boolean): boolean {
+  if (isFull) return facts.presentMs(inFlight) >= NOTABLE_MS;
+  return rate === Infinity && (facts.typicalSlowMs >= NOTABLE_MS || facts.unanswered > 0);
 }
 
 function describeThrottle(

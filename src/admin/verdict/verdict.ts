@@ -8,6 +8,7 @@ import { ALERTS } from '../alerts/alert-table.ts';
 import { formatHeadline } from '../alerts/headline.ts';
 import { formatCount, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
 import type { LastFault } from '../history/last-faults.ts';
+import { quotePattern } from '../samples/selector.ts';
 import { validForMs } from '../status/readiness.ts';
 import { CAUSES, type Cause, type VerdictPlace } from './causes.ts';
 import { listSymptoms, type Symptom, type SymptomInputs } from './symptoms.ts';
@@ -70,6 +71,7 @@ const MIN_SHARE = 0.05;
 const MISSED_FAILURES = 3;
 /** As long as the alert on a missing token waits, a first token is only being requested. */
 const MAX_START_MS = 2 * MINUTE_MS;
+const HOUR_MS = 60 * MINUTE_MS;
 
 const NOTHING_WRONG: Omit<Verdict, 'headline' | 'detail'> = {
   ...{ level: 'good', where: 'none', code: undefined, route: undefined, share: undefined },
@@ -78,14 +80,14 @@ const NOTHING_WRONG: Omit<Verdict, 'headline' | 'detail'> = {
 
 export function evaluateVerdict(inputs: VerdictInputs): Verdict {
   if (inputs.draining) return describeDrain(inputs);
-  const minute = rankCandidates(inputs, MINUTE_MS);
-  const past = rankCandidates(inputs, PAST_MS);
-  const current = [minute, past]
-    .map((candidates) => candidates.filter((candidate) => isCurrent(candidate, inputs)))
+  // The present first: in a minute, what has begun just now is a small part.
+  const [recent, minute, past] = [RECENT_MS, MINUTE_MS, PAST_MS].map((windowMs) => rankCandidates(inputs, windowMs));
+  const current = [recent, minute, past]
+    .map((candidates = []) => candidates.filter((candidate) => isCurrent(candidate, inputs)))
     .find((candidates) => candidates.length > 0);
   const [worst, second] = current ?? [];
   if (worst !== undefined) return describeCandidate(worst, second, inputs);
-  const [gone] = [...minute, ...past];
+  const [gone] = [...(minute ?? []), ...(past ?? [])];
   return (
     describeStart(inputs) ??
     (gone === undefined ? undefined : describeRecovery(gone, inputs)) ??
@@ -99,12 +101,16 @@ function rankCandidates(inputs: VerdictInputs, windowMs: number): Candidate[] {
   const { samples, throttles, pending } = inputs;
   const waiting = throttles.reduce((total, { queued }) => total + queued, pending.length);
   const total = samples.increase('requests_total', windowMs) + waiting;
+  // A route with few of the requests has a share of its own.
+  const countRequests = (route?: string): number =>
+    route === undefined ? Infinity : samples.increase('requests_total', windowMs, { route });
   const byCause = Map.groupBy(listSymptoms(inputs, windowMs), ({ cause }) => cause);
   return [...byCause.values()]
     .map((symptoms) => mergeSymptoms(symptoms, total, windowMs))
     .filter(
-      ({ isCertain, weight, share, text }) =>
-        isCertain === true || (weight >= MIN_WEIGHT && share >= (text.minShare ?? MIN_SHARE)),
+      ({ isCertain, weight, share, text, selector: { route } }) =>
+        isCertain === true ||
+        (weight >= MIN_WEIGHT && Math.max(share, weight / countRequests(route)) >= (text.minShare ?? MIN_SHARE)),
     )
     .sort((one, other) => other.weight - one.weight);
 }
@@ -187,14 +193,19 @@ function toSentence(text: string): string {
 
 /** In as much time as was recorded. */
 function describeWindow(windowMs: number, { samples }: VerdictInputs): string {
-  if (samples.spanMs < windowMs) return `in the last ${formatCount(Math.ceil(samples.spanMs / 1000), 'second')}`;
+  if (samples.spanMs < windowMs || windowMs === RECENT_MS)
+    return `in the last ${formatCount(Math.ceil(Math.min(windowMs, samples.spanMs) / 1000), 'second')}`;
   return windowMs === MINUTE_MS ? 'in the last minute' : 'in the last 5 minutes';
 }
 
 function findBegin(candidate: Candidate, inputs: VerdictInputs): number | undefined {
-  const { samples, wallNow } = inputs;
+  const { samples, wallNow, pending } = inputs;
   const { cause, metric, selector, windowMs } = candidate;
-  const grownSince = samples.growingSince(metric, windowMs, selector);
+  const grownSince = samples.growingSince(metric, Math.max(windowMs, MINUTE_MS), selector);
+  if (cause === 'no_response_in_time') {
+    const startedAt = pending.reduce((oldest, attempt) => Math.min(oldest, attempt.startedAt), grownSince ?? Infinity);
+    if (startedAt !== Infinity) return wallNow - (samples.now - startedAt);
+  }
   if (grownSince !== undefined && cause !== 'slow') return wallNow - (samples.now - grownSince);
   let [begin, weight] = [0, 0];
   for (const stepMs of STEPS_MS) {
@@ -212,21 +223,28 @@ function describeDrain({ throttles }: VerdictInputs): Verdict {
   return { ...NOTHING_WRONG, level: 'wait', code: 'DRAINING', headline: 'Shutting down', detail };
 }
 
-/** A first token that has not been refused. */
-function describeStart({ tokens, uptimeMs }: VerdictInputs): Verdict | undefined {
+/** A token that is requested, and has not been refused. */
+function describeStart({ samples, tokens, uptimeMs }: VerdictInputs): Verdict | undefined {
   const without = tokens.find((token) => validForMs(token) <= 0);
   if (without === undefined) return undefined;
-  const isLate = uptimeMs >= MAX_START_MS;
-  const headline = `Starting: requesting the first token${tokens.length === 1 ? '' : ` for ${without.credential}`}`;
-  const texts = { code: 'starting', headline, detail: 'Requests wait for the token.' };
+  const { credential } = without;
+  const obtained = { credential: quotePattern(credential), outcome: 'ok' };
+  const hadToken = samples.increase('token_requests_total', HOUR_MS, obtained) > 0;
+  const isLate = hadToken || uptimeMs >= MAX_START_MS;
+  const suffix = tokens.length === 1 ? '' : ` for ${credential}`;
+  const headline = hadToken
+    ? `No token${suffix}: the token endpoint has not responded yet`
+    : `Starting: requesting the first token${suffix}`;
+  const texts = { code: hadToken ? 'unavailable' : 'starting', headline, detail: 'Requests wait for the token.' };
   return isLate
-    ? { ...NOTHING_WRONG, ...texts, level: 'bad', where: 'token' }
+    ? { ...NOTHING_WRONG, ...texts, level: 'bad', where: 'token', advice: ALERTS.BearerSidecarTokenMissing.advice[0] }
     : { ...NOTHING_WRONG, ...texts, level: 'wait' };
 }
 
 function describeRecovery(gone: Candidate, inputs: VerdictInputs): Verdict {
   const { samples, wallNow } = inputs;
-  const endedAt = samples.lastGrowthAt(gone.metric, gone.selector);
+  // The counter of what was only delayed grows with every request.
+  const endedAt = gone.failed === 0 ? undefined : samples.lastGrowthAt(gone.metric, gone.selector);
   const endedWallAt = endedAt === undefined ? undefined : wallNow - (samples.now - endedAt);
   const end = endedWallAt === undefined ? '' : ` It ended at ${formatInstant(endedWallAt).slice(11, 19)} UTC.`;
   return {
@@ -241,14 +259,26 @@ function describeRecovery(gone: Candidate, inputs: VerdictInputs): Verdict {
 
 /** Of what no request has failed of. */
 function describeAlert(inputs: VerdictInputs): Verdict | undefined {
-  const [alert, second] = inputs.alerts;
+  const [alert, second] = inputs.alerts.filter(({ name }) => !isShareOfThePast(name));
   if (alert === undefined) return undefined;
   const { severity, where, advice } = ALERTS[alert.name];
-  const [headline, other] = [alert, second].map((each) => each && formatHeadline(each.name, each.value));
+  const isAlone = inputs.throttles.length === 1 && inputs.tokens.length === 1;
+  const [headline, other] = [alert, second].map(
+    (each) =>
+      each &&
+      `${formatHeadline(each.name, each.value)}${each.subject === undefined || isAlone ? '' : ` (${each.subject})`}`,
+  );
   return {
     ...{ ...NOTHING_WRONG, level: severity === 'critical' ? 'bad' : 'wait', where, code: alert.name },
     ...{ headline: headline ?? alert.name, detail: describeHealth(inputs).detail, advice: advice[0], other },
   };
+}
+
+/** Its requests would be candidates if they still failed or waited. */
+function isShareOfThePast(name: ActiveAlert['name']): boolean {
+  const { condition } = ALERTS[name];
+  const [{ form }] = condition.form === 'all' ? condition.conditions : [condition];
+  return form === 'ratio' || form === 'quantile';
 }
 
 /** The latency of the upstream is shown apart from the wait in the queue: only one of them is the partner's. */

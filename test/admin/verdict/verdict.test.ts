@@ -210,7 +210,104 @@ const SCENES: readonly (readonly [scene: string, where: string, words: string, p
   ],
 ];
 
+/** What an incident begins with in production: a minute in which all is well. */
+const HEALTHY = (s: PlayedVerdict): unknown => s.respond(200, 12);
+const afterHealth = (seconds: number, each: (scene: PlayedVerdict) => unknown): PlayedVerdict =>
+  played(60, (s) => void HEALTHY(s)).play(seconds, (s) => void each(s));
+
+const SCENES_AFTER_HEALTH: readonly (readonly [string, string, string, () => PlayedVerdict])[] = [
+  [
+    'slow with a queue that grows',
+    'partner',
+    'The partner is slow',
+    () => afterHealth(15, (s) => s.respond(200, 5, { upstreamMs: 3000 })).with(throttle({ inFlight: 64, queued: 90 })),
+  ],
+  [
+    'slow at the start, with few places yet',
+    'partner',
+    'The partner is slow',
+    () =>
+      played(6, (s) => s.respond(200, 1, { upstreamMs: 2900 }))
+        .hold(4, 2900)
+        .with(throttle({ inFlight: 4, queued: 20 })),
+  ],
+  [
+    'hung, with clients that leave',
+    'partner',
+    'The partner does not respond',
+    () => afterHealth(12, (s) => s.attempt('client_left', 6, { upstreamMs: 2000 })).hold(12, 1900),
+  ],
+  [
+    'hung at many calls a second',
+    'partner',
+    'The partner does not respond',
+    () => afterHealth(7, (s) => s).hold(30, 6500),
+  ],
+  ['403 for all', 'token', 'The partner does not permit', () => afterHealth(15, (s) => s.respond(403, 12))],
+  [
+    '404 for all',
+    'setting',
+    'The partner responds 404 to every call',
+    () => afterHealth(15, (s) => s.respond(404, 12)),
+  ],
+  [
+    '401 for one of ten',
+    'token',
+    'The partner responds 401 to 1',
+    () => afterHealth(15, (s) => s.respond(200, 9).respond(401, 1)),
+  ],
+  [
+    'a route with few of the calls refuses connections',
+    'partner',
+    'The partner refuses connections (route policies)',
+    () =>
+      played(60, (s) => s.respond(200, 30, { route: 'orders' }).fail('connection_refused', 1, 'policies')).with({
+        throttles: ['orders', 'policies'].map((route) => ({ ...unpaced, route })),
+      }),
+  ],
+  [
+    'the token expires, and the endpoint does not respond',
+    'token',
+    'No token: the token endpoint has not responded yet',
+    () => {
+      const scene = played(1);
+      scene.played.count('token_requests_total', { credential: 'default', outcome: 'ok' });
+      return scene.play(60, (s) => void HEALTHY(s)).with({ tokens: [noToken] });
+    },
+  ],
+];
+
+const SCENES_THAT_END: readonly (readonly [string, string, () => PlayedVerdict])[] = [
+  [
+    'a queue that was full while the partner was slow',
+    'The partner is slow',
+    () =>
+      afterHealth(20, (s) => s.respond(200, 4, { upstreamMs: 4000, queuedMs: 9000 }).reject('expected_wait', 2)).play(
+        21,
+        (s) => void HEALTHY(s),
+      ),
+  ],
+  [
+    'a token endpoint that was down',
+    'No token',
+    () => afterHealth(20, (s) => s.reply('TOKEN_UNAVAILABLE', 12)).play(21, (s) => void HEALTHY(s)),
+  ],
+];
+
 describe('the verdict', () => {
+  it.each(SCENES_AFTER_HEALTH)('after a healthy minute, %s: %s', (_, where, words, play) => {
+    const { verdict } = play();
+    expect(verdict).toMatchObject({ where, headline: expect.stringContaining(words) as string });
+    expect(verdict.headline.startsWith(words)).toBe(true);
+  });
+
+  it.each(SCENES_THAT_END)('says that it has recovered from %s: %s', (_, words, play) => {
+    expect(play().verdict).toMatchObject({
+      where: 'none',
+      headline: expect.stringContaining(`Recovered: ${words}`) as string,
+    });
+  });
+
   it.each(SCENES)('%s: %s', (_, where, words, play) => {
     const { verdict } = play();
     expect(verdict).toMatchObject({ where, headline: expect.stringContaining(words) as string });
@@ -226,8 +323,8 @@ describe('the verdict', () => {
     one.play(10, (s) => void s.fail('connection_refused', 3, 'stock').respond(200, 9, { route: 'orders' }));
     const since = Date.UTC(2026, 10, 1, 0, 0, 31);
     expect(one.verdict).toMatchObject({ code: 'connection_refused', route: 'stock', sinceWallAt: since });
-    expect(one.verdict.share).toBeCloseTo(30 / 390);
-    expect(one.verdict.detail).toContain('30 requests failed, of 390 in the last 40 seconds');
+    expect(one.verdict.share).toBeCloseTo(30 / (15 * 9 + 30));
+    expect(one.verdict.detail).toContain('30 requests failed, of 165 in the last 15 seconds');
     expect(one.verdict.detail).toContain('connection_refused in its own words');
   });
 
