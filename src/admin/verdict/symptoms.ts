@@ -183,7 +183,7 @@ function* listSlow(facts: RouteFacts): Generator<Symptom> {
   const cause = isHung ? 'no_response_in_time' : typicalLeftMs < NOTABLE_MS ? 'clients_leave' : 'slow';
   const values = {
     ...{ moment: 'the end of their responses', than: ' for its responses' },
-    typical: formatLatency(typicalSlowMs),
+    typical: formatLatency(Math.max(typicalSlowMs, typicalLeftMs)),
   };
   yield { ...{ cause, route, code: cause, failed: left, delayed: 0, values }, ...leaving };
   const delayed = Math.max(0, slow - left - countBroken(facts)) + (isHung ? 0 : unanswered);
@@ -261,9 +261,10 @@ function isSlowNow({ rate, inFlight }: ThrottleState, facts: RouteFacts, isFull:
 }
 
 function describeThrottle(
-  { mode, rate, learned, inFlightLimit, queueMax }: ThrottleState,
-  { typicalSlowMs }: RouteFacts,
+  { mode, rate, learned, inFlight, inFlightLimit, queueMax }: ThrottleState,
+  { typicalSlowMs, presentMs }: RouteFacts,
 ) {
+  const latencyMs = presentMs(inFlight);
   const known = learned !== undefined && Number.isFinite(learned.rate) ? learned.rate : rate;
   return {
     rate: Number.isFinite(known)
@@ -271,7 +272,8 @@ function describeThrottle(
       : '',
     inFlight: String(inFlightLimit),
     queue: String(queueMax),
-    typical: formatLatency(typicalSlowMs),
+    // None ends: it takes at least as long as the present reaches back.
+    typical: formatLatency(Math.max(typicalSlowMs, Math.min(Number.isNaN(latencyMs) ? 0 : latencyMs, PRESENT_MS))),
   };
 }
 

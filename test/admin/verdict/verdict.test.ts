@@ -299,6 +299,7 @@ describe('the verdict', () => {
     const { verdict } = play();
     expect(verdict).toMatchObject({ where, headline: expect.stringContaining(words) as string });
     expect(verdict.headline.startsWith(words)).toBe(true);
+    if (words.includes('slow')) expect(verdict.headline).toMatch(/: \d+(?:\.\d)? s for a typical response$/);
   });
 
   it.each(SCENES_THAT_END)('says that it has recovered from %s: %s', (_, words, play) => {
