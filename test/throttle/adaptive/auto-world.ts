@@ -47,7 +47,9 @@ export async function play(played: Play): Promise<Played> {
   const throttles: Throttle[] = [];
   const rejected: number[] = [];
   let permits = 0;
-  const recordPermit = (): void => void permits++;
+  const recordPermit = (): void => {
+    permits++;
+  };
   const createClient = ({ random }: ClientContext): Client => {
     const options = { route: 'default', clock, observe: () => undefined };
     const created = createThrottle({
