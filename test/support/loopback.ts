@@ -1,4 +1,5 @@
 /** Starts and ends servers on a free port of 127.0.0.1. */
+import { randomInt } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -22,10 +23,19 @@ export async function closeServer(server: Server): Promise<void> {
   });
 }
 
+/** Below the ports that systems give to clients: among those, another test may get the port, and a client that polls it may connect to itself. */
+const [LOWEST_PORT, HIGHEST_PORT] = [10_000, 32_000];
+
 /** A port that is free now: for a server that must keep it through restarts. */
 export async function freePort(): Promise<number> {
-  const probe = createServer();
-  const { port } = new URL(await listenOnLoopback(probe));
-  await closeServer(probe);
-  return Number(port);
+  for (;;) {
+    const port = randomInt(LOWEST_PORT, HIGHEST_PORT);
+    const probe = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      probe.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!isFree) continue;
+    await closeServer(probe);
+    return port;
+  }
 }
