@@ -8,6 +8,7 @@ import { ALERTS } from '../alerts/alert-table.ts';
 import { formatHeadline } from '../alerts/headline.ts';
 import { formatCount, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
 import type { LastFault } from '../history/last-faults.ts';
+import type { Selector } from '../samples/samples.ts';
 import { quotePattern } from '../samples/selector.ts';
 import { validForMs } from '../status/readiness.ts';
 import { CAUSES, type Cause, type VerdictPlace } from './causes.ts';
@@ -62,8 +63,8 @@ const RECENT_MS = 15_000;
 const MINUTE_MS = 60_000;
 /** Where a minute has too few requests. */
 const PAST_MS = 5 * MINUTE_MS;
-/** Steps back in time, to find the begin of a delay. */
-const STEPS_MS = [RECENT_MS, 2 * RECENT_MS, MINUTE_MS, 2 * MINUTE_MS, PAST_MS];
+/** A step back in time, to find the begin of a delay. */
+const STEP_MS = 5000;
 /** Fewer failures are no trend. */
 const MIN_WEIGHT = 3;
 const MIN_SHARE = 0.05;
@@ -207,14 +208,24 @@ function findBegin(candidate: Candidate, inputs: VerdictInputs): number | undefi
     if (startedAt !== Infinity) return wallNow - (samples.now - startedAt);
   }
   if (grownSince !== undefined && cause !== 'slow') return wallNow - (samples.now - grownSince);
-  let [begin, weight] = [0, 0];
-  for (const stepMs of STEPS_MS) {
-    const found = listSymptoms(inputs, stepMs).filter((symptom) => symptom.cause === cause);
-    const next = found.reduce((all, { failed, delayed }) => all + failed + delayed, 0);
-    if (next <= weight) break;
-    [begin, weight] = [Math.min(stepMs, samples.spanMs), next];
+  return findFirstDelay(candidate, inputs);
+}
+
+/** When the first of the delayed requests was delayed: to five seconds, as latencies are sampled. */
+function findFirstDelay({ selector }: Candidate, { samples, pending, wallNow }: VerdictInputs): number | undefined {
+  const ofRoute: Selector = selector.route === undefined ? {} : { route: selector.route };
+  const countLonger = (histogram: string, le: string, windowMs: number): number =>
+    samples.increase(`${histogram}_count`, windowMs, ofRoute) -
+    samples.increase(`${histogram}_bucket`, windowMs, { ...ofRoute, le });
+  let [begin, delayed] = [0, 0];
+  for (let windowMs = STEP_MS; windowMs <= PAST_MS && windowMs - begin <= RECENT_MS; windowMs += STEP_MS) {
+    const next =
+      countLonger('upstream_duration_seconds', '2.5', windowMs) + countLonger('queue_wait_seconds', '1', windowMs);
+    if (next > delayed) [begin, delayed] = [windowMs, next];
   }
-  return begin === 0 ? undefined : wallNow - begin;
+  if (begin > 0) return wallNow - Math.min(begin, samples.spanMs);
+  const startedAt = pending.reduce((oldest, attempt) => Math.min(oldest, attempt.startedAt), samples.now);
+  return startedAt === samples.now ? undefined : wallNow - (samples.now - startedAt);
 }
 
 function describeDrain({ throttles }: VerdictInputs): Verdict {

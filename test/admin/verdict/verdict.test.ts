@@ -329,6 +329,20 @@ describe('the verdict', () => {
     expect(one.verdict.detail).toContain('connection_refused in its own words');
   });
 
+  it.each([15, 25, 45, 90, 200])(
+    'says since when requests are delayed, after %i s of it, to some seconds',
+    (seconds) => {
+      const begin = Date.UTC(2026, 10, 1, 0, 1);
+      const queueing = throttle({ inFlight: 64, queued: 90 });
+      const slow = afterHealth(seconds, (s) => s.respond(200, 5, { upstreamMs: 3000 })).with(queueing);
+      const waiting = afterHealth(seconds, (s) => s.respond(200, 5, { queuedMs: 4000 })).with(
+        throttle({ mode: 'static', rate: 5, queued: 20 }),
+      );
+      for (const { verdict } of [slow, waiting])
+        expect(Math.abs((verdict.sinceWallAt ?? 0) - begin), verdict.headline).toBeLessThanOrEqual(10_000);
+    },
+  );
+
   it('names the larger of two causes, and the other', () => {
     const two = played(20, (s) => s.respond(500, 3).fail('reset_after_sent').respond(200, 4));
     expect(two.verdict).toMatchObject({ where: 'partner', code: '500' });
