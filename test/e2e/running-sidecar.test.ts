@@ -125,7 +125,7 @@ describe('status', () => {
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(/^bearer-sidecar \d+\.\d+\.\d+ {2}Ready\nup \d+ s, process \d+\n/);
     expect(stdout).toContain(`process ${String(world.sidecar.pid)}\n`);
-    expect(stdout).toMatch(/\n {2}token {5}valid for \d+ min/);
+    expect(stdout).toMatch(/\n {2}token {5}valid for (?:\d+ min|1 h)/);
     expect(stdout).toMatch(
       /\n {2}limit {5}5 requests per second, configured\n {2}queue {5}0 waiting, 0 in flight of at most 64\n$/,
     );
