@@ -161,7 +161,7 @@ it('every query returns data', { timeout: 150_000 }, async () => {
   await pollUntil(
     async () => (missing = await withoutData(prometheus, VALUES, missing)),
     ({ length }) => length === 0,
-    60_000,
+    110_000,
   );
   // One sidecar, one route, one credential: what is chosen is found.
   const one = {
