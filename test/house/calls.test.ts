@@ -1,5 +1,5 @@
 /**
- * How many functions of src/ one request calls, so that a longer path is a decision: whoever raises a bound here says why. `npm run
+ * How many functions of src/ one request calls, so that a longer path is a decision: a commit that raises a bound here says why. `npm run
  * bench:calls -- --list` names the functions. The count is the same in each run: of several recordings the least is taken.
  */
 import { createHash } from 'node:crypto';

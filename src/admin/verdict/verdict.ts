@@ -1,6 +1,6 @@
 /**
  * Whose fault it is that requests fail or are delayed, since when, and what helps (pure). Each cause is weighed by the requests that it
- * explains; the largest is shown, and a second one is named. A few failures blame nobody, and a cause that has gone is past.
+ * explains; the largest is shown, and a second one is named. No side is blamed for a few failures, and a cause that has gone is past.
  */
 import { formatInstant } from '../../platform/instant-text.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';

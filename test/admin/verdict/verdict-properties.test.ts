@@ -1,4 +1,4 @@
-/** What holds for the verdict whatever fails: it blames only with enough failures, the larger cause, and what goes on. */
+/** What holds for the verdict, with generated failures: it blames only with enough failures, the larger cause, and what goes on. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CAUSES, type CauseName } from '../../../src/admin/verdict/causes.ts';
@@ -29,7 +29,7 @@ const failure = fc.constantFrom(...failures);
 const seconds = fc.integer({ min: 1, max: 400 });
 
 describe('the verdict', () => {
-  it('blames nobody while nothing fails and nothing waits, at any rate and for any time', () => {
+  it('blames no side while nothing fails and nothing waits, at any rate and for any time', () => {
     fc.assert(
       fc.property(
         seconds,
@@ -74,7 +74,7 @@ describe('the verdict', () => {
     );
   });
 
-  it('blames nobody for fewer than three failures, of any kind', () => {
+  it('blames no side for fewer than three failures, of any kind', () => {
     fc.assert(
       fc.property(fc.array(failure, { maxLength: 2 }), fc.nat(60), (kinds, successes) => {
         const scene = new PlayedVerdict().play(5);
