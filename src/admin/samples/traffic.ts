@@ -18,8 +18,6 @@ export interface LastMinute {
   readonly sent: number;
   /** Calls that the upstream rate limited. */
   readonly refused: number;
-  /** Attempts without a whole response. */
-  readonly faults: number;
   /** Milliseconds; undefined without a request. */
   readonly p50Ms: number | undefined;
   readonly p95Ms: number | undefined;
@@ -74,7 +72,6 @@ export function readLastMinute(samples: Samples): LastMinute {
     own: count('own'),
     sent: count('sent'),
     refused: count('refused'),
-    faults: samples.increase('upstream_faults_total', MINUTE_MS),
     p50Ms: quantile(0.5),
     p95Ms: quantile(0.95),
     p99Ms: quantile(0.99),
