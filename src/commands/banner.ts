@@ -78,6 +78,7 @@ function createRouteRow({ name, pathPrefix, upstream, throttle: { rate } }: Rout
 }
 
 function describeEndpoint({ endpoint }: AuthConfig): string {
+  if (endpoint.kind === 'file') return `read from ${endpoint.path}`;
   return endpoint.kind === 'url' ? maskQuery(endpoint.url) : `found through ${endpoint.issuer}`;
 }
 

@@ -14,5 +14,7 @@ export function listProxyPasswords({ proxy, httpProxy }: Config['egress']): read
 /** The values of `auth.extraParameters` and `auth.extraHeaders`. */
 export function listExtraSecrets({ extraParameters, extraHeaders }: AuthConfig): readonly string[] {
   const values = [...Object.values(extraParameters), ...Object.values(extraHeaders)];
-  return values.filter(({ length }) => length >= MIN_EXTRA_SECRET_LENGTH);
+  return values.flatMap((one) =>
+    one.kind === 'value' && one.value.length >= MIN_EXTRA_SECRET_LENGTH ? [one.value] : [],
+  );
 }

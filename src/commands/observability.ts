@@ -1,6 +1,7 @@
 /** Opens tracing when the environment asks for it, and joins its observer with that of the log. */
 import { systemClock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
+import { authorizationServerUrl } from '../config/config.ts';
 import type { StartTracer } from '../exchange/request-tracer.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { Log, LogOptions } from '../telemetry/log/log.ts';
@@ -46,9 +47,9 @@ export function logSamplingOptions({ log }: Config): NonNullable<LogOptions['sam
 /** Token endpoint, or issuer, by the name of the credential. */
 function findTokenServers({ credentials }: Config): ReadonlyMap<string, URL> {
   return new Map(
-    credentials.map(({ name, auth: { endpoint } }) => [
-      name,
-      endpoint.kind === 'url' ? endpoint.url : new URL(endpoint.issuer),
-    ]),
+    credentials.flatMap(({ name, auth }) => {
+      const url = authorizationServerUrl(auth);
+      return url === undefined ? [] : [[name, url] as const];
+    }),
   );
 }

@@ -121,7 +121,8 @@ async function registerCredentialSecrets(auth: AuthConfig, log: Log): Promise<vo
   for (const value of listExtraSecrets(auth)) log.registerSecret(value);
   if (!('secret' in auth.method)) return;
   const secret = await readSecretValue('auth.clientSecret', auth.method.secret);
-  if (secret !== undefined) log.registerSecret(secret, await readSecretValue('auth.clientId', auth.clientId));
+  if (secret !== undefined)
+    log.registerSecret(secret, auth.clientId && (await readSecretValue('auth.clientId', auth.clientId)));
 }
 
 async function readSecretValue(key: string, source: SecretSource): Promise<string | undefined> {

@@ -6,7 +6,7 @@
 import type { RefusalRule } from '../throttle/refusal-rule.ts';
 import type { ProxySelectorOptions } from '../platform/egress/proxy-selector.ts';
 import type { ClientCertificateFiles } from '../platform/tls.ts';
-import type { ClientAuthMethod } from '../token/client/client-authentication.ts';
+import type { AssertionGrantOptions, ClientAuthMethod } from '../token/client/client-authentication.ts';
 import type { SecretSource } from '../token/client/secret-file.ts';
 
 export type ListenAddressConfig =
@@ -35,6 +35,12 @@ export type TokenEndpointSource =
   /** Found through the issuer's metadata, which must contain exactly this issuer. */
   | { readonly kind: 'issuer'; readonly issuer: string; readonly allowInsecureHttp: boolean };
 
+/** There is no token endpoint: another program writes the token into a file. */
+export interface TokenFileSource {
+  readonly kind: 'file';
+  readonly path: string;
+}
+
 type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
 type LogFormat = 'auto' | 'json' | 'pretty';
@@ -42,6 +48,11 @@ type LogFormat = 'auto' | 'json' | 'pretty';
 /** The API of one route. */
 export interface UpstreamConfig {
   readonly baseUrl: URL;
+  /** The header field that carries the token, and what stands before the token in it. */
+  readonly tokenHeader: string;
+  readonly tokenPrefix: string;
+  /** Fixed header fields of every call; the values are secrets. */
+  readonly headers: Readonly<Record<string, SecretSource>>;
   readonly requestTimeoutMs: number;
   readonly connectTimeoutMs: number;
   /** 0: no limit. */
@@ -56,18 +67,28 @@ export interface UpstreamConfig {
 
 /** How one credential obtains its tokens. */
 export interface AuthConfig {
-  readonly endpoint: TokenEndpointSource;
-  readonly clientId: SecretSource;
+  readonly endpoint: TokenEndpointSource | TokenFileSource;
+  /** Undefined where the method needs none. */
+  readonly clientId: SecretSource | undefined;
   readonly method: ClientAuthMethod;
+  /** Empty: the parameter is left out. */
+  readonly grantType: string;
+  readonly bodyFormat: 'form' | 'json';
+  /** Of the grant type jwt-bearer; undefined for others. */
+  readonly assertionGrant: AssertionGrantOptions | undefined;
   /** Offered to the token endpoint. */
   readonly clientCertificate: ClientCertificateFiles | undefined;
   /** Empty: none. */
   readonly audience: readonly string[];
   readonly scope: string | undefined;
   readonly resource: readonly string[];
-  /** Extra form fields and header fields of the token request; the values may be secrets. */
-  readonly extraParameters: Readonly<Record<string, string>>;
-  readonly extraHeaders: Readonly<Record<string, string>>;
+  /** Extra parameters and header fields of the token request; the values may be secrets. */
+  readonly extraParameters: Readonly<Record<string, SecretSource>>;
+  readonly extraHeaders: Readonly<Record<string, SecretSource>>;
+  /** Members of the token response. */
+  readonly tokenField: string;
+  readonly expiresInField: string;
+  readonly expiresInUnit: 'seconds' | 'milliseconds';
   readonly timeoutMs: number;
   /** The lifetime of a token whose own is not stated. */
   readonly defaultLifetimeMs: number;
@@ -80,6 +101,20 @@ export interface AuthConfig {
   readonly invalidationCooldownMs: number;
   /** Longest wait of a call for a token that the API accepts. */
   readonly settleMs: number;
+}
+
+/** A credential whose tokens are requested, not read from a file. */
+export type RequestingAuthConfig = AuthConfig & { readonly endpoint: TokenEndpointSource };
+
+/** Whether tokens are requested, not read from a file. */
+export function requestsTokens(auth: AuthConfig): auth is RequestingAuthConfig {
+  return auth.endpoint.kind !== 'file';
+}
+
+/** The URL of the token endpoint or of the issuer; undefined for tokens in a file. */
+export function authorizationServerUrl({ endpoint }: AuthConfig): URL | undefined {
+  if (endpoint.kind === 'file') return undefined;
+  return endpoint.kind === 'url' ? endpoint.url : new URL(endpoint.issuer);
 }
 
 /** How fast one route may call its upstream. */

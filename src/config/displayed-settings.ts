@@ -2,7 +2,7 @@
 import { listEntryValues } from './load/entries.ts';
 import { isTextList, type SettingValue } from './schema/formats/formats.ts';
 import type { LoadResult } from './load/load.ts';
-import { isTextMap, settingOf } from './schema/schema.ts';
+import { isSettingMap, settingOf } from './schema/schema.ts';
 import type { SettingKey } from './schema/schema.ts';
 import { MASK } from '../platform/secret-redaction.ts';
 
@@ -19,8 +19,9 @@ export interface DisplayedSetting {
 export function maskSetting(key: SettingKey, value: SettingValue): SettingValue {
   const { sensitive, format } = settingOf(key);
   if (value === null) return value;
-  // The names in a map are not secret.
-  if (sensitive && isTextMap(value)) return Object.fromEntries(Object.keys(value).map((name) => [name, MASK]));
+  // Neither the names in a map nor the paths of files are secret.
+  if (sensitive && isSettingMap(value))
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, typeof one === 'object' ? one : MASK]));
   if (sensitive) return MASK;
   if (isTextList(value)) return value.map((entry) => format.show(entry));
   return typeof value === 'string' ? format.show(value) : value;

@@ -15,7 +15,7 @@ import { createRedisTokenStore } from '../fleet/shared-token/redis-token-store.t
 import type { EventObserver } from '../telemetry/events.ts';
 import type { FleetMembership } from '../throttle/fleet-membership.ts';
 import type { RateSettings } from '../throttle/throttle.ts';
-import { readSecret } from '../token/client/secret-file.ts';
+import { readClientId, readSecret } from '../token/client/secret-file.ts';
 import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 
 export interface FleetParts {
@@ -108,7 +108,7 @@ function createQuotaKeyReader(
   let key: string | undefined;
   return async () => {
     if (key !== undefined) return key;
-    const reading = await readSecret('auth.clientId', clientId);
+    const reading = await readClientId(clientId);
     if (reading.kind === 'unreadable') return undefined;
     const parts = JSON.stringify([upstreamOrigin, group, reading.value]);
     const name = createHmac('sha256', 'bearer-sidecar quota').update(parts).digest('base64url').slice(0, 22);

@@ -6,7 +6,7 @@ import type { EventObserver } from '../telemetry/events.ts';
 import type { LimitOwner } from '../throttle/adaptive/learned-state.ts';
 import { StateFile } from '../throttle/adaptive/state-file.ts';
 import type { LearnedState } from '../throttle/throttle.ts';
-import { readSecret } from '../token/client/secret-file.ts';
+import { readClientId } from '../token/client/secret-file.ts';
 import { findThrottleGroups } from './routes.ts';
 
 /** The open file, and the states that it held by throttle group. */
@@ -27,7 +27,7 @@ export async function openLearnedStateFile(
   const clients = new Map(
     await Promise.all(
       config.credentials.map(async ({ name, auth }) => {
-        const clientId = await readSecret('auth.clientId', auth.clientId);
+        const clientId = await readClientId(auth.clientId);
         return [name, hashClientId(clientId.kind === 'read' ? clientId.value : '')] as const;
       }),
     ),

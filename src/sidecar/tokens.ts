@@ -4,6 +4,7 @@
  */
 import type { Clock, Random } from '../platform/clock.ts';
 import type { AuthConfig } from '../config/config.ts';
+import { requestsTokens } from '../config/config.ts';
 import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
@@ -40,6 +41,7 @@ export type RedactValue = (secret: string, clientId?: string, replaced?: string)
 
 export function createTokens(options: TokensOptions): TokenSource {
   const { credential, auth, egress, tokensInUse, clock, random, observe } = options;
+  if (!requestsTokens(auth)) throw new Error('tokens in a file are not requested');
   const endpoint = createTokenEndpoint({ ...auth, egress, maskTokens: tokensInUse.mask, clock, observe });
   const request = createRequest(endpoint, options);
   const read = readAndRedact(endpoint, options.redactValue);

@@ -20,6 +20,8 @@ const PEM = { format: 'pem', type: 'pkcs8' } as const;
 const rsaKey = (bits = 2048): string => generateKeyPairSync('rsa', { modulusLength: bits }).privateKey.export(PEM);
 const ecKey = (namedCurve = 'P-256'): string => generateKeyPairSync('ec', { namedCurve }).privateKey.export(PEM);
 
+const sourceOf = (value: string) => ({ kind: 'value', value });
+
 const NO_SECRET = { SIDECAR_CLIENT_SECRET: '' };
 
 function assertionEnv(key: string, more: Readonly<Record<string, string>> = {}): Record<string, string> {
@@ -60,6 +62,7 @@ describe('methods', () => {
       keyFile: env.SIDECAR_AUTH_PRIVATE_KEY_FILE,
       keyId: undefined,
       algorithm: undefined,
+      certificateFile: undefined,
       audience: 'token_endpoint',
     });
     const { auth } = configOf({
@@ -164,7 +167,7 @@ describe('one problem that names both, for', () => {
     [
       'a key id',
       { SIDECAR_AUTH_KEY_ID: 'k1' },
-      /^auth\.keyId .*client_secret_basic does not use it; it belongs to private_key_jwt$/,
+      /^auth\.keyId .*client_secret_basic does not use it; it belongs to private_key_jwt, and to /,
     ],
     ['an algorithm', { SIDECAR_AUTH_SIGNING_ALGORITHM: 'ES256' }, /^auth\.signingAlgorithm .*does not use it/],
     [
@@ -188,7 +191,6 @@ describe('one problem that names both, for', () => {
       { SIDECAR_AUTH_URL: '', SIDECAR_AUTH_ISSUER: 'http://a.test' },
       /^auth\.issuer .*loopback hosts only/,
     ],
-    ['nothing to ask for', { SIDECAR_AUDIENCE: '' }, /^auth\.audience .*required; .*auth\.scope .*auth\.resource/],
     ['an unknown method', method('client_secret_jwt'), /^auth\.method .*expected one of client_secret_basic, /],
   ])('%s', (_, env, problem) => {
     expect(problemsOf(env)).toEqual([expect.stringMatching(problem)]);
@@ -210,7 +212,7 @@ describe('one problem that names both, for', () => {
     [
       'a key',
       { SIDECAR_AUTH_PRIVATE_KEY_FILE: '/etc/hostname' },
-      /^auth\.privateKeyFile .*belongs to private_key_jwt$/,
+      /^auth\.privateKeyFile .*belongs to private_key_jwt, and to /,
     ],
     ['a key id', { SIDECAR_AUTH_KEY_ID: 'k1' }, /^auth\.keyId .*client_assertion does not use it/],
     ['an algorithm', { SIDECAR_AUTH_SIGNING_ALGORITHM: 'ES256' }, /^auth\.signingAlgorithm .*does not use it/],
@@ -238,7 +240,7 @@ describe('one problem that names both, for', () => {
 
   test('a key that the method does not use', () => {
     expect(problemsOf({ SIDECAR_AUTH_PRIVATE_KEY_FILE: scratchFile('no key at all') })).toEqual([
-      expect.stringMatching(/^auth\.privateKeyFile .*it belongs to private_key_jwt$/),
+      expect.stringMatching(/^auth\.privateKeyFile .*it belongs to private_key_jwt, and to /),
     ]);
   });
 
@@ -344,21 +346,23 @@ describe('extra fields of the token request', () => {
   const VARIABLES = ['SIDECAR_AUTH_EXTRA_PARAMETERS', 'SIDECAR_AUTH_EXTRA_HEADERS'] as const;
 
   test('are an object in a variable, a section in a file', () => {
-    const file = scratchFile('auth: { extraParameters: { tenant: "12", b.c: x }, extraHeaders: { X-Key: y } }');
+    const file = scratchFile(
+      'auth: { extraParameters: { tenant: "12", b.c: { file: /x } }, extraHeaders: { X-Key: y } }',
+    );
     expect(configOf({}, { file }).auth).toMatchObject({
-      extraParameters: { tenant: '12', 'b.c': 'x' },
-      extraHeaders: { 'X-Key': 'y' },
+      extraParameters: { tenant: sourceOf('12'), 'b.c': { kind: 'file', path: '/x' } },
+      extraHeaders: { 'X-Key': sourceOf('y') },
     });
     const env = { [VARIABLES[0]]: '{"tenant":"ü ="}', [VARIABLES[1]]: '{"x-key":"z"}' };
     expect(configOf(env, { file }).auth).toMatchObject({
-      extraParameters: { tenant: 'ü =' },
-      extraHeaders: { 'x-key': 'z' },
+      extraParameters: { tenant: sourceOf('ü =') },
+      extraHeaders: { 'x-key': sourceOf('z') },
     });
     expect(configOf().auth).toMatchObject({ extraParameters: {}, extraHeaders: {} });
   });
 
   test.each([
-    ['grant_type', /is always client_credentials$/],
+    ['grant_type', /is set by auth\.grantType$/],
     ['scope', /is set by auth\.scope$/],
     ['audience', /is set by auth\.audience$/],
     ['client_secret', /is set by auth\.clientSecret$/],

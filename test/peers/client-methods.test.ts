@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
+import { requestsTokens } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
 import { createProxySelector } from '../../src/platform/egress/proxy-selector.ts';
@@ -141,8 +142,10 @@ async function obtain(name: ServerName, by: 'url' | 'issuer', env: Env): Promise
   });
   if (!loaded.ok) throw new Error(formatProblems(loaded.problems));
   const warnings: string[] = [];
+  const { auth } = simple(loaded.config);
+  if (!requestsTokens(auth)) throw new Error('expected a token endpoint');
   const endpoint = createTokenEndpoint({
-    ...simple(loaded.config).auth,
+    ...auth,
     egress: createProxySelector(loaded.config.egress),
     clock: systemClock,
     observe: (event) => {

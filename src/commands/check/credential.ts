@@ -1,6 +1,7 @@
 /** Checks one credential: the connection to its token endpoint, discovery, one token request, and its response. */
 import type { TokensInUse } from '../../platform/tokens-in-use.ts';
 import type { CredentialConfig } from '../../config/config.ts';
+import { requestsTokens } from '../../config/config.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
@@ -100,12 +101,13 @@ async function locateEndpoint(
   const { endpoint } = credential.auth;
   if (endpoint.kind === 'url')
     return (await checkEndpointConnectivity(runner, endpoint.url, credential, check)) ? endpoint.url : undefined;
+  if (endpoint.kind === 'file') return undefined;
   const issuer = new URL(endpoint.issuer);
   if (!(await checkEndpointConnectivity(runner, issuer, credential, check))) {
     runner.skip(['discovery'], 'the issuer was not reached');
     return undefined;
   }
-  const tokenUrl = await runner.run('discovery', () => discoverTokenUrl(credential, check));
+  const tokenUrl = await runner.run('discovery', () => discoverTokenUrl(endpoint, credential, check));
   if (tokenUrl === undefined || tokenUrl.origin === issuer.origin) return tokenUrl;
   // The token endpoint may be another server than the issuer.
   return (await checkEndpointConnectivity(runner, tokenUrl, credential, check)) ? tokenUrl : undefined;
@@ -189,6 +191,7 @@ function createEndpoint(
   runner: StepRunner,
   onHead: (head: DatedTokenResponse) => void,
 ): TokenEndpoint {
+  if (!requestsTokens(auth)) throw new Error('tokens in a file are not requested');
   return createTokenEndpoint({
     ...auth,
     egress,

@@ -1,5 +1,5 @@
 /** Finds a token endpoint in published metadata: of the configured issuer as the sidecar does, or of the same origin after a 404. */
-import type { CredentialConfig } from '../../config/config.ts';
+import type { CredentialConfig, TokenEndpointSource } from '../../config/config.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
@@ -72,11 +72,11 @@ function readPublished(metadataUrl: URL, text: string): PublishedEndpoint | unde
 
 /** The value is the URL of the token endpoint, for a client with a certificate the one for mutual TLS. */
 export async function discoverTokenUrl(
+  endpoint: Extract<TokenEndpointSource, { kind: 'issuer' }>,
   { auth, name }: CredentialConfig,
   context: DiscoveryCheckContext,
 ): Promise<StepResult<URL>> {
-  const { endpoint, timeoutMs, caFile, clientCertificate, userAgent } = auth;
-  if (endpoint.kind === 'url') return { outcome: 'ok', detail: 'not needed', value: endpoint.url };
+  const { timeoutMs, caFile, clientCertificate, userAgent } = auth;
   const advice = `check ${createSettingNamer('credential', name)('auth.issuer')}: it must be exactly the issuer in the server's metadata`;
   const discovery = new Discovery({ ...endpoint, ...context, timeoutMs, observe: () => undefined });
   const timeout = new AbortController();

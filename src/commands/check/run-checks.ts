@@ -1,8 +1,9 @@
 /** Runs all checks at once and yields their steps in a fixed order: settings and files, proxies, credentials, upstreams, fleet. */
 import { TokensInUse } from '../../platform/tokens-in-use.ts';
 import type { Config } from '../../config/config.ts';
+import { authorizationServerUrl } from '../../config/config.ts';
 import { createProxySelector } from '../../platform/egress/proxy-selector.ts';
-import { readSecret } from '../../token/client/secret-file.ts';
+import { readClientId } from '../../token/client/secret-file.ts';
 import { listExtraSecrets, listProxyPasswords } from '../configured-secrets.ts';
 import type { CredentialCheckContext } from './credential.ts';
 import { checkCredential } from './credential.ts';
@@ -91,8 +92,8 @@ async function checkSettings(
 /** A client id is no secret, and is compared with that of the partner. A file that cannot be read is a finding of its own. */
 async function listClientIds({ credentials }: Config): Promise<readonly CheckStep[]> {
   const steps = credentials.map(async ({ name, auth }): Promise<CheckStep[]> => {
-    const reading = await readSecret('auth.clientId', auth.clientId);
-    if (reading.kind === 'unreadable') return [];
+    const reading = await readClientId(auth.clientId);
+    if (reading.kind === 'unreadable' || auth.clientId === undefined) return [];
     const target = formatTarget('client id', name);
     return [{ step: 'configuration', target, outcome: 'ok', ms: 0, detail: reading.value }];
   });
@@ -114,7 +115,7 @@ function createNoRouteStep(path: string): CheckStep {
 /** The destinations that are known before discovery. */
 function listDestinations({ credentials, routes }: Config): readonly URL[] {
   return [
-    ...credentials.map(({ auth: { endpoint } }) => (endpoint.kind === 'url' ? endpoint.url : new URL(endpoint.issuer))),
+    ...credentials.flatMap(({ auth }) => authorizationServerUrl(auth) ?? []),
     ...routes.map(({ upstream }) => upstream.baseUrl),
   ];
 }

@@ -5,6 +5,9 @@ import { parseAllowRule } from '../schema/formats/allow-rules.ts';
 import type { AllowedHostConfig, AuthConfig, Config, ListenAddressConfig } from '../config.ts';
 import type { RouteConfig, UpstreamConfig } from '../config.ts';
 import { readProgramVersion } from '../../platform/program-version.ts';
+import { JWT_BEARER_GRANT } from '../rules/rules-auth.ts';
+import type { SecretMap, TextOrFile } from '../schema/formats/formats.ts';
+import type { AssertionSigningOptions } from '../../token/client/client-authentication.ts';
 import type { SecretSource } from '../../token/client/secret-file.ts';
 import { parseProxyUrl, PROXY_OFF } from '../schema/formats/proxy.ts';
 import type { ResolvedRoutes, ResolvedRoute } from './routes.ts';
@@ -67,9 +70,10 @@ function assembleRoute({ settings, methods, ...route }: ResolvedRoute): RouteCon
 }
 
 function assembleUpstream({ upstream, auth }: Settings): UpstreamConfig {
-  const { tlsCertificateFile, tlsKeyFile, baseUrl, caFile, ...rest } = upstream;
+  const { tlsCertificateFile, tlsKeyFile, baseUrl, caFile, headers, ...rest } = upstream;
   return {
     ...rest,
+    headers: toSecretSources(headers),
     baseUrl: new URL(requireValue(baseUrl)),
     caFile: caFile ?? undefined,
     clientCertificate: assembleClientCertificate({ tlsCertificateFile, tlsKeyFile }) ?? assembleClientCertificate(auth),
@@ -78,18 +82,24 @@ function assembleUpstream({ upstream, auth }: Settings): UpstreamConfig {
 
 function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings): AuthConfig {
   return {
-    endpoint:
-      auth.issuer === null
-        ? { kind: 'url', url: joinUrl(requireValue(auth.url), auth.tokenPath) }
-        : { kind: 'issuer', issuer: auth.issuer, allowInsecureHttp },
-    clientId: requireValue(toSecretSource(auth.clientId, auth.clientIdFile)),
+    endpoint: assembleEndpoint(auth, allowInsecureHttp),
+    clientId: toSecretSource(auth.clientId, auth.clientIdFile),
     method: assembleClientMethod(auth),
+    grantType: auth.grantType,
+    assertionGrant:
+      auth.grantType === JWT_BEARER_GRANT && auth.method !== 'static'
+        ? { ...assembleSigning(auth), claims: auth.assertionClaims }
+        : undefined,
+    bodyFormat: auth.bodyFormat,
     clientCertificate: assembleClientCertificate(auth),
     audience: toList(auth.audience),
     scope: auth.scope ?? undefined,
     resource: toList(auth.resource),
-    extraParameters: auth.extraParameters,
-    extraHeaders: auth.extraHeaders,
+    extraParameters: toSecretSources(auth.extraParameters),
+    extraHeaders: toSecretSources(auth.extraHeaders),
+    tokenField: auth.tokenField,
+    expiresInField: auth.expiresInField,
+    expiresInUnit: auth.expiresInUnit,
     timeoutMs: auth.timeoutMs,
     defaultLifetimeMs: auth.defaultLifetimeMs,
     userAgent: auth.userAgent ?? `bearer-sidecar/${readProgramVersion()}`,
@@ -108,13 +118,7 @@ function assembleClientMethod(auth: Settings['auth']): AuthConfig['method'] {
     case 'client_secret_post':
       return { name: auth.method, secret: requireValue(secret) };
     case 'private_key_jwt':
-      return {
-        name: auth.method,
-        keyFile: requireValue(auth.privateKeyFile),
-        keyId: auth.keyId ?? undefined,
-        algorithm: auth.signingAlgorithm ?? undefined,
-        audience: auth.assertionAudience,
-      };
+      return { name: auth.method, ...assembleSigning(auth) };
     case 'client_assertion':
       return {
         name: auth.method,
@@ -122,7 +126,27 @@ function assembleClientMethod(auth: Settings['auth']): AuthConfig['method'] {
       };
     case 'tls_client_auth':
       return { name: auth.method };
+    case 'none':
+    case 'static':
+      return { name: 'none' };
   }
+}
+
+function assembleEndpoint(auth: Settings['auth'], allowInsecureHttp: boolean): AuthConfig['endpoint'] {
+  if (auth.method === 'static') return { kind: 'file', path: requireValue(auth.tokenFile) };
+  return auth.issuer === null
+    ? { kind: 'url', url: joinUrl(requireValue(auth.url), auth.tokenPath) }
+    : { kind: 'issuer', issuer: auth.issuer, allowInsecureHttp };
+}
+
+function assembleSigning(auth: Settings['auth']): AssertionSigningOptions {
+  return {
+    keyFile: requireValue(auth.privateKeyFile),
+    keyId: auth.keyId ?? undefined,
+    algorithm: auth.signingAlgorithm ?? undefined,
+    certificateFile: auth.certificateFile ?? undefined,
+    audience: auth.assertionAudience,
+  };
 }
 
 function assembleClientCertificate({
@@ -155,6 +179,12 @@ function assembleFleet({ redisUrl, redisUrlFile, caFile, keyPrefix, timeoutMs }:
 function toSecretSource(value: string | null, path: string | null): SecretSource | undefined {
   if (value !== null) return { kind: 'value', value };
   return path === null ? undefined : { kind: 'file', path };
+}
+
+function toSecretSources(map: SecretMap): Readonly<Record<string, SecretSource>> {
+  const toSource = (one: TextOrFile): SecretSource =>
+    typeof one === 'string' ? { kind: 'value', value: one } : { kind: 'file', path: one.file };
+  return Object.fromEntries(Object.entries(map).map(([name, one]) => [name, toSource(one)]));
 }
 
 function toListenAddress(text: string): ListenAddressConfig {

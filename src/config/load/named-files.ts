@@ -12,7 +12,7 @@ import { dropLineEnd, headerValueFault, secretFault } from '../schema/formats/cr
 import { createSettingProblem } from './problems.ts';
 import type { SettingProblem } from './problems.ts';
 import { redisUrlFault } from '../schema/formats/redis-url.ts';
-import { isColonForbidden, colonFault } from '../rules/rules-auth.ts';
+import { isColonForbidden, colonFault, signsAssertions } from '../rules/rules-auth.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 
 interface NamedFile {
@@ -27,6 +27,7 @@ const NAMED_FILES: readonly NamedFile[] = [
   { key: 'auth.clientIdFile', path: ({ auth }) => auth.clientIdFile, fault: withoutLineEnd(clientIdFault) },
   { key: 'auth.clientSecretFile', path: ({ auth }) => auth.clientSecretFile, fault: withoutLineEnd(secretFault) },
   { key: 'auth.privateKeyFile', path: ({ auth }) => auth.privateKeyFile, fault: signingKeyFault },
+  { key: 'auth.certificateFile', path: ({ auth }) => auth.certificateFile, fault: certificateFault },
   { key: 'auth.tlsCertificateFile', path: ({ auth }) => auth.tlsCertificateFile, fault: certificateFault },
   { key: 'auth.tlsKeyFile', path: ({ auth }) => auth.tlsKeyFile, fault: tlsKeyFault('auth') },
   { key: 'auth.caFile', path: ({ auth }) => auth.caFile, fault: certificateFault },
@@ -100,7 +101,7 @@ function clientIdFault(contents: string, { auth }: Settings): string | undefined
 
 /** A file that the method does not use is reported by a rule. */
 function signingKeyFault(contents: string, { auth }: Settings): string | undefined {
-  if (auth.method !== 'private_key_jwt') return undefined;
+  if (!signsAssertions(auth)) return undefined;
   const reading = parseSigningKey(contents, auth.signingAlgorithm ?? undefined);
   return reading.kind === 'read' ? undefined : reading.fault;
 }

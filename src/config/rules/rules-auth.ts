@@ -15,7 +15,11 @@ export interface SettingsRule {
   readonly fault: (settings: Settings) => string | undefined;
 }
 
-type AuthMethodName = Settings['auth']['method'];
+type AuthSettings = Settings['auth'];
+type AuthMethodName = AuthSettings['method'];
+
+/** RFC 7523 §2.1. */
+export const JWT_BEARER_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
 const SECRET_METHODS: readonly AuthMethodName[] = ['client_secret_basic', 'client_secret_post'];
 const METHOD_KEY: SettingKey = 'auth.method';
@@ -27,7 +31,7 @@ export const AUTH_RULES: readonly SettingsRule[] = [
     fault: ({ auth }) => {
       const issuer = formatSettingName('auth.issuer');
       if (auth.url !== null && auth.issuer !== null) return `set together with ${issuer}; expected only one of the two`;
-      return auth.url === null && auth.issuer === null
+      return auth.url === null && auth.issuer === null && auth.method !== 'static'
         ? `required; the authorization server's base URL, such as https://login.example.com, or its issuer in ${issuer}`
         : undefined;
     },
@@ -50,8 +54,11 @@ export const AUTH_RULES: readonly SettingsRule[] = [
       insecureFault(auth.issuer, allowInsecureHttp, formatSettingName('allowInsecureHttp')),
   },
   {
-    keys: ['auth.clientId', 'auth.clientIdFile'],
-    fault: ({ auth }) => exactlyOneFault(auth.clientId, auth.clientIdFile, 'the client id', 'auth.clientIdFile'),
+    keys: ['auth.clientId', 'auth.clientIdFile', METHOD_KEY, 'auth.grantType'],
+    fault: ({ auth }) =>
+      isClientIdOptional(auth) && auth.clientId === null && auth.clientIdFile === null
+        ? undefined
+        : exactlyOneFault(auth.clientId, auth.clientIdFile, 'the client id', 'auth.clientIdFile'),
   },
   {
     keys: ['auth.clientId', METHOD_KEY, 'auth.basicEncoding'],
@@ -60,31 +67,49 @@ export const AUTH_RULES: readonly SettingsRule[] = [
   { keys: ['auth.clientSecret', 'auth.clientSecretFile', METHOD_KEY], fault: ({ auth }) => secretPresenceFault(auth) },
   createMethodRule('auth.basicEncoding', ['client_secret_basic'], ({ auth }) => auth.basicEncoding !== 'raw'),
   {
-    keys: ['auth.privateKeyFile', METHOD_KEY],
-    fault: ({ auth }) =>
-      auth.method === 'private_key_jwt' && auth.privateKeyFile === null
-        ? `required by ${describeMethod(auth.method)}; the file of the private key`
-        : undefined,
+    keys: ['auth.privateKeyFile', METHOD_KEY, 'auth.grantType'],
+    fault: ({ auth }) => {
+      if (signsAssertions(auth) === (auth.privateKeyFile !== null)) return undefined;
+      return auth.privateKeyFile === null
+        ? `required by ${describeSigner(auth)}; the file of the private key`
+        : describeUnsigned(auth);
+    },
   },
-  createMethodRule('auth.privateKeyFile', ['private_key_jwt'], ({ auth }) => auth.privateKeyFile !== null),
-  createMethodRule('auth.keyId', ['private_key_jwt'], ({ auth }) => auth.keyId !== null),
-  createMethodRule('auth.signingAlgorithm', ['private_key_jwt'], ({ auth }) => auth.signingAlgorithm !== null),
-  createMethodRule(
-    'auth.assertionAudience',
-    ['private_key_jwt'],
-    ({ auth }) => auth.assertionAudience !== 'token_endpoint',
-  ),
+  createSigningRule('auth.keyId', ({ auth }) => auth.keyId !== null),
+  createSigningRule('auth.signingAlgorithm', ({ auth }) => auth.signingAlgorithm !== null),
+  createSigningRule('auth.certificateFile', ({ auth }) => auth.certificateFile !== null),
+  createSigningRule('auth.assertionAudience', ({ auth }) => auth.assertionAudience !== 'token_endpoint'),
   {
     keys: ['auth.assertionAudience', 'auth.issuer', METHOD_KEY],
     fault: ({ auth }) =>
-      auth.method === 'private_key_jwt' && auth.assertionAudience === 'issuer' && auth.issuer === null
+      signsAssertions(auth) && auth.assertionAudience === 'issuer' && auth.issuer === null
         ? `found issuer, which needs ${formatSettingName('auth.issuer')}`
         : undefined,
   },
-  createRequiredRule('auth.assertionFile', 'the file of the JWT', ({ auth }) => auth.assertionFile),
+  {
+    keys: ['auth.assertionClaims', 'auth.grantType'],
+    fault: ({ auth }) =>
+      Object.keys(auth.assertionClaims).length > 0 && !grantsByAssertion(auth)
+        ? `set, but ${formatSettingName('auth.grantType')} is not ${JWT_BEARER_GRANT}; leave it out`
+        : undefined,
+  },
+  {
+    keys: ['auth.extraParameters', METHOD_KEY],
+    fault: ({ auth }) => {
+      const faults = Object.keys(auth.extraParameters).flatMap((name) => {
+        const owner = ownerOfParameter(name, auth);
+        return owner === undefined ? [] : [`${JSON.stringify(name)}: is set by ${owner}`];
+      });
+      return faults[0];
+    },
+  },
+  createRequiredRule('auth.tokenFile', 'static', 'the file of the token', ({ auth }) => auth.tokenFile),
+  createMethodRule('auth.tokenFile', ['static'], ({ auth }) => auth.tokenFile !== null),
+  createRequiredRule('auth.assertionFile', 'client_assertion', 'the file of the JWT', ({ auth }) => auth.assertionFile),
   createMethodRule('auth.assertionFile', ['client_assertion'], ({ auth }) => auth.assertionFile !== null),
   createRequiredRule(
     'auth.assertionFileAudience',
+    'client_assertion',
     'the audience that the JWT must have, such as api://AzureADTokenExchange',
     ({ auth }) => auth.assertionFileAudience,
   ),
@@ -94,9 +119,9 @@ export const AUTH_RULES: readonly SettingsRule[] = [
     ({ auth }) => auth.assertionFileAudience !== null,
   ),
   {
-    keys: ['auth.cacheFile', METHOD_KEY],
+    keys: ['auth.cacheFile', METHOD_KEY, 'auth.grantType', 'auth.tlsCertificateFile'],
     fault: ({ auth }) =>
-      auth.cacheFile !== null && auth.method === 'client_assertion'
+      auth.cacheFile !== null && !hasKeyMaterial(auth)
         ? `set, but ${describeMethod(auth.method)} has neither a secret nor a key to encrypt it with; leave it out, or set it to nothing`
         : undefined,
   },
@@ -112,13 +137,6 @@ export const AUTH_RULES: readonly SettingsRule[] = [
     fault: ({ auth }) =>
       auth.method === 'tls_client_auth' && /^http:/i.test(auth.url ?? auth.issuer ?? '')
         ? `found tls_client_auth, which needs an https: URL in ${formatSettingName(auth.url === null ? 'auth.issuer' : 'auth.url')}`
-        : undefined,
-  },
-  {
-    keys: ['auth.audience', 'auth.scope', 'auth.resource'],
-    fault: ({ auth }) =>
-      auth.audience === null && auth.scope === null && auth.resource === null
-        ? `required; the audience to ask a token for, or scopes in ${formatSettingName('auth.scope')}, or both (or a resource in ${formatSettingName('auth.resource')})`
         : undefined,
   },
   {
@@ -159,16 +177,62 @@ function secretPresenceFault({ method, clientSecret, clientSecretFile }: Setting
   return `${found}, but ${describeMethod(method)} sends no secret; leave it out`;
 }
 
-/** A rule for a setting that client_assertion requires. */
+function isClientIdOptional(auth: AuthSettings): boolean {
+  return auth.method === 'static' || (auth.method === 'none' && !grantsByAssertion(auth));
+}
+
+function grantsByAssertion({ method, grantType }: AuthSettings): boolean {
+  return method !== 'static' && grantType === JWT_BEARER_GRANT;
+}
+
+/** Whether `auth.privateKeyFile` signs the client's assertion, the grant, or both. */
+export function signsAssertions(auth: AuthSettings): boolean {
+  return auth.method === 'private_key_jwt' || grantsByAssertion(auth);
+}
+
+/** Whether there is a secret or a key that can encrypt a token. */
+function hasKeyMaterial(auth: AuthSettings): boolean {
+  const hasOwnSecret = !['client_assertion', 'none', 'static'].includes(auth.method);
+  return hasOwnSecret || signsAssertions(auth) || (auth.method === 'none' && auth.tlsCertificateFile !== null);
+}
+
+/** The setting that decides a parameter of the token request; undefined for others. */
+function ownerOfParameter(name: string, auth: AuthSettings): SettingKey | undefined {
+  if (name === 'assertion') return grantsByAssertion(auth) ? 'auth.grantType' : undefined;
+  if (auth.method === 'none') return undefined;
+  if (name === 'client_id') return 'auth.clientId';
+  if (name === 'client_secret') return 'auth.clientSecret';
+  return name === 'client_assertion' || name === 'client_assertion_type' ? METHOD_KEY : undefined;
+}
+
+function describeSigner(auth: AuthSettings): string {
+  return grantsByAssertion(auth) ? `${formatSettingName('auth.grantType')} jwt-bearer` : describeMethod(auth.method);
+}
+
+function describeUnsigned({ method }: AuthSettings): string {
+  return `set, but ${describeMethod(method)} does not use it; it belongs to private_key_jwt, and to ${formatSettingName('auth.grantType')} ${JWT_BEARER_GRANT}`;
+}
+
+/** A rule for a setting that only signed assertions use. */
+function createSigningRule(key: SettingKey, isSet: (settings: Settings) => boolean): SettingsRule {
+  return {
+    keys: [key, METHOD_KEY, 'auth.grantType'],
+    fault: (settings) =>
+      isSet(settings) && !signsAssertions(settings.auth) ? describeUnsigned(settings.auth) : undefined,
+  };
+}
+
+/** A rule for a setting that a method requires. */
 function createRequiredRule(
   key: SettingKey,
+  method: AuthMethodName,
   what: string,
   valueOf: (settings: Settings) => string | null,
 ): SettingsRule {
   return {
     keys: [key, METHOD_KEY],
     fault: (settings) =>
-      settings.auth.method === 'client_assertion' && valueOf(settings) === null
+      settings.auth.method === method && valueOf(settings) === null
         ? `required by ${describeMethod(settings.auth.method)}; ${what}`
         : undefined,
   };

@@ -26,6 +26,10 @@ const RULES: readonly SettingsRule[] = [
     fault: ({ upstream, allowInsecureHttp }) =>
       insecureFault(upstream.baseUrl, allowInsecureHttp, formatSettingName('allowInsecureHttp')),
   },
+  {
+    keys: ['upstream.headers', 'upstream.tokenHeader'],
+    fault: ({ upstream }) => headersFault(upstream),
+  },
   ...AUTH_RULES,
   {
     keys: ['listen.requiredHeader.name', 'listen.requiredHeader.value', 'listen.requiredHeader.valueFile'],
@@ -107,6 +111,16 @@ function requiredHeaderFault(header: Settings['listen']['requiredHeader']): stri
   if (header.name === null) return `required with ${valueNames}; a field name such as X-Sidecar-Key`;
   if (header.value === null && header.valueFile === null) return `set without its value; expected ${valueNames} too`;
   return header.value !== null && header.valueFile !== null ? `set with both ${valueNames}; expected one` : undefined;
+}
+
+function headersFault({ headers, tokenHeader }: Settings['upstream']): string | undefined {
+  const names = Object.keys(headers);
+  const canonical = [...names, tokenHeader].map((name) => name.toLowerCase().replaceAll('_', '-'));
+  const at = names.findIndex((_, index) => canonical.includes(canonical[index] ?? '', index + 1));
+  if (at < 0) return undefined;
+  const isToken = canonical[at] === canonical.at(-1);
+  const fault = isToken ? `is the field of ${formatSettingName('upstream.tokenHeader')}` : 'is there twice';
+  return `${JSON.stringify(names[at])}: ${fault}; neither case nor "_" for "-" makes a difference`;
 }
 
 function ownProxyFault(proxy: string | null, { address, allowedHosts }: Settings['listen']): string | undefined {

@@ -1,10 +1,10 @@
 /** Settings of token requests and of the forward proxy. */
-import { extraHeaderNameFault, extraParameterNameFault } from './formats/credentials.ts';
+import { claimNameFault, extraHeaderNameFault, extraParameterNameFault, grantType } from './formats/credentials.ts';
 import { headerValueFault, scope, secret, secretFault } from './formats/credentials.ts';
 import { list, oneOf, text, wholeNumber } from './formats/formats.ts';
-import type { TextMap } from './formats/formats.ts';
+import type { SecretMap, SettingMap } from './formats/formats.ts';
 import { noProxyEntryFault, proxyUrl } from './formats/proxy.ts';
-import { textMap } from './formats/one-or-many.ts';
+import { jsonObject, secretMap } from './formats/one-or-many.ts';
 import { setting, settingWithoutDefault } from './setting.ts';
 import { audience, baseUrl, resource, urlPath } from './formats/url.ts';
 
@@ -13,7 +13,7 @@ const YEAR_MS = 365 * 24 * HOUR_MS;
 
 export const auth = {
   url: settingWithoutDefault({
-    doc: 'Base URL of the authorization server; auth.tokenPath is appended. Either this or auth.issuer is required.',
+    doc: 'Base URL of the authorization server; auth.tokenPath is appended. Either this or auth.issuer is required, except by auth.method static.',
     format: baseUrl('https://login.example.com'),
     env: 'SIDECAR_AUTH_URL',
   }),
@@ -29,19 +29,21 @@ export const auth = {
     env: 'SIDECAR_AUTH_ISSUER',
   }),
   method: setting({
-    doc: 'How the client authenticates. client_secret_basic and client_secret_post send the secret, private_key_jwt signs a short-lived assertion (RFC 7523), client_assertion sends one that another party has issued (auth.assertionFile), tls_client_auth relies on the client certificate (RFC 8705).',
+    doc: 'How the client authenticates. client_secret_basic and client_secret_post send the secret, private_key_jwt signs a short-lived assertion (RFC 7523), client_assertion sends one that another party has issued (auth.assertionFile), tls_client_auth relies on the client certificate (RFC 8705), none sends what auth.extraParameters holds and nothing else. static: no token is requested, auth.tokenFile holds it.',
     format: oneOf([
       'client_secret_basic',
       'client_secret_post',
       'private_key_jwt',
       'client_assertion',
       'tls_client_auth',
+      'none',
+      'static',
     ]),
     default: 'client_secret_basic',
     env: 'SIDECAR_AUTH_METHOD',
   }),
   clientId: settingWithoutDefault({
-    doc: 'The client identifier. Either this or auth.clientIdFile is required.',
+    doc: 'The client identifier. Either this or auth.clientIdFile is required, except by auth.method none and static.',
     format: secret('a client id: text without control characters', secretFault),
     env: 'SIDECAR_CLIENT_ID',
     sensitive: true,
@@ -69,25 +71,39 @@ export const auth = {
     env: 'SIDECAR_AUTH_BASIC_ENCODING',
   }),
   privateKeyFile: settingWithoutDefault({
-    doc: 'For private_key_jwt: file of the private key, PEM or one JWK. Read again when needed.',
+    doc: 'For private_key_jwt and the grant type jwt-bearer: file of the private key, PEM or one JWK. Read again when needed.',
     format: text('a path'),
     env: 'SIDECAR_AUTH_PRIVATE_KEY_FILE',
   }),
   keyId: settingWithoutDefault({
-    doc: 'For private_key_jwt: the kid of the assertion. Default: that of the JWK, if it has one.',
+    doc: 'With auth.privateKeyFile: the kid of the assertion. Default: that of the JWK, if it has one.',
     format: text('a key id'),
     env: 'SIDECAR_AUTH_KEY_ID',
   }),
   signingAlgorithm: settingWithoutDefault({
-    doc: 'For private_key_jwt: how the assertion is signed. Default: the alg of the JWK, else RS256 for an RSA key, ES256, ES384 or ES512 by curve, EdDSA for Ed25519.',
+    doc: 'With auth.privateKeyFile: how the assertion is signed. Default: the alg of the JWK, else RS256 for an RSA key, ES256, ES384 or ES512 by curve, EdDSA for Ed25519.',
     format: oneOf(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']),
     env: 'SIDECAR_AUTH_SIGNING_ALGORITHM',
   }),
+  certificateFile: settingWithoutDefault({
+    doc: 'With auth.privateKeyFile: PEM file of the certificate of that key. Its thumbprints become x5t and x5t#S256 of the assertion, by which Microsoft Entra and AD FS find it. Read again when needed.',
+    format: text('a path'),
+    env: 'SIDECAR_AUTH_CERTIFICATE_FILE',
+  }),
   assertionAudience: setting({
-    doc: 'For private_key_jwt: the aud of the assertion, the URL of the token endpoint or the issuer (which needs auth.issuer).',
-    format: oneOf(['token_endpoint', 'issuer']),
+    doc: 'With auth.privateKeyFile: the aud of the assertion: token_endpoint for the URL of the token endpoint, issuer for auth.issuer, or any other text as it is.',
+    format: text('token_endpoint, issuer or another audience'),
     default: 'token_endpoint',
     env: 'SIDECAR_AUTH_ASSERTION_AUDIENCE',
+  }),
+  assertionClaims: setting<SettingMap>({
+    doc: 'For the grant type jwt-bearer: further claims of the assertion, sub among them. Default of sub: the client id.',
+    format: jsonObject({
+      expected: 'claims by name; as a variable a JSON object such as {"sub":"service@example.com"}',
+      nameFault: claimNameFault,
+    }),
+    default: {},
+    env: 'SIDECAR_AUTH_ASSERTION_CLAIMS',
   }),
   assertionFile: settingWithoutDefault({
     doc: 'For client_assertion: file of a JWT that another party issues and renews, such as a projected service-account token of Kubernetes. Read for each token request; one trailing line end is dropped.',
@@ -110,12 +126,12 @@ export const auth = {
     env: 'SIDECAR_AUTH_TLS_KEY_FILE',
   }),
   audience: settingWithoutDefault({
-    doc: 'The audience to request a token for, usually a URL; each of several is sent as a field of its own. At least one of this, auth.scope and auth.resource is required.',
+    doc: 'The audience to request a token for, usually a URL; each of several is sent as a field of its own.',
     format: audience(),
     env: 'SIDECAR_AUDIENCE',
   }),
   scope: settingWithoutDefault({
-    doc: 'The scopes to request a token for, separated by one blank. At least one of this, auth.audience and auth.resource is required.',
+    doc: 'The scopes to request a token for, separated by one blank.',
     format: scope(),
     env: 'SIDECAR_SCOPE',
   }),
@@ -124,9 +140,21 @@ export const auth = {
     format: resource(),
     env: 'SIDECAR_AUTH_RESOURCE',
   }),
-  extraParameters: setting<TextMap>({
-    doc: 'Extra form fields of the token request. Their values are never shown.',
-    format: textMap({
+  grantType: setting({
+    doc: 'The grant_type of the token request (RFC 6749). urn:ietf:params:oauth:grant-type:jwt-bearer sends an assertion signed with auth.privateKeyFile (RFC 7523 section 2.1). The empty text leaves the parameter out.',
+    format: grantType(),
+    default: 'client_credentials',
+    env: 'SIDECAR_AUTH_GRANT_TYPE',
+  }),
+  bodyFormat: setting({
+    doc: 'The body of the token request: form as in RFC 6749, or one JSON object of the same parameters, where several audiences or resources are an array.',
+    format: oneOf(['form', 'json']),
+    default: 'form',
+    env: 'SIDECAR_AUTH_BODY_FORMAT',
+  }),
+  extraParameters: setting<SecretMap>({
+    doc: 'Extra parameters of the token request, each a text or { file: PATH }. Their values are never shown. With auth.method none also client_id, client_secret and the like.',
+    format: secretMap({
       expected: 'names with texts; as a variable a JSON object such as {"tenant":"a"}',
       nameFault: extraParameterNameFault,
       valueFault: secretFault,
@@ -135,9 +163,9 @@ export const auth = {
     env: 'SIDECAR_AUTH_EXTRA_PARAMETERS',
     sensitive: true,
   }),
-  extraHeaders: setting<TextMap>({
-    doc: 'Extra header fields of the token request. Their values are never shown.',
-    format: textMap({
+  extraHeaders: setting<SecretMap>({
+    doc: 'Extra header fields of the token request, each a text or { file: PATH }. Their values are never shown.',
+    format: secretMap({
       expected: 'names with texts; as a variable a JSON object such as {"x-api-key":"a"}',
       nameFault: extraHeaderNameFault,
       valueFault: headerValueFault,
@@ -145,6 +173,29 @@ export const auth = {
     default: {},
     env: 'SIDECAR_AUTH_EXTRA_HEADERS',
     sensitive: true,
+  }),
+  tokenField: setting({
+    doc: 'The member of the token response that holds the token. If no member has exactly this name, dots separate the names of members of members.',
+    format: text('the name of a member'),
+    default: 'access_token',
+    env: 'SIDECAR_AUTH_TOKEN_FIELD',
+  }),
+  expiresInField: setting({
+    doc: 'The member of the token response that holds the lifetime of the token, found as auth.tokenField.',
+    format: text('the name of a member'),
+    default: 'expires_in',
+    env: 'SIDECAR_AUTH_EXPIRES_IN_FIELD',
+  }),
+  expiresInUnit: setting({
+    doc: 'The unit of auth.expiresInField.',
+    format: oneOf(['seconds', 'milliseconds']),
+    default: 'seconds',
+    env: 'SIDECAR_AUTH_EXPIRES_IN_UNIT',
+  }),
+  tokenFile: settingWithoutDefault({
+    doc: 'For auth.method static: file of a token or API key that another program renews. Read again when it changes, and after a 401; one trailing line end is dropped.',
+    format: text('a path'),
+    env: 'SIDECAR_AUTH_TOKEN_FILE',
   }),
   timeoutMs: setting({
     doc: 'Longest time for one token request, from connecting to the last byte of the response; includes the request for the metadata of auth.issuer when it comes first.',
@@ -169,7 +220,7 @@ export const auth = {
     env: 'SIDECAR_AUTH_CA_FILE',
   }),
   cacheFile: settingWithoutDefault({
-    doc: 'File that keeps the newest access token, so that a restart has a token while the token endpoint is down. Encrypted with a key derived from the client secret or the private key; written with mode 0600 in a directory that must be writable. Not possible with client_assertion, which has no such key.',
+    doc: 'File that keeps the newest access token, so that a restart has a token while the token endpoint is down. Encrypted with a key derived from the client secret or the private key; written with mode 0600 in a directory that must be writable. Not possible with client_assertion, none and static, which have no such key (none has one with the grant type jwt-bearer).',
     format: text('a path'),
     env: 'SIDECAR_AUTH_CACHE_FILE',
   }),

@@ -1,5 +1,8 @@
 /** Settings of the upstream, its deadlines and retries. */
+import { headerValueFault, tokenHeader, tokenPrefix, upstreamHeaderNameFault } from './formats/credentials.ts';
 import { text, booleanValue, wholeNumber } from './formats/formats.ts';
+import type { SecretMap } from './formats/formats.ts';
+import { secretMap } from './formats/one-or-many.ts';
 import { setting, settingWithoutDefault } from './setting.ts';
 import { baseUrl } from './formats/url.ts';
 
@@ -13,6 +16,29 @@ export const upstream = {
     format: baseUrl('https://api.example.com/v1'),
     env: 'SIDECAR_BASE_URL',
     required: "the partner API's base URL, such as https://api.example.com/v1",
+  }),
+  tokenHeader: setting({
+    doc: "The header field of a call that carries the token. The client's own field of this name, and its Authorization, are removed.",
+    format: tokenHeader(),
+    default: 'Authorization',
+    env: 'SIDECAR_UPSTREAM_TOKEN_HEADER',
+  }),
+  tokenPrefix: setting({
+    doc: 'What stands before the token in upstream.tokenHeader; in a file the empty text for nothing.',
+    format: tokenPrefix(),
+    default: 'Bearer ',
+    env: 'SIDECAR_UPSTREAM_TOKEN_PREFIX',
+  }),
+  headers: setting<SecretMap>({
+    doc: "Header fields that every call carries, each a text or { file: PATH }, which is read again when it changes. Their values are never shown. The client's own fields of these names are removed.",
+    format: secretMap({
+      expected: 'field names with texts; as a variable a JSON object such as {"X-Api-Key":"a"}',
+      nameFault: upstreamHeaderNameFault,
+      valueFault: headerValueFault,
+    }),
+    default: {},
+    env: 'SIDECAR_UPSTREAM_HEADERS',
+    sensitive: true,
   }),
   requestTimeoutMs: setting({
     doc: 'Longest time from the last byte of a request sent to the head of its response, each attempt.',

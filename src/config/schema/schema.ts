@@ -3,7 +3,7 @@
  * config/reference.md is generated from it.
  */
 import convict from 'convict';
-import type { SettingValue, TextMap } from './formats/formats.ts';
+import type { SettingMap, SettingValue } from './formats/formats.ts';
 import * as authorization from './schema-auth.ts';
 import * as sharing from './schema-fleet.ts';
 import * as inbound from './schema-inbound.ts';
@@ -79,10 +79,10 @@ export function settingOf(key: SettingKey): Setting {
 export function completeSettings(values: Iterable<readonly [SettingKey, SettingValue]>): Settings {
   // convict does not read environment and arguments strictly, so it gets none.
   const store = convict<Settings>(schema, { env: {}, args: [] });
-  const maps: [SettingKey, TextMap][] = [];
+  const maps: [SettingKey, SettingMap][] = [];
   for (const [key, value] of values) {
     // convict would read a dot in a name as a path.
-    if (isTextMap(value)) maps.push([key, value]);
+    if (isSettingMap(value)) maps.push([key, value]);
     else store.set<string>(key, value);
   }
   const settings = store.validate({ allowed: 'strict' }).getProperties();
@@ -97,8 +97,8 @@ export function replaceSettings(settings: Settings, values: Iterable<readonly [S
   return copy;
 }
 
-/** Whether the value is a map from names to texts. */
-export function isTextMap(value: SettingValue): value is TextMap {
+/** Whether the value is a map by names. */
+export function isSettingMap(value: SettingValue): value is SettingMap {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

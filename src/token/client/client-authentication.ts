@@ -12,7 +12,7 @@ import type { ClientCertificate, ClientCertificateFiles } from '../../platform/t
 import { LARGEST_ASSERTION_BYTES, readAssertionFile } from './assertion-file.ts';
 import type { AssertionFile, AssertionReadResult } from './assertion-file.ts';
 import { signAssertion } from './client-assertion.ts';
-import { LARGEST_PEM_BYTES, readSecret, readTextFile } from './secret-file.ts';
+import { LARGEST_PEM_BYTES, readClientId, readSecret, readTextFile } from './secret-file.ts';
 import type { SecretSource } from './secret-file.ts';
 import { parseSigningKey } from './signing-key.ts';
 import type { SigningAlgorithm, SigningKey } from './signing-key.ts';
@@ -26,24 +26,37 @@ export type ClientAuthMethod =
       readonly encoding: 'raw' | 'form';
     }
   | { readonly name: 'client_secret_post'; readonly secret: SecretSource }
-  | {
-      readonly name: 'private_key_jwt';
-      /** PEM or one JWK. */
-      readonly keyFile: string;
-      /** `kid` of the assertion; undefined = that of the JWK, if it has one. */
-      readonly keyId: string | undefined;
-      /** Undefined = as the key says. */
-      readonly algorithm: SigningAlgorithm | undefined;
-      /** `aud` of the assertion: the token endpoint's URL, or the issuer if it is known. */
-      readonly audience: 'token_endpoint' | 'issuer';
-    }
+  | ({ readonly name: 'private_key_jwt' } & AssertionSigningOptions)
   /** `file` holds an assertion that another party issues, and is read for each request. */
   | { readonly name: 'client_assertion'; readonly file: AssertionFile }
   /** The certificate alone. */
-  | { readonly name: 'tls_client_auth' };
+  | { readonly name: 'tls_client_auth' }
+  /** The client does not authenticate, or only by extra parameters. */
+  | { readonly name: 'none' };
+
+/** How assertions are signed, those of the client (RFC 7523 §2.2) and those that are the grant (§2.1). */
+export interface AssertionSigningOptions {
+  /** PEM or one JWK. */
+  readonly keyFile: string;
+  /** `kid` of the assertion; undefined = that of the JWK, if it has one. */
+  readonly keyId: string | undefined;
+  /** Undefined = as the key says. */
+  readonly algorithm: SigningAlgorithm | undefined;
+  /** PEM certificate of the key, whose thumbprints the assertion names (`x5t`, `x5t#S256`); undefined = none. */
+  readonly certificateFile: string | undefined;
+  /** `aud` of the assertion: `token_endpoint` for its URL, `issuer` for the issuer if it is known, else the text itself. */
+  readonly audience: string;
+}
+
+/** The grant of RFC 7523 §2.1. */
+export interface AssertionGrantOptions extends AssertionSigningOptions {
+  /** Besides `iss`, `aud` and the times; `sub` is the client id unless it is here. */
+  readonly claims: Readonly<Record<string, unknown>>;
+}
 
 export interface ClientAuthOptions {
-  readonly clientId: SecretSource;
+  /** Undefined where the method needs none. */
+  readonly clientId: SecretSource | undefined;
   readonly method: ClientAuthMethod;
   /** Offered with every method (RFC 8705 §3). */
   readonly clientCertificate: ClientCertificateFiles | undefined;
@@ -113,7 +126,7 @@ type Unreadable = Extract<ClientCredentialReadResult, { kind: 'unreadable' }>;
 
 /** Whether any part of the credential is in a file, so that it may change. */
 export function canCredentialChange({ clientId, method, clientCertificate }: ClientAuthOptions): boolean {
-  if (clientId.kind === 'file' || clientCertificate !== undefined || method.name === 'private_key_jwt') return true;
+  if (clientId?.kind === 'file' || clientCertificate !== undefined || method.name === 'private_key_jwt') return true;
   return method.name === 'client_assertion' || ('secret' in method && method.secret.kind === 'file');
 }
 
@@ -124,7 +137,7 @@ export async function readClientCredential({
   clientCertificate,
 }: ClientAuthOptions): Promise<ClientCredentialReadResult> {
   const [id, reading, certificate] = await Promise.all([
-    readSecret('auth.clientId', clientId),
+    readClientId(clientId),
     readAuthMethod(method),
     clientCertificate === undefined ? undefined : readCertificate(clientCertificate),
   ]);
@@ -172,6 +185,13 @@ async function readAuthMethod(method: ClientAuthMethod): Promise<AuthMethodReadR
       keyMaterial: undefined,
       versionParts: [],
       authenticate: (id) => Promise.resolve(authenticateWithForm([['client_id', id]])),
+    };
+  if (method.name === 'none')
+    return {
+      kind: 'read',
+      keyMaterial: EPHEMERAL_KEY_MATERIAL,
+      versionParts: [],
+      authenticate: () => Promise.resolve(authenticateWithForm([])),
     };
   if (method.name === 'private_key_jwt') return readSigningMethod(method);
   if (method.name === 'client_assertion') return readFileAssertionMethod(method.file);

@@ -32,6 +32,11 @@ export async function readSecret(key: string, source: SecretSource): Promise<Sec
   return value === '' ? createUnreadableResult(key, source.path, 'is empty') : { kind: 'read', value };
 }
 
+/** As `readSecret`; the empty text for a client without an id. */
+export async function readClientId(source: SecretSource | undefined): Promise<SecretReadResult> {
+  return source === undefined ? { kind: 'read', value: '' } : readSecret('auth.clientId', source);
+}
+
 /**
  * The text of a regular UTF-8 file, without a byte order mark. Never rejects.
  * @param key the setting that a fault names

@@ -3,6 +3,7 @@
  * The client's own part comes from client-authentication.ts.
  */
 import type { ClientAuthentication } from '../client/client-authentication.ts';
+import type { SecretSource } from '../client/secret-file.ts';
 import { MIN_SECRET_LENGTH } from './echo-filter.ts';
 
 /** What the token is requested for. */
@@ -12,9 +13,9 @@ export interface TokenGrantOptions {
   readonly scope: string | undefined;
   /** Each becomes a form field of its own (RFC 8707 §2). */
   readonly resource: readonly string[];
-  /** Further form fields; they replace none of the above. */
-  readonly extraParameters: Readonly<Record<string, string>>;
-  readonly extraHeaders: Readonly<Record<string, string>>;
+  /** Further parameters; they replace none of the above. */
+  readonly extraParameters: Readonly<Record<string, SecretSource>>;
+  readonly extraHeaders: Readonly<Record<string, SecretSource>>;
 }
 
 export interface TokenRequest {
@@ -38,15 +39,19 @@ export function buildTokenRequest(
       'Content-Type': 'application/x-www-form-urlencoded',
       Accept: 'application/json',
       ...(hasUserAgent(grant.extraHeaders) ? {} : { 'User-Agent': userAgent }),
-      ...grant.extraHeaders,
+      ...valuesOf(grant.extraHeaders),
     },
     body: new URLSearchParams(form.map(([name, value]) => [name, value])).toString(),
-    valuesToRedact: [...valuesToRedact, ...selectSecrets(grant.extraParameters), ...selectSecrets(grant.extraHeaders)],
+    valuesToRedact: [
+      ...valuesToRedact,
+      ...selectSecrets(valuesOf(grant.extraParameters)),
+      ...selectSecrets(valuesOf(grant.extraHeaders)),
+    ],
   };
 }
 
 /** Two of the same name would be a list of products. */
-function hasUserAgent(headers: Readonly<Record<string, string>>): boolean {
+function hasUserAgent(headers: Readonly<Record<string, unknown>>): boolean {
   return Object.keys(headers).some((name) => name.toLowerCase() === 'user-agent');
 }
 
@@ -56,7 +61,7 @@ function selectSecrets(map: Readonly<Record<string, string>>): string[] {
 
 /** Form fields and headers (names end with a colon): equal for equal requests. Some values may be secrets. */
 export function listRequestedParameters(grant: TokenGrantOptions): readonly NameValue[] {
-  const headers = Object.entries(grant.extraHeaders).map(([name, value]): NameValue => [
+  const headers = Object.entries(valuesOf(grant.extraHeaders)).map(([name, value]): NameValue => [
     `${name.toLowerCase()}:`,
     value,
   ]);
@@ -68,6 +73,10 @@ function listGrantFields({ audience, scope, resource, extraParameters }: TokenGr
     ...audience.map((value): NameValue => ['audience', value]),
     ...(scope === undefined ? [] : [['scope', scope] satisfies NameValue]),
     ...resource.map((value): NameValue => ['resource', value]),
-    ...Object.entries(extraParameters),
+    ...Object.entries(valuesOf(extraParameters)),
   ];
+}
+
+function valuesOf(map: Readonly<Record<string, SecretSource>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(map).map(([name, one]) => [name, one.kind === 'value' ? one.value : '']));
 }

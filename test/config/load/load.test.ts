@@ -213,15 +213,14 @@ describe('all problems at once', () => {
       ['auth.url', 'SIDECAR_AUTH_URL'],
       ['auth.clientId', 'SIDECAR_CLIENT_ID'],
       ['auth.clientSecret', 'SIDECAR_CLIENT_SECRET'],
-      ['auth.audience', 'SIDECAR_AUDIENCE'],
     ]);
     for (const { message } of loaded.problems) expect(message).toMatch(/^required; /);
   });
   test('an unknown key, a wrong value and a broken rule', () => {
     const file = scratchFile('queue: { mx: 1 }\nthrottle: { burst: 0 }\nshutdown: { delayMs: 30000 }');
-    expect(problemsOf({ SIDECAR_AUDIENCE: '' }, { file }).map((line) => line.split(/[: ]/)[0])).toEqual([
+    expect(problemsOf({ SIDECAR_CLIENT_ID: '' }, { file }).map((line) => line.split(/[: ]/)[0])).toEqual([
       'queue.mx',
-      'auth.audience',
+      'auth.clientId',
       'throttle.burst',
       'shutdown.delayMs',
     ]);

@@ -111,11 +111,12 @@ describe('credentials', () => {
     expect(missing.map((line) => line.split(':')[0])).toEqual([
       'credentials.quotes.clientId',
       'credentials.quotes.clientSecret',
-      'credentials.quotes.audience',
     ]);
     const config = load(`${top}\n${routes}\ncredentials: { quotes: ${CREDENTIAL} }`);
     expect(authOf(config, 'quotes')).toMatchObject({ extraHeaders: {}, extraParameters: {}, timeoutMs: 9 });
-    expect(authOf(config, 'default').extraHeaders).toEqual({ 'x-api-key': 'key-of-the-top' });
+    expect(authOf(config, 'default').extraHeaders).toEqual({
+      'x-api-key': { kind: 'value', value: 'key-of-the-top' },
+    });
   });
 
   test('that no route uses cause a warning and are not used', () => {

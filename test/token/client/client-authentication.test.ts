@@ -110,6 +110,7 @@ describe('an assertion', () => {
       keyFile: file,
       keyId: undefined,
       algorithm: undefined,
+      certificateFile: undefined,
       audience: 'token_endpoint',
       ...more,
     }) as const;

@@ -7,7 +7,7 @@ import type { TokenEndpoint, TokenEndpointOptions } from '../../../src/token/end
 import { makeCertificates } from '../../support/certificates.ts';
 import { closeServer, listenOnLoopback } from '../../support/loopback.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
-import { askOnce, buildEndpoint } from './endpoint.ts';
+import { askOnce, buildEndpoint, valuesOf } from './endpoint.ts';
 
 const OAUTH = '/.well-known/oauth-authorization-server/tenant';
 const OPENID = '/tenant/.well-known/openid-configuration';
@@ -206,7 +206,7 @@ test('a method that the server does not list causes one warning, and is used', a
 });
 
 test('a token is bound to the issuer, not to the endpoint found by it', async () => {
-  const endpoint = buildEndpoint('https://login.test/tenant', { extraHeaders: { 'X-Key': 'v' }, scope: 's' });
+  const endpoint = buildEndpoint('https://login.test/tenant', { extraHeaders: valuesOf({ 'X-Key': 'v' }), scope: 's' });
   const credential = await endpoint.readCredential();
   expect(credential.kind === 'ready' && endpoint.identify(credential).binding).toEqual({
     tokenUrl: 'https://login.test/tenant',

@@ -1,9 +1,15 @@
 /** Token endpoints for tests, by default with a client secret, and one complete request. */
 import { selectNoProxy } from '../../../src/platform/egress/proxy-selector.ts';
+import type { SecretSource } from '../../../src/token/client/secret-file.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import { createTokenEndpoint } from '../../../src/token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint, TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+
+/** Values of extra parameters or header fields. */
+export function valuesOf(map: Readonly<Record<string, string>>): Record<string, SecretSource> {
+  return Object.fromEntries(Object.entries(map).map(([name, value]) => [name, { kind: 'value', value }]));
+}
 
 export const SECRET = 'pä:ß%2B+/=';
 

@@ -9,7 +9,7 @@ import type { TokenEndpointOptions } from '../../../src/token/endpoint/token-end
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import { waitUntil } from '../../support/until.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
-import { askOnce, buildEndpoint, SECRET } from './endpoint.ts';
+import { askOnce, buildEndpoint, SECRET, valuesOf } from './endpoint.ts';
 import { RawServer } from './raw-server.ts';
 
 const BASIC = Buffer.from(`client-1:${SECRET}`).toString('base64');
@@ -70,7 +70,7 @@ describe('the request', () => {
     [{ audience: ['b', 'a'] }, 'audience=b&audience=a'],
     [{ audience: [], resource: ['urn:r', 'https://r.test/'] }, 'resource=urn%3Ar&resource=https%3A%2F%2Fr.test%2F'],
     [
-      { audience: ['a'], scope: 's', resource: ['urn:r'], extraParameters: { tenant: 'ü&=', b: '1' } },
+      { audience: ['a'], scope: 's', resource: ['urn:r'], extraParameters: valuesOf({ tenant: 'ü&=', b: '1' }) },
       'audience=a&scope=s&resource=urn%3Ar&tenant=%C3%BC%26%3D&b=1',
     ],
   ])('for %j has its form fields', async (options, form) => {
@@ -81,14 +81,14 @@ describe('the request', () => {
 
   test('has the configured extra headers beside its own', async () => {
     const { url, requests } = await serve(respondWith('200 OK', GRANT));
-    await ask(url, { extraHeaders: { 'X-Api-Key': 'sesame-1' } });
+    await ask(url, { extraHeaders: valuesOf({ 'X-Api-Key': 'sesame-1' }) });
     expect(requests[0]).toContain('\r\nX-Api-Key: sesame-1\r\n');
     expect(requests[0]).toContain(`\r\nAuthorization: Basic ${BASIC}\r\n`);
   });
 
   test('has exactly one User-Agent: that of the extra headers, if there is one', async () => {
     const { url, requests } = await serve(respondWith('200 OK', GRANT));
-    await ask(url, { extraHeaders: { 'user-agent': 'billing/1' } });
+    await ask(url, { extraHeaders: valuesOf({ 'user-agent': 'billing/1' }) });
     expect(requests[0]?.match(/user-agent: .*/gi)).toEqual(['user-agent: billing/1']);
   });
 
@@ -164,7 +164,10 @@ describe('a rejection', () => {
     const refused = await askFor('401 Unauthorized', JSON.stringify({ error: `bad ${SECRET} in ${BASIC}` }));
     expect(refused).toMatchObject({ kind: 'rejected', detail: containing('"bad ******** in ********"') });
     const { url } = await serve(respondWith('400 Bad Request', '{"error":"bad sesame-1 and sesame-2 of client-1"}'));
-    const extras = { extraParameters: { key: 'sesame-1', short: 'bad' }, extraHeaders: { 'x-key': 'sesame-2' } };
+    const extras = {
+      extraParameters: valuesOf({ key: 'sesame-1', short: 'bad' }),
+      extraHeaders: valuesOf({ 'x-key': 'sesame-2' }),
+    };
     expect(await ask(url, extras)).toMatchObject({ detail: containing('"bad ******** and ******** of ********"') });
   });
 });

@@ -61,27 +61,35 @@ const FRAMING_HEADERS = new Set(
   'connection content-length content-type expect host keep-alive te trailer transfer-encoding upgrade'.split(' '),
 );
 
-/** Form fields of the token request that another setting decides. */
+/** Parameters of the token request that another setting decides. */
 const PARAMETERS_WITH_SETTING = new Map([
   ['audience', 'auth.audience'],
-  ['client_assertion', 'auth.method'],
-  ['client_assertion_type', 'auth.method'],
-  ['client_id', 'auth.clientId'],
-  ['client_secret', 'auth.clientSecret'],
-  ['grant_type', undefined],
+  ['grant_type', 'auth.grantType'],
   ['resource', 'auth.resource'],
   ['scope', 'auth.scope'],
 ]);
 
-/** The fault of the name of an extra form field (RFC 6749 appendix A). */
+/** The fault of the name of an extra parameter (RFC 6749 appendix A). */
 export function extraParameterNameFault(name: string): string | undefined {
-  if (PARAMETERS_WITH_SETTING.has(name)) {
-    const own = PARAMETERS_WITH_SETTING.get(name);
-    return own === undefined ? 'is always client_credentials' : `is set by ${own}`;
-  }
+  const own = PARAMETERS_WITH_SETTING.get(name);
+  if (own !== undefined) return `is set by ${own}`;
   return /^[\w.-]+$/.test(name) && name !== '__proto__'
     ? undefined
     : 'expected a name of letters, digits, "-", "." and "_"';
+}
+
+/** Claims of an assertion that another setting decides, or that differ in each (RFC 7519 §4.1). */
+const CLAIMS_OF_THE_SIDECAR = new Map([
+  ['iss', 'auth.clientId'],
+  ['aud', 'auth.assertionAudience'],
+]);
+
+/** The fault of the name of a claim. */
+export function claimNameFault(name: string): string | undefined {
+  const own = CLAIMS_OF_THE_SIDECAR.get(name);
+  if (own !== undefined) return `is set by ${own}`;
+  if (['exp', 'iat', 'nbf', 'jti'].includes(name)) return 'is set by the sidecar itself';
+  return name === '' || name === '__proto__' ? 'expected the name of a claim, such as sub' : undefined;
 }
 
 /** The fault of the name of an extra header field of the token request. */
@@ -94,12 +102,39 @@ export function extraHeaderNameFault(name: string): string | undefined {
 
 /** The name of the header field that every client must send. */
 export function headerName(): Format<string> {
+  return fieldName('X-Sidecar-Key', (name) =>
+    FRAMING_HEADERS.has(name.toLowerCase()) ? 'expected a field that does not frame or route the message' : undefined,
+  );
+}
+
+/** The name of the header field of a call that carries the token. */
+export function tokenHeader(): Format<string> {
+  return fieldName('Authorization', upstreamHeaderNameFault);
+}
+
+function fieldName(example: string, faultOf: (name: string) => string | undefined): Format<string> {
   return format({
-    expected: 'a field name such as X-Sidecar-Key',
-    check: (value) =>
-      typeof value === 'string' && FRAMING_HEADERS.has(value.toLowerCase())
-        ? 'expected a field that does not frame or route the message'
-        : typeof value === 'string' && HEADER_NAME.test(value),
+    expected: `a field name such as ${example}`,
+    check: (value) => typeof value === 'string' && (faultOf(value) ?? HEADER_NAME.test(value)),
     schema: { type: 'string', pattern: HEADER_NAME_PATTERN },
   });
+}
+
+/** The fault of the name of a header field that every call carries. Gateways such as CGI do not distinguish `_` from `-`. */
+export function upstreamHeaderNameFault(name: string): string | undefined {
+  const canonical = name.toLowerCase().replaceAll('_', '-');
+  const isOfMessage = canonical !== 'content-type' && FRAMING_HEADERS.has(canonical);
+  if (isOfMessage || /^(?:proxy-|x-sidecar-|http2-settings$)/.test(canonical))
+    return 'expected a field that does not frame or route the message';
+  return HEADER_NAME.test(name) && name !== '__proto__' ? undefined : 'expected a field name such as X-Api-Key';
+}
+
+/** What stands before the token in its field; may be empty. */
+export function tokenPrefix(): Format<string> {
+  return matching(/^(?:[!-~][ -~]*)?$/, 'printable ASCII such as "Bearer ", or nothing');
+}
+
+/** A word that goes into the token request; may be empty. */
+export function grantType(): Format<string> {
+  return matching(/^\P{Cc}*$/u, 'a grant type such as client_credentials; the empty text leaves the parameter out');
 }

@@ -8,8 +8,17 @@ import type { RefusalRule } from '../../../throttle/refusal-rule.ts';
 /** Texts by name. */
 export type TextMap = Readonly<Record<string, string>>;
 
+/** A text, or the file that holds it. */
+export type TextOrFile = string | { readonly file: string };
+
+/** Secrets by name. */
+export type SecretMap = Readonly<Record<string, TextOrFile>>;
+
+/** Values by name. */
+export type SettingMap = Readonly<Record<string, unknown>>;
+
 /** The value of a setting before it is assembled into a Config; null: not set. */
-export type SettingValue = string | number | boolean | readonly string[] | readonly RefusalRule[] | TextMap | null;
+export type SettingValue = string | number | boolean | readonly string[] | readonly RefusalRule[] | SettingMap | null;
 
 /** A part of a JSON Schema (draft 2020-12). */
 export type JsonSchema = Readonly<Record<string, unknown>>;

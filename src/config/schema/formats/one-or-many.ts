@@ -3,7 +3,7 @@
  * Comma-separated lists are in formats.ts.
  */
 import { format } from './formats.ts';
-import type { Format, TextMap } from './formats.ts';
+import type { Format, JsonSchema, SecretMap, SettingMap, TextMap } from './formats.ts';
 
 interface EntryOptions {
   /** Describes one entry. */
@@ -51,31 +51,78 @@ export function toList(value: OneOrMany | null): readonly string[] {
   return typeof value === 'string' ? [value] : (value ?? []);
 }
 
-interface TextMapOptions {
+interface MapOptions<T> {
   /** Describes the map, with an example. */
   readonly expected: string;
   /** The fault of a name; undefined when there is none. */
   readonly nameFault: (name: string) => string | undefined;
   /** The fault of a value, without quoting it. */
-  readonly valueFault: (value: string) => string | undefined;
+  readonly valueFault: (value: T) => string | undefined;
 }
 
 /** Texts by name: a section of a file, or a JSON object in a variable. The values may be secrets. */
-export function textMap({ expected, nameFault, valueFault }: TextMapOptions): Format<TextMap> {
+export function textMap({ valueFault, ...options }: MapOptions<string>): Format<TextMap> {
+  const faultOf = (value: unknown) => (typeof value === 'string' ? valueFault(value) : 'must be a text in quotes');
+  return map({ ...options, valueFault: faultOf }, { type: 'string', minLength: 1 });
+}
+
+/** As `textMap`; a value may also be the name of a file that holds it: `{ file: /run/secrets/key }`. */
+export function secretMap({ valueFault, ...options }: MapOptions<string>): Format<SecretMap> {
+  const faultOf = (value: unknown): string | undefined => {
+    if (typeof value === 'string') return valueFault(value);
+    return isFileReference(value) ? undefined : 'must be a text in quotes, or { file: PATH }';
+  };
+  const file = { type: 'object', properties: { file: { type: 'string', minLength: 1 } } };
+  return map(
+    { ...options, valueFault: faultOf },
+    {
+      anyOf: [
+        { type: 'string', minLength: 1 },
+        { ...file, required: ['file'], additionalProperties: false },
+      ],
+    },
+  );
+}
+
+function isFileReference(value: unknown): boolean {
+  const { file, ...rest } = isObject(value) ? value : {};
+  return typeof file === 'string' && file !== '' && !/\p{Cc}/u.test(file) && Object.keys(rest).length === 0;
+}
+
+/** The members of a JSON object, with values of any kind. */
+export function jsonObject(options: Omit<MapOptions<unknown>, 'valueFault'>): Format<SettingMap> {
+  return map({ ...options, valueFault: () => undefined }, true);
+}
+
+function map<T extends SettingMap>(
+  { expected, nameFault, valueFault }: MapOptions<unknown>,
+  valueSchema: JsonSchema | true,
+): Format<T> {
   return format({
     expected,
     check: (value) => {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-      for (const [name, text] of Object.entries(value) as [string, unknown][]) {
-        const fault = typeof text === 'string' ? (nameFault(name) ?? valueFault(text)) : 'must be a text in quotes';
+      if (!isObject(value)) return false;
+      for (const [name, one] of Object.entries(value)) {
+        const fault = nameFault(name) ?? valueFault(one);
         if (fault !== undefined) return `${JSON.stringify(name)}: ${fault}`;
       }
       return true;
     },
     fromText: (text) => parseJson(text) ?? text,
-    fromFile: (value) => (value instanceof Map ? (Object.fromEntries(value) as unknown) : value),
-    schema: { type: 'object', additionalProperties: { type: 'string', minLength: 1 } },
+    fromFile: toPlainValue,
+    schema: { type: 'object', additionalProperties: valueSchema },
   });
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The sections of a file are maps. */
+function toPlainValue(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toPlainValue);
+  if (!(value instanceof Map)) return value;
+  return Object.fromEntries([...value].map(([name, one]) => [name, toPlainValue(one)]));
 }
 
 /** Undefined when the text is not JSON. */
