@@ -18,7 +18,7 @@ export interface ConnectivityTarget {
   /** The TLS context; undefined: no TLS. Throws when its files cannot be used. */
   readonly trust: (() => SecureContext) | undefined;
   readonly isHttp: boolean;
-  readonly clientCertificate: 'none' | 'offered' | 'required';
+  readonly clientCertificate: 'none' | 'offered';
   readonly names: TlsSettingNames;
   /** For each step. */
   readonly timeoutMs: number;

@@ -127,10 +127,9 @@ function checkEndpointConnectivity(
 function createEndpointTarget(url: URL, { auth, name }: CredentialConfig): ConnectivityTarget {
   const nameSetting = createSettingNamer('credential', name);
   const { caFile, clientCertificate, timeoutMs } = auth;
-  const isKnownByCertificate = auth.method.name === 'tls_client_auth';
   return createTarget(url, {
     trust: url.protocol === 'https:' ? () => loadTlsContext(caFile, clientCertificate) : undefined,
-    clientCertificate: clientCertificate === undefined ? 'none' : isKnownByCertificate ? 'required' : 'offered',
+    clientCertificate: clientCertificate === undefined ? 'none' : 'offered',
     names: {
       address: nameSetting(auth.endpoint.kind === 'url' ? 'auth.url' : 'auth.issuer'),
       ca: nameSetting('auth.caFile'),

@@ -5,7 +5,6 @@
 import type { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Socket } from 'node:net';
-import { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
 import type { SecureContext, TLSSocket } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
@@ -26,16 +25,15 @@ export interface HandshakeOptions {
   readonly signal: AbortSignal;
 }
 
-/** In TLS 1.3 the server refuses a client certificate after the client's side of the handshake. */
+/** In TLS 1.3 the server refuses a client certificate, or that there is none, after the client's side of the handshake. */
 const CERTIFICATE_ALERT_TIMEOUT_MS = 500;
 const MAX_CHAIN_LENGTH = 10;
 
 /** Never rejects. */
 export async function performHandshake(options: HandshakeOptions): Promise<TlsHandshakeResult> {
-  const { host, context, isHttp, clock, timeoutMs, signal } = options;
-  const wire = new RecordingSocket(options.socket);
+  const { socket, host, context, isHttp, clock, timeoutMs, signal } = options;
   const tls = connect({
-    socket: wire,
+    socket,
     host,
     ...(isIP(host) === 0 && { servername: host }),
     secureContext: context,
@@ -51,10 +49,9 @@ export async function performHandshake(options: HandshakeOptions): Promise<TlsHa
   try {
     const fault = await Promise.race([whenSecured(tls), ended]);
     if (fault !== undefined) return { kind: 'failed', code: fault };
-    const isRequested = isCertificateRequested(wire.writtenBytes());
-    const mayBeRefused = isRequested && tls.getProtocol() === 'TLSv1.3';
+    const mayBeRefused = tls.getProtocol() === 'TLSv1.3';
     const refusal = mayBeRefused ? await Promise.race([whenAccepted(tls, clock), ended]) : undefined;
-    return { kind: 'secured', ...describeSession(tls), isCertificateRequested: isRequested, refusal };
+    return { kind: 'secured', ...describeSession(tls), refusal };
   } finally {
     cancel();
     signal.removeEventListener('abort', onAbort);
@@ -113,65 +110,4 @@ function readCertificateFacts({
     validFrom: Date.parse(validFrom),
     validTo: Date.parse(validTo),
   };
-}
-
-/** Records the bytes that TLS writes to the connection, which TLS itself does not expose. */
-class RecordingSocket extends Duplex {
-  readonly #socket: Socket;
-  readonly #chunks: Buffer[] = [];
-
-  constructor(socket: Socket) {
-    super();
-    this.#socket = socket;
-    socket.on('data', (chunk: Buffer) => {
-      if (!this.push(chunk)) socket.pause();
-    });
-    socket.on('end', () => this.push(null));
-    socket.on('error', (error) => this.destroy(error));
-    socket.on('close', () => this.destroy());
-  }
-
-  writtenBytes(): Buffer {
-    return Buffer.concat(this.#chunks);
-  }
-
-  override _read(): void {
-    this.#socket.resume();
-  }
-
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.#chunks.push(Buffer.from(chunk));
-    this.#socket.write(chunk, done);
-  }
-
-  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#socket.destroy();
-    done(error);
-  }
-}
-
-const CHANGE_CIPHER_SPEC = 20;
-const HANDSHAKE = 22;
-const APPLICATION_DATA = 23;
-const CERTIFICATE = 11;
-const RECORD_HEADER_BYTES = 5;
-
-/**
- * Whether the server asked for a client certificate. TLS does not report it, but only then does a client send a Certificate
- * message, an empty one if it has none (RFC 8446 §4.4.2, RFC 5246 §7.4.6).
- * @param written every byte that the client has sent during the handshake
- */
-function isCertificateRequested(written: Buffer): boolean {
-  let isEncrypted = false;
-  let encryptedMessages = 0;
-  for (let at = 0; at + RECORD_HEADER_BYTES < written.length;) {
-    const type = written[at];
-    if (type === CHANGE_CIPHER_SPEC) isEncrypted = true;
-    // TLS 1.2 sends the Certificate message unencrypted. In TLS 1.3 a ChangeCipherSpec has no meaning and may precede a second ClientHello.
-    if (type === HANDSHAKE && !isEncrypted && written[at + RECORD_HEADER_BYTES] === CERTIFICATE) return true;
-    // In TLS 1.3 each message has its own record, and the Finished message is always sent.
-    if (type === APPLICATION_DATA) encryptedMessages += 1;
-    at += RECORD_HEADER_BYTES + written.readUInt16BE(at + RECORD_HEADER_BYTES - 2);
-  }
-  return encryptedMessages > 1;
 }

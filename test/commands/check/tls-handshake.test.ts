@@ -1,4 +1,4 @@
-/** Whether a server requests a client certificate, with TLS 1.2 and 1.3 and servers of two libraries. */
+/** What a handshake shows of a server, with servers of two libraries. */
 import { createServer } from 'node:https';
 import type { ServerOptions } from 'node:https';
 import { connect } from 'node:net';
@@ -47,43 +47,20 @@ async function withServer<T>(options: ServerOptions, run: (url: string) => Promi
   }
 }
 
-test.each([
-  ['TLS 1.3', {}],
-  ['TLS 1.2', { maxVersion: 'TLSv1.2' }],
-  ['TLS 1.3 after a second ClientHello', { ecdhCurve: 'P-521' }],
-  ['TLS 1.3 with the other hash', { ciphers: 'TLS_AES_128_GCM_SHA256' }],
-] as const)('%s: reports whether the server requests a certificate', async (_, options) => {
-  const files = certificates.issue('legacy-app');
-  for (const requestCert of [false, true]) {
-    await withServer({ ...options, requestCert }, async (url) => {
-      const expected = {
-        kind: 'secured',
-        isCertificateRequested: requestCert,
-        distrust: undefined,
-        refusal: undefined,
-      };
-      expect(await shake(url)).toMatchObject(expected);
-      expect(await shake(url, files)).toMatchObject(expected);
-    });
-  }
-});
-
 test('reports the alert of a server that requires a certificate', async () => {
   await using openssl = await startOpensslServer(certificates);
   expect(await shake(openssl.url)).toMatchObject({
     kind: 'secured',
-    isCertificateRequested: true,
     refusal: expect.stringMatching(/_ALERT_CERTIFICATE_REQUIRED$/) as string,
   });
   expect(await shake(openssl.url, certificates.issue('legacy-app'))).toMatchObject({
-    isCertificateRequested: true,
     refusal: undefined,
   });
 });
 
-test('reports the certificate request of nginx, which refuses by HTTP only', async () => {
+test('a certificate that nginx wants by HTTP only is no fault of the handshake', async () => {
   await using nginx = await startVerifyingNginx(certificates);
-  expect(await shake(nginx.url)).toMatchObject({ kind: 'secured', isCertificateRequested: true, refusal: undefined });
+  expect(await shake(nginx.url)).toMatchObject({ kind: 'secured', refusal: undefined });
 });
 
 test('reports an untrusted certificate', async () => {

@@ -1,4 +1,4 @@
-/** Evaluates a TLS handshake: the server's certificate and its expiry, and whether it requests a client certificate. Pure. */
+/** Evaluates a TLS handshake: the server's certificate and its expiry, and whether it refuses the client's. Pure. */
 import { describeUntrustedCertificate, describeHandshakeFault } from './tls-faults.ts';
 import type { CertificateFacts, TlsSettingNames } from './tls-faults.ts';
 import type { CheckFinding } from '../step-runner.ts';
@@ -14,15 +14,13 @@ export type TlsHandshakeResult =
       readonly distrust: string | undefined;
       /** The leaf first. */
       readonly chain: readonly CertificateFacts[];
-      readonly isCertificateRequested: boolean;
-      /** Code of the alert with which the server then refused the client certificate. */
+      /** Code of the alert with which the server then refused the client certificate, or that there was none. */
       readonly refusal: string | undefined;
     };
 
 export interface TlsCheckContext {
   readonly host: string;
-  /** `required`: the server identifies the client by it. */
-  readonly clientCertificate: 'none' | 'offered' | 'required';
+  readonly clientCertificate: 'none' | 'offered';
   readonly names: TlsSettingNames;
   /** Epoch milliseconds. */
   readonly wallNow: number;
@@ -42,10 +40,9 @@ export function evaluateHandshake(handshake: TlsHandshakeResult, context: TlsChe
     return { outcome: 'fail', detail: `${channel}, then ended by the server: ${detail}`, advice };
   }
   const expiry = evaluateExpiry(chain, context.wallNow);
-  const client = evaluateClientCertificate(handshake.isCertificateRequested, context);
-  const advice = [expiry.advice, client.advice].filter((text) => text !== undefined).join('; ');
-  const detail = `${channel}, ${expiry.text}, ${client.text}`;
-  return advice === '' ? { outcome: 'ok', detail } : { outcome: 'warn', detail, advice };
+  const client = context.clientCertificate === 'none' ? '' : ', our certificate offered';
+  const detail = `${channel}, ${expiry.text}${client}`;
+  return expiry.advice === undefined ? { outcome: 'ok', detail } : { outcome: 'warn', detail, advice: expiry.advice };
 }
 
 interface Remark {
@@ -67,16 +64,4 @@ function evaluateExpiry(chain: readonly CertificateFacts[], wallNow: number): Re
   const text = `certificate ${leaf.subject} by ${leaf.issuer}, ${formatDays(days)} left${whose} (${until})`;
   if (days >= EXPIRY_WARNING_DAYS) return { text };
   return { text, advice: 'ask the operator whether the certificate is renewed in time' };
-}
-
-function evaluateClientCertificate(isRequested: boolean, { clientCertificate, names }: TlsCheckContext): Remark {
-  if (clientCertificate === 'none') {
-    if (!isRequested) return { text: 'no client certificate requested' };
-    const advice = `set ${names.certificate} if you have one; it may be optional for the server`;
-    return { text: 'a client certificate is requested and none is set', advice };
-  }
-  if (isRequested) return { text: 'client certificate sent' };
-  const text = 'no client certificate requested, so ours was not sent';
-  if (clientCertificate === 'offered') return { text };
-  return { text, advice: `check ${names.address}: servers often accept client certificates at another host or port` };
 }

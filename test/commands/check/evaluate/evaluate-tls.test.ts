@@ -23,7 +23,6 @@ const secured = (changes: Partial<Secured> = {}): Secured => ({
   cipher: 'TLS_AES_256_GCM_SHA384',
   distrust: undefined,
   chain: [leaf, middle],
-  isCertificateRequested: false,
   refusal: undefined,
   ...changes,
 });
@@ -32,8 +31,7 @@ describe('a handshake that succeeded', () => {
   test('reports protocol, cipher, issuer and expiry', () => {
     expect(evaluateHandshake(secured(), context)).toEqual({
       outcome: 'ok',
-      detail:
-        'TLSv1.3 (TLS_AES_256_GCM_SHA384), certificate CN=api.example by CN=Middle, 100 days left (2027-05-11), no client certificate requested',
+      detail: 'TLSv1.3 (TLS_AES_256_GCM_SHA384), certificate CN=api.example by CN=Middle, 100 days left (2027-05-11)',
     });
   });
 
@@ -56,21 +54,12 @@ describe('a handshake that succeeded', () => {
   });
 
   test.each([
-    ['none', false, 'ok', 'no client certificate requested', undefined],
-    ['none', true, 'warn', 'is requested and none is set', 'CERTIFICATE_FILE'],
-    ['offered', true, 'ok', 'client certificate sent', undefined],
-    ['offered', false, 'ok', 'ours was not sent', undefined],
-    ['required', true, 'ok', 'client certificate sent', undefined],
-    ['required', false, 'warn', 'ours was not sent', 'BASE_URL'],
-  ] as const)(
-    'with a client certificate %s, requested: %s',
-    (clientCertificate, isCertificateRequested, outcome, words, advice) => {
-      const finding = evaluateHandshake(secured({ isCertificateRequested }), { ...context, clientCertificate });
-      expect(finding.outcome).toBe(outcome);
-      expect(finding.detail).toContain(words);
-      expect(finding.advice ?? '').toContain(advice ?? '');
-    },
-  );
+    ['none', ''],
+    ['offered', ', our certificate offered'],
+  ] as const)('with a client certificate %s', (clientCertificate, words) => {
+    const { detail } = evaluateHandshake(secured(), { ...context, clientCertificate });
+    expect(detail).toBe(`${evaluateHandshake(secured(), context).detail}${words}`);
+  });
 });
 
 describe('a certificate that is not trusted', () => {
@@ -122,6 +111,6 @@ describe('a handshake that failed', () => {
       advice: expect.stringMatching(advice) as string,
     };
     expect(evaluateHandshake({ kind: 'failed', code }, context)).toEqual(expected);
-    expect(evaluateHandshake(secured({ isCertificateRequested: true, refusal: code }), context)).toEqual(expected);
+    expect(evaluateHandshake(secured({ refusal: code }), context)).toEqual(expected);
   });
 });
