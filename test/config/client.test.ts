@@ -453,3 +453,170 @@ test('DEFAULT_CLIENT_SETTINGS resets every setting that only fits the partner', 
     [],
   ]);
 });
+
+describe('partners with a request of their own', () => {
+  const NO_CLIENT = { ...NO_SECRET, SIDECAR_CLIENT_ID: '', SIDECAR_AUDIENCE: '' };
+  const none = (more: Readonly<Record<string, string>> = {}) => ({
+    ...NO_CLIENT,
+    SIDECAR_AUTH_METHOD: 'none',
+    ...more,
+  });
+  const asStatic = (more: Readonly<Record<string, string>> = {}) => ({
+    ...NO_CLIENT,
+    SIDECAR_AUTH_URL: '',
+    SIDECAR_AUTH_METHOD: 'static',
+    SIDECAR_AUTH_TOKEN_FILE: '/run/token',
+    ...more,
+  });
+  const grant = (more: Readonly<Record<string, string>> = {}) => ({
+    SIDECAR_AUTH_GRANT_TYPE: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+    SIDECAR_AUTH_PRIVATE_KEY_FILE: scratchFile(ecKey()),
+    ...more,
+  });
+
+  test('none sends the parameters that are given, those of the client among them', () => {
+    const parameters = '{"client_id":"a","client_secret":{"file":"/run/secret"}}';
+    expect(configOf(none({ SIDECAR_AUTH_EXTRA_PARAMETERS: parameters })).auth).toMatchObject({
+      clientId: undefined,
+      method: { name: 'none' },
+      extraParameters: { client_id: sourceOf('a'), client_secret: { kind: 'file', path: '/run/secret' } },
+    });
+  });
+
+  test('static needs neither server nor client, and does not mind them', () => {
+    const endpoint = { kind: 'file', path: '/run/token' };
+    expect(configOf(asStatic()).auth).toMatchObject({ endpoint, clientId: undefined });
+    const more = { SIDECAR_AUTH_URL: 'https://login.example.com', SIDECAR_CLIENT_ID: 'a' };
+    expect(configOf(asStatic(more)).auth).toMatchObject({ endpoint });
+  });
+
+  test('the grant of an assertion has claims, beside any method', () => {
+    const env = grant({ SIDECAR_AUTH_ASSERTION_CLAIMS: '{"sub":"u","box_sub_type":"enterprise","list":[1]}' });
+    const claims = { sub: 'u', box_sub_type: 'enterprise', list: [1] };
+    for (const more of [{}, { ...NO_SECRET, SIDECAR_AUTH_METHOD: 'none' }])
+      expect(configOf({ ...env, ...more }).auth.assertionGrant).toMatchObject({ claims, audience: 'token_endpoint' });
+    const file = scratchFile('auth: { assertionClaims: { sub: u, list: [{ a: 1 }] } }');
+    expect(configOf(grant(), { file }).auth.assertionGrant?.claims).toEqual({ sub: 'u', list: [{ a: 1 }] });
+  });
+
+  test('the empty grant type is possible in a file', () => {
+    expect(configOf({}, { file: scratchFile('auth: { grantType: "" }') }).auth.grantType).toBe('');
+  });
+
+  test.each<[string, () => Record<string, string>, RegExp]>([
+    [
+      'static without a file',
+      () => asStatic({ SIDECAR_AUTH_TOKEN_FILE: '' }),
+      /^auth\.tokenFile .*required by auth\.method .*static; the file of/,
+    ],
+    [
+      'a token file of another method',
+      () => ({ SIDECAR_AUTH_TOKEN_FILE: '/run/token' }),
+      /^auth\.tokenFile .*it belongs to static$/,
+    ],
+    [
+      'static with a cache',
+      () => asStatic({ SIDECAR_AUTH_CACHE_FILE: '/tmp/token' }),
+      /^auth\.cacheFile .*neither a secret nor a key/,
+    ],
+    [
+      'none with a cache',
+      () => none({ SIDECAR_AUTH_CACHE_FILE: '/tmp/token' }),
+      /^auth\.cacheFile .*neither a secret nor a key/,
+    ],
+    [
+      'none with a secret',
+      () => none({ SIDECAR_CLIENT_SECRET: 'sesame' }),
+      /^auth\.clientSecret .*none sends no secret/,
+    ],
+    [
+      'an assertion without a key',
+      () => grant({ SIDECAR_AUTH_PRIVATE_KEY_FILE: '' }),
+      /^auth\.privateKeyFile .*required by the grant type jwt-bearer/,
+    ],
+    ['an assertion without an issuer', () => ({ ...none(), ...grant() }), /^auth\.clientId .*required; the client id/],
+    [
+      'claims without the grant',
+      () => ({ SIDECAR_AUTH_ASSERTION_CLAIMS: '{"sub":"u"}' }),
+      /^auth\.assertionClaims .*the grant type jwt-bearer$/,
+    ],
+    [
+      'a claim of the sidecar',
+      () => grant({ SIDECAR_AUTH_ASSERTION_CLAIMS: '{"exp":1}' }),
+      /"exp": is set by the sidecar itself$/,
+    ],
+    [
+      'an assertion beside the grant',
+      () => grant({ SIDECAR_AUTH_EXTRA_PARAMETERS: '{"assertion":"a"}' }),
+      /"assertion": is set by auth\.grantType$/,
+    ],
+    [
+      'a file without a path',
+      () => ({ SIDECAR_AUTH_EXTRA_HEADERS: '{"x-key":{"file":""}}' }),
+      /"x-key": must be a text in quotes, or \{ file: PATH \}$/,
+    ],
+    [
+      'a file and more',
+      () => ({ SIDECAR_AUTH_EXTRA_HEADERS: '{"x-key":{"file":"/a","b":"c"}}' }),
+      /"x-key": must be a text/,
+    ],
+  ])('%s', (_, env, problem) => {
+    expect(problemsOf(env())).toEqual([expect.stringMatching(problem)]);
+  });
+});
+
+describe('header fields of a call', () => {
+  test('are as given', () => {
+    const file = scratchFile(
+      'upstream: { tokenHeader: X-Token, tokenPrefix: "", headers: { X-Api-Key: { file: /k }, Accept: a/b } }',
+    );
+    expect(configOf({}, { file }).routes[0].upstream).toMatchObject({
+      tokenHeader: 'X-Token',
+      tokenPrefix: '',
+      headers: { 'X-Api-Key': { kind: 'file', path: '/k' }, Accept: sourceOf('a/b') },
+    });
+    expect(configOf().routes[0].upstream).toMatchObject({
+      tokenHeader: 'Authorization',
+      tokenPrefix: 'Bearer ',
+      headers: {},
+    });
+  });
+
+  test.each([
+    ...['Host', 'host', 'Content-Length', 'Transfer_Encoding', 'connection', 'TE', 'Trailer', 'Upgrade', 'Expect'],
+    ...[
+      'Proxy-Authorization',
+      'proxy_connection',
+      'X-Sidecar-Priority',
+      'x_sidecar_caller',
+      'Keep-Alive',
+      'HTTP2-Settings',
+    ],
+    ...['a b', '', '__proto__'],
+  ])('%j is refused', (name) => {
+    const [fault] = problemsOf({ SIDECAR_UPSTREAM_HEADERS: `{${JSON.stringify(name)}:"sesame"}` });
+    expect(fault).toMatch(/^upstream\.headers .*expected a field/);
+    expect(fault).not.toContain('sesame');
+    if (name !== '' && name !== '__proto__')
+      expect(problemsOf({ SIDECAR_UPSTREAM_TOKEN_HEADER: name })).toEqual([
+        expect.stringMatching(/^upstream\.tokenHeader /),
+      ]);
+  });
+
+  test.each([
+    ['{"AUTHORIZATION":"a"}', /is the field of upstream\.tokenHeader/],
+    ['{"X-Key":"a","x_key":"b"}', /is there twice/],
+    ['{"X-Key":"a\\nb"}', /must not hold control characters/],
+    ['{"X-Key":"ä"}', /must be printable ASCII/],
+  ])('%s is refused', (headers, problem) => {
+    expect(problemsOf({ SIDECAR_UPSTREAM_HEADERS: headers })).toEqual([expect.stringMatching(problem)]);
+  });
+
+  test('Authorization may be fixed where another field carries the token', () => {
+    const env = {
+      SIDECAR_UPSTREAM_TOKEN_HEADER: 'X-Token',
+      SIDECAR_UPSTREAM_HEADERS: '{"Authorization":"Basic YTpi"}',
+    };
+    expect(configOf(env).routes[0].upstream.headers).toEqual({ Authorization: sourceOf('Basic YTpi') });
+  });
+});

@@ -2,6 +2,7 @@
  * Rules between the settings of the authorization server and of client authentication. A setting of another method is an error,
  * not a warning: its author believes that it is in use.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { formatSettingName } from '../load/problems.ts';
 import { settingOf } from '../schema/schema.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
@@ -23,6 +24,39 @@ export const JWT_BEARER_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
 const SECRET_METHODS: readonly AuthMethodName[] = ['client_secret_basic', 'client_secret_post'];
 const METHOD_KEY: SettingKey = 'auth.method';
+
+const SIGNERS = 'private_key_jwt, and to the grant type jwt-bearer';
+
+interface SettingUse {
+  readonly name: keyof AuthSettings;
+  readonly isUsed: (auth: AuthSettings) => boolean;
+  /** What uses it, in words. */
+  readonly owners: string;
+  /** Set for a setting that its users require: describes the value to give. */
+  readonly required?: string;
+}
+
+/** Settings that only some methods or grants use. */
+const USES: readonly SettingUse[] = [
+  { name: 'basicEncoding', ...usedBy('client_secret_basic') },
+  { name: 'privateKeyFile', isUsed: signsAssertions, owners: SIGNERS, required: 'the file of the private key' },
+  { name: 'keyId', isUsed: signsAssertions, owners: SIGNERS },
+  { name: 'signingAlgorithm', isUsed: signsAssertions, owners: SIGNERS },
+  { name: 'certificateFile', isUsed: signsAssertions, owners: SIGNERS },
+  { name: 'assertionAudience', isUsed: signsAssertions, owners: SIGNERS },
+  { name: 'assertionClaims', isUsed: grantsByAssertion, owners: 'the grant type jwt-bearer' },
+  { name: 'tokenFile', ...usedBy('static'), required: 'the file of the token' },
+  { name: 'assertionFile', ...usedBy('client_assertion'), required: 'the file of the JWT' },
+  {
+    name: 'assertionFileAudience',
+    ...usedBy('client_assertion'),
+    required: 'the audience that the JWT must have, such as api://AzureADTokenExchange',
+  },
+];
+
+function usedBy(owner: AuthMethodName): Pick<SettingUse, 'isUsed' | 'owners'> {
+  return { isUsed: ({ method }) => method === owner, owners: owner };
+}
 
 /** Rules for `auth.*` and for the client certificate of the upstream. */
 export const AUTH_RULES: readonly SettingsRule[] = [
@@ -65,20 +99,7 @@ export const AUTH_RULES: readonly SettingsRule[] = [
     fault: ({ auth }) => (auth.clientId !== null && isColonForbidden(auth) ? colonFault(auth.clientId) : undefined),
   },
   { keys: ['auth.clientSecret', 'auth.clientSecretFile', METHOD_KEY], fault: ({ auth }) => secretPresenceFault(auth) },
-  createMethodRule('auth.basicEncoding', ['client_secret_basic'], ({ auth }) => auth.basicEncoding !== 'raw'),
-  {
-    keys: ['auth.privateKeyFile', METHOD_KEY, 'auth.grantType'],
-    fault: ({ auth }) => {
-      if (signsAssertions(auth) === (auth.privateKeyFile !== null)) return undefined;
-      return auth.privateKeyFile === null
-        ? `required by ${describeSigner(auth)}; the file of the private key`
-        : describeUnsigned(auth);
-    },
-  },
-  createSigningRule('auth.keyId', ({ auth }) => auth.keyId !== null),
-  createSigningRule('auth.signingAlgorithm', ({ auth }) => auth.signingAlgorithm !== null),
-  createSigningRule('auth.certificateFile', ({ auth }) => auth.certificateFile !== null),
-  createSigningRule('auth.assertionAudience', ({ auth }) => auth.assertionAudience !== 'token_endpoint'),
+  ...USES.map(createUseRule),
   {
     keys: ['auth.assertionAudience', 'auth.issuer', METHOD_KEY],
     fault: ({ auth }) =>
@@ -87,37 +108,14 @@ export const AUTH_RULES: readonly SettingsRule[] = [
         : undefined,
   },
   {
-    keys: ['auth.assertionClaims', 'auth.grantType'],
-    fault: ({ auth }) =>
-      Object.keys(auth.assertionClaims).length > 0 && !grantsByAssertion(auth)
-        ? `set, but ${formatSettingName('auth.grantType')} is not ${JWT_BEARER_GRANT}; leave it out`
-        : undefined,
-  },
-  {
     keys: ['auth.extraParameters', METHOD_KEY],
     fault: ({ auth }) => {
-      const faults = Object.keys(auth.extraParameters).flatMap((name) => {
-        const owner = ownerOfParameter(name, auth);
-        return owner === undefined ? [] : [`${JSON.stringify(name)}: is set by ${owner}`];
-      });
-      return faults[0];
+      const name = Object.keys(auth.extraParameters).find((one) => ownerOfParameter(one, auth) !== undefined);
+      return name === undefined
+        ? undefined
+        : `${JSON.stringify(name)}: is set by ${ownerOfParameter(name, auth) ?? ''}`;
     },
   },
-  createRequiredRule('auth.tokenFile', 'static', 'the file of the token', ({ auth }) => auth.tokenFile),
-  createMethodRule('auth.tokenFile', ['static'], ({ auth }) => auth.tokenFile !== null),
-  createRequiredRule('auth.assertionFile', 'client_assertion', 'the file of the JWT', ({ auth }) => auth.assertionFile),
-  createMethodRule('auth.assertionFile', ['client_assertion'], ({ auth }) => auth.assertionFile !== null),
-  createRequiredRule(
-    'auth.assertionFileAudience',
-    'client_assertion',
-    'the audience that the JWT must have, such as api://AzureADTokenExchange',
-    ({ auth }) => auth.assertionFileAudience,
-  ),
-  createMethodRule(
-    'auth.assertionFileAudience',
-    ['client_assertion'],
-    ({ auth }) => auth.assertionFileAudience !== null,
-  ),
   {
     keys: ['auth.cacheFile', METHOD_KEY, 'auth.grantType', 'auth.tlsCertificateFile'],
     fault: ({ auth }) =>
@@ -205,51 +203,19 @@ function ownerOfParameter(name: string, auth: AuthSettings): SettingKey | undefi
   return name === 'client_assertion' || name === 'client_assertion_type' ? METHOD_KEY : undefined;
 }
 
-function describeSigner(auth: AuthSettings): string {
-  return grantsByAssertion(auth) ? `${formatSettingName('auth.grantType')} jwt-bearer` : describeMethod(auth.method);
-}
-
-function describeUnsigned({ method }: AuthSettings): string {
-  return `set, but ${describeMethod(method)} does not use it; it belongs to private_key_jwt, and to ${formatSettingName('auth.grantType')} ${JWT_BEARER_GRANT}`;
-}
-
-/** A rule for a setting that only signed assertions use. */
-function createSigningRule(key: SettingKey, isSet: (settings: Settings) => boolean): SettingsRule {
+/** Whether a setting is there, and whether it is used, agree; where it is required, both ways. */
+function createUseRule({ name, isUsed, owners, required }: SettingUse): SettingsRule {
+  const key: SettingKey = `auth.${name}`;
   return {
     keys: [key, METHOD_KEY, 'auth.grantType'],
-    fault: (settings) =>
-      isSet(settings) && !signsAssertions(settings.auth) ? describeUnsigned(settings.auth) : undefined,
-  };
-}
-
-/** A rule for a setting that a method requires. */
-function createRequiredRule(
-  key: SettingKey,
-  method: AuthMethodName,
-  what: string,
-  valueOf: (settings: Settings) => string | null,
-): SettingsRule {
-  return {
-    keys: [key, METHOD_KEY],
-    fault: (settings) =>
-      settings.auth.method === method && valueOf(settings) === null
-        ? `required by ${describeMethod(settings.auth.method)}; ${what}`
-        : undefined,
-  };
-}
-
-/** A rule for a setting that only some methods use. */
-function createMethodRule(
-  key: SettingKey,
-  methods: readonly AuthMethodName[],
-  isSet: (settings: Settings) => boolean,
-): SettingsRule {
-  return {
-    keys: [key, METHOD_KEY],
-    fault: (settings) =>
-      isSet(settings) && !methods.includes(settings.auth.method)
-        ? `set, but ${describeMethod(settings.auth.method)} does not use it; it belongs to ${methods.join(', ')}`
-        : undefined,
+    fault: ({ auth }) => {
+      const isSet = !isDeepStrictEqual(auth[name], settingOf(key).default);
+      if (isSet === isUsed(auth) || (!isSet && required === undefined)) return undefined;
+      if (isSet) return `set, but ${describeMethod(auth.method)} does not use it; it belongs to ${owners}`;
+      const user =
+        owners === SIGNERS && grantsByAssertion(auth) ? 'the grant type jwt-bearer' : describeMethod(auth.method);
+      return `required by ${user}; ${required ?? ''}`;
+    },
   };
 }
 
