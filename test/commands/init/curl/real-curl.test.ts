@@ -74,7 +74,7 @@ test('for generated commands', { timeout: 120_000 }, async () => {
       const { text } = printCurl(request, style);
       expect(readUnderstood(text)).toEqual(readSent(await send(text)));
     }),
-    { numRuns: 40 },
+    { numRuns: 15 },
   );
 });
 
