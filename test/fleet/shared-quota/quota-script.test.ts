@@ -137,25 +137,28 @@ describe('permits of a configured rate', () => {
     );
   }, 60_000);
 
-  test('of rates that change are never closer than the shorter interval, and never in time that is leased', async () => {
+  test('of rates that change are never closer than the shortest interval that held between them, and never in time that is leased', async () => {
     const createBoard = await openStores();
     const change = fc.record({ ...stepOfChange, rate: fc.constantFrom(1, 5, 40, 200) });
     await fc.assert(
       fc.asyncProperty(fc.array(change, { minLength: 2, maxLength: 30 }), async (steps) => {
         const ask = createBoard();
         let at = 0;
-        let last = { slot: -Infinity, rate: Infinity };
+        let lastSlot = -Infinity;
+        let fastest = Infinity;
         for (const { waitMs, replica, want, rate } of steps) {
           at += waitMs;
+          // A rate that holds between two permits saves up for the second, also when no permit is asked for meanwhile.
+          fastest = Math.max(fastest, rate);
           const { permitTimes } = await ask(at, { id: replica, want, fixed: { rate, burst: 1 } });
           for (const slot of permitTimes) {
-            expect(slot - last.slot).toBeGreaterThanOrEqual(1000 / Math.max(rate, last.rate) - 0.01);
-            last = { slot, rate };
+            expect(slot - lastSlot).toBeGreaterThanOrEqual(1000 / fastest - 0.01);
+            lastSlot = slot;
+            fastest = rate;
           }
         }
       }),
-      // Seeds 1752261148 and -1857346226 find a sequence of changes for which it does not hold yet.
-      { numRuns: 60, seed: 1 },
+      { numRuns: 60 },
     );
   });
 
