@@ -72,7 +72,7 @@ export class Attempts implements AttemptContext, TokenCall {
     const { tokens } = this.parts;
     const { lifetime, tracer } = this.exchange;
     for (;;) {
-      if (tokens.current(this) === undefined) await awaitToken(tokens, lifetime, tracer);
+      if (tokens.current(this) === undefined) await awaitToken(tokens, lifetime, tracer, this);
       // An aborted request must not start a wait.
       throwIfAborted(lifetime, 'queue');
       const permit = await waitInStage('queue', this.#ticket.waitForPermit(), tracer);
@@ -106,7 +106,6 @@ export class Attempts implements AttemptContext, TokenCall {
     } catch (error) {
       stats.pending = undefined;
       attempt.permit.release();
-      this.parts.tokens.endTest(attempt.use);
       throw error;
     }
   }

@@ -50,7 +50,6 @@ export class RequestAttempt implements AttemptHandler, PendingAttempt {
     this.permit = permit;
     this.use = use;
     this.#context = context;
-    if (use.isTest) parts.tokens.startTest(use);
   }
 
   get route(): string {
@@ -102,12 +101,11 @@ export class RequestAttempt implements AttemptHandler, PendingAttempt {
 
   /** Frees the slot and records the attempt. */
   finish(result: AttemptResult): void {
-    const { observe, counters, route, clock, tokens } = this.#context.parts;
+    const { observe, counters, route, clock } = this.#context.parts;
     const { tracer, lifetime, stats } = this.#context.exchange;
     stats.pending = undefined;
     tracer?.endAttempt(result);
     this.permit.release(result.kind === 'failed' && isCutShort(result.failure));
-    if (this.use.isTest) tokens.endTest(this.use);
     if (result.kind === 'failed') this.#endEvidence(clock.now(), isUpstreamFault(result.failure) ? 'fault' : 'other');
     const endedAt = this.#headOutcome === undefined ? clock.now() : this.#headAt;
     const { outcome, isOwn, cause, detail } = classifyAttempt(

@@ -24,8 +24,6 @@ export interface TokenUse {
   readonly token: Token;
   /** On the clock of the token. */
   readonly takenAt: number;
-  /** It tests a token that was refused: one at a time. */
-  readonly isTest: boolean;
 }
 
 /** What the choice of a token depends on. */
@@ -92,14 +90,11 @@ export interface TokenSource {
   /** Cancels timers and the fetch in flight, and rejects the waiters. */
   stop(): void;
   /**
-   * The use of a token for a call that is sent now; undefined when it has to wait: none is held, it expires too soon, or a refresh or a
-   * test shows first which one the upstream accepts. Changes nothing. The use of an attempt that is sent in this turn of the event loop ends with
-   * `recordAccepted`, `recordRefused` or `endTest`.
-   * @param call Default: one that waits for no test
+   * The use of a token for a call that is sent now; undefined when it has to wait: none is held, it expires too soon, or a refresh or
+   * another call shows first which one the upstream accepts. Changes nothing.
+   * @param call Default: one that waits only for a token request
    */
   current(call?: TokenCall): TokenUse | undefined;
-  /** The attempt that is sent now carries the test: for a use with `isTest`, in the turn of its `current`. */
-  startTest(use: TokenUse): void;
   /**
    * Resolves as soon as `current()` would return a token. Callers share one token request (single flight); `signal` ends
    * only this wait (rejects with its reason). Rejects at once while the circuit is open.
@@ -113,8 +108,6 @@ export interface TokenSource {
    * be accepted. A late 401 for a token that is no longer kept changes nothing.
    */
   recordRefused(use: TokenUse): void;
-  /** The attempt said nothing about the token. */
-  endTest(use: TokenUse): void;
   /**
    * After `recordRefused`: waits for the shared refresh, and up to `auth.settleMs` for a token that is accepted. False when the 401 goes
    * to the client. `signal` ends only this wait (rejects with its reason).

@@ -33,7 +33,7 @@ export class FakeTokens implements TokenSource {
   }
 
   current(): TokenUse | undefined {
-    return this.held && { token: this.held, takenAt: 0, isTest: false };
+    return this.held && { token: this.held, takenAt: 0 };
   }
 
   waitForToken(): Promise<Token> {
@@ -51,14 +51,6 @@ export class FakeTokens implements TokenSource {
   }
 
   recordAccepted(): void {
-    this.start();
-  }
-
-  startTest(): void {
-    this.start();
-  }
-
-  endTest(): void {
     this.start();
   }
 

@@ -44,7 +44,7 @@ export const PURE_FILES = [
   'src/throttle/signals/{divide-signal,header-values,hint-meanings,hinted-quotas,observed-signal-context,plain-quotas,rate-limit-signal,stated-fields,stated-quota,structured-quotas,vendor-fields}.ts',
   'src/token/token.ts',
   'src/token/endpoint/{echo-filter,granted-scope,json-object,server-metadata,token-request,token-response,token-url}.ts',
-  'src/token/source/{invalidation-cooldown,refresh-schedule,suspend-aware-clock,token-circuit-breaker,token-event,token-fetcher}.ts',
+  'src/token/source/{invalidation-cooldown,kept-tokens,refresh-schedule,suspend-aware-clock,token-circuit-breaker,token-event,token-fetcher}.ts',
   'src/token/store/{shared-token-store,wait-budget}.ts',
   'src/upstream/{circuit-breaker,client-view,cookies,failure,headers,references,request-target}.ts',
 ];

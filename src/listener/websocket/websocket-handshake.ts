@@ -256,15 +256,13 @@ class Handshake {
     this.#permit.report(permitReport);
     if (status === 401) tokens.recordRefused(this.#use);
     else if (showsAcceptedToken(status)) tokens.recordAccepted(this.#use, false);
-    else tokens.endTest(this.#use);
     this.#result.resolve(result);
   }
 
   #fail(failure: UpstreamFailure): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    const { clock, counters, observe, route, tokens } = this.#parts;
-    tokens.endTest(this.#use);
+    const { clock, counters, observe, route } = this.#parts;
     const { lifetime, request, socket, stats } = this.#upgrade;
     const end = classifyFailure(failure, lifetime.aborted?.reason, this.#hasConnected);
     counters.recordAttempt(end.outcome, clock.now() - this.#sentAt, end.isOwn);

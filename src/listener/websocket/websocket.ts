@@ -120,15 +120,15 @@ async function acquirePermit(
   ticket: Ticket,
   lifetime: RequestLifetime,
 ): Promise<{ permit: Permit; use: TokenUse }> {
+  const call = { arrivedAt: lifetime.arrivedAt, canReplay: false };
   await waitInStage('queue', ticket.waitForAdmission());
   for (;;) {
     const permit = await waitInStage('queue', ticket.waitForPermit());
-    const use = parts.tokens.current({ arrivedAt: lifetime.arrivedAt, canReplay: false });
+    const use = parts.tokens.current(call);
     if (use === undefined) {
       permit.cancel();
-      await awaitToken(parts.tokens, lifetime);
+      await awaitToken(parts.tokens, lifetime, undefined, call);
     } else if (permit.becomeStream()) {
-      if (use.isTest) parts.tokens.startTest(use);
       return { permit, use };
     } else {
       permit.cancel();

@@ -106,7 +106,7 @@ class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetch
     const result = await this.#options.request(newest, signal, need);
     const isSuccess = result.kind === 'ok' || result.kind === 'found';
     this.#failedProofVersion = isSuccess ? undefined : newest.proofVersion;
-    if (isSuccess) this.#adopt(newest);
+    if (isSuccess) return { ...result, isUsedAtOnce: this.#adopt(newest) };
     if (result.kind !== 'rejected') return result;
     if (readsLeft > 1 && (await this.#hasChangedSince(newest))) {
       this.#reportRequest(result, startedAt);
@@ -176,14 +176,16 @@ class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetch
     return this.#rejected?.version === version && this.#options.clock.now() < this.#rejected.retryAt;
   }
 
-  #adopt(credentials: C): void {
+  /** @returns whether they replace others */
+  #adopt(credentials: C): boolean {
     const { credential, observe } = this.#options;
     const isRotation = this.#accepted !== undefined && this.#accepted.version !== credentials.version;
     this.#accepted = credentials;
     this.#rejected = undefined;
-    if (!isRotation) return;
+    if (!isRotation) return false;
     observe({ kind: 'token-invalidated', credential, reason: 'rotated' });
     observe({ kind: 'credential-rotation', credential, outcome: 'taken' });
+    return true;
   }
 
   #recordRejected({ version }: C, detail: string): void {

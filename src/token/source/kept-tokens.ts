@@ -1,41 +1,44 @@
 /**
- * Keeps the two newest tokens and whether the upstream accepts them. Some APIs accept a new token only some seconds after its issue
- * (replication delay): meanwhile the previous one is used, and one call at a time tests the new one. Pure: instants come in as arguments,
- * on the clock of the tokens. Which refusal causes a token request is decided in token-source.ts.
+ * Keeps the two newest tokens, and chooses the one to use: nodes of an API may accept a new token only some seconds after its issue
+ * (replication delay). Pure: instants come in as arguments, on the clock of the tokens. Which refusal causes a token request is decided in
+ * token-source.ts.
  */
 import type { Token, TokenCall, TokenUse } from '../token.ts';
 import { usableUntil } from './refresh-schedule.ts';
 
-/** Pause between the tests of a refused token; it doubles with each refusal. */
-const MIN_TEST_PAUSE_MS = 100;
-const MAX_TEST_PAUSE_MS = 1_000;
+/** By then every node is expected to accept a new token: after this share of its life, or this time, if that is shorter. */
+const REPLICATION_SHARE = 0.5;
+const MAX_REPLICATION_MS = 15_000;
+
+/** A new token that was refused is used again at one and a half times its age, at the earliest after this pause. */
+const MIN_PAUSE_MS = 1_000;
+const PAUSE_SHARE = 0.5;
+
+/** How much longer calls that cannot be repeated use the previous token: others may test the new one first. */
+const TEST_BY_OTHERS_MS = { accepted: 0, untested: MAX_REPLICATION_MS, refused: Infinity };
 
 /** When no token has been accepted for this long, the cause is not a replication delay: no call waits any longer. */
 const SETTLE_PERIOD_MS = 10_000;
-
-/** While a new token is untested, calls that cannot be repeated use the previous one; at most this long after its issue. */
-const UNTESTED_PERIOD_MS = 10_000;
 
 interface KeptToken {
   readonly token: Token;
   /** Until when it may be sent. */
   readonly usableUntil: number;
+  /** Until then a previous token that is accepted is used instead. */
+  usedFrom: number;
   /** What the upstream's latest response said about it. */
   verdict: 'untested' | 'accepted' | 'refused';
   /** The latest change of the verdict to `accepted`; undefined = never accepted. */
   acceptedAt: number | undefined;
-  /** The latest change of the verdict to `refused`. */
-  refusedAt: number;
-  /** The next test of a refused token. */
-  testAt: number;
-  testPauseMs: number;
+  /** The acceptance of a call that was sent before says nothing. */
+  doubtedAt: number;
 }
 
 export class KeptTokens {
   #newest: KeptToken | undefined;
   #previous: KeptToken | undefined;
-  /** The test in flight. */
-  #test: TokenUse | undefined;
+  /** The authorization server has revoked a token when it issued the next one. */
+  #isRevokedOnIssue = false;
   /** The first refusal since a token was accepted last. */
   #refusedSince: number | undefined;
 
@@ -44,36 +47,32 @@ export class KeptTokens {
     return this.#newest?.token;
   }
 
-  /** The upstream refused the newest token, and accepted it never or not since. */
-  get isNewestRefused(): boolean {
-    return this.#newest?.verdict === 'refused';
-  }
-
   /** The newest that has not expired, if any. */
   usable(now: number): Token | undefined {
     return (this.#usable(this.#newest, now) ?? this.#usable(this.#previous, now))?.token;
   }
 
-  /** False while every token that has not expired was refused. */
-  hasPreferred(now: number): boolean {
-    return this.#findPreferred(now) !== undefined;
+  /** The upstream refused the newest token, and every other one that has not expired. */
+  isSuspect(now: number): boolean {
+    return (
+      this.#newest?.verdict === 'refused' && (this.#usable(this.#previous, now)?.verdict ?? 'refused') === 'refused'
+    );
+  }
+
+  /** True while a refused new token is replaced by the previous one. */
+  usesPrevious(now: number): boolean {
+    return this.#newest?.verdict === 'refused' && !this.isSuspect(now);
   }
 
   isAcceptedNewest({ serial }: Token): boolean {
     return this.#newest?.token.serial === serial && this.#newest.verdict === 'accepted';
   }
 
-  /** True while a refused new token is replaced by the previous one. */
-  usesPrevious(now: number): boolean {
-    const preferred = this.#findPreferred(now);
-    return preferred !== undefined && preferred !== this.#newest && this.isNewestRefused;
-  }
-
-  /** True when no kept token is known to be accepted or is untested, and the newest was never accepted: it may be accepted later. */
+  /** True when both kept tokens were refused, and the newest was never accepted: it may be accepted later. */
   isUnsettled(now: number): boolean {
-    const previous = this.#usable(this.#previous, now);
+    const isPreviousRefused = this.#usable(this.#previous, now)?.verdict === 'refused';
     const newest = this.#usable(this.#newest, now);
-    return previous?.verdict === 'refused' && newest !== undefined && isNeverAccepted(newest);
+    return isPreviousRefused && newest !== undefined && isNeverAccepted(newest);
   }
 
   /** When calls stop waiting for an accepted token; Infinity while none was refused. */
@@ -81,94 +80,70 @@ export class KeptTokens {
     return this.#refusedSince === undefined ? Infinity : this.#refusedSince + SETTLE_PERIOD_MS;
   }
 
-  /** When the next test may start; Infinity while one is in flight. */
-  get nextTestAt(): number {
-    if (this.#test !== undefined) return Infinity;
-    return Math.min(this.#newest?.testAt ?? Infinity, this.#previous?.testAt ?? Infinity);
-  }
-
-  /** A server may issue the same value again: its verdict stays. */
-  add(token: Token): void {
+  /**
+   * A server may issue the same value again: its verdict stays.
+   * @param isUsedAtOnce the previous token may have been revoked
+   */
+  add(token: Token, now: number, isUsedAtOnce: boolean): void {
     const [newest, previous] = [this.#newest, this.#previous].map((kept) =>
       kept?.token.value === token.value ? undefined : kept,
     );
     const same = [this.#newest, this.#previous].find((kept) => kept?.token.value === token.value);
     const isPreviousBetter =
-      previous?.verdict === 'accepted' &&
-      token.obtainedAt < previous.usableUntil &&
-      newest !== undefined &&
-      isNeverAccepted(newest);
+      previous?.verdict === 'accepted' && token.obtainedAt < previous.usableUntil && newest?.verdict !== 'accepted';
     this.#previous = isPreviousBetter ? previous : (newest ?? previous);
+    if (this.#previous?.verdict === 'accepted' && (isUsedAtOnce || this.#isRevokedOnIssue)) {
+      this.#previous.verdict = 'untested';
+      this.#previous.doubtedAt = now;
+    }
+    const replicationMs = Math.min((token.expiresAt - token.obtainedAt) * REPLICATION_SHARE, MAX_REPLICATION_MS);
     this.#newest = {
       token,
       usableUntil: usableUntil(token),
+      usedFrom: same?.usedFrom ?? token.obtainedAt + replicationMs,
       verdict: same?.verdict ?? 'untested',
       acceptedAt: same?.acceptedAt,
-      refusedAt: same?.refusedAt ?? -Infinity,
-      testAt: -Infinity,
-      testPauseMs: MIN_TEST_PAUSE_MS,
+      doubtedAt: same?.doubtedAt ?? -Infinity,
     };
-    if (this.#previous !== undefined) this.#previous.testPauseMs = MIN_TEST_PAUSE_MS;
   }
 
   /**
-   * The token for a call that is sent now; undefined when it has to wait. A test counts from `startTest` on.
-   * @param call asked only when it matters
-   * @param mayWait whether the call may wait for a token that is accepted
+   * The token for a call that is sent now; undefined while every one was refused.
+   * @param call asked only when it matters: one that cannot be repeated uses no token that was never accepted while another is
    */
-  choose(now: number, call: Pick<TokenCall, 'canReplay'>, mayWait: () => boolean): TokenUse | undefined {
+  findPreferred(now: number, call: Pick<TokenCall, 'canReplay'>): Token | undefined {
     const newest = this.#usable(this.#newest, now);
-    if (newest?.verdict === 'accepted') return use(newest, now);
-    const preferred = this.#findPreferred(now);
-    if (preferred === undefined) return this.#chooseUnaccepted(now, mayWait);
-    if (newest === undefined) return use(preferred, now);
-    // A call that carries a test may be refused, and must not show it to its client.
-    if (preferred !== newest) {
-      return this.#isTestDue(newest, now) && call.canReplay !== false ? use(newest, now, true) : use(preferred, now);
-    }
     const previous = this.#usable(this.#previous, now);
-    const isCareful = previous?.verdict === 'accepted' && now - newest.token.obtainedAt < UNTESTED_PERIOD_MS;
-    return use(isCareful && call.canReplay === false ? previous : newest, now);
+    if (newest !== undefined && previous?.verdict === 'accepted') {
+      const { usedFrom, verdict } = newest;
+      const isTooEarly = now < usedFrom || (now < usedFrom + TEST_BY_OTHERS_MS[verdict] && call.canReplay === false);
+      return (isTooEarly ? previous : newest).token;
+    }
+    if (newest !== undefined && newest.verdict !== 'refused') return newest.token;
+    return previous?.verdict === 'refused' ? undefined : previous?.token;
   }
 
-  #chooseUnaccepted(now: number, mayWait: () => boolean): TokenUse | undefined {
+  /** The one whose refusal is the oldest: when the upstream accepts none, calls use the two in turn. */
+  findRefused(now: number): Token | undefined {
     const newest = this.#usable(this.#newest, now);
     const previous = this.#usable(this.#previous, now);
-    const only = newest ?? previous;
-    if (only === undefined || newest === undefined || previous === undefined) return only && use(only, now);
-    if (!this.isUnsettled(now)) return use(newest, now);
-    const next = previous.testAt <= newest.testAt ? previous : newest;
-    if (this.#isTestDue(next, now)) return use(next, now, true);
-    return mayWait() ? undefined : use(newest, now);
+    if (newest === undefined || previous === undefined) return (newest ?? previous)?.token;
+    return (isNeverAccepted(newest) && previous.doubtedAt < newest.doubtedAt ? previous : newest).token;
   }
 
   /** Whether a call that was refused with `used` can be sent again with another token, or with the same one, which has been accepted since. */
   hasReplacement(used: TokenUse, now: number): boolean {
-    const preferred = this.#findPreferred(now);
+    const preferred = this.findPreferred(now, { canReplay: false });
     if (preferred === undefined) return false;
-    return preferred.token.serial !== used.token.serial || isAcceptedSince(preferred, used);
+    if (preferred.serial !== used.token.serial) return true;
+    const kept = this.#find(preferred);
+    return kept !== undefined && isAcceptedSince(kept, used);
   }
 
-  /** The call that takes this use carries the test. */
-  startTest(test: TokenUse): void {
-    this.#test = test;
-  }
-
-  /** The test ended without a verdict. @returns false for a use that is not the test in flight */
-  endTest(test: TokenUse, now: number): boolean {
-    if (test !== this.#test) return false;
-    this.#test = undefined;
-    const kept = this.#find(test.token);
-    if (kept !== undefined) kept.testAt = now + kept.testPauseMs;
-    return true;
-  }
-
-  /** Whether the acceptance says something new about a kept token. A test that was accepted is over in any case. */
+  /** Whether the acceptance says something new about a kept token. */
   isAcceptanceNew(used: TokenUse): boolean {
-    if (this.#test === used) this.#test = undefined;
     const kept = this.#find(used.token);
-    // A call from before the refusal says nothing about the time since.
-    return kept !== undefined && kept.verdict !== 'accepted' && kept.refusedAt <= used.takenAt;
+    return kept !== undefined && kept.verdict !== 'accepted' && kept.doubtedAt <= used.takenAt;
   }
 
   /** An acceptance that is new. @returns how long after its issue a token is accepted that was refused before */
@@ -192,48 +167,32 @@ export class KeptTokens {
   recordRefused(used: TokenUse, now: number): void {
     const kept = this.#find(used.token);
     if (kept === undefined) return;
+    const ageMs = now - kept.token.obtainedAt;
     // A token that was not used for long may have been revoked: then the wait for its successor begins now.
-    if (kept.verdict === 'untested' && now - kept.token.obtainedAt > SETTLE_PERIOD_MS) this.#refusedSince = undefined;
-    const isTest = used === this.#test;
-    if (isTest) this.#test = undefined;
-    if (isTest || kept.verdict !== 'refused') {
-      kept.testAt = now + kept.testPauseMs;
-      kept.testPauseMs = Math.min(kept.testPauseMs * 2, MAX_TEST_PAUSE_MS);
+    if (kept.verdict === 'untested' && ageMs > SETTLE_PERIOD_MS) this.#refusedSince = undefined;
+    if (kept.verdict === 'accepted') {
+      // What revoked a token that was accepted may have revoked the previous one too.
+      if (kept === this.#newest) this.#previous = undefined;
+      // A node may not know a young one yet, and a call that was sent long ago says nothing about the issue of the newest.
+      else if (now >= kept.usedFrom && this.findPreferred(now, { canReplay: false }) === kept.token)
+        this.#isRevokedOnIssue = true;
     }
-    if (kept.verdict !== 'refused') kept.refusedAt = now;
+    if (kept.verdict !== 'refused' || kept.doubtedAt <= used.takenAt) {
+      kept.doubtedAt = now;
+      kept.usedFrom = now + Math.max(MIN_PAUSE_MS, ageMs * PAUSE_SHARE);
+    }
     kept.verdict = 'refused';
-    if (this.#findPreferred(now) === undefined) this.#refusedSince ??= now;
-  }
-
-  /** The newest that was not refused; the previous one takes the place of one that was never accepted. */
-  #findPreferred(now: number): KeptToken | undefined {
-    const newest = this.#usable(this.#newest, now);
-    if (newest !== undefined && newest.verdict !== 'refused') return newest;
-    const previous = this.#usable(this.#previous, now);
-    const wasAccepted = newest?.acceptedAt !== undefined;
-    return !wasAccepted && previous?.verdict !== 'refused' ? previous : undefined;
-  }
-
-  #isTestDue({ testAt }: KeptToken, now: number): boolean {
-    return this.#test === undefined && now >= testAt;
+    if (this.findPreferred(now, {}) === undefined) this.#refusedSince ??= now;
   }
 
   #find({ serial }: Token): KeptToken | undefined {
-    const newest = this.#newest;
-    return newest?.token.serial === serial
-      ? newest
-      : this.#previous?.token.serial === serial
-        ? this.#previous
-        : undefined;
+    if (this.#newest?.token.serial === serial) return this.#newest;
+    return this.#previous?.token.serial === serial ? this.#previous : undefined;
   }
 
   #usable(kept: KeptToken | undefined, now: number): KeptToken | undefined {
     return kept !== undefined && now < kept.usableUntil ? kept : undefined;
   }
-}
-
-function use({ token }: KeptToken, now: number, isTest = false): TokenUse {
-  return { token, takenAt: now, isTest };
 }
 
 function isNeverAccepted({ verdict, acceptedAt }: KeptToken): boolean {

@@ -26,7 +26,10 @@ export interface ReusedToken {
   readonly from: string;
 }
 
-export type TokenFetchResult = TokenRequestResult | ReusedToken;
+export type TokenFetchResult = (TokenRequestResult | ReusedToken) & {
+  /** The previous token may have been revoked: it is not used for the time of a replication. Default false. */
+  readonly isUsedAtOnce?: boolean;
+};
 
 export type DeclinableFetchResult =
   | TokenFetchResult

@@ -26,7 +26,7 @@ export interface TokenRefresherOptions {
 interface TokenHolder {
   /** Why a token would be requested now; `refresh` while a good one is held. */
   currentNeed(): TokenNeed;
-  onTokenReceived(token: Token): void;
+  onTokenReceived(token: Token, isUsedAtOnce: boolean): void;
   onRefreshFailed(): void;
 }
 
@@ -174,7 +174,7 @@ export class TokenRefresher {
     this.#failure = undefined;
     this.#refreshAt = obtainedAt + chooseRefreshDelayMs(lifetimeMs, this.#options.random());
     this.#updateCircuit(() => this.#circuitBreaker.recordSuccess());
-    this.#holder.onTokenReceived(token);
+    this.#holder.onTokenReceived(token, fetched.isUsedAtOnce === true);
     return fetched;
   }
 

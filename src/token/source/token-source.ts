@@ -30,7 +30,7 @@ type InvalidationRefresh =
   /** The refused token stays in use until it is replaced. */
   | 'failed';
 
-/** A call that waits for no test. */
+/** A call that waits only for a token request. */
 const UNWAITING_CALL: TokenCall = { arrivedAt: -Infinity };
 
 /** The first fetch begins with `start()` or with the first call that needs a token. */
@@ -55,7 +55,7 @@ class HeldTokenSource implements TokenSource {
     this.#cooldown = new InvalidationCooldown(options.invalidationCooldownMs);
     this.#refresher = new TokenRefresher(options, this.#clock, {
       currentNeed: () => this.#currentNeed(),
-      onTokenReceived: (token) => this.#hold(token),
+      onTokenReceived: (token, isUsedAtOnce) => this.#hold(token, isUsedAtOnce),
       onRefreshFailed: () => {
         if (this.#refresh === 'in-flight') this.#refresh = 'failed';
         this.#wakeWaiting();
@@ -79,24 +79,16 @@ class HeldTokenSource implements TokenSource {
 
   current(call: TokenCall = UNWAITING_CALL): TokenUse | undefined {
     const now = this.#clock.now();
-    // Calls wait for the successor of a refused token, as long as a refresh may help.
-    if (this.#refresh === 'in-flight' && now < this.#tokens.settleEndsAt && !this.#tokens.hasPreferred(now))
-      return undefined;
-    return this.#tokens.choose(now, call, () => this.#remainingWaitMs(call) > 0);
-  }
-
-  startTest(use: TokenUse): void {
-    this.#tokens.startTest(use);
+    const preferred = this.#tokens.findPreferred(now, call);
+    const token = preferred ?? (this.#mustWait(call, now) ? undefined : this.#tokens.findRefused(now));
+    return token && { token, takenAt: now };
   }
 
   async waitForToken(signal: AbortSignal, call?: TokenCall): Promise<Token> {
     for (let use = this.current(call); ; use = this.current(call)) {
       if (use !== undefined) return use.token;
-      if (this.#isWaitingForTest()) {
-        await this.#waitForChange(
-          Math.min(this.#remainingWaitMs(call), this.#tokens.nextTestAt - this.#clock.now()),
-          signal,
-        );
+      if (this.#refresh !== 'in-flight' && !this.#refresher.isStopped && this.#tokens.isUnsettled(this.#clock.now())) {
+        await this.#waitForChange(this.#remainingWaitMs(call), signal);
       } else {
         const attempt = this.#refresher.joinOrStart();
         if (attempt.kind === 'refused') throw attempt.error;
@@ -121,7 +113,6 @@ class HeldTokenSource implements TokenSource {
     const now = this.#clock.now();
     this.#cooldown.recordRefused(use.token.serial);
     if (!this.#tokens.isRefusalCurrent(use, now)) {
-      this.endTest(use);
       // Its successor is needed anyway.
       if (this.#tokens.usable(now) === undefined) this.#joinRefresh();
       return;
@@ -131,13 +122,9 @@ class HeldTokenSource implements TokenSource {
     if (this.#tokens.isAcceptedNewest(use.token) && !canInvalidate) return;
     const usedPrevious = this.#tokens.usesPrevious(now);
     this.#tokens.recordRefused(use, now);
-    if (!this.#tokens.hasPreferred(now) && canInvalidate) this.#invalidate();
+    if (this.#tokens.isSuspect(now) && canInvalidate) this.#invalidate();
     this.#reportFallback(usedPrevious, now);
     this.#wakeWaiting();
-  }
-
-  endTest(use: TokenUse): void {
-    if (this.#tokens.endTest(use, this.#clock.now())) this.#wakeWaiting();
   }
 
   async waitForReplacement(use: TokenUse, signal: AbortSignal): Promise<boolean> {
@@ -162,12 +149,10 @@ class HeldTokenSource implements TokenSource {
   state(): TokenState {
     const now = this.#clock.now();
     const token = this.#tokens.usable(now);
-    const usesPrevious = this.#tokens.usesPrevious(now);
-    const isSuspect = this.#refresh !== 'none' || (this.#tokens.isNewestRefused && !usesPrevious);
     return {
       credential: this.#options.credential,
-      status: token === undefined ? 'none' : isSuspect ? 'suspect' : 'valid',
-      usesPrevious,
+      status: token === undefined ? 'none' : this.#isSuspect(now) ? 'suspect' : 'valid',
+      usesPrevious: this.#tokens.usesPrevious(now),
       serial: this.#tokens.newest?.serial ?? 0,
       scope: token?.scope,
       expiresWallAt: token?.expiresWallAt,
@@ -179,9 +164,15 @@ class HeldTokenSource implements TokenSource {
     };
   }
 
-  /** The token of a call that waits comes from a test, not from a token request. */
-  #isWaitingForTest(): boolean {
-    return this.#refresh !== 'in-flight' && !this.#refresher.isStopped && this.#tokens.isUnsettled(this.#clock.now());
+  /** Calls wait for the successor of a refused token; those that cannot be repeated also until another call shows which one is accepted. */
+  #mustWait(call: TokenCall, now: number): boolean {
+    if (now >= this.#tokens.settleEndsAt) return false;
+    if (this.#refresh === 'in-flight') return true;
+    return call.canReplay === false && this.#tokens.isUnsettled(now) && this.#remainingWaitMs(call) > 0;
+  }
+
+  #isSuspect(now: number): boolean {
+    return this.#refresh !== 'none' || this.#tokens.isSuspect(now);
   }
 
   /** How long a call may still wait for a token that the upstream accepts, milliseconds. */
@@ -204,15 +195,13 @@ class HeldTokenSource implements TokenSource {
     const now = this.#clock.now();
     const held = this.#tokens.usable(now);
     if (held === undefined) return { reason: 'first', held };
-    const isSuspect = this.#refresh !== 'none' || (this.#tokens.isNewestRefused && !this.#tokens.usesPrevious(now));
-    return { reason: isSuspect ? 'unauthorized' : 'refresh', held };
+    return { reason: this.#isSuspect(now) ? 'unauthorized' : 'refresh', held };
   }
 
-  #hold(token: Token): void {
+  #hold(token: Token, isUsedAtOnce: boolean): void {
     const now = this.#clock.now();
-    if (this.#refresh !== 'none' || (this.#tokens.isNewestRefused && !this.#tokens.usesPrevious(now)))
-      this.#cooldown.recordReplaced(token.serial);
-    this.#tokens.add(token);
+    if (this.#isSuspect(now)) this.#cooldown.recordReplaced(token.serial);
+    this.#tokens.add(token, now, isUsedAtOnce);
     this.#refresh = 'none';
     this.#compareScopes(token);
     this.#wakeWaiting();

@@ -10,7 +10,6 @@ import type { RedisScriptClient } from '../../../src/fleet/redis/script-client.t
 import { createRedisTokenStore } from '../../../src/fleet/shared-token/redis-token-store.ts';
 import type { SharedTokenStore } from '../../../src/token/store/shared-token-store.ts';
 import { startRedis } from '../../support/redis.ts';
-import { takeToken } from '../../token/source/source-harness.ts';
 import { FleetHarness } from '../../token/store/fleet-harness.ts';
 import type { Replica } from '../../token/store/fleet-harness.ts';
 import { openClient } from '../harness.ts';
@@ -135,7 +134,7 @@ export class HostileFleet {
 
   async #call(replica: Replica, mayReplay: boolean): Promise<void> {
     const { source } = replica;
-    const use = takeToken(source, CALL);
+    const use = source.current(CALL);
     if (use === undefined) return;
     const { value, serial } = use.token;
     const isAccepted = this.isAccepted(value);

@@ -64,7 +64,8 @@ describe('new credentials', () => {
     scenario.file = 'new';
     await scenario.clock.advance(2_000);
     expect(scenario.changes).toBe(1);
-    expect(await scenario.fetch('rotated')).toMatchObject({ kind: 'ok', value: 'of-new' });
+    expect(await scenario.fetch('rotated')).toMatchObject({ kind: 'ok', value: 'of-new', isUsedAtOnce: true });
+    expect(await scenario.fetch('refresh')).toMatchObject({ value: 'of-new', isUsedAtOnce: false });
     expect(scenario.eventsOf('token-invalidated')).toEqual([
       { kind: 'token-invalidated', credential: 'default', reason: 'rotated' },
     ]);
@@ -78,7 +79,7 @@ describe('new credentials', () => {
   test('are tried by the next fetch of any reason', async () => {
     const scenario = await Scenario.running();
     scenario.file = 'new';
-    expect(await scenario.fetch('refresh')).toMatchObject({ value: 'of-new' });
+    expect(await scenario.fetch('refresh')).toMatchObject({ value: 'of-new', isUsedAtOnce: true });
     expect(scenario.requested).toEqual(['old', 'new']);
     expect(scenario.eventsOf('token-invalidated')).toHaveLength(1);
   });

@@ -2,7 +2,7 @@
 import { createTokenSource } from '../../../src/token/source/token-source.ts';
 import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/token-fetcher.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
-import type { Token, TokenCall, TokenSource, TokenUse } from '../../../src/token/token.ts';
+import type { Token, TokenSource, TokenUse } from '../../../src/token/token.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
@@ -87,7 +87,7 @@ export class SourceHarness {
   }
 
   useOf(token: Token): TokenUse {
-    return { token, takenAt: this.clock.now(), isTest: false };
+    return { token, takenAt: this.clock.now() };
   }
 
   /** A signal that is never aborted. */
@@ -117,13 +117,6 @@ export class SourceHarness {
       });
     });
   }
-}
-
-/** The use of a token for an attempt that is sent now; the caller ends it. */
-export function takeToken(source: TokenSource, call: TokenCall): TokenUse | undefined {
-  const use = source.current(call);
-  if (use?.isTest === true) source.startTest(use);
-  return use;
 }
 
 /** The 401 of a call that used a token so. */

@@ -4,7 +4,7 @@ import type { TokenRequestResult } from '../../../src/token/endpoint/token-respo
 import type { ClaimResult, SharedTokenStore } from '../../../src/token/store/shared-token-store.ts';
 import { FleetHarness, SECRET } from './fleet-harness.ts';
 import { MemoryTokenStore } from './memory-token-store.ts';
-import { refuse, takeToken, watch } from '../source/source-harness.ts';
+import { refuse, watch } from '../source/source-harness.ts';
 
 const HOUR_MS = 3_600_000;
 const UNAVAILABLE: TokenRequestResult = { kind: 'unavailable', detail: 'auth.test answered 500' };
@@ -152,7 +152,7 @@ const CALL = { arrivedAt: 0 };
 describe('a 401', () => {
   test('at all replicas at once sends one request, and each replays', async () => {
     const fleet = await started(4);
-    const decisions = Promise.all(fleet.replicas.map(({ source }) => refuse(source, takeToken(source, CALL)!, signal)));
+    const decisions = Promise.all(fleet.replicas.map(({ source }) => refuse(source, source.current(CALL)!, signal)));
     await fleet.clock.advance(1000);
     expect(await decisions).toEqual(Array(4).fill('replay'));
     expect(fleet.values()).toEqual(same('token-2', 4));
@@ -162,11 +162,11 @@ describe('a 401', () => {
   test('at one replica saves the others a request: they reuse its newer token', async () => {
     const fleet = await started(4);
     const [first, ...others] = fleet.replicas.map(({ source }) => source);
-    const decision = watch(refuse(first!, takeToken(first!, CALL)!, signal));
+    const decision = watch(refuse(first!, first!.current(CALL)!, signal));
     await fleet.clock.advance(1000);
     expect(decision.value).toBe('replay');
     for (const source of others) {
-      const late = watch(refuse(source, takeToken(source, CALL)!, signal));
+      const late = watch(refuse(source, source.current(CALL)!, signal));
       await fleet.clock.advance(1);
       expect(late.value).toBe('replay');
     }
@@ -178,7 +178,7 @@ describe('a 401', () => {
     const fleet = await started(1);
     const [{ source }] = fleet.replicas as [(typeof fleet.replicas)[0]];
     fleet.respond = () => UNAVAILABLE;
-    void refuse(source, takeToken(source, CALL)!, signal);
+    void refuse(source, source.current(CALL)!, signal);
     await fleet.clock.advance(1000);
     fleet.add(1)[0]?.source.start();
     await fleet.clock.advance(1000);
