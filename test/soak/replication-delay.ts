@@ -1,11 +1,12 @@
 /**
- * `npm run soak:replication [-- SCENARIO …]`: APIs that accept a new token only after a delay, refuse all, or revoke some, under a load of
- * 20 calls per second over loopback, for up to seven minutes. Bodies are compared at both ends. Ends with 1 when a claim is violated.
+ * `npm run soak:replication [-- SCENARIO …]`: APIs that accept a new token only after a delay, all nodes or one of two, refuse all, or revoke
+ * some, under a load of 20 calls per second over loopback, for up to seven minutes. Bodies, some too long to be repeated, are compared at both
+ * ends. Ends with 1 when a claim is violated.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { Agent, request as sendRequest } from 'node:http';
+import { Agent, createServer, request as sendRequest } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential } from '../support/secrets.ts';
 import { baseSettings, startSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
@@ -13,11 +14,21 @@ import type { IssuedToken } from '../support/token-server.ts';
 
 const CALLS_PER_SECOND = 20;
 
+/** A body that is longer than the replay buffer: each seventh call, so that it meets both nodes. */
+const LONG_BODY_BYTES = 1_500_000;
+const LONG_BODY_EVERY = 7;
+
 interface Scenario {
   readonly lifetimeSeconds: number;
   readonly seconds: number;
-  /** Whether the API accepts the token now. `index` counts issued tokens from 0. */
-  readonly accepts: (token: IssuedToken, index: number, now: number, issued: readonly IssuedToken[]) => boolean;
+  /** Whether the API accepts the token now. `index` counts issued tokens from 0, `node` is 0 and 1 in turn. */
+  readonly accepts: (
+    token: IssuedToken,
+    index: number,
+    now: number,
+    issued: readonly IssuedToken[],
+    node: number,
+  ) => boolean;
   /** What must hold. */
   readonly check: (result: Result) => readonly string[];
 }
@@ -50,9 +61,34 @@ const renewals = (delaySeconds: number): Scenario => ({
   ],
 });
 
+/** Two renewals of a token of 60 s. */
+const lateNode = (delaySeconds: number): Scenario => ({
+  lifetimeSeconds: 60,
+  seconds: 2 * 45 + 20,
+  accepts: (token, index, now, _issued, node) =>
+    now < token.expiresAt && (index === 0 || node === 0 || ageMs(token, now) >= delaySeconds * 1000),
+  check: (result) => [
+    ...expectThat(refused(result) === 0, 'no client sees a 401'),
+    ...expectThat(result.tokens.length <= 3, 'one token request for each renewal'),
+  ],
+});
+
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'delay of 3 s': renewals(3),
   'delay of 20 s': renewals(20),
+  'a node late by 0.3 s': lateNode(0.3),
+  'a node late by 1.5 s': lateNode(1.5),
+  'a node late by 5 s': lateNode(5),
+  'a node late by 10 s': lateNode(10),
+  'revoked when the next one is issued': {
+    lifetimeSeconds: 60,
+    seconds: 2 * 45 + 20,
+    accepts: (_token, index, _now, issued) => index === issued.length - 1,
+    check: (result) => [
+      ...expectThat(refused(result) <= 2, 'only long bodies in flight see a 401'),
+      ...expectThat(result.tokens.length <= 3, 'one token request for each renewal'),
+    ],
+  },
   'cold start with 20 s': {
     lifetimeSeconds: 3600,
     seconds: 40,
@@ -97,32 +133,38 @@ async function run(name: string, scenario: Scenario): Promise<boolean> {
   await using tokenServer = await startTokenServer({ expiresIn: scenario.lifetimeSeconds });
   let refusals = 0;
   let firstAcceptedAt = Infinity;
-  await using api = await startRecordingUpstream(({ headers, body }, response) => {
-    const value = headers.authorization?.replace('Bearer ', '');
+  let nextNode = 0;
+  const api = createServer((request, response) => {
+    const value = request.headers.authorization?.replace('Bearer ', '');
     const index = tokenServer.issued.findIndex((token) => token.value === value);
     const token = tokenServer.issued[index];
     const now = performance.now();
-    if (token !== undefined && scenario.accepts(token, index, now, tokenServer.issued)) {
-      firstAcceptedAt = Math.min(firstAcceptedAt, now);
-      response.writeHead(200).end(createHash('sha256').update(body).digest('hex'));
-    } else {
-      refusals++;
-      response.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end();
-    }
+    const digest = createHash('sha256');
+    const isAccepted = token !== undefined && scenario.accepts(token, index, now, tokenServer.issued, nextNode++ % 2);
+    if (isAccepted) firstAcceptedAt = Math.min(firstAcceptedAt, now);
+    else refusals++;
+    request.on('data', (chunk: Buffer) => digest.update(chunk));
+    request.on('end', () => {
+      if (isAccepted) response.writeHead(200).end(digest.digest('hex'));
+      else response.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end();
+    });
   });
+  const apiUrl = await listenOnLoopback(api);
   await using sidecar = await startSidecar({
     name: `soak-replication-${name.replaceAll(' ', '-')}`,
-    env: { ...baseSettings(api.url, tokenServer.url, credential), SIDECAR_RATE: '1000' },
+    env: { ...baseSettings(apiUrl, tokenServer.url, credential), SIDECAR_RATE: '1000' },
   });
   const agent = new Agent({ keepAlive: true });
   const pending: Promise<Call>[] = [];
   const startedAt = performance.now();
   while (performance.now() - startedAt < scenario.seconds * 1000) {
-    pending.push(call(sidecar.proxyUrl, agent));
+    const isLong = pending.length % LONG_BODY_EVERY === LONG_BODY_EVERY - 1;
+    pending.push(call(sidecar.proxyUrl, agent, isLong ? LONG_BODY_BYTES : 300));
     await sleep(Math.max(1, startedAt + (pending.length * 1000) / CALLS_PER_SECOND - performance.now()));
   }
   const calls = await Promise.all(pending);
   agent.destroy();
+  await closeServer(api);
   const metrics = await (await fetch(`${sidecar.adminUrl}/metrics`)).text();
   const fallbacks = /^bearer_sidecar_token_fallbacks_total\{[^}]*\} (\d+)/m.exec(metrics)?.[1] ?? '?';
   const result: Result = { calls, tokens: tokenServer.issued, refusals, firstAcceptedAt };
@@ -138,14 +180,14 @@ async function run(name: string, scenario: Scenario): Promise<boolean> {
   return violated.length === 0;
 }
 
-/** A POST whose 200 has the digest of its body. */
-async function call(url: string, agent: Agent): Promise<Call> {
-  const body = randomBytes(300);
+/** A PUT whose 200 has the digest of its body. */
+async function call(url: string, agent: Agent, bodyBytes: number): Promise<Call> {
+  const body = randomBytes(bodyBytes);
   const startedAt = performance.now();
   const { status, text } = await new Promise<{ status: number; text: string }>((resolve, reject) => {
     const request = sendRequest(
       url,
-      { method: 'POST', agent, headers: { 'content-length': body.length } },
+      { method: 'PUT', agent, headers: { 'content-length': body.length } },
       (response) => {
         let received = '';
         response.setEncoding('utf8').on('data', (chunk: string) => (received += chunk));
