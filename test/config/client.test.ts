@@ -346,11 +346,12 @@ describe('extra fields of the token request', () => {
   const VARIABLES = ['SIDECAR_AUTH_EXTRA_PARAMETERS', 'SIDECAR_AUTH_EXTRA_HEADERS'] as const;
 
   test('are an object in a variable, a section in a file', () => {
+    const path = scratchFile('a secret');
     const file = scratchFile(
-      'auth: { extraParameters: { tenant: "12", b.c: { file: /x } }, extraHeaders: { X-Key: y } }',
+      `auth: { extraParameters: { tenant: "12", b.c: { file: "${path}" } }, extraHeaders: { X-Key: y } }`,
     );
     expect(configOf({}, { file }).auth).toMatchObject({
-      extraParameters: { tenant: sourceOf('12'), 'b.c': { kind: 'file', path: '/x' } },
+      extraParameters: { tenant: sourceOf('12'), 'b.c': { kind: 'file', path } },
       extraHeaders: { 'X-Key': sourceOf('y') },
     });
     const env = { [VARIABLES[0]]: '{"tenant":"ü ="}', [VARIABLES[1]]: '{"x-key":"z"}' };

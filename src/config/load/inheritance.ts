@@ -23,7 +23,7 @@ export interface SettingsLevel {
 
 /** The settings that apply to an entry; `given` and `wrong` then refer to inherited settings too. */
 export function inheritSettings(top: SettingsLevel, entry: ConfigEntry): SettingsLevel {
-  const dropped = new Set([...SETTINGS.keys()].filter((key) => isNotInherited(key, entry)));
+  const dropped = new Set([...SETTINGS.keys()].filter((key) => isNotInherited(key, entry, top)));
   const defaults = [...dropped].map((key) => [key, settingOf(key).default] as const);
   const isInherited = (key: SettingKey): boolean => !dropped.has(key) && !isOwnSetting(key, entry);
   return {
@@ -37,13 +37,23 @@ function isOwnSetting(key: SettingKey, { settings, wrong }: ConfigEntry): boolea
   return settings.has(key) || wrong.has(key);
 }
 
-function isNotInherited(key: SettingKey, entry: ConfigEntry): boolean {
+function isNotInherited(key: SettingKey, entry: ConfigEntry, top: SettingsLevel): boolean {
   if (isOwnSetting(key, entry)) return false;
+  // The values are secrets of the API of the top level.
+  if (key === 'upstream.headers') return isOtherOrigin(entry, top);
   const isCredential = entry.label.startsWith('credentials');
   const hasOwnServer = isOwnSetting('auth.url', entry) || isOwnSetting('auth.issuer', entry);
   if (isCredential && hasOwnServer && key.startsWith('auth.')) return !INHERITED_WITH_OWN_SERVER.includes(key);
   if (isCredential && NEVER_INHERITED.includes(key)) return true;
   return INHERITED_TOGETHER.some((group) => group.includes(key) && group.some((other) => isOwnSetting(other, entry)));
+}
+
+function isOtherOrigin(entry: ConfigEntry, { settings: { upstream } }: SettingsLevel): boolean {
+  if (!isOwnSetting('upstream.baseUrl', entry)) return false;
+  const origins = [entry.settings.get('upstream.baseUrl'), upstream.baseUrl].map((url) =>
+    typeof url === 'string' ? new URL(url).origin : undefined,
+  );
+  return origins[0] === undefined || origins[0] !== origins[1];
 }
 
 /**

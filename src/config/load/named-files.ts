@@ -11,6 +11,7 @@ import { parseSigningKey } from '../../token/client/signing-key.ts';
 import { dropLineEnd, headerValueFault, secretFault } from '../schema/formats/credentials.ts';
 import { createSettingProblem } from './problems.ts';
 import type { SettingProblem } from './problems.ts';
+import type { SecretMap } from '../schema/formats/formats.ts';
 import { redisUrlFault } from '../schema/formats/redis-url.ts';
 import { isColonForbidden, colonFault, signsAssertions } from '../rules/rules-auth.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
@@ -43,6 +44,17 @@ const NAMED_FILES: readonly NamedFile[] = [
   },
 ];
 
+/** Settings whose values are texts or files. */
+const FILE_MAPS: readonly (readonly [
+  SettingKey,
+  map: (settings: Settings) => SecretMap,
+  fault: (contents: string) => string | undefined,
+])[] = [
+  ['auth.extraParameters', ({ auth }) => auth.extraParameters, secretFault],
+  ['auth.extraHeaders', ({ auth }) => auth.extraHeaders, headerValueFault],
+  ['upstream.headers', ({ upstream }) => upstream.headers, headerValueFault],
+];
+
 /** Credentials and certificate bundles are smaller; a wrong path may lead to a large file. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
@@ -54,12 +66,20 @@ export function findFileProblems(
   settings: Settings,
   isIncluded: (key: SettingKey) => boolean = () => true,
 ): SettingProblem[] {
-  return NAMED_FILES.flatMap(({ key, path: pathOf, fault }) => {
+  return [...NAMED_FILES, ...listFilesInMaps(settings)].flatMap(({ key, path: pathOf, fault }) => {
     const path = isIncluded(key) ? pathOf(settings) : null;
     if (path === null) return [];
     const found = checkFile(path, (contents) => fault(contents, settings));
     return found === undefined ? [] : [createSettingProblem(key, `the file ${JSON.stringify(path)} ${found}`)];
   });
+}
+
+function listFilesInMaps(settings: Settings): NamedFile[] {
+  return FILE_MAPS.flatMap(([key, mapOf, faultOf]) =>
+    Object.values(mapOf(settings)).flatMap((one) =>
+      typeof one === 'string' ? [] : [{ key, path: () => one.file, fault: withoutLineEnd(faultOf) }],
+    ),
+  );
 }
 
 function checkFile(path: string, fault: (contents: string) => string | undefined): string | undefined {

@@ -47,6 +47,8 @@ export function usesDefaultCredential(entries: ConfigEntries, given: ReadonlySet
   return hasDefaultRoute(entries, given) || entries.routes.some(({ own }) => own.get('credential') === DEFAULT_NAME);
 }
 
+const HEADERS_WITHOUT_API = 'found without upstream.baseUrl, whose API they belong to; give each route its own headers';
+
 /** Never fails: invalid entries are resolved as far as possible, with their problems. */
 export function resolveRoutes(top: SettingsLevel, entries: ConfigEntries): ResolvedRoutes {
   const problems: ConfigProblem[] = [];
@@ -63,6 +65,8 @@ export function resolveRoutes(top: SettingsLevel, entries: ConfigEntries): Resol
     if (used.has(entry.name)) credentials.set(entry.name, { name: entry.name, settings: level.settings });
     else warnings.push(`${entry.label}: no route uses this credential, and no token is asked for with it`);
   }
+  if (top.given.has('upstream.headers') && !hasDefaultRoute(entries, top.given))
+    problems.push({ key: 'upstream.headers', variable: undefined, message: HEADERS_WITHOUT_API });
   const routes = hasDefaultRoute(entries, top.given) ? [defaultRoute(top.settings)] : [];
   for (const entry of entries.routes) {
     const level = inheritSettings(withAuthOf(levels.get(credentialNameOf(entry)) ?? top, top), entry);
