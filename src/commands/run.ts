@@ -8,7 +8,7 @@ import { startSidecar, type Sidecar } from '../sidecar/sidecar.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import { describeStartup } from './banner.ts';
-import { listExtraSecrets, listProxyPasswords } from './configured-secrets.ts';
+import { countSecretsInUse, listExtraSecrets, listProxyPasswords } from './configured-secrets.ts';
 import { describeLoadFailure } from './load-failure.ts';
 import { listenForSighup } from './sighup.ts';
 import { openObservability, logSamplingOptions, type Observability } from './observability.ts';
@@ -33,10 +33,11 @@ export async function run(
     );
     return 2;
   }
-  const { log: logConfig, credentials } = loaded.config;
+  const { log: logConfig } = loaded.config;
   const { stdout } = process;
   const sampling = logSamplingOptions(loaded.config);
-  const log = openLog(logConfig.format, stdout, { level: logConfig.level, secretsInUse: credentials.length, sampling });
+  const secretsInUse = countSecretsInUse(loaded.config);
+  const log = openLog(logConfig.format, stdout, { level: logConfig.level, secretsInUse, sampling });
   for (const warning of [...warnings, ...loaded.warnings]) log.warn(warning);
   const reloadConfig = hasConfigFile(load) ? () => loadConfig(load) : undefined;
   const onListening = (urls: Sidecar): void => {

@@ -11,6 +11,7 @@ import type { RetryBudget } from '../retry/budget.ts';
 import type { RetryRules } from '../retry/policy.ts';
 import type { ResponseCut } from '../upstream/attempt-contract.ts';
 import type { Upstream } from '../upstream/client.ts';
+import type { OwnHeaders } from '../upstream/own-headers.ts';
 import type { RefusalRules } from './refusals/refusal-rules.ts';
 import type { ResponseClassifier } from './response-classifier.ts';
 import type { RequestLifetime } from './request-lifetime.ts';
@@ -44,8 +45,8 @@ export interface ExchangeParts {
   readonly bodyIdleTimeoutMs: number;
   /** Masks the access tokens in use in a text that the upstream sent and that is kept. */
   readonly maskTokens: Redact;
-  /** Lower-case name of the header that admits clients; it is not forwarded. */
-  readonly requiredHeader: string | undefined;
+  /** The header fields that the sidecar adds to each call: the token and the fixed ones. */
+  readonly ownHeaders: OwnHeaders;
 }
 
 /** One request that passed the guard. */

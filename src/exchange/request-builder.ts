@@ -1,15 +1,11 @@
-/** Builds the upstream request of each attempt: the client's end-to-end headers with the bearer, and its body. */
+/** Builds the upstream request of each attempt: the client's end-to-end headers with the sidecar's own, and its body. */
 import type { Readable } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
-import { memoizeLast } from '../platform/memoize.ts';
 import type { Permit } from '../throttle/throttle.ts';
 import type { Token } from '../token/token.ts';
 import type { UpstreamRequest } from '../upstream/client.ts';
-import { filterRequestHeaders } from '../upstream/headers.ts';
 import type { Exchange, ExchangeParts } from './exchange.ts';
 import type { RequestBody } from './request-body/replay-body.ts';
-
-const formatBearer = memoizeLast((token: Token) => `Bearer ${token.value}`);
 
 const STALLED_BODY_DETAIL =
   'the request body stopped coming, and other requests wait for its slot: throttle.maxInFlight (SIDECAR_MAX_IN_FLIGHT)';
@@ -27,10 +23,7 @@ export class RequestBuilder {
 
   constructor(parts: ExchangeParts, exchange: Exchange, body: RequestBody) {
     const { rawHeaders, method = 'GET' } = exchange.request;
-    const { headers, hasContentType, hasIdempotencyKey, hadAuthorization } = filterRequestHeaders(
-      rawHeaders,
-      parts.requiredHeader,
-    );
+    const { headers, hasContentType, hasIdempotencyKey, hadAuthorization } = parts.ownHeaders.filter(rawHeaders);
     this.method = method;
     this.hasIdempotencyKey = hasIdempotencyKey;
     this.#parts = parts;
@@ -68,7 +61,7 @@ export class RequestBuilder {
     headers.length = this.#clientHeadersLength;
     const hasBody = this.#body.receivedBytes > 0 || !this.#body.isWhole;
     if (hasBody && !this.#hasContentType) headers.push('Content-Type', 'application/json');
-    headers.push('Authorization', formatBearer(token));
+    headers.push(...this.#parts.ownHeaders.list(token.value));
     const { tracer, path } = this.#exchange;
     if (tracer === undefined) return headers;
     return tracer.startAttempt({ method: this.method, baseUrl: this.#parts.upstream.baseUrl, path, headers });

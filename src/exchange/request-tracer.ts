@@ -15,7 +15,7 @@ export interface TracedAttempt {
   readonly baseUrl: URL;
   /** Path and query. */
   readonly path: string;
-  /** Flat list [name, value, …], the bearer included. */
+  /** Flat list [name, value, …], the token included. */
   readonly headers: string[];
 }
 

@@ -41,7 +41,7 @@ function buildRouteTable(config: Config, persistent: ReadonlyMap<string, Persist
 /** The settings that the exchange reads. */
 function readRouteSettings(
   { name, pathPrefix, stripPrefix, upstream, retry, throttle }: RouteConfig,
-  { listen, response }: Config,
+  { response }: Config,
 ) {
   const ownPath = stripPrefix || pathPrefix === '/' ? '' : pathPrefix;
   return {
@@ -50,7 +50,6 @@ function readRouteSettings(
     refusals: createRefusalRules(throttle.refusals),
     requestTimeoutMs: upstream.requestTimeoutMs,
     bodyIdleTimeoutMs: upstream.bodyIdleTimeoutMs,
-    requiredHeader: listen.requiredHeader?.name.toLowerCase(),
     cookieRoot: response.cookies === 'adapt' ? ownPath : undefined,
   };
 }

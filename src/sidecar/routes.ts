@@ -23,6 +23,7 @@ import { createUpstream, type Upstream } from '../upstream/client.ts';
 import type { Budgets } from './budgets.ts';
 import type { FleetParts } from './fleet.ts';
 import { createReloadableRouteTable, type PersistentRouteParts } from './reloadable-route-table.ts';
+import type { RouteHeaders } from './route-headers.ts';
 import { createTokens, type RedactValue } from './tokens.ts';
 
 export interface RoutesOptions {
@@ -34,6 +35,8 @@ export interface RoutesOptions {
   readonly redactValue: RedactValue;
   /** Filled with the tokens of all credentials. */
   readonly tokensInUse: TokensInUse;
+  /** Read already. */
+  readonly headers: RouteHeaders;
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: EventObserver;
@@ -78,7 +81,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
         throttle: requireDefined(throttles.get(throttleGroup)),
         responseClassifier: createClassifier(route, options),
         upstream: { ...client, baseUrl: upstream.baseUrl },
-        retryBudget: createRetryBudget(),
+        ...{ retryBudget: createRetryBudget(), ownHeaders: options.headers.of(name) },
         serveUpgrade: upstream.websocket ? createUpgradeHandler(trust, egress) : undefined,
       };
       return [name, parts];
@@ -121,12 +124,15 @@ function computeReplayBytes({ routes: [{ retry }] }: Config, { budgets }: Routes
 }
 
 function createTokenSources(
-  { config, sharing, redactValue, tokensInUse, clock, random, observe }: RoutesOptions,
+  { config, sharing, redactValue, tokensInUse, headers, clock, random, observe }: RoutesOptions,
   egress: ProxySelector,
 ): Map<string, TokenSource> {
   const common = { egress, tokenStore: sharing?.tokenStore, redactValue, tokensInUse, clock, random, observe };
   return new Map(
-    config.credentials.map(({ name, auth }) => [name, createTokens({ ...common, credential: name, auth })]),
+    config.credentials.map(({ name, auth }) => {
+      const headerFault = () => headers.fault(name);
+      return [name, createTokens({ ...common, headerFault, credential: name, auth })];
+    }),
   );
 }
 

@@ -24,10 +24,10 @@ import { bindAdmin, bindProxy } from './ports.ts';
 import { createReloader, type ConfigurationSource, type Reloader } from './reload.ts';
 import { createObservation, type Observation } from './observation.ts';
 import { createRoutes, type RunningRoutes } from './routes.ts';
+import { readRouteHeaders } from './route-headers.ts';
 import type { RedactValue } from './tokens.ts';
 import { openLearnedStateFile } from './learned-state-file.ts';
 import { determineBudgets } from './machine.ts';
-import type { LearnedState } from '../throttle/throttle.ts';
 import { readSecret } from '../token/client/secret-file.ts';
 
 export interface SidecarOptions {
@@ -77,9 +77,10 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const budgets = determineBudgets(config, options, observe);
   const learned = await openLearnedStateFile(config, clock, observe);
   const sharing = createFleetParts(config.fleet, { clock, random, observe });
-  const restored = learned?.restored ?? new Map<string, LearnedState>();
+  const tokensInUse = new TokensInUse();
+  const headers = await readRouteHeaders({ config, redactValue, tokensInUse, clock, observe });
   const routes: RunningRoutes = createRoutes({
-    ...{ config, budgets, sharing, restored, redactValue, tokensInUse: new TokensInUse() },
+    ...{ config, budgets, sharing, restored: learned?.restored ?? new Map(), redactValue, tokensInUse, headers },
     ...{ bindRoute, bindThrottle, clock, random, observe },
   });
   const { tokens, throttles } = routes;
@@ -100,10 +101,11 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const listening = await bindOrStopAll(() => bindProxy(() => proxy.createServer(), config), { ...started, admin });
   observe({ kind: 'listening', server: 'proxy', url: listening.url });
   sampler.start();
+  headers.watch();
   learned?.file.startWriting(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
 
   const stoppedLast = { fleet: sharing, stateFile: learned?.file };
-  const running = { config, routes, clock, observe, proxy, admin, drainState, sampler, ...stoppedLast };
+  const running = { config, routes, headers, clock, observe, proxy, admin, drainState, sampler, ...stoppedLast };
   return { proxyUrl: listening.url, adminUrl: admin.url, reload: reloader.reload, drain: () => drain(running) };
 }
 

@@ -18,7 +18,7 @@ import type { TokensInUse } from '../platform/tokens-in-use.ts';
 import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 import { shareTokenRequests } from '../token/store/shared-token-requests.ts';
 import { withTokenCache } from '../token/store/token-cache.ts';
-import type { TokenSource } from '../token/token.ts';
+import type { CredentialFault, TokenSource } from '../token/token.ts';
 
 export interface TokensOptions {
   /** Label of the events. */
@@ -29,6 +29,8 @@ export interface TokensOptions {
   readonly tokenStore: SharedTokenStore | undefined;
   /** Called with each client secret and each assertion that is read, the first time and after a change. */
   readonly redactValue: RedactValue;
+  /** Why a header field of the calls has an earlier value than that of its file. Default: none has. */
+  readonly headerFault?: () => CredentialFault | undefined;
   /** Gets each token before it is used, and masks them in texts of the authorization server. */
   readonly tokensInUse: TokensInUse;
   readonly clock: Clock;
@@ -55,7 +57,7 @@ export function createTokens(options: TokensOptions): TokenSource {
 /** The outermost fetcher: it sees the tokens of the endpoint, of the cache file and of the fleet. */
 function withTokensRecorded(
   fetcher: TokenFetcher,
-  { credential, tokensInUse }: Pick<TokensOptions, 'credential' | 'tokensInUse'>,
+  { credential, tokensInUse, headerFault }: Pick<TokensOptions, 'credential' | 'tokensInUse' | 'headerFault'>,
 ): TokenFetcher {
   return {
     fetch: async (need, signal) => {
@@ -65,7 +67,7 @@ function withTokensRecorded(
       return fetched;
     },
     watchCredentials: (onChange) => fetcher.watchCredentials(onChange),
-    credentialFault: () => fetcher.credentialFault(),
+    credentialFault: () => fetcher.credentialFault() ?? headerFault?.(),
   };
 }
 

@@ -19,7 +19,7 @@ export interface UpstreamRequest {
   readonly method: string;
   /** Path and query on the upstream, base path included. */
   readonly path: string;
-  /** Flat list [name, value, …], the bearer included, without Host and framing. `send` may add to it. */
+  /** Flat list [name, value, …], the token included, without Host and framing. `send` may add to it. */
   readonly headers: string[];
   /** A buffer is sent with its length; a stream with `contentLength`, or chunked when that is undefined. */
   readonly body: Buffer | Readable | undefined;

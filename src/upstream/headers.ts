@@ -1,7 +1,7 @@
 /**
  * Filters the header sections in both directions (RFC 9110 §7.6.1). Pure.
  * Headers are flat lists [name, value, name, value, …], so that order, case and repetition survive.
- * Removal comes before the bearer is added: a client cannot have it removed by naming it in `Connection`.
+ * Removal comes before the sidecar's own fields are added: a client cannot have one removed by naming it in `Connection`.
  */
 import { memoize } from '../platform/memoize.ts';
 import type { ClientView } from './client-view.ts';
@@ -46,11 +46,6 @@ interface RequestHeaderClass {
   readonly isRemoved: boolean;
 }
 
-const classifyRequestHeader = memoize((name): RequestHeaderClass => {
-  const canonical = canonicalizeName(name);
-  return { canonical, isRemoved: UNFORWARDED_REQUEST_HEADERS.has(canonical) || canonical.startsWith('x-sidecar-') };
-});
-
 type HeaderRewriter = (value: string, view: ClientView) => string;
 
 /** Response headers whose values a client of the sidecar could not use; by name in lower case. No other value is changed. */
@@ -80,38 +75,42 @@ const classifyResponseHeader = memoize((name): ResponseHeaderClass => {
 });
 
 export interface ForwardedRequestHeaders {
-  /** End-to-end headers, without Host, framing and Authorization. The caller may add to the list. */
+  /** End-to-end headers, without Host, framing, Authorization and the sidecar's own fields. The caller may add to the list. */
   readonly headers: string[];
   /** The client sent an Authorization of its own. */
   readonly hadAuthorization: boolean;
+  /** In the list, or among the sidecar's own fields. */
   readonly hasContentType: boolean;
   readonly hasIdempotencyKey: boolean;
 }
 
-/**
- * The end-to-end headers of a client's request.
- * @param rawHeaders as node:http gives them
- * @param requiredHeader lower-case name of the header that admits clients; it is not forwarded
- */
-export function filterRequestHeaders(
-  rawHeaders: readonly string[],
-  requiredHeader: string | undefined,
-): ForwardedRequestHeaders {
-  const nominated = parseConnectionOptions(rawHeaders);
-  const secretName = requiredHeader === undefined ? undefined : canonicalizeName(requiredHeader);
-  const headers: string[] = [];
-  let hadAuthorization = false;
-  let hasContentType = false;
-  let hasIdempotencyKey = false;
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    const { canonical: name, isRemoved } = classifyRequestHeader(rawHeaders[at] ?? '');
-    if (name === 'authorization') hadAuthorization = true;
-    if (isRemoved || name === secretName || nominated?.has(name) === true) continue;
-    if (name === 'content-type') hasContentType = true;
-    if (name === 'idempotency-key') hasIdempotencyKey = true;
-    headers.push(rawHeaders[at] ?? '', rawHeaders[at + 1] ?? '');
-  }
-  return { headers, hadAuthorization, hasContentType, hasIdempotencyKey };
+/** Selects the end-to-end headers of a client's request. @param rawHeaders as node:http gives them */
+export type FilterRequestHeaders = (rawHeaders: readonly string[]) => ForwardedRequestHeaders;
+
+/** @param ownNames the fields that the sidecar adds itself, and the one that admits clients: a client's own are not forwarded, in any spelling */
+export function createRequestHeaderFilter(ownNames: readonly string[]): FilterRequestHeaders {
+  const own = new Set(ownNames.map(canonicalizeName));
+  const classify = memoize((name): RequestHeaderClass => {
+    const canonical = canonicalizeName(name);
+    const isOfSidecar = own.has(canonical) || canonical.startsWith('x-sidecar-');
+    return { canonical, isRemoved: isOfSidecar || UNFORWARDED_REQUEST_HEADERS.has(canonical) };
+  });
+  return (rawHeaders) => {
+    const nominated = parseConnectionOptions(rawHeaders);
+    const headers: string[] = [];
+    let hadAuthorization = false;
+    let hasContentType = own.has('content-type');
+    let hasIdempotencyKey = false;
+    for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+      const { canonical: name, isRemoved } = classify(rawHeaders[at] ?? '');
+      if (name === 'authorization') hadAuthorization = true;
+      if (isRemoved || nominated?.has(name) === true) continue;
+      if (name === 'content-type') hasContentType = true;
+      if (name === 'idempotency-key') hasIdempotencyKey = true;
+      headers.push(rawHeaders[at] ?? '', rawHeaders[at + 1] ?? '');
+    }
+    return { headers, hadAuthorization, hasContentType, hasIdempotencyKey };
+  };
 }
 
 /**

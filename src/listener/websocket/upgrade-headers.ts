@@ -1,19 +1,20 @@
 /** The header fields of an upgrade request and of its response, in the form that http-proxy-3 expects. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { ClientView } from '../../upstream/client-view.ts';
-import { filterRequestHeaders, rewriteResponseHeaders } from '../../upstream/headers.ts';
+import { rewriteResponseHeaders } from '../../upstream/headers.ts';
+import type { FilterRequestHeaders } from '../../upstream/headers.ts';
 
 const UPGRADED_CONNECTION = { connection: 'Upgrade', upgrade: 'websocket' };
 
 /**
  * The end-to-end fields of the request, and the two connection-specific ones that an upgrade needs.
- * @param requiredHeader a field for the sidecar itself, which is not forwarded
+ * @param filter of the route
  */
 export function buildUpgradeRequestHeaders(
   request: IncomingMessage,
-  requiredHeader: string | undefined,
+  filter: FilterRequestHeaders,
 ): { readonly headers: Record<string, string>; readonly hadAuthorization: boolean } {
-  const { headers: filtered, hadAuthorization } = filterRequestHeaders(request.rawHeaders, requiredHeader);
+  const { headers: filtered, hadAuthorization } = filter(request.rawHeaders);
   const headers = Object.create(null) as Record<string, string>;
   for (let index = 0; index + 1 < filtered.length; index += 2) {
     const name = (filtered[index] ?? '').toLowerCase();

@@ -133,10 +133,10 @@ class Handshake {
 
   #send(proxy: ProxyServer, trust: TlsContextProvider | undefined, egress: ProxySelector): void {
     const { request, socket, path } = this.#upgrade;
-    const { requiredHeader, observe, upstream } = this.#parts;
+    const { ownHeaders, observe, upstream } = this.#parts;
     const { baseUrl } = upstream;
     const clientTarget = request.url;
-    const { headers, hadAuthorization } = buildUpgradeRequestHeaders(request, requiredHeader);
+    const { headers, hadAuthorization } = buildUpgradeRequestHeaders(request, ownHeaders.filter);
     if (hadAuthorization) observe({ kind: 'authorization-overridden' });
     request.headers = headers;
     const onProxyRequest = (proxyRequest: ClientRequest, original: IncomingMessage): void => {
@@ -189,7 +189,8 @@ class Handshake {
     // http-proxy-3 would normalise the path.
     proxyRequest.path = path;
     // Not in http-proxy-3's options: NODE_DEBUG=net prints the options of a connection.
-    proxyRequest.setHeader('Authorization', `Bearer ${this.#use.token.value}`);
+    const own = this.#parts.ownHeaders.list(this.#use.token.value);
+    for (let at = 0; at + 1 < own.length; at += 2) proxyRequest.setHeader(own[at] ?? '', own[at + 1] ?? '');
     proxyRequest.once('socket', (upstreamSocket) => {
       // A tunnel through a proxy is connected already.
       this.#hasConnected = !isSecure && !upstreamSocket.connecting;

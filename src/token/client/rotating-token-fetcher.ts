@@ -39,7 +39,7 @@ export interface RotatingTokenFetcherOptions<C extends VersionedCredentials> {
 }
 
 /** Polling sees changes that file notifications miss: swapped links, network file systems. */
-const POLL_INTERVAL_MS = 2_000;
+export const POLL_INTERVAL_MS = 2_000;
 
 /** New credentials may not be known to the server yet: refused ones are tried again, at growing intervals. */
 const FIRST_RETRY_DELAY_MS = 60_000;
