@@ -65,18 +65,28 @@ function listAuthFiles(auth: AuthConfig, names: NameSetting): readonly CheckedFi
     ...key,
     ...listKeyPairFiles(names('auth.tlsCertificateFile'), names('auth.tlsKeyFile'), auth.clientCertificate),
     ...listCaFile(names('auth.caFile'), auth.caFile),
+    ...listMapFiles(names('auth.extraParameters'), auth.extraParameters),
+    ...listMapFiles(names('auth.extraHeaders'), auth.extraHeaders),
   ];
 }
 
-function listUpstreamFiles({ caFile, clientCertificate }: UpstreamConfig, names: NameSetting): readonly CheckedFile[] {
+function listUpstreamFiles(
+  { caFile, clientCertificate, headers }: UpstreamConfig,
+  names: NameSetting,
+): readonly CheckedFile[] {
   return [
     ...listKeyPairFiles(names('upstream.tlsCertificateFile'), names('upstream.tlsKeyFile'), clientCertificate),
     ...listCaFile(names('upstream.caFile'), caFile),
+    ...listMapFiles(names('upstream.headers'), headers),
   ];
 }
 
 function listSecretFile(setting: string, source: SecretSource | undefined): CheckedFile[] {
   return source?.kind === 'file' ? [{ setting, path: source.path, kind: 'secret' }] : [];
+}
+
+function listMapFiles(setting: string, map: Readonly<Record<string, SecretSource>>): CheckedFile[] {
+  return Object.values(map).flatMap((source) => listSecretFile(setting, source));
 }
 
 function listCaFile(setting: string, path: string | undefined): CheckedFile[] {

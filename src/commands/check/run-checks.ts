@@ -3,6 +3,7 @@ import { TokensInUse } from '../../platform/tokens-in-use.ts';
 import type { Config } from '../../config/config.ts';
 import { authorizationServerUrl } from '../../config/config.ts';
 import { createProxySelector } from '../../platform/egress/proxy-selector.ts';
+import { readRouteHeaders } from '../../sidecar/route-headers.ts';
 import { readClientId } from '../../token/client/secret-file.ts';
 import { listExtraSecrets, listProxyPasswords } from '../configured-secrets.ts';
 import type { CredentialCheckContext } from './credential.ts';
@@ -13,7 +14,7 @@ import { checkProxies } from './proxies.ts';
 import { checkRunningSidecar } from './running-sidecar.ts';
 import { redactSteps } from './report.ts';
 import { checkUpstream, groupByUpstream, findRoute } from './upstream.ts';
-import type { UpstreamProbe } from './upstream.ts';
+import type { UpstreamCheckContext, UpstreamProbe } from './upstream.ts';
 import { formatTarget } from './setting-names.ts';
 import type { CheckStep, CheckContext } from './step-runner.ts';
 
@@ -34,7 +35,8 @@ export async function* runChecks(
   ]);
   const tokensInUse = new TokensInUse();
   const redaction = { redactValue: (secret: string) => void secrets.add(secret), tokensInUse };
-  for (const group of startChecks(config, warnings, probePath, context, redaction))
+  const headers = await readRouteHeaders({ config, ...redaction, clock: context.clock, observe: () => undefined });
+  for (const group of startChecks(config, warnings, probePath, context, { ...redaction, headers }))
     yield redactSteps(await group, secrets, tokensInUse.mask);
 }
 
@@ -43,13 +45,13 @@ function startChecks(
   warnings: readonly string[],
   probePath: string | undefined,
   context: CheckContext,
-  redaction: Pick<CredentialCheckContext, 'redactValue' | 'tokensInUse'>,
+  secrets: Pick<CredentialCheckContext, 'redactValue' | 'tokensInUse'> & Pick<UpstreamCheckContext, 'headers'>,
 ): readonly Promise<readonly CheckStep[]>[] {
   const { credentials, routes, fleet } = config;
   const egress = createProxySelector(config.egress);
   const isProxied = listDestinations(config).some((url) => egress(url) !== undefined);
   const proxies = checkProxies(config.egress, isProxied, context);
-  const check = { ...context, egress, proxies, ...redaction };
+  const check = { ...context, egress, proxies, ...secrets };
   const credentialChecks = credentials.map((credential) => ({
     credential,
     result: checkCredential(credential, check),
@@ -61,7 +63,7 @@ function startChecks(
     ...credentialChecks.map(async ({ result }) => (await result).steps),
     ...groupByUpstream(routes).map((group) => checkUpstream(group, probe, check)),
     ...(probePath !== undefined && probe === undefined ? [Promise.resolve([createNoRouteStep(probePath)])] : []),
-    ...(fleet === undefined ? [] : [checkFleet(fleet, context, redaction.redactValue)]),
+    ...(fleet === undefined ? [] : [checkFleet(fleet, context, secrets.redactValue)]),
     checkRunningSidecar(config, context),
   ];
 

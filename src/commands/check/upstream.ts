@@ -3,6 +3,7 @@ import type { RouteConfig } from '../../config/config.ts';
 import { DEFAULT_NAME } from '../../config/schema/schema-routes.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
+import type { RouteHeaders } from '../../sidecar/route-headers.ts';
 import { sendSingleRequest } from '../../token/endpoint/single-request.ts';
 import { classifyConnectError, classifyExchangeError, timeoutFailure } from '../../upstream/failure.ts';
 import { joinTarget } from '../../upstream/request-target.ts';
@@ -19,6 +20,8 @@ import type { ConnectivityTarget } from './connectivity.ts';
 export interface UpstreamCheckContext extends CheckContext {
   readonly egress: ProxySelector;
   readonly proxies: ProxyChecks;
+  /** What the calls of each route carry. */
+  readonly headers: RouteHeaders;
 }
 
 /** One GET through a route. */
@@ -116,7 +119,7 @@ async function sendProbe(
     const exchange = {
       url: new URL(joined.path, baseUrl.origin),
       method: 'GET' as const,
-      headers: { authorization: `Bearer ${token}`, accept: '*/*' },
+      headers: listProbeHeaders(check.headers.of(route.name).list(token)),
       secureContext: baseUrl.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate) : undefined,
       egress,
       clock,
@@ -136,6 +139,13 @@ async function sendProbe(
   } finally {
     cancel();
   }
+}
+
+/** Those of a call; names are in lower case, so that a fixed `Accept` replaces the probe's. */
+function listProbeHeaders(own: readonly string[]): Record<string, string> {
+  const headers: Record<string, string> = { accept: '*/*' };
+  for (let at = 0; at + 1 < own.length; at += 2) headers[(own[at] ?? '').toLowerCase()] = own[at + 1] ?? '';
+  return headers;
 }
 
 function describeExchangeError(error: unknown): { readonly detail: string } {
