@@ -1,11 +1,14 @@
 /**
- * An upstream that sends the token of each call back in every header field, reason phrase and body, and an authorization server that sends
- * back what it knows: none of it is in anything that the sidecar keeps or prints.
+ * An upstream that sends the token and the secret header fields of each call back in every header field, reason phrase and body, and an
+ * authorization server that sends back what it knows: none of it is in anything that the sidecar keeps or prints.
  */
 import { randomBytes } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { listSecretEncodings } from '../../src/platform/secret-redaction.ts';
+import { scratchDirectory } from '../config/base-env.ts';
 import { call } from '../support/calls.ts';
 import { runCheck } from '../support/check-run.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
@@ -18,6 +21,15 @@ import { waitUntil } from '../support/until.ts';
 
 /** A part of a token that no other text has by chance. */
 const PART_CHARS = 16;
+
+/** Fixed fields of each call: two have their values in the settings, one in a file. */
+const SECRET_FIELDS = ['x-api-key', 'x-partner', 'x-from-file'] as const;
+
+function newHeaderSecret(prefix: string): string {
+  const value = prefix + randomBytes(60).toString('base64');
+  registerSecret('the value of a header field', value);
+  return value;
+}
 
 /** What the upstream echoes: as it is, percent-encoded, in base64, and where the sidecar would cut it. */
 function listEchoes(token: string): string[] {
@@ -52,11 +64,14 @@ function echoFields(token: string, echo: string): Record<string, string> {
 
 const STATUSES = [200, 302, 400, 403, 404, 408, 500, 502, 503, 429];
 
-const respond: RespondTo = (request, response, index) => {
-  const token = (request.headers.authorization ?? '').replace('Bearer ', '');
+/** The token and the secret fields of a call in turn. */
+const respond: RespondTo = ({ headers, path }, response, index) => {
+  const bearer = (headers.authorization ?? '').replace('Bearer ', '');
+  const secrets = [bearer, ...SECRET_FIELDS.map((name) => String(headers[name]))];
+  const token = secrets[index % secrets.length]!;
   const echoes = listEchoes(token);
-  const echo = echoes[index % echoes.length]!;
-  const url = new URL(request.path, 'http://api.test');
+  const echo = echoes[Math.floor(index / secrets.length) % echoes.length]!;
+  const url = new URL(path, 'http://api.test');
   const body = JSON.stringify({ type: token, title: echo, detail: token, error: token, error_description: echo });
   if (url.pathname.endsWith('/malformed')) {
     response.socket?.end(`HTTP/1.1 200 ${token}\r\nContent-Length: ${token}\r\n${token}\r\n\r\n${token}`);
@@ -69,11 +84,11 @@ const respond: RespondTo = (request, response, index) => {
   else response.end(body);
 };
 
-/** Echoes the secret and the newest token in each form of a failure, and issues every third time a new token. */
-function createAuthorization(credential: Credential, issued: string[]): RespondTo {
+/** Echoes the secrets and the newest token in each form of a failure, and issues every third time a new token. */
+function createAuthorization(credential: Credential, issued: string[], headerSecrets: readonly string[]): RespondTo {
   return (_, response, index) => {
     const newest = issued.at(-1) ?? '';
-    const words = `${credential.secret} ${newest} ${encodeURIComponent(newest)} ${Buffer.from(newest).toString('base64')}`;
+    const words = [credential.secret, newest, ...headerSecrets, encodeURIComponent(newest)].join(' ');
     if (index % 3 === 1) {
       response.writeHead(503, newest, { 'retry-after': newest, 'content-type': 'application/json' });
       response.end(JSON.stringify({ error: newest, error_description: words, trace_id: newest.slice(0, 40) }));
@@ -115,14 +130,18 @@ function findTokens(outputs: Readonly<Record<string, string>>, issued: readonly 
 }
 
 it(
-  'no token that the upstream or the authorization server echoes is kept or printed',
+  'no token and no secret header field that the upstream or the authorization server echoes is kept or printed',
   { timeout: 120_000 },
   async () => {
     const issued: string[] = [];
     const credential = newCredential();
+    const headerSecrets = [newHeaderSecret('Basic '), newHeaderSecret('k_'), newHeaderSecret('')];
+    const [apiKey, partner, inFile] = headerSecrets;
+    const path = join(scratchDirectory(), 'key');
+    await writeFile(path, inFile!);
     await using collector = await startOtlpReceiver();
     await using upstream = await startRecordingUpstream(respond);
-    await using authorization = await startRecordingUpstream(createAuthorization(credential, issued));
+    await using authorization = await startRecordingUpstream(createAuthorization(credential, issued, headerSecrets));
     const settings = {
       ...baseSettings(upstream.url, authorization.url, credential),
       SIDECAR_LOG_LEVEL: 'trace',
@@ -132,6 +151,11 @@ it(
       SIDECAR_SCOPE: 'read',
       SIDECAR_RATE: '1000',
       SIDECAR_BURST: '100',
+      SIDECAR_UPSTREAM_HEADERS: JSON.stringify({
+        'X-Api-Key': apiKey,
+        'X-Partner': partner,
+        'X-From-File': { file: path },
+      }),
     };
     const env = {
       ...settings,
@@ -157,7 +181,8 @@ it(
       if (reply?.headers['proxy-status'] !== undefined) replies.push(JSON.stringify([reply.headers, reply.text]));
     };
     const sendAll = async (statuses: readonly number[]): Promise<void> => {
-      for (const status of statuses) await Promise.all([1, 2, 3, 4, 5, 6].map(() => send(`/things?status=${status}`)));
+      for (const status of statuses)
+        await Promise.all(Array.from({ length: 12 }, () => send(`/things?status=${status}`)));
       await Promise.all([send('/things?cut'), send('/malformed'), send('/things?status=503&cut')]);
     };
     await sendAll(STATUSES);
@@ -167,15 +192,30 @@ it(
     }
     await waitUntil(() => issued.length > 1, 'a second token');
     await sendAll([403, 503, 429]);
+    headerSecrets.push(newHeaderSecret('the new one '));
+    await writeFile(path, headerSecrets.at(-1)!);
+    await waitUntil(() => sidecar.stdout().includes('new credentials applied'), 'the new value of the file');
+    await sendAll([403]);
+    // It cannot be used, and a part of it is secret.
+    await writeFile(path, `${newHeaderSecret('')}\n${headerSecrets[0]!}\n`);
+    await waitUntil(() => sidecar.stdout().includes('new credentials not applied'), 'the fault of the file');
+    await send('/things?status=403');
+    const sent = upstream.requests.at(-1)?.headers;
+    expect(SECRET_FIELDS.map((name) => sent?.[name])).toEqual([apiKey, partner, headerSecrets.at(-1)]);
+    await writeFile(path, headerSecrets.at(-1)!);
 
     // Each knows the token that it got itself.
     const issuedToChecks: string[] = [];
     const checkWith = async (name: string, status: number, ...args: string[]): Promise<string> => {
       const ofCheck: string[] = [];
-      await using own = await startRecordingUpstream(createAuthorization(credential, ofCheck));
+      await using own = await startRecordingUpstream(createAuthorization(credential, ofCheck, headerSecrets));
       const env = { ...settings, SIDECAR_AUTH_URL: own.url };
+      const before = upstream.requests.length;
       const { stdout, stderr } = await runCheck(name, env, ['--probe', `/things?status=${status}`, ...args]);
       issuedToChecks.push(...ofCheck);
+      expect(upstream.requests.slice(before)).toMatchObject([
+        { headers: { 'x-api-key': apiKey, 'x-partner': partner } },
+      ]);
       return stdout + stderr;
     };
     const read = async (path: string): Promise<string> => (await fetch(`${sidecar.adminUrl}${path}`)).text();
@@ -201,7 +241,7 @@ it(
     outputs.events = stream;
     outputs.traces = collector.receivedBytes().toString('latin1');
     for (const [place, text] of Object.entries(outputs)) expect(text, place).not.toBe('');
-    expect(findTokens(outputs, [...issued, ...issuedToChecks])).toEqual([]);
+    expect(findTokens(outputs, [...issued, ...issuedToChecks, ...headerSecrets])).toEqual([]);
     for (const [place, text] of Object.entries(outputs)) expect(text, place).not.toContain(credential.secret);
   },
 );
