@@ -111,7 +111,7 @@ export const DIFFERENCES: readonly Difference[] = [
   },
   {
     id: 'request-authorization',
-    what: "the client's `Authorization` is replaced by the access token, behind the client's fields",
+    what: "the client's `Authorization` is replaced by the access token, behind the client's fields; so are its fields of the names in `upstream.tokenHeader` and `upstream.headers`",
     why: 'this is what the sidecar is for',
     reference: 'RFC 6750 §2.1',
     apply: ({ request }, { bearer }) => {

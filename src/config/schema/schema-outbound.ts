@@ -30,7 +30,7 @@ export const upstream = {
     env: 'SIDECAR_UPSTREAM_TOKEN_PREFIX',
   }),
   headers: setting<SecretMap>({
-    doc: "Header fields that every call carries, each a text or { file: PATH }, which is read again when it changes. Their values are never shown. The client's own fields of these names are removed.",
+    doc: "Header fields that every call carries, each a text or { file: PATH }, which is read again when it changes. Their values are never shown. The client's own fields of these names are removed. Routes of another origin do not inherit them.",
     format: secretMap({
       expected: 'field names with texts; as a variable a JSON object such as {"X-Api-Key":"a"}',
       nameFault: upstreamHeaderNameFault,
