@@ -4,7 +4,7 @@
  * quarters may be used at once, so that an application below its limit never waits; the last quarter is spread over the time left.
  */
 import type { PermitGrant } from './permit-grant.ts';
-import type { StatedQuota } from '../signals/stated-quota.ts';
+import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 
 /** Share of the quota below which calls are spread. */
 const SPREAD_THRESHOLD = 0.25;

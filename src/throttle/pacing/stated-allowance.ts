@@ -5,7 +5,7 @@
 import type { PermitGrant } from './permit-grant.ts';
 import type { CallLog } from '../adaptive/call-log.ts';
 import { QuotaTracker } from './quota-tracker.ts';
-import type { StatedQuota } from '../signals/stated-quota.ts';
+import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 
 /** With more quotas than this, the one that was stated longest ago goes. */
 const MAX_TRACKERS = 16;

@@ -10,9 +10,9 @@ import {
   resetInMsOf,
   secondsToMs,
   type ReadHeader,
-} from './header-values.ts';
+} from '../../platform/rate-limit-fields/header-values.ts';
 import type { FieldHints, HintMeaning } from './hint-meanings.ts';
-import type { StatedQuota } from './stated-quota.ts';
+import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 import { nameOfField, VENDOR_QUOTAS, type VendorField, type VendorQuotaFields } from './vendor-fields.ts';
 
 /** What such fields state. */

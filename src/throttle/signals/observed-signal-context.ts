@@ -2,8 +2,8 @@
  * Learns from several responses what one rate-limit header field does not say (pure): whether a partition key names our own part
  * of a quota, and whether a reset in plain digits counts seconds or milliseconds.
  */
-import { MAX_WAIT_MS, readNumber, type ReadHeader } from './header-values.ts';
-import { RESET_HEADERS } from './plain-quotas.ts';
+import { MAX_WAIT_MS, readNumber, type ReadHeader } from '../../platform/rate-limit-fields/header-values.ts';
+import { RESET_HEADERS } from '../../platform/rate-limit-fields/plain-quotas.ts';
 import type { FieldHints } from './hint-meanings.ts';
 import type { SignalContext } from './rate-limit-signal.ts';
 

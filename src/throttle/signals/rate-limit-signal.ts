@@ -3,12 +3,19 @@
  * (draft-ietf-httpapi-ratelimit-headers), their older drafts, and the common X- header fields. Malformed values are ignored, and
  * nothing here throws. pacing/governor.ts acts on the signal.
  */
-import { MAX_WAIT_MS, readMsUntilDate, readNumber, type ReadHeader } from './header-values.ts';
+import { MAX_PARSED_LENGTH, type ReadHeader } from '../../platform/rate-limit-fields/header-values.ts';
 import { readConfiguredHints, readVendorLimits } from './hinted-quotas.ts';
 import type { FieldHints } from './hint-meanings.ts';
-import { HEADER_FAMILIES, PLAIN_QUOTA_HEADERS, readFamilyQuotas, readUnitQuotas } from './plain-quotas.ts';
-import { mergeQuotas, type StatedQuota } from './stated-quota.ts';
-import { readDictionaryQuota, readStructuredQuotas, type IsOwnPartition } from './structured-quotas.ts';
+import { PLAIN_QUOTA_HEADERS } from '../../platform/rate-limit-fields/plain-quotas.ts';
+import { mergeQuotas, type StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
+import {
+  boundReset,
+  readPlainQuotas,
+  readRetryAfterMs,
+  RETRY_AFTER_MS_HEADERS,
+  selectTightest,
+} from '../../platform/rate-limit-fields/stated-wait.ts';
+import { readStructuredQuotas, type IsOwnPartition } from '../../platform/rate-limit-fields/structured-quotas.ts';
 import { VENDOR_FIELD_NAMES } from './vendor-fields.ts';
 
 /** The rate-limit information of one response. */
@@ -38,8 +45,6 @@ export interface SignalContext {
 /** Without earlier responses: partitions are ours, resets are in seconds. */
 const NO_CONTEXT: SignalContext = { isOwnPartition: () => true, resetUnitMs: 1000, hints: new Map() };
 
-/** In milliseconds; read when there is no usable Retry-After. */
-const RETRY_AFTER_MS_HEADERS = ['retry-after-ms', 'x-ms-retry-after-ms'];
 const STANDARD_HEADERS = [
   'retry-after',
   ...RETRY_AFTER_MS_HEADERS,
@@ -49,8 +54,6 @@ const STANDARD_HEADERS = [
 ];
 /** Lower-case names of all header fields that are read without a hint. */
 export const SIGNAL_HEADERS: ReadonlySet<string> = new Set([...STANDARD_HEADERS, ...VENDOR_FIELD_NAMES]);
-/** Longer values are not parsed: no real one is longer, and parsing them costs time. */
-export const MAX_PARSED_LENGTH = 1000;
 
 /**
  * All durations are finite and not negative. `statedWaitMs` is Retry-After, or the reset of a refusal with nothing remaining.
@@ -80,11 +83,11 @@ export function readRateLimitSignal(
     readParsed('ratelimit-policy'),
     context.isOwnPartition,
   );
-  const plain = [...readPlainQuotas(readParsed, wallNow, context), vendors.quotas];
+  const plain = [...readPlainQuotas(readParsed, wallNow, context.resetUnitMs), vendors.quotas];
   const { remaining, resetInMs } = selectTightest([configured.quotas, structured.map(boundReset), ...plain]);
   const statedWaitMs =
     configured.waitMs ??
-    readRetryAfter(readParsed, wallNow) ??
+    readRetryAfterMs(readParsed, wallNow) ??
     vendors.waitMs ??
     (isRefused && remaining === 0 ? resetInMs : undefined);
   const waitResolutionMs = statedWaitMs === undefined ? undefined : resolutionOf(statedWaitMs, parsed, wallNow);
@@ -102,52 +105,4 @@ function resolutionOf(waitMs: number, parsed: ReadonlyMap<string, string>, wallN
   const isWholeSeconds = waitMs % 1000 === 0 || (waitMs + wallNow) % 1000 === 0;
   const isInMs = RETRY_AFTER_MS_HEADERS.some((name) => Number(parsed.get(name)) === waitMs);
   return isWholeSeconds && !isInMs ? 1000 : 0;
-}
-
-function readRetryAfter(readHeader: ReadHeader, wallNow: number): number | undefined {
-  const value = readHeader('retry-after');
-  if (value !== undefined) {
-    // A number of any length is meant as a wait; it is cut to a year.
-    if (/^\d+(\.\d+)?$/.test(value)) return Math.min(Number(value) * 1000, MAX_WAIT_MS);
-    const wait = readMsUntilDate(value, wallNow);
-    if (wait !== undefined) return wait;
-  }
-  for (const name of RETRY_AFTER_MS_HEADERS) {
-    const waitMs = readNumber(readHeader(name));
-    if (waitMs !== undefined) return Math.min(waitMs, MAX_WAIT_MS);
-  }
-  return undefined;
-}
-
-type QuotaSources = readonly (readonly StatedQuota[])[];
-
-/** By source, in order of precedence. */
-function readPlainQuotas(readHeader: ReadHeader, wallNow: number, context: SignalContext): QuotaSources {
-  const dictionary = readDictionaryQuota(readHeader('ratelimit'), wallNow);
-  return [
-    dictionary === undefined ? [] : [dictionary],
-    ...HEADER_FAMILIES.map((family) => readFamilyQuotas(readHeader, family, wallNow, context.resetUnitMs)),
-    readUnitQuotas(readHeader),
-  ];
-}
-
-/** Without `t` the reset can be as far away as the policy's window is long. */
-function boundReset(quota: StatedQuota): StatedQuota {
-  return quota.remaining === undefined ? quota : { ...quota, resetInMs: quota.resetInMs ?? quota.windowMs };
-}
-
-/** In the first source with a remaining count or a reset: the quota with fewest calls remaining, among equals the latest reset. */
-function selectTightest(sources: QuotaSources): StatedQuota {
-  for (const quotas of sources) {
-    const [first, ...rest] = quotas.filter(
-      ({ remaining, resetInMs }) => remaining !== undefined || resetInMs !== undefined,
-    );
-    if (first !== undefined) return rest.reduce((one, other) => (isTighter(other, one) ? other : one), first);
-  }
-  return {};
-}
-
-function isTighter(one: StatedQuota, other: StatedQuota): boolean {
-  const difference = (one.remaining ?? Infinity) - (other.remaining ?? Infinity);
-  return difference < 0 || (one.remaining === other.remaining && (one.resetInMs ?? 0) > (other.resetInMs ?? 0));
 }

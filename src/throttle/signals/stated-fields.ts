@@ -5,10 +5,9 @@
  */
 import { formatInstant } from '../../platform/instant-text.ts';
 import type { StatedFields, StatedFieldValue } from '../../telemetry/events.ts';
-import { readDate, readNumber } from './header-values.ts';
+import { MAX_PARSED_LENGTH, readDate, readNumber } from '../../platform/rate-limit-fields/header-values.ts';
 import { readDurationMs, readUsage, readWindowPairs } from './hinted-quotas.ts';
-import { MAX_PARSED_LENGTH } from './rate-limit-signal.ts';
-import { readNumericItems } from './structured-quotas.ts';
+import { readNumericItems } from '../../platform/rate-limit-fields/structured-quotas.ts';
 
 /** Names that suggest a limit. */
 export const LIMIT_RELATED_NAME = /limit|quota|throttl|retry|back-?off|remaining/i;

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { CallLog } from '../../../src/throttle/adaptive/call-log.ts';
 import type { PermitGrant } from '../../../src/throttle/pacing/permit-grant.ts';
 import { StatedAllowance } from '../../../src/throttle/pacing/stated-allowance.ts';
-import type { StatedQuota } from '../../../src/throttle/signals/stated-quota.ts';
+import type { StatedQuota } from '../../../src/platform/rate-limit-fields/stated-quota.ts';
 
 const WINDOW_MS = 10_000;
 

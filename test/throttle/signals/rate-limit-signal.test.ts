@@ -6,7 +6,7 @@ import {
   readRateLimitSignal,
   type RateLimitSignal,
 } from '../../../src/throttle/signals/rate-limit-signal.ts';
-import type { StatedQuota } from '../../../src/throttle/signals/stated-quota.ts';
+import type { StatedQuota } from '../../../src/platform/rate-limit-fields/stated-quota.ts';
 
 const NOW = Date.UTC(2026, 10, 1, 12, 0, 0);
 

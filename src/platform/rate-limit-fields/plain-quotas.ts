@@ -8,7 +8,7 @@ import { readLimitField } from './structured-quotas.ts';
 
 /** Prefixes of the names. */
 export const HEADER_FAMILIES = ['ratelimit', 'x-ratelimit', 'x-rate-limit'] as const;
-/** Some gateways count these in milliseconds, see observed-signal-context.ts. */
+/** Some gateways count these in milliseconds. */
 export const RESET_HEADERS = HEADER_FAMILIES.map((family) => `${family}-reset`);
 
 const SECOND_MS = 1000;

@@ -1,12 +1,14 @@
 /**
  * Reads numbers, instants and durations from the values of rate-limit header fields (pure). Anything else is undefined. What a field
- * means is known to its readers: rate-limit-signal.ts, plain-quotas.ts, structured-quotas.ts.
+ * means is known to its readers: stated-wait.ts, plain-quotas.ts, structured-quotas.ts.
  */
-import { parseHttpDate } from '../../platform/http-date.ts';
+import { parseHttpDate } from '../http-date.ts';
 
 /** Value of a response header field by its lower-case name, several lines joined by a comma; undefined when absent. */
 export type ReadHeader = (lowerCaseName: string) => string | undefined;
 
+/** Longer values are not parsed: no real one is longer, and parsing them costs time. */
+export const MAX_PARSED_LENGTH = 1000;
 /** A longer wait is taken for an error. */
 export const MAX_WAIT_MS = 366 * 24 * 3600 * 1000;
 
