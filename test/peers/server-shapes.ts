@@ -445,7 +445,7 @@ method: client_secret_basic
 scope: policies.write`,
     remarks: [
       'The path is that of the API proxy; many read the grant from the query. `token_type` is `BearerToken`, `expires_in` a string.',
-      'Its refusals have no OAuth `error`: a wrong secret is `TOKEN_UNAVAILABLE` with a 401 in `detail`, and the sidecar asks again.',
+      'Its refusals have no OAuth `error`: a 401 is `TOKEN_REJECTED`, any other one `TOKEN_UNAVAILABLE`.',
     ],
     request: {
       target: '/oauth/client_credential/accesstoken?grant_type=client_credentials',
@@ -475,11 +475,21 @@ scope: policies.write`,
       },
     },
     refusals: [
-      // `ErrorCode` and `fault` are neither an OAuth error nor `errorCode`, so that the sidecar asks again.
-      unavailable('wrong secret', 401, { ErrorCode: 'invalid_client', Error: 'Client credentials are invalid' }),
-      unavailable('unknown client', 401, {
-        fault: { faultstring: 'Invalid client identifier', detail: { errorcode: 'oauth.v2.InvalidClientIdentifier' } },
-      }),
+      // `ErrorCode` and `fault` are neither an OAuth error nor `errorCode`: the status decides.
+      rejected('wrong secret', 401, { ErrorCode: 'invalid_client', Error: 'Client credentials are invalid' }, [
+        'Client credentials are invalid',
+      ]),
+      rejected(
+        'unknown client',
+        401,
+        {
+          fault: {
+            faultstring: 'Invalid client identifier',
+            detail: { errorcode: 'oauth.v2.InvalidClientIdentifier' },
+          },
+        },
+        ['Invalid client identifier'],
+      ),
       unavailable('wrong grant', 400, { ErrorCode: 'invalid_scope', Error: 'The scope is not valid' }),
       unavailable('rate limited', 429, {
         fault: {

@@ -5,7 +5,7 @@
 import { MAX_WAIT_MS, readMsUntilDate, readNumber, type ReadHeader } from './header-values.ts';
 import { HEADER_FAMILIES, readFamilyQuotas, readUnitQuotas } from './plain-quotas.ts';
 import type { StatedQuota } from './stated-quota.ts';
-import { readDictionaryQuota } from './structured-quotas.ts';
+import { readDictionaryQuota, readStructuredQuotas } from './structured-quotas.ts';
 
 /** In milliseconds; read when there is no usable Retry-After. */
 export const RETRY_AFTER_MS_HEADERS = ['retry-after-ms', 'x-ms-retry-after-ms'];
@@ -30,9 +30,9 @@ type QuotaSources = readonly (readonly StatedQuota[])[];
 
 /**
  * By source, in order of precedence.
- * @param resetUnitMs unit of a reset that is a duration, milliseconds
+ * @param resetUnitMs unit of a reset that is a duration, milliseconds. Default 1000
  */
-export function readPlainQuotas(readHeader: ReadHeader, wallNow: number, resetUnitMs: number): QuotaSources {
+export function readPlainQuotas(readHeader: ReadHeader, wallNow: number, resetUnitMs = 1000): QuotaSources {
   const dictionary = readDictionaryQuota(readHeader('ratelimit'), wallNow);
   return [
     dictionary === undefined ? [] : [dictionary],
@@ -60,4 +60,12 @@ export function selectTightest(sources: QuotaSources): StatedQuota {
 function isTighter(one: StatedQuota, other: StatedQuota): boolean {
   const difference = (one.remaining ?? Infinity) - (other.remaining ?? Infinity);
   return difference < 0 || (one.remaining === other.remaining && (one.resetInMs ?? 0) > (other.resetInMs ?? 0));
+}
+
+/** Milliseconds until the reset of the tightest quota, unless calls remain: then the response is not due to a quota. */
+export function readResetMs(readHeader: ReadHeader, wallNow: number): number | undefined {
+  const structured = readStructuredQuotas(readHeader('ratelimit'), readHeader('ratelimit-policy'), () => true);
+  const sources = [structured.map(boundReset), ...readPlainQuotas(readHeader, wallNow)];
+  const { remaining = 0, resetInMs } = selectTightest(sources);
+  return remaining === 0 ? resetInMs : undefined;
 }

@@ -2,6 +2,7 @@
  * Finds the token endpoint in its issuer's metadata, and caches it: for an hour, and longer while the issuer cannot be
  * reached. The document is parsed in server-metadata.ts.
  */
+import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { listMetadataUrls, parseServerMetadata } from './server-metadata.ts';
@@ -24,8 +25,10 @@ export type GetDocument = (url: URL, signal: AbortSignal) => Promise<DocumentRes
 
 export interface DocumentResponse {
   readonly status: number;
-  /** Undefined when the status is not 200 or the body is too long. */
+  /** Undefined when the status is not 200 or the body cannot be read. */
   readonly text: string | undefined;
+  /** Why the body of a 200 cannot be read; follows "answered with 200 and". */
+  readonly fault?: string;
 }
 
 export type DiscoveryResult =
@@ -89,12 +92,12 @@ export class Discovery {
     const { issuer, allowInsecureHttp, clock } = this.#options;
     const failures: TokenRequestFailure[] = [];
     for (const url of listMetadataUrls(issuer)) {
-      const { status, text } = await get(url, signal);
-      if (status !== 200 || text === undefined) {
-        failures.push(toRequestFailure(url, status));
+      const response = await get(url, signal);
+      if (response.text === undefined) {
+        failures.push(toRequestFailure(url, response));
         continue;
       }
-      const reading = parseServerMetadata(text, issuer, allowInsecureHttp);
+      const reading = parseServerMetadata(response.text, issuer, allowInsecureHttp);
       if (reading.kind === 'read') {
         this.#metadata = reading.metadata;
         this.#freshUntil = clock.now() + FRESH_FOR_MS;
@@ -108,18 +111,19 @@ export class Discovery {
 }
 
 /** The `read` of a metadata request. */
-export async function readDocument(response: {
-  readonly statusCode: number;
-  readonly body: AsyncIterable<Buffer>;
-}): Promise<DocumentResponse> {
+export async function readDocument(response: Dispatcher.ResponseData): Promise<DocumentResponse> {
   const status = response.statusCode;
-  return { status, text: status === 200 ? await readBoundedText(response.body, MAX_DOCUMENT_BYTES) : undefined };
+  if (status !== 200) return { status, text: undefined };
+  const reading = await readBoundedText(response, MAX_DOCUMENT_BYTES);
+  return reading.kind === 'read' ? { status, text: reading.text } : { status, text: undefined, fault: reading.fault };
 }
 
-function toRequestFailure(url: URL, status: number): TokenRequestFailure {
+function toRequestFailure(url: URL, { status, fault }: DocumentResponse): TokenRequestFailure {
   const detail = `${url.href} answered the request for the issuer's metadata with ${String(status)}`;
   if (status === 404) return { kind: 'rejected', detail: `${detail}: check auth.issuer` };
-  return { kind: 'unavailable', detail: status === 200 ? `${detail} and too long a body` : detail };
+  return fault === undefined
+    ? { kind: 'unavailable', detail }
+    : { kind: 'malformed', detail: `${detail} and ${fault}` };
 }
 
 /** A wrong document says more than a missing one, and an outage must not count as a rejection. */

@@ -1,9 +1,10 @@
 /**
  * What an authorization server says about a token request that it did not grant: the error of RFC 6749 §5.2 or, without
  * one in the body, of a `WWW-Authenticate` challenge (RFC 6750 §3); the error codes, ids and descriptions of Okta and Entra
- * as well. Whether that is a rejection of the client is decided here, the status included by the caller. Pure.
+ * as well, and the descriptions of others. Whether that is a rejection of the client is decided here, the status included by
+ * the caller. Pure.
  */
-import { parseJsonObject, type JsonFields } from './json-object.ts';
+import { findMember, parseJsonObject, type JsonFields } from './json-object.ts';
 import type { ShowServerText } from './server-text.ts';
 
 export interface ErrorResponse {
@@ -33,6 +34,11 @@ const REGISTERED_CODES: ReadonlySet<string> = new Set([
   'unsupported_grant_type',
 ]);
 
+/** Where servers describe an error; the first text counts. The last ones: Apigee, WSO2, Mule and other gateways, RFC 9457, ASP.NET. */
+const DESCRIPTION_MEMBERS = [
+  ...['error_description', 'errorSummary', 'fault.faultstring', 'fault.description', 'fault.message', 'error.message'],
+  ...['error_message', 'errorMessage', 'message', 'detail', 'title', 'Error', 'Message'],
+];
 const MAX_CODE_CHARS = 100;
 /** With the ids, the whole detail stays within the 512 characters of a log field. */
 const MAX_DESCRIPTION_CHARS = 240;
@@ -51,7 +57,10 @@ export function parseErrorResponse(
 ): ErrorResponse {
   const fields = parseJsonObject(body ?? '') ?? {};
   const ofBody = readBody(fields);
-  const { oauthCode, vendorCode, description } = ofBody.hasWords ? ofBody : readChallenge(challenge ?? '');
+  const hasCode = (ofBody.oauthCode ?? ofBody.vendorCode) !== undefined;
+  const ofChallenge = hasCode ? undefined : readChallenge(challenge ?? '');
+  const { oauthCode, vendorCode } = ofChallenge ?? ofBody;
+  const description = ofBody.description ?? ofChallenge?.description;
   const rawCode = oauthCode ?? vendorCode ?? '';
   const code = REGISTERED_CODES.has(rawCode) ? rawCode : showText(rawCode, MAX_CODE_CHARS);
   const text = formatWords(code, showText(description ?? '', MAX_DESCRIPTION_CHARS), fields, showText);
@@ -66,11 +75,10 @@ interface ErrorWords {
   readonly description: string | undefined;
 }
 
-function readBody(fields: JsonFields): ErrorWords & { readonly hasWords: boolean } {
-  const oauthCode = readText(fields.error);
-  const vendorCode = readText(fields.errorCode);
-  const description = readText(fields.error_description) ?? readText(fields.errorSummary);
-  return { oauthCode, vendorCode, description, hasWords: (oauthCode ?? vendorCode ?? description) !== undefined };
+function readBody(fields: JsonFields): ErrorWords {
+  const texts = DESCRIPTION_MEMBERS.map((path) => readText(findMember(fields, path)));
+  const description = texts.find((text) => text !== undefined);
+  return { oauthCode: readText(fields.error), vendorCode: readText(fields.errorCode), description };
 }
 
 /** One parameter of a challenge, or a quoted text that is none. */

@@ -12,6 +12,16 @@ export function parseJsonObject(body: string): JsonFields | undefined {
   }
 }
 
+/**
+ * The own member of exactly this name, else the one to which its dots lead (`data.token`); undefined when there is none.
+ */
+export function findMember(fields: JsonFields, path: string): unknown {
+  if (Object.hasOwn(fields, path)) return fields[path];
+  const own = (value: unknown, name: string): unknown =>
+    isJsonObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+  return path.split('.').reduce<unknown>(own, fields);
+}
+
 export function isJsonObject(value: unknown): value is JsonFields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -4,6 +4,7 @@
  */
 import type { Dispatcher } from 'undici';
 import type { SecureContext } from 'node:tls';
+import { unzipSync } from 'node:zlib';
 import type { Clock } from '../../platform/clock.ts';
 import { buildEgressConnector } from '../../platform/egress/connector.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
@@ -59,12 +60,40 @@ export async function sendSingleRequest<T>(
   }
 }
 
-/** The whole body as text; undefined when it is longer than `maxBytes`. */
-export async function readBoundedText(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string | undefined> {
+export type BodyReadResult =
+  | { readonly kind: 'read'; readonly text: string }
+  /** `fault` follows "answered with 200 and". */
+  | { readonly kind: 'unreadable'; readonly fault: string };
+
+/** Content codings (RFC 9110 §8.4.1) that are read although none is requested: some gateways compress for any client. */
+const ZLIB_CODINGS: ReadonlySet<string> = new Set(['gzip', 'x-gzip', 'deflate']);
+
+/**
+ * The whole body as text, decompressed.
+ * @param maxBytes of what is received, and of what it contains
+ * @throws errors of the connection
+ */
+export async function readBoundedText(
+  { headers, body }: Pick<Dispatcher.ResponseData, 'headers'> & { readonly body: AsyncIterable<Buffer> },
+  maxBytes: number,
+): Promise<BodyReadResult> {
   const received = new GrowableBuffer();
+  const tooLong = `more than ${String(maxBytes / 1024)} KiB`;
   for await (const chunk of body) {
-    if (received.length + chunk.length > maxBytes) return undefined;
+    if (received.length + chunk.length > maxBytes) return { kind: 'unreadable', fault: tooLong };
     received.append(chunk);
   }
-  return new TextDecoder().decode(received.bytes);
+  const coding = String(headers['content-encoding'] ?? '')
+    .trim()
+    .toLowerCase();
+  const isPlain = coding === '' || coding === 'identity' || received.length === 0;
+  if (!isPlain && !ZLIB_CODINGS.has(coding))
+    return { kind: 'unreadable', fault: 'a body whose Content-Encoding is neither gzip nor deflate' };
+  try {
+    const content = isPlain ? received.bytes : unzipSync(received.bytes, { maxOutputLength: maxBytes });
+    return { kind: 'read', text: new TextDecoder().decode(content) };
+  } catch (error) {
+    const isTooLong = error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
+    return { kind: 'unreadable', fault: isTooLong ? tooLong : 'a compressed body that is damaged' };
+  }
 }

@@ -6,6 +6,8 @@ import type { SecureContext } from 'node:tls';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
+import { MAX_PARSED_LENGTH } from '../../platform/rate-limit-fields/header-values.ts';
+import { readResetMs, readRetryAfterMs } from '../../platform/rate-limit-fields/stated-wait.ts';
 import { createRedact, maskQueryValues, type Redact } from '../../platform/secret-redaction.ts';
 import { assertCertificate } from '../../platform/tls.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
@@ -26,23 +28,22 @@ import { parseErrorResponse } from './error-response.ts';
 import { describeUnsupportedAuth } from './server-metadata.ts';
 import type { ServerMetadata } from './server-metadata.ts';
 import { sendSingleRequest, readBoundedText } from './single-request.ts';
+import type { BodyReadResult } from './single-request.ts';
 import { buildTokenRequest, listRequestedParameters } from './token-request.ts';
 import type { TokenGrantOptions } from './token-request.ts';
 import { correctTokenUrl, describeTokenUrlSettings } from './token-url.ts';
-import { parseTokenResponse, parseRetryAfterMs } from './token-response.ts';
-import type { TokenRequestFailure, TokenRequestResult } from './token-response.ts';
+import { parseTokenResponse } from './token-response.ts';
+import type { TokenRequestFailure, TokenRequestResult, TokenResponseForm } from './token-response.ts';
 
 export type TokenEndpointAddress =
   | { readonly kind: 'url'; readonly url: URL }
   /** Found in the issuer's metadata; the issuer exactly as it names itself there. */
   | { readonly kind: 'issuer'; readonly issuer: string; readonly allowInsecureHttp: boolean };
 
-export interface TokenEndpointOptions extends ClientAuthOptions, TokenGrantOptions {
+export interface TokenEndpointOptions extends ClientAuthOptions, TokenGrantOptions, TokenResponseForm {
   readonly endpoint: TokenEndpointAddress;
   /** From the start of the first connection to the last byte of the response, milliseconds. */
   readonly timeoutMs: number;
-  /** The lifetime of a token whose own is not stated, milliseconds. */
-  readonly defaultLifetimeMs: number;
   /** The `User-Agent` of token requests and of metadata requests. */
   readonly userAgent: string;
   /** PEM certificates trusted instead of Node's and the system's roots; read at every request. */
@@ -219,7 +220,7 @@ function adviseOnTokenUrl(url: URL): string {
   return `${advice}, there is no token endpoint at ${maskQueryValues(url.pathname + url.search)}`;
 }
 
-/** 400, 401 and 403 reject the client if an error code says so; any of them may also come from something in front of the server. */
+/** They reject the client if an error code says so, and 401 without one too. Each may also come from something in front of the server. */
 const REJECTION_STATUSES: ReadonlySet<number> = new Set([400, 401, 403]);
 /** A body that only explains must not delay the next attempt for long. */
 const EXPLANATION_TIMEOUT_MS = 1_000;
@@ -231,44 +232,62 @@ function createUnsentResult(detail: string): TokenRequestFailure {
 
 async function readResponse(
   url: URL,
-  { statusCode, headers, body }: Dispatcher.ResponseData,
+  response: Dispatcher.ResponseData,
   echoFilter: EchoFilter,
-  { clock, defaultLifetimeMs }: Pick<TokenEndpointOptions, 'clock' | 'defaultLifetimeMs'>,
+  options: TokenResponseForm & Pick<TokenEndpointOptions, 'clock'>,
 ): Promise<TokenRequestResult | { readonly kind: 'not-found'; readonly detail: string }> {
+  const { statusCode, headers } = response;
+  const { clock } = options;
   const summary = `${url.host} answered the token request with ${String(statusCode)}`;
   if (statusCode === 200 || statusCode === 201) {
-    const text = await readBoundedText(body, MAX_BODY_BYTES);
-    if (text === undefined) return { kind: 'malformed', detail: `${summary} and more than 64 KiB` };
-    return parseTokenResponse(text, echoFilter, { status: statusCode, defaultLifetimeMs });
+    const reading = await readBoundedText(response, MAX_BODY_BYTES);
+    if (reading.kind === 'unreadable') return { kind: 'malformed', detail: `${summary} and ${reading.fault}` };
+    return parseTokenResponse(reading.text, echoFilter, { ...options, status: statusCode });
   }
-  const retryAfterMs = parseRetryAfterMs(headers['retry-after'], clock.wallNow());
+  const retryAfterMs = readWaitMs(response, clock.wallNow());
   const unavailable = (detail: string): Extract<TokenRequestResult, { kind: 'unavailable' }> => ({
     kind: 'unavailable',
     detail,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
   if (isRedirect(statusCode)) return unavailable(`${summary}: redirects are not followed, check auth.url`);
-  const mayReject = REJECTION_STATUSES.has(statusCode);
-  const text = await (mayReject ? readBoundedText(body, MAX_BODY_BYTES) : readExplanation(body, clock));
+  const isDecidedByBody = statusCode === 400 || statusCode === 403;
+  const reading = await (isDecidedByBody
+    ? readBoundedText(response, MAX_BODY_BYTES)
+    : readExplanation(response, clock));
   const challenge = [headers['www-authenticate'] ?? []].flat().join(', ');
-  const error = parseErrorResponse(text, challenge, echoFilter.showText);
-  const detail = `${summary}${error.text}`;
+  const error = parseErrorResponse(reading?.kind === 'read' ? reading.text : '', challenge, echoFilter.showText);
+  const described = reading?.kind === 'unreadable' ? `${summary} and ${reading.fault}` : summary;
+  const detail = described + error.text;
   if (statusCode === 404) return { kind: 'not-found', detail };
-  if (!mayReject) return unavailable(detail);
-  if (error.code === undefined) return unavailable(`${summary} and no OAuth error${error.text}`);
+  if (!REJECTION_STATUSES.has(statusCode)) return unavailable(detail);
+  if (error.code === undefined) {
+    const unnamed = `${described} and no OAuth error${error.text}`;
+    return statusCode === 401 ? { kind: 'rejected', isUnexplained: true, detail: unnamed } : unavailable(unnamed);
+  }
   return error.isRejection
     ? { kind: 'rejected', error: error.code, detail }
     : { ...unavailable(detail), error: error.code };
 }
 
-/** Undefined when the body is too long, breaks off or takes too long. */
+/** `Retry-After`; where a limit refuses the request, the reset of that limit otherwise. */
+function readWaitMs({ statusCode, headers }: Dispatcher.ResponseData, wallNow: number): number | undefined {
+  const readHeader = (name: string): string | undefined => {
+    const text = [headers[name] ?? []].flat().join(', ').trim();
+    return text === '' || text.length > MAX_PARSED_LENGTH ? undefined : text;
+  };
+  const isLimited = statusCode === 429 || statusCode === 503;
+  return readRetryAfterMs(readHeader, wallNow) ?? (isLimited ? readResetMs(readHeader, wallNow) : undefined);
+}
+
+/** Undefined when the body breaks off or takes too long. */
 async function readExplanation(
-  body: AsyncIterable<Buffer>,
+  response: Dispatcher.ResponseData,
   clock: TokenEndpointOptions['clock'],
-): Promise<string | undefined> {
+): Promise<BodyReadResult | undefined> {
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
   const cancel = clock.after(EXPLANATION_TIMEOUT_MS, () => resolve(undefined));
-  const text = readBoundedText(body, MAX_BODY_BYTES).catch(() => undefined);
+  const text = readBoundedText(response, MAX_BODY_BYTES).catch(() => undefined);
   const first = await Promise.race([text, late]);
   cancel();
   return first;

@@ -1,14 +1,13 @@
 /**
- * Parses the response of a token endpoint: a success by RFC 6749 §5.1 and as servers really send it, `Retry-After` by RFC 9110
- * §10.2.3. Errors are parsed in error-response.ts. Pure. Not oauth4webapi: it accepts any string as a token and `3600abc` as a lifetime, and its errors carry the token in
- * `cause`, so that the same checks would be needed around it.
+ * Parses the response of a token endpoint: a success by RFC 6749 §5.1 and as servers really send it. Errors are parsed in
+ * error-response.ts. Pure. Not oauth4webapi: it accepts any string as a token and `3600abc` as a lifetime, and its errors carry the token
+ * in `cause`, so that the same checks would be needed around it.
  */
-import { parseHttpDate } from '../../platform/http-date.ts';
 import { createRedact, type Redact } from '../../platform/secret-redaction.ts';
 import { MIN_SECRET_LENGTH } from './echo-filter.ts';
 import type { EchoFilter } from './echo-filter.ts';
 import { parseErrorResponse } from './error-response.ts';
-import { parseJsonObject } from './json-object.ts';
+import { findMember, parseJsonObject, type JsonFields } from './json-object.ts';
 import { createServerTextFilter } from './server-text.ts';
 
 /** The result of one token request. No `detail` holds a token, a secret or a raw body. */
@@ -18,8 +17,8 @@ export type TokenRequestResult =
       /** Visible ASCII without a comma: it cannot break or split a header field. */
       readonly value: string;
       readonly lifetimeMs: number;
-      /** Why `lifetimeMs` is `auth.defaultLifetimeMs`; absent when the server stated a lifetime. */
-      readonly lifetimeFault?: LifetimeFault;
+      /** Why `lifetimeMs` is `auth.defaultLifetimeMs`, after "the server sends"; absent when the server stated a lifetime. */
+      readonly lifetimeFault?: string;
       /** Undefined when absent or empty. */
       readonly scope: string | undefined;
     }
@@ -28,6 +27,10 @@ export type TokenRequestResult =
       readonly kind: 'rejected';
       /** The OAuth error code, if the server named one. */
       readonly error?: string;
+      /** A 401 without an OAuth error: it may come from something in front of the server. Default false. */
+      readonly isUnexplained?: boolean;
+      /** Of a rejection that another process received: how long that process waits, milliseconds. */
+      readonly retryAfterMs?: number;
     } & FailureDetail)
   | ({
       readonly kind: 'unavailable';
@@ -48,9 +51,6 @@ interface FailureDetail {
 }
 
 export type TokenRequestFailure = Exclude<TokenRequestResult, { kind: 'ok' }>;
-
-/** Follows "the server sends": the same text for every token with the same fault. */
-export type LifetimeFault = 'no expires_in' | 'an expires_in of less than 1 s' | 'an expires_in that is not a number';
 
 /** For a response without `expires_in`, whose default RFC 6749 §5.1 leaves to documentation. */
 const DEFAULT_LIFETIME_MS = 300_000;
@@ -76,21 +76,30 @@ const EMPTY_ECHO_FILTER: EchoFilter = {
   requestedScope: undefined,
 };
 
-export interface TokenResponseFacts {
-  /** 200 or 201. Default 200 */
-  readonly status?: number;
+/** Where the members of a token response are. */
+export interface TokenResponseForm {
   /** The lifetime of a token whose own is not stated, milliseconds. Default 300000 */
   readonly defaultLifetimeMs?: number;
+  /** A name, or names that dots join. Default access_token; for another one `token_type` has no meaning. */
+  readonly tokenField?: string;
+  /** Likewise. Default expires_in */
+  readonly expiresInField?: string;
+  /** Default seconds */
+  readonly expiresInUnit?: 'seconds' | 'milliseconds';
 }
+
+const STANDARD_TOKEN_FIELD = 'access_token';
 
 /**
  * Parses the body of a 200 or 201. Never throws. Apart from `value`, the result holds neither the token nor a sent secret.
+ * @param form and the status. Default 200
  */
 export function parseTokenResponse(
   body: string,
   echoFilter: EchoFilter = EMPTY_ECHO_FILTER,
-  { status = 200, defaultLifetimeMs = DEFAULT_LIFETIME_MS }: TokenResponseFacts = {},
+  form: TokenResponseForm & { readonly status?: number } = {},
 ): TokenRequestResult {
+  const { status = 200, tokenField = STANDARD_TOKEN_FIELD } = form;
   const createMalformedResult = (fault: string): TokenRequestResult => ({
     kind: 'malformed',
     detail: `the token endpoint answered ${String(status)} with ${fault}`,
@@ -98,21 +107,31 @@ export function parseTokenResponse(
   const { credentialForms, redact, requestedScope } = echoFilter;
   const fields = parseJsonObject(body);
   if (fields === undefined) return createMalformedResult('a body that is not a JSON object');
-  const { access_token: value, token_type: type = null, expires_in: expiresIn, scope = null } = fields;
+  const { token_type: type = null, scope } = fields;
+  const value = findMember(fields, tokenField);
   if (typeof value !== 'string' || value === '')
-    return createMalformedResult(`no access_token${parseErrorResponse(body, undefined, echoFilter.showText).text}`);
+    return createMalformedResult(`no ${tokenField}${parseErrorResponse(body, undefined, echoFilter.showText).text}`);
   if (value.length > MAX_TOKEN_LENGTH)
-    return createMalformedResult(`an access_token of more than ${String(MAX_TOKEN_LENGTH)} characters`);
+    return createMalformedResult(`${tokenField} of more than ${String(MAX_TOKEN_LENGTH)} characters`);
   const readings = [value, decodePercent(value)];
   if (credentialForms.some((form) => readings.some((reading) => reading.includes(form))))
-    return createMalformedResult('an access_token that contains the credential of the client');
+    return createMalformedResult(`${tokenField} that contains the credential of the client`);
   if (!TOKEN.test(value))
-    return createMalformedResult('an access_token with characters that a bearer token may not have');
-  if (!BEARER_TYPES.includes(typeof type === 'string' ? type.toLowerCase() : type))
+    return createMalformedResult(`${tokenField} with characters that a bearer token may not have`);
+  if (
+    tokenField === STANDARD_TOKEN_FIELD &&
+    !BEARER_TYPES.includes(typeof type === 'string' ? type.toLowerCase() : type)
+  )
     return createMalformedResult(`a token_type other than Bearer: ${showTokenType(type, value, echoFilter)}`);
-  if (scope !== null && typeof scope !== 'string') return createMalformedResult('a scope that is not a string');
-  const grantedScope = scope === null || scope === '' ? undefined : redactScope(scope, value, redact, requestedScope);
-  return { kind: 'ok', value, ...readLifetime(expiresIn, defaultLifetimeMs), scope: grantedScope };
+  const names = readScope(scope);
+  const grantedScope = names === '' ? undefined : redactScope(names, value, redact, requestedScope);
+  return { kind: 'ok', value, ...readLifetime(fields, form), scope: grantedScope };
+}
+
+/** Names that blanks separate; empty when they are not known. Some servers send a list. */
+function readScope(scope: unknown): string {
+  const names: readonly unknown[] = Array.isArray(scope) ? scope : [scope];
+  return names.every((name) => typeof name === 'string') ? names.filter((name) => name !== '').join(' ') : '';
 }
 
 function decodePercent(text: string): string {
@@ -131,29 +150,22 @@ function redactScope(scope: string, token: string, redact: Redact, requestedScop
   return redact(token.length < MIN_SECRET_LENGTH ? scope : createRedact([token])(scope));
 }
 
-/**
- * `Retry-After` in milliseconds: whole seconds or an HTTP-date in any of its three forms, one in the past as 0; undefined
- * when absent or unreadable.
- * @param wallNow epoch milliseconds
- */
-export function parseRetryAfterMs(field: string | readonly string[] | undefined, wallNow: number): number | undefined {
-  if (typeof field !== 'string') return undefined;
-  const text = field.trim();
-  if (/^\d{1,10}$/.test(text)) return Number(text) * 1000;
-  const at = parseHttpDate(text, wallNow);
-  return at === undefined ? undefined : Math.max(0, at - wallNow);
-}
-
 /** Some servers send the number as a string, and some tokens without a stated end. */
 function readLifetime(
-  expiresIn: unknown,
-  defaultLifetimeMs: number,
-): { readonly lifetimeMs: number; readonly lifetimeFault?: LifetimeFault } {
-  const assume = (lifetimeFault: LifetimeFault) => ({ lifetimeMs: defaultLifetimeMs, lifetimeFault });
-  if (expiresIn === undefined || expiresIn === null || expiresIn === '') return assume('no expires_in');
+  fields: JsonFields,
+  {
+    defaultLifetimeMs = DEFAULT_LIFETIME_MS,
+    expiresInField = 'expires_in',
+    expiresInUnit = 'seconds',
+  }: TokenResponseForm,
+): { readonly lifetimeMs: number; readonly lifetimeFault?: string } {
+  const assume = (lifetimeFault: string) => ({ lifetimeMs: defaultLifetimeMs, lifetimeFault });
+  const expiresIn = findMember(fields, expiresInField);
+  if (expiresIn === undefined || expiresIn === null || expiresIn === '') return assume(`no ${expiresInField}`);
   const text = typeof expiresIn === 'string' ? expiresIn.trim() : undefined;
-  const seconds = text !== undefined && DECIMAL.test(text) ? Number(text) : expiresIn;
-  if (typeof seconds !== 'number') return assume('an expires_in that is not a number');
-  if (seconds * 1000 < MIN_LIFETIME_MS) return assume('an expires_in of less than 1 s');
-  return { lifetimeMs: Math.min(seconds * 1000, MAX_LIFETIME_MS) };
+  const stated = text !== undefined && DECIMAL.test(text) ? Number(text) : expiresIn;
+  if (typeof stated !== 'number') return assume(`${expiresInField} that is not a number`);
+  const lifetimeMs = expiresInUnit === 'seconds' ? stated * 1000 : stated;
+  if (lifetimeMs < MIN_LIFETIME_MS) return assume(`${expiresInField} below 1 s`);
+  return { lifetimeMs: Math.min(lifetimeMs, MAX_LIFETIME_MS) };
 }

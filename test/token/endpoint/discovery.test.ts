@@ -1,6 +1,7 @@
 /** Discovery of the token endpoint: which documents are requested, how long they are cached, and outages. */
 import { createServer } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
+import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import type { TokenEndpoint, TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
@@ -13,7 +14,7 @@ const OAUTH = '/.well-known/oauth-authorization-server/tenant';
 const OPENID = '/tenant/.well-known/openid-configuration';
 const HOUR_MS = 3_600_000;
 
-type Document = { readonly status?: number; readonly body?: unknown } | 'hang' | 'cut';
+type Document = { readonly status?: number; readonly body?: unknown; readonly coding?: string } | 'hang' | 'cut';
 
 /** The response of each path; the token endpoint returns tokens by default. */
 let documents: Map<string, Document>;
@@ -26,8 +27,10 @@ const respond: RequestListener = (request, response) => {
     const document = documents.get(path) ?? { status: 404 };
     if (document === 'cut') request.socket.destroy();
     if (typeof document === 'string') return;
-    const { status = 200, body = '' } = document;
-    response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
+    const { status = 200, body = '', coding } = document;
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    if (coding !== undefined) response.setHeader('content-encoding', coding);
+    response.writeHead(status).end(coding === 'gzip' ? gzipSync(text) : text);
   });
 };
 
@@ -73,6 +76,11 @@ describe('the endpoint is found', () => {
     expect(requested).toEqual([OAUTH, '/token']);
   });
 
+  test('by a compressed document', async () => {
+    documents.set(OAUTH, { ...(metadata() as object), coding: 'gzip' });
+    expect(await start().ask()).toMatchObject({ kind: 'ok', value: 't0ken' });
+  });
+
   test.each<[string, Document]>([
     ['is not there', { status: 404 }],
     ['is HTML', { body: '<html>' }],
@@ -104,12 +112,21 @@ describe('the endpoint is not found', () => {
     expect(requested).toEqual([OAUTH, OPENID]);
   });
 
-  test('in a document that is too long', async () => {
-    documents.set(OAUTH, { body: ' '.repeat(200_000) });
+  test.each<[string, Document, string]>([
+    ['is too long', { body: ' '.repeat(200_000) }, 'more than 128 KiB'],
+    ['is too long when decompressed', { body: ' '.repeat(200_000), coding: 'gzip' }, 'more than 128 KiB'],
+    [
+      'has an unknown coding',
+      { body: 'x', coding: 'zstd' },
+      'a body whose Content-Encoding is neither gzip nor deflate',
+    ],
+    ['is damaged', { body: 'x', coding: 'deflate' }, 'a compressed body that is damaged'],
+  ])('in a document that %s', async (_, document, fault) => {
+    documents.set(OAUTH, document);
     documents.set(OPENID, { status: 503 });
     expect(await start().ask()).toMatchObject({
-      kind: 'unavailable',
-      detail: `${base}${OAUTH} answered the request for the issuer's metadata with 200 and too long a body`,
+      kind: 'malformed',
+      detail: `${base}${OAUTH} answered the request for the issuer's metadata with 200 and ${fault}`,
     });
   });
 

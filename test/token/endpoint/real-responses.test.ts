@@ -135,7 +135,7 @@ test('a lifetime that is not stated is a warning once, and the setting decides i
   const setting = 'its lifetime is taken to be 10000 ms: auth.defaultLifetimeMs (SIDECAR_AUTH_DEFAULT_LIFETIME_MS)';
   expect(faults.slice(0, 3)).toEqual([
     `the token of the credential default has no expires_in; ${setting}`,
-    `the token of the credential default has an expires_in of less than 1 s; ${setting}`,
+    `the token of the credential default has expires_in below 1 s; ${setting}`,
     `the token of the credential default has no expires_in; ${setting}`,
   ]);
 });

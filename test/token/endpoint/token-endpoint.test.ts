@@ -2,7 +2,9 @@
 import type { Socket } from 'node:net';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { joinUrl } from '../../../src/config/schema/formats/url.ts';
 import type { TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
@@ -30,9 +32,9 @@ async function serve(respond: (socket: Socket) => void): Promise<RawServer> {
   return server;
 }
 
-function respondWith(status: string, body: string, fields: readonly string[] = []): (socket: Socket) => void {
+function respondWith(status: string, body: string | Buffer, fields: readonly string[] = []): (socket: Socket) => void {
   const head = [`HTTP/1.1 ${status}`, `Content-Length: ${String(Buffer.byteLength(body))}`, ...fields].join('\r\n');
-  return (socket) => socket.write(`${head}\r\n\r\n${body}`);
+  return (socket) => socket.write(Buffer.concat([Buffer.from(`${head}\r\n\r\n`), Buffer.from(body)]));
 }
 
 function ask(tokenUrl: URL, options?: Partial<TokenEndpointOptions>): Promise<TokenRequestResult> {
@@ -40,7 +42,7 @@ function ask(tokenUrl: URL, options?: Partial<TokenEndpointOptions>): Promise<To
 }
 
 /** One request to a server that responds with these bytes. */
-async function askFor(status: string, body: string, fields?: readonly string[]): Promise<TokenRequestResult> {
+async function askFor(status: string, body: string | Buffer, fields?: readonly string[]): Promise<TokenRequestResult> {
   const { url } = await serve(respondWith(status, body, fields));
   return ask(url);
 }
@@ -266,10 +268,122 @@ describe('the words of the server', () => {
   });
 });
 
+describe('a refusal in the words of the server alone', () => {
+  const unexplained = (words: string) => ({
+    kind: 'rejected',
+    isUnexplained: true,
+    detail: containing(`answered the token request with 401 and no OAuth error${words}`),
+  });
+
+  test.each<[string, string, string]>([
+    ['nothing', '', ''],
+    ['a page', '<html>sesame</html>', ''],
+    ['JSON that is no object', '"no"', ''],
+    ['Apigee', '{"fault":{"faultstring":"Invalid client identifier","detail":{"errorcode":"x"}}}', ': Invalid client'],
+    [
+      'Apigee, another policy',
+      '{"ErrorCode":"invalid_client","Error":"Client credentials are invalid"}',
+      ': Client cred',
+    ],
+    [
+      'WSO2',
+      '{"fault":{"code":900901,"message":"Invalid Credentials","description":"Access failure"}}',
+      ': Access failure',
+    ],
+    ['Mule', '{"error":{"message":"no such client"}}', ': no such client'],
+    ['problem details', '{"type":"about:blank","title":"Unauthorized","detail":"wrong key"}', ': wrong key'],
+    ['a title alone', '{"title":"Unauthorized"}', ': Unauthorized'],
+    ['a message', '{"message":"Unauthorized"}', ': Unauthorized'],
+    ['a message that is no text', '{"message":{"a":1}}', ''],
+  ])('is a 401 with %s', async (_name, body, words) => {
+    expect(await askFor('401 Unauthorized', body)).toEqual(unexplained(words));
+  });
+
+  test('does not hide the OAuth error of a challenge', async () => {
+    const challenge = 'WWW-Authenticate: Bearer error="invalid_client"';
+    const result = await askFor('401 Unauthorized', '{"message":"who are you"}', [challenge]);
+    expect(result).toMatchObject({ kind: 'rejected', error: 'invalid_client', detail: containing(': who are you') });
+    expect(result).not.toHaveProperty('isUnexplained');
+  });
+
+  test('is a 401 whose body is cut, too long or in an unknown coding', async () => {
+    const { url } = await serve((socket) => socket.end('HTTP/1.1 401 No\r\nContent-Length: 99\r\n\r\n{"err'));
+    expect(await ask(url)).toEqual(unexplained(''));
+    expect(await askFor('401 No', 'a'.repeat(70_000))).toMatchObject({ kind: 'rejected', isUnexplained: true });
+    const coded = await askFor('401 No', 'abc', ['Content-Encoding: br']);
+    expect(coded).toMatchObject({
+      kind: 'rejected',
+      detail: containing('Content-Encoding is neither gzip nor deflate'),
+    });
+  });
+
+  test('does not show what was sent', async () => {
+    const { url } = await serve(respondWith('401 No', JSON.stringify({ message: `no ${SECRET} of client-1` })));
+    expect(await ask(url)).toEqual(unexplained(': no ******** of ********'));
+  });
+});
+
+describe('a compressed response', () => {
+  const gzip = ['Content-Encoding: gzip'];
+  const tooLong = `{"access_token":"t0ken","pad":"${'a'.repeat(70_000)}"}`;
+
+  test.each<[string, Buffer, string]>([
+    ['gzip', gzipSync(GRANT), 'gzip'],
+    ['x-gzip', gzipSync(GRANT), 'X-GZip'],
+    ['deflate', deflateSync(GRANT), 'deflate'],
+    ['identity', Buffer.from(GRANT), 'identity'],
+  ])('is read: %s', async (_name, body, coding) => {
+    expect(await askFor('200 OK', body, [`Content-Encoding: ${coding}`])).toMatchObject({ kind: 'ok', value: 't0ken' });
+  });
+
+  test('shows the words of a refusal', async () => {
+    const body = gzipSync('{"error":"invalid_client","error_description":"who?"}');
+    expect(await askFor('401 No', body, gzip)).toMatchObject({
+      kind: 'rejected',
+      detail: containing('"invalid_client": who?'),
+    });
+    expect(await askFor('503 Busy', gzipSync('{"message":"later"}'), gzip)).toMatchObject({
+      detail: containing('503: later'),
+    });
+    expect(await askFor('503 Busy', Buffer.from('abc'), gzip)).toMatchObject({
+      kind: 'unavailable',
+      detail: containing('damaged'),
+    });
+  });
+
+  test.each<[string, Buffer, readonly string[], string]>([
+    ['cut', gzipSync(GRANT).subarray(0, -9), gzip, 'a compressed body that is damaged'],
+    ['changed', Buffer.from(gzipSync(GRANT)).fill(0, 20, 30), gzip, 'a compressed body that is damaged'],
+    ['not compressed at all', Buffer.from(GRANT), gzip, 'a compressed body that is damaged'],
+    ['in another coding', brotliCompressSync(GRANT), ['Content-Encoding: br'], 'is neither gzip nor deflate'],
+    ['compressed twice', gzipSync(gzipSync(GRANT)), ['Content-Encoding: gzip, gzip'], 'is neither gzip nor deflate'],
+    ['too long', gzipSync(tooLong), gzip, 'with 200 and more than 64 KiB'],
+    ['a bomb', gzipSync(Buffer.alloc(60_000_000)), gzip, 'with 200 and more than 64 KiB'],
+  ])('that is %s is malformed', async (_name, body, fields, words) => {
+    const result = await askFor('200 OK', body, fields);
+    expect(result).toMatchObject({ kind: 'malformed', detail: containing(words) });
+    expect(JSON.stringify(result)).not.toContain('t0ken');
+  });
+
+  test('of any bytes is a result, never an exception', { timeout: 30_000 }, async () => {
+    const body = fc
+      .uint8Array({ maxLength: 200 })
+      .map((bytes) => Buffer.concat([gzipSync(GRANT).subarray(0, 10), bytes]));
+    const { url } = await serve((socket) => respondWith('200 OK', bytes, gzip)(socket));
+    let bytes = Buffer.alloc(0);
+    await fc.assert(
+      fc.asyncProperty(body, async (drawn) => {
+        bytes = drawn;
+        expect((await ask(url)).kind).toBe('malformed');
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
 describe('no usable token', () => {
   test.each([
     ['400 Bad Request', '<html>t0ken</html>'],
-    ['401 Unauthorized', ''],
     ['403 Forbidden', `{"error":"x","pad":"${'a'.repeat(70_000)}"}`],
     ['500 Internal Server Error', '{"error":"server_error"}'],
     ['502 Bad Gateway', 'a'.repeat(1_000_000)],
@@ -297,10 +411,28 @@ describe('no usable token', () => {
     expect(await askFor(status, '', [`Retry-After: ${field}`])).toMatchObject({ kind: 'unavailable', retryAfterMs });
   });
 
+  const inSeconds = (seconds: number) => String(Math.floor(new ManualClock().wallNow() / 1000) + seconds);
+  test.each<[string, readonly string[], number | undefined]>([
+    [
+      '429 Too Many',
+      ['X-RateLimit-Limit: 10', 'X-RateLimit-Remaining: 0', `X-RateLimit-Reset: ${inSeconds(42)}`],
+      42_000,
+    ],
+    ['429 Too Many', ['RateLimit: "default";r=0;t=7'], 7_000],
+    ['503 Unavailable', ['RateLimit-Reset: 7'], 7_000],
+    ['429 Too Many', ['Retry-After: 3', 'X-RateLimit-Reset: 7'], 3_000],
+    ['503 Unavailable', ['X-RateLimit-Remaining: 99', 'X-RateLimit-Reset: 7'], undefined],
+    ['500 Fault', ['X-RateLimit-Reset: 7'], undefined],
+    ['429 Too Many', [`X-RateLimit-Reset: ${'7'.repeat(2000)}`], undefined],
+  ])('%s with %j', async (status, fields, retryAfterMs) => {
+    const result = await askFor(status, '', fields);
+    expect(result.kind).toBe('unavailable');
+    expect('retryAfterMs' in result ? result.retryAfterMs : undefined).toBe(retryAfterMs);
+  });
+
   test.each([
     ['HTML', '<html>t0ken</html>', []],
     ['a body without bound', `{"access_token":"t0ken","pad":"${'a'.repeat(10_000_000)}"}`, []],
-    ['a compressed body', '\u001f\u008b\u0008t0ken', ['Content-Encoding: gzip']],
   ])('a 200 with %s is malformed', async (_name, body, fields) => {
     const refused = await askFor('200 OK', body, fields);
     expect(refused.kind).toBe('malformed');

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { parseTokenResponse, parseRetryAfterMs } from '../../../src/token/endpoint/token-response.ts';
+import { parseTokenResponse } from '../../../src/token/endpoint/token-response.ts';
+import type { TokenResponseForm } from '../../../src/token/endpoint/token-response.ts';
 
 function grant(fields: Record<string, unknown>): string {
   return JSON.stringify({ access_token: 'abc.DEF-1_2~+/==', token_type: 'Bearer', expires_in: 3600, ...fields });
@@ -13,6 +14,11 @@ describe('a success (RFC 6749 5.1)', () => {
     ['an empty scope', { scope: '' }, { scope: undefined }],
     ['no scope', {}, { scope: undefined }],
     ['scope null', { scope: null }, { scope: undefined }],
+    ['scope as a list', { scope: ['a', '', 'b c'] }, { scope: 'a b c' }],
+    ['an empty list of scopes', { scope: [] }, { scope: undefined }],
+    ['a list of other values than scopes', { scope: ['a', 7] }, { scope: undefined }],
+    ['scope as an object', { scope: { a: true } }, { scope: undefined }],
+    ['scope as a number', { scope: 7 }, { scope: undefined }],
     ['the token_type of Apigee', { token_type: 'BearerToken' }, { kind: 'ok' }],
     ['no token_type', { token_type: undefined }, { kind: 'ok' }],
     ['token_type null', { token_type: null }, { kind: 'ok' }],
@@ -33,15 +39,15 @@ describe('a success (RFC 6749 5.1)', () => {
     [undefined, assumed('no expires_in')],
     [null, assumed('no expires_in')],
     ['', assumed('no expires_in')],
-    [0, assumed('an expires_in of less than 1 s')],
-    ['0', assumed('an expires_in of less than 1 s')],
-    [-3600, assumed('an expires_in of less than 1 s')],
-    ['-1', assumed('an expires_in of less than 1 s')],
-    [0.9, assumed('an expires_in of less than 1 s')],
-    ['an hour', assumed('an expires_in that is not a number')],
-    ['3600s', assumed('an expires_in that is not a number')],
-    [false, assumed('an expires_in that is not a number')],
-    [[3600], assumed('an expires_in that is not a number')],
+    [0, assumed('expires_in below 1 s')],
+    ['0', assumed('expires_in below 1 s')],
+    [-3600, assumed('expires_in below 1 s')],
+    ['-1', assumed('expires_in below 1 s')],
+    [0.9, assumed('expires_in below 1 s')],
+    ['an hour', assumed('expires_in that is not a number')],
+    ['3600s', assumed('expires_in that is not a number')],
+    [false, assumed('expires_in that is not a number')],
+    [[3600], assumed('expires_in that is not a number')],
     [1, { lifetimeMs: 1000 }],
     [' 60 ', { lifetimeMs: 60_000 }],
   ])('with expires_in %j lives as %j', (expiresIn, expected) => {
@@ -81,7 +87,6 @@ describe('a success (RFC 6749 5.1)', () => {
     ['a token_type that only begins as Bearer', grant({ token_type: 'Bearer,x' })],
     ['a token_type that is not a string', grant({ token_type: ['Bearer'] })],
     ['a token_type that holds the token', grant({ access_token: 'abc-abc-abc', token_type: 'x abc-abc-abc' })],
-    ['scope as a list', grant({ scope: ['a'] })],
   ])('malformed: %s', (_name, body) => {
     const result = parseTokenResponse(body);
     expect(result.kind).toBe('malformed');
@@ -89,24 +94,80 @@ describe('a success (RFC 6749 5.1)', () => {
   });
 });
 
-describe('Retry-After', () => {
-  const now = Date.UTC(1994, 10, 6, 8, 49, 7);
-  test.each<[string | string[] | undefined, number | undefined]>([
-    ['120', 120_000],
-    ['0', 0],
-    [' 7 ', 7_000],
-    ['Sun, 06 Nov 1994 08:49:37 GMT', 30_000],
-    ['Sunday, 06-Nov-94 08:49:37 GMT', 30_000],
-    ['Sun Nov  6 08:49:37 1994', 30_000],
-    ['Sun, 06 Nov 1994 08:00:00 GMT', 0],
-    [undefined, undefined],
-    ['', undefined],
-    ['-5', undefined],
-    ['1.5', undefined],
-    ['soon', undefined],
-    ['Sun, tomorrow', undefined],
-    [['1', '2'], undefined],
-  ])('%j', (field, expected) => {
-    expect(parseRetryAfterMs(field, now)).toBe(expected);
+describe('a response of another form', () => {
+  const result = (fields: object, form: TokenResponseForm) =>
+    parseTokenResponse(JSON.stringify(fields), undefined, form);
+
+  test.each<[string, object, TokenResponseForm, object]>([
+    ['a member', { Token: 'abc' }, { tokenField: 'Token' }, { value: 'abc' }],
+    ['a member of a member', { data: { auth: { jwt: 'abc' } } }, { tokenField: 'data.auth.jwt' }, { value: 'abc' }],
+    ['a name with dots before a path', { 'a.b': 'abc', a: { b: 'def' } }, { tokenField: 'a.b' }, { value: 'abc' }],
+    ['any token_type', { jwt: 'abc', token_type: 'mac' }, { tokenField: 'jwt' }, { value: 'abc' }],
+    [
+      'a lifetime elsewhere',
+      { access_token: 'abc', data: { ttl: '60' } },
+      { expiresInField: 'data.ttl' },
+      { lifetimeMs: 60_000 },
+    ],
+    [
+      'milliseconds',
+      { access_token: 'abc', expires_in: 90_000 },
+      { expiresInUnit: 'milliseconds' },
+      { lifetimeMs: 90_000 },
+    ],
+    [
+      'milliseconds below a second',
+      { access_token: 'abc', expires_in: 999 },
+      { expiresInUnit: 'milliseconds' },
+      { lifetimeFault: 'expires_in below 1 s' },
+    ],
+    [
+      'a lifetime that is not there',
+      { access_token: 'abc', expires_in: 60 },
+      { expiresInField: 'data.ttl', defaultLifetimeMs: 7000 },
+      { lifetimeMs: 7000, lifetimeFault: 'no data.ttl' },
+    ],
+  ])('has %s', (_name, fields, form, expected) => {
+    expect(result(fields, form)).toMatchObject({ kind: 'ok', ...expected });
+  });
+
+  test.each([
+    'constructor',
+    '__proto__',
+    'toString.name',
+    'a.constructor.name',
+    'list.0',
+    'list.length',
+    'a.',
+    '.a',
+    'text.length',
+  ])('finds nothing at %s, and names it', (tokenField) => {
+    const fields = { access_token: 'abc', a: {}, list: ['abc'], text: 'abc' };
+    expect(result(fields, { tokenField })).toEqual({
+      kind: 'malformed',
+      detail: `the token endpoint answered 200 with no ${tokenField}`,
+    });
+  });
+
+  test.each([
+    ['x'.repeat(16_385), 'more than 16384 characters'],
+    ['a b', 'characters that a bearer token may not have'],
+  ])('with a token that cannot be used names the field', (value, words) => {
+    expect(result({ jwt: value }, { tokenField: 'jwt' })).toMatchObject({
+      kind: 'malformed',
+      detail: expect.stringMatching(`with jwt (of|with) ${words}`) as string,
+    });
+  });
+
+  it('finds a token at any path of own members', () => {
+    const name = fc.stringMatching(/^[A-Za-z_-]{1,8}$/);
+    fc.assert(
+      fc.property(fc.array(name, { minLength: 1, maxLength: 5 }), fc.boolean(), (names, isNested) => {
+        const build = (rest: readonly string[]): object =>
+          Object.fromEntries([[rest[0], rest.length === 1 ? 'abc' : build(rest.slice(1))]]) as object;
+        const fields = isNested ? build(names) : build([names.join('.')]);
+        expect(result(fields, { tokenField: names.join('.') })).toMatchObject({ kind: 'ok', value: 'abc' });
+      }),
+    );
   });
 });

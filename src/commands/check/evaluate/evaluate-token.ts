@@ -65,7 +65,8 @@ export function evaluateTokenFailure(response: TokenRequestFailure, context: Tok
     const advice = `this is a login page, a proxy or a maintenance page, not a token endpoint: check ${where}`;
     return { outcome: 'fail', detail, advice };
   }
-  return { outcome: 'fail', detail: response.detail, advice: adviseByStatus(head.status, where) };
+  const advice = head.status === 401 ? adviseByError('invalid_client', context) : adviseByStatus(head.status, where);
+  return { outcome: 'fail', detail: response.detail, advice };
 }
 
 /** A published endpoint is certain, a repetition only likely. */

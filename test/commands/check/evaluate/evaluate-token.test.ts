@@ -55,6 +55,8 @@ describe('a response that is not from a token endpoint', () => {
     [429, '', /the words of the endpoint/, /limits token requests/],
     [200, 'application/json', /the words of the endpoint/, /not from a token endpoint/],
     [403, '', /the words of the endpoint/, /something in front of it/],
+    [401, 'text/html', /a web page \(HTML\)/, /login page.*<auth\.url>/],
+    [401, 'application/json', /the words of the endpoint/, /<auth\.clientId> and <auth\.clientSecret>/],
   ])('%i %s', (status, contentType, detail, advice) => {
     const finding = evaluateTokenFailure(unavailable, { ...context, head: { status, contentType } });
     expect(finding.outcome).toBe('fail');
