@@ -36,8 +36,9 @@ const IDLE_SPREAD_MS = 6_000;
 
 /** A wrong `Retry-After` must not prolong the outage by hours. */
 const MAX_STATED_WAIT_MS = 300_000;
-/** A rejected client stays rejected until a person acts. */
+/** A rejected client stays rejected until a person acts; a first 401 without a reason may come from something in front of the server. */
 const REJECTED_WAIT_MS = 60_000;
+const FIRST_UNEXPLAINED_WAIT_MS = 10_000;
 
 /**
  * True when the token can be sent now and still arrive before it expires.
@@ -70,6 +71,8 @@ export interface TokenRetryDelays {
 export interface TokenFailureFacts {
   /** Consecutive, this one included. */
   readonly failures: number;
+  /** Rejections since the last token, this one included. */
+  readonly rejections: number;
   /** False: full jitter below a ceiling that doubles from 1 s. True: probes at intervals. */
   readonly isCircuitOpen: boolean;
   readonly requestDurationMs: number;
@@ -77,9 +80,14 @@ export interface TokenFailureFacts {
   readonly random: number;
 }
 
-/** A longer `Retry-After` of the endpoint is obeyed up to 300 s. After a rejection the wait is always 60 s. */
+/** A longer `Retry-After` of the endpoint is obeyed up to 300 s. After a rejection the wait is 60 s, or that of the process that received it. */
 export function chooseRetryDelays(failure: TokenRequestFailure, facts: TokenFailureFacts): TokenRetryDelays {
-  if (failure.kind === 'rejected') return { eagerMs: REJECTED_WAIT_MS, idleMs: REJECTED_WAIT_MS };
+  if (failure.kind === 'rejected') {
+    const isFirst = failure.isUnexplained === true && facts.rejections === 1;
+    const ownMs = isFirst ? FIRST_UNEXPLAINED_WAIT_MS : REJECTED_WAIT_MS;
+    const waitMs = failure.retryAfterMs === undefined ? ownMs : Math.max(failure.retryAfterMs, MAX_EAGER_MS);
+    return { eagerMs: waitMs, idleMs: waitMs };
+  }
   const retryAfterMs = failure.kind === 'unavailable' ? (failure.retryAfterMs ?? 0) : 0;
   const minMs = Math.min(retryAfterMs, MAX_STATED_WAIT_MS);
   const { eagerMs, idleMs } = facts.isCircuitOpen ? chooseProbeDelays(facts) : chooseBackoff(facts);

@@ -18,6 +18,7 @@ const UNTIMED_PROBE_EVERY = 8;
 
 export class TokenCircuitBreaker {
   #failures = 0;
+  #rejections = 0;
   #phase: CircuitPhase = 'closed';
   /** Since it opened. */
   #probes = 0;
@@ -58,6 +59,7 @@ export class TokenCircuitBreaker {
 
   recordSuccess(): void {
     this.#failures = 0;
+    this.#rejections = 0;
     this.#probes = 0;
     this.#phase = 'closed';
   }
@@ -68,9 +70,11 @@ export class TokenCircuitBreaker {
    */
   recordFailure(failure: TokenRequestFailure, startedAt: number, now: number, random: number): void {
     this.#failures++;
+    if (failure.kind === 'rejected') this.#rejections++;
     if (this.#phase !== 'closed' || this.#failures >= FAILURES_TO_OPEN) this.#phase = 'open';
     const { eagerMs, idleMs } = chooseRetryDelays(failure, {
       failures: this.#failures,
+      rejections: this.#rejections,
       isCircuitOpen: this.#phase === 'open',
       requestDurationMs: now - startedAt,
       random,

@@ -89,6 +89,7 @@ class SharedTokenRequester<C> {
   readonly #clock: SuspendAwareClock;
   readonly #owner = randomUUID();
   #failures = 0;
+  #rejections = 0;
   /** Since when this replica has only seen failures of others. */
   #cachedPeerStateSince: number | undefined;
   #hasWarned = false;
@@ -157,7 +158,7 @@ class SharedTokenRequester<C> {
   ): ReusedToken | TokenRequestFailure | Declined {
     const result = claim.kind === 'found' ? this.#readToken(task, claim, claimedAt) : this.#readFailure(task, claim);
     if ('kind' in result) {
-      this.#failures = result.kind === 'found' ? 0 : this.#failures + 1;
+      this.#count(result.kind);
       this.#cachedPeerStateSince = result.kind === 'found' ? undefined : (this.#cachedPeerStateSince ?? claimedAt);
     }
     return result;
@@ -184,7 +185,7 @@ class SharedTokenRequester<C> {
     return { kind: 'found', token: stored, from: 'fleet' };
   }
 
-  /** An unavailable endpoint is retried when the store's wait ends. */
+  /** The endpoint is requested again when the store's wait ends. */
   #readFailure(
     { identity }: TokenTask<C>,
     { sealed, storeNow, leftMs }: Extract<ClaimResult, { kind: 'failed' }>,
@@ -194,7 +195,7 @@ class SharedTokenRequester<C> {
     const { failure, endsAt } = opened;
     const retryAfterMs = Math.min(leftMs, endsAt - storeNow);
     if (retryAfterMs <= 0) return { sealed, isUseless: true };
-    return { ...failure, ...(failure.kind === 'unavailable' && { retryAfterMs }), from: 'fleet' };
+    return { ...failure, ...(failure.kind !== 'malformed' && { retryAfterMs }), from: 'fleet' };
   }
 
   async #requestToken(
@@ -234,14 +235,13 @@ class SharedTokenRequester<C> {
   async #publishResult(task: TokenTask<C>, result: TokenRequestResult, start: RequestStart): Promise<void> {
     const { store } = this.#options;
     const { recordName, identity } = task;
+    this.#count(result.kind);
     if (result.kind === 'ok') {
-      this.#failures = 0;
       // From the store's time before the request: the stored lifetime never exceeds the token's own.
       const expiresAt = start.storeAt + result.lifetimeMs;
       const sealed = this.#sealNewest(task, result, start.storeAt);
       await this.#retryStore(() => store.publish(recordName, { owner: this.#owner, sealed, expiresAt }));
     } else {
-      this.#failures += 1;
       const holdMs = this.#chooseHoldMs(result);
       // The others have another `holdMs` before this replica may request again.
       const endsAt = start.storeAt + (this.#clock.now() - start.at) + 2 * holdMs;
@@ -262,10 +262,16 @@ class SharedTokenRequester<C> {
     return sealed;
   }
 
+  #count(outcome: TokenFetchResult['kind']): void {
+    const isFailure = outcome !== 'ok' && outcome !== 'found';
+    this.#failures = isFailure ? this.#failures + 1 : 0;
+    this.#rejections = isFailure ? this.#rejections + Number(outcome === 'rejected') : 0;
+  }
+
   /** The longest wait of a single process: afterwards all replicas claim together, which is one request. */
   #chooseHoldMs(failure: TokenRequestFailure): number {
-    const facts = { failures: this.#failures, isCircuitOpen: false, requestDurationMs: 0, random: 1 };
-    return chooseRetryDelays(failure, facts).eagerMs;
+    const counts = { failures: this.#failures, rejections: this.#rejections };
+    return chooseRetryDelays(failure, { ...counts, isCircuitOpen: false, requestDurationMs: 0, random: 1 }).eagerMs;
   }
 
   #declineUnreadable(sealed: string): Declined {

@@ -86,6 +86,22 @@ describe('the next attempt', () => {
     expect(waits(9, 0.5, failure)).toEqual([ms, ms]);
   });
 
+  test('follows the first 401 without a reason after 10 s, each later rejection after 60 s, until there is a token', () => {
+    const circuit = new TokenCircuitBreaker();
+    const waitAfter = (failure: TokenRequestFailure): number => {
+      circuit.recordFailure(failure, 0, 10, 0.5);
+      expect(circuit.nextAttemptAt(false)).toBe(circuit.nextAttemptAt(true));
+      return circuit.nextAttemptAt(true) - 10;
+    };
+    const unexplained = { kind: 'rejected', isUnexplained: true, detail: 'no' } as const;
+    expect(waitAfter(DOWN)).toBeLessThan(5_000);
+    expect([waitAfter(unexplained), waitAfter(unexplained), waitAfter(unexplained)]).toEqual([10_000, 60_000, 60_000]);
+    circuit.recordFailure(DOWN, 0, 10, 0.5);
+    expect(waitAfter(unexplained)).toBe(60_000);
+    circuit.recordSuccess();
+    expect([waitAfter({ kind: 'rejected', detail: 'no' }), waitAfter(unexplained)]).toEqual([60_000, 60_000]);
+  });
+
   test('is not earlier because of a short Retry-After', () => {
     expect(waits(5, 0, { ...DOWN, retryAfterMs: 0 })).toEqual([4_740, 60_000]);
   });

@@ -318,6 +318,30 @@ describe('a failing token endpoint', () => {
     expect(kinds.toSorted()).toEqual([['token-not-asked'], ['token-not-asked'], ['token-requested']]);
   });
 
+  test.each([
+    [1, true],
+    [8, true],
+    [8, false],
+  ])('refuses %i replicas with a 401 without a reason as it would one (callers: %s)', async (count, hasCallers) => {
+    const fleet = new FleetHarness();
+    fleet.respond = () => ({ kind: 'rejected', isUnexplained: true, detail: 'auth.test answered 401' });
+    fleet.add(count);
+    for (const { source } of fleet.replicas) source.start();
+    for (let second = 0; second < 590; second++) {
+      if (hasCallers) for (const { source } of fleet.replicas) void source.waitForToken(signal).catch(() => undefined);
+      await fleet.clock.advance(1000);
+    }
+    const gaps = fleet.requestedAt.slice(1).map((at, index) => at - (fleet.requestedAt[index] ?? 0));
+    const [first = 0, ...others] = gaps;
+    expect(first).toBeGreaterThanOrEqual(10_000);
+    expect(first).toBeLessThan(13_000);
+    expect(others.length).toBeGreaterThanOrEqual(8);
+    for (const gap of others) {
+      expect(gap).toBeGreaterThanOrEqual(60_000);
+      expect(gap).toBeLessThan(63_000);
+    }
+  });
+
   test('gets no request before its Retry-After has passed', async () => {
     const fleet = new FleetHarness();
     fleet.respond = () => ({ ...UNAVAILABLE, retryAfterMs: 30_000 });
