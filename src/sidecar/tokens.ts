@@ -8,7 +8,7 @@ import { requestsTokens } from '../config/config.ts';
 import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
-import { createLifetimeWarning } from '../token/endpoint/assumed-lifetime.ts';
+import { withKnownLifetimes } from '../token/endpoint/assumed-lifetime.ts';
 import { createRotatingTokenFetcher } from '../token/client/rotating-token-fetcher.ts';
 import { createTokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
@@ -117,12 +117,7 @@ function createRequest(
   { request: send, identify }: TokenEndpoint,
   { credential, auth, tokenStore: store, clock, random, observe }: TokensOptions,
 ): SendTokenRequest<ClientCredential> {
-  const warnOfAssumedLifetime = createLifetimeWarning({ ...auth, credential, observe });
-  const request: TokenEndpoint['request'] = async (client, signal) => {
-    const result = await send(client, signal);
-    warnOfAssumedLifetime(result);
-    return result;
-  };
+  const request = withKnownLifetimes(send, { ...auth, credential, clock, observe });
   if (store === undefined || auth.method.name === 'client_assertion') return request;
   const peerWaitMs = auth.timeoutMs;
   return shareTokenRequests({ store, sendRequest: request, identify, peerWaitMs, clock, random, observe });

@@ -1,26 +1,46 @@
-/** Warns when a server does not state how long its tokens live (`expires_in`, RFC 6749 §5.1), once for each change. */
+/**
+ * When a server does not state how long a token lives (`expires_in`, RFC 6749 §5.1): a token that it sends again ends when it was to end
+ * before (WSO2, PayPal); for another one a lifetime is assumed, with one warning for each change.
+ */
+import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
+import { SuspendAwareClock } from '../source/suspend-aware-clock.ts';
 import type { TokenRequestResult } from './token-response.ts';
 
 export interface AssumedLifetimeOptions {
   readonly credential: string;
   readonly defaultLifetimeMs: number;
+  readonly clock: Pick<Clock, 'now' | 'wallNow'>;
   /** Receives the warnings. */
   readonly observe: EventObserver;
 }
 
-/** To be called with every result of a token endpoint; failures are ignored. */
-export function createLifetimeWarning(options: AssumedLifetimeOptions): (result: TokenRequestResult) => void {
-  const { credential, defaultLifetimeMs, observe } = options;
+/** A token that is sent again for longer than this after its stated end has another one. */
+const MAX_LATE_MS = 4_500;
+
+/** Wraps the token requests of one credential. */
+export function withKnownLifetimes<A extends readonly unknown[]>(
+  send: (...request: A) => Promise<TokenRequestResult>,
+  { credential, defaultLifetimeMs, clock, observe }: AssumedLifetimeOptions,
+): (...request: A) => Promise<TokenRequestResult> {
   let lastFault: string | undefined;
-  return (result) => {
-    if (result.kind !== 'ok') return;
-    const { lifetimeFault } = result;
+  let stated = { value: '', endsAt: -Infinity };
+  const suspendAware = new SuspendAwareClock(clock);
+  return async (...request) => {
+    const startedAt = suspendAware.now();
+    const result = await send(...request);
+    if (result.kind !== 'ok') return result;
+    const { lifetimeFault, ...token } = result;
+    const leftMs = token.value === stated.value ? stated.endsAt - startedAt : -Infinity;
+    if (lifetimeFault !== undefined && leftMs > -MAX_LATE_MS)
+      return { ...token, lifetimeMs: leftMs, endsAsKnown: true };
+    if (lifetimeFault === undefined) stated = { value: token.value, endsAt: startedAt + token.lifetimeMs };
     if (lifetimeFault !== undefined && lifetimeFault !== lastFault) {
       const lifetime = `${String(defaultLifetimeMs)} ms: auth.defaultLifetimeMs (SIDECAR_AUTH_DEFAULT_LIFETIME_MS)`;
       const message = `the token of the credential ${credential} has ${lifetimeFault}; its lifetime is taken to be ${lifetime}`;
       observe({ kind: 'warning', message });
     }
     lastFault = lifetimeFault;
+    return result;
   };
 }

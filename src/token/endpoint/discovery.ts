@@ -8,6 +8,7 @@ import type { EventObserver } from '../../telemetry/events.ts';
 import { listMetadataUrls, parseServerMetadata } from './server-metadata.ts';
 import type { ServerMetadata } from './server-metadata.ts';
 import { readBoundedText } from './single-request.ts';
+import type { BodyReadResult } from './single-request.ts';
 import type { TokenRequestFailure } from './token-response.ts';
 
 export interface DiscoveryOptions {
@@ -23,13 +24,8 @@ export interface DiscoveryOptions {
 /** Sends one GET; rejects when there is no response. */
 export type GetDocument = (url: URL, signal: AbortSignal) => Promise<DocumentResponse>;
 
-export interface DocumentResponse {
-  readonly status: number;
-  /** Undefined when the status is not 200 or the body cannot be read. */
-  readonly text: string | undefined;
-  /** Why the body of a 200 cannot be read; follows "answered with 200 and". */
-  readonly fault?: string;
-}
+/** The body of a 200 only. */
+export type DocumentResponse = Partial<BodyReadResult> & { readonly status: number };
 
 export type DiscoveryResult =
   | { readonly kind: 'located'; readonly metadata: ServerMetadata }
@@ -113,9 +109,7 @@ export class Discovery {
 /** The `read` of a metadata request. */
 export async function readDocument(response: Dispatcher.ResponseData): Promise<DocumentResponse> {
   const status = response.statusCode;
-  if (status !== 200) return { status, text: undefined };
-  const reading = await readBoundedText(response, MAX_DOCUMENT_BYTES);
-  return reading.kind === 'read' ? { status, text: reading.text } : { status, text: undefined, fault: reading.fault };
+  return { status, ...(status === 200 ? await readBoundedText(response, MAX_DOCUMENT_BYTES) : {}) };
 }
 
 function toRequestFailure(url: URL, { status, fault }: DocumentResponse): TokenRequestFailure {

@@ -60,10 +60,9 @@ export async function sendSingleRequest<T>(
   }
 }
 
+/** The text, or why there is none; `fault` follows "answered with 200 and". */
 export type BodyReadResult =
-  | { readonly kind: 'read'; readonly text: string }
-  /** `fault` follows "answered with 200 and". */
-  | { readonly kind: 'unreadable'; readonly fault: string };
+  { readonly text: string; readonly fault?: never } | { readonly text?: never; readonly fault: string };
 
 /** Content codings (RFC 9110 §8.4.1) that are read although none is requested: some gateways compress for any client. */
 const ZLIB_CODINGS: ReadonlySet<string> = new Set(['gzip', 'x-gzip', 'deflate']);
@@ -80,20 +79,18 @@ export async function readBoundedText(
   const received = new GrowableBuffer();
   const tooLong = `more than ${String(maxBytes / 1024)} KiB`;
   for await (const chunk of body) {
-    if (received.length + chunk.length > maxBytes) return { kind: 'unreadable', fault: tooLong };
+    if (received.length + chunk.length > maxBytes) return { fault: tooLong };
     received.append(chunk);
   }
-  const coding = String(headers['content-encoding'] ?? '')
-    .trim()
-    .toLowerCase();
+  const coding = String(headers['content-encoding'] ?? '').toLowerCase();
   const isPlain = coding === '' || coding === 'identity' || received.length === 0;
   if (!isPlain && !ZLIB_CODINGS.has(coding))
-    return { kind: 'unreadable', fault: 'a body whose Content-Encoding is neither gzip nor deflate' };
+    return { fault: 'a body whose Content-Encoding is neither gzip nor deflate' };
   try {
     const content = isPlain ? received.bytes : unzipSync(received.bytes, { maxOutputLength: maxBytes });
-    return { kind: 'read', text: new TextDecoder().decode(content) };
+    return { text: new TextDecoder().decode(content) };
   } catch (error) {
     const isTooLong = error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
-    return { kind: 'unreadable', fault: isTooLong ? tooLong : 'a compressed body that is damaged' };
+    return { fault: isTooLong ? tooLong : 'a compressed body that is damaged' };
   }
 }

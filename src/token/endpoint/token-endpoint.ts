@@ -220,8 +220,6 @@ function adviseOnTokenUrl(url: URL): string {
   return `${advice}, there is no token endpoint at ${maskQueryValues(url.pathname + url.search)}`;
 }
 
-/** They reject the client if an error code says so, and 401 without one too. Each may also come from something in front of the server. */
-const REJECTION_STATUSES: ReadonlySet<number> = new Set([400, 401, 403]);
 /** A body that only explains must not delay the next attempt for long. */
 const EXPLANATION_TIMEOUT_MS = 1_000;
 
@@ -240,9 +238,9 @@ async function readResponse(
   const { clock } = options;
   const summary = `${url.host} answered the token request with ${String(statusCode)}`;
   if (statusCode === 200 || statusCode === 201) {
-    const reading = await readBoundedText(response, MAX_BODY_BYTES);
-    if (reading.kind === 'unreadable') return { kind: 'malformed', detail: `${summary} and ${reading.fault}` };
-    return parseTokenResponse(reading.text, echoFilter, { ...options, status: statusCode });
+    const { text, fault } = await readBoundedText(response, MAX_BODY_BYTES);
+    if (text === undefined) return { kind: 'malformed', detail: `${summary} and ${fault}` };
+    return parseTokenResponse(text, echoFilter, options, statusCode);
   }
   const retryAfterMs = readWaitMs(response, clock.wallNow());
   const unavailable = (detail: string): Extract<TokenRequestResult, { kind: 'unavailable' }> => ({
@@ -251,16 +249,17 @@ async function readResponse(
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
   if (isRedirect(statusCode)) return unavailable(`${summary}: redirects are not followed, check auth.url`);
-  const isDecidedByBody = statusCode === 400 || statusCode === 403;
-  const reading = await (isDecidedByBody
+  // These reject the client if an error code in the body says so; they may also come from something in front of the server.
+  const mayReject = statusCode === 400 || statusCode === 403;
+  const { text, fault } = await (mayReject
     ? readBoundedText(response, MAX_BODY_BYTES)
     : readExplanation(response, clock));
   const challenge = [headers['www-authenticate'] ?? []].flat().join(', ');
-  const error = parseErrorResponse(reading?.kind === 'read' ? reading.text : '', challenge, echoFilter.showText);
-  const described = reading?.kind === 'unreadable' ? `${summary} and ${reading.fault}` : summary;
+  const error = parseErrorResponse(text, challenge, echoFilter.showText);
+  const described = fault === undefined ? summary : `${summary} and ${fault}`;
   const detail = described + error.text;
   if (statusCode === 404) return { kind: 'not-found', detail };
-  if (!REJECTION_STATUSES.has(statusCode)) return unavailable(detail);
+  if (!mayReject && statusCode !== 401) return unavailable(detail);
   if (error.code === undefined) {
     const unnamed = `${described} and no OAuth error${error.text}`;
     return statusCode === 401 ? { kind: 'rejected', isUnexplained: true, detail: unnamed } : unavailable(unnamed);
@@ -280,14 +279,14 @@ function readWaitMs({ statusCode, headers }: Dispatcher.ResponseData, wallNow: n
   return readRetryAfterMs(readHeader, wallNow) ?? (isLimited ? readResetMs(readHeader, wallNow) : undefined);
 }
 
-/** Undefined when the body breaks off or takes too long. */
+/** Empty when the body breaks off or takes too long. */
 async function readExplanation(
   response: Dispatcher.ResponseData,
   clock: TokenEndpointOptions['clock'],
-): Promise<BodyReadResult | undefined> {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  const cancel = clock.after(EXPLANATION_TIMEOUT_MS, () => resolve(undefined));
-  const text = readBoundedText(response, MAX_BODY_BYTES).catch(() => undefined);
+): Promise<Partial<BodyReadResult>> {
+  const { promise: late, resolve } = Promise.withResolvers<Partial<BodyReadResult>>();
+  const cancel = clock.after(EXPLANATION_TIMEOUT_MS, () => resolve({}));
+  const text = readBoundedText(response, MAX_BODY_BYTES).catch(() => ({}));
   const first = await Promise.race([text, late]);
   cancel();
   return first;

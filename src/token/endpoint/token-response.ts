@@ -3,12 +3,11 @@
  * error-response.ts. Pure. Not oauth4webapi: it accepts any string as a token and `3600abc` as a lifetime, and its errors carry the token
  * in `cause`, so that the same checks would be needed around it.
  */
-import { createRedact, type Redact } from '../../platform/secret-redaction.ts';
+import { createRedact, MASK, type Redact } from '../../platform/secret-redaction.ts';
 import { MIN_SECRET_LENGTH } from './echo-filter.ts';
 import type { EchoFilter } from './echo-filter.ts';
 import { parseErrorResponse } from './error-response.ts';
 import { findMember, parseJsonObject, type JsonFields } from './json-object.ts';
-import { createServerTextFilter } from './server-text.ts';
 
 /** The result of one token request. No `detail` holds a token, a secret or a raw body. */
 export type TokenRequestResult =
@@ -19,6 +18,8 @@ export type TokenRequestResult =
       readonly lifetimeMs: number;
       /** Why `lifetimeMs` is `auth.defaultLifetimeMs`, after "the server sends"; absent when the server stated a lifetime. */
       readonly lifetimeFault?: string;
+      /** The response stated no lifetime, and `lifetimeMs` lasts to the end that was stated with the same token before; below 0 when that has passed. Default false. */
+      readonly endsAsKnown?: boolean;
       /** Undefined when absent or empty. */
       readonly scope: string | undefined;
     }
@@ -52,9 +53,6 @@ interface FailureDetail {
 
 export type TokenRequestFailure = Exclude<TokenRequestResult, { kind: 'ok' }>;
 
-/** For a response without `expires_in`, whose default RFC 6749 §5.1 leaves to documentation. */
-const DEFAULT_LIFETIME_MS = 300_000;
-
 /** `expires_in` has whole seconds: less is 0. Honoured, it would end during the first request, and its refreshes would flood the endpoint. */
 const MIN_LIFETIME_MS = 1_000;
 /** Keeps every instant within what a Date can show. */
@@ -65,41 +63,35 @@ const MAX_SHOWN_TYPE_CHARS = 40;
 
 /** More than `b64token` (RFC 6750 §2.1), because servers send more. A comma would let a proxy split the field into two. */
 const TOKEN = /^[\x21-\x2B\x2D-\x7E]+$/;
+/** A word that may be a token, in a response whose token is elsewhere than configured. */
+const MAYBE_TOKEN = /(?=\S*\d)\S{16,}/g;
 const DECIMAL = /^[+-]?\d+(\.\d+)?$/;
 /** In small letters. Without a type it is taken for Bearer: no other type was requested. */
 const BEARER_TYPES: readonly unknown[] = ['bearer', 'bearertoken', '', null];
 
-const EMPTY_ECHO_FILTER: EchoFilter = {
-  credentialForms: [],
-  redact: (text) => text,
-  showText: createServerTextFilter([], ''),
-  requestedScope: undefined,
-};
-
-/** Where the members of a token response are. */
+/** Where the members of a token response are: names, or names that dots join. */
 export interface TokenResponseForm {
-  /** The lifetime of a token whose own is not stated, milliseconds. Default 300000 */
-  readonly defaultLifetimeMs?: number;
-  /** A name, or names that dots join. Default access_token; for another one `token_type` has no meaning. */
-  readonly tokenField?: string;
-  /** Likewise. Default expires_in */
-  readonly expiresInField?: string;
-  /** Default seconds */
-  readonly expiresInUnit?: 'seconds' | 'milliseconds';
+  /** For another one than `access_token` the member `token_type` has no meaning. */
+  readonly tokenField: string;
+  readonly expiresInField: string;
+  readonly expiresInUnit: 'seconds' | 'milliseconds';
+  /** The lifetime of a token whose own is not stated, milliseconds. */
+  readonly defaultLifetimeMs: number;
 }
 
 const STANDARD_TOKEN_FIELD = 'access_token';
 
 /**
  * Parses the body of a 200 or 201. Never throws. Apart from `value`, the result holds neither the token nor a sent secret.
- * @param form and the status. Default 200
+ * @param status 200 or 201
  */
 export function parseTokenResponse(
   body: string,
-  echoFilter: EchoFilter = EMPTY_ECHO_FILTER,
-  form: TokenResponseForm & { readonly status?: number } = {},
+  echoFilter: EchoFilter,
+  form: TokenResponseForm,
+  status: number,
 ): TokenRequestResult {
-  const { status = 200, tokenField = STANDARD_TOKEN_FIELD } = form;
+  const { tokenField } = form;
   const createMalformedResult = (fault: string): TokenRequestResult => ({
     kind: 'malformed',
     detail: `the token endpoint answered ${String(status)} with ${fault}`,
@@ -109,8 +101,10 @@ export function parseTokenResponse(
   if (fields === undefined) return createMalformedResult('a body that is not a JSON object');
   const { token_type: type = null, scope } = fields;
   const value = findMember(fields, tokenField);
-  if (typeof value !== 'string' || value === '')
-    return createMalformedResult(`no ${tokenField}${parseErrorResponse(body, undefined, echoFilter.showText).text}`);
+  if (typeof value !== 'string' || value === '') {
+    const { text } = parseErrorResponse(body, undefined, echoFilter.showText);
+    return createMalformedResult(`no ${tokenField}${text.replaceAll(MAYBE_TOKEN, MASK)}`);
+  }
   if (value.length > MAX_TOKEN_LENGTH)
     return createMalformedResult(`${tokenField} of more than ${String(MAX_TOKEN_LENGTH)} characters`);
   const readings = [value, decodePercent(value)];
@@ -153,11 +147,7 @@ function redactScope(scope: string, token: string, redact: Redact, requestedScop
 /** Some servers send the number as a string, and some tokens without a stated end. */
 function readLifetime(
   fields: JsonFields,
-  {
-    defaultLifetimeMs = DEFAULT_LIFETIME_MS,
-    expiresInField = 'expires_in',
-    expiresInUnit = 'seconds',
-  }: TokenResponseForm,
+  { defaultLifetimeMs, expiresInField, expiresInUnit }: TokenResponseForm,
 ): { readonly lifetimeMs: number; readonly lifetimeFault?: string } {
   const assume = (lifetimeFault: string) => ({ lifetimeMs: defaultLifetimeMs, lifetimeFault });
   const expiresIn = findMember(fields, expiresInField);

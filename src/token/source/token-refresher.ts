@@ -5,6 +5,7 @@
 import type { Cancel, Clock, Random } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
+import { abortableDelay } from './abortable.ts';
 import { fetchWithTimeout } from './fetch-with-timeout.ts';
 import type { SuspendAwareClock } from './suspend-aware-clock.ts';
 import { chooseRefreshDelayMs, isUsable } from './refresh-schedule.ts';
@@ -44,6 +45,13 @@ interface LastFailure {
 const MAX_SLEEP_MS = 60_000;
 const DRAINING_RETRY_MS = 1_000;
 
+/** A token that is sent again may end so much later than was known: ends are rounded to seconds. A later one is a new lifetime. */
+const END_TOLERANCE_MS = 2_000;
+/** Between two requests to a server that sends a token again although it has ended by our clock. */
+const ENDED_PAUSE_MS = 1_000;
+/** Some servers replace a token minutes before its end, and send it again until then. */
+const MIN_EARLY_REPEAT_MS = 60_000;
+
 export class TokenRefresher {
   readonly #options: TokenRefresherOptions;
   readonly #clock: SuspendAwareClock;
@@ -58,6 +66,10 @@ export class TokenRefresher {
   #cancelTimer: Cancel | undefined;
   #cancelWatch: Cancel | undefined;
   #serial = 0;
+  /** The newest token, as it was when the server first sent it. */
+  #issued: Token | undefined;
+  /** Until then the server sends the same token again. */
+  #repeatedUntil = -Infinity;
 
   constructor(options: TokenRefresherOptions, clock: SuspendAwareClock, holder: TokenHolder) {
     this.#options = options;
@@ -135,6 +147,9 @@ export class TokenRefresher {
   }
 
   async #request(need: TokenNeed): Promise<void> {
+    // Callers wait for the end of a token that an earlier request would bring again.
+    const waitMs = need.reason === 'first' ? this.#repeatedUntil - this.#clock.now() : 0;
+    if (waitMs > 0) await abortableDelay(this.#options.clock, waitMs, this.#stop.signal);
     const startedAt = this.#clock.now();
     const startedWallAt = this.#options.clock.wallNow();
     const timeoutMs = this.#circuitBreaker.attemptTimeoutMs;
@@ -159,23 +174,39 @@ export class TokenRefresher {
     if (fetched.kind !== 'ok' && fetched.kind !== 'found') return this.#recordFailure(fetched, startedAt);
     const { value, scope, lifetimeMs, ageMs } = normalizeToken(fetched, startedWallAt);
     // The lifetime may have begun when the request arrived: count from its start.
-    const obtainedAt = startedAt - ageMs;
+    const expiresAt = startedAt - ageMs + lifetimeMs;
+    const issued = this.#issued;
+    const isRepeated = value === issued?.value && expiresAt <= issued.expiresAt + END_TOLERANCE_MS;
     const token: Token = {
       value,
       serial: this.#serial + 1,
       scope,
-      obtainedAt,
-      expiresAt: obtainedAt + lifetimeMs,
+      obtainedAt: isRepeated ? issued.obtainedAt : startedAt - ageMs,
+      expiresAt,
       expiresWallAt: startedWallAt - ageMs + lifetimeMs,
     };
-    if (!isUsable(token, this.#clock.now()))
+    const hasEnded = !isUsable(token, this.#clock.now());
+    if (hasEnded && !isRepeated)
       return this.#recordFailure({ kind: 'unavailable', detail: 'the token had expired before it arrived' }, startedAt);
     this.#serial = token.serial;
     this.#failure = undefined;
-    this.#refreshAt = obtainedAt + chooseRefreshDelayMs(lifetimeMs, this.#options.random());
+    if (isRepeated) this.#planRepetition(token, hasEnded, fetched.kind === 'ok' && fetched.endsAsKnown === true);
+    else {
+      this.#issued = token;
+      this.#repeatedUntil = -Infinity;
+      this.#refreshAt = token.obtainedAt + chooseRefreshDelayMs(lifetimeMs, this.#options.random());
+    }
     this.#updateCircuit(() => this.#circuitBreaker.recordSuccess());
     this.#holder.onTokenReceived(token, fetched.isUsedAtOnce === true);
     return fetched;
+  }
+
+  #planRepetition({ expiresAt }: Token, hasEnded: boolean, endsAsKnown: boolean): void {
+    const now = this.#clock.now();
+    this.#repeatedUntil = Math.max(expiresAt, hasEnded ? now + ENDED_PAUSE_MS : now);
+    const delayMs = this.#repeatedUntil - now;
+    const isAtEnd = endsAsKnown || delayMs < MIN_EARLY_REPEAT_MS;
+    this.#refreshAt = now + (isAtEnd ? delayMs : chooseRefreshDelayMs(delayMs, this.#options.random()));
   }
 
   #recordFailure(result: TokenRequestFailure, startedAt: number): TokenRequestFailure {

@@ -1,7 +1,9 @@
 /** Token endpoints for tests, by default with a client secret, and one complete request. */
 import { selectNoProxy } from '../../../src/platform/egress/proxy-selector.ts';
 import type { SecretSource } from '../../../src/token/client/secret-file.ts';
-import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
+import { parseTokenResponse } from '../../../src/token/endpoint/token-response.ts';
+import type { TokenRequestResult, TokenResponseForm } from '../../../src/token/endpoint/token-response.ts';
+import { createServerTextFilter } from '../../../src/token/endpoint/server-text.ts';
 import { createTokenEndpoint } from '../../../src/token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint, TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -12,6 +14,20 @@ export function valuesOf(map: Readonly<Record<string, string>>): Record<string, 
 }
 
 export const SECRET = 'pä:ß%2B+/=';
+
+const STANDARD_FORM: TokenResponseForm = {
+  tokenField: 'access_token',
+  expiresInField: 'expires_in',
+  expiresInUnit: 'seconds',
+  defaultLifetimeMs: 300_000,
+};
+
+/** The body of a 200, which echoes nothing. @param form what differs from the standard form */
+export function parseResponse(body: string, form: Partial<TokenResponseForm> = {}): TokenRequestResult {
+  const showText = createServerTextFilter([], '');
+  const echoFilter = { credentialForms: [], redact: (text: string) => text, showText, requestedScope: undefined };
+  return parseTokenResponse(body, echoFilter, { ...STANDARD_FORM, ...form }, 200);
+}
 
 /** @param address a token URL, or an issuer as it names itself */
 export function buildEndpoint(address: URL | string, options: Partial<TokenEndpointOptions> = {}): TokenEndpoint {
@@ -29,7 +45,7 @@ export function buildEndpoint(address: URL | string, options: Partial<TokenEndpo
     extraParameters: {},
     extraHeaders: {},
     timeoutMs: 10_000,
-    defaultLifetimeMs: 300_000,
+    ...STANDARD_FORM,
     userAgent: 'test-agent/1',
     caFile: undefined,
     egress: selectNoProxy,

@@ -124,7 +124,10 @@ test('a lifetime that is not stated is a warning once, and the setting decides i
   const clock = new ManualClock();
   const env = { SIDECAR_AUTH_DEFAULT_LIFETIME_MS: '10000' };
   const lifetimes = [undefined, null, 0, -1, 60, '', undefined];
-  const { told } = await startWith((index) => ({ fields: { ...GRANT, expires_in: lifetimes[index] } }), { clock, env });
+  const { told } = await startWith(
+    (index) => ({ fields: { ...GRANT, access_token: `a-token-${String(index)}`, expires_in: lifetimes[index] } }),
+    { clock, env },
+  );
   const obtained = () => told('token-requested').map(({ lifetimeMs }) => lifetimeMs);
   for (let count = 1; count <= lifetimes.length; count++) {
     await expect.poll(() => obtained().length).toBe(count);
@@ -160,6 +163,27 @@ test('slow_down with Retry-After: 3 delays the next token request by about 3 s',
   const accepted = await fetch(url);
   await accepted.arrayBuffer();
   expect(accepted.status).toBe(200);
+  const drained = sidecar.drain();
+  await clock.advance(60_000);
+  await drained;
+});
+
+test('a 401 without a reason: 1 request, a second after 10 s, then one a minute, while callers wait', async () => {
+  const clock = new ManualClock();
+  const refusal = { status: 401, fields: { fault: { faultstring: 'Invalid client identifier' } } };
+  const { url, tokens, sidecar } = await startWith(() => refusal, { clock });
+  const counts: number[] = [];
+  for (let second = 0; second < 600; second += 2) {
+    const refused = await fetch(url);
+    expect(refused.status).toBe(502);
+    const { code, detail } = (await refused.json()) as { readonly code: string; readonly detail: string };
+    expect([code, detail]).toEqual(['TOKEN_REJECTED', expect.stringContaining('Invalid client identifier')]);
+    counts.push(tokens.requests.length);
+    await clock.advance(2000);
+  }
+  // By the clock when each call came: the first one with a count waited for that request.
+  const seconds = Array.from({ length: counts.at(-1) ?? 0 }, (_, index) => 2 * counts.findIndex((n) => n > index));
+  expect(seconds).toEqual([0, 10, 70, 130, 190, 250, 310, 370, 430, 490, 550]);
   const drained = sidecar.drain();
   await clock.advance(60_000);
   await drained;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { parseTokenResponse } from '../../../src/token/endpoint/token-response.ts';
 import type { TokenResponseForm } from '../../../src/token/endpoint/token-response.ts';
+import { parseResponse } from './endpoint.ts';
 
 function grant(fields: Record<string, unknown>): string {
   return JSON.stringify({ access_token: 'abc.DEF-1_2~+/==', token_type: 'Bearer', expires_in: 3600, ...fields });
@@ -31,7 +31,7 @@ describe('a success (RFC 6749 5.1)', () => {
     ['fields unknown', { refresh_token: 'x', id_token: 7 }, { kind: 'ok' }],
     ['the longest token', { access_token: 'a'.repeat(16_384) }, { kind: 'ok' }],
   ])('%s', (_name, fields, expected) => {
-    expect(parseTokenResponse(grant(fields))).toMatchObject({ kind: 'ok', ...expected });
+    expect(parseResponse(grant(fields))).toMatchObject({ kind: 'ok', ...expected });
   });
 
   const assumed = (lifetimeFault: string) => ({ lifetimeMs: 77_000, lifetimeFault });
@@ -51,7 +51,7 @@ describe('a success (RFC 6749 5.1)', () => {
     [1, { lifetimeMs: 1000 }],
     [' 60 ', { lifetimeMs: 60_000 }],
   ])('with expires_in %j lives as %j', (expiresIn, expected) => {
-    const result = parseTokenResponse(grant({ expires_in: expiresIn }), undefined, { defaultLifetimeMs: 77_000 });
+    const result = parseResponse(grant({ expires_in: expiresIn }), { defaultLifetimeMs: 77_000 });
     expect(result).toEqual({ kind: 'ok', value: 'abc.DEF-1_2~+/==', scope: undefined, ...expected });
   });
 
@@ -64,7 +64,7 @@ describe('a success (RFC 6749 5.1)', () => {
     fc.assert(
       fc.property(anyText, (value) => {
         const isSafe = Array.from(value).every((char) => char >= '!' && char <= '~' && char !== ',');
-        expect(parseTokenResponse(grant({ access_token: value })).kind).toBe(isSafe ? 'ok' : 'malformed');
+        expect(parseResponse(grant({ access_token: value })).kind).toBe(isSafe ? 'ok' : 'malformed');
       }),
       { numRuns: 1000 },
     );
@@ -88,17 +88,16 @@ describe('a success (RFC 6749 5.1)', () => {
     ['a token_type that is not a string', grant({ token_type: ['Bearer'] })],
     ['a token_type that holds the token', grant({ access_token: 'abc-abc-abc', token_type: 'x abc-abc-abc' })],
   ])('malformed: %s', (_name, body) => {
-    const result = parseTokenResponse(body);
+    const result = parseResponse(body);
     expect(result.kind).toBe('malformed');
     expect(JSON.stringify(result)).not.toMatch(/abc|html|aaaa/);
   });
 });
 
 describe('a response of another form', () => {
-  const result = (fields: object, form: TokenResponseForm) =>
-    parseTokenResponse(JSON.stringify(fields), undefined, form);
+  const result = (fields: object, form: Partial<TokenResponseForm>) => parseResponse(JSON.stringify(fields), form);
 
-  test.each<[string, object, TokenResponseForm, object]>([
+  test.each<[string, object, Partial<TokenResponseForm>, object]>([
     ['a member', { Token: 'abc' }, { tokenField: 'Token' }, { value: 'abc' }],
     ['a member of a member', { data: { auth: { jwt: 'abc' } } }, { tokenField: 'data.auth.jwt' }, { value: 'abc' }],
     ['a name with dots before a path', { 'a.b': 'abc', a: { b: 'def' } }, { tokenField: 'a.b' }, { value: 'abc' }],
@@ -156,6 +155,14 @@ describe('a response of another form', () => {
     expect(result({ jwt: value }, { tokenField: 'jwt' })).toMatchObject({
       kind: 'malformed',
       detail: expect.stringMatching(`with jwt (of|with) ${words}`) as string,
+    });
+  });
+
+  test('with a token that is elsewhere does not show it with the words of the server', () => {
+    const token = 'eyJhbGciOiJub25lIn0.e30.c2ln-9';
+    expect(result({ message: `token: ${token}` }, {})).toEqual({
+      kind: 'malformed',
+      detail: 'the token endpoint answered 200 with no access_token: token: ********',
     });
   });
 
