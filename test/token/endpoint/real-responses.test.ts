@@ -1,4 +1,5 @@
 /** What a sidecar does with the responses of token endpoints as they really are: the upstream's and the client's side. */
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, it, onTestFinished, test } from 'vitest';
 import { readProgramVersion } from '../../../src/platform/program-version.ts';
@@ -118,6 +119,24 @@ it('sends a generated token byte for byte, or nothing at all', { timeout: 60_000
     }),
     { numRuns: 50 },
   );
+});
+
+test('token and lifetime come from the configured members of a compressed response', async () => {
+  const env = {
+    SIDECAR_AUTH_TOKEN_FIELD: 'data.jwt',
+    SIDECAR_AUTH_EXPIRES_IN_FIELD: 'data.ttl',
+    SIDECAR_AUTH_EXPIRES_IN_UNIT: 'milliseconds',
+  };
+  const body = JSON.stringify({ data: { jwt: 'a-token-of-the-tests', ttl: 90_000 }, token_type: 'jwt', scope: ['a'] });
+  const { url, api, told } = await startInProcess({
+    tokenAnswer: (_request, response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(body));
+    },
+    env,
+  });
+  expect((await fetch(url)).status).toBe(200);
+  expect(api.requests[0]?.headers.authorization).toBe('Bearer a-token-of-the-tests');
+  expect(told('token-requested')).toMatchObject([{ outcome: 'ok', lifetimeMs: 90_000 }]);
 });
 
 test('a lifetime that is not stated is a warning once, and the setting decides it', async () => {
