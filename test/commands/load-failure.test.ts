@@ -37,5 +37,5 @@ test.each<[string, LoadOptions]>([
 });
 
 test('with an empty file: one line per problem', () => {
-  expect(linesFor({ env: {}, file: scratchFile('') })).toHaveLength(5);
+  expect(linesFor({ env: {}, file: scratchFile('') })).toHaveLength(4);
 });

@@ -476,11 +476,12 @@ describe('partners with a request of their own', () => {
   });
 
   test('none sends the parameters that are given, those of the client among them', () => {
-    const parameters = '{"client_id":"a","client_secret":{"file":"/run/secret"}}';
+    const path = scratchFile('sesame');
+    const parameters = JSON.stringify({ client_id: 'a', client_secret: { file: path } });
     expect(configOf(none({ SIDECAR_AUTH_EXTRA_PARAMETERS: parameters })).auth).toMatchObject({
       clientId: undefined,
       method: { name: 'none' },
-      extraParameters: { client_id: sourceOf('a'), client_secret: { kind: 'file', path: '/run/secret' } },
+      extraParameters: { client_id: sourceOf('a'), client_secret: { kind: 'file', path } },
     });
   });
 
@@ -568,13 +569,13 @@ describe('partners with a request of their own', () => {
 
 describe('header fields of a call', () => {
   test('are as given', () => {
-    const file = scratchFile(
-      'upstream: { tokenHeader: X-Token, tokenPrefix: "", headers: { X-Api-Key: { file: /k }, Accept: a/b } }',
-    );
+    const path = scratchFile('sesame');
+    const headers = `{ X-Api-Key: { file: ${path} }, Accept: a/b }`;
+    const file = scratchFile(`upstream: { tokenHeader: X-Token, tokenPrefix: "", headers: ${headers} }`);
     expect(configOf({}, { file }).routes[0].upstream).toMatchObject({
       tokenHeader: 'X-Token',
       tokenPrefix: '',
-      headers: { 'X-Api-Key': { kind: 'file', path: '/k' }, Accept: sourceOf('a/b') },
+      headers: { 'X-Api-Key': { kind: 'file', path }, Accept: sourceOf('a/b') },
     });
     expect(configOf().routes[0].upstream).toMatchObject({
       tokenHeader: 'Authorization',

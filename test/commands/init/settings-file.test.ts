@@ -78,7 +78,6 @@ describe('invalid settings', () => {
       'upstream.baseUrl',
       'auth.url',
       'auth.clientId',
-      'auth.audience',
     ]);
   });
   test('reports an invalid secret without quoting it', () => {
