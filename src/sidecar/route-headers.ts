@@ -7,7 +7,7 @@ import type { Config, RouteConfig } from '../config/config.ts';
 import type { Cancel, Clock } from '../platform/clock.ts';
 import type { TokensInUse } from '../platform/tokens-in-use.ts';
 import type { EventObserver } from '../telemetry/events.ts';
-import { POLL_INTERVAL_MS } from '../token/client/rotating-token-fetcher.ts';
+import { POLL_INTERVAL_MS } from '../token/client/poll-files.ts';
 import { readSecret, type SecretReadResult, type SecretSource } from '../token/client/secret-file.ts';
 import type { CredentialFault } from '../token/token.ts';
 import { OwnHeaders } from '../upstream/own-headers.ts';

@@ -4,7 +4,6 @@
  */
 import type { Clock, Random } from '../platform/clock.ts';
 import type { AuthConfig } from '../config/config.ts';
-import { requestsTokens } from '../config/config.ts';
 import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
@@ -13,6 +12,7 @@ import { createRotatingTokenFetcher } from '../token/client/rotating-token-fetch
 import { createTokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { SendTokenRequest, TokenFetcher } from '../token/source/token-fetcher.ts';
+import { FileTokenSource } from '../token/source/file-token-source.ts';
 import { createTokenSource } from '../token/source/token-source.ts';
 import type { TokensInUse } from '../platform/tokens-in-use.ts';
 import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
@@ -43,8 +43,19 @@ export type RedactValue = (secret: string, clientId?: string, replaced?: string)
 
 export function createTokens(options: TokensOptions): TokenSource {
   const { credential, auth, egress, tokensInUse, clock, random, observe } = options;
-  if (!requestsTokens(auth)) throw new Error('tokens in a file are not requested');
-  const endpoint = createTokenEndpoint({ ...auth, egress, maskTokens: tokensInUse.mask, clock, observe });
+  const { endpoint: address } = auth;
+  if (address.kind === 'file') {
+    const onToken = (value: string): void => tokensInUse.add(credential, value);
+    return new FileTokenSource({ credential, path: address.path, onToken, clock, observe });
+  }
+  const endpoint = createTokenEndpoint({
+    ...auth,
+    endpoint: address,
+    egress,
+    maskTokens: tokensInUse.mask,
+    clock,
+    observe,
+  });
   const request = createRequest(endpoint, options);
   const read = readAndRedact(endpoint, options.redactValue);
   const { canChange } = endpoint;

@@ -13,7 +13,7 @@ export interface Token {
   readonly scope: string | undefined;
   /** Start of the token request, the earliest start of the lifetime; on the suspend-aware clock. */
   readonly obtainedAt: number;
-  /** End of the lifetime, on the suspend-aware clock. */
+  /** End of the lifetime, on the suspend-aware clock; Infinity for none. */
   readonly expiresAt: number;
   /** The same end by the wall clock, epoch milliseconds. For display only, never for a decision. */
   readonly expiresWallAt: number;
@@ -48,15 +48,17 @@ export interface CredentialFault {
 /** What the admin port and the metrics show of a source. Holds no secret. */
 export interface TokenState {
   readonly credential: string;
+  /** The file of a token that another program renews. Default: the token is requested */
+  readonly file?: string;
   /** `none`: never obtained, or expired. `suspect`: refused by the upstream, and its refresh is in flight or has failed. */
   readonly status: 'none' | 'valid' | 'suspect';
   /** The upstream does not accept the newest token yet, and the previous one is used (replication delay). */
   readonly usesPrevious: boolean;
   readonly serial: number;
   readonly scope: string | undefined;
-  /** Epoch milliseconds; undefined without a token. */
+  /** Epoch milliseconds; undefined without a token, and for one without an expiry. */
   readonly expiresWallAt: number | undefined;
-  /** Remaining lifetime in milliseconds; undefined without a token. */
+  /** Remaining lifetime in milliseconds; undefined without a token, and for one without an expiry. */
   readonly validForMs: number | undefined;
   /** Requested scopes that were not granted; empty when all were, or when that is unknown. */
   readonly missingScopes: readonly string[];

@@ -13,6 +13,7 @@ import type {
 } from '../source/token-fetcher.ts';
 import type { TokenRequestResult } from '../endpoint/token-response.ts';
 import type { CredentialFault } from '../token.ts';
+import { pollFiles } from './poll-files.ts';
 
 export interface VersionedCredentials {
   readonly kind: 'ready';
@@ -37,9 +38,6 @@ export interface RotatingTokenFetcherOptions<C extends VersionedCredentials> {
   readonly clock: Clock;
   readonly observe: EventObserver;
 }
-
-/** Polling sees changes that file notifications miss: swapped links, network file systems. */
-export const POLL_INTERVAL_MS = 2_000;
 
 /** New credentials may not be known to the server yet: refused ones are tried again, at growing intervals. */
 const FIRST_RETRY_DELAY_MS = 60_000;
@@ -121,20 +119,9 @@ class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetch
   watchCredentials(onChange: () => void): Cancel {
     const { canChange, clock } = this.#options;
     if (!canChange) return () => undefined;
-    let isCancelled = false;
-    const schedule = (): Cancel => clock.after(POLL_INTERVAL_MS, () => void poll());
-    const poll = async (): Promise<void> => {
-      const hasChanged = await this.#hasUntriedCredentials();
-      // Cancelled while the files were read.
-      if (isCancelled) return;
-      cancel = schedule();
-      if (hasChanged) onChange();
-    };
-    let cancel = schedule();
-    return () => {
-      isCancelled = true;
-      cancel();
-    };
+    return pollFiles(clock, async () => {
+      if (await this.#hasUntriedCredentials()) onChange();
+    });
   }
 
   async #hasUntriedCredentials(): Promise<boolean> {

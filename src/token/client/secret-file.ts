@@ -23,10 +23,15 @@ const LARGEST_SECRET_BYTES = 64 * 1024;
 /**
  * The value, or the contents of the file without one trailing line end. Never rejects.
  * @param key the setting that a fault names
+ * @param largestBytes of a file. Default 64 KiB
  */
-export async function readSecret(key: string, source: SecretSource): Promise<SecretReadResult> {
+export async function readSecret(
+  key: string,
+  source: SecretSource,
+  largestBytes = LARGEST_SECRET_BYTES,
+): Promise<SecretReadResult> {
   if (source.kind === 'value') return { kind: 'read', value: source.value };
-  const reading = await readTextFile(key, source.path, LARGEST_SECRET_BYTES);
+  const reading = await readTextFile(key, source.path, largestBytes);
   if (reading.kind === 'unreadable') return reading;
   const value = reading.value.replace(/\r?\n$/, '');
   return value === '' ? createUnreadableResult(key, source.path, 'is empty') : { kind: 'read', value };

@@ -62,7 +62,7 @@ const MAX_TOKEN_LENGTH = 16 * 1024;
 const MAX_SHOWN_TYPE_CHARS = 40;
 
 /** More than `b64token` (RFC 6750 §2.1), because servers send more. A comma would let a proxy split the field into two. */
-const TOKEN = /^[\x21-\x2B\x2D-\x7E]+$/;
+export const TOKEN_SYNTAX = /^[\x21-\x2B\x2D-\x7E]+$/;
 /** A word that may be a token, in a response whose token is elsewhere than configured. */
 const MAYBE_TOKEN = /(?=\S*\d)\S{16,}/g;
 const DECIMAL = /^[+-]?\d+(\.\d+)?$/;
@@ -110,7 +110,7 @@ export function parseTokenResponse(
   const readings = [value, decodePercent(value)];
   if (credentialForms.some((form) => readings.some((reading) => reading.includes(form))))
     return createMalformedResult(`${tokenField} that contains the credential of the client`);
-  if (!TOKEN.test(value))
+  if (!TOKEN_SYNTAX.test(value))
     return createMalformedResult(`${tokenField} with characters that a bearer token may not have`);
   if (
     tokenField === STANDARD_TOKEN_FIELD &&

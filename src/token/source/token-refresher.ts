@@ -255,7 +255,8 @@ function createTokenError({ kind, detail }: TokenRequestFailure, retryAfterMs: n
   return new SidecarError('TOKEN_UNAVAILABLE', `No access token: ${detail}`, { retryAfterMs });
 }
 
-function createShutdownError(): SidecarError {
+/** Rejects the waiters of a source that is stopped. */
+export function createShutdownError(): SidecarError {
   return new SidecarError('TOKEN_UNAVAILABLE', 'No access token: the sidecar is shutting down', {
     retryAfterMs: DRAINING_RETRY_MS,
   });

@@ -1,0 +1,173 @@
+/**
+ * A token source without token requests: another program writes the token into a file and renews it. The file is read every 2 s, and
+ * at each 401; a changed token is used at once. A good token stays in use while its file is missing or not valid.
+ */
+import type { Cancel, Clock } from '../../platform/clock.ts';
+import { SidecarError } from '../../platform/errors.ts';
+import type { EventObserver } from '../../telemetry/events.ts';
+import { POLL_INTERVAL_MS, pollFiles } from '../client/poll-files.ts';
+import type { SecretReadResult } from '../client/secret-file.ts';
+import { readTokenFile } from '../client/token-file.ts';
+import type { CredentialFault, Token, TokenSource, TokenState, TokenUse } from '../token.ts';
+import { abortable, abortableDelay } from './abortable.ts';
+import { createShutdownError } from './token-refresher.ts';
+
+export interface FileTokenSourceOptions {
+  /** Label of the events. */
+  readonly credential: string;
+  readonly path: string;
+  /** Gets each token before it is used. */
+  readonly onToken: (value: string) => void;
+  readonly clock: Clock;
+  readonly observe: EventObserver;
+}
+
+/** A file that is truncated and then written is empty for a moment: a new fault is looked at again before it counts. */
+const READS_OF_NEW_FAULT = 5;
+const READ_PAUSE_MS = 50;
+
+/** One path may always respond 401: the token is suspect when no other call is accepted for this long. */
+const SUSPECT_AFTER_MS = 10_000;
+
+export class FileTokenSource implements TokenSource {
+  readonly #options: FileTokenSourceOptions;
+  readonly #stop = new AbortController();
+  /** Of the token of the file; every call that is sent now has the same one. */
+  #use: TokenUse | undefined;
+  /** The first refusal since the token was accepted last. */
+  #refusedAt: number | undefined;
+  /** Why the file cannot be used. */
+  #fault: CredentialFault | undefined;
+  #reading: Promise<void> | undefined;
+  /** Begins when `#reading` has ended. */
+  #nextReading: Promise<void> | undefined;
+  #cancelPoll: Cancel | undefined;
+
+  constructor(options: FileTokenSourceOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    if (this.#stop.signal.aborted) return;
+    this.requestIfMissing();
+    this.#cancelPoll ??= pollFiles(this.#options.clock, () => this.#read());
+  }
+
+  requestIfMissing(): void {
+    if (this.#isUnread) void this.#read();
+  }
+
+  stop(): void {
+    this.#stop.abort(createShutdownError());
+    this.#cancelPoll?.();
+  }
+
+  current(): TokenUse | undefined {
+    return this.#use;
+  }
+
+  async waitForToken(signal: AbortSignal): Promise<Token> {
+    if (this.#isUnread) await abortable(this.#reading ?? this.#read(), AbortSignal.any([signal, this.#stop.signal]));
+    if (this.#use !== undefined) return this.#use.token;
+    const detail = `No access token: ${this.#fault?.detail ?? 'the file was not read'}`;
+    throw new SidecarError('TOKEN_UNAVAILABLE', detail, { retryAfterMs: POLL_INTERVAL_MS });
+  }
+
+  recordAccepted({ token }: TokenUse): void {
+    if (token === this.#use?.token) this.#refusedAt = undefined;
+  }
+
+  recordRefused({ token }: TokenUse): void {
+    if (token !== this.#use?.token) return;
+    this.#refusedAt ??= this.#options.clock.now();
+    void this.#read();
+  }
+
+  async waitForReplacement({ token }: TokenUse, signal: AbortSignal): Promise<boolean> {
+    const reading = this.#nextReading ?? this.#reading;
+    if (token === this.#use?.token && reading !== undefined) await abortable(reading, signal);
+    return token !== this.#use?.token;
+  }
+
+  state(): TokenState {
+    const { credential, path } = this.#options;
+    const isHeld = this.#use !== undefined;
+    const fault = this.#fault;
+    return {
+      credential,
+      file: path,
+      status: isHeld ? (this.#isSuspect ? 'suspect' : 'valid') : 'none',
+      usesPrevious: false,
+      serial: this.#use?.token.serial ?? 0,
+      scope: undefined,
+      expiresWallAt: undefined,
+      validForMs: undefined,
+      missingScopes: [],
+      consecutiveFailures: isHeld || fault === undefined ? 0 : 1,
+      lastFailure: isHeld ? undefined : fault && { outcome: 'unavailable', ...fault, isUnsent: true },
+      circuit: 'closed',
+      credentialFault: isHeld ? fault : undefined,
+      nextRequestInMs: undefined,
+      hasHadToken: isHeld,
+    };
+  }
+
+  get #isUnread(): boolean {
+    return this.#use === undefined && this.#fault === undefined;
+  }
+
+  get #isSuspect(): boolean {
+    return this.#refusedAt !== undefined && this.#options.clock.now() - this.#refusedAt >= SUSPECT_AFTER_MS;
+  }
+
+  /** One read at a time. Callers share the next one, since one in flight may have begun before the file changed. */
+  #read(): Promise<void> {
+    if (this.#reading === undefined)
+      return (this.#reading = this.#readFile().finally(() => {
+        this.#reading = undefined;
+      }));
+    return (this.#nextReading ??= this.#reading.then(() => {
+      this.#nextReading = undefined;
+      return this.#read();
+    }));
+  }
+
+  async #readFile(): Promise<void> {
+    const { path, clock } = this.#options;
+    const startedAt = clock.now();
+    let reading = await readTokenFile(path);
+    for (let reads = 1; reading.kind === 'unreadable' && this.#fault === undefined; reads++) {
+      if (reads === READS_OF_NEW_FAULT || this.#stop.signal.aborted) break;
+      await abortableDelay(clock, READ_PAUSE_MS, this.#stop.signal);
+      reading = await readTokenFile(path);
+    }
+    if (!this.#stop.signal.aborted) this.#apply(reading, clock.now() - startedAt);
+  }
+
+  #apply(reading: SecretReadResult, durationMs: number): void {
+    if (reading.kind === 'unreadable') {
+      this.#recordFault(reading.detail, durationMs);
+      return;
+    }
+    const { credential, onToken, clock, observe } = this.#options;
+    const held = this.#use?.token;
+    this.#fault = undefined;
+    if (reading.value === held?.value) return;
+    onToken(reading.value);
+    const [takenAt, endless] = [clock.now(), { expiresAt: Infinity, expiresWallAt: Infinity }];
+    const serial = (held?.serial ?? 0) + 1;
+    const token = { value: reading.value, serial, scope: undefined, obtainedAt: takenAt, ...endless };
+    this.#use = { token, takenAt };
+    this.#refusedAt = undefined;
+    observe({ kind: 'token-requested', credential, outcome: 'ok', durationMs });
+  }
+
+  #recordFault(detail: string, durationMs: number): void {
+    if (this.#fault?.detail === detail) return;
+    const { credential, clock, observe } = this.#options;
+    this.#fault = { detail, wallAt: clock.wallNow() };
+    if (this.#use === undefined)
+      observe({ kind: 'token-requested', credential, outcome: 'unavailable', durationMs, detail });
+    else observe({ kind: 'credential-rotation', credential, outcome: 'unreadable', detail });
+  }
+}
