@@ -1,7 +1,7 @@
 /** The tokens: state, expiry, scopes, and the last failure. One card per credential. */
 import type { Status } from '../status/status-shape.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
-import { adviseOnTokenFailure } from '../verdict/token-failures.ts';
+import { adviseOnRefusedToken, adviseOnTokenFailure } from '../verdict/token-failures.ts';
 import { renderAdvice } from './advice.ts';
 import { markup, renderFacts } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
@@ -27,19 +27,18 @@ ${renderFacts(listFacts(token, nowWallAt))}${renderAdvice(adviseOnToken(token, s
 }
 
 function listFacts(token: TokenStatus, nowWallAt: number): (readonly [string, Content])[] {
-  const { validForSeconds, expiresAt, scope, missingScopes, credentialFault, lastFailure } = token;
-  const isHeld = validForSeconds !== null && validForSeconds > 0 && expiresAt !== null;
+  const { scope, missingScopes, credentialFault, lastFailure } = token;
+  const isHeld = token.status !== 'none';
   return [
-    [
-      'Expires in',
-      isHeld
-        ? markup`<strong>${renderCountdown(nowWallAt + validForSeconds * 1000, nowWallAt)}</strong>, at ${renderClockTime(Date.parse(expiresAt))}`
-        : '–',
-    ],
+    ['Expires in', isHeld ? renderExpiry(token, nowWallAt) : '–'],
     ['Scopes', scope === null ? (isHeld ? 'not stated' : '–') : scope.split(' ').map((name) => renderScope(name))],
     ['Missing scopes', missingScopes.length > 0 && missingScopes.map((name) => renderScope(name))],
-    ['Next refresh', describeNextRequest(token, nowWallAt)],
-    ['Token endpoint', describeEndpoint(token)],
+    ...(token.file === null
+      ? ([
+          ['Next refresh', describeNextRequest(token, nowWallAt)],
+          ['Token endpoint', describeEndpoint(token)],
+        ] as const)
+      : ([['Token file', token.file]] as const)),
     [
       'Last failure',
       lastFailure === null
@@ -54,16 +53,21 @@ function listFacts(token: TokenStatus, nowWallAt: number): (readonly [string, Co
   ];
 }
 
+function renderExpiry({ validForSeconds, expiresAt }: TokenStatus, nowWallAt: number): Content {
+  if (validForSeconds === null || expiresAt === null) return 'no expiry';
+  return markup`<strong>${renderCountdown(nowWallAt + validForSeconds * 1000, nowWallAt)}</strong>, at ${renderClockTime(Date.parse(expiresAt))}`;
+}
+
 function renderScope(name: string): Markup {
   // Allows line breaks between the parts of a long name.
   const parts = name.split(/(?<=[.:/])/).map((part) => markup`${part}<wbr>`);
   return markup`<span class="scope">${parts}</span> `;
 }
 
-function renderState({ status, usesPrevious, validForSeconds }: TokenStatus): Markup {
+function renderState({ status, usesPrevious }: TokenStatus): Markup {
   if (usesPrevious) return markup`<span class="badge wait">new token not accepted yet, using the previous one</span>`;
   if (status === 'suspect') return markup`<span class="badge wait">rejected by the upstream</span>`;
-  return status === 'valid' && (validForSeconds ?? 0) > 0
+  return status === 'valid'
     ? markup`<span class="badge good">valid</span>`
     : markup`<span class="badge bad">none</span>`;
 }
@@ -85,7 +89,7 @@ function adviseOnToken(token: TokenStatus, settings: PageView['settings']): read
     ...(lastFailure !== null && consecutiveFailures > 0
       ? [adviseOnTokenFailure(credential, lastFailure, settings)]
       : []),
-    ...(status === 'suspect' ? ALERTS.BearerSidecarTokenNotAccepted.advice : []),
+    ...(status === 'suspect' ? [adviseOnRefusedToken(token)] : []),
     ...(credentialFault === null ? [] : ALERTS.BearerSidecarRotationFailing.advice),
     ...(missingScopes.length === 0 ? [] : ALERTS.BearerSidecarScopeMissing.advice),
   ];

@@ -30,16 +30,18 @@ export function describeReadiness({ draining, tokens }: ReadinessInputs): Readin
   };
 }
 
-/** 0 without a usable token. */
+/** 0 without a usable token, Infinity for one without an expiry. */
 export function validForMs(token: TokenState): number {
-  return token.status === 'none' ? 0 : (token.validForMs ?? 0);
+  return token.status === 'none' ? 0 : (token.validForMs ?? Infinity);
 }
 
 function describeTokenReadiness(token: TokenState): string[] {
   const leftMs = validForMs(token);
+  const lifetime = leftMs === Infinity ? 'without an expiry' : `valid for ${Math.floor(leftMs / 1000)} s`;
+  const next = token.file === undefined ? 'a new one is being requested' : 'its file has no other one';
   return [
-    leftMs > 0 ? `token valid for ${Math.floor(leftMs / 1000)} s` : 'no usable token',
-    ...(token.status === 'suspect' ? ['the upstream rejected the token; a new one is being requested'] : []),
+    leftMs > 0 ? `token ${lifetime}` : 'no usable token',
+    ...(token.status === 'suspect' ? [`the upstream rejected the token; ${next}`] : []),
     ...describeFailures(token),
     ...(token.credentialFault === undefined ? [] : ['new credentials not applied; the previous ones stay in use']),
   ];

@@ -68,6 +68,8 @@ export interface Status {
   /** The first credential; `default` is the one of the top-level settings. */
   readonly token: {
     readonly credential: string;
+    /** The file of a token that another program renews; null: the token is requested. */
+    readonly file: string | null;
     readonly status: TokenState['status'];
     /** Number of tokens obtained. */
     readonly serial: number;

@@ -106,6 +106,7 @@ function describeToken(token: TokenState): Status['token'] {
   const { credential, status, serial, scope, consecutiveFailures, lastFailure, credentialFault } = token;
   return {
     credential,
+    file: token.file ?? null,
     status,
     serial,
     scope: scope ?? null,

@@ -179,7 +179,7 @@ const OTHERS = {
   token_refused: {
     where: 'token',
     headline: 'The partner does not accept the token (401)',
-    advice: ALERTS.BearerSidecarTokenNotAccepted.advice[0],
+    advice: '{advice}',
   },
   partly_unauthorized: {
     where: 'token',

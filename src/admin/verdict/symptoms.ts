@@ -12,7 +12,7 @@ import type { StatusPageSetting } from '../status/configuration.ts';
 import { validForMs } from '../status/readiness.ts';
 import type { CauseName } from './causes.ts';
 import { NOTABLE_MS, readRouteFacts, type RouteFacts } from './route-facts.ts';
-import { adviseOnTokenFailure, describeTokenFailure } from './token-failures.ts';
+import { adviseOnRefusedToken, adviseOnTokenFailure, describeTokenFailure } from './token-failures.ts';
 
 export interface Symptom {
   readonly cause: CauseName;
@@ -72,7 +72,12 @@ export function listSymptoms(inputs: SymptomInputs, windowMs: number): readonly 
     ...listTokens(inputs, windowMs),
     ...routes.map(read).flatMap((facts) => {
       const throttle = throttles.find(({ route }) => route === facts.route) ?? throttles[0];
-      return [...listFaults(facts), ...listStatuses(facts, throttle), ...listRefusals(facts), ...listSlow(facts)];
+      return [
+        ...listFaults(facts),
+        ...listStatuses(facts, throttle, inputs.tokens),
+        ...listRefusals(facts),
+        ...listSlow(facts),
+      ];
     }),
     ...throttles.flatMap((throttle) => {
       // A throttle that several routes share has a name of its own.
@@ -124,9 +129,14 @@ function* listFaults(facts: RouteFacts): Generator<Symptom> {
 }
 
 /** Responses of the upstream that the client got. */
-function* listStatuses(facts: RouteFacts, throttle: ThrottleState | undefined): Generator<Symptom> {
+function* listStatuses(
+  facts: RouteFacts,
+  throttle: ThrottleState | undefined,
+  tokens: readonly TokenState[],
+): Generator<Symptom> {
   const { route, selector, codes, scopeRefusals } = facts;
   const all = sum([...codes]);
+  const advice = [...new Set(tokens.map(adviseOnRefusedToken))].join(' ');
   let intercepted = facts.faults.get('intercepted') ?? 0;
   const byCause = new Map<CauseName, [code: string, count: number][]>([['scope_missing', [['403', scopeRefusals]]]]);
   for (const [code, total] of codes) {
@@ -141,7 +151,7 @@ function* listStatuses(facts: RouteFacts, throttle: ThrottleState | undefined): 
     yield {
       ...{ cause, route, code, failed: sum(counts), delayed: 0, metric: 'requests_total' },
       selector: { ...selector, source: 'upstream', code: counts.map(([each]) => each).join('|') },
-      values: { setting: `SIDECAR_THROTTLE_REFUSALS=[{"status":${String(setting ?? code)}}]` },
+      values: { advice, setting: `SIDECAR_THROTTLE_REFUSALS=[{"status":${String(setting ?? code)}}]` },
     };
   }
 }

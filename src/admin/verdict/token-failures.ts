@@ -1,4 +1,5 @@
 /** The last failure of a token request in words (pure): what it means, and what helps. */
+import { ALERTS } from '../alerts/alert-table.ts';
 import type { StatusPageSetting } from '../status/configuration.ts';
 
 interface TokenFailure {
@@ -6,6 +7,7 @@ interface TokenFailure {
   readonly detail: string;
 }
 
+const FILE_FAULT = /^auth\.\w+: the file /;
 const CHECK = 'Run `bearer-sidecar check`: it names the first fault between here and the authorization server.';
 
 export function describeTokenFailure(failure: TokenFailure): string {
@@ -15,7 +17,7 @@ export function describeTokenFailure(failure: TokenFailure): string {
   const error = outcome === 'rejected' ? /error "([^"]+)"/.exec(detail)?.[1] : undefined;
   if (error === 'invalid_client') return 'client authentication failed (invalid_client)';
   if (error !== undefined) return `the authorization server rejects the request (${error})`;
-  if (/^auth\.\w+: the file /.test(detail)) return 'a file of the client cannot be used';
+  if (FILE_FAULT.test(detail)) return 'a file of the client cannot be used';
   if (outcome === 'rejected') return 'the authorization server rejects the request';
   return outcome === 'malformed' ? 'the token endpoint sends invalid responses' : 'the token endpoint is not available';
 }
@@ -30,6 +32,7 @@ export function adviseOnTokenFailure(
   settings: readonly StatusPageSetting[] | undefined,
 ): string {
   const { outcome, detail } = failure;
+  if (FILE_FAULT.test(detail)) return 'Write or correct the file that is named there: it is read again every 2 s.';
   if (detail.includes('auth.issuer')) return 'Check `auth.issuer` and its metadata with `bearer-sidecar check`.';
   if (isTokenPathWrong(failure)) return adviseOnTokenPath(credential, settings);
   if (detail.includes('invalid_client'))
@@ -38,6 +41,13 @@ export function adviseOnTokenFailure(
   if (outcome === 'unavailable')
     return 'Nothing is needed if the authorization server is down: it is tried again by itself. Otherwise check `SIDECAR_AUTH_URL`.';
   return CHECK;
+}
+
+/** One sentence, for a token that the upstream does not accept. @param token its file, if it has one */
+export function adviseOnRefusedToken({ file = null }: { readonly file?: string | null }): string {
+  return file === null
+    ? ALERTS.BearerSidecarTokenNotAccepted.advice[0]
+    : 'Ask the partner for a new token or API key, and write it into the file of `auth.tokenFile`: it is used within 2 s.';
 }
 
 function isTokenPathWrong({ detail }: TokenFailure): boolean {

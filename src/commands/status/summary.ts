@@ -67,12 +67,12 @@ function listVerdict(verdict: RunningStatus['verdict']): (readonly [string, stri
 /** One line without a line end. */
 export function describeStatusLine(status: RunningStatus): string {
   const { throttles, tokens } = status;
-  const shortest = tokens.reduce((least, { validForSeconds }) => Math.min(least, validForSeconds ?? 0), Infinity);
+  const shortest = Math.min(...tokens.map(validForSecondsOf));
   const queued = throttles.reduce((sum, throttle) => sum + throttle.queued, 0);
   const inFlight = throttles.reduce((sum, throttle) => sum + throttle.inFlight, 0);
   const parts = [
     describeState(status).text,
-    `token valid for ${formatDuration(shortest * 1000)}`,
+    `token ${describeLifetime(shortest)}`,
     ...throttles.map((throttle) => describeLimit(throttle) + nameOf(throttle.route, throttles)),
     `${queued} queued, ${inFlight} in flight`,
     ...describeSignals(throttles)
@@ -87,8 +87,17 @@ function describeAlert({ name, subject }: RunningAlert): string {
   return subject === null ? name : `${name} (${subject})`;
 }
 
-function isUsable({ status, validForSeconds }: Token): boolean {
-  return status !== 'none' && (validForSeconds ?? 0) > 0;
+function isUsable(token: Token): boolean {
+  return validForSecondsOf(token) > 0;
+}
+
+/** 0 without a token, Infinity for one without an expiry. */
+function validForSecondsOf({ status, validForSeconds }: Token): number {
+  return status === 'none' ? 0 : (validForSeconds ?? Infinity);
+}
+
+function describeLifetime(seconds: number): string {
+  return seconds === Infinity ? 'without an expiry' : `valid for ${formatDuration(seconds * 1000)}`;
 }
 
 /** With a single one its name says nothing. */
@@ -104,7 +113,7 @@ function describeToken(token: Token): string {
   if (!isUsable(token)) return `none: ${failureOf(token)}`;
   const state = token.status === 'suspect' ? ', refused by the upstream' : '';
   const scope = token.scope === null || token.scope === '' ? '' : `, scope ${token.scope}`;
-  return `valid for ${formatDuration((token.validForSeconds ?? 0) * 1000)}${state}${scope}`;
+  return `${describeLifetime(validForSecondsOf(token))}${state}${scope}`;
 }
 
 function describeLimit({ mode, rate, learned, pausedSeconds }: Throttle): string {

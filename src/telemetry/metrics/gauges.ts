@@ -11,7 +11,10 @@ import { SUSPECT_STATUSES } from '../events.ts';
 import { METRIC_PREFIX } from './series.ts';
 
 /** The part of a token's state that the gauges show. */
-export type TokenSnapshot = Pick<TokenState, 'credential' | 'expiresWallAt' | 'consecutiveFailures' | 'missingScopes'>;
+export type TokenSnapshot = Pick<
+  TokenState,
+  'credential' | 'file' | 'expiresWallAt' | 'consecutiveFailures' | 'missingScopes'
+>;
 
 /** The part of a throttle's state that the gauges show. */
 export interface ThrottleSnapshot extends Pick<
@@ -101,7 +104,8 @@ const GAUGES: readonly GaugeDefinition[] = [
   perToken(
     'token_endpoint_failures',
     'Consecutive failures of the token endpoint.',
-    ({ consecutiveFailures }) => consecutiveFailures,
+    // The alert on a missing token would take 0 without an expiry for one.
+    ({ file, consecutiveFailures }) => (file === undefined || consecutiveFailures > 0 ? consecutiveFailures : undefined),
   ),
   perToken(
     'token_scopes_missing',

@@ -29,6 +29,7 @@ describe('status', () => {
       degraded: [],
       token: {
         credential: 'default',
+        file: null,
         status: 'valid',
         serial: 3,
         scope: 'quotes.write policies.write',
