@@ -1,7 +1,6 @@
 /** Checks one credential: the connection to its token endpoint, discovery, one token request, and its response. */
 import type { TokensInUse } from '../../platform/tokens-in-use.ts';
-import type { CredentialConfig } from '../../config/config.ts';
-import { requestsTokens } from '../../config/config.ts';
+import type { CredentialConfig, RequestingAuthConfig } from '../../config/config.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
@@ -19,6 +18,7 @@ import type { ProxyChecks } from './proxies.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';
 import { StepRunner } from './step-runner.ts';
 import type { StepResult, CheckStepName, CheckStep, CheckContext } from './step-runner.ts';
+import { checkTokenFile } from './token-file.ts';
 import { createTarget, checkConnectivity } from './connectivity.ts';
 import type { ConnectivityTarget } from './connectivity.ts';
 
@@ -37,13 +37,21 @@ export interface CredentialCheckResult {
   readonly token: string | undefined;
 }
 
+/** One whose tokens are requested. */
+interface RequestingCredential extends CredentialConfig {
+  readonly auth: RequestingAuthConfig;
+}
+
 const STEPS_AFTER_TOKEN: readonly CheckStepName[] = ['scope', 'lifetime', 'clock'];
 
 export async function checkCredential(
-  credential: CredentialConfig,
+  configured: CredentialConfig,
   check: CredentialCheckContext,
 ): Promise<CredentialCheckResult> {
-  const { auth, name } = credential;
+  const { auth, name } = configured;
+  const { endpoint } = auth;
+  if (endpoint.kind === 'file') return checkTokenFile(endpoint.path, name, check);
+  const credential = { name, auth: { ...auth, endpoint } };
   const runner = new StepRunner(formatTarget('token endpoint', name), check);
   const isAssertionUsable = await checkAssertion(runner, credential, check);
   const url = await locateEndpoint(runner, credential, check);
@@ -75,7 +83,7 @@ export async function checkCredential(
 /** Shows the claims of an assertion in a file, never the assertion; true without one. */
 async function checkAssertion(
   runner: StepRunner,
-  { auth: { method }, name }: CredentialConfig,
+  { auth: { method }, name }: RequestingCredential,
   { clock, redactValue }: CredentialCheckContext,
 ): Promise<boolean> {
   if (method.name !== 'client_assertion') return true;
@@ -95,13 +103,12 @@ async function checkAssertion(
 /** The URL of the token endpoint if it is reachable. */
 async function locateEndpoint(
   runner: StepRunner,
-  credential: CredentialConfig,
+  credential: RequestingCredential,
   check: CredentialCheckContext,
 ): Promise<URL | undefined> {
   const { endpoint } = credential.auth;
   if (endpoint.kind === 'url')
     return (await checkEndpointConnectivity(runner, endpoint.url, credential, check)) ? endpoint.url : undefined;
-  if (endpoint.kind === 'file') return undefined;
   const issuer = new URL(endpoint.issuer);
   if (!(await checkEndpointConnectivity(runner, issuer, credential, check))) {
     runner.skip(['discovery'], 'the issuer was not reached');
@@ -116,7 +123,7 @@ async function locateEndpoint(
 function checkEndpointConnectivity(
   runner: StepRunner,
   url: URL,
-  credential: CredentialConfig,
+  credential: RequestingCredential,
   check: CredentialCheckContext,
 ): Promise<boolean> {
   const proxy = check.egress(url);
@@ -124,7 +131,7 @@ function checkEndpointConnectivity(
   return checkConnectivity(runner, createEndpointTarget(url, credential), check, checkedProxy);
 }
 
-function createEndpointTarget(url: URL, { auth, name }: CredentialConfig): ConnectivityTarget {
+function createEndpointTarget(url: URL, { auth, name }: RequestingCredential): ConnectivityTarget {
   const nameSetting = createSettingNamer('credential', name);
   const { caFile, clientCertificate, timeoutMs } = auth;
   return createTarget(url, {
@@ -146,7 +153,7 @@ interface TokenRequestOutcome {
 }
 
 async function requestToken(
-  credential: CredentialConfig,
+  credential: RequestingCredential,
   url: URL,
   check: CredentialCheckContext,
   runner: StepRunner,
@@ -185,12 +192,11 @@ interface DatedTokenResponse extends TokenResponseHead {
 }
 
 function createEndpoint(
-  { auth }: CredentialConfig,
+  { auth }: RequestingCredential,
   { egress, clock }: CredentialCheckContext,
   runner: StepRunner,
   onHead: (head: DatedTokenResponse) => void,
 ): TokenEndpoint {
-  if (!requestsTokens(auth)) throw new Error('tokens in a file are not requested');
   return createTokenEndpoint({
     ...auth,
     egress,
@@ -207,7 +213,7 @@ function createEndpoint(
 }
 
 function createTokenContext(
-  { auth, name }: CredentialConfig,
+  { auth, name }: RequestingCredential,
   url: URL,
   head: TokenResponseHead | undefined,
 ): TokenCheckContext {

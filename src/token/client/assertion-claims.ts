@@ -61,6 +61,13 @@ export function parseAssertion(text: string): AssertionParseResult {
   };
 }
 
+/** `exp` of a JWT, epoch milliseconds; undefined without one, and for any other text. */
+export function readJwtExpiry(text: string): number | undefined {
+  const parts = text.split('.');
+  const exp = parts.length === 3 ? parseJsonPart(parts[1] ?? '')?.exp : undefined;
+  return isNumericDate(exp) ? exp * 1000 : undefined;
+}
+
 /**
  * Why the assertion must not be sent, as text that follows the name of the file; undefined when it may be sent.
  * @param expected the only audience that it may have, compared character by character
