@@ -15,7 +15,8 @@ import { createRedisTokenStore } from '../fleet/shared-token/redis-token-store.t
 import type { EventObserver } from '../telemetry/events.ts';
 import type { FleetMembership } from '../throttle/fleet-membership.ts';
 import type { RateSettings } from '../throttle/throttle.ts';
-import { readClientId, readSecret } from '../token/client/secret-file.ts';
+import { readSecret } from '../token/client/secret-file.ts';
+import type { SecretSource } from '../token/client/secret-file.ts';
 import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 
 export interface FleetParts {
@@ -33,7 +34,7 @@ export interface QuotaIdentity {
   readonly upstreamOrigin: string;
   /** The throttle's configured name. */
   readonly group: string;
-  readonly clientId: Config['credentials'][number]['auth']['clientId'];
+  readonly client: SecretSource;
 }
 
 export interface FleetDependencies {
@@ -103,12 +104,12 @@ function createConnector(
  */
 function createQuotaKeyReader(
   keyPrefix: string,
-  { upstreamOrigin, group, clientId }: QuotaIdentity,
+  { upstreamOrigin, group, client }: QuotaIdentity,
 ): () => Promise<string | undefined> {
   let key: string | undefined;
   return async () => {
     if (key !== undefined) return key;
-    const reading = await readClientId(clientId);
+    const reading = await readSecret('auth.clientId', client);
     if (reading.kind === 'unreadable') return undefined;
     const parts = JSON.stringify([upstreamOrigin, group, reading.value]);
     const name = createHmac('sha256', 'bearer-sidecar quota').update(parts).digest('base64url').slice(0, 22);

@@ -6,8 +6,8 @@ import type { EventObserver } from '../telemetry/events.ts';
 import type { LimitOwner } from '../throttle/adaptive/learned-state.ts';
 import { StateFile } from '../throttle/adaptive/state-file.ts';
 import type { LearnedState } from '../throttle/throttle.ts';
-import { readClientId } from '../token/client/secret-file.ts';
-import { findThrottleGroups } from './routes.ts';
+import { readSecret } from '../token/client/secret-file.ts';
+import { findThrottleGroups, identifyClient } from './routes.ts';
 
 /** The open file, and the states that it held by throttle group. */
 export interface LearnedStateFile {
@@ -26,9 +26,9 @@ export async function openLearnedStateFile(
   if (path === undefined) return undefined;
   const clients = new Map(
     await Promise.all(
-      config.credentials.map(async ({ name, auth }) => {
-        const clientId = await readClientId(auth.clientId);
-        return [name, hashClientId(clientId.kind === 'read' ? clientId.value : '')] as const;
+      config.credentials.map(async (credential) => {
+        const clientId = await readSecret('auth.clientId', identifyClient(credential));
+        return [credential.name, hashClientId(clientId.kind === 'read' ? clientId.value : '')] as const;
       }),
     ),
   );

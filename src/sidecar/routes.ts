@@ -4,7 +4,7 @@
  */
 import type { TokensInUse } from '../platform/tokens-in-use.ts';
 import type { Clock, Random } from '../platform/clock.ts';
-import type { Config, RouteConfig, ThrottleConfig, UpstreamConfig } from '../config/config.ts';
+import type { Config, CredentialConfig, RouteConfig, ThrottleConfig, UpstreamConfig } from '../config/config.ts';
 import { createProxySelector, type ProxySelector } from '../platform/egress/proxy-selector.ts';
 import { ResponseClassifier } from '../exchange/response-classifier.ts';
 import { ReplayMemory } from '../exchange/request-body/replay-body.ts';
@@ -24,6 +24,7 @@ import type { Budgets } from './budgets.ts';
 import type { FleetParts } from './fleet.ts';
 import { createReloadableRouteTable, type PersistentRouteParts } from './reloadable-route-table.ts';
 import type { RouteHeaders } from './route-headers.ts';
+import type { SecretSource } from '../token/client/secret-file.ts';
 import { createTokens, type RedactValue } from './tokens.ts';
 
 export interface RoutesOptions {
@@ -185,8 +186,13 @@ function joinFleet(
 ): FleetMembership | undefined {
   const owner = config.credentials.find(({ name }) => name === credential);
   if (owner === undefined) return undefined;
-  const { clientId } = owner.auth;
-  return sharing?.joinQuota({ upstreamOrigin: upstream.baseUrl.origin, group, clientId }, settings);
+  const identity = { upstreamOrigin: upstream.baseUrl.origin, group, client: identifyClient(owner) };
+  return sharing?.joinQuota(identity, settings);
+}
+
+/** Whose limit it is: the client id, which is optional with some methods, or else the name of the credential. */
+export function identifyClient({ name, auth }: CredentialConfig): SecretSource {
+  return auth.clientId ?? { kind: 'value', value: `credential ${name}` };
 }
 
 interface UpstreamPool {

@@ -77,7 +77,7 @@ test('a replica leaves the shared quota while Redis replies too late, and joins 
   const proxy = await startDelayingProxy(redis.port, 0);
   const fleet = create({ SIDECAR_REDIS_URL: `redis://127.0.0.1:${proxy.port}`, SIDECAR_FLEET_TIMEOUT_MS: '100' });
   const membership = fleet.joinQuota(
-    { upstreamOrigin: 'https://api.test', group: 'default', clientId: { kind: 'value', value: 'a' } },
+    { upstreamOrigin: 'https://api.test', group: 'default', client: { kind: 'value', value: 'a' } },
     { rate: 50, burst: 1, maxInFlight: 8, maxStreams: 8, maxPauseMs: 300_000 },
   );
   onTestFinished(() => membership.leave());

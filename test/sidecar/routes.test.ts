@@ -2,9 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { scratchDirectory, scratchFile } from '../config/base-env.ts';
+import { configOf, scratchDirectory, scratchFile } from '../config/base-env.ts';
 import { echo, startRecordingUpstream } from '../support/recording-upstream.ts';
 import type { RespondTo, RecordedRequest } from '../support/recording-upstream.ts';
+import { identifyClient } from '../../src/sidecar/routes.ts';
 import { startInProcess, until } from './in-process.ts';
 import type { InProcess } from './in-process.ts';
 import { send, sendAndLeave } from './send.ts';
@@ -241,4 +242,18 @@ describe('a stop', () => {
     ]);
     expect(sidecar.told('warning')).toEqual([]);
   });
+});
+
+it('a credential without a client id is known by its name, so that the limits of two keys are not one', () => {
+  const env = { SIDECAR_BASE_URL: 'https://api.example.com', SIDECAR_AUTH_METHOD: 'static' };
+  const identify = (name: string, clientId?: string) => {
+    const auth = configOf({
+      ...{ SIDECAR_AUTH_URL: '', SIDECAR_CLIENT_SECRET: '', SIDECAR_AUDIENCE: '' },
+      ...{ ...env, SIDECAR_AUTH_TOKEN_FILE: '/run/token', SIDECAR_CLIENT_ID: clientId },
+    }).auth;
+    return identifyClient({ name, auth });
+  };
+  expect(identify('a', '')).toEqual(identify('a', ''));
+  expect(identify('a', '')).not.toEqual(identify('b', ''));
+  expect(identify('a', 'app-1')).toEqual({ kind: 'value', value: 'app-1' });
 });
