@@ -11,15 +11,6 @@ export function listProxyPasswords({ proxy, httpProxy }: Config['egress']): read
     .filter((text) => text !== '');
 }
 
-/** How many secrets may be in use at the same time, without the passwords of forward proxies and Redis. */
-export function countSecretsInUse({ credentials, routes }: Pick<Config, 'credentials' | 'routes'>): number {
-  const maps = [
-    ...credentials.flatMap(({ auth }) => [auth.extraParameters, auth.extraHeaders]),
-    ...routes.map(({ upstream }) => upstream.headers),
-  ];
-  return maps.reduce((count, map) => count + Object.keys(map).length, credentials.length);
-}
-
 /** The values of `auth.extraParameters` and `auth.extraHeaders`. */
 export function listExtraSecrets({ extraParameters, extraHeaders }: AuthConfig): readonly string[] {
   const values = [...Object.values(extraParameters), ...Object.values(extraHeaders)];

@@ -8,7 +8,7 @@ import { startSidecar, type Sidecar } from '../sidecar/sidecar.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import { describeStartup } from './banner.ts';
-import { countSecretsInUse, listExtraSecrets, listProxyPasswords } from './configured-secrets.ts';
+import { listExtraSecrets, listProxyPasswords } from './configured-secrets.ts';
 import { describeLoadFailure } from './load-failure.ts';
 import { listenForSighup } from './sighup.ts';
 import { openObservability, logSamplingOptions, type Observability } from './observability.ts';
@@ -33,10 +33,12 @@ export async function run(
     );
     return 2;
   }
-  const { log: logConfig } = loaded.config;
+  const { log: logConfig, credentials, routes } = loaded.config;
   const { stdout } = process;
   const sampling = logSamplingOptions(loaded.config);
-  const secretsInUse = countSecretsInUse(loaded.config);
+  const ofCredentials = credentials.flatMap(({ auth }) => [auth.extraParameters, auth.extraHeaders]);
+  const maps = [...ofCredentials, ...routes.map(({ upstream }) => upstream.headers)];
+  const secretsInUse = credentials.length + maps.flatMap((map) => Object.keys(map)).length;
   const log = openLog(logConfig.format, stdout, { level: logConfig.level, secretsInUse, sampling });
   for (const warning of [...warnings, ...loaded.warnings]) log.warn(warning);
   const reloadConfig = hasConfigFile(load) ? () => loadConfig(load) : undefined;

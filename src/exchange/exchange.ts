@@ -11,7 +11,7 @@ import type { RetryBudget } from '../retry/budget.ts';
 import type { RetryRules } from '../retry/policy.ts';
 import type { ResponseCut } from '../upstream/attempt-contract.ts';
 import type { Upstream } from '../upstream/client.ts';
-import type { OwnHeaders } from '../upstream/own-headers.ts';
+import type { OwnHeaders } from '../upstream/headers.ts';
 import type { RefusalRules } from './refusals/refusal-rules.ts';
 import type { ResponseClassifier } from './response-classifier.ts';
 import type { RequestLifetime } from './request-lifetime.ts';

@@ -8,7 +8,6 @@ import type { ProxyServer } from '../listener/proxy-server.ts';
 import type { StateFile } from '../throttle/adaptive/state-file.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { FleetParts } from './fleet.ts';
-import type { RouteHeaders } from './route-headers.ts';
 import type { RunningRoutes } from './routes.ts';
 
 /** The longest wait for connections in the kernel's backlog. */
@@ -28,7 +27,6 @@ export interface DrainState {
 export interface RunningSidecar {
   readonly config: Config;
   readonly routes: Pick<RunningRoutes, 'tokens' | 'throttles' | 'closeUpstreams'>;
-  readonly headers: Pick<RouteHeaders, 'stop'>;
   readonly clock: Clock;
   readonly observe: EventObserver;
   readonly proxy: ProxyServer;
@@ -64,7 +62,6 @@ export async function drain(running: RunningSidecar): Promise<number> {
   // A request is recorded when its connection has closed.
   await waitAtMost(proxy.activeRequests.whenIdle(), clock, finalClosesMs);
   for (const tokens of routes.tokens.values()) tokens.stop();
-  running.headers.stop();
   await routes.closeUpstreams();
   if (stateFile !== undefined) await waitAtMost(stateFile.stop(), clock, STATE_WRITE_TIMEOUT_MS);
   await fleet?.close();

@@ -61,12 +61,12 @@ export interface RunningRoutes {
    * the throttle.
    */
   readonly reconfigure: (config: Config) => void;
-  /** Closes all connections to upstreams, also those in use. */
+  /** Closes all connections to upstreams, also those in use, and stops reading the files of their header fields. */
   closeUpstreams(): Promise<void>;
 }
 
 export function createRoutes(options: RoutesOptions): RunningRoutes {
-  const { config, clock, random, observe } = options;
+  const { config, headers, clock, random, observe } = options;
   const egress = createProxySelector(config.egress);
   const tokens = createTokenSources(options, egress);
   const throttles = createThrottles(options);
@@ -82,7 +82,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
         throttle: requireDefined(throttles.get(throttleGroup)),
         responseClassifier: createClassifier(route, options),
         upstream: { ...client, baseUrl: upstream.baseUrl },
-        ...{ retryBudget: createRetryBudget(), ownHeaders: options.headers.of(name) },
+        ...{ retryBudget: createRetryBudget(), ownHeaders: requireDefined(headers.byRoute.get(name)) },
         serveUpgrade: upstream.websocket ? createUpgradeHandler(trust, egress) : undefined,
       };
       return [name, parts];
@@ -90,9 +90,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
   );
   const { table, rebuild } = createReloadableRouteTable(config, persistent);
   return {
-    table,
-    tokens,
-    throttles,
+    ...{ table, tokens, throttles },
     reconfigure: (next) => {
       // Pools before the throttles that let more requests through to them.
       for (const [key, { client }] of upstreams) client.resize(computeMaxConnections(next.routes, key));
@@ -102,6 +100,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       for (const [group, terms] of readThrottleTerms(next)) requireDefined(throttles.get(group)).reconfigure(terms);
     },
     closeUpstreams: async () => {
+      headers.stop();
       await Promise.all([...upstreams.values()].map(({ client }) => client.close()));
     },
   };
@@ -124,16 +123,12 @@ function computeReplayBytes({ routes: [{ retry }] }: Config, { budgets }: Routes
   return Math.min(retry.replayTotalBytes, budgets.replayTotalBytes);
 }
 
-function createTokenSources(
-  { config, sharing, redactValue, tokensInUse, headers, clock, random, observe }: RoutesOptions,
-  egress: ProxySelector,
-): Map<string, TokenSource> {
-  const common = { egress, tokenStore: sharing?.tokenStore, redactValue, tokensInUse, clock, random, observe };
+function createTokenSources(options: RoutesOptions, egress: ProxySelector): Map<string, TokenSource> {
+  const { config, sharing, headers } = options;
+  const headerFault = (credential: string) => headers.fault(credential);
+  const common = { ...options, headerFault, egress, tokenStore: sharing?.tokenStore };
   return new Map(
-    config.credentials.map(({ name, auth }) => {
-      const headerFault = () => headers.fault(name);
-      return [name, createTokens({ ...common, headerFault, credential: name, auth })];
-    }),
+    config.credentials.map(({ name, auth }) => [name, createTokens({ ...common, credential: name, auth })]),
   );
 }
 

@@ -24,7 +24,7 @@ import { bindAdmin, bindProxy } from './ports.ts';
 import { createReloader, type ConfigurationSource, type Reloader } from './reload.ts';
 import { createObservation, type Observation } from './observation.ts';
 import { createRoutes, type RunningRoutes } from './routes.ts';
-import { readRouteHeaders } from './route-headers.ts';
+import { RouteHeaders } from './route-headers.ts';
 import type { RedactValue } from './tokens.ts';
 import { openLearnedStateFile } from './learned-state-file.ts';
 import { determineBudgets } from './machine.ts';
@@ -78,7 +78,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const learned = await openLearnedStateFile(config, clock, observe);
   const sharing = createFleetParts(config.fleet, { clock, random, observe });
   const tokensInUse = new TokensInUse();
-  const headers = await readRouteHeaders({ config, redactValue, tokensInUse, clock, observe });
+  const headers = await new RouteHeaders({ config, redactValue, tokensInUse, clock, observe }).read();
   const routes: RunningRoutes = createRoutes({
     ...{ config, budgets, sharing, restored: learned?.restored ?? new Map(), redactValue, tokensInUse, headers },
     ...{ bindRoute, bindThrottle, clock, random, observe },
@@ -105,7 +105,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   learned?.file.startWriting(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
 
   const stoppedLast = { fleet: sharing, stateFile: learned?.file };
-  const running = { config, routes, headers, clock, observe, proxy, admin, drainState, sampler, ...stoppedLast };
+  const running = { config, routes, clock, observe, proxy, admin, drainState, sampler, ...stoppedLast };
   return { proxyUrl: listening.url, adminUrl: admin.url, reload: reloader.reload, drain: () => drain(running) };
 }
 

@@ -30,7 +30,7 @@ export interface TokensOptions {
   /** Called with each client secret and each assertion that is read, the first time and after a change. */
   readonly redactValue: RedactValue;
   /** Why a header field of the calls has an earlier value than that of its file. Default: none has. */
-  readonly headerFault?: () => CredentialFault | undefined;
+  readonly headerFault?: (credential: string) => CredentialFault | undefined;
   /** Gets each token before it is used, and masks them in texts of the authorization server. */
   readonly tokensInUse: TokensInUse;
   readonly clock: Clock;
@@ -78,7 +78,7 @@ function withTokensRecorded(
       return fetched;
     },
     watchCredentials: (onChange) => fetcher.watchCredentials(onChange),
-    credentialFault: () => fetcher.credentialFault() ?? headerFault?.(),
+    credentialFault: () => fetcher.credentialFault() ?? headerFault?.(credential),
   };
 }
 

@@ -87,6 +87,14 @@ export interface ForwardedRequestHeaders {
 /** Selects the end-to-end headers of a client's request. @param rawHeaders as node:http gives them */
 export type FilterRequestHeaders = (rawHeaders: readonly string[]) => ForwardedRequestHeaders;
 
+/** The header fields that the sidecar adds to the calls of a route. */
+export interface OwnHeaders {
+  /** Removes the client's own fields of these names too. */
+  readonly filter: FilterRequestHeaders;
+  /** The fields of an attempt that is sent now: flat list [name, value, …], each name once. */
+  readonly list: (token: string) => readonly string[];
+}
+
 /** @param ownNames the fields that the sidecar adds itself, and the one that admits clients: a client's own are not forwarded, in any spelling */
 export function createRequestHeaderFilter(ownNames: readonly string[]): FilterRequestHeaders {
   const own = new Set(ownNames.map(canonicalizeName));

@@ -51,7 +51,6 @@ describe('a name', () => {
   test.each([
     ['the token’s own', { SIDECAR_UPSTREAM_HEADERS: '{"AUTHORIZATION":"x"}' }, /is the field of upstream\.tokenHeader/],
     ['there twice', { SIDECAR_UPSTREAM_HEADERS: '{"X-A":"x","x_a":"y"}' }, /is there twice/],
-    ['Content-Type, for the token', { SIDECAR_UPSTREAM_TOKEN_HEADER: 'content_type' }, /does not frame or route/],
   ])('that is %s is refused', (_, env, fault) => {
     expect(problemsOf(env)).toEqual([expect.stringMatching(fault)]);
   });

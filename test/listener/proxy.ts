@@ -15,8 +15,7 @@ import { createRetryBudget } from '../../src/retry/budget.ts';
 import { createThrottle } from '../../src/throttle/queue/queueing-throttle.ts';
 import type { Throttle } from '../../src/throttle/throttle.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
-import { OwnHeaders } from '../../src/upstream/own-headers.ts';
-import type { OwnHeadersOptions } from '../../src/upstream/own-headers.ts';
+import { createRequestHeaderFilter } from '../../src/upstream/headers.ts';
 import { createPermitRecorder, createRecordingCounters } from '../support/recorded-events.ts';
 import type { RecordedEvent, RequestEnded } from '../support/recorded-events.ts';
 import { FakeTokens } from './fake-tokens.ts';
@@ -43,8 +42,6 @@ export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' 
   readonly maskTokens?: ExchangeParts['maskTokens'];
   readonly refusals?: ExchangeParts['refusals'];
   readonly cookieRoot?: string;
-  /** Default: a bearer token in `Authorization`. */
-  readonly ownHeaders?: Partial<OwnHeadersOptions>;
 }
 
 export interface Proxy extends AsyncDisposable {
@@ -169,10 +166,9 @@ function buildParts(
     },
     requestTimeoutMs,
     bodyIdleTimeoutMs,
-    ownHeaders: new OwnHeaders({
-      ...{ tokenHeader: 'Authorization', tokenPrefix: 'Bearer ', fixed: [] },
-      ...options.ownHeaders,
-      requiredHeader: options.guard?.requiredHeader?.name,
-    }),
+    ownHeaders: {
+      filter: createRequestHeaderFilter(['Authorization'].concat(options.guard?.requiredHeader?.name ?? [])),
+      list: (token) => ['Authorization', `Bearer ${token}`],
+    },
   };
 }

@@ -206,13 +206,18 @@ describe('a value in a file', () => {
     const path = join(scratchDirectory(), 'key');
     await writeFile(path, contents);
     const clock = new ManualClock();
-    const env = { SIDECAR_UPSTREAM_HEADERS: JSON.stringify({ 'X-Api-Key': { file: path } }) };
+    const file = scratchFile('routes: [{ name: other, pathPrefix: /other }]');
+    const headers = JSON.stringify({ 'X-Api-Key': { file: path } });
+    const env = { SIDECAR_CONFIG: file, SIDECAR_UPSTREAM_HEADERS: headers };
     return { path, clock, sidecar: await startInProcess({ clock, env }) };
   }
 
   async function keyOfCall({ url, api }: InProcess): Promise<unknown> {
-    expect((await send(url)).status).toBe(200);
-    return api.requests.at(-1)?.headers['x-api-key'];
+    const calls = [await send(url), await send(`${url}/other`)];
+    expect(calls.map(({ status }) => status)).toEqual([200, 200]);
+    const [first, second] = api.requests.slice(-2).map(({ headers }) => headers['x-api-key']);
+    expect(first).toBe(second);
+    return first;
   }
 
   async function readFault({ sidecar }: InProcess) {
@@ -249,7 +254,7 @@ describe('a value in a file', () => {
     await until(() => told().length > 0, 'the fault is found');
     for (let poll = 0; poll < 3; poll++) await clock.advance(2000);
     expect(told()).toMatchObject([{ outcome: 'unreadable', credential: 'default' }]);
-    expect(told()[0]?.detail).toContain(`upstream.headers "X-Api-Key": the file ${path} ${fault}`);
+    expect(told()[0]?.detail).toContain(`upstream.headers X-Api-Key: the file ${path} ${fault}`);
     expect(await keyOfCall(sidecar)).toBe('first-key-in-use');
     const { detail, degraded } = await readFault(sidecar);
     expect(detail).toContain(fault);

@@ -47,5 +47,5 @@ export const PURE_FILES = [
   'src/token/endpoint/{echo-filter,granted-scope,json-object,server-metadata,token-request,token-response,token-url}.ts',
   'src/token/source/{invalidation-cooldown,kept-tokens,refresh-schedule,suspend-aware-clock,token-circuit-breaker,token-event,token-fetcher}.ts',
   'src/token/store/{shared-token-store,wait-budget}.ts',
-  'src/upstream/{circuit-breaker,client-view,cookies,failure,headers,own-headers,references,request-target}.ts',
+  'src/upstream/{circuit-breaker,client-view,cookies,failure,headers,references,request-target}.ts',
 ];

@@ -65,28 +65,21 @@ function listAuthFiles(auth: AuthConfig, names: NameSetting): readonly CheckedFi
     ...key,
     ...listKeyPairFiles(names('auth.tlsCertificateFile'), names('auth.tlsKeyFile'), auth.clientCertificate),
     ...listCaFile(names('auth.caFile'), auth.caFile),
-    ...listMapFiles(names('auth.extraParameters'), auth.extraParameters),
-    ...listMapFiles(names('auth.extraHeaders'), auth.extraHeaders),
+    ...Object.values(auth.extraParameters).flatMap((one) => listSecretFile(names('auth.extraParameters'), one)),
+    ...Object.values(auth.extraHeaders).flatMap((one) => listSecretFile(names('auth.extraHeaders'), one)),
   ];
 }
 
-function listUpstreamFiles(
-  { caFile, clientCertificate, headers }: UpstreamConfig,
-  names: NameSetting,
-): readonly CheckedFile[] {
+function listUpstreamFiles({ caFile, clientCertificate, headers }: UpstreamConfig, names: NameSetting): CheckedFile[] {
   return [
     ...listKeyPairFiles(names('upstream.tlsCertificateFile'), names('upstream.tlsKeyFile'), clientCertificate),
     ...listCaFile(names('upstream.caFile'), caFile),
-    ...listMapFiles(names('upstream.headers'), headers),
+    ...Object.values(headers).flatMap((one) => listSecretFile(names('upstream.headers'), one)),
   ];
 }
 
 function listSecretFile(setting: string, source: SecretSource | undefined): CheckedFile[] {
   return source?.kind === 'file' ? [{ setting, path: source.path, kind: 'secret' }] : [];
-}
-
-function listMapFiles(setting: string, map: Readonly<Record<string, SecretSource>>): CheckedFile[] {
-  return Object.values(map).flatMap((source) => listSecretFile(setting, source));
 }
 
 function listCaFile(setting: string, path: string | undefined): CheckedFile[] {

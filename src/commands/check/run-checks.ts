@@ -3,7 +3,7 @@ import { TokensInUse } from '../../platform/tokens-in-use.ts';
 import type { Config } from '../../config/config.ts';
 import { authorizationServerUrl } from '../../config/config.ts';
 import { createProxySelector } from '../../platform/egress/proxy-selector.ts';
-import { readRouteHeaders } from '../../sidecar/route-headers.ts';
+import { RouteHeaders } from '../../sidecar/route-headers.ts';
 import { readClientId } from '../../token/client/secret-file.ts';
 import { listExtraSecrets, listProxyPasswords } from '../configured-secrets.ts';
 import type { CredentialCheckContext } from './credential.ts';
@@ -14,7 +14,7 @@ import { checkProxies } from './proxies.ts';
 import { checkRunningSidecar } from './running-sidecar.ts';
 import { redactSteps } from './report.ts';
 import { checkUpstream, groupByUpstream, findRoute } from './upstream.ts';
-import type { UpstreamCheckContext, UpstreamProbe } from './upstream.ts';
+import type { UpstreamProbe } from './upstream.ts';
 import { formatTarget } from './setting-names.ts';
 import type { CheckStep, CheckContext } from './step-runner.ts';
 
@@ -35,9 +35,14 @@ export async function* runChecks(
   ]);
   const tokensInUse = new TokensInUse();
   const redaction = { redactValue: (secret: string) => void secrets.add(secret), tokensInUse };
-  const headers = await readRouteHeaders({ config, ...redaction, clock: context.clock, observe: () => undefined });
-  for (const group of startChecks(config, warnings, probePath, context, { ...redaction, headers }))
+  const headers = new RouteHeaders({ config, ...redaction, clock: context.clock, observe: () => undefined });
+  const { byRoute } = await headers.read();
+  for (const group of startChecks(config, warnings, probePath, context, { ...redaction, ownHeaders: byRoute }))
     yield redactSteps(await group, secrets, tokensInUse.mask);
+}
+
+interface OwnHeadersByRoute {
+  readonly ownHeaders: RouteHeaders['byRoute'];
 }
 
 function startChecks(
@@ -45,13 +50,13 @@ function startChecks(
   warnings: readonly string[],
   probePath: string | undefined,
   context: CheckContext,
-  secrets: Pick<CredentialCheckContext, 'redactValue' | 'tokensInUse'> & Pick<UpstreamCheckContext, 'headers'>,
+  { ownHeaders, ...redaction }: Pick<CredentialCheckContext, 'redactValue' | 'tokensInUse'> & OwnHeadersByRoute,
 ): readonly Promise<readonly CheckStep[]>[] {
   const { credentials, routes, fleet } = config;
   const egress = createProxySelector(config.egress);
   const isProxied = listDestinations(config).some((url) => egress(url) !== undefined);
   const proxies = checkProxies(config.egress, isProxied, context);
-  const check = { ...context, egress, proxies, ...secrets };
+  const check = { ...context, egress, proxies, ...redaction };
   const credentialChecks = credentials.map((credential) => ({
     credential,
     result: checkCredential(credential, check),
@@ -63,15 +68,16 @@ function startChecks(
     ...credentialChecks.map(async ({ result }) => (await result).steps),
     ...groupByUpstream(routes).map((group) => checkUpstream(group, probe, check)),
     ...(probePath !== undefined && probe === undefined ? [Promise.resolve([createNoRouteStep(probePath)])] : []),
-    ...(fleet === undefined ? [] : [checkFleet(fleet, context, secrets.redactValue)]),
+    ...(fleet === undefined ? [] : [checkFleet(fleet, context, redaction.redactValue)]),
     checkRunningSidecar(config, context),
   ];
 
   function planProbe(path: string): UpstreamProbe | undefined {
     const route = findRoute(routes, path);
     const used = credentialChecks.find(({ credential }) => credential.name === route?.credential);
-    if (route === undefined || used === undefined) return undefined;
-    return { route, path, token: used.result.then(({ token }) => token) };
+    const own = ownHeaders.get(route?.name ?? '');
+    if (route === undefined || used === undefined || own === undefined) return undefined;
+    return { route, path, own, token: used.result.then(({ token }) => token) };
   }
 }
 

@@ -3,9 +3,9 @@ import type { RouteConfig } from '../../config/config.ts';
 import { DEFAULT_NAME } from '../../config/schema/schema-routes.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
-import type { RouteHeaders } from '../../sidecar/route-headers.ts';
 import { sendSingleRequest } from '../../token/endpoint/single-request.ts';
 import { classifyConnectError, classifyExchangeError, timeoutFailure } from '../../upstream/failure.ts';
+import type { OwnHeaders } from '../../upstream/headers.ts';
 import { joinTarget } from '../../upstream/request-target.ts';
 import { evaluateSkew } from './clock-skew.ts';
 import { evaluateProbe } from './evaluate/evaluate-probe.ts';
@@ -20,8 +20,6 @@ import type { ConnectivityTarget } from './connectivity.ts';
 export interface UpstreamCheckContext extends CheckContext {
   readonly egress: ProxySelector;
   readonly proxies: ProxyChecks;
-  /** What the calls of each route carry. */
-  readonly headers: RouteHeaders;
 }
 
 /** One GET through a route. */
@@ -30,6 +28,7 @@ export interface UpstreamProbe {
   /** As sent to the sidecar, with the query. */
   readonly path: string;
   readonly token: Promise<string | undefined>;
+  readonly own: OwnHeaders;
 }
 
 /** Groups routes with the same server, trust and client certificate, so that each is checked once. */
@@ -103,7 +102,7 @@ interface DatedProbeResponse extends ProbeResponseHead {
 }
 
 async function sendProbe(
-  { route, path }: UpstreamProbe,
+  { route, path, own }: UpstreamProbe,
   token: string,
   check: UpstreamCheckContext,
 ): Promise<StepResult<DatedProbeResponse>> {
@@ -119,7 +118,7 @@ async function sendProbe(
     const exchange = {
       url: new URL(joined.path, baseUrl.origin),
       method: 'GET' as const,
-      headers: listProbeHeaders(check.headers.of(route.name).list(token)),
+      headers: [...own.filter(['Accept', '*/*']).headers, ...own.list(token)],
       secureContext: baseUrl.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate) : undefined,
       egress,
       clock,
@@ -139,13 +138,6 @@ async function sendProbe(
   } finally {
     cancel();
   }
-}
-
-/** Those of a call; names are in lower case, so that a fixed `Accept` replaces the probe's. */
-function listProbeHeaders(own: readonly string[]): Record<string, string> {
-  const headers: Record<string, string> = { accept: '*/*' };
-  for (let at = 0; at + 1 < own.length; at += 2) headers[(own[at] ?? '').toLowerCase()] = own[at + 1] ?? '';
-  return headers;
 }
 
 function describeExchangeError(error: unknown): { readonly detail: string } {

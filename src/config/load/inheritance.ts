@@ -48,12 +48,10 @@ function isNotInherited(key: SettingKey, entry: ConfigEntry, top: SettingsLevel)
   return INHERITED_TOGETHER.some((group) => group.includes(key) && group.some((other) => isOwnSetting(other, entry)));
 }
 
-function isOtherOrigin(entry: ConfigEntry, { settings: { upstream } }: SettingsLevel): boolean {
-  if (!isOwnSetting('upstream.baseUrl', entry)) return false;
-  const origins = [entry.settings.get('upstream.baseUrl'), upstream.baseUrl].map((url) =>
-    typeof url === 'string' ? new URL(url).origin : undefined,
-  );
-  return origins[0] === undefined || origins[0] !== origins[1];
+function isOtherOrigin(entry: ConfigEntry, { settings }: SettingsLevel): boolean {
+  const own = entry.settings.get('upstream.baseUrl');
+  const [a, b] = [own, settings.upstream.baseUrl].map((url) => typeof url === 'string' && new URL(url).origin);
+  return isOwnSetting('upstream.baseUrl', entry) && a !== b;
 }
 
 /**

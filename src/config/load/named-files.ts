@@ -44,17 +44,6 @@ const NAMED_FILES: readonly NamedFile[] = [
   },
 ];
 
-/** Settings whose values are texts or files. */
-const FILE_MAPS: readonly (readonly [
-  SettingKey,
-  map: (settings: Settings) => SecretMap,
-  fault: (contents: string) => string | undefined,
-])[] = [
-  ['auth.extraParameters', ({ auth }) => auth.extraParameters, secretFault],
-  ['auth.extraHeaders', ({ auth }) => auth.extraHeaders, headerValueFault],
-  ['upstream.headers', ({ upstream }) => upstream.headers, headerValueFault],
-];
-
 /** Credentials and certificate bundles are smaller; a wrong path may lead to a large file. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
@@ -74,12 +63,17 @@ export function findFileProblems(
   });
 }
 
-function listFilesInMaps(settings: Settings): NamedFile[] {
-  return FILE_MAPS.flatMap(([key, mapOf, faultOf]) =>
-    Object.values(mapOf(settings)).flatMap((one) =>
-      typeof one === 'string' ? [] : [{ key, path: () => one.file, fault: withoutLineEnd(faultOf) }],
-    ),
-  );
+/** Of settings whose values are texts or files. */
+function listFilesInMaps({ auth, upstream }: Settings): NamedFile[] {
+  const list = (key: SettingKey, map: SecretMap, fault: NamedFile['fault']): NamedFile[] =>
+    Object.values(map).flatMap((one) =>
+      typeof one === 'string' ? [] : [{ key, path: () => one.file, fault: withoutLineEnd(fault) }],
+    );
+  return [
+    ...list('auth.extraParameters', auth.extraParameters, secretFault),
+    ...list('auth.extraHeaders', auth.extraHeaders, headerValueFault),
+    ...list('upstream.headers', upstream.headers, headerValueFault),
+  ];
 }
 
 function checkFile(path: string, fault: (contents: string) => string | undefined): string | undefined {

@@ -14,6 +14,9 @@ export type SecretReadResult =
   /** `detail` names the setting, the path and the fault. */
   | { readonly kind: 'unreadable'; readonly detail: string };
 
+/** Why the contents cannot be used, without quoting them. */
+type FindFault = (value: string) => string | undefined;
+
 /** Far above a system's whole bundle of certificate authorities. */
 export const LARGEST_PEM_BYTES = 1024 * 1024;
 
@@ -23,18 +26,15 @@ const LARGEST_SECRET_BYTES = 64 * 1024;
 /**
  * The value, or the contents of the file without one trailing line end. Never rejects.
  * @param key the setting that a fault names
- * @param largestBytes of a file. Default 64 KiB
+ * @param faultOf Default: any text can be used
  */
-export async function readSecret(
-  key: string,
-  source: SecretSource,
-  largestBytes = LARGEST_SECRET_BYTES,
-): Promise<SecretReadResult> {
+export async function readSecret(key: string, source: SecretSource, faultOf?: FindFault): Promise<SecretReadResult> {
   if (source.kind === 'value') return { kind: 'read', value: source.value };
-  const reading = await readTextFile(key, source.path, largestBytes);
+  const reading = await readTextFile(key, source.path, LARGEST_SECRET_BYTES);
   if (reading.kind === 'unreadable') return reading;
   const value = reading.value.replace(/\r?\n$/, '');
-  return value === '' ? createUnreadableResult(key, source.path, 'is empty') : { kind: 'read', value };
+  const fault = value === '' ? 'is empty' : faultOf?.(value);
+  return fault === undefined ? { kind: 'read', value } : createUnreadableResult(key, source.path, fault);
 }
 
 /** As `readSecret`; the empty text for a client without an id. */

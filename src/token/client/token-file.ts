@@ -7,9 +7,11 @@ import type { SecretReadResult } from './secret-file.ts';
 const LARGEST_TOKEN_BYTES = 16 * 1024;
 
 /** The token, without one trailing line end. Never rejects; a fault names the setting and the path, never the contents. */
-export async function readTokenFile(path: string): Promise<SecretReadResult> {
-  const reading = await readSecret('auth.tokenFile', { kind: 'file', path }, LARGEST_TOKEN_BYTES);
-  if (reading.kind === 'unreadable' || TOKEN_SYNTAX.test(reading.value)) return reading;
-  const fault = 'holds characters that a token may not have, such as a blank, a comma or a second line';
-  return { kind: 'unreadable', detail: `auth.tokenFile: the file ${path} ${fault}` };
+export function readTokenFile(path: string): Promise<SecretReadResult> {
+  return readSecret('auth.tokenFile', { kind: 'file', path }, (token) => {
+    if (token.length > LARGEST_TOKEN_BYTES) return `is larger than ${String(LARGEST_TOKEN_BYTES)} bytes`;
+    return TOKEN_SYNTAX.test(token)
+      ? undefined
+      : 'holds characters that a token may not have, such as a blank, a comma or a second line';
+  });
 }

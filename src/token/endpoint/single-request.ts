@@ -14,7 +14,8 @@ import { Client, request } from '../../platform/undici.ts';
 export interface SingleRequest {
   readonly url: URL;
   readonly method: 'GET' | 'POST';
-  readonly headers: Readonly<Record<string, string>>;
+  /** As a flat list [name, value, …] too. */
+  readonly headers: Readonly<Record<string, string>> | string[];
   readonly body?: string;
   /** For `https:`. */
   readonly secureContext: SecureContext | undefined;

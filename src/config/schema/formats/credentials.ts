@@ -61,8 +61,6 @@ const FRAMING_HEADERS = new Set(
   'connection content-length content-type expect host keep-alive te trailer transfer-encoding upgrade'.split(' '),
 );
 
-const FRAMING_FAULT = 'expected a field that does not frame or route the message';
-
 /** Parameters of the token request that another setting decides. */
 const PARAMETERS_WITH_SETTING = new Map([
   ['audience', 'auth.audience'],
@@ -104,14 +102,14 @@ export function extraHeaderNameFault(name: string): string | undefined {
 
 /** The name of the header field that every client must send. */
 export function headerName(): Format<string> {
-  return fieldName('X-Sidecar-Key', (name) => (FRAMING_HEADERS.has(name.toLowerCase()) ? FRAMING_FAULT : undefined));
+  return fieldName('X-Sidecar-Key', (name) =>
+    FRAMING_HEADERS.has(name.toLowerCase()) ? 'expected a field that does not frame or route the message' : undefined,
+  );
 }
 
 /** The name of the header field of a call that carries the token. */
 export function tokenHeader(): Format<string> {
-  return fieldName('Authorization', (name) =>
-    canonicalize(name) === 'content-type' ? FRAMING_FAULT : upstreamHeaderNameFault(name),
-  );
+  return fieldName('Authorization', upstreamHeaderNameFault);
 }
 
 function fieldName(example: string, faultOf: (name: string) => string | undefined): Format<string> {
@@ -122,17 +120,13 @@ function fieldName(example: string, faultOf: (name: string) => string | undefine
   });
 }
 
-/** The fault of the name of a header field that every call carries. */
+/** The fault of the name of a header field that every call carries. Gateways such as CGI do not distinguish `_` from `-`. */
 export function upstreamHeaderNameFault(name: string): string | undefined {
-  const canonical = canonicalize(name);
+  const canonical = name.toLowerCase().replaceAll('_', '-');
   const isOfMessage = canonical !== 'content-type' && FRAMING_HEADERS.has(canonical);
-  if (isOfMessage || /^(?:proxy-|x-sidecar-|sec-websocket-|http2-settings$)/.test(canonical)) return FRAMING_FAULT;
+  if (isOfMessage || /^(?:proxy-|x-sidecar-|sec-websocket-|http2-settings$)/.test(canonical))
+    return 'expected a field that does not frame or route the message';
   return HEADER_NAME.test(name) && name !== '__proto__' ? undefined : 'expected a field name such as X-Api-Key';
-}
-
-/** Gateways such as CGI do not distinguish `_` from `-`. */
-function canonicalize(name: string): string {
-  return name.toLowerCase().replaceAll('_', '-');
 }
 
 /** What stands before the token in its field; may be empty. */
