@@ -44,11 +44,12 @@ export class RouteHeaders {
   /** Reads all values; before the other methods. @throws Error that names a file without a good value so far */
   async read(): Promise<this> {
     const { routes, listen } = this.#options.config;
-    for (const { name: route, credential, upstream } of routes) {
+    for (const { credential, upstream } of routes)
+      for (const [name, source] of Object.entries(upstream.headers)) await this.#readValue(credential, name, source);
+    for (const { name: route, upstream } of routes) {
       const { tokenHeader, tokenPrefix, headers } = upstream;
-      const fixed: string[] = [];
-      for (const [name, source] of Object.entries(headers))
-        fixed.push(name, await this.#readValue(credential, name, source));
+      const textOf = (source: SecretSource): string => this.#values.get(JSON.stringify(source))?.text ?? '';
+      const fixed = Object.entries(headers).flatMap(([name, source]) => [name, textOf(source)]);
       const list = memoizeLast((token: string) => [tokenHeader, tokenPrefix + token, ...fixed]);
       const ownNames = [tokenHeader, ...Object.keys(headers)].concat(listen.requiredHeader?.name ?? []);
       const own = this.byRoute.get(route) ?? { filter: createRequestHeaderFilter(ownNames) };
@@ -73,7 +74,7 @@ export class RouteHeaders {
     this.#cancel?.();
   }
 
-  async #readValue(credential: string, name: string, source: SecretSource): Promise<string> {
+  async #readValue(credential: string, name: string, source: SecretSource): Promise<void> {
     const { redactValue, tokensInUse, clock, observe } = this.#options;
     const [key, setting] = [JSON.stringify(source), `upstream.headers ${name}`];
     const reading = await readSecret(setting, source, headerValueFault);
@@ -84,16 +85,15 @@ export class RouteHeaders {
       if (known.fault === undefined)
         observe({ kind: 'credential-rotation', credential, outcome: 'unreadable', detail });
       this.#values.set(key, { ...known, fault: known.fault ?? { detail, wallAt: clock.wallNow() } });
-      return known.text;
+      return;
     }
     const { value: text } = reading;
     this.#values.set(key, { text, credential: known?.credential ?? credential });
-    if (text === known?.text) return text;
+    if (text === known?.text) return;
     if (text.length >= SHORTEST_MASKED && !PUBLIC_NAMES.test(name)) {
       redactValue(text, undefined, known?.text);
       tokensInUse.add(key, text);
     }
     if (known !== undefined) observe({ kind: 'credential-rotation', credential, outcome: 'taken', detail: setting });
-    return text;
   }
 }
