@@ -288,6 +288,26 @@ routes:
     expect(other.received.join('')).toMatch(/^GET \/other /);
     expect(other.received.join('')).not.toMatch(/api-key|of-the-top-level/i);
   });
+
+  it('invariant 1: gets its own fixed fields only, for targets in absolute form too', async () => {
+    const usual = await startRawUpstream(respondEmpty);
+    const other = await startRawUpstream(respondEmpty);
+    const file = scratchFile(`
+listen: { forwardProxy: true }
+upstream: { baseUrl: "${usual.url}", headers: { X-Api-Key: of-the-top-level } }
+routes: [{ name: other, pathPrefix: /other, baseUrl: "${other.url}", credential: default, headers: { X-Own: of-the-route } }]`);
+    const sidecar = await startInProcess({ env: { SIDECAR_BASE_URL: '', SIDECAR_CONFIG: file } });
+    const statuses: number[] = [];
+    for (const origin of [sidecar.url, usual.url, other.url])
+      for (const path of ['/a', '/other/a', '/other/../a']) {
+        const head = `GET ${origin}${path} HTTP/1.1\r\nHost: ${new URL(origin).host}\r\nConnection: close\r\n\r\n`;
+        statuses.push((await sendRaw(sidecar.url, head)).status);
+      }
+    expect(new Set(statuses)).toContain(200);
+    expect(usual.received.join('')).not.toMatch(/x-own|of-the-route/i);
+    expect(other.received.join('')).not.toMatch(/x-api-key|of-the-top-level/i);
+    for (const { received } of [usual, other]) expect(received.join('')).toMatch(/of-the-/);
+  });
 });
 
 const respondEmpty: RawAnswer = (socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');

@@ -37,12 +37,8 @@ export async function* runChecks(
   const redaction = { redactValue: (secret: string) => void secrets.add(secret), tokensInUse };
   const headers = new RouteHeaders({ config, ...redaction, clock: context.clock, observe: () => undefined });
   const { byRoute } = await headers.read();
-  for (const group of startChecks(config, warnings, probePath, context, { ...redaction, ownHeaders: byRoute }))
+  for (const group of startChecks(config, warnings, probePath, context, redaction, byRoute))
     yield redactSteps(await group, secrets, tokensInUse.mask);
-}
-
-interface OwnHeadersByRoute {
-  readonly ownHeaders: RouteHeaders['byRoute'];
 }
 
 function startChecks(
@@ -50,7 +46,8 @@ function startChecks(
   warnings: readonly string[],
   probePath: string | undefined,
   context: CheckContext,
-  { ownHeaders, ...redaction }: Pick<CredentialCheckContext, 'redactValue' | 'tokensInUse'> & OwnHeadersByRoute,
+  redaction: Pick<CredentialCheckContext, 'redactValue' | 'tokensInUse'>,
+  ownHeaders: RouteHeaders['byRoute'],
 ): readonly Promise<readonly CheckStep[]>[] {
   const { credentials, routes, fleet } = config;
   const egress = createProxySelector(config.egress);
