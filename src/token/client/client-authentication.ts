@@ -11,7 +11,7 @@ import { findClientCertificateFault, buildTlsContext } from '../../platform/tls.
 import type { ClientCertificate, ClientCertificateFiles } from '../../platform/tls.ts';
 import { LARGEST_ASSERTION_BYTES, readAssertionFile } from './assertion-file.ts';
 import type { AssertionFile, AssertionReadResult } from './assertion-file.ts';
-import { signAssertion } from './client-assertion.ts';
+import { signAssertion } from './signed-assertion.ts';
 import { LARGEST_PEM_BYTES, readClientId, readSecret, readTextFile } from './secret-file.ts';
 import type { SecretSource } from './secret-file.ts';
 import { parseSigningKey } from './signing-key.ts';
