@@ -1,8 +1,6 @@
 /** Secrets that stand in the configuration itself, for the commands that mask them in what they print. */
 import type { AuthConfig, Config } from '../config/config.ts';
-
-/** Shorter values of extra fields are words such as `true`: masking them would garble every line. */
-const MIN_EXTRA_SECRET_LENGTH = 8;
+import { SHORTEST_EXTRA_SECRET } from '../token/client/secret-file.ts';
 
 /** The passwords of forward proxies, decoded. */
 export function listProxyPasswords({ proxy, httpProxy }: Config['egress']): readonly string[] {
@@ -15,6 +13,6 @@ export function listProxyPasswords({ proxy, httpProxy }: Config['egress']): read
 export function listExtraSecrets({ extraParameters, extraHeaders }: AuthConfig): readonly string[] {
   const values = [...Object.values(extraParameters), ...Object.values(extraHeaders)];
   return values.flatMap((one) =>
-    one.kind === 'value' && one.value.length >= MIN_EXTRA_SECRET_LENGTH ? [one.value] : [],
+    one.kind === 'value' && one.value.length >= SHORTEST_EXTRA_SECRET ? [one.value] : [],
   );
 }

@@ -7,13 +7,11 @@ import { headerValueFault } from '../config/schema/formats/credentials.ts';
 import type { Cancel } from '../platform/clock.ts';
 import { memoizeLast } from '../platform/memoize.ts';
 import { pollFiles } from '../token/client/poll-files.ts';
-import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
+import { readSecret, SHORTEST_EXTRA_SECRET, type SecretSource } from '../token/client/secret-file.ts';
 import type { CredentialFault } from '../token/token.ts';
 import { createRequestHeaderFilter, type OwnHeaders } from '../upstream/headers.ts';
 import type { TokensOptions } from './tokens.ts';
 
-/** Shorter values are words such as `true`: masking them would garble other texts. */
-const SHORTEST_MASKED = 8;
 /** Their values are media types, languages and the like. */
 const PUBLIC_NAMES = /^(?:accept|content)(?:[-_]|$)/i;
 
@@ -90,7 +88,7 @@ export class RouteHeaders {
     const { value: text } = reading;
     this.#values.set(key, { text, credential: known?.credential ?? credential });
     if (text === known?.text) return;
-    if (text.length >= SHORTEST_MASKED && !PUBLIC_NAMES.test(name)) {
+    if (text.length >= SHORTEST_EXTRA_SECRET && !PUBLIC_NAMES.test(name)) {
       redactValue(text, undefined, known?.text);
       tokensInUse.add(key, text);
     }

@@ -6,6 +6,7 @@ import type { Clock, Random } from '../platform/clock.ts';
 import type { AuthConfig } from '../config/config.ts';
 import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
 import type { EventObserver } from '../telemetry/events.ts';
+import { hasKeyMaterial } from '../token/client/client-authentication.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
 import { withKnownLifetimes } from '../token/endpoint/assumed-lifetime.ts';
 import { createRotatingTokenFetcher } from '../token/client/rotating-token-fetcher.ts';
@@ -27,7 +28,7 @@ export interface TokensOptions {
   readonly egress: ProxySelector;
   /** Where the replicas of a fleet share tokens; undefined without a fleet. */
   readonly tokenStore: SharedTokenStore | undefined;
-  /** Called with each client secret and each assertion that is read, the first time and after a change. */
+  /** Called with each secret of the token request and each assertion that is read, the first time and after a change. */
   readonly redactValue: RedactValue;
   /** Why a header field of the calls has an earlier value than that of its file. Default: none has. */
   readonly headerFault?: (credential: string) => CredentialFault | undefined;
@@ -88,13 +89,10 @@ function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () =>
   return async () => {
     const client = await endpoint.readCredential();
     if (client.kind === 'unreadable') return client;
-    if (client.readAssertion !== undefined) return withAssertionRedaction(client, redactAssertion);
-    if (client.version === version) return client;
+    // A private key is never sent, and is too long to be searched for in every line.
+    if (client.version !== version) for (const secret of client.sentSecrets) redactValue(secret, client.clientId);
     version = client.version;
-    // A private key never appears in this form, and is too long to be searched for in every line.
-    if (client.method === 'client_secret_basic' || client.method === 'client_secret_post')
-      redactValue(client.keyMaterial, client.clientId);
-    return client;
+    return client.readAssertion === undefined ? client : withAssertionRedaction(client, redactAssertion);
   };
 }
 
@@ -121,15 +119,15 @@ function withAssertionRedaction(client: ClientCredential, redact: (assertion: st
 }
 
 /**
- * Inside the choice of credentials: replicas with the same credentials share, whether old or new. Assertions in files are not the
- * same in any two replicas, so that nothing could encrypt a token for both.
+ * Inside the choice of credentials: replicas with the same credentials share, whether old or new. Without a secret or a key there is
+ * nothing that could encrypt a token for two replicas.
  */
 function createRequest(
   { request: send, identify }: TokenEndpoint,
   { credential, auth, tokenStore: store, clock, random, observe }: TokensOptions,
 ): SendTokenRequest<ClientCredential> {
   const request = withKnownLifetimes(send, { ...auth, credential, clock, observe });
-  if (store === undefined || auth.method.name === 'client_assertion') return request;
+  if (store === undefined || !hasKeyMaterial(auth)) return request;
   const peerWaitMs = auth.timeoutMs;
   return shareTokenRequests({ store, sendRequest: request, identify, peerWaitMs, clock, random, observe });
 }

@@ -1,5 +1,6 @@
 /** Settings of client authentication and of the token request. */
 import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderConfig } from '../../src/commands/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
@@ -287,6 +288,22 @@ describe('files', () => {
     expect(line).toMatch(/^auth\.privateKeyFile \(SIDECAR_AUTH_PRIVATE_KEY_FILE\): the file "/);
     expect(line).toMatch(fault);
     expect(others).toEqual([]);
+  });
+
+  test('of the certificate of an assertion are refused unless they hold the one of the private key', () => {
+    const key = readFileSync(client.keyFile, 'utf8');
+    const env = (file: string) => assertionEnv(key, { SIDECAR_AUTH_CERTIFICATE_FILE: file });
+    const withCertificate = (file: string) => problemsOf(env(file));
+    const { method } = configOf(env(client.certificateFile)).auth;
+    expect(method).toMatchObject({ name: 'private_key_jwt', certificateFile: client.certificateFile });
+    expect(withCertificate(certificates.issue('other').certificateFile)).toEqual([
+      expect.stringMatching(
+        /^auth\.certificateFile \(.*holds the certificate of another key; expected that of the key in/,
+      ),
+    ]);
+    expect(withCertificate(client.keyFile)).toEqual([
+      expect.stringMatching(/^auth\.certificateFile \(.*holds no PEM certificate/),
+    ]);
   });
 
   test('of a certificate and the key of another one are refused', () => {

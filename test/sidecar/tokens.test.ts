@@ -1,4 +1,6 @@
 /** The parts of one credential, joined: what its files hold is noticed, tried and withheld from the log. */
+import { createHash, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 import { createProxySelector } from '../../src/platform/egress/proxy-selector.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
@@ -8,6 +10,7 @@ import type { TokensOptions } from '../../src/sidecar/tokens.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { ASSERTION_AUDIENCE, createAssertionIssuer } from '../support/assertion-issuer.ts';
 import { TokensInUse } from '../../src/platform/tokens-in-use.ts';
+import { makeCertificates } from '../support/certificates.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { mountSecret } from '../support/mounted-secret.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
@@ -134,10 +137,97 @@ it.each<[string, number, string]>([
   },
 );
 
+it('an extra parameter in a file is masked, and a changed one used within 2 s, as a client secret is', async () => {
+  registerSecret('an extra parameter', 'first-extra-value');
+  registerSecret('an extra parameter', 'second-extra-value');
+  await using mounted = await mountSecret({ key: 'first-extra-value\n', header: 'short' });
+  await using server = await startRecordingUpstream(giveToken);
+  const clock = new ManualClock();
+  const masked: unknown[] = [];
+  const tokens = createTokens({
+    ...createOptions(
+      {
+        SIDECAR_BASE_URL: server.url,
+        SIDECAR_AUTH_URL: server.url,
+        SIDECAR_AUTH_METHOD: 'none',
+        SIDECAR_AUTH_BODY_FORMAT: 'json',
+        SIDECAR_AUTH_EXTRA_PARAMETERS: JSON.stringify({ client_secret: { file: mounted.path('key') }, kind: 'true' }),
+        SIDECAR_AUTH_EXTRA_HEADERS: JSON.stringify({ 'X-Key': { file: mounted.path('header') } }),
+      },
+      clock,
+    ),
+    redactValue: (value) => masked.push(value),
+  });
+  onTestFinished(() => tokens.stop());
+  tokens.start();
+  await until(() => tokens.current()?.token !== undefined, 'the first token');
+  await mounted.replace({ key: 'second-extra-value', header: 'short' });
+  await clock.advance(2_000);
+  await until(() => tokens.current()?.token.serial === 2, 'a token of the new value');
+  expect(masked).toEqual(['first-extra-value', 'short', 'second-extra-value', 'short']);
+  expect(server.requests.map(({ body }) => JSON.parse(body.toString()) as unknown)).toEqual([
+    { grant_type: 'client_credentials', client_secret: 'first-extra-value', kind: 'true' },
+    { grant_type: 'client_credentials', client_secret: 'second-extra-value', kind: 'true' },
+  ]);
+  expect(server.requests.map(({ headers }) => headers['x-key'])).toEqual(['short', 'short']);
+});
+
+it('a key and its certificate that are written one after the other: the former pair signs until both are there', async () => {
+  using certificates = makeCertificates();
+  const [first, next] = [certificates.issue('a'), certificates.issue('b')].map(({ certificateFile, keyFile }) => ({
+    certificate: readFileSync(certificateFile, 'utf8'),
+    key: readFileSync(keyFile, 'utf8'),
+  }));
+  if (first === undefined || next === undefined) throw new Error('not issued');
+  await using mounted = await mountSecret(first);
+  await using server = await startRecordingUpstream(giveToken);
+  const clock = new ManualClock();
+  const events: SidecarEvent[] = [];
+  const tokens = createTokens({
+    ...createOptions(
+      {
+        SIDECAR_BASE_URL: server.url,
+        SIDECAR_AUTH_URL: server.url,
+        SIDECAR_CLIENT_ID: 'legacy-app',
+        SIDECAR_AUTH_METHOD: 'private_key_jwt',
+        SIDECAR_AUTH_PRIVATE_KEY_FILE: mounted.path('key'),
+        SIDECAR_AUTH_CERTIFICATE_FILE: mounted.path('certificate'),
+      },
+      clock,
+    ),
+    random: () => 0,
+    observe: (event) => events.push(event),
+  });
+  onTestFinished(() => tokens.stop());
+  tokens.start();
+  await until(() => tokens.current()?.token !== undefined, 'the first token');
+  await mounted.replace({ ...first, key: next.key });
+  // Due after 75 % of the lifetime of an hour.
+  for (let minutes = 0; minutes < 45; minutes++) await clock.advance(60_000);
+  await until(() => tokens.current()?.token.serial === 2, 'a token of the former pair');
+  await mounted.replace(next);
+  await until(async () => {
+    // In small steps, so that the request does not time out on this clock.
+    if (server.requests.length < 3) await clock.advance(500);
+    return tokens.current()?.token.serial === 3;
+  }, 'a token of the new pair');
+  const thumbprints = server.requests.map(({ body }) => {
+    const [head = ''] = (new URLSearchParams(body.toString()).get('client_assertion') ?? '').split('.');
+    return (JSON.parse(Buffer.from(head, 'base64url').toString()) as { x5t: string }).x5t;
+  });
+  expect(thumbprints).toEqual(
+    [first, first, next].map(({ certificate }) =>
+      createHash('sha1').update(new X509Certificate(certificate).raw).digest('base64url'),
+    ),
+  );
+  const rotations = events.flatMap((event) => (event.kind === 'credential-rotation' ? [event.outcome] : []));
+  expect(rotations).toEqual(['unreadable', 'taken']);
+});
+
 /** A client with an assertion in this file. */
 function tokensOptions(serverUrl: string, file: string, clock: ManualClock): TokensOptions {
-  const loaded = loadConfig({
-    env: {
+  return createOptions(
+    {
       SIDECAR_BASE_URL: serverUrl,
       SIDECAR_AUTH_URL: serverUrl,
       SIDECAR_AUTH_METHOD: 'client_assertion',
@@ -146,7 +236,12 @@ function tokensOptions(serverUrl: string, file: string, clock: ManualClock): Tok
       SIDECAR_CLIENT_ID: 'legacy-app',
       SIDECAR_SCOPE: 'a',
     },
-  });
+    clock,
+  );
+}
+
+function createOptions(env: Readonly<Record<string, string>>, clock: ManualClock): TokensOptions {
+  const loaded = loadConfig({ env });
   if (!loaded.ok) throw new Error('refused');
   return {
     credential: 'default',

@@ -7,7 +7,7 @@ import type { RouteConfig, UpstreamConfig } from '../config.ts';
 import { readProgramVersion } from '../../platform/program-version.ts';
 import { JWT_BEARER_GRANT } from '../rules/rules-auth.ts';
 import type { SecretMap, TextOrFile } from '../schema/formats/formats.ts';
-import type { AssertionSigningOptions } from '../../token/client/client-authentication.ts';
+import type { AssertionSigningOptions } from '../../token/client/signed-assertion.ts';
 import type { SecretSource } from '../../token/client/secret-file.ts';
 import { parseProxyUrl, PROXY_OFF } from '../schema/formats/proxy.ts';
 import type { ResolvedRoutes, ResolvedRoute } from './routes.ts';

@@ -7,6 +7,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { systemErrorCode } from '../../platform/atomic-write.ts';
 import { findClientCertificateFault } from '../../platform/tls.ts';
+import { findSigningCertificateFault } from '../../token/client/signed-assertion.ts';
 import { parseSigningKey } from '../../token/client/signing-key.ts';
 import { dropLineEnd, headerValueFault, secretFault } from '../schema/formats/credentials.ts';
 import { createSettingProblem } from './problems.ts';
@@ -28,7 +29,7 @@ const NAMED_FILES: readonly NamedFile[] = [
   { key: 'auth.clientIdFile', path: ({ auth }) => auth.clientIdFile, fault: withoutLineEnd(clientIdFault) },
   { key: 'auth.clientSecretFile', path: ({ auth }) => auth.clientSecretFile, fault: withoutLineEnd(secretFault) },
   { key: 'auth.privateKeyFile', path: ({ auth }) => auth.privateKeyFile, fault: signingKeyFault },
-  { key: 'auth.certificateFile', path: ({ auth }) => auth.certificateFile, fault: certificateFault },
+  { key: 'auth.certificateFile', path: ({ auth }) => auth.certificateFile, fault: signingCertificateFault },
   { key: 'auth.tlsCertificateFile', path: ({ auth }) => auth.tlsCertificateFile, fault: certificateFault },
   { key: 'auth.tlsKeyFile', path: ({ auth }) => auth.tlsKeyFile, fault: tlsKeyFault('auth') },
   { key: 'auth.caFile', path: ({ auth }) => auth.caFile, fault: certificateFault },
@@ -118,6 +119,13 @@ function signingKeyFault(contents: string, { auth }: Settings): string | undefin
   if (!signsAssertions(auth)) return undefined;
   const reading = parseSigningKey(contents, auth.signingAlgorithm ?? undefined);
   return reading.kind === 'read' ? undefined : reading.fault;
+}
+
+function signingCertificateFault(contents: string, { auth }: Settings): string | undefined {
+  const key = parseSigningKey(readOrUndefined(auth.privateKeyFile) ?? '', undefined);
+  // An unreadable key is reported separately.
+  if (key.kind === 'unusable') return certificateFault(contents);
+  return certificateFault(contents) ?? findSigningCertificateFault(contents, key.signingKey.key);
 }
 
 function tlsKeyFault(owner: 'auth' | 'upstream'): NamedFile['fault'] {

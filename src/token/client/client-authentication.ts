@@ -1,21 +1,27 @@
 /**
  * Authenticates the client to the token endpoint: a secret in HTTP Basic (RFC 7617) or in the form (RFC 6749 §2.3.1), an assertion
- * that is signed here or by another party (RFC 7523), or a certificate (RFC 8705). Each read returns a credential, a value that can be kept and used again
- * when a newer one is refused.
+ * that is signed here or by another party (RFC 7523), a certificate (RFC 8705), or extra parameters only. Each read returns a credential, a
+ * value that can be kept and used again when a newer one is refused; it holds all that the token request takes from files.
  */
 import { createHmac, createPrivateKey, randomBytes } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
 import { formEncode } from '../../platform/secret-redaction.ts';
 import { findClientCertificateFault, buildTlsContext } from '../../platform/tls.ts';
 import type { ClientCertificate, ClientCertificateFiles } from '../../platform/tls.ts';
 import { LARGEST_ASSERTION_BYTES, readAssertionFile } from './assertion-file.ts';
 import type { AssertionFile, AssertionReadResult } from './assertion-file.ts';
-import { signAssertion } from './signed-assertion.ts';
-import { LARGEST_PEM_BYTES, readClientId, readSecret, readTextFile } from './secret-file.ts';
+import {
+  LARGEST_PEM_BYTES,
+  isHeaderValue,
+  readClientId,
+  readSecret,
+  readSecretMap,
+  readTextFile,
+} from './secret-file.ts';
 import type { SecretSource } from './secret-file.ts';
-import { parseSigningKey } from './signing-key.ts';
-import type { SigningAlgorithm, SigningKey } from './signing-key.ts';
+import { encodePrivateKey, readAssertionSigner } from './signed-assertion.ts';
+import type { AssertionSigningOptions, AssertionTarget } from './signed-assertion.ts';
+import type { SigningAlgorithm } from './signing-key.ts';
 
 /** The names are those of the registry of RFC 7591 §2, in which `client_assertion` is a form of `private_key_jwt`. */
 export type ClientAuthMethod =
@@ -34,20 +40,6 @@ export type ClientAuthMethod =
   /** The client does not authenticate, or only by extra parameters. */
   | { readonly name: 'none' };
 
-/** How assertions are signed, those of the client (RFC 7523 §2.2) and those that are the grant (§2.1). */
-export interface AssertionSigningOptions {
-  /** PEM or one JWK. */
-  readonly keyFile: string;
-  /** `kid` of the assertion; undefined = that of the JWK, if it has one. */
-  readonly keyId: string | undefined;
-  /** Undefined = as the key says. */
-  readonly algorithm: SigningAlgorithm | undefined;
-  /** PEM certificate of the key, whose thumbprints the assertion names (`x5t`, `x5t#S256`); undefined = none. */
-  readonly certificateFile: string | undefined;
-  /** `aud` of the assertion: `token_endpoint` for its URL, `issuer` for the issuer if it is known, else the text itself. */
-  readonly audience: string;
-}
-
 /** The grant of RFC 7523 §2.1. */
 export interface AssertionGrantOptions extends AssertionSigningOptions {
   /** Besides `iss`, `aud` and the times; `sub` is the client id unless it is here. */
@@ -60,17 +52,14 @@ export interface ClientAuthOptions {
   readonly method: ClientAuthMethod;
   /** Offered with every method (RFC 8705 §3). */
   readonly clientCertificate: ClientCertificateFiles | undefined;
+  /** Undefined: the grant needs no assertion. */
+  readonly assertionGrant: AssertionGrantOptions | undefined;
+  /** Further parameters and header fields of the token request. */
+  readonly extraParameters: Readonly<Record<string, SecretSource>>;
+  readonly extraHeaders: Readonly<Record<string, SecretSource>>;
 }
 
-/** The receiver of a token request. */
-export interface ClientAuthTarget {
-  readonly tokenUrl: URL;
-  readonly issuer: string | undefined;
-  /** Epoch milliseconds. */
-  readonly wallNow: number;
-}
-
-/** What one token request carries to authenticate the client. */
+/** What one token request carries to authenticate the client, and the assertion that is its grant. */
 export interface ClientAuthentication {
   readonly kind: 'authenticated';
   /** The value of the `Authorization` header. */
@@ -87,9 +76,13 @@ export interface ClientCredential {
   readonly method: ClientAuthMethod['name'];
   /** The algorithm of assertions; undefined without them. */
   readonly algorithm: SigningAlgorithm | undefined;
+  readonly extraParameters: Readonly<Record<string, string>>;
+  readonly extraHeaders: Readonly<Record<string, string>>;
+  /** Secrets that every request carries: the client secret, and the values of extra parameters and header fields. */
+  readonly sentSecrets: readonly string[];
   /**
-   * Changes with the id, the secret, the key or the certificate. Valid in this process only. Not with the assertion in a file: its
-   * issuer renews it often, and a held token stays good.
+   * Changes with the id, a secret, a key, a certificate or an extra value. Valid in this process only. Not with the assertion in a file:
+   * its issuer renews it often, and a held token stays good.
    */
   readonly version: string;
   /**
@@ -97,13 +90,13 @@ export interface ClientCredential {
    * repeating when it has changed.
    */
   readonly proofVersion: string | undefined;
-  /** The secret or the private key. Random for an assertion in a file: what it seals opens nowhere else. */
+  /** The secret or the private key. Random for a client with neither: what it seals opens nowhere else. */
   readonly keyMaterial: string;
   /**
    * For one request: an assertion that is signed here is never used twice, and one in a file is read anew. Rejects only when the
    * platform cannot sign.
    */
-  readonly authenticate: (target: ClientAuthTarget) => Promise<ClientAuthentication | Unreadable>;
+  readonly authenticate: (target: AssertionTarget) => Promise<ClientAuthentication | Unreadable>;
   /**
    * Reads the assertion that a request would send now; undefined for a method that has none in a file. Never rejects.
    * @param wallNow epoch milliseconds
@@ -125,73 +118,151 @@ export type ClientCredentialReadResult =
 type Unreadable = Extract<ClientCredentialReadResult, { kind: 'unreadable' }>;
 
 /** Whether any part of the credential is in a file, so that it may change. */
-export function canCredentialChange({ clientId, method, clientCertificate }: ClientAuthOptions): boolean {
-  if (clientId?.kind === 'file' || clientCertificate !== undefined || method.name === 'private_key_jwt') return true;
-  return method.name === 'client_assertion' || ('secret' in method && method.secret.kind === 'file');
+export function canCredentialChange(options: ClientAuthOptions): boolean {
+  const { clientId, method, clientCertificate, extraParameters, extraHeaders } = options;
+  if (clientCertificate !== undefined || findAssertionSigning(options) !== undefined) return true;
+  if (method.name === 'client_assertion') return true;
+  const secrets = ['secret' in method ? method.secret : undefined, ...Object.values(extraParameters)];
+  return [clientId, ...secrets, ...Object.values(extraHeaders)].some((source) => source?.kind === 'file');
+}
+
+/** How assertions are signed; undefined where none are. */
+function findAssertionSigning({
+  method,
+  assertionGrant,
+}: Pick<ClientAuthOptions, 'method' | 'assertionGrant'>): AssertionSigningOptions | undefined {
+  return method.name === 'private_key_jwt' ? method : assertionGrant;
+}
+
+/** Whether the client has a secret or a key, from which a key for its tokens can be derived. */
+export function hasKeyMaterial({ method, assertionGrant, clientCertificate }: ClientAuthOptions): boolean {
+  if (method.name === 'client_assertion') return assertionGrant !== undefined;
+  return method.name !== 'none' || assertionGrant !== undefined || clientCertificate !== undefined;
 }
 
 /** Reads all files of the credential. Never rejects. */
-export async function readClientCredential({
-  clientId,
-  method,
-  clientCertificate,
-}: ClientAuthOptions): Promise<ClientCredentialReadResult> {
-  const [id, reading, certificate] = await Promise.all([
-    readClientId(clientId),
-    readAuthMethod(method),
-    clientCertificate === undefined ? undefined : readCertificate(clientCertificate),
+export async function readClientCredential(options: ClientAuthOptions): Promise<ClientCredentialReadResult> {
+  const { method } = options;
+  const [id, proof, extra] = await Promise.all([
+    readClientId(options.clientId),
+    readProof(options),
+    readExtraFields(options),
   ]);
   if (id.kind === 'unreadable') return id;
-  if (reading.kind === 'unreadable') return reading;
-  if (certificate?.kind === 'unreadable') return certificate;
+  if (proof.kind === 'unreadable') return proof;
+  if (extra.kind === 'unreadable') return extra;
   // The first colon ends the id (RFC 7617 §2): the rest would become part of the secret.
   if (method.name === 'client_secret_basic' && method.encoding === 'raw' && id.value.includes(':'))
     return { kind: 'unreadable', detail: 'auth.clientId: holds a colon, which HTTP Basic cannot carry' };
-  const client = certificate?.client;
-  const keyMaterial = reading.keyMaterial ?? (client && encodePrivateKey(createPrivateKey(client.key)));
-  if (keyMaterial === undefined)
-    return { kind: 'unreadable', detail: 'auth.tlsCertificateFile: required by auth.method tls_client_auth' };
-  const certificateParts = client === undefined ? [] : [client.certificate, client.key];
+  const { secret = [], proofVersion, readAssertion, client } = proof;
   return {
     kind: 'ready',
     clientId: id.value,
     method: method.name,
-    algorithm: reading.algorithm,
-    version: fingerprint([method.name, id.value, ...reading.versionParts, ...certificateParts]),
-    keyMaterial,
-    authenticate: (target) => reading.authenticate(id.value, target),
-    proofVersion: reading.proofVersion,
-    readAssertion: reading.readAssertion,
+    algorithm: proof.algorithm,
+    extraParameters: extra.parameters,
+    extraHeaders: extra.headers,
+    sentSecrets: [secret, extra.secrets].flat(),
+    version: fingerprint([method.name, id.value, JSON.stringify(extra), ...proof.versionParts]),
+    keyMaterial: proof.keyMaterial ?? EPHEMERAL_KEY_MATERIAL,
+    authenticate: async (target) => {
+      const own = await proof.authenticate(id.value, target);
+      return own.kind === 'unreadable' ? own : addToAuthentication(own, [], extra.proofs);
+    },
+    proofVersion,
+    readAssertion,
     createTlsContext: (ca) => buildTlsContext(ca, client),
     hasCertificate: client !== undefined,
   };
 }
 
+/** What the method, the assertion that is the grant and the client certificate need from files. */
+async function readProof(
+  options: ClientAuthOptions,
+): Promise<(AuthMethodReadResult & { readonly client: ClientCertificate | undefined }) | Unreadable> {
+  const { method, clientCertificate, assertionGrant } = options;
+  const [own, signer, certificate] = await Promise.all([
+    readAuthMethod(method),
+    assertionGrant && readAssertionSigner(assertionGrant),
+    clientCertificate && readCertificate(clientCertificate),
+  ]);
+  if (own.kind === 'unreadable') return own;
+  if (signer?.kind === 'unreadable') return signer;
+  if (certificate?.kind === 'unreadable') return certificate;
+  const client = certificate?.client;
+  if (method.name === 'tls_client_auth' && client === undefined)
+    return { kind: 'unreadable', detail: 'auth.tlsCertificateFile: required by auth.method tls_client_auth' };
+  const certificateKey = client && encodePrivateKey(createPrivateKey(client.key));
+  const certificateParts = client === undefined ? [] : [client.certificate, client.key];
+  return {
+    ...own,
+    keyMaterial: hasKeyMaterial(options) ? (own.keyMaterial ?? signer?.keyMaterial ?? certificateKey) : undefined,
+    versionParts: [...own.versionParts, ...(signer?.versionParts ?? []), ...certificateParts],
+    authenticate: async (clientId, target) => {
+      const authentication = await own.authenticate(clientId, target);
+      const assertion = await signer?.sign(clientId, target, assertionGrant?.claims);
+      if (authentication.kind === 'unreadable' || assertion === undefined) return authentication;
+      return addToAuthentication(authentication, [['assertion', assertion]], [assertion]);
+    },
+    client,
+  };
+}
+
+function addToAuthentication(
+  own: ClientAuthentication,
+  parameters: ClientAuthentication['parameters'],
+  valuesToRedact: readonly string[],
+): ClientAuthentication {
+  return {
+    ...own,
+    parameters: [...own.parameters, ...parameters],
+    valuesToRedact: [...own.valuesToRedact, ...valuesToRedact],
+  };
+}
+
+/** By which the client authenticates: a token that contains such a value is refused. */
+const PROOF_NAME = /secret|password/i;
+
+async function readExtraFields(options: ClientAuthOptions) {
+  const [parameters, headers] = await Promise.all([
+    readSecretMap('auth.extraParameters', options.extraParameters),
+    readSecretMap('auth.extraHeaders', options.extraHeaders),
+  ]);
+  if (parameters.kind === 'unreadable') return parameters;
+  if (headers.kind === 'unreadable') return headers;
+  const all = [...Object.entries(parameters.values), ...Object.entries(headers.values)];
+  const [broken] = Object.entries(headers.values).find(([, value]) => !isHeaderValue(value)) ?? [];
+  if (broken !== undefined)
+    return { kind: 'unreadable', detail: `auth.extraHeaders.${broken}: holds what no header field can carry` } as const;
+  return {
+    kind: 'read',
+    parameters: parameters.values,
+    headers: headers.values,
+    secrets: [...parameters.secrets, ...headers.secrets],
+    proofs: all.flatMap(([name, value]) => (PROOF_NAME.test(name) ? [value] : [])),
+  } as const;
+}
+
 interface AuthMethodReadResult {
   readonly kind: 'read';
-  /** Undefined = that of the certificate. */
+  /** Undefined: the method has none of its own. */
   readonly keyMaterial: string | undefined;
+  /** The client secret. */
+  readonly secret?: string;
   readonly versionParts: readonly string[];
   readonly algorithm?: SigningAlgorithm;
   readonly proofVersion?: string;
   readonly readAssertion?: ClientCredential['readAssertion'];
-  readonly authenticate: (clientId: string, target: ClientAuthTarget) => Promise<ClientAuthentication | Unreadable>;
+  readonly authenticate: (clientId: string, target: AssertionTarget) => Promise<ClientAuthentication | Unreadable>;
 }
 
 async function readAuthMethod(method: ClientAuthMethod): Promise<AuthMethodReadResult | Unreadable> {
-  if (method.name === 'tls_client_auth')
+  if (method.name === 'tls_client_auth' || method.name === 'none')
     return {
       kind: 'read',
       keyMaterial: undefined,
       versionParts: [],
-      authenticate: (id) => Promise.resolve(authenticateWithForm([['client_id', id]])),
-    };
-  if (method.name === 'none')
-    return {
-      kind: 'read',
-      keyMaterial: EPHEMERAL_KEY_MATERIAL,
-      versionParts: [],
-      authenticate: () => Promise.resolve(authenticateWithForm([])),
+      authenticate: (id) => Promise.resolve(authenticateWithForm(method.name === 'none' ? [] : [['client_id', id]])),
     };
   if (method.name === 'private_key_jwt') return readSigningMethod(method);
   if (method.name === 'client_assertion') return readFileAssertionMethod(method.file);
@@ -210,6 +281,7 @@ async function readAuthMethod(method: ClientAuthMethod): Promise<AuthMethodReadR
   return {
     kind: 'read',
     keyMaterial: secret.value,
+    secret: secret.value,
     versionParts: [secret.value],
     authenticate: (id) => Promise.resolve(authenticate(id)),
   };
@@ -235,7 +307,7 @@ async function readFileAssertionMethod(file: AssertionFile): Promise<AuthMethodR
   const readAssertion = (wallNow: number): Promise<AssertionReadResult> => readAssertionFile(file, wallNow);
   return {
     kind: 'read',
-    keyMaterial: EPHEMERAL_KEY_MATERIAL,
+    keyMaterial: undefined,
     versionParts: [file.path, file.audience],
     proofVersion: fingerprint([text.kind === 'read' ? text.value : text.detail]),
     readAssertion,
@@ -246,26 +318,13 @@ async function readFileAssertionMethod(file: AssertionFile): Promise<AuthMethodR
   };
 }
 
-async function readSigningMethod(
-  method: Extract<ClientAuthMethod, { name: 'private_key_jwt' }>,
-): Promise<AuthMethodReadResult | Unreadable> {
-  const file = await readTextFile('auth.privateKeyFile', method.keyFile, LARGEST_PEM_BYTES);
-  if (file.kind === 'unreadable') return file;
-  const reading = parseSigningKey(file.value, method.algorithm);
-  if (reading.kind === 'unusable')
-    return { kind: 'unreadable', detail: `auth.privateKeyFile: the file ${method.keyFile} ${reading.fault}` };
-  const key: SigningKey = { ...reading.signingKey, keyId: method.keyId ?? reading.signingKey.keyId };
-  return {
-    kind: 'read',
-    keyMaterial: encodePrivateKey(key.key),
-    versionParts: [encodePrivateKey(key.key), key.algorithm, key.keyId ?? ''],
-    algorithm: key.algorithm,
-    authenticate: async (clientId, { tokenUrl, issuer, wallNow }) => {
-      const audience = method.audience === 'issuer' ? (issuer ?? tokenUrl.href) : tokenUrl.href;
-      const assertion = await signAssertion({ clientId, audience, key, wallNow });
-      return authenticateWithAssertion(clientId, assertion);
-    },
-  };
+async function readSigningMethod(options: AssertionSigningOptions): Promise<AuthMethodReadResult | Unreadable> {
+  const signer = await readAssertionSigner(options);
+  if (signer.kind === 'unreadable') return signer;
+  const { algorithm, keyMaterial, versionParts, sign } = signer;
+  const authenticate = async (clientId: string, target: AssertionTarget): Promise<ClientAuthentication> =>
+    authenticateWithAssertion(clientId, await sign(clientId, target));
+  return { kind: 'read', algorithm, keyMaterial, versionParts, authenticate };
 }
 
 /** RFC 7523 §2.2. */
@@ -294,11 +353,6 @@ async function readCertificate({
   const fault = findClientCertificateFault(client);
   if (fault === undefined) return { kind: 'read', client };
   return { kind: 'unreadable', detail: `auth.tlsCertificateFile: ${certificateFile} and ${keyFile}: ${fault}` };
-}
-
-/** Equal for every encoding of the same key. */
-function encodePrivateKey(key: KeyObject): string {
-  return key.export({ format: 'der', type: 'pkcs8' }).toString('base64');
 }
 
 const EPHEMERAL_KEY_MATERIAL = randomBytes(32).toString('base64url');

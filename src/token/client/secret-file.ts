@@ -42,6 +42,30 @@ export async function readClientId(source: SecretSource | undefined): Promise<Se
   return source === undefined ? { kind: 'read', value: '' } : readSecret('auth.clientId', source);
 }
 
+/** Shorter values of extra fields are words such as `true`: masking them would garble every line. */
+export const SHORTEST_EXTRA_SECRET = 8;
+
+/**
+ * As `readSecret`, for every value of a map. `secrets` are to be masked: what was in a file, and longer values.
+ * @param key the setting of the map; a fault names the value as well
+ */
+export async function readSecretMap(key: string, sources: Readonly<Record<string, SecretSource>>) {
+  const values: [string, string][] = [];
+  const secrets: string[] = [];
+  for (const [name, source] of Object.entries(sources)) {
+    const reading = await readSecret(`${key}.${name}`, source);
+    if (reading.kind === 'unreadable') return reading;
+    values.push([name, reading.value]);
+    if (source.kind === 'file' || reading.value.length >= SHORTEST_EXTRA_SECRET) secrets.push(reading.value);
+  }
+  return { kind: 'read', values: Object.fromEntries(values), secrets } as const;
+}
+
+/** Whether a header field carries the value unchanged: printable ASCII without a blank at either end (RFC 9110 §5.5). */
+export function isHeaderValue(value: string): boolean {
+  return /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value);
+}
+
 /**
  * The text of a regular UTF-8 file, without a byte order mark. Never rejects.
  * @param key the setting that a fault names

@@ -1,36 +1,129 @@
 /**
- * Creates a client assertion (RFC 7523 §3): a short-lived JWT, signed with the client's private key by jose, for one token
- * request.
+ * Signs assertions (RFC 7523): short-lived JWTs for one token request each, either of the client (§2.2) or as the grant itself (§2.1).
+ * The private key and the certificate whose thumbprints an assertion names are read together; jose signs.
  */
-import { randomUUID } from 'node:crypto';
-import type { SigningKey } from './signing-key.ts';
+import { createHash, randomUUID, X509Certificate } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import type { JWTHeaderParameters, SignJWT } from 'jose';
+import { LARGEST_PEM_BYTES, readTextFile } from './secret-file.ts';
+import type { SecretReadResult } from './secret-file.ts';
+import { parseSigningKey } from './signing-key.ts';
+import type { SigningAlgorithm, SigningKey } from './signing-key.ts';
 
-export interface ClientAssertionOptions {
-  readonly clientId: string;
+/** How assertions are signed, those of the client (RFC 7523 §2.2) and those that are the grant (§2.1). */
+export interface AssertionSigningOptions {
+  /** PEM or one JWK. */
+  readonly keyFile: string;
+  /** `kid` of the assertion; undefined = that of the JWK, if it has one. */
+  readonly keyId: string | undefined;
+  /** Undefined = as the key says. */
+  readonly algorithm: SigningAlgorithm | undefined;
+  /** PEM certificate of the key, whose thumbprints the assertion names (`x5t`, `x5t#S256`); undefined = none. */
+  readonly certificateFile: string | undefined;
+  /** `aud` of the assertion: `token_endpoint` for its URL, `issuer` for the issuer if it is known, else the text itself. */
   readonly audience: string;
-  readonly key: SigningKey;
+}
+
+/** The receiver of a token request. */
+export interface AssertionTarget {
+  readonly tokenUrl: URL;
+  readonly issuer: string | undefined;
   /** Epoch milliseconds. */
   readonly wallNow: number;
 }
+
+/** Key and certificate as of the time they were read. */
+export interface AssertionSigner extends Pick<SigningKey, 'algorithm'> {
+  readonly kind: 'ready';
+  /** The private key, equal for every encoding of it. */
+  readonly keyMaterial: string;
+  /** Change with everything that was read. */
+  readonly versionParts: readonly string[];
+  /**
+   * A new JWT in compact form. Rejects when the platform cannot sign with the key.
+   * @param claims Default of `sub`: the client id
+   */
+  readonly sign: (clientId: string, target: AssertionTarget, claims?: AssertionClaims) => Promise<string>;
+}
+
+type AssertionClaims = Readonly<Record<string, unknown>>;
+type Unreadable = Extract<SecretReadResult, { kind: 'unreadable' }>;
 
 /** A server whose clock is behind would refuse a JWT issued now as one of the future. */
 const BACKDATED_S = 10;
 /** Some servers refuse a longer lifetime. */
 const LIFETIME_S = 60;
 
-/** The JWT in compact form. Rejects when the platform cannot sign with the key. */
-export async function signAssertion({ clientId, audience, key, wallNow }: ClientAssertionOptions): Promise<string> {
+/** Reads the files of key and certificate, which must belong together. Never rejects. */
+export async function readAssertionSigner(options: AssertionSigningOptions): Promise<AssertionSigner | Unreadable> {
+  const { keyFile, certificateFile } = options;
+  const [file, certificate] = await Promise.all([
+    readTextFile('auth.privateKeyFile', keyFile, LARGEST_PEM_BYTES),
+    certificateFile && readTextFile('auth.certificateFile', certificateFile, LARGEST_PEM_BYTES),
+  ]);
+  if (file.kind === 'unreadable') return file;
+  const reading = parseSigningKey(file.value, options.algorithm);
+  if (reading.kind === 'unusable')
+    return { kind: 'unreadable', detail: `auth.privateKeyFile: the file ${keyFile} ${reading.fault}` };
+  const { key, algorithm, keyId: ownKeyId } = reading.signingKey;
+  const { keyId = ownKeyId } = options;
+  const header: JWTHeaderParameters = { alg: algorithm, typ: 'JWT', ...(keyId === undefined ? {} : { kid: keyId }) };
+  if (certificate) {
+    if (certificate.kind === 'unreadable') return certificate;
+    const fault = findSigningCertificateFault(certificate.value, key);
+    if (fault !== undefined)
+      return { kind: 'unreadable', detail: `auth.certificateFile: the file ${certificateFile ?? ''} ${fault}` };
+    Object.assign(header, computeThumbprints(certificate.value));
+  }
+  const keyMaterial = encodePrivateKey(key);
+  return {
+    kind: 'ready',
+    algorithm,
+    keyMaterial,
+    versionParts: [keyMaterial, JSON.stringify(header)],
+    sign: async (clientId, target, claims) => {
+      const payload = await createPayload({ sub: clientId, ...claims }, target.wallNow);
+      const audience = chooseAudience(options.audience, target);
+      return payload.setProtectedHeader(header).setIssuer(clientId).setAudience(audience).sign(key);
+    },
+  };
+}
+
+async function createPayload(claims: AssertionClaims, wallNow: number): Promise<SignJWT> {
   // Loaded on demand: most clients have a secret instead of a key.
   const { SignJWT } = await import('jose/jwt/sign');
   const issuedAt = Math.floor(wallNow / 1000) - BACKDATED_S;
-  return new SignJWT()
-    .setProtectedHeader({ alg: key.algorithm, typ: 'JWT', ...(key.keyId === undefined ? {} : { kid: key.keyId }) })
-    .setIssuer(clientId)
-    .setSubject(clientId)
-    .setAudience(audience)
-    .setJti(randomUUID())
-    .setIssuedAt(issuedAt)
-    .setNotBefore(issuedAt)
-    .setExpirationTime(issuedAt + LIFETIME_S)
-    .sign(key.key);
+  const payload = new SignJWT(claims).setJti(randomUUID()).setIssuedAt(issuedAt);
+  return payload.setNotBefore(issuedAt).setExpirationTime(issuedAt + LIFETIME_S);
+}
+
+/**
+ * Why the first certificate of a PEM text cannot stand for a key, as text that follows the name of its file; undefined when it can.
+ * Never throws.
+ */
+export function findSigningCertificateFault(pem: string, key: KeyObject): string | undefined {
+  try {
+    if (new X509Certificate(pem).checkPrivateKey(key)) return undefined;
+    return 'holds the certificate of another key; expected that of the key in auth.privateKeyFile';
+  } catch {
+    // OpenSSL's message would not help the operator.
+    return 'holds no PEM certificate';
+  }
+}
+
+/** RFC 7515 §4.1.7, §4.1.8: of the DER encoding, in base64url. */
+function computeThumbprints(pem: string): Readonly<Record<'x5t' | 'x5t#S256', string>> {
+  const { raw } = new X509Certificate(pem);
+  const digest = (algorithm: string): string => createHash(algorithm).update(raw).digest('base64url');
+  return { x5t: digest('sha1'), 'x5t#S256': digest('sha256') };
+}
+
+function chooseAudience(audience: string, { tokenUrl, issuer = tokenUrl.href }: AssertionTarget): string {
+  if (audience === 'issuer') return issuer;
+  return audience === 'token_endpoint' ? tokenUrl.href : audience;
+}
+
+/** Equal for every encoding of the same key. */
+export function encodePrivateKey(key: KeyObject): string {
+  return key.export({ format: 'der', type: 'pkcs8' }).toString('base64');
 }

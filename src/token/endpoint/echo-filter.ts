@@ -16,15 +16,8 @@ export interface EchoFilter {
   readonly requestedScope: string | undefined;
 }
 
-type SecretOwner = Pick<ClientCredential, 'method' | 'keyMaterial' | 'clientId'>;
-
 /** A shorter text may be part of a token or a word by chance. */
 export const MIN_SECRET_LENGTH = 8;
-
-/** The client secret, if there is one. A private key is never sent. */
-export function listSentSecrets({ method, keyMaterial }: SecretOwner): string[] {
-  return method === 'client_secret_basic' || method === 'client_secret_post' ? [keyMaterial] : [];
-}
 
 export interface EchoFilterOptions {
   /** Requested, separated by blanks. */
@@ -33,20 +26,16 @@ export interface EchoFilterOptions {
   readonly maskTokens?: Redact;
 }
 
-/** @param valuesToRedact all secrets in the request */
+/** For the secrets of one request: those that every request of the client carries, and those of its authentication. */
 export function createEchoFilter(
-  client: SecretOwner,
-  authentication: ClientAuthentication,
-  valuesToRedact: readonly string[],
+  { clientId, sentSecrets }: Pick<ClientCredential, 'clientId' | 'sentSecrets'>,
+  { valuesToRedact }: ClientAuthentication,
   { scope: requestedScope, maskTokens = (text: string) => text }: EchoFilterOptions,
 ): EchoFilter {
-  const secrets = listSentSecrets(client);
-  const forms = [
-    ...secrets.flatMap((secret) => listSecretEncodings(secret, client.clientId)),
-    ...authentication.valuesToRedact.flatMap((value) => listSecretEncodings(value)),
-  ];
-  const redact = createRedact([...secrets, ...valuesToRedact], client.clientId);
-  const showText = createServerTextFilter([...secrets, ...valuesToRedact], client.clientId);
+  const secrets = [...sentSecrets, ...valuesToRedact];
+  const forms = valuesToRedact.flatMap((value) => listSecretEncodings(value, clientId));
+  const redact = createRedact(secrets, clientId);
+  const showText = createServerTextFilter(secrets, clientId);
   return {
     credentialForms: forms.filter(({ length }) => length >= MIN_SECRET_LENGTH),
     redact: (text) => maskTokens(redact(text)),

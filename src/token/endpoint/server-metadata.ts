@@ -12,6 +12,8 @@ export interface ServerMetadata {
   /** Undefined = not stated. */
   readonly methods: readonly string[] | undefined;
   readonly signingAlgorithms: readonly string[] | undefined;
+  /** The server states that it requires DPoP (RFC 9449), in a member of its own: none is registered. */
+  readonly requiresDpop: boolean;
 }
 
 export type MetadataParseResult =
@@ -21,6 +23,7 @@ export type MetadataParseResult =
 
 const WELL_KNOWN_OAUTH = '/.well-known/oauth-authorization-server';
 const WELL_KNOWN_OPENID = '/.well-known/openid-configuration';
+const DPOP_REQUIRED = /dpop.*require|require.*dpop/i;
 const MAX_QUOTED_VALUE_CHARS = 200;
 
 /** In the order to try: RFC 8414 §3.1 puts the well-known name before the issuer's path, OpenID Connect after it. */
@@ -58,7 +61,8 @@ export function parseServerMetadata(body: string, issuer: string, allowInsecureH
     };
   const methods = parseNames(document.token_endpoint_auth_methods_supported);
   const signingAlgorithms = parseNames(document.token_endpoint_auth_signing_alg_values_supported);
-  return { kind: 'read', metadata: { tokenUrl, mtlsTokenUrl, methods, signingAlgorithms } };
+  const requiresDpop = Object.keys(document).some((name) => DPOP_REQUIRED.test(name) && document[name] === true);
+  return { kind: 'read', metadata: { tokenUrl, mtlsTokenUrl, methods, signingAlgorithms, requiresDpop } };
 }
 
 interface UsedClientAuth {
@@ -66,12 +70,15 @@ interface UsedClientAuth {
   readonly algorithm: string | undefined;
 }
 
-/** Which part of the client authentication the server does not list; undefined when it lists all or states nothing. */
+/** What the server requires or does not list of the client authentication; undefined when it lists all or states nothing. */
 export function describeUnsupportedAuth(
-  { methods, signingAlgorithms }: ServerMetadata,
+  { methods, signingAlgorithms, requiresDpop }: ServerMetadata,
   used: UsedClientAuth,
 ): string | undefined {
   const { method, algorithm } = used;
+  if (requiresDpop) return 'the authorization server requires DPoP (RFC 9449), which is not supported';
+  // What the extra parameters are is not known.
+  if (method === 'none') return undefined;
   if (methods !== undefined && !listRegisteredNames(method).some((name) => methods.includes(name)))
     return `auth.method is ${method}, and the authorization server lists ${quoteList(methods)}`;
   if (signingAlgorithms !== undefined && algorithm !== undefined && !signingAlgorithms.includes(algorithm))

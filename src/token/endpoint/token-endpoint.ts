@@ -1,5 +1,5 @@
 /**
- * Sends one client credentials request (RFC 6749 §4.4) to a token endpoint that is given by its URL or found by its issuer.
+ * Sends one token request (RFC 6749 §4.4, RFC 7523 §2.1) to a token endpoint that is given by its URL or found by its issuer.
  * When to send one, and with which credential, is decided by the caller.
  */
 import type { SecureContext } from 'node:tls';
@@ -22,14 +22,14 @@ import type { TokenIdentity } from '../store/sealed-token.ts';
 import { describeConnectionFault } from './connection-fault.ts';
 import { Discovery, readDocument } from './discovery.ts';
 import type { GetDocument } from './discovery.ts';
-import { createEchoFilter, listSentSecrets } from './echo-filter.ts';
+import { createEchoFilter } from './echo-filter.ts';
 import type { EchoFilter } from './echo-filter.ts';
 import { parseErrorResponse } from './error-response.ts';
 import { describeUnsupportedAuth } from './server-metadata.ts';
 import type { ServerMetadata } from './server-metadata.ts';
 import { sendSingleRequest, readBoundedText } from './single-request.ts';
 import type { BodyReadResult } from './single-request.ts';
-import { buildTokenRequest, listRequestedParameters } from './token-request.ts';
+import { buildTokenRequest, describeMissingTarget, listRequestedParameters } from './token-request.ts';
 import type { TokenGrantOptions } from './token-request.ts';
 import { correctTokenUrl, describeTokenUrlSettings } from './token-url.ts';
 import { parseTokenResponse } from './token-response.ts';
@@ -78,14 +78,14 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     readCredential: () => readClientCredential(options),
     canChange: canCredentialChange(options),
     request: (credential, signal) => sender.send(credential, signal),
-    identify: ({ clientId, method, keyMaterial }) => ({
+    identify: (credential) => ({
       binding: {
         tokenUrl: endpoint.kind === 'url' ? endpoint.url.href : endpoint.issuer,
-        clientId,
-        method,
-        requestedParameters: listRequestedParameters(options),
+        clientId: credential.clientId,
+        method: credential.method,
+        requestedParameters: listRequestedParameters(options, credential),
       },
-      keyMaterial,
+      keyMaterial: credential.keyMaterial,
     }),
   };
 }
@@ -116,7 +116,7 @@ class TokenRequestSender {
 
   /** Every result passes here: no text of it, and no warning, holds the client's secret in any encoding. */
   async send(credential: ClientCredential, abandon: AbortSignal): Promise<TokenRequestResult> {
-    this.#redactWith(listSentSecrets(credential), credential);
+    this.#redactWith(credential.sentSecrets, credential);
     const result = await this.#sendUnredacted(credential, abandon);
     return result.kind === 'ok' ? result : { ...result, detail: this.#redact(result.detail) };
   }
@@ -173,9 +173,9 @@ class TokenRequestSender {
     const issuer = endpoint.kind === 'issuer' ? endpoint.issuer : undefined;
     const authentication = await credential.authenticate({ tokenUrl: url, issuer, wallNow: clock.wallNow() });
     if (authentication.kind === 'unreadable') return createUnsentResult(authentication.detail);
-    this.#redactWith([...listSentSecrets(credential), ...authentication.valuesToRedact], credential);
-    const { headers, body, valuesToRedact } = buildTokenRequest(this.#options, authentication);
-    const echoFilter = createEchoFilter(credential, authentication, valuesToRedact, this.#options);
+    this.#redactWith([...credential.sentSecrets, ...authentication.valuesToRedact], credential);
+    const { headers, body } = buildTokenRequest(this.#options, credential, authentication);
+    const echoFilter = createEchoFilter(credential, authentication, this.#options);
     const result = await sendSingleRequest(
       { ...this.#buildRequestOptions(url, inputs), method: 'POST', headers, body },
       (response) => {
@@ -183,6 +183,10 @@ class TokenRequestSender {
         return readResponse(url, response, echoFilter, this.#options);
       },
     );
+    if (result.kind === 'rejected') {
+      const missing = describeMissingTarget(result.error, this.#options);
+      return missing === undefined ? result : { ...result, detail: `${result.detail}; ${missing}` };
+    }
     if (result.kind !== 'not-found') return result;
     this.#discovery?.markStale();
     const advice = issuer === undefined ? adviseOnTokenUrl(url) : 'the metadata of auth.issuer names it';

@@ -1,52 +1,48 @@
 /**
- * Builds the token request (RFC 6749 §4.4.2): audiences, scope, resources (RFC 8707), further parameters and headers. Pure.
- * The client's own part comes from client-authentication.ts.
+ * Builds the token request (RFC 6749 §4.4.2, RFC 7523 §2.1): grant type, audiences, scope, resources (RFC 8707), extra parameters and
+ * header fields, as a form or as JSON. Pure. The client's own part comes from client-authentication.ts.
  */
-import type { ClientAuthentication } from '../client/client-authentication.ts';
-import type { SecretSource } from '../client/secret-file.ts';
-import { MIN_SECRET_LENGTH } from './echo-filter.ts';
+import type { ClientAuthentication, ClientCredential } from '../client/client-authentication.ts';
 
-/** What the token is requested for. */
+/** What the token is requested for, and how. */
 export interface TokenGrantOptions {
-  /** Each becomes a form field of its own. */
+  /** Empty: the parameter is left out. */
+  readonly grantType: string;
+  /** JSON: one object, whose members are texts; of several values with one name an array of texts. */
+  readonly bodyFormat: 'form' | 'json';
+  /** Each becomes a parameter of its own. */
   readonly audience: readonly string[];
   readonly scope: string | undefined;
-  /** Each becomes a form field of its own (RFC 8707 §2). */
+  /** Each becomes a parameter of its own (RFC 8707 §2). */
   readonly resource: readonly string[];
-  /** Further parameters; they replace none of the above. */
-  readonly extraParameters: Readonly<Record<string, SecretSource>>;
-  readonly extraHeaders: Readonly<Record<string, SecretSource>>;
 }
 
 export interface TokenRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Secrets in the request. */
-  readonly valuesToRedact: readonly string[];
 }
 
+/** The part of a credential that is neither authentication nor grant. */
+type ExtraFields = Pick<ClientCredential, 'extraParameters' | 'extraHeaders'>;
 type NameValue = readonly [name: string, value: string];
 
-/** The order of the form fields is fixed: equal requests have equal bytes. */
+/** The order of the parameters is fixed: equal requests have equal bytes. */
 export function buildTokenRequest(
   { userAgent, ...grant }: TokenGrantOptions & { readonly userAgent: string },
-  { authorization, parameters, valuesToRedact }: ClientAuthentication,
+  extra: ExtraFields,
+  { authorization, parameters }: ClientAuthentication,
 ): TokenRequest {
-  const form = [['grant_type', 'client_credentials'], ...listGrantFields(grant), ...parameters] satisfies NameValue[];
+  const all = [...listGrantParameters(grant, extra), ...parameters];
+  const isJson = grant.bodyFormat === 'json';
   return {
     headers: {
       ...(authorization === undefined ? {} : { Authorization: authorization }),
-      'Content-Type': 'application/x-www-form-urlencoded',
+      'Content-Type': isJson ? 'application/json' : 'application/x-www-form-urlencoded',
       Accept: 'application/json',
-      ...(hasUserAgent(grant.extraHeaders) ? {} : { 'User-Agent': userAgent }),
-      ...valuesOf(grant.extraHeaders),
+      ...(hasUserAgent(extra.extraHeaders) ? {} : { 'User-Agent': userAgent }),
+      ...extra.extraHeaders,
     },
-    body: new URLSearchParams(form.map(([name, value]) => [name, value])).toString(),
-    valuesToRedact: [
-      ...valuesToRedact,
-      ...selectSecrets(valuesOf(grant.extraParameters)),
-      ...selectSecrets(valuesOf(grant.extraHeaders)),
-    ],
+    body: isJson ? formatJson(all) : new URLSearchParams(all.map(([name, value]) => [name, value])).toString(),
   };
 }
 
@@ -55,28 +51,46 @@ function hasUserAgent(headers: Readonly<Record<string, unknown>>): boolean {
   return Object.keys(headers).some((name) => name.toLowerCase() === 'user-agent');
 }
 
-function selectSecrets(map: Readonly<Record<string, string>>): string[] {
-  return Object.values(map).filter((value) => value.length >= MIN_SECRET_LENGTH);
+function formatJson(parameters: readonly NameValue[]): string {
+  const members = new Map<string, string | string[]>();
+  for (const [name, value] of parameters) {
+    const earlier = members.get(name);
+    members.set(name, earlier === undefined ? value : [earlier, value].flat());
+  }
+  return JSON.stringify(Object.fromEntries(members));
 }
 
-/** Form fields and headers (names end with a colon): equal for equal requests. Some values may be secrets. */
-export function listRequestedParameters(grant: TokenGrantOptions): readonly NameValue[] {
-  const headers = Object.entries(valuesOf(grant.extraHeaders)).map(([name, value]): NameValue => [
-    `${name.toLowerCase()}:`,
-    value,
-  ]);
-  return [...listGrantFields(grant), ...headers];
-}
-
-function listGrantFields({ audience, scope, resource, extraParameters }: TokenGrantOptions): readonly NameValue[] {
+/** Parameters and header fields (names end with a colon): equal for equal requests. Some values may be secrets. */
+export function listRequestedParameters(grant: TokenGrantOptions, extra: ExtraFields): readonly NameValue[] {
+  const headers = Object.entries(extra.extraHeaders);
   return [
-    ...audience.map((value): NameValue => ['audience', value]),
-    ...(scope === undefined ? [] : [['scope', scope] satisfies NameValue]),
-    ...resource.map((value): NameValue => ['resource', value]),
-    ...Object.entries(valuesOf(extraParameters)),
+    ...listGrantParameters(grant, extra),
+    ...headers.map(([name, value]): NameValue => [`${name.toLowerCase()}:`, value]),
   ];
 }
 
-function valuesOf(map: Readonly<Record<string, SecretSource>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(map).map(([name, one]) => [name, one.kind === 'value' ? one.value : '']));
+function listGrantParameters(
+  { grantType, audience, scope, resource }: TokenGrantOptions,
+  { extraParameters }: ExtraFields,
+): readonly NameValue[] {
+  return [
+    ...(grantType === '' ? [] : [['grant_type', grantType] satisfies NameValue]),
+    ...audience.map((value): NameValue => ['audience', value]),
+    ...(scope === undefined ? [] : [['scope', scope] satisfies NameValue]),
+    ...resource.map((value): NameValue => ['resource', value]),
+    ...Object.entries(extraParameters),
+  ];
+}
+
+/** Errors of servers that refuse what was requested, not the client. */
+const TARGET_ERROR = /^(?:access_denied|invalid_(?:request|resource|scope|target))$/;
+
+/** Some servers need no audience, scope or resource; one that refuses a request with none probably needs one. Undefined for others. */
+export function describeMissingTarget(
+  error: string | undefined,
+  { audience, scope, resource }: Pick<TokenGrantOptions, 'audience' | 'scope' | 'resource'>,
+): string | undefined {
+  const isNamed = audience.length > 0 || scope !== undefined || resource.length > 0;
+  if (isNamed || !TARGET_ERROR.test(error ?? '')) return undefined;
+  return 'none of auth.audience, auth.scope and auth.resource is set';
 }

@@ -1,18 +1,22 @@
 /** What each method of client authentication reads, sends and redacts. */
-import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
+import { createHash, createPublicKey, generateKeyPairSync, verify, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { canCredentialChange, readClientCredential } from '../../../src/token/client/client-authentication.ts';
+import {
+  canCredentialChange,
+  hasKeyMaterial,
+  readClientCredential,
+} from '../../../src/token/client/client-authentication.ts';
 import type {
   ClientCredential,
   ClientAuthMethod,
   ClientAuthOptions,
-  ClientAuthTarget,
   ClientAuthentication,
 } from '../../../src/token/client/client-authentication.ts';
+import type { AssertionTarget } from '../../../src/token/client/signed-assertion.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import type { Certificates } from '../../support/certificates.ts';
 
@@ -35,17 +39,25 @@ const recipient = {
 };
 
 function clientOf(method: ClientAuthMethod, more: Partial<ClientAuthOptions> = {}): ClientAuthOptions {
-  return { clientId: { kind: 'value', value: 'client-1' }, method, clientCertificate: undefined, ...more };
+  return {
+    clientId: { kind: 'value', value: 'client-1' },
+    method,
+    clientCertificate: undefined,
+    assertionGrant: undefined,
+    extraParameters: {},
+    extraHeaders: {},
+    ...more,
+  };
 }
 
 interface ReadCredential extends Omit<ClientCredential, 'authenticate'> {
-  readonly authenticate: (target: ClientAuthTarget) => Promise<ClientAuthentication>;
+  readonly authenticate: (target: AssertionTarget) => Promise<ClientAuthentication>;
 }
 
 async function read(options: ClientAuthOptions): Promise<ReadCredential> {
   const reading = await readClientCredential(options);
   if (reading.kind === 'unreadable') throw new Error(reading.detail);
-  const authenticate = async (target: ClientAuthTarget): Promise<ClientAuthentication> => {
+  const authenticate = async (target: AssertionTarget): Promise<ClientAuthentication> => {
     const authentication = await reading.authenticate(target);
     if (authentication.kind === 'unreadable') throw new Error(authentication.detail);
     return authentication;
@@ -197,6 +209,28 @@ describe('an assertion', () => {
     expect([asJwk.keyMaterial, asJwk.version]).toEqual([asPem.keyMaterial, asPem.version]);
   });
 
+  test('names the thumbprints of the certificate, which must be that of the key', async () => {
+    const { certificateFile, keyFile: file } = certificates.issue('a');
+    const options = clientOf(method(file, { certificateFile, audience: 'urn:any text' }));
+    const { header, claims } = decode(await (await read(options)).authenticate(recipient));
+    const { raw } = new X509Certificate(readFileSync(certificateFile));
+    expect(header).toMatchObject({
+      x5t: createHash('sha1').update(raw).digest('base64url'),
+      'x5t#S256': createHash('sha256').update(raw).digest('base64url'),
+    });
+    expect(claims.aud).toBe('urn:any text');
+    const before = (await read(options)).version;
+    copyFileSync(certificates.issue('b').certificateFile, certificateFile);
+    expect(await readClientCredential(options)).toEqual({
+      kind: 'unreadable',
+      detail: `auth.certificateFile: the file ${certificateFile} holds the certificate of another key; expected that of the key in auth.privateKeyFile`,
+    });
+    const next = certificates.issue('c');
+    copyFileSync(next.certificateFile, certificateFile);
+    copyFileSync(next.keyFile, file);
+    expect((await read(options)).version).not.toBe(before);
+  });
+
   test('cannot be created from a file without a key', async () => {
     const reading = await readClientCredential(clientOf(method(write('none.pem', 'sesame'))));
     expect(reading).toEqual({
@@ -238,6 +272,57 @@ describe('a certificate', () => {
         /^auth\.tlsCertificateFile: .* the key does not belong to the certificate/,
       ) as unknown,
     });
+  });
+});
+
+describe('extra parameters and header fields', () => {
+  const none = { name: 'none' } as const;
+
+  test('are read with the credential, and change its version', async () => {
+    const path = write('extra', 'first\n');
+    for (const key of ['extraParameters', 'extraHeaders'] as const) {
+      const options = clientOf(none, { [key]: { a: { kind: 'file', path }, b: { kind: 'value', value: 'true' } } });
+      expect(canCredentialChange(options)).toBe(true);
+      const before = await read(options);
+      expect(before[key]).toEqual({ a: 'first', b: 'true' });
+      expect(before.sentSecrets).toEqual(['first']);
+      writeFileSync(path, 'second');
+      const after = await read(options);
+      expect(after[key]).toEqual({ a: 'second', b: 'true' });
+      expect(after.version).not.toBe(before.version);
+      writeFileSync(path, 'first\n');
+    }
+  });
+
+  test.each([
+    ['extraParameters', '', /^auth\.extraParameters\.a: the file .* is empty$/],
+    ['extraHeaders', 'two\nlines', /^auth\.extraHeaders\.a: holds what no header field can carry$/],
+  ])('%s that cannot be used are unreadable', async (key, contents, detail) => {
+    const options = clientOf(none, { [key]: { a: { kind: 'file', path: write('extra', contents) } } });
+    expect(await readClientCredential(options)).toEqual({
+      kind: 'unreadable',
+      detail: expect.stringMatching(detail) as unknown,
+    });
+  });
+});
+
+describe('key material', () => {
+  const signing = { keyId: undefined, algorithm: undefined, certificateFile: undefined, audience: 'a', claims: {} };
+
+  test('of a client without a secret is that of the grant or of the certificate, and else opens nowhere else', async () => {
+    const { certificateFile, keyFile } = certificates.issue('a');
+    const clients: [ClientAuthOptions, boolean][] = [
+      [clientOf({ name: 'none' }), false],
+      [clientOf({ name: 'none' }, { clientCertificate: { certificateFile, keyFile } }), true],
+      [clientOf({ name: 'none' }, { assertionGrant: { keyFile, ...signing } }), true],
+    ];
+    const materials = [];
+    for (const [options, hasOwn] of clients) {
+      expect(hasKeyMaterial(options)).toBe(hasOwn);
+      materials.push((await read(options)).keyMaterial);
+    }
+    expect(materials[1]).toBe(materials[2]);
+    expect(materials[0]).not.toBe(materials[1]);
   });
 });
 

@@ -36,6 +36,7 @@ describe('a document is accepted', () => {
         mtlsTokenUrl: undefined,
         methods: undefined,
         signingAlgorithms: undefined,
+        requiresDpop: false,
       },
     });
   });
@@ -100,7 +101,8 @@ test('an assertion in a file is listed as private_key_jwt or client_secret_jwt',
   for (const name of ['private_key_jwt', 'client_secret_jwt']) {
     const metadata = { tokenUrl: new URL('https://login.test/token'), mtlsTokenUrl: undefined, methods: [name] };
     const used = { method: 'client_assertion', algorithm: undefined };
-    expect(describeUnsupportedAuth({ ...metadata, signingAlgorithms: ['PS256'] }, used)).toBeUndefined();
+    const stated = { ...metadata, signingAlgorithms: ['PS256'], requiresDpop: false };
+    expect(describeUnsupportedAuth(stated, used)).toBeUndefined();
   }
 });
 
@@ -110,6 +112,7 @@ describe('a mismatch', () => {
     mtlsTokenUrl: undefined,
     methods: ['client_secret_post', 'self_signed_tls_client_auth'],
     signingAlgorithms: ['PS256'],
+    requiresDpop: false,
   };
   test.each([
     [
@@ -119,6 +122,7 @@ describe('a mismatch', () => {
     ],
     ['client_secret_post', undefined, undefined],
     ['tls_client_auth', undefined, undefined],
+    ['none', undefined, undefined],
     [
       'client_assertion',
       undefined,
@@ -134,5 +138,17 @@ describe('a mismatch', () => {
       'the assertion is signed with ES256, and the authorization server lists PS256',
     );
     expect(describeUnsupportedAuth({ ...any, signingAlgorithms: undefined }, used)).toBeUndefined();
+  });
+
+  test.each([
+    [{ dpop_required: true }, true],
+    [{ require_dpop: true }, true],
+    [{ require_dpop: false }, false],
+    [{ dpop_signing_alg_values_supported: ['ES256'] }, false],
+  ])('of DPoP, if the server requires it: %j', (more, isRequired) => {
+    const reading = read(more);
+    if (reading.kind === 'unusable') throw new Error(reading.fault);
+    const mismatch = describeUnsupportedAuth(reading.metadata, { method: 'client_secret_basic', algorithm: undefined });
+    expect(mismatch?.includes('requires DPoP (RFC 9449), which is not supported') ?? false).toBe(isRequired);
   });
 });

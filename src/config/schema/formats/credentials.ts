@@ -3,6 +3,7 @@
  * The same checks apply to the contents of a `…File`.
  */
 import { MASK } from '../../../platform/secret-redaction.ts';
+import { isHeaderValue } from '../../../token/client/secret-file.ts';
 import { format, matching } from './formats.ts';
 import type { Format } from './formats.ts';
 
@@ -24,9 +25,7 @@ export function secretFault(value: string): string | undefined {
 export function headerValueFault(value: string): string | undefined {
   const fault = secretFault(value);
   if (fault !== undefined) return fault;
-  return /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value)
-    ? undefined
-    : 'must be printable ASCII without a blank at either end';
+  return isHeaderValue(value) ? undefined : 'must be printable ASCII without a blank at either end';
 }
 
 /** Text without a fault. */
