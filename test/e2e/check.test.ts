@@ -15,6 +15,7 @@ import { makeCertificates } from '../support/certificates.ts';
 import type { CertificateOptions } from '../support/certificates.ts';
 import { runCheck } from '../support/check-run.ts';
 import { closeServer, freePort, listenOnLoopback } from '../support/loopback.ts';
+import { mountSecret } from '../support/mounted-secret.ts';
 import { startNginx, startVerifyingNginx } from '../support/nginx.ts';
 import { startOpensslServer } from '../support/openssl-server.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
@@ -86,6 +87,39 @@ describe('the token endpoint', () => {
       /^token .*"invalid_client": client authentication failed -> .*SIDECAR_CLIENT_SECRET/,
     ]);
     expect(run.lines('skip')).toContainEqual(expect.stringMatching(/^scope .*there is no token$/));
+  });
+
+  it('takes a request in JSON with a secret in a file, and refuses one for nothing', async () => {
+    const secret = randomBytes(18).toString('hex');
+    registerSecret('an extra parameter', secret);
+    await using mounted = await mountSecret({ key: secret });
+    await using server = await startRecordingUpstream(({ body, headers }, response) => {
+      const isJson = headers['content-type'] === 'application/json';
+      const sent = isJson ? (JSON.parse(body.toString()) as Record<string, unknown>) : {};
+      response.writeHead(sent.apiKey === secret && 'audience' in sent ? 200 : 400).end(
+        // An echo of the secret in both.
+        JSON.stringify({
+          access_token: 'a-token',
+          expires_in: 3600,
+          error: 'invalid_request',
+          error_description: secret,
+        }),
+      );
+    });
+    const changes = {
+      ...{ SIDECAR_AUTH_URL: server.url, SIDECAR_AUTH_METHOD: 'none', SIDECAR_AUTH_BODY_FORMAT: 'json' },
+      ...{ SIDECAR_CLIENT_ID: '', SIDECAR_CLIENT_SECRET: '', SIDECAR_SCOPE: '', SIDECAR_AUTH_GRANT_TYPE: 'api_key' },
+      SIDECAR_AUTH_EXTRA_PARAMETERS: JSON.stringify({ apiKey: { file: mounted.path('key') } }),
+    };
+    const named = await expectFaults('a request in JSON', { ...changes, SIDECAR_AUDIENCE: 'https://api.test' }, []);
+    expect(named.lines('ok')).toContainEqual(
+      expect.stringMatching(/^token .*, grant type "api_key", request in JSON$/),
+    );
+    expect(named.lines('ok')).toContainEqual(expect.stringContaining(`${mounted.path('key')}, mode`));
+    const unnamed = await expectFaults('a request for nothing', { ...changes, SIDECAR_AUDIENCE: '' }, [
+      /^token .*"invalid_request".*; none of auth\.audience, auth\.scope and auth\.resource is set -> ask the partner what to request, and set /,
+    ]);
+    expect(named.stdout + unnamed.stdout).not.toContain(secret);
   });
 
   it('decodes a secret that is sent as it is', async () => {

@@ -1,10 +1,11 @@
 /** Checks one credential: the connection to its token endpoint, discovery, one token request, and its response. */
 import type { TokensInUse } from '../../platform/tokens-in-use.ts';
-import type { CredentialConfig, RequestingAuthConfig } from '../../config/config.ts';
+import type { AuthConfig, CredentialConfig, RequestingAuthConfig } from '../../config/config.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { describeAssertion } from '../../token/client/assertion-claims.ts';
+import { findAssertionSigning } from '../../token/client/client-authentication.ts';
 import { readAssertionFile } from '../../token/client/assertion-file.ts';
 import { createTokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
@@ -76,7 +77,7 @@ export async function checkCredential(
       evaluateLifetime(response, check.clock.wallNow(), createSettingNamer('credential', name)),
     );
   } else runner.skip(['scope', 'lifetime'], 'there is no token');
-  runner.record('clock', evaluateSkew(skew, auth.method.name === 'private_key_jwt'));
+  runner.record('clock', evaluateSkew(skew, findAssertionSigning(auth) !== undefined));
   return { steps: runner.steps, token: response.kind === 'ok' ? response.value : undefined };
 }
 
@@ -163,7 +164,7 @@ async function requestToken(
   const endpoint = createEndpoint(credential, check, runner, (head) => heads.push(head));
   const client = await endpoint.readCredential();
   if (client.kind === 'unreadable') return { outcome: 'fail', detail: client.detail, advice: 'fix that file' };
-  redactValue(client.keyMaterial);
+  for (const secret of [client.keyMaterial, ...client.sentSecrets]) redactValue(secret);
   const sentAt = clock.wallNow();
   const response = await endpoint.request(client, signal);
   if (signal.aborted) throw signal.reason;
@@ -174,7 +175,7 @@ async function requestToken(
   };
   if (response.kind === 'ok') {
     tokensInUse.add(credential.name, response.value);
-    return { outcome: 'ok', detail: `obtained from ${maskQuery(url)}`, value };
+    return { outcome: 'ok', detail: `obtained from ${maskQuery(url)}${describeRequestForm(credential.auth)}`, value };
   }
   const isWrongPath = head?.status === 404 && credential.auth.endpoint.kind === 'url';
   const finding = evaluateTokenFailure(response, {
@@ -183,6 +184,12 @@ async function requestToken(
     published: isWrongPath ? await findPublishedEndpoint(url, credential, check) : undefined,
   });
   return head === undefined ? finding : { ...finding, value };
+}
+
+/** What differs from RFC 6749 §4.4. */
+function describeRequestForm({ grantType, bodyFormat }: AuthConfig): string {
+  const grant = grantType === 'client_credentials' ? '' : `, grant type ${JSON.stringify(grantType)}`;
+  return bodyFormat === 'json' ? `${grant}, request in JSON` : grant;
 }
 
 interface DatedTokenResponse extends TokenResponseHead {
@@ -207,7 +214,8 @@ function createEndpoint(
     },
     onResponseHead: ({ statusCode, headers }) => {
       const [contentType, date] = [String(headers['content-type'] ?? ''), String(headers.date ?? '')];
-      onHead({ status: statusCode, contentType, date, receivedAt: clock.wallNow() });
+      const challenge = [headers['www-authenticate'] ?? []].flat().join(', ');
+      onHead({ status: statusCode, contentType, challenge, date, receivedAt: clock.wallNow() });
     },
   });
 }
@@ -220,7 +228,7 @@ function createTokenContext(
   return {
     url: maskQuery(url),
     nameSetting: createSettingNamer('credential', name),
-    method: auth.method.name,
+    auth,
     isDiscovered: auth.endpoint.kind === 'issuer',
     head,
   };

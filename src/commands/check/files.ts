@@ -8,6 +8,7 @@ import type { AuthConfig, Config, UpstreamConfig } from '../../config/config.ts'
 import { splitPemCertificates } from '../../config/load/named-files.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
 import type { ClientCertificateFiles } from '../../platform/tls.ts';
+import { findAssertionSigning } from '../../token/client/client-authentication.ts';
 import { LARGEST_PEM_BYTES, readTextFile } from '../../token/client/secret-file.ts';
 import type { SecretSource } from '../../token/client/secret-file.ts';
 import { formatDays, DAY_MS, EXPIRY_WARNING_DAYS } from './evaluate/evaluate-tls.ts';
@@ -55,19 +56,22 @@ function listFiles(config: Config): readonly CheckedFile[] {
 
 function listAuthFiles(auth: AuthConfig, names: NameSetting): readonly CheckedFile[] {
   const { method } = auth;
-  const key: readonly CheckedFile[] =
-    method.name === 'private_key_jwt'
-      ? [{ setting: names('auth.privateKeyFile'), path: method.keyFile, kind: 'key' }]
-      : [];
   return [
     ...listSecretFile(names('auth.clientIdFile'), auth.clientId),
     ...listSecretFile(names('auth.clientSecretFile'), 'secret' in method ? method.secret : undefined),
-    ...key,
+    ...listSigningFiles(auth, names),
     ...listKeyPairFiles(names('auth.tlsCertificateFile'), names('auth.tlsKeyFile'), auth.clientCertificate),
     ...listCaFile(names('auth.caFile'), auth.caFile),
     ...Object.values(auth.extraParameters).flatMap((one) => listSecretFile(names('auth.extraParameters'), one)),
     ...Object.values(auth.extraHeaders).flatMap((one) => listSecretFile(names('auth.extraHeaders'), one)),
   ];
+}
+
+function listSigningFiles(auth: AuthConfig, names: NameSetting): readonly CheckedFile[] {
+  const { keyFile, certificateFile } = findAssertionSigning(auth) ?? {};
+  const key = { setting: names('auth.privateKeyFile'), path: keyFile, kind: 'key' } as const;
+  const certificate = { setting: names('auth.certificateFile'), path: certificateFile, kind: 'certificate' } as const;
+  return [key, certificate].flatMap(({ path, ...file }) => (path === undefined ? [] : [{ ...file, path }]));
 }
 
 function listUpstreamFiles({ caFile, clientCertificate, headers }: UpstreamConfig, names: NameSetting): CheckedFile[] {

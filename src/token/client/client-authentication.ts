@@ -127,7 +127,7 @@ export function canCredentialChange(options: ClientAuthOptions): boolean {
 }
 
 /** How assertions are signed; undefined where none are. */
-function findAssertionSigning({
+export function findAssertionSigning({
   method,
   assertionGrant,
 }: Pick<ClientAuthOptions, 'method' | 'assertionGrant'>): AssertionSigningOptions | undefined {

@@ -2,24 +2,28 @@
  * Evaluates the response to a token request: an OAuth error (RFC 6749 §5.2), a response that is not a token endpoint's, missing
  * scopes, an unusual lifetime. Pure.
  */
+import type { AuthConfig } from '../../../config/config.ts';
 import { maskQuery } from '../../../platform/secret-redaction.ts';
 import { describeTokenUrlSettings } from '../../../token/endpoint/token-url.ts';
+import { describeMissingTarget } from '../../../token/endpoint/token-request.ts';
 import { findMissingScopes } from '../../../token/endpoint/granted-scope.ts';
 import { chooseRefreshDelayMs } from '../../../token/source/refresh-schedule.ts';
 import type { TokenRequestFailure, TokenRequestResult } from '../../../token/endpoint/token-response.ts';
+import { findAssertionSigning } from '../../../token/client/client-authentication.ts';
 import type { NameSetting } from '../setting-names.ts';
 import type { CheckFinding } from '../step-runner.ts';
 
 export interface TokenResponseHead {
   readonly status: number;
   readonly contentType: string;
+  /** `WWW-Authenticate`; empty without one. */
+  readonly challenge: string;
 }
 
 export interface TokenCheckContext {
   readonly url: string;
   readonly nameSetting: NameSetting;
-  /** `auth.method`. */
-  readonly method: string;
+  readonly auth: Pick<AuthConfig, 'method' | 'assertionGrant' | 'grantType' | 'audience' | 'scope' | 'resource'>;
   /** Whether the endpoint was found through its issuer. */
   readonly isDiscovered: boolean;
   /** Undefined: no response. */
@@ -44,8 +48,14 @@ const LONG_LIFETIME_MS = 24 * 3_600_000;
 
 export function evaluateTokenFailure(response: TokenRequestFailure, context: TokenCheckContext): CheckFinding {
   const { head, url } = context;
+  if (ASKS_FOR_DPOP.test(`${response.detail}, ${head?.challenge ?? ''}`))
+    return { outcome: 'fail', detail: response.detail, advice: DPOP_ADVICE };
   if (response.kind === 'rejected' && response.error !== undefined)
-    return { outcome: 'fail', detail: response.detail, advice: adviseByError(response.error, context) };
+    return {
+      outcome: 'fail',
+      detail: response.detail,
+      advice: adviseOnRejection(response.error, response.detail, context),
+    };
   if (response.kind === 'unavailable' && response.error !== undefined)
     return { outcome: 'fail', detail: response.detail, advice: adviseByTransientError(response.error) };
   const where = context.isDiscovered ? context.nameSetting('auth.issuer') : nameEndpointSettings(context);
@@ -101,7 +111,29 @@ function adviseByStatus(status: number, where: string): string {
   return `the response is not from a token endpoint but probably from something in front of it: check ${where}, and ask the operator`;
 }
 
-function adviseByError(error: string, { nameSetting, method }: TokenCheckContext): string {
+/** RFC 9449 §5, §8: an error, the type of the token, or a challenge. */
+const ASKS_FOR_DPOP = /"(?:use_dpop_nonce|invalid_dpop_proof|dpop)"|\bDPoP proof\b|, DPoP\b/i;
+const DPOP_ADVICE =
+  'the server asks for DPoP (RFC 9449), which is not supported: ask the partner for a client that gets plain bearer tokens';
+
+function adviseOnRejection(error: string, detail: string, context: TokenCheckContext): string {
+  const { nameSetting, auth } = context;
+  const signing = findAssertionSigning(auth);
+  const certificate = nameSetting('auth.certificateFile');
+  // Entra finds the key of an assertion by x5t, x5t#S256 or kid.
+  if (detail.includes('AADSTS700027'))
+    return signing?.certificateFile === undefined && signing?.keyId === undefined
+      ? `the assertion does not name its key: set ${certificate} to the certificate that is registered with the application (or ${nameSetting('auth.keyId')} to its thumbprint)`
+      : `the server does not know the key that the assertion names: register the certificate in ${certificate} with the application, or set the one that is registered, with its key`;
+  if (describeMissingTarget(error, auth) !== undefined)
+    return `ask the partner what to request, and set ${nameSetting('auth.audience')}, ${nameSetting('auth.scope')} or ${nameSetting('auth.resource')}`;
+  if (error === 'invalid_grant' && auth.assertionGrant !== undefined)
+    return `the server does not accept the assertion: compare ${nameSetting('auth.clientId')} (iss), ${nameSetting('auth.assertionClaims')} (sub and others) and ${nameSetting('auth.assertionAudience')} (aud) with what it expects, and the key in ${nameSetting('auth.privateKeyFile')} with the one it knows`;
+  return adviseByError(error, context);
+}
+
+function adviseByError(error: string, { nameSetting, auth }: TokenCheckContext): string {
+  const { name: method } = auth.method;
   // Servers that follow RFC 6749 strictly decode the credentials, and fail at a percent sign that begins no escape.
   const form = `; with a secret that has "+" or "%" in it try ${nameSetting('auth.basicEncoding')} form`;
   const encoding = method === 'client_secret_basic' ? form : '';
@@ -120,9 +152,9 @@ function adviseByError(error: string, { nameSetting, method }: TokenCheckContext
     case 'access_denied':
       return `ask the partner to give this client access to the API in ${nameSetting('auth.audience')}`;
     case 'unauthorized_client':
-      return 'ask the partner to allow the grant client_credentials for this client, with the requested audience and scope';
+      return `ask the partner to allow the grant ${auth.grantType} for this client, with the requested audience and scope`;
     case 'unsupported_grant_type':
-      return `the server does not support the client credentials grant there: check ${nameSetting('auth.url')} and ${nameSetting('auth.tokenPath')}`;
+      return `the server does not support the grant there: check ${nameSetting('auth.grantType')}, ${nameSetting('auth.url')} and ${nameSetting('auth.tokenPath')}`;
     case 'invalid_request':
       return `a parameter is missing or not allowed: check ${nameSetting('auth.audience')}, ${nameSetting('auth.scope')} and ${nameSetting('auth.extraParameters')}${encoding}`;
     default:
@@ -136,6 +168,8 @@ function nameCredentialSettings(method: string, nameSetting: NameSetting): strin
       return `${nameSetting('auth.privateKeyFile')} and ${nameSetting('auth.keyId')}`;
     case 'tls_client_auth':
       return nameSetting('auth.tlsCertificateFile');
+    case 'none':
+      return nameSetting('auth.extraParameters');
     default:
       return nameSetting('auth.clientSecret');
   }

@@ -5,14 +5,23 @@ import {
   evaluateLifetime,
   evaluateScope,
 } from '../../../../src/commands/check/evaluate/evaluate-token.ts';
-import type { TokenCheckContext } from '../../../../src/commands/check/evaluate/evaluate-token.ts';
+import type { ClientAuthMethod } from '../../../../src/token/client/client-authentication.ts';
+import type { TokenRequestFailure } from '../../../../src/token/endpoint/token-response.ts';
+import type { TokenCheckContext, TokenResponseHead } from '../../../../src/commands/check/evaluate/evaluate-token.ts';
 
 const context: TokenCheckContext = {
   url: 'https://login.example/oauth/token',
   nameSetting: (key) => `<${key}>`,
-  method: 'client_secret_basic',
+  auth: {
+    method: { name: 'client_secret_basic', secret: { kind: 'value', value: 'sesame' }, encoding: 'raw' },
+    assertionGrant: undefined,
+    grantType: 'client_credentials',
+    audience: ['https://api.example/'],
+    scope: undefined,
+    resource: [],
+  },
   isDiscovered: false,
-  head: { status: 401, contentType: 'application/json' },
+  head: { status: 401, contentType: 'application/json', challenge: '' },
 };
 
 describe('a refusal', () => {
@@ -36,11 +45,64 @@ describe('a refusal', () => {
     ['private_key_jwt', '<auth.privateKeyFile>'],
     ['tls_client_auth', '<auth.tlsCertificateFile>'],
     ['client_secret_post', '<auth.clientSecret>'],
-  ])('of a client with %s names its credential', (method, setting) => {
+    ['none', '<auth.extraParameters>'],
+  ])('of a client with %s names its credential', (name, setting) => {
     const failure = { kind: 'rejected', error: 'invalid_client', detail: '' } as const;
-    const { advice } = evaluateTokenFailure(failure, { ...context, method });
+    const { advice } = evaluateTokenFailure(failure, {
+      ...context,
+      auth: { ...context.auth, method: { ...context.auth.method, name } as ClientAuthMethod },
+    });
     expect(advice).toContain(setting);
     expect(advice).not.toContain('basicEncoding');
+  });
+});
+
+describe('a refusal of a signed assertion', () => {
+  const signing = { keyFile: '/k', algorithm: undefined, audience: 'token_endpoint' };
+  const unnamed = { name: 'private_key_jwt', ...signing, keyId: undefined, certificateFile: undefined } as const;
+  const unknownKey =
+    'login.example answered with 401 and the error "invalid_client": AADSTS700027: The certificate with';
+
+  test.each([
+    ['does not name its key', unnamed],
+    ['register the certificate in <auth.certificateFile>', { ...unnamed, certificateFile: '/c' }],
+    ['register the certificate in <auth.certificateFile>', { ...unnamed, keyId: 'k' }],
+  ])('by AADSTS700027: %s', (words, method) => {
+    const failure = { kind: 'rejected', error: 'invalid_client', detail: unknownKey } as const;
+    const { advice } = evaluateTokenFailure(failure, { ...context, auth: { ...context.auth, method } });
+    expect(advice).toContain(words);
+    expect(advice).toContain('<auth.certificateFile>');
+  });
+
+  test('that is the grant names the settings of its claims', () => {
+    const assertionGrant = { ...signing, keyId: undefined, certificateFile: undefined, claims: {} };
+    const failure = { kind: 'rejected', error: 'invalid_grant', detail: '' } as const;
+    const { advice } = evaluateTokenFailure(failure, { ...context, auth: { ...context.auth, assertionGrant } });
+    for (const key of ['clientId', 'assertionClaims', 'assertionAudience', 'privateKeyFile'])
+      expect(advice).toContain(`<auth.${key}>`);
+  });
+});
+
+test.each(['invalid_scope', 'invalid_request', 'invalid_target', 'access_denied'])(
+  'a refusal with %s of a request for nothing names the three settings',
+  (error) => {
+    const failure = { kind: 'rejected', error, detail: '' } as const;
+    const { advice } = evaluateTokenFailure(failure, { ...context, auth: { ...context.auth, audience: [] } });
+    expect(advice).toContain('set <auth.audience>, <auth.scope> or <auth.resource>');
+  },
+);
+
+describe('a server that asks for DPoP', () => {
+  const head = { status: 400, contentType: 'application/json', challenge: '' };
+  test.each<[string, TokenRequestFailure, Partial<TokenResponseHead>]>([
+    ['use_dpop_nonce', { kind: 'rejected', error: 'use_dpop_nonce', detail: 'the error "use_dpop_nonce"' }, {}],
+    ['invalid_dpop_proof', { kind: 'rejected', error: 'x', detail: 'the error "invalid_dpop_proof"' }, {}],
+    ['its words', { kind: 'rejected', error: 'invalid_request', detail: 'The DPoP proof JWT header is missing' }, {}],
+    ['a challenge', { kind: 'unavailable', detail: 'with 401' }, { challenge: 'Basic realm="a", DPoP algs="ES256"' }],
+    ['the type of the token', { kind: 'malformed', detail: '200 with a token_type other than Bearer: "DPoP"' }, {}],
+  ])('by %s is said not to be supported', (_, failure, more) => {
+    const finding = evaluateTokenFailure(failure, { ...context, head: { ...head, ...more } });
+    expect(finding).toMatchObject({ outcome: 'fail', advice: expect.stringContaining('DPoP (RFC 9449)') as unknown });
   });
 });
 
@@ -58,7 +120,7 @@ describe('a response that is not from a token endpoint', () => {
     [401, 'text/html', /a web page \(HTML\)/, /login page.*<auth\.url>/],
     [401, 'application/json', /the words of the endpoint/, /<auth\.clientId> and <auth\.clientSecret>/],
   ])('%i %s', (status, contentType, detail, advice) => {
-    const finding = evaluateTokenFailure(unavailable, { ...context, head: { status, contentType } });
+    const finding = evaluateTokenFailure(unavailable, { ...context, head: { status, contentType, challenge: '' } });
     expect(finding.outcome).toBe('fail');
     expect(finding.detail).toMatch(detail);
     expect(finding.advice).toMatch(advice);
@@ -68,13 +130,13 @@ describe('a response that is not from a token endpoint', () => {
     ['slow_down', /limits token requests/],
     ['server_error', /has a fault/],
   ])('with the error %s advises to wait', (error, advice) => {
-    const head = { status: 400, contentType: 'application/json' };
+    const head = { status: 400, contentType: 'application/json', challenge: '' };
     expect(evaluateTokenFailure({ ...unavailable, error }, { ...context, head }).advice).toMatch(advice);
   });
 
   test('by 404 with words shows them', () => {
     const detail = 'login.example answered the token request with 404 and the error "Realm does not exist"';
-    const head = { status: 404, contentType: 'application/json' };
+    const head = { status: 404, contentType: 'application/json', challenge: '' };
     expect(evaluateTokenFailure({ kind: 'rejected', detail }, { ...context, head }).detail).toContain(detail);
   });
 
@@ -82,7 +144,7 @@ describe('a response that is not from a token endpoint', () => {
     const finding = evaluateTokenFailure(unavailable, {
       ...context,
       isDiscovered: true,
-      head: { status: 404, contentType: '' },
+      head: { status: 404, contentType: '', challenge: '' },
     });
     expect(finding.advice).toContain('<auth.issuer>');
   });
@@ -137,7 +199,7 @@ test('a life that the server does not state is a warning that names the setting'
 describe('a 404', () => {
   const detail =
     'login.example answered the token request with 404 and the error "x": check auth.url and auth.tokenPath, there is no token endpoint at /t';
-  const missing = { ...context, head: { status: 404, contentType: '' } };
+  const missing = { ...context, head: { status: 404, contentType: '', challenge: '' } };
   const meantUrl = new URL('https://login.example/oauth2/token');
 
   test('shows the words of the server once, without the advice of the sidecar', () => {
