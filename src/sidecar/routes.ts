@@ -128,8 +128,17 @@ function createTokenSources(options: RoutesOptions, egress: ProxySelector): Map<
   const headerFault = (credential: string) => headers.fault(credential);
   const common = { ...options, headerFault, egress, tokenStore: sharing?.tokenStore };
   return new Map(
-    config.credentials.map(({ name, auth }) => [name, createTokens({ ...common, credential: name, auth })]),
+    config.credentials.map(({ name, auth }) => {
+      const tokenHeaders = listTokenHeaders(config, name);
+      return [name, createTokens({ ...common, credential: name, auth, tokenHeaders })];
+    }),
   );
+}
+
+function listTokenHeaders({ routes }: Config, credential: string): readonly string[] {
+  const users = routes.filter((route) => route.credential === credential);
+  const fields = users.map(({ upstream }) => `${upstream.tokenHeader.toLowerCase()}: ${upstream.tokenPrefix}`);
+  return [...new Set(fields)].toSorted();
 }
 
 /** The first route of each group, whose settings are those of all. */

@@ -25,6 +25,8 @@ export interface TokensOptions {
   /** Label of the events. */
   readonly credential: string;
   readonly auth: AuthConfig;
+  /** The header fields in which the routes send the token, as in the binding of a sealed token. */
+  readonly tokenHeaders: readonly string[];
   readonly egress: ProxySelector;
   /** Where the replicas of a fleet share tokens; undefined without a fleet. */
   readonly tokenStore: SharedTokenStore | undefined;
@@ -52,6 +54,7 @@ export function createTokens(options: TokensOptions): TokenSource {
   const endpoint = createTokenEndpoint({
     ...auth,
     endpoint: address,
+    tokenHeaders: options.tokenHeaders,
     egress,
     maskTokens: tokensInUse.mask,
     clock,
@@ -127,7 +130,12 @@ function createRequest(
   { credential, auth, tokenStore: store, clock, random, observe }: TokensOptions,
 ): SendTokenRequest<ClientCredential> {
   const request = withKnownLifetimes(send, { ...auth, credential, clock, observe });
-  if (store === undefined || !hasKeyMaterial(auth)) return request;
+  if (store === undefined) return request;
+  if (!hasKeyMaterial(auth)) {
+    const message = `${credential}: replicas do not share the token, since auth.method ${auth.method.name} has neither a secret nor a key to encrypt it with`;
+    observe({ kind: 'warning', message });
+    return request;
+  }
   const peerWaitMs = auth.timeoutMs;
   return shareTokenRequests({ store, sendRequest: request, identify, peerWaitMs, clock, random, observe });
 }

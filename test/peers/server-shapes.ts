@@ -516,7 +516,7 @@ tokenPath: /v1/oauth2/token
 method: client_secret_basic
 scope: https://uri.paypal.com/services/invoicing`,
     remarks: [
-      'PayPal needs neither scope nor audience; the sidecar needs one of them, so name one scope of the application.',
+      'PayPal needs neither scope nor audience; a scope limits the token to a part of what the application may do.',
     ],
     request: {
       target: '/v1/oauth2/token',

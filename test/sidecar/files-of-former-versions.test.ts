@@ -11,22 +11,30 @@ import {
 } from '../../src/throttle/adaptive/learned-state.ts';
 import { parseLimitSnapshot } from '../../src/throttle/adaptive/limit-snapshot.ts';
 import { openToken, sealToken } from '../../src/token/store/sealed-token.ts';
+import { ORDINARY_REQUEST } from '../token/store/ordinary-request.ts';
 
-/** Written by revision da1795d. */
+/** In the format of this version; any later version that has the format opens it. */
 const SEALED_TOKEN =
+  'bst3.mvE7-_aDbkw5_Tqs9cvMYSmftHs50FO6ylOVLd4AFQyB6UEVfu-S7hdBWU-ul0tsurzzQBsVah1MrAArD2hX2w-WXvwgGKWSRqrnlzVFGZdR98wrL2NhT455Dolhc_bttRq2pyJP6kgD1Bd20g';
+/** Written by revision da1795d, for a binding with fewer members. */
+const FORMER_TOKEN =
   'bst1.cMK6C4tN8L-L3bqWU5LOh6WXeoHKZWyV-5Ahl28qYsZoJ6ooRTzbJ77x5s_XQ5gWq5ulrPCT-m_6QQeUGdEjnqYfulcXq4s2CinEDd5qZZLzHUv-1OxKKFf7kJGH0_wzqQwrrsL7quReooK9rA';
 const STATE_FILE =
   '{"version":2,"limits":[["default",{"version":1,"upstream":"https://api.test","client":"hash","wallAt":1790000000000,"governor":{"kind":"sliding-window","windowMs":60000,"limit":100,"rate":1.6,"margin":0.9,"used":3}}]]}\n';
 
 const WRITTEN_AT = 1_790_000_000_000;
 
-it('auth.cacheFile: the token is opened with the same credentials and settings', () => {
+it('auth.cacheFile: the token is opened with the same credentials and settings, and one of the former format never', () => {
   const binding = {
     tokenUrl: 'https://auth.test/oauth/token',
     clientId: 'legacy-app',
     method: 'client_secret_basic',
-    requestedParameters: [['scope', 'a b']] as const,
-  };
+    requestedParameters: [
+      ['grant_type', 'client_credentials'],
+      ['scope', 'a b'],
+    ],
+    ...ORDINARY_REQUEST,
+  } as const;
   const identity = { binding, keyMaterial: 'fixture-secret' };
   const token = openToken(SEALED_TOKEN, identity);
   expect(token).toEqual({
@@ -36,8 +44,10 @@ it('auth.cacheFile: the token is opened with the same credentials and settings',
     expiresWallAt: WRITTEN_AT + 3_600_000,
   });
   const sealed = sealToken(token!, identity);
-  expect(sealed).toMatch(/^bst1\./);
+  expect(sealed).toMatch(/^bst3\./);
   expect(sealed).toHaveLength(SEALED_TOKEN.length);
+  expect(openToken(FORMER_TOKEN, identity)).toBeUndefined();
+  expect(openToken(FORMER_TOKEN.replace('bst1', 'bst3'), identity)).toBeUndefined();
 });
 
 describe('throttle.stateFile', () => {

@@ -15,6 +15,7 @@ import { ManualClock } from '../support/manual-clock.ts';
 import { mountSecret } from '../support/mounted-secret.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential, registerSecret } from '../support/secrets.ts';
+import { MemoryTokenStore } from '../token/store/memory-token-store.ts';
 import { giveToken, sendToken, until } from './in-process.ts';
 
 it('a new secret is masked and used within 2 s after its symbolic link has changed, as in Kubernetes', async () => {
@@ -39,6 +40,7 @@ it('a new secret is masked and used within 2 s after its symbolic link has chang
   const tokens = createTokens({
     credential: 'default',
     auth: simple(loaded.config).auth,
+    tokenHeaders: [],
     egress: createProxySelector(loaded.config.egress),
     tokenStore: undefined,
     tokensInUse: new TokensInUse(),
@@ -224,6 +226,28 @@ it('a key and its certificate that are written one after the other: the former p
   expect(rotations).toEqual(['unreadable', 'taken']);
 });
 
+it('a client with neither a secret nor a key does not share its token, and one warning says so', async () => {
+  await using server = await startRecordingUpstream(giveToken);
+  const clock = new ManualClock();
+  const events: SidecarEvent[] = [];
+  const store = new MemoryTokenStore(clock);
+  const env = {
+    SIDECAR_BASE_URL: server.url,
+    SIDECAR_AUTH_URL: server.url,
+    SIDECAR_AUTH_METHOD: 'none',
+    SIDECAR_AUTH_EXTRA_PARAMETERS: '{"apiKey":"key-of-the-partner"}',
+  };
+  const observe = (event: SidecarEvent) => void events.push(event);
+  const tokens = createTokens({ ...createOptions(env, clock), tokenStore: store, observe });
+  onTestFinished(() => tokens.stop());
+  tokens.start();
+  await until(() => tokens.current()?.token !== undefined, 'the first token');
+  expect(store.dump()).toBe('[]');
+  expect(events.flatMap((event) => (event.kind === 'warning' ? [event.message] : []))).toEqual([
+    'default: replicas do not share the token, since auth.method none has neither a secret nor a key to encrypt it with',
+  ]);
+});
+
 /** A client with an assertion in this file. */
 function tokensOptions(serverUrl: string, file: string, clock: ManualClock): TokensOptions {
   return createOptions(
@@ -246,6 +270,7 @@ function createOptions(env: Readonly<Record<string, string>>, clock: ManualClock
   return {
     credential: 'default',
     auth: simple(loaded.config).auth,
+    tokenHeaders: [],
     egress: createProxySelector(loaded.config.egress),
     tokenStore: undefined,
     redactValue: () => undefined,

@@ -18,7 +18,7 @@ import type {
   ClientCredentialReadResult,
 } from '../client/client-authentication.ts';
 import { LARGEST_PEM_BYTES, readTextFile } from '../client/secret-file.ts';
-import type { TokenIdentity } from '../store/sealed-token.ts';
+import type { TokenBinding, TokenIdentity } from '../store/sealed-token.ts';
 import { describeConnectionFault } from './connection-fault.ts';
 import { Discovery, readDocument } from './discovery.ts';
 import type { GetDocument } from './discovery.ts';
@@ -46,6 +46,8 @@ export interface TokenEndpointOptions extends ClientAuthOptions, TokenGrantOptio
   readonly timeoutMs: number;
   /** The `User-Agent` of token requests and of metadata requests. */
   readonly userAgent: string;
+  /** As in the binding of a sealed token. Default: not known. */
+  readonly tokenHeaders?: TokenBinding['tokenHeaders'];
   /** PEM certificates trusted instead of Node's and the system's roots; read at every request. */
   readonly caFile: string | undefined;
   readonly egress: ProxySelector;
@@ -72,7 +74,7 @@ export interface TokenEndpoint {
 const MAX_BODY_BYTES = 64 * 1024;
 
 export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoint {
-  const { endpoint } = options;
+  const { endpoint, assertionGrant } = options;
   const sender = new TokenRequestSender(options);
   return {
     readCredential: () => readClientCredential(options),
@@ -84,6 +86,10 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
         clientId: credential.clientId,
         method: credential.method,
         requestedParameters: listRequestedParameters(options, credential),
+        bodyFormat: options.bodyFormat,
+        assertion: assertionGrant && { audience: assertionGrant.audience, claims: assertionGrant.claims },
+        responseFields: [options.tokenField, options.expiresInField, options.expiresInUnit],
+        tokenHeaders: options.tokenHeaders ?? [],
       },
       keyMaterial: credential.keyMaterial,
     }),

@@ -15,14 +15,21 @@ export interface StoredToken {
   readonly expiresWallAt: number;
 }
 
-/** All parameters of a token request: a token sealed for one binding opens for no other. */
+/** All that decides which token comes and how it is used: a token sealed for one binding opens for no other. */
 export interface TokenBinding {
   readonly tokenUrl: string;
   readonly clientId: string;
   /** The authentication method, such as `client_secret_basic`. */
   readonly method: string;
-  /** Audiences, scope, resources, further parameters and headers. Their order counts. */
+  /** Grant type, audiences, scope, resources, extra parameters and header fields. Their order counts. */
   readonly requestedParameters: readonly (readonly [name: string, value: string])[];
+  readonly bodyFormat: 'form' | 'json';
+  /** Of an assertion that is the grant; undefined without one. */
+  readonly assertion: { readonly audience: string; readonly claims: Readonly<Record<string, unknown>> } | undefined;
+  /** Members of the response that hold the token and its lifetime, and the unit of the latter. */
+  readonly responseFields: readonly string[];
+  /** The header fields in which calls carry the token, with what stands before it: `authorization: Bearer `. */
+  readonly tokenHeaders: readonly string[];
 }
 
 /** Which token it is, and the key material that seals it. */
@@ -40,20 +47,21 @@ const TAG_BYTES = 16;
 const SEALED_PATTERN = /^([a-z0-9]+)\.([A-Za-z0-9_-]+)$/;
 
 /**
- * The layout of the sealed text: a token in a file (`bst1`), a shared token (`bst2`), the failure of a shared token request (`bsf2`). It
- * begins the text and is part of the key derivation: a text never opens as one of another format.
+ * The layout of the sealed text and of its binding: a token in a file (`bst3`), a shared token (`bst4`), the failure of a shared token
+ * request (`bsf4`). It begins the text and is part of the key derivation: a text never opens as one of another format, nor of a former one
+ * (`bst1`, `bst2`, `bsf2`).
  */
-export type SealedFormat = 'bst1' | 'bst2' | 'bsf2';
+export type SealedFormat = 'bst3' | 'bst4' | 'bsf4';
 
 /** One line of printable ASCII. Salt and nonce are fresh each time; without the key only the length can be learned. */
 export function sealToken(token: StoredToken, identity: TokenIdentity): string {
   const { value, scope, obtainedWallAt, expiresWallAt } = token;
-  return sealText(JSON.stringify([value, scope ?? null, obtainedWallAt, expiresWallAt]), identity, 'bst1');
+  return sealText(JSON.stringify([value, scope ?? null, obtainedWallAt, expiresWallAt]), identity, 'bst3');
 }
 
 /** Undefined when the text is malformed, was altered, or was sealed for another identity. */
 export function openToken(sealed: string, identity: TokenIdentity): StoredToken | undefined {
-  const plain = openText(sealed, identity, 'bst1');
+  const plain = openText(sealed, identity, 'bst3');
   return plain === undefined ? undefined : parseStoredToken(plain);
 }
 
@@ -62,7 +70,7 @@ export function sealText(plain: string, { binding, keyMaterial }: TokenIdentity,
   const salt = randomBytes(SALT_BYTES);
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, deriveKey(keyMaterial, salt, format), nonce, { authTagLength: TAG_BYTES });
-  cipher.setAAD(serializeBinding(binding));
+  cipher.setAAD(Buffer.from(serializeBinding(binding), 'utf8'));
   const sealed = Buffer.concat([salt, nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]);
   return `${format}.${sealed.toString('base64url')}`;
 }
@@ -80,7 +88,7 @@ export function openText(
   const salt = bytes.subarray(0, SALT_BYTES);
   const nonce = bytes.subarray(SALT_BYTES, SALT_BYTES + NONCE_BYTES);
   const decipher = createDecipheriv(CIPHER, deriveKey(keyMaterial, salt, format), nonce, { authTagLength: TAG_BYTES });
-  decipher.setAAD(serializeBinding(binding));
+  decipher.setAAD(Buffer.from(serializeBinding(binding), 'utf8'));
   decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
   const body = bytes.subarray(SALT_BYTES + NONCE_BYTES, -TAG_BYTES);
   try {
@@ -95,9 +103,9 @@ function deriveKey(keyMaterial: string, salt: Uint8Array, format: SealedFormat):
   return new Uint8Array(hkdfSync('sha256', keyMaterial, salt, `bearer-sidecar ${format}`, KEY_BYTES));
 }
 
-/** A JSON list is unambiguous; joined strings would not be. */
-function serializeBinding({ tokenUrl, clientId, method, requestedParameters }: TokenBinding): Buffer {
-  return Buffer.from(JSON.stringify([tokenUrl, clientId, method, requestedParameters]), 'utf8');
+/** Every member counts. JSON is unambiguous; joined strings would not be. */
+export function serializeBinding(binding: TokenBinding): string {
+  return JSON.stringify(Object.entries(binding).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 
 function parseStoredToken(plain: string): StoredToken | undefined {

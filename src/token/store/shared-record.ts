@@ -5,7 +5,7 @@
  */
 import { createHmac, hkdfSync } from 'node:crypto';
 import type { TokenRequestFailure } from '../endpoint/token-response.ts';
-import { openText, sealText } from './sealed-token.ts';
+import { openText, sealText, serializeBinding } from './sealed-token.ts';
 import type { TokenIdentity } from './sealed-token.ts';
 import { MAX_STORED_CHARS } from './shared-token-store.ts';
 
@@ -31,7 +31,7 @@ export interface SharedFailure {
 }
 
 /** Replicas with different record formats must not share a record: each format has a name of its own, and so a record of its own. */
-const VERSION = 2;
+const VERSION = 3;
 const KEY_BYTES = 32;
 /** 128 bits: without the key a hash can be neither guessed nor made to collide. */
 const HASH_BYTES = 16;
@@ -39,8 +39,7 @@ const MAX_DETAIL_LENGTH = 512;
 
 /** The record name that replicas with exactly this identity share: 22 characters of base64url. */
 export function deriveRecordName({ binding, keyMaterial }: TokenIdentity): string {
-  const { tokenUrl, clientId, method, requestedParameters } = binding;
-  const parts = JSON.stringify(['name', VERSION, tokenUrl, clientId, method, requestedParameters]);
+  const parts = JSON.stringify(['name', VERSION, serializeBinding(binding)]);
   const key = Buffer.from(hkdfSync('sha256', keyMaterial, '', 'bearer-sidecar names and marks', KEY_BYTES));
   return createHmac('sha256', key).update(parts).digest().subarray(0, HASH_BYTES).toString('base64url');
 }
@@ -48,12 +47,12 @@ export function deriveRecordName({ binding, keyMaterial }: TokenIdentity): strin
 /** One line of printable ASCII. */
 export function sealSharedToken(token: SharedToken, identity: TokenIdentity): string {
   const { value, scope, order, expiresAt, lifetimeMs } = token;
-  return sealText(JSON.stringify([value, scope ?? null, order, expiresAt, lifetimeMs]), identity, 'bst2');
+  return sealText(JSON.stringify([value, scope ?? null, order, expiresAt, lifetimeMs]), identity, 'bst4');
 }
 
 /** Undefined when the text is malformed, was altered, or was sealed for another identity. */
 export function openSharedToken(sealed: string, identity: TokenIdentity): SharedToken | undefined {
-  const fields = openList(sealed, identity, 'bst2');
+  const fields = openList(sealed, identity, 'bst4');
   if (fields?.length !== 5) return undefined;
   const [value, scope, ...numbers] = fields;
   if (typeof value !== 'string' || (scope !== null && typeof scope !== 'string')) return undefined;
@@ -65,12 +64,12 @@ export function openSharedToken(sealed: string, identity: TokenIdentity): Shared
 /** One line of printable ASCII. The stated `Retry-After` is not kept. */
 export function sealFailure({ failure, endsAt }: SharedFailure, identity: TokenIdentity): string {
   const { kind, detail } = failure;
-  return sealText(JSON.stringify([kind, detail.slice(0, MAX_DETAIL_LENGTH), endsAt]), identity, 'bsf2');
+  return sealText(JSON.stringify([kind, detail.slice(0, MAX_DETAIL_LENGTH), endsAt]), identity, 'bsf4');
 }
 
 /** Undefined when the text cannot be read. */
 export function openFailure(sealed: string, identity: TokenIdentity): SharedFailure | undefined {
-  const fields = openList(sealed, identity, 'bsf2');
+  const fields = openList(sealed, identity, 'bsf4');
   if (fields?.length !== 3) return undefined;
   const [kind, detail, endsAt] = fields;
   if (typeof detail !== 'string' || typeof endsAt !== 'number') return undefined;
@@ -79,7 +78,7 @@ export function openFailure(sealed: string, identity: TokenIdentity): SharedFail
 }
 
 /** Only a holder of the key can have sealed a text that opens: it is JSON. */
-function openList(sealed: string, identity: TokenIdentity, format: 'bst2' | 'bsf2'): readonly unknown[] | undefined {
+function openList(sealed: string, identity: TokenIdentity, format: 'bst4' | 'bsf4'): readonly unknown[] | undefined {
   const plain = sealed.length > MAX_STORED_CHARS ? undefined : openText(sealed, identity, format);
   const fields: unknown = plain === undefined ? undefined : JSON.parse(plain);
   return Array.isArray(fields) ? (fields as readonly unknown[]) : undefined;

@@ -13,6 +13,7 @@ import { createTokenSource } from '../../../src/token/source/token-source.ts';
 import type { TokenSource } from '../../../src/token/token.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { MemoryTokenStore } from './memory-token-store.ts';
+import { ORDINARY_REQUEST } from './ordinary-request.ts';
 
 export const SECRET = 'the-secret-of-all-replicas';
 
@@ -21,6 +22,7 @@ const BINDING: TokenBinding = {
   clientId: 'client-of-the-tests',
   method: 'client_secret_basic',
   requestedParameters: [['audience', 'https://api.test/']],
+  ...ORDINARY_REQUEST,
 };
 
 export interface ReplicaOptions {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openToken, sealToken } from '../../../src/token/store/sealed-token.ts';
 import type { StoredToken, TokenBinding, TokenIdentity } from '../../../src/token/store/sealed-token.ts';
+import { bindings, ORDINARY_REQUEST } from './ordinary-request.ts';
 
 const TOKEN: StoredToken = {
   value: 'eyJhbGciOi.J9.token~+/==',
@@ -17,6 +18,7 @@ const BINDING: TokenBinding = {
     ['audience', 'https://api.example.com'],
     ['scope', 'urn:a.read urn:a.write'],
   ],
+  ...ORDINARY_REQUEST,
 };
 const SECRET = 'pä:ß%2B+/=';
 const IDENTITY: TokenIdentity = { binding: BINDING, keyMaterial: SECRET };
@@ -32,7 +34,7 @@ test('a sealed token is one line of ASCII, differs each time, and shows neither 
   const [first, second] = [sealToken(TOKEN, IDENTITY), sealToken(TOKEN, IDENTITY)];
   expect(first).toMatch(/^[\x21-\x7e]+$/);
   expect(first).not.toBe(second);
-  const bytes = Buffer.from(first.slice('bst1.'.length), 'base64url').toString('latin1');
+  const bytes = Buffer.from(first.slice('bst3.'.length), 'base64url').toString('latin1');
   for (const secret of [TOKEN.value, SECRET, BINDING.clientId, 'urn:a'])
     expect(bytes).not.toContain(Buffer.from(secret, 'utf8').toString('latin1'));
 });
@@ -51,26 +53,39 @@ test.each<[string, TokenBinding]>([
   expect(openToken(sealToken(TOKEN, IDENTITY), { ...IDENTITY, binding })).toBeUndefined();
 });
 
+test('two settings never open the token of each other: every member of the binding counts', () => {
+  const names = Object.keys(BINDING) as (keyof TokenBinding)[];
+  fc.assert(
+    fc.property(bindings, bindings, fc.constantFrom(...names), (one, other, name) => {
+      const changed = { ...one, [name]: other[name] };
+      const sealed = sealToken(TOKEN, { ...IDENTITY, binding: one });
+      const isSame = JSON.stringify(one[name]) === JSON.stringify(other[name]);
+      expect(openToken(sealed, { ...IDENTITY, binding: changed })).toEqual(isSame ? TOKEN : undefined);
+      expect(openToken(sealed, { ...IDENTITY, binding: structuredClone(one) })).toEqual(TOKEN);
+    }),
+  );
+});
+
 test('a sealed token does not open with another secret', () => {
   expect(openToken(sealToken(TOKEN, IDENTITY), { ...IDENTITY, keyMaterial: `${SECRET} ` })).toBeUndefined();
 });
 
 test('an altered, cut or foreign text does not open and does not throw', () => {
   const sealed = sealToken(TOKEN, IDENTITY);
-  const bytes = Buffer.from(sealed.slice('bst1.'.length), 'base64url');
+  const bytes = Buffer.from(sealed.slice('bst3.'.length), 'base64url');
   fc.assert(
     fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), (at, mask) => {
       const altered = Buffer.from(bytes);
       altered.writeUInt8(altered.readUInt8(at) ^ mask, at);
-      expect(openToken(`bst1.${altered.toString('base64url')}`, IDENTITY)).toBeUndefined();
-      expect(openToken(`bst1.${bytes.subarray(0, at).toString('base64url')}`, IDENTITY)).toBeUndefined();
+      expect(openToken(`bst3.${altered.toString('base64url')}`, IDENTITY)).toBeUndefined();
+      expect(openToken(`bst3.${bytes.subarray(0, at).toString('base64url')}`, IDENTITY)).toBeUndefined();
     }),
   );
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       expect(openToken(text, IDENTITY)).toBeUndefined();
-      expect(openToken(`bst1.${Buffer.from(text).toString('base64url')}`, IDENTITY)).toBeUndefined();
+      expect(openToken(`bst3.${Buffer.from(text).toString('base64url')}`, IDENTITY)).toBeUndefined();
     }),
   );
-  expect(openToken(sealed.replace('bst1', 'bst2'), IDENTITY)).toBeUndefined();
+  expect(openToken(sealed.replace('bst3', 'bst4'), IDENTITY)).toBeUndefined();
 });

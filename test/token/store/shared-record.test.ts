@@ -10,22 +10,18 @@ import {
 } from '../../../src/token/store/shared-record.ts';
 import { openToken, sealText, sealToken } from '../../../src/token/store/sealed-token.ts';
 import type { TokenBinding, TokenIdentity } from '../../../src/token/store/sealed-token.ts';
+import { bindings, ORDINARY_REQUEST } from './ordinary-request.ts';
 
 const BINDING: TokenBinding = {
   tokenUrl: 'https://auth.test/oauth/token',
   clientId: 'client',
   method: 'client_secret_basic',
   requestedParameters: [['scope', 'a b']],
+  ...ORDINARY_REQUEST,
 };
 const IDENTITY: TokenIdentity = { binding: BINDING, keyMaterial: 'secret-of-the-tests' };
 
-const binding = fc.record({
-  tokenUrl: fc.string(),
-  clientId: fc.string(),
-  method: fc.string(),
-  requestedParameters: fc.array(fc.tuple(fc.string(), fc.string()), { maxLength: 3 }),
-});
-const identity = fc.record({ binding, keyMaterial: fc.string({ minLength: 1 }) });
+const identity = fc.record({ binding: bindings, keyMaterial: fc.string({ minLength: 1 }) });
 
 describe('names', () => {
   test('are equal for equal identities only', () => {
@@ -52,6 +48,10 @@ describe('names', () => {
       },
     ],
     ['another order of them', { requestedParameters: [['a b', 'scope']] }],
+    ['another body', { bodyFormat: 'json' }],
+    ['other claims', { assertion: { audience: 'token_endpoint', claims: { sub: 'a' } } }],
+    ['another field of the token', { responseFields: ['token', 'expires_in', 'seconds'] }],
+    ['another header field of the calls', { tokenHeaders: ['authorization: Token '] }],
   ] as const)('differ for %s', (_, change) => {
     expect(deriveRecordName({ ...IDENTITY, binding: { ...BINDING, ...change } })).not.toBe(deriveRecordName(IDENTITY));
   });
@@ -84,8 +84,8 @@ describe('a shared token', () => {
     const sealed = sealSharedToken(TOKEN, IDENTITY);
     expect(openSharedToken(sealed, { ...IDENTITY, keyMaterial: 'another-secret' })).toBeUndefined();
     expect(openSharedToken(sealed, { ...IDENTITY, binding: { ...BINDING, clientId: 'x' } })).toBeUndefined();
-    const body = sealed.slice('bst2.'.length);
-    for (const format of ['bst1', 'bst2', 'bsf2']) {
+    const body = sealed.slice('bst4.'.length);
+    for (const format of ['bst3', 'bst4', 'bsf4']) {
       expect(openToken(`${format}.${body}`, IDENTITY)).toBeUndefined();
       expect(openFailure(`${format}.${body}`, IDENTITY)).toBeUndefined();
     }
@@ -94,7 +94,7 @@ describe('a shared token', () => {
   test('does not open when it is the token of a file, a failure, or longer than any', () => {
     const cached = sealToken({ value: 'token', scope: undefined, obtainedWallAt: 0, expiresWallAt: 1 }, IDENTITY);
     const failed = sealFailure({ failure: FAILURE, endsAt: ENDS_AT }, IDENTITY);
-    for (const sealed of [cached, cached.replace('bst1', 'bst2'), failed, failed.replace('bsf2', 'bst2')])
+    for (const sealed of [cached, cached.replace('bst3', 'bst4'), failed, failed.replace('bsf4', 'bst4')])
       expect(openSharedToken(sealed, IDENTITY)).toBeUndefined();
     const long = sealSharedToken({ ...TOKEN, value: 'x'.repeat(60_000) }, IDENTITY);
     expect(openSharedToken(long, IDENTITY)).toBeUndefined();
@@ -103,7 +103,7 @@ describe('a shared token', () => {
   test.each(['["t",null,1,2]', '["t",null,1,2,"3"]', '["t",1,1,2,3]', '[1,null,1,2,3]', '["t",null,1,null,3]', '{}'])(
     'of another form does not open: %s',
     (plain) => {
-      expect(openSharedToken(sealText(plain, IDENTITY, 'bst2'), IDENTITY)).toBeUndefined();
+      expect(openSharedToken(sealText(plain, IDENTITY, 'bst4'), IDENTITY)).toBeUndefined();
     },
   );
 });
@@ -128,7 +128,7 @@ describe('a sealed failure', () => {
   test.each(['["ok","x",1]', '["rejected",1,1]', '["rejected","x"]', '["rejected","x","1"]', '{}', 'null', '"x"'])(
     'of another form does not open: %s',
     (plain) => {
-      expect(openFailure(sealText(plain, IDENTITY, 'bsf2'), IDENTITY)).toBeUndefined();
+      expect(openFailure(sealText(plain, IDENTITY, 'bsf4'), IDENTITY)).toBeUndefined();
     },
   );
 

@@ -423,7 +423,7 @@ describe('a stored record', () => {
 
   test('that cannot be read is ignored and replaced, with one warning', async () => {
     const fleet = await started(1);
-    for (const sealed of ['nonsense', '', 'bst1.AAAA']) {
+    for (const sealed of ['nonsense', '', 'bst1.AAAA', 'bst2.AAAA', 'bst4.AAAA']) {
       fleet.store.corrupt(sealed);
       const [late] = fleet.add(1);
       late?.source.start();
@@ -431,7 +431,7 @@ describe('a stored record', () => {
       expect(late?.source.current()?.token.value).toBe(`token-${String(fleet.requests)}`);
       expect(late?.events.filter(({ kind }) => kind === 'warning')).toHaveLength(1);
     }
-    expect(fleet.requests).toBe(4);
+    expect(fleet.requests).toBe(6);
   });
 
   test('expires at the same time for all replicas, though their wall clocks differ', async () => {

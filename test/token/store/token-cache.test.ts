@@ -7,6 +7,7 @@ import type { TokenBinding } from '../../../src/token/store/sealed-token.ts';
 import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/token-fetcher.ts';
 import { withTokenCache } from '../../../src/token/store/token-cache.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { ORDINARY_REQUEST } from './ordinary-request.ts';
 
 const HOUR_MS = 3_600_000;
 const SECRET = 's3cret-of-the-tests';
@@ -15,6 +16,7 @@ const BINDING: TokenBinding = {
   clientId: 'legacy-app',
   method: 'client_secret_basic',
   requestedParameters: [['scope', 'a b']],
+  ...ORDINARY_REQUEST,
 };
 const DOWN: DeclinableFetchResult = { kind: 'unavailable', detail: 'down' };
 
@@ -183,7 +185,7 @@ describe('the file', () => {
   test('is readable by this user only, shows neither token nor secret, and leaves no temporary file', async () => {
     const text = await writeCacheFile();
     expect((await stat(path)).mode & 0o777).toBe(0o600);
-    expect(text).toMatch(/^bst1\.[\w-]+\n$/);
+    expect(text).toMatch(/^bst3\.[\w-]+\n$/);
     await until(async () => (await readdir(folder)).length === 1);
     await chmod(path, 0o644);
     await startProcess().fetch('refresh');
@@ -197,6 +199,7 @@ describe('the file', () => {
     ['another endpoint', { binding: { ...BINDING, tokenUrl: 'https://evil.test/oauth/token' } }],
     ['another scope', { binding: { ...BINDING, requestedParameters: [['scope', 'a']] } }],
     ['another method', { binding: { ...BINDING, method: 'client_secret_post' } }],
+    ['another header field of the calls', { binding: { ...BINDING, tokenHeaders: ['x-api-key: '] } }],
   ])('written for %s is ignored with one warning, and replaced', async (_name, setup) => {
     const before = await writeCacheFile('foreign', setup);
     const next = startProcess();
