@@ -45,11 +45,11 @@ export interface TokensOptions {
 export type RedactValue = (secret: string, clientId?: string, replaced?: string) => void;
 
 export function createTokens(options: TokensOptions): TokenSource {
-  const { credential, auth, egress, tokensInUse, clock, random, observe } = options;
+  const { credential, auth, egress, tokensInUse, headerFault, clock, random, observe } = options;
   const { endpoint: address } = auth;
   if (address.kind === 'file') {
     const onToken = (value: string): void => tokensInUse.add(credential, value);
-    return new FileTokenSource({ credential, path: address.path, onToken, clock, observe });
+    return new FileTokenSource({ credential, path: address.path, onToken, headerFault, clock, observe });
   }
   const endpoint = createTokenEndpoint({
     ...auth,

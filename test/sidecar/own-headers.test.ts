@@ -202,13 +202,13 @@ describe('the field that admits clients', () => {
 });
 
 describe('a value in a file', () => {
-  async function start(contents: string) {
+  async function start(contents: string, more: Record<string, string> = {}) {
     const path = join(scratchDirectory(), 'key');
     await writeFile(path, contents);
     const clock = new ManualClock();
     const file = scratchFile('routes: [{ name: other, pathPrefix: /other }]');
     const headers = JSON.stringify({ 'X-Api-Key': { file: path } });
-    const env = { SIDECAR_CONFIG: file, SIDECAR_UPSTREAM_HEADERS: headers };
+    const env = { ...more, SIDECAR_CONFIG: file, SIDECAR_UPSTREAM_HEADERS: headers };
     return { path, clock, sidecar: await startInProcess({ clock, env }) };
   }
 
@@ -266,6 +266,21 @@ describe('a value in a file', () => {
       return (await readFault(sidecar)).detail === undefined;
     }, 'the fault is over');
     expect(told()).toHaveLength(1);
+  });
+
+  it('shows its fault beside a token in a file too', async () => {
+    const token = join(scratchDirectory(), 'token');
+    await writeFile(token, 'token-in-a-file');
+    const client = { SIDECAR_CLIENT_ID: '', SIDECAR_CLIENT_SECRET: '', SIDECAR_AUTH_URL: '', SIDECAR_AUDIENCE: '' };
+    const env = { ...client, SIDECAR_AUTH_METHOD: 'static', SIDECAR_AUTH_TOKEN_FILE: token };
+    const { path, clock, sidecar } = await start('first-key-in-use', env);
+    await rm(path);
+    await until(async () => {
+      await clock.advance(2000);
+      return (await readFault(sidecar)).detail?.includes('upstream.headers X-Api-Key') === true;
+    }, 'the fault is shown');
+    expect(sidecar.api.requests).toEqual([]);
+    expect(await keysOfCalls(sidecar)).toEqual(['first-key-in-use', 'first-key-in-use']);
   });
 });
 

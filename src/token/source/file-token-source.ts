@@ -18,6 +18,8 @@ export interface FileTokenSourceOptions {
   readonly path: string;
   /** Gets each token before it is used. */
   readonly onToken: (value: string) => void;
+  /** Why a header field of the calls has an earlier value than that of its file. Default: none has. */
+  readonly headerFault?: ((credential: string) => CredentialFault | undefined) | undefined;
   readonly clock: Clock;
   readonly observe: EventObserver;
 }
@@ -106,7 +108,7 @@ export class FileTokenSource implements TokenSource {
       consecutiveFailures: isHeld || fault === undefined ? 0 : 1,
       lastFailure: isHeld ? undefined : fault && { outcome: 'unavailable', ...fault, isUnsent: true },
       circuit: 'closed',
-      credentialFault: isHeld ? fault : undefined,
+      credentialFault: (isHeld ? fault : undefined) ?? this.#options.headerFault?.(this.#options.credential),
       nextRequestInMs: undefined,
       hasHadToken: isHeld,
     };
