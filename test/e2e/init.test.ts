@@ -1,11 +1,12 @@
 /** `init` as a person and a script use it: what it asks, what it writes, what is left when it is interrupted. */
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { MAIN } from '../support/main-file.ts';
-import { newCredential } from '../support/secrets.ts';
+import { newCredential, registerSecret } from '../support/secrets.ts';
 import type { Credential } from '../support/secrets.ts';
 import { spawnSidecar } from '../support/sidecar-process.ts';
 import { CTRL_C, CTRL_D, PROGRAM_COMMAND, openTerminal } from '../support/terminal.ts';
@@ -55,15 +56,15 @@ describe('on a terminal', () => {
         [/Base URL of the partner's API .*: /, '\n'],
         [/! a value is required\s+Base URL .*: /, 'http://api.example.com\n'],
         [/! http: is accepted for loopback hosts only[^]*Base URL .*: /, `${baseUrl}\n`],
+        [/1 or 2 \[1\]: /, '3\n'],
+        [/1 or 2 \[1\]: $/, '\n'],
         [/Base URL of the authorization server .*: /, `${authUrl}\n`],
         [/token endpoint \[\/oauth\/token\]: /, '\n'],
         [/Client id: /, `${credential.id}\n`],
         [/1, 2 or 3 \[1\]: /, '\n'],
         [/not shown\): /, '\n'],
-        [/! a value is required\s+Client secret .*: /, `${credential.secret}\n`],
-        [/Audience .*: /, '\n'],
-        [/Scopes.*: /, '\n'],
-        [/an audience or a scope is required[^]*Audience .*: /, `${AUDIENCE}\n`],
+        [/! a value is required\s+The client secret .*: /, `${credential.secret}\n`],
+        [/Audience .*: /, `${AUDIENCE}\n`],
         [/Scopes.*: /, '\n'],
         [/Calls per second.* \[auto\]: /, '\n'],
         [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret[^]*node \S+main\.[jt]s --config sidecar\.yaml/, ''],
@@ -177,6 +178,7 @@ describe('a curl command of the partner', () => {
     await using terminal = openTerminal({ name: 'init-curl', command: start, cwd: folder });
     await answer(terminal, [
       [/Configuration file .*: /, '\n'],
+      [/1 or 2 \[1\]: /, '1\n'],
       [/Base URL of the authorization server .*: /, `${command(credential, `${sandbox.authUrl}/oauth/token`)}\n`],
       [/token URL +\S+\/oauth\/token\n[^]*client secret +taken over[^]*Calls per second.* \[auto\]: /, '\n'],
       [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret/, ''],
@@ -190,6 +192,65 @@ describe('a curl command of the partner', () => {
     expect(statSync(join(folder, 'sidecar.client-secret')).mode & 0o777).toBe(0o600);
     expect(readFileSync(join(folder, 'sidecar.client-secret'), 'utf8')).toBe(`${credential.secret}\n`);
     expect(readFileSync(join(folder, 'sidecar.yaml'), 'utf8')).not.toContain(credential.secret);
+  });
+
+  it('of a call with an API key leaves the key in a file, pasted or typed', { timeout: 60_000 }, async () => {
+    const key = `key-${randomBytes(12).toString('hex')}`;
+    registerSecret('an API key', key);
+    for (const [name, base, turns] of [
+      ['pasted', `curl https://api.example.com/v1/quotes -H 'X-Api-Key: ${key}' -H 'X-Tenant: t-1'\n`, []],
+      [
+        'typed',
+        'https://api.example.com\n',
+        [
+          [/1 or 2 \[1\]: /, '2\n'],
+          [/sidecar\.token\n[^]*1 or 2 \[1\]: /, '\n'],
+          [/The token \(not shown\): /, `${key}, and more\n`],
+          [/! has characters [^]*The token \(not shown\): /, `${key}\n`],
+        ],
+      ],
+    ] as const) {
+      const folder = scratch();
+      await using terminal = openTerminal({ name: `init-${name}`, command: `${PROGRAM_COMMAND} init`, cwd: folder });
+      await answer(terminal, [
+        [/Configuration file .*: /, '\n'],
+        [/Base URL of the partner's API .*: /, base],
+        ...turns,
+        [/Calls per second.* \[auto\]: /, '\n'],
+        [/Written: sidecar\.yaml\nWritten: sidecar\.token/, ''],
+        [/Run check on it now\? \[Y\/n\] /, 'n\n'],
+      ]);
+      expect(await terminal.exit).toBe(0);
+      expect(terminal.screen()).not.toContain(key);
+      expect(statSync(join(folder, 'sidecar.token')).mode & 0o777).toBe(0o600);
+      expect(readFileSync(join(folder, 'sidecar.token'), 'utf8')).toBe(`${key}\n`);
+      const yaml = readFileSync(join(folder, 'sidecar.yaml'), 'utf8');
+      expect(yaml).toContain('method: static\n');
+      expect(yaml).toContain(`tokenFile: ${join(folder, 'sidecar.token')}\n`);
+      if (name === 'pasted') expect(yaml).toContain('tokenHeader: X-Api-Key\n');
+      expect(yaml).not.toContain(key);
+    }
+  });
+
+  it('of a call with a placeholder names the file that the key belongs into', () => {
+    const folder = scratch();
+    const { code, stdout, stderr } = pipe(folder, 'curl -H "X-Api-Key: $KEY" https://api.example.com/v1/quotes', []);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toContain('the token belongs into sidecar.token, which does not exist yet');
+    expect(readdirSync(folder)).toEqual(['sidecar.yaml']);
+  });
+
+  it('with a JSON body of other names is a request without client authentication', () => {
+    const folder = scratch();
+    const { secret } = newCredential();
+    const key = secret.replace('ü', '');
+    const text = `curl https://login.example.com/token --json '{"apiKey":"${key}","kind":"app"}'`;
+    const { code, stdout, stderr } = pipe(folder, text, ['--base-url', 'https://api.example.com']);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).not.toContain(key);
+    const yaml = readFileSync(join(folder, 'sidecar.yaml'), 'utf8');
+    for (const line of ['method: none', 'bodyFormat: json', 'grantType: ""', 'kind: app']) expect(yaml).toContain(line);
+    expect(statSync(join(folder, 'sidecar.yaml')).mode & 0o777).toBe(0o600);
   });
 
   /** Runs init in a folder with a text as its standard input. */
@@ -311,7 +372,6 @@ describe('for a script', () => {
       '--base-url',
       '--auth-url',
       '--client-id',
-      '--audience',
       '--rate',
     ]);
     expect(existsSync(output)).toBe(false);

@@ -4,6 +4,7 @@ import { constants, existsSync } from 'node:fs';
 import { copyFile, open, rename, rm } from 'node:fs/promises';
 import { dirname, join, parse } from 'node:path';
 import { systemErrorCode } from '../../platform/atomic-write.ts';
+import type { secretFileKey } from './init-settings.ts';
 
 /** The default path of the configuration file. */
 export const DEFAULT_OUTPUT = 'sidecar.yaml';
@@ -15,9 +16,9 @@ export interface FileToWrite {
   readonly mode: number;
 }
 
-/** The path next to the configuration file: `sidecar.client-secret` for `sidecar.yaml`. */
-export function secretPathFor(output: string): string {
-  return join(dirname(output), `${parse(output).name}.client-secret`);
+/** The path next to the configuration file: `sidecar.client-secret` or `sidecar.token` for `sidecar.yaml`. */
+export function secretPathFor(output: string, key: ReturnType<typeof secretFileKey>): string {
+  return join(dirname(output), `${parse(output).name}.${key === 'auth.tokenFile' ? 'token' : 'client-secret'}`);
 }
 
 /**

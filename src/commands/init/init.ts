@@ -9,8 +9,8 @@ import { SETTINGS } from '../../config/schema/schema.ts';
 import type { OptionName } from '../command-table.ts';
 import { paintFor } from '../terminal.ts';
 import type { Paint } from '../terminal.ts';
-import { SETTING_OPTIONS, findSettingProblems, optionNameFor } from './init-settings.ts';
-import type { InitSettingKey, InitSettings } from './init-settings.ts';
+import { SETTING_OPTIONS, findSettingProblems, optionNameFor, secretFileKey } from './init-settings.ts';
+import type { InitSettingKey, InitSettings, SecretLocation } from './init-settings.ts';
 import { ownProgramCommand } from '../program-command.ts';
 import { TerminalPrompter, PrompterClosed } from './terminal-prompter.ts';
 import { systemClock } from '../../platform/clock.ts';
@@ -93,19 +93,19 @@ function planWithoutQuestions(known: GivenOptions, pasted: PastedSettings): Init
     ([key]) => !(hasServer && (key === 'auth.url' || key === 'auth.issuer' || key === 'auth.tokenPath')),
   );
   const settings = new Map<InitSettingKey, string>([['throttle.rate', 'auto'], ...fromText, ...known.settings]);
-  if (!settings.has('auth.issuer') && !settings.has('auth.tokenPath')) settings.set('auth.tokenPath', '/oauth/token');
   const output = known.output ?? DEFAULT_OUTPUT;
-  const secret = pasted.command?.secret;
-  return {
-    ...known,
-    settings,
-    secret: settings.has('auth.clientSecretFile')
-      ? { kind: 'file' }
-      : secret === undefined
-        ? { kind: 'environment' }
-        : { kind: 'new-file', path: secretPathFor(output), secret },
-    output,
-  };
+  const key = secretFileKey(settings);
+  const path = secretPathFor(output, key);
+  if (key === 'auth.tokenFile') settings.set(key, path);
+  else if (!settings.has('auth.issuer') && !settings.has('auth.tokenPath'))
+    settings.set('auth.tokenPath', '/oauth/token');
+  return { ...known, settings, secret: placeSecret(settings, path, pasted.command?.secret), output };
+}
+
+function placeSecret(settings: InitSettings, path: string, secret: string | undefined): SecretLocation {
+  if (settings.has('auth.clientSecretFile') || settings.get('auth.method') === 'none') return { kind: 'file' };
+  if (secret !== undefined) return { kind: 'new-file', path, secret };
+  return { kind: settings.has('auth.tokenFile') ? 'file' : 'environment' };
 }
 
 async function runInterview(known: GivenOptions, { env }: InitOptions, stop: AbortSignal): Promise<number> {
@@ -151,10 +151,11 @@ function readOptions({ values, given }: InitOptions): GivenOptions {
 }
 
 async function writePlan({ settings, secret, output, isForced }: InitPlan): Promise<void> {
-  const secretFile = secret.kind === 'new-file' ? secret.path : settings.get('auth.clientSecretFile');
+  const key = secretFileKey(settings);
+  const secretFile = secret.kind === 'new-file' ? secret.path : settings.get(key);
   // Absolute path, since the sidecar may start in another directory.
   const all = new Map(settings);
-  if (secretFile !== undefined) all.set('auth.clientSecretFile', resolve(secretFile));
+  if (secretFile !== undefined) all.set(key, resolve(secretFile));
   const order = [...SETTINGS.keys()];
   const ordered = [...all].toSorted(([one], [other]) => order.indexOf(one) - order.indexOf(other));
   const yaml = {

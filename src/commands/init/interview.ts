@@ -3,9 +3,10 @@ import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { toSingleLine } from '../../config/load/problems.ts';
 import type { Paint } from '../terminal.ts';
-import { findFaultOf } from './init-settings.ts';
+import { findFaultOf, secretFileKey } from './init-settings.ts';
 import type { InitSettingKey, InitSettings, SecretLocation } from './init-settings.ts';
 import type { TerminalPrompter } from './terminal-prompter.ts';
+import { TOKEN_SYNTAX } from '../../token/endpoint/token-response.ts';
 import { readAuthAddress } from './auth-address.ts';
 import { DEFAULT_OUTPUT, secretPathFor } from './files.ts';
 import { describeCommand, isCurlCommand, readPartnerText } from './partner-text.ts';
@@ -38,7 +39,10 @@ interface Question {
 }
 
 const QUESTIONS = {
-  'upstream.baseUrl': { prompt: "Base URL of the partner's API", hint: 'such as https://api.example.com/v1' },
+  'upstream.baseUrl': {
+    prompt: "Base URL of the partner's API",
+    hint: 'such as https://api.example.com/v1; or a curl command',
+  },
   'auth.url': {
     prompt: 'Base URL of the authorization server',
     hint: 'such as https://login.example.com; or its token URL, or a curl command for a token',
@@ -46,6 +50,7 @@ const QUESTIONS = {
   'auth.tokenPath': { prompt: 'Path of its token endpoint', fallback: '/oauth/token' },
   'auth.clientId': { prompt: 'Client id' },
   'auth.clientSecretFile': { prompt: 'File that holds the client secret' },
+  'auth.tokenFile': { prompt: 'File that holds the token' },
   'auth.audience': { prompt: 'Audience', hint: 'empty: none', fallback: '' },
   'auth.scope': { prompt: 'Scopes, separated by blanks', hint: 'empty: none', fallback: '' },
   'throttle.rate': { prompt: 'Calls per second, or auto to learn the limit', fallback: 'auto' },
@@ -74,12 +79,22 @@ export class Interview {
   async run(): Promise<InitPlan> {
     this.#prompter.writeLine('Enter accepts the default in [brackets]; Ctrl-C cancels and writes nothing.\n');
     const output = await this.#askOutput();
-    for (const key of ['upstream.baseUrl', 'auth.url', 'auth.tokenPath', 'auth.clientId'] as const)
-      await this.#ask(key);
-    const secret = await this.#askSecretPlace(secretPathFor(output));
+    await this.#ask('upstream.baseUrl');
+    await this.#askAuthentication();
+    for (const key of ['auth.url', 'auth.tokenPath', 'auth.clientId'] as const) await this.#ask(key);
+    const secret = await this.#askSecretPlace(output);
     await this.#askAudienceAndScope();
     await this.#ask('throttle.rate');
     return { settings: this.#settings, secret, output, isForced: this.#isForced };
+  }
+
+  /** Not when an option or a curl command says it. */
+  async #askAuthentication(): Promise<void> {
+    if ([...this.#settings.keys()].some((key) => key.startsWith('auth.'))) return;
+    this.#prompter.writeLine('How does the partner authenticate calls?');
+    this.#prompter.writeLine('  1  by OAuth: a client id and a secret get a token');
+    this.#prompter.writeLine('  2  by an API key, or a token that another program renews');
+    if ((await this.#askChoice(['1', '2'])) === '2') this.#settings.set('auth.method', 'static');
   }
 
   /** Repeats until the value is valid. A valid option is not asked for. */
@@ -100,6 +115,9 @@ export class Interview {
 
   /** An authorization server may be known by its issuer instead. */
   #isKnown(key: QuestionKey): boolean {
+    const method = this.#settings.get('auth.method');
+    if (key !== 'auth.tokenFile' && key.startsWith('auth.') && method === 'static') return true;
+    if (key === 'auth.clientId' && method === 'none') return true;
     if (this.#settings.has('auth.issuer') && (key === 'auth.url' || key === 'auth.tokenPath'))
       return this.#isValid('auth.issuer');
     return this.#settings.has(key) && this.#isValid(key);
@@ -165,58 +183,69 @@ export class Interview {
     return mayWrite;
   }
 
-  async #askSecretPlace(path: string): Promise<SecretLocation> {
-    if (!this.#settings.has('auth.clientSecretFile')) {
+  async #askSecretPlace(output: string): Promise<SecretLocation> {
+    if (this.#settings.get('auth.method') === 'none') return { kind: 'file' };
+    const key = secretFileKey(this.#settings);
+    const isToken = key === 'auth.tokenFile';
+    const path = secretPathFor(output, key);
+    if (isToken) this.#settings.set(key, path);
+    if (isToken || !this.#settings.has(key)) {
       const pasted = await this.#placePastedSecret(path);
       if (pasted !== undefined) return pasted;
-      this.#prompter.writeLine('Where to store the client secret? It is never written into the configuration file.');
+      const what = isToken ? 'token' : 'client secret';
+      this.#prompter.writeLine(`Where to store the ${what}? It is never written into the configuration file.`);
       this.#prompter.writeLine(`  1  in a new file that only you can read: ${toSingleLine(path)}`);
       this.#prompter.writeLine('  2  in an existing file');
-      this.#prompter.writeLine('  3  in the variable SIDECAR_CLIENT_SECRET when the sidecar starts');
-      const choice = await this.#askLocationChoice(path);
+      if (!isToken) this.#prompter.writeLine('  3  in the variable SIDECAR_CLIENT_SECRET when the sidecar starts');
+      const choice = await this.#askChoice(isToken ? ['1', '2'] : ['1', '2', '3'], path);
       if (choice === '3') return { kind: 'environment' };
-      if (choice === '1') return this.#askSecret(path);
+      if (choice === '1') return this.#askSecret(path, what);
+      this.#settings.delete(key);
     }
-    await this.#ask('auth.clientSecretFile');
+    await this.#ask(key);
     return { kind: 'file' };
   }
 
   /** Undefined without a usable secret in a curl command, or when its file may not be overwritten. */
   async #placePastedSecret(path: string): Promise<SecretLocation | undefined> {
     if (this.#pastedSecret === undefined) return undefined;
-    const place: SecretLocation = { kind: 'new-file', path, secret: this.#pastedSecret };
-    const fault = findFaultOf('auth.clientSecret', this.#settings, place);
-    if (fault !== undefined) this.#showWarning(`the client secret of the command ${fault}`);
+    const place = { kind: 'new-file', path, secret: this.#pastedSecret } as const;
+    const fault = this.#findSecretFault(place);
+    if (fault !== undefined) this.#showWarning(`the secret of the command ${fault}`);
     return fault === undefined && (await this.#canWrite(path)) ? place : undefined;
   }
 
-  async #askLocationChoice(path: string): Promise<'1' | '2' | '3'> {
+  /** @param path the file that the first choice writes. Default: none */
+  async #askChoice(choices: readonly string[], path?: string): Promise<string> {
+    const shown = choices.join(', ').replace(/, (\d)$/, ' or $1');
     for (;;) {
-      const choice = (await this.#prompter.ask(`1, 2 or 3 ${this.#paint('quiet', '[1]')}: `)) || '1';
-      if (choice === '2' || choice === '3') return choice;
-      if (choice === '1' && (await this.#canWrite(path))) return choice;
+      const choice = (await this.#prompter.ask(`${shown} ${this.#paint('quiet', '[1]')}: `)) || '1';
+      if (!choices.includes(choice)) continue;
+      if (choice !== '1' || path === undefined || (await this.#canWrite(path))) return choice;
     }
   }
 
-  async #askSecret(path: string): Promise<SecretLocation> {
+  #findSecretFault(place: Extract<SecretLocation, { kind: 'new-file' }>): string | undefined {
+    if (secretFileKey(this.#settings) === 'auth.clientSecretFile')
+      return findFaultOf('auth.clientSecret', this.#settings, place);
+    return TOKEN_SYNTAX.test(place.secret) ? undefined : 'has characters that a token may not have';
+  }
+
+  async #askSecret(path: string, what: string): Promise<SecretLocation> {
     for (;;) {
-      const secret = await this.#prompter.askSecret('Client secret (not shown): ');
-      const place: SecretLocation = { kind: 'new-file', path, secret };
-      const fault = secret === '' ? VALUE_REQUIRED : findFaultOf('auth.clientSecret', this.#settings, place);
+      const secret = await this.#prompter.askSecret(`The ${what} (not shown): `);
+      const place = { kind: 'new-file', path, secret } as const;
+      const fault = secret === '' ? VALUE_REQUIRED : this.#findSecretFault(place);
       if (fault === undefined) return place;
       this.#showWarning(fault);
     }
   }
 
-  /** The token needs an audience, scopes, or both. */
   async #askAudienceAndScope(): Promise<void> {
     if (this.#settings.has('auth.resource')) return;
     const isGiven = this.#settings.has('auth.audience') || this.#settings.has('auth.scope');
     for (const key of ['auth.audience', 'auth.scope'] as const)
       if (!isGiven || this.#settings.has(key)) await this.#ask(key);
-    if (this.#settings.has('auth.audience') || this.#settings.has('auth.scope')) return;
-    this.#showWarning('an audience or a scope is required for the token');
-    await this.#askAudienceAndScope();
   }
 
   #showWarning(why: string): void {

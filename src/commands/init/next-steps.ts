@@ -1,4 +1,5 @@
 /** The text after init: the written files and the next commands. */
+import { existsSync } from 'node:fs';
 import { toSingleLine } from '../../config/load/problems.ts';
 import { SETTINGS } from '../../config/schema/schema.ts';
 import type { Paint } from '../terminal.ts';
@@ -18,6 +19,9 @@ export function describeNextSteps(
   const lines = [`Written: ${toSingleLine(output)}`];
   if (secret.kind === 'new-file')
     lines.push(`Written: ${toSingleLine(secret.path)} (the secret; only you can read it)`);
+  const tokenFile = secret.kind === 'file' ? settings.get('auth.tokenFile') : undefined;
+  if (tokenFile !== undefined && !existsSync(tokenFile))
+    lines.push(paint('warning', `the token belongs into ${toSingleLine(tokenFile)}, which does not exist yet`));
   const overriding = [...SETTINGS].filter(
     ([key, { env: name }]) => [...settings.keys()].includes(key as never) && (env[name] ?? '') !== '',
   );

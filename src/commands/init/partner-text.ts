@@ -32,7 +32,9 @@ export function readPartnerText(text: string): PartnerText {
 }
 
 const LABELS: readonly (readonly [InitSettingKey, label: string])[] = [
-  ['auth.method', 'client sent by'],
+  ['auth.method', 'auth.method'],
+  ['auth.grantType', 'grant type'],
+  ['auth.bodyFormat', 'request body'],
   ['auth.clientId', 'client id'],
   ['auth.audience', 'audience'],
   ['auth.scope', 'scope'],
@@ -40,6 +42,9 @@ const LABELS: readonly (readonly [InitSettingKey, label: string])[] = [
   ['auth.extraParameters', 'form fields'],
   ['auth.extraHeaders', 'header fields'],
   ['upstream.baseUrl', 'base URL'],
+  ['upstream.tokenHeader', 'token header'],
+  ['upstream.tokenPrefix', 'token prefix'],
+  ['upstream.headers', 'fixed headers'],
 ];
 const LABEL_WIDTH = 16;
 
@@ -52,7 +57,8 @@ export function describeCommand(command: UnderstoodCommand, paint: Paint): reado
     const value = settings.get(key);
     if (value !== undefined) rows.push([label, showValue(key, value)]);
   }
-  if (secret !== undefined) rows.push(['client secret', 'taken over, goes into its own file']);
+  const what = settings.get('auth.method') === 'static' ? 'token' : 'client secret';
+  if (secret !== undefined) rows.push([what, 'taken over, goes into its own file']);
   return [
     'Understood from the curl command, which was not executed:',
     ...rows.map(([label, value]) => `  ${label.padEnd(LABEL_WIDTH)}${toSingleLine(value)}`),
@@ -68,8 +74,9 @@ function showValue(key: InitSettingKey, value: string): string {
     // Their values may be secrets.
     case 'auth.extraParameters':
     case 'auth.extraHeaders':
+    case 'upstream.headers':
       return Object.keys(JSON.parse(value) as object).join(', ');
     default:
-      return value;
+      return value === '' ? 'none' : value;
   }
 }

@@ -73,5 +73,6 @@ test.each([
   ['etc/partner.prod.yml', 'etc/partner.prod.client-secret'],
   ['/srv/conf', '/srv/conf.client-secret'],
 ])('the secret of %s is %s', (output, path) => {
-  expect(secretPathFor(output)).toBe(path);
+  expect(secretPathFor(output, 'auth.clientSecretFile')).toBe(path);
+  expect(secretPathFor(output, 'auth.tokenFile')).toBe(path.replace('client-secret', 'token'));
 });

@@ -4,20 +4,22 @@
  */
 import { maskQuery } from '../../../platform/secret-redaction.ts';
 import { isLoopbackHost } from '../../../platform/loopback.ts';
-import { splitTokenUrl } from '../../../token/endpoint/token-url.ts';
-import { extraHeaderNameFault } from '../../../config/schema/formats/credentials.ts';
+import { isTokenPath, splitTokenUrl } from '../../../token/endpoint/token-url.ts';
+import { extraHeaderNameFault, upstreamHeaderNameFault } from '../../../config/schema/formats/credentials.ts';
 import { extraParameterNameFault } from '../../../config/schema/formats/credentials.ts';
+import { TOKEN_SYNTAX } from '../../../token/endpoint/token-response.ts';
 import type { InitSettingKey } from '../init-settings.ts';
 import { findCurlArguments, readCurlArguments } from './curl-arguments.ts';
 import type { CurlData, CurlRequest } from './curl-arguments.ts';
 import { expandVariables, hasExpansion, showExpansions } from './expansion.ts';
+import { hasPlaceholderPart, isPlaceholder, showPlaceholder } from './placeholders.ts';
 import type { CommandWords } from './word-scanner.ts';
 
 /** What was understood. */
 export interface UnderstoodCommand {
   /** Texts as in the environment. */
   readonly settings: ReadonlyMap<InitSettingKey, string>;
-  /** Undefined: not in the command. */
+  /** The client secret, or the token of a call without a token request. Undefined: not in the command. */
   readonly secret: string | undefined;
   /** The token endpoint as it may be shown; undefined without a token request. */
   readonly tokenUrl: string | undefined;
@@ -38,21 +40,18 @@ export function readTokenCommand(commands: readonly CommandWords[]): CommandRead
   if (requests.length === 0) return { kind: 'refused', fault: 'has no curl command' };
   const token = requests.find(({ request, fields }) => isTokenRequest(request, fields));
   const grant = token?.fields.find(({ name }) => name === 'grant_type')?.value;
-  if (grant !== undefined && grant !== 'client_credentials' && !isPlaceholder(grant))
-    return {
-      kind: 'refused',
-      fault: `requests a token by the grant ${/^[\w:.-]{1,60}$/.test(grant) ? grant : 'of another kind'}; expected client_credentials, the only one that the sidecar sends`,
-    };
-  if (token?.fields.some(({ name }) => name.startsWith('client_assertion')) === true)
+  if (grant !== undefined && /^(?:authorization_code|refresh_token|.*:device_code)$/.test(grant))
+    return { kind: 'refused', fault: `requests a token by the grant ${grant}, which needs a person` };
+  if (token?.fields.some(({ name }) => /^(?:client_)?assertion/.test(name)) === true)
     return {
       kind: 'refused',
       fault:
-        'authenticates by a client assertion; set auth.method to private_key_jwt or client_assertion in the file (config/reference.md)',
+        'authenticates by an assertion; set auth.method to private_key_jwt or client_assertion, or auth.grantType to jwt-bearer, in the file (config/reference.md)',
     };
   const derivation = new Derivation();
   if (token !== undefined) derivation.takeTokenRequest(token.request, token.fields);
   const call = requests.find(({ request }) => request !== token?.request && request.url !== undefined);
-  if (call !== undefined) derivation.takeApiCall(call.request);
+  if (call !== undefined) derivation.takeApiCall(call.request, token === undefined);
   if (token === undefined && call === undefined) return { kind: 'refused', fault: 'has a curl command without a URL' };
   return { kind: 'command', command: derivation };
 }
@@ -120,43 +119,25 @@ function isTokenField({ name }: FormField): boolean {
 }
 
 function isTokenRequest(request: CurlRequest, fields: readonly FormField[]): boolean {
-  const isNamed = fields.some(({ name }) => name === 'grant_type' || name === 'client_id' || name === 'client_secret');
+  const isNamed = fields.some(({ name }) => /^(?:grant|client)[_-]?(?:type|id|secret)$/i.test(name));
   const isBasic = request.headers.some(([name, value]) => isAuthorization(name) && /^basic\b/i.test(value));
-  return isNamed || isBasic || request.user !== undefined || /^[a-z]+:\/\/[^/?#]*@/i.test(request.url ?? '');
+  const hasTokenBody = fields.length > 0 && isTokenPath(parseUrl(request.url ?? '')?.pathname ?? '');
+  return (
+    isNamed || hasTokenBody || isBasic || request.user !== undefined || /^[a-z]+:\/\/[^/?#]*@/i.test(request.url ?? '')
+  );
 }
 
 function isAuthorization(name: string): boolean {
   return name.toLowerCase() === 'authorization';
 }
 
-const PLACEHOLDER_FORMS: readonly RegExp[] = [
-  /^<[a-z][\w .:/()-]+>$/i,
-  /^\{\{?\s*[a-z][\w .-]+\}?\}$/i,
-  /^\[[a-z][\w .-]+\]$/i,
-  /^%[a-z_]\w+%$/i,
-  /^\$\{?\w*(?:id|client|secret|password|key|audience|scope|url|user)\w*\}?$/i,
-  /^(?:your|my|the|insert|enter)[ _-](?:[a-z\d]+[ _-])*(?:id|secret|key|password|audience|scope|user(?:name)?)(?:[ _-]here)?$/i,
-  /^(?:client|app|application|consumer)[ _-]?(?:id|secret|key)$/i,
-  /^(?:x{4,}|\*{3,}|\.{3,}|…)$/i,
-];
-
-/** Whether a value of a document stands for another one. */
-function isPlaceholder(value: string): boolean {
-  return (
-    hasExpansion(value) || (value.length <= MAX_PLACEHOLDER_CHARS && PLACEHOLDER_FORMS.some((form) => form.test(value)))
-  );
-}
-
-const MAX_PLACEHOLDER_CHARS = 100;
-
-/** In a URL, or in a text that names one, a part alone may be a placeholder. */
-function hasPlaceholderPart(text: string): boolean {
-  return isPlaceholder(text) || /<[a-z][\w .-]+>|\{[a-z][\w.-]+\}|%7B[a-z][\w.-]+%7D/i.test(text);
-}
-
 interface ClientPair {
   readonly id: string | undefined;
   readonly secret: string | undefined;
+}
+
+function hasClient({ id, secret }: ClientPair): boolean {
+  return id !== undefined || secret !== undefined;
 }
 
 /** Collects what one token request and one call of the API say. */
@@ -170,18 +151,40 @@ class Derivation implements UnderstoodCommand {
   takeTokenRequest(request: CurlRequest, fields: readonly FormField[]): void {
     this.#takeUrl(request.url);
     this.#takeClient(request, fields);
-    this.#takeGrantFields(fields);
+    this.#takeGrantFields(request, fields);
     this.#takeExtraParameters(fields);
-    this.#takeExtraHeaders(request.headers);
-    this.#noteDifferences(request);
+    this.#takeHeaders('auth.extraHeaders', request.headers, extraHeaderNameFault);
+    this.#noteMethod(request);
     this.ignored.push(...request.ignored);
   }
 
-  /** Only the origin: how much of the path belongs to every call is not known, and none is always right. */
-  takeApiCall({ url }: CurlRequest): void {
+  /**
+   * Of the URL only the origin: how much of the path belongs to every call is not known, and none is always right.
+   * @param isAlone there is no token request: what authenticates the call is a token that something else renews
+   */
+  takeApiCall({ url, headers }: CurlRequest, isAlone: boolean): void {
     const parsed = parseUrl(url ?? '');
-    if (parsed === undefined || hasPlaceholderPart(parsed.host)) return;
-    this.settings.set('upstream.baseUrl', parsed.origin);
+    if (parsed !== undefined && !hasPlaceholderPart(parsed.host)) this.settings.set('upstream.baseUrl', parsed.origin);
+    const carrier =
+      headers.find(([name]) => isAuthorization(name)) ??
+      headers.find(([name, value]) => KEY_HEADER.test(name) && (isAlone || isPlaceholder(value)));
+    if (carrier !== undefined) this.#takeCarrier(carrier, isAlone);
+    const fixed = headers.filter((header) => header !== carrier);
+    this.#takeHeaders('upstream.headers', fixed, (name) =>
+      PER_CALL_HEADER.test(name) ? 'differs in each call' : upstreamHeaderNameFault(name),
+    );
+  }
+
+  #takeCarrier([name, value]: CurlRequest['headers'][number], isAlone: boolean): void {
+    const prefix = isAuthorization(name) ? (/^[a-z][\w-]* +(?=\S)/i.exec(value)?.[0] ?? '') : '';
+    if (!isAuthorization(name)) this.settings.set('upstream.tokenHeader', name);
+    if (prefix.toLowerCase() !== 'bearer ') this.settings.set('upstream.tokenPrefix', prefix);
+    if (!isAlone) return;
+    this.settings.set('auth.method', 'static');
+    const token = value.slice(prefix.length);
+    if (!this.#isValue('token', token)) return;
+    if (TOKEN_SYNTAX.test(token)) this.secret = token;
+    else this.placeholders.push('token: has characters that a token may not have');
   }
 
   #takeUrl(text: string | undefined): void {
@@ -214,7 +217,11 @@ class Derivation implements UnderstoodCommand {
     const user = request.user ?? userOf(request.url);
     const basic = header === undefined ? splitUser(user) : readBasicHeader(header);
     const inForm: ClientPair = { id: lastValue(fields, 'client_id'), secret: lastValue(fields, 'client_secret') };
-    const isPost = basic === undefined && (inForm.id !== undefined || inForm.secret !== undefined);
+    const isPost = basic === undefined && hasClient(inForm);
+    if (!isPost && basic === undefined && fields.some((field) => !isTokenField(field))) {
+      this.settings.set('auth.method', 'none');
+      return;
+    }
     if (basic !== undefined && inForm.id !== undefined)
       this.ignored.push('client_id in the form: the client is named by Basic authentication already');
     if (basic !== undefined && inForm.secret !== undefined)
@@ -227,7 +234,15 @@ class Derivation implements UnderstoodCommand {
     if (secret === undefined) this.placeholders.push('client secret');
   }
 
-  #takeGrantFields(fields: readonly FormField[]): void {
+  #takeGrantFields({ data, headers }: CurlRequest, fields: readonly FormField[]): void {
+    const grant = lastValue(fields, 'grant_type') ?? '';
+    // A request without any field is not shown whole.
+    if (fields.length > 0 && grant !== 'client_credentials' && !isPlaceholder(grant))
+      this.settings.set('auth.grantType', grant);
+    const contentType = headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? '';
+    const [first] = data;
+    if (/\bjson\b/i.test(contentType) || (first?.kind === 'raw' && /^\s*\{/.test(first.text)))
+      this.settings.set('auth.bodyFormat', 'json');
     for (const name of ['audience', 'resource'] as const) {
       const values = [...new Set(listValues(fields, name))].filter(
         (value) => value !== '' && this.#isValue(name, value, hasPlaceholderPart),
@@ -252,26 +267,26 @@ class Derivation implements UnderstoodCommand {
       this.settings.set('auth.extraParameters', JSON.stringify(Object.fromEntries(usable.map(toEntry))));
   }
 
-  #takeExtraHeaders(headers: CurlRequest['headers']): void {
+  #takeHeaders(
+    key: 'auth.extraHeaders' | 'upstream.headers',
+    headers: CurlRequest['headers'],
+    nameFault: typeof extraHeaderNameFault,
+  ): void {
     const extra = headers.filter(([name, value]) => {
       const lower = name.toLowerCase();
       if (lower === 'authorization' && /^(?:basic\b|$)/i.test(value)) return false;
       if (DEFAULT_HEADERS.has(lower)) return false;
-      if (lower !== 'cookie' && extraHeaderNameFault(name) === undefined) return this.#isValue(`header ${name}`, value);
+      if (lower !== 'cookie' && nameFault(name) === undefined) return this.#isValue(`header ${name}`, value);
       this.ignored.push(`the header field ${/^[\w-]{1,60}$/.test(name) ? name : 'of another name'}`);
       return false;
     });
-    if (extra.length > 0) this.settings.set('auth.extraHeaders', JSON.stringify(Object.fromEntries(extra)));
+    if (extra.length > 0) this.settings.set(key, JSON.stringify(Object.fromEntries(extra)));
   }
 
-  #noteDifferences({ method, data, headers, isDataInQuery }: CurlRequest): void {
+  #noteMethod({ method, data, isDataInQuery }: CurlRequest): void {
     const isGet = isDataInQuery || (data.length === 0 && method === undefined);
     if (isGet || (method !== undefined && method.toUpperCase() !== 'POST'))
       this.ignored.push('the method: the sidecar sends POST with a form (RFC 6749 section 4.4.2)');
-    const contentType = headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? '';
-    const [first] = data;
-    const isJson = /\bjson\b/i.test(contentType) || (first?.kind === 'raw' && /^\s*\{/.test(first.text));
-    if (isJson) this.ignored.push('JSON: the sidecar sends the same fields as a form (RFC 6749 section 4.4.2)');
   }
 
   /** False, with a note, for a placeholder. */
@@ -281,6 +296,11 @@ class Derivation implements UnderstoodCommand {
     return false;
   }
 }
+
+/** Names of header fields that carry an API key or a token. */
+const KEY_HEADER = /(?<!idempotency-|[cx]srf-)(?:key|token)$/i;
+/** Names of header fields that differ in each call. */
+const PER_CALL_HEADER = /idempotency|request-?id|correlation|trace|csrf|xsrf|^if-|^range$|^origin$|^referer$/i;
 
 /** Fields that the sidecar sends itself, or that change nothing. */
 const DEFAULT_HEADERS: ReadonlySet<string> = new Set(
@@ -353,12 +373,4 @@ function parseUrl(text: string): URL | undefined {
 function schemeFor(text: string): string {
   const [host = ''] = text.split(/[/:?#]/, 1);
   return isLoopbackHost(host) ? 'http:' : 'https:';
-}
-
-/** A placeholder as it stands in the document. What looks like a variable may be a part of a secret, and is shown only by a usual name. */
-function showPlaceholder(text: string): string {
-  const shown = showExpansions(text);
-  if (PLACEHOLDER_FORMS.some((form) => form.test(shown.slice(0, MAX_PLACEHOLDER_CHARS)))) return shown;
-  if (hasExpansion(text)) return 'has a variable or a command in it';
-  return /<[^<>]{1,60}>|\{+[^{}]{1,60}\}+/.exec(text)?.[0] ?? 'not readable';
 }

@@ -1,7 +1,7 @@
 /** What init understands of curl commands: printed ones come back, documents' forms are known, hostile text is one fault. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isCurlCommand, readPartnerText } from '../../../../src/commands/init/partner-text.ts';
+import { describeCommand, isCurlCommand, readPartnerText } from '../../../../src/commands/init/partner-text.ts';
 import type { InitSettingKey } from '../../../../src/commands/init/init-settings.ts';
 import { splitCommands } from '../../../../src/commands/init/curl/shell-words.ts';
 import { joinUrl } from '../../../../src/config/schema/formats/url.ts';
@@ -146,7 +146,7 @@ describe("forms of partners' documents", () => {
       'https://api.example.com',
     ]);
     expect(get('auth.method')).toBe('client_secret_post');
-    expect(ignored).toEqual([expect.stringContaining('JSON')]);
+    expect([get('auth.bodyFormat'), get('auth.grantType'), ignored]).toEqual(['json', undefined, []]);
   });
 
   test('credentials in the query do not stay in a URL', () => {
@@ -224,6 +224,99 @@ test('a part of a secret that looks like a variable is not shown', () => {
   }
 });
 
+describe('token requests of a form of their own', () => {
+  test.each<[string, string, Partial<Record<InitSettingKey, string>>]>([
+    [
+      'a JSON body with other names',
+      `curl ${ORIGIN}/auth/token -H 'Content-Type: application/json' -d '{"clientId":"my-app","clientSecret":"sesame-open"}'`,
+      {
+        'auth.method': 'none',
+        'auth.bodyFormat': 'json',
+        'auth.grantType': '',
+        'auth.extraParameters': '{"clientId":"my-app","clientSecret":"sesame-open"}',
+      },
+    ],
+    [
+      'another grant',
+      `curl -u my-app:sesame-open -d 'grant_type=account_credentials&account_id=7' ${ORIGIN}/oauth/token`,
+      {
+        'auth.method': 'client_secret_basic',
+        'auth.grantType': 'account_credentials',
+        'auth.extraParameters': '{"account_id":"7"}',
+        'auth.clientId': 'my-app',
+      },
+    ],
+    [
+      'no audience and no scope',
+      `curl -d 'grant_type=client_credentials&client_id=my-app&client_secret=sesame-open' ${ORIGIN}/oauth/token`,
+      { 'auth.method': 'client_secret_post', 'auth.clientId': 'my-app' },
+    ],
+    [
+      'a user and a password',
+      `curl -d 'grant_type=password&username=my-app&password=sesame-open' ${ORIGIN}/oauth/token`,
+      {
+        'auth.method': 'none',
+        'auth.grantType': 'password',
+        'auth.extraParameters': '{"username":"my-app","password":"sesame-open"}',
+      },
+    ],
+  ])('%s', (_, text, expected) => {
+    const { settings, placeholders } = understand(text);
+    const { 'auth.url': url, 'auth.tokenPath': path, ...rest } = Object.fromEntries(settings);
+    expect(`${String(url)}${String(path)}`).toMatch(/^https:\/\/login\.example\.com\/(?:auth|oauth)\/token$/);
+    expect([rest, placeholders]).toEqual([expected, []]);
+    const reading = readPartnerText(text);
+    if (reading.kind !== 'command') throw new Error('refused');
+    expect(describeCommand(reading.command, (_role, shown) => shown).join('\n')).not.toContain('sesame');
+  });
+});
+
+describe('a call of the API alone', () => {
+  const API = 'https://api.example.com';
+  test.each<[string, string, Partial<Record<InitSettingKey, string>>]>([
+    ['a bearer token', `-H 'Authorization: Bearer sesame-open'`, {}],
+    ['another scheme', `-H 'authorization: ApiKey sesame-open'`, { 'upstream.tokenPrefix': 'ApiKey ' }],
+    ['no scheme', `-H 'Authorization: sesame-open'`, { 'upstream.tokenPrefix': '' }],
+    [
+      'a header field of its own, and a fixed one',
+      `-H 'X-Api-Key: sesame-open' -H 'X-Tenant: t-1' -H 'Accept: */*' -H 'Idempotency-Key: 9'`,
+      {
+        'upstream.tokenHeader': 'X-Api-Key',
+        'upstream.tokenPrefix': '',
+        'upstream.headers': '{"X-Tenant":"t-1"}',
+      },
+    ],
+    [
+      'a key beside a token',
+      `-H 'Ocp-Apim-Subscription-Key: k-1' -H 'Authorization: Bearer sesame-open'`,
+      { 'upstream.headers': '{"Ocp-Apim-Subscription-Key":"k-1"}' },
+    ],
+  ])('with %s', (_, options, expected) => {
+    const { settings, secret, placeholders } = understand(`curl ${API}/v1/quotes?x=1 ${options}`);
+    expect(secret).toBe('sesame-open');
+    expect(Object.fromEntries(settings)).toEqual({ 'upstream.baseUrl': API, 'auth.method': 'static', ...expected });
+    expect(placeholders).toEqual([]);
+  });
+
+  test.each(['"Authorization: Bearer $TOKEN"', "'X-Auth-Token: <your token>'", "'X-Api-Key: YOUR_API_KEY'"])(
+    'with a placeholder: %s',
+    (field) => {
+      const { get, secret, placeholders } = understand(`curl -H ${field} ${API}/v1/quotes`);
+      expect([get('auth.method'), secret]).toEqual(['static', undefined]);
+      expect(placeholders).toEqual([expect.stringMatching(/^token: /)]);
+    },
+  );
+
+  test('beside a token request gives the header fields of calls', () => {
+    const { get, secret } = understand(
+      `curl -u my-app:sesame-open -d grant_type=client_credentials ${ORIGIN}/oauth/token\n` +
+        `curl -H "Authorization: Token $TOKEN" -H 'X-Api-Key: k-1' ${API}/v1/quotes`,
+    );
+    expect([get('auth.method'), secret]).toEqual(['client_secret_basic', 'sesame-open']);
+    expect([get('upstream.tokenPrefix'), get('upstream.headers')]).toEqual(['Token ', '{"X-Api-Key":"k-1"}']);
+  });
+});
+
 describe('what cannot be used is one fault that quotes no value', () => {
   test.each([
     ['an open quote', `curl -u 'my-app:sesame-open ${ORIGIN}`, /quote/],
@@ -234,7 +327,16 @@ describe('what cannot be used is one fault that quotes no value', () => {
     ['an escape character', 'curl -u my-app:sesame-open\u001b[2J', /U\+001B/],
     ['1 MB', `curl -d '${'sesame-open'.repeat(100_000)}'`, /longer than 256 KiB/],
     ['typographic quotes', 'curl -u “my-app:sesame-open”', /typographic/],
-    ['another grant', `curl -d 'grant_type=password&password=sesame-open' ${ORIGIN}/oauth/token`, /grant password/],
+    [
+      'a grant that needs a person',
+      `curl -d 'grant_type=authorization_code&code=sesame-open' ${ORIGIN}/oauth/token`,
+      /grant authorization_code/,
+    ],
+    [
+      'a signed grant',
+      `curl -d 'grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer&assertion=sesame-open' ${ORIGIN}/token`,
+      /auth\.grantType/,
+    ],
     [
       'an assertion',
       `curl -d 'grant_type=client_credentials&client_assertion=sesame-open' ${ORIGIN}`,

@@ -1,0 +1,35 @@
+/** Values of partners' documents that stand for others: `$CLIENT_ID`, `<client_id>`, `YOUR_API_KEY`. Pure. */
+import { hasExpansion, showExpansions } from './expansion.ts';
+
+const PLACEHOLDER_FORMS: readonly RegExp[] = [
+  /^<[a-z][\w .:/()-]+>$/i,
+  /^\{\{?\s*[a-z][\w .-]+\}?\}$/i,
+  /^\[[a-z][\w .-]+\]$/i,
+  /^%[a-z_]\w+%$/i,
+  /^\$\{?\w*(?:id|client|secret|token|password|key|audience|scope|url|user)\w*\}?$/i,
+  /^(?:your|my|the|insert|enter)[ _-](?:[a-z\d]+[ _-])*(?:id|secret|key|token|password|audience|scope|user(?:name)?)(?:[ _-]here)?$/i,
+  /^(?:client|app|application|consumer)[ _-]?(?:id|secret|key)$/i,
+  /^(?:x{4,}|\*{3,}|\.{3,}|…)$/i,
+];
+
+/** Whether a value of a document stands for another one. */
+export function isPlaceholder(value: string): boolean {
+  return (
+    hasExpansion(value) || (value.length <= MAX_PLACEHOLDER_CHARS && PLACEHOLDER_FORMS.some((form) => form.test(value)))
+  );
+}
+
+const MAX_PLACEHOLDER_CHARS = 100;
+
+/** In a URL, or in a text that names one, a part alone may be a placeholder. */
+export function hasPlaceholderPart(text: string): boolean {
+  return isPlaceholder(text) || /<[a-z][\w .-]+>|\{[a-z][\w.-]+\}|%7B[a-z][\w.-]+%7D/i.test(text);
+}
+
+/** A placeholder as it stands in the document. What looks like a variable may be a part of a secret, and is shown only by a usual name. */
+export function showPlaceholder(text: string): string {
+  const shown = showExpansions(text);
+  if (PLACEHOLDER_FORMS.some((form) => form.test(shown.slice(0, MAX_PLACEHOLDER_CHARS)))) return shown;
+  if (hasExpansion(text)) return 'has a variable or a command in it';
+  return /<[^<>]{1,60}>|\{+[^{}]{1,60}\}+/.exec(text)?.[0] ?? 'not readable';
+}
