@@ -1,16 +1,16 @@
 /** Checks a token that another program writes into a file: whether it can be used, and when it ends, if it says so. */
-import { readJwtExpiry } from '../../token/client/assertion-claims.ts';
 import { readTokenFile } from '../../token/client/token-file.ts';
-import type { CredentialCheckContext, CredentialCheckResult } from './credential.ts';
+import { readJwtExpiry } from '../../token/client/assertion-claims.ts';
+import type { TokensInUse } from '../../platform/tokens-in-use.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';
 import { StepRunner } from './step-runner.ts';
-import type { CheckFinding } from './step-runner.ts';
+import type { CheckContext, CheckFinding } from './step-runner.ts';
 
 export async function checkTokenFile(
   path: string,
   credential: string,
-  check: CredentialCheckContext,
-): Promise<CredentialCheckResult> {
+  check: CheckContext & { readonly tokensInUse: TokensInUse },
+) {
   const runner = new StepRunner(formatTarget('token file', credential), check);
   const token = await runner.run('token', async () => {
     const reading = await readTokenFile(path);
