@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderConfig } from '../../src/commands/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { DEFAULT_CLIENT_SETTINGS } from '../../src/config/default-client-settings.ts';
+import { hasKeyMaterial } from '../../src/token/client/client-authentication.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates, IssuedFiles } from '../support/certificates.ts';
 import { BASE_ENV, configOf, problemsOf, scratchFile } from './base-env.ts';
@@ -276,6 +277,34 @@ describe('one problem that names both, for', () => {
     };
     expect(problemsOf(env)).toEqual([expect.stringMatching(/^auth\.method .*needs an https: URL in auth\.url/)]);
   });
+});
+
+test('a cache is refused exactly for clients that have neither a secret nor a key', () => {
+  const methods = {
+    client_secret_basic: {},
+    client_secret_post: {},
+    private_key_jwt: { ...NO_SECRET, SIDECAR_AUTH_PRIVATE_KEY_FILE: scratchFile(ecKey()) },
+    client_assertion: fileAssertionEnv(),
+    none: NO_SECRET,
+  };
+  const keyPair = {
+    SIDECAR_AUTH_TLS_CERTIFICATE_FILE: client.certificateFile,
+    SIDECAR_AUTH_TLS_KEY_FILE: client.keyFile,
+  };
+  const grant = {
+    SIDECAR_AUTH_GRANT_TYPE: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+    SIDECAR_AUTH_PRIVATE_KEY_FILE: scratchFile(ecKey()),
+  };
+  for (const [name, env] of Object.entries(methods))
+    for (const more of [{}, keyPair, grant, { ...keyPair, ...grant }]) {
+      const all = { ...env, SIDECAR_AUTH_METHOD: name, ...more };
+      const cached = loadConfig({ env: { ...BASE_ENV, ...all, SIDECAR_AUTH_CACHE_FILE: '/tmp/token' } });
+      expect([name, Object.keys(more), cached.ok]).toEqual([
+        name,
+        Object.keys(more),
+        hasKeyMaterial(configOf(all).auth),
+      ]);
+    }
 });
 
 describe('files', () => {
