@@ -33,9 +33,9 @@ function rename(path: string, token: string): void {
 }
 
 /** No authorization server, client id or secret is configured. */
-function startStatic(path: string, answer: RespondTo): Promise<InProcess> {
+function startStatic(path: string, answer: RespondTo, more: Record<string, string> = {}): Promise<InProcess> {
   const none = { SIDECAR_AUTH_URL: '', SIDECAR_CLIENT_ID: '', SIDECAR_CLIENT_SECRET: '', SIDECAR_AUDIENCE: '' };
-  const env = { ...none, SIDECAR_AUTH_METHOD: 'static', SIDECAR_AUTH_TOKEN_FILE: path };
+  const env = { ...none, SIDECAR_AUTH_METHOD: 'static', SIDECAR_AUTH_TOKEN_FILE: path, ...more };
   return startInProcess({ env, answer, keepsEvents: false });
 }
 
@@ -157,6 +157,22 @@ it('is not ready until the file has a token, and is then, without a restart', as
   expect(page).toContain('no expiry');
   for (const text of [metrics, status, page]) expect(text).not.toContain(token);
   expect(tokens.requests).toEqual([]);
+});
+
+it('the file of a header field that is missing shows beside a token of a file', async () => {
+  const [path, token, header] = [tokenPath(), newToken(), tokenPath()];
+  rename(path, token);
+  rename(header, 'tenant-of-the-tests');
+  const { sidecar } = await startStatic(path, acceptOnly(new Set([token])), {
+    SIDECAR_UPSTREAM_HEADERS: JSON.stringify({ 'X-Tenant': { file: header } }),
+  });
+  rmSync(header);
+  const readFault = async () => {
+    const status = (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as { token: Record<string, unknown> };
+    return JSON.stringify(status.token.credentialFault);
+  };
+  await until(async () => (await readFault()).includes('does not exist'), 'the fault');
+  expect(await readFault()).toContain(header);
 });
 
 it('a token of the file that is refused shows as such, with what to do', async () => {
