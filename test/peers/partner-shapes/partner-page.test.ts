@@ -1,0 +1,16 @@
+/** docs/partners.md has the settings that the tests of the partners use. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { format, resolveConfig } from 'prettier';
+import { expect, test } from 'vitest';
+import { replaceSection } from '../server-page.ts';
+import { PARTNER_PAGE, renderPartnerPage } from './partner-page.ts';
+
+test('the page shows the settings of the shapes: `npm run partner-table` writes it', async () => {
+  const path = join(import.meta.dirname, '..', '..', '..', PARTNER_PAGE);
+  const page = readFileSync(path, 'utf8');
+  let generated = page;
+  for (const [section, text] of Object.entries(renderPartnerPage()))
+    generated = replaceSection(generated, section, text);
+  expect(await format(generated, { ...(await resolveConfig(path)), filepath: path })).toBe(page);
+});
