@@ -99,6 +99,15 @@ export const AUTH_RULES: readonly SettingsRule[] = [
     fault: ({ auth }) => (auth.clientId !== null && isColonForbidden(auth) ? colonFault(auth.clientId) : undefined),
   },
   { keys: ['auth.clientSecret', 'auth.clientSecretFile', METHOD_KEY], fault: ({ auth }) => secretPresenceFault(auth) },
+  {
+    keys: ['auth.extraHeaders', METHOD_KEY],
+    fault: ({ auth }) => {
+      const name = Object.keys(auth.extraHeaders).find((one) => one.toLowerCase() === 'authorization');
+      return name === undefined || auth.method === 'none'
+        ? undefined
+        : `${JSON.stringify(name)}: is set by ${describeMethod(auth.method)}; with none it may be here`;
+    },
+  },
   ...USES.map(createUseRule),
   {
     keys: ['auth.assertionAudience', 'auth.issuer', METHOD_KEY],

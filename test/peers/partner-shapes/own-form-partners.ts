@@ -1,5 +1,5 @@
 /**
- * Partners with a token request of their own form: 49 of the 65 entries with `auth_mode: TWO_STEP` of the public catalogue NangoHQ/nango,
+ * Partners with a token request of their own form: 51 of the 65 entries with `auth_mode: TWO_STEP` of the public catalogue NangoHQ/nango,
  * packages/providers/providers.yaml, in the revision 0004941efdc4; the others are in unserved-partners.ts. Facts only. Where the catalogue renews with a refresh token, the
  * first request is taken: the sidecar requests a new token instead.
  */
@@ -164,6 +164,17 @@ export const OWN_FORM_PARTNERS: readonly PartnerShape[] = [
       fields: { 'x-api-key': '<api key>' },
       expires: '',
       callFields: { accept: 'application/fhir+json', 'x-api-key': '<api key>' },
+    },
+  ),
+  form(
+    'nable-ncentral',
+    'N-able N-central',
+    '/api/auth/authenticate',
+    {},
+    {
+      fields: { authorization: 'Bearer <user API token>' },
+      token: 'tokens.access.token',
+      expires: 'tokens.access.expirySeconds',
     },
   ),
   login(
@@ -376,6 +387,13 @@ export const OWN_FORM_PARTNERS: readonly PartnerShape[] = [
     ...RAW,
     callFields: { accept: 'application/json' },
   }),
+  form(
+    'workday-cc',
+    'Workday (client credentials)',
+    '/ccx/oauth2/<tenant>/token',
+    { grant_type: 'client_credentials', tenant_alias: '<tenant alias>' },
+    { fields: { authorization: 'ID <client id:secret in base64>' } },
+  ),
   form(
     'workday-refresh-token',
     'Workday (refresh token)',

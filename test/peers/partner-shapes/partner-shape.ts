@@ -10,7 +10,6 @@ export const OBSTACLES = [
   'the token request is XML',
   'the token request is nested JSON',
   'the token request has a JSON value that is no text',
-  'the token request has an Authorization of its own',
   'the token request has a date or a signature of its own',
   'the token response is no JSON',
   'a second token request needs the token of the first',

@@ -107,7 +107,8 @@ function findFieldFaults(
 ): readonly string[] {
   const { clientId, clientSecret, fill } = customer;
   const basic = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString('base64')}`;
-  const expected = client === 'client_secret_basic' ? basic : undefined;
+  const own = fields.authorization === undefined ? undefined : fill(fields.authorization);
+  const expected = client === 'client_secret_basic' ? basic : own;
   return [
     ...(headers.authorization === expected ? [] : ['another client authentication']),
     ...Object.entries(fields).flatMap(([name, text]) =>

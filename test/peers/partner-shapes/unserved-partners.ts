@@ -28,7 +28,6 @@ export const UNSERVED_OWN_FORM_PARTNERS: readonly PartnerShape[] = [
     'the token response is no JSON',
   ),
   unserved('leapsome', 'Leapsome', 'the token request is a GET', 'the token request has a secret in its URL'),
-  unserved('nable-ncentral', 'N-able N-central', 'the token request has an Authorization of its own'),
   unserved(
     'redtail-crm-sandbox',
     'Redtail CRM',
@@ -53,5 +52,4 @@ export const UNSERVED_OWN_FORM_PARTNERS: readonly PartnerShape[] = [
     'Workday Adaptive Planning',
     'a second token request needs the token of the first',
   ),
-  unserved('workday-cc', 'Workday (client credentials)', 'the token request has an Authorization of its own'),
 ];

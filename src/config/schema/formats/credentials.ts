@@ -53,7 +53,7 @@ const HEADER_NAME_PATTERN = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
 export const HEADER_NAME = new RegExp(HEADER_NAME_PATTERN);
 
 /** Header fields that the token request sets itself. */
-const TOKEN_REQUEST_HEADERS = new Set('accept accept-encoding authorization'.split(' '));
+const TOKEN_REQUEST_HEADERS = new Set('accept accept-encoding'.split(' '));
 
 /** Header fields that frame or route a message. */
 const FRAMING_HEADERS = new Set(
