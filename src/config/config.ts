@@ -6,8 +6,11 @@
 import type { RefusalRule } from '../throttle/refusal-rule.ts';
 import type { ProxySelectorOptions } from '../platform/egress/proxy-selector.ts';
 import type { ClientCertificateFiles } from '../platform/tls.ts';
-import type { AssertionGrantOptions, ClientAuthMethod } from '../token/client/client-authentication.ts';
+import type { ClientAuthOptions } from '../token/client/client-authentication.ts';
 import type { SecretSource } from '../token/client/secret-file.ts';
+import type { TokenEndpointAddress } from '../token/endpoint/token-endpoint.ts';
+import type { TokenGrantOptions } from '../token/endpoint/token-request.ts';
+import type { TokenResponseForm } from '../token/endpoint/token-response.ts';
 
 export type ListenAddressConfig =
   /** `localhost` means every loopback family of this machine (127.0.0.1 and, where present, ::1). IPv6 without brackets. */
@@ -25,19 +28,6 @@ export interface AllowRuleConfig {
   /** Undefined allows every method. */
   readonly methods: readonly string[] | undefined;
   /** A prefix of whole segments; `/` allows every path. */
-  readonly path: string;
-}
-
-/** The token endpoint. */
-export type TokenEndpointSource =
-  /** `auth.url` and `auth.tokenPath` joined. */
-  | { readonly kind: 'url'; readonly url: URL }
-  /** Found through the issuer's metadata, which must contain exactly this issuer. */
-  | { readonly kind: 'issuer'; readonly issuer: string; readonly allowInsecureHttp: boolean };
-
-/** There is no token endpoint: another program writes the token into a file. */
-export interface TokenFileSource {
-  readonly kind: 'file';
   readonly path: string;
 }
 
@@ -66,32 +56,10 @@ export interface UpstreamConfig {
 }
 
 /** How one credential obtains its tokens. */
-export interface AuthConfig {
-  readonly endpoint: TokenEndpointSource | TokenFileSource;
-  /** Undefined where the method needs none. */
-  readonly clientId: SecretSource | undefined;
-  readonly method: ClientAuthMethod;
-  /** Empty: the parameter is left out. */
-  readonly grantType: string;
-  readonly bodyFormat: 'form' | 'json';
-  /** Of the grant type jwt-bearer; undefined for others. */
-  readonly assertionGrant: AssertionGrantOptions | undefined;
-  /** Offered to the token endpoint. */
-  readonly clientCertificate: ClientCertificateFiles | undefined;
-  /** Empty: none. */
-  readonly audience: readonly string[];
-  readonly scope: string | undefined;
-  readonly resource: readonly string[];
-  /** Extra parameters and header fields of the token request; the values may be secrets. */
-  readonly extraParameters: Readonly<Record<string, SecretSource>>;
-  readonly extraHeaders: Readonly<Record<string, SecretSource>>;
-  /** Members of the token response. */
-  readonly tokenField: string;
-  readonly expiresInField: string;
-  readonly expiresInUnit: 'seconds' | 'milliseconds';
+export interface AuthConfig extends ClientAuthOptions, TokenGrantOptions, TokenResponseForm {
+  /** `file`: there is no token endpoint, and another program writes the token into a file. */
+  readonly endpoint: TokenEndpointAddress | { readonly kind: 'file'; readonly path: string };
   readonly timeoutMs: number;
-  /** The lifetime of a token whose own is not stated. */
-  readonly defaultLifetimeMs: number;
   /** The `User-Agent` of token requests. */
   readonly userAgent: string;
   /** Default: `upstream.caFile`. */
@@ -104,12 +72,7 @@ export interface AuthConfig {
 }
 
 /** A credential whose tokens are requested, not read from a file. */
-export type RequestingAuthConfig = AuthConfig & { readonly endpoint: TokenEndpointSource };
-
-/** Whether tokens are requested, not read from a file. */
-export function requestsTokens(auth: AuthConfig): auth is RequestingAuthConfig {
-  return auth.endpoint.kind !== 'file';
-}
+export type RequestingAuthConfig = AuthConfig & { readonly endpoint: TokenEndpointAddress };
 
 /** The URL of the token endpoint or of the issuer; undefined for tokens in a file. */
 export function authorizationServerUrl({ endpoint }: AuthConfig): URL | undefined {

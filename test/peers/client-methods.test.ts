@@ -9,7 +9,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { requestsTokens } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
 import { createProxySelector } from '../../src/platform/egress/proxy-selector.ts';
@@ -143,9 +142,11 @@ async function obtain(name: ServerName, by: 'url' | 'issuer', env: Env): Promise
   if (!loaded.ok) throw new Error(formatProblems(loaded.problems));
   const warnings: string[] = [];
   const { auth } = simple(loaded.config);
-  if (!requestsTokens(auth)) throw new Error('expected a token endpoint');
+  const { endpoint: address } = auth;
+  if (address.kind === 'file') throw new Error('expected a token endpoint');
   const endpoint = createTokenEndpoint({
     ...auth,
+    endpoint: address,
     egress: createProxySelector(loaded.config.egress),
     clock: systemClock,
     observe: (event) => {

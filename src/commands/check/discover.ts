@@ -1,5 +1,5 @@
 /** Finds a token endpoint in published metadata: of the configured issuer as the sidecar does, or of the same origin after a 404. */
-import type { CredentialConfig, TokenEndpointSource } from '../../config/config.ts';
+import type { CredentialConfig } from '../../config/config.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
@@ -8,6 +8,7 @@ import { Discovery, readDocument } from '../../token/endpoint/discovery.ts';
 import { parseJsonObject } from '../../token/endpoint/json-object.ts';
 import { listMetadataUrls, parseServerMetadata } from '../../token/endpoint/server-metadata.ts';
 import { sendSingleRequest } from '../../token/endpoint/single-request.ts';
+import type { TokenEndpointAddress } from '../../token/endpoint/token-endpoint.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
 import type { PublishedEndpoint } from './evaluate/evaluate-token.ts';
 import { createSettingNamer } from './setting-names.ts';
@@ -72,7 +73,7 @@ function readPublished(metadataUrl: URL, text: string): PublishedEndpoint | unde
 
 /** The value is the URL of the token endpoint, for a client with a certificate the one for mutual TLS. */
 export async function discoverTokenUrl(
-  endpoint: Extract<TokenEndpointSource, { kind: 'issuer' }>,
+  endpoint: Extract<TokenEndpointAddress, { kind: 'issuer' }>,
   { auth, name }: CredentialConfig,
   context: DiscoveryCheckContext,
 ): Promise<StepResult<URL>> {
