@@ -1,32 +1,18 @@
 /** Resets the settings that only fit the partner's servers, for commands that call other servers or none (sandbox, health, wait). */
 import type { Preset } from './load/load.ts';
+import { auth } from './schema/schema-auth.ts';
+
+/** Settings of `auth` that a preset gives itself, or that fit any server. */
+const KEPT_AUTH_SETTINGS: readonly string[] = [
+  ...['url', 'tokenPath', 'clientId', 'clientIdFile', 'clientSecret', 'clientSecretFile', 'audience', 'scope'],
+  ...['timeoutMs', 'defaultLifetimeMs', 'userAgent', 'invalidationCooldownMs', 'settleMs'],
+];
 
 /** Part of a preset: a client with a secret in HTTP Basic, without certificate, proxy or extra fields. */
 export const DEFAULT_CLIENT_SETTINGS: Preset['values'] = {
-  'auth.issuer': null,
-  'auth.method': null,
-  'auth.basicEncoding': null,
-  'auth.privateKeyFile': null,
-  'auth.keyId': null,
-  'auth.signingAlgorithm': null,
-  'auth.certificateFile': null,
-  'auth.assertionAudience': null,
-  'auth.assertionClaims': null,
-  'auth.assertionFile': null,
-  'auth.assertionFileAudience': null,
-  'auth.tlsCertificateFile': null,
-  'auth.tlsKeyFile': null,
-  'auth.resource': null,
-  'auth.grantType': null,
-  'auth.bodyFormat': null,
-  'auth.tokenField': null,
-  'auth.expiresInField': null,
-  'auth.expiresInUnit': null,
-  'auth.tokenFile': null,
-  'auth.extraParameters': null,
-  'auth.extraHeaders': null,
-  'auth.caFile': null,
-  'auth.cacheFile': null,
+  ...Object.fromEntries(
+    Object.keys(auth).flatMap((name) => (KEPT_AUTH_SETTINGS.includes(name) ? [] : [[`auth.${name}`, null]])),
+  ),
   'upstream.tokenHeader': null,
   'upstream.tokenPrefix': null,
   'upstream.headers': null,
