@@ -4,6 +4,7 @@
  * is up to the caller.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { MAX_STORED_CHARS } from './shared-token-store.ts';
 
 /** Instants by the wall clock, because they outlive the process; epoch milliseconds. */
 export interface StoredToken {
@@ -61,8 +62,13 @@ export function sealToken(token: StoredToken, identity: TokenIdentity): string {
 
 /** Undefined when the text is malformed, was altered, or was sealed for another identity. */
 export function openToken(sealed: string, identity: TokenIdentity): StoredToken | undefined {
-  const plain = openText(sealed, identity, 'bst3');
-  return plain === undefined ? undefined : parseStoredToken(plain);
+  const fields = openList(sealed, identity, 'bst3');
+  if (fields?.length !== 4) return undefined;
+  const [value, scope, ...numbers] = fields;
+  if (typeof value !== 'string' || (scope !== null && typeof scope !== 'string')) return undefined;
+  if (!numbers.every(Number.isFinite)) return undefined;
+  const [obtainedWallAt, expiresWallAt] = numbers as [number, number];
+  return { value, scope: scope ?? undefined, obtainedWallAt, expiresWallAt };
 }
 
 /** As `sealToken`, for a text of any format. */
@@ -75,12 +81,13 @@ export function sealText(plain: string, { binding, keyMaterial }: TokenIdentity,
   return `${format}.${sealed.toString('base64url')}`;
 }
 
-/** The text given to `sealText`; undefined as for `openToken`, and for another format. */
-export function openText(
+/** The JSON list given to `sealText`; undefined as for `openToken`, and for a text of another format or of more than 64 KiB. */
+export function openList(
   sealed: string,
   { binding, keyMaterial }: TokenIdentity,
   format: SealedFormat,
-): string | undefined {
+): readonly unknown[] | undefined {
+  if (sealed.length > MAX_STORED_CHARS) return undefined;
   const [, stated, encoded] = SEALED_PATTERN.exec(sealed) ?? [];
   if (encoded === undefined || stated !== format) return undefined;
   const bytes = Buffer.from(encoded, 'base64url');
@@ -92,7 +99,8 @@ export function openText(
   decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
   const body = bytes.subarray(SALT_BYTES + NONCE_BYTES, -TAG_BYTES);
   try {
-    return Buffer.concat([decipher.update(body), decipher.final()]).toString('utf8');
+    const plain: unknown = JSON.parse(Buffer.concat([decipher.update(body), decipher.final()]).toString('utf8'));
+    return Array.isArray(plain) ? (plain as readonly unknown[]) : undefined;
   } catch {
     // The tag does not match.
     return undefined;
@@ -106,28 +114,4 @@ function deriveKey(keyMaterial: string, salt: Uint8Array, format: SealedFormat):
 /** Every member counts. JSON is unambiguous; joined strings would not be. */
 export function serializeBinding(binding: TokenBinding): string {
   return JSON.stringify(Object.entries(binding).toSorted(([one], [other]) => (one < other ? -1 : 1)));
-}
-
-function parseStoredToken(plain: string): StoredToken | undefined {
-  const fields = parseList(plain);
-  if (fields?.length !== 4) return undefined;
-  const [value, scope, obtainedWallAt, expiresWallAt] = fields;
-  if (typeof value !== 'string' || (scope !== null && typeof scope !== 'string')) return undefined;
-  if (!Number.isFinite(obtainedWallAt) || !Number.isFinite(expiresWallAt)) return undefined;
-  return {
-    value,
-    scope: scope ?? undefined,
-    obtainedWallAt: obtainedWallAt as number,
-    expiresWallAt: expiresWallAt as number,
-  };
-}
-
-function parseList(plain: string): readonly unknown[] | undefined {
-  try {
-    const parsed: unknown = JSON.parse(plain);
-    return Array.isArray(parsed) ? (parsed as readonly unknown[]) : undefined;
-  } catch {
-    // A sealed text that is not a token.
-    return undefined;
-  }
 }

@@ -5,9 +5,8 @@
  */
 import { createHmac, hkdfSync } from 'node:crypto';
 import type { TokenRequestFailure } from '../endpoint/token-response.ts';
-import { openText, sealText, serializeBinding } from './sealed-token.ts';
+import { openList, sealText, serializeBinding } from './sealed-token.ts';
 import type { TokenIdentity } from './sealed-token.ts';
-import { MAX_STORED_CHARS } from './shared-token-store.ts';
 
 /** A token that a replica has requested for all. Instants by the store's clock, epoch milliseconds. */
 export interface SharedToken {
@@ -75,11 +74,4 @@ export function openFailure(sealed: string, identity: TokenIdentity): SharedFail
   if (typeof detail !== 'string' || typeof endsAt !== 'number') return undefined;
   const isFailure = kind === 'rejected' || kind === 'unavailable' || kind === 'malformed';
   return isFailure ? { failure: { kind, detail }, endsAt } : undefined;
-}
-
-/** Only a holder of the key can have sealed a text that opens: it is JSON. */
-function openList(sealed: string, identity: TokenIdentity, format: 'bst4' | 'bsf4'): readonly unknown[] | undefined {
-  const plain = sealed.length > MAX_STORED_CHARS ? undefined : openText(sealed, identity, format);
-  const fields: unknown = plain === undefined ? undefined : JSON.parse(plain);
-  return Array.isArray(fields) ? (fields as readonly unknown[]) : undefined;
 }
