@@ -5,13 +5,11 @@
 import type { Cancel, Clock, Random } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
-import { abortableDelay } from './abortable.ts';
-import { fetchWithTimeout } from './fetch-with-timeout.ts';
+import { abortable, abortableDelay } from './abortable.ts';
 import type { SuspendAwareClock } from './suspend-aware-clock.ts';
 import { chooseRefreshDelayMs, isUsable } from './refresh-schedule.ts';
 import { TokenCircuitBreaker } from './token-circuit-breaker.ts';
-import { createTokenEvent } from './token-event.ts';
-import type { TokenFetcher, TokenFetchResult, TokenNeed } from './token-fetcher.ts';
+import type { DeclinableFetchResult, TokenFetcher, TokenFetchResult, TokenNeed } from './token-fetcher.ts';
 import type { TokenRequestFailure } from '../endpoint/token-response.ts';
 import type { Token, TokenState } from '../token.ts';
 
@@ -152,8 +150,7 @@ export class TokenRefresher {
     if (waitMs > 0) await abortableDelay(this.#options.clock, waitMs, this.#stop.signal);
     const startedAt = this.#clock.now();
     const startedWallAt = this.#options.clock.wallNow();
-    const timeoutMs = this.#circuitBreaker.attemptTimeoutMs;
-    const fetched = await fetchWithTimeout(this.#options, need, this.#stop.signal, timeoutMs);
+    const fetched = await this.#fetch(need);
     // The held token may have expired or been refused while the new credentials were tried.
     const currentNeed = this.#holder.currentNeed();
     if (fetched.kind === 'declined' && currentNeed.reason !== 'refresh' && !this.#stop.signal.aborted)
@@ -164,9 +161,44 @@ export class TokenRefresher {
     if (fetched.kind === 'declined') this.#circuitBreaker.recordNoResult();
     const result = fetched.kind === 'declined' ? undefined : this.#applyResult(fetched, startedAt, startedWallAt);
     this.#scheduleNext();
-    if (result === undefined) return;
+    if (result !== undefined) this.#report(result, durationMs);
+  }
+
+  /** Never rejects: a stop, a time-out and a thrown error all become `unavailable`. */
+  async #fetch(need: TokenNeed): Promise<DeclinableFetchResult> {
+    const { fetcher, clock } = this.#options;
+    const timeoutMs = this.#circuitBreaker.attemptTimeoutMs;
+    const timeout = new AbortController();
+    const cancel =
+      timeoutMs === undefined ? undefined : clock.after(timeoutMs, () => timeout.abort(new Error('timed out')));
+    const signal = AbortSignal.any([this.#stop.signal, timeout.signal]);
+    try {
+      return await abortable(fetcher.fetch(need, signal), signal);
+    } catch {
+      // The error's own message may quote what was sent.
+      const fault = timeout.signal.aborted ? `brought nothing within ${String(timeoutMs)} ms` : 'failed unexpectedly';
+      return { kind: 'unavailable', detail: `the token request ${fault}` };
+    } finally {
+      cancel?.();
+    }
+  }
+
+  /** Only a token request of this process becomes `token-requested`. */
+  #report(result: TokenFetchResult, durationMs: number): void {
     const { credential, observe, clock } = this.#options;
-    observe(createTokenEvent(result, { credential, durationMs, nextInMs: this.#dueInMs(), wallNow: clock.wallNow() }));
+    const nextInMs = this.#dueInMs();
+    const next = nextInMs === undefined ? {} : { nextInMs };
+    if (result.kind === 'found') {
+      const { from, token } = result;
+      observe({ kind: 'token-found', credential, from, validForMs: token.expiresWallAt - clock.wallNow() });
+    } else if (result.kind === 'ok') {
+      const { kind: outcome, lifetimeMs } = result;
+      observe({ kind: 'token-requested', credential, outcome, durationMs, lifetimeMs, ...next });
+    } else {
+      const { kind: outcome, detail, from } = result;
+      if (from === undefined) observe({ kind: 'token-requested', credential, outcome, durationMs, detail, ...next });
+      else observe({ kind: 'token-not-asked', credential, outcome, detail, from, ...next });
+    }
   }
 
   /** @returns the result that counts: a token that arrives too late is a failure */

@@ -15,7 +15,6 @@ import type { TokenIdentity } from './sealed-token.ts';
 import { deriveRecordName, openFailure, openSharedToken, sealFailure, sealSharedToken } from './shared-record.ts';
 import type { SharedToken } from './shared-record.ts';
 import type { ClaimResult, SharedTokenStore } from './shared-token-store.ts';
-import { WaitBudget } from './wait-budget.ts';
 
 export interface SharedTokenOptions<C> {
   readonly store: SharedTokenStore;
@@ -32,6 +31,9 @@ export interface SharedTokenOptions<C> {
 /** Renewed while the request is in flight: the others notice within this time that its replica died. */
 const LEASE_MS = 3_000;
 const LEASE_RENEWAL_MS = 1_000;
+
+/** One after the other: each has `peerWaitMs`, and all together no more than that many times as long. */
+const MAX_REPLICAS_AWAITED = 3;
 
 /** For a store that owes a reply and will probably give it soon. */
 const MAX_STORE_ATTEMPTS = 3;
@@ -71,6 +73,13 @@ interface RequestStart {
   readonly at: number;
 }
 
+/** The replica whose token request is waited for. */
+interface AwaitedReplica {
+  /** Undefined until one is known. */
+  readonly owner: string | undefined;
+  readonly since: number;
+}
+
 /** A token with its sealed text. */
 interface KnownToken extends Pick<SharedToken, 'value' | 'order'> {
   readonly recordName: string;
@@ -105,15 +114,19 @@ class SharedTokenRequester<C> {
     const { clock, random, peerWaitMs } = this.#options;
     const identity = this.#options.identify(credentials);
     const task: TokenTask<C> = { credentials, identity, recordName: deriveRecordName(identity), need, signal };
-    const budget = new WaitBudget(peerWaitMs, this.#clock.now());
+    const startedAt = this.#clock.now();
+    let awaited: AwaitedReplica = { owner: undefined, since: startedAt };
+    const hasTimeLeft = (now: number): boolean =>
+      now < Math.min(awaited.since + peerWaitMs, startedAt + peerWaitMs * MAX_REPLICAS_AWAITED);
     let declined = this.#declineNewest(task);
-    for (let polls = 0; budget.hasTimeLeft(this.#clock.now()) && !signal.aborted; polls++) {
+    for (let polls = 0; hasTimeLeft(this.#clock.now()) && !signal.aborted; polls++) {
       const claimedAt = this.#clock.now();
       const claim = await this.#claim(task, declined);
       if (claim === undefined || (claim.kind === 'failed' && this.#isPeerStateTooOld(claimedAt))) break;
       if (claim.kind === 'yours') return this.#requestToken(task, declined, { storeAt: claim.storeNow, at: claimedAt });
-      if (claim.kind === 'taken') budget.extendForReplica(claim.owner, this.#clock.now());
-      else {
+      if (claim.kind === 'taken') {
+        if (claim.owner !== awaited.owner) awaited = { owner: claim.owner, since: this.#clock.now() };
+      } else {
         const result = this.#readPeerResult(task, claim, claimedAt);
         if ('kind' in result) return result;
         declined = result;
