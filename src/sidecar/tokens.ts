@@ -88,36 +88,24 @@ function withTokensRecorded(
 
 function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () => Promise<ClientCredentialReadResult> {
   let version: string | undefined;
-  const redactAssertion = createAssertionRedaction(redactValue);
+  let assertion: string | undefined;
   return async () => {
     const client = await endpoint.readCredential();
     if (client.kind === 'unreadable') return client;
     // A private key is never sent, and is too long to be searched for in every line.
     if (client.version !== version) for (const secret of client.sentSecrets) redactValue(secret, client.clientId);
     version = client.version;
-    return client.readAssertion === undefined ? client : withAssertionRedaction(client, redactAssertion);
-  };
-}
-
-/** An assertion is renewed often: the log keeps the newest ones, and forgets no other secret for them. */
-function createAssertionRedaction(redactValue: RedactValue): (assertion: string) => void {
-  let newest: string | undefined;
-  return (assertion) => {
-    if (assertion === newest) return;
-    redactValue(assertion, undefined, newest);
-    newest = assertion;
-  };
-}
-
-function withAssertionRedaction(client: ClientCredential, redact: (assertion: string) => void): ClientCredential {
-  return {
-    ...client,
-    authenticate: async (target) => {
+    if (client.readAssertion === undefined) return client;
+    const authenticate: ClientCredential['authenticate'] = async (target) => {
       const authentication = await client.authenticate(target);
-      if (authentication.kind === 'authenticated')
-        authentication.valuesToRedact.forEach((assertion) => redact(assertion));
+      if (authentication.kind === 'unreadable') return authentication;
+      const { client_assertion: newest } = Object.fromEntries(authentication.parameters);
+      // It is renewed often: the log keeps the newest ones, and forgets no other secret for them.
+      if (newest !== undefined && newest !== assertion) redactValue(newest, undefined, assertion);
+      assertion = newest;
       return authentication;
-    },
+    };
+    return { ...client, authenticate };
   };
 }
 
