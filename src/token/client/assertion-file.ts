@@ -6,7 +6,7 @@ import { realpath } from 'node:fs/promises';
 import { resolve, sep } from 'node:path';
 import { findAssertionFault, parseAssertion } from './assertion-claims.ts';
 import type { AssertionClaims } from './assertion-claims.ts';
-import { readTextFile } from './secret-file.ts';
+import { describeUnreadable, readTextFile, type Unreadable } from './secret-file.ts';
 
 export interface AssertionFile {
   readonly path: string;
@@ -17,9 +17,7 @@ export interface AssertionFile {
 }
 
 export type AssertionReadResult =
-  | { readonly kind: 'read'; readonly assertion: string; readonly claims: AssertionClaims }
-  /** `detail` names the setting, the file, what was found and what is expected. */
-  | { readonly kind: 'unreadable'; readonly detail: string };
+  { readonly kind: 'read'; readonly assertion: string; readonly claims: AssertionClaims } | Unreadable;
 
 const CLUSTER_TOKEN_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount';
 
@@ -34,10 +32,7 @@ const MAX_READS = 5;
  * @param wallNow epoch milliseconds
  */
 export async function readAssertionFile(file: AssertionFile, wallNow: number): Promise<AssertionReadResult> {
-  const unreadable = (fault: string): AssertionReadResult => ({
-    kind: 'unreadable',
-    detail: `auth.assertionFile: the file ${file.path} ${fault}`,
-  });
+  const unreadable = (fault: string): Unreadable => describeUnreadable('auth.assertionFile', file.path, fault);
   for (let reads = 0; reads < MAX_READS; reads++) {
     const realPath = await resolveLinks(file.path);
     if (await isClusterToken(file, realPath))

@@ -11,14 +11,14 @@ import type { ClientCertificate, ClientCertificateFiles } from '../../platform/t
 import { LARGEST_ASSERTION_BYTES, readAssertionFile } from './assertion-file.ts';
 import type { AssertionFile, AssertionReadResult } from './assertion-file.ts';
 import {
-  LARGEST_PEM_BYTES,
   isHeaderValue,
+  LARGEST_PEM_BYTES,
   readClientId,
   readSecret,
   readSecretMap,
   readTextFile,
 } from './secret-file.ts';
-import type { SecretSource } from './secret-file.ts';
+import type { SecretSource, Unreadable } from './secret-file.ts';
 import { encodePrivateKey, readAssertionSigner } from './signed-assertion.ts';
 import type { AssertionSigningOptions, AssertionTarget } from './signed-assertion.ts';
 import type { SigningAlgorithm } from './signing-key.ts';
@@ -110,12 +110,7 @@ export interface ClientCredential {
   readonly hasCertificate: boolean;
 }
 
-export type ClientCredentialReadResult =
-  | ClientCredential
-  /** `detail` names the setting, is safe to log, and shows no contents. */
-  | { readonly kind: 'unreadable'; readonly detail: string };
-
-type Unreadable = Extract<ClientCredentialReadResult, { kind: 'unreadable' }>;
+export type ClientCredentialReadResult = ClientCredential | Unreadable;
 
 /** Whether any part of the credential is in a file, so that it may change. */
 export function canCredentialChange(options: ClientAuthOptions): boolean {
@@ -142,81 +137,67 @@ export function hasKeyMaterial({ method, assertionGrant, clientCertificate }: Cl
 
 /** Reads all files of the credential. Never rejects. */
 export async function readClientCredential(options: ClientAuthOptions): Promise<ClientCredentialReadResult> {
-  const { method } = options;
-  const [id, proof, extra] = await Promise.all([
+  const { method, assertionGrant, clientCertificate } = options;
+  const [id, own, signer, certificate, extra] = await Promise.all([
     readClientId(options.clientId),
-    readProof(options),
+    readAuthMethod(method),
+    assertionGrant && readAssertionSigner(assertionGrant),
+    clientCertificate && readCertificate(clientCertificate),
     readExtraFields(options),
   ]);
   if (id.kind === 'unreadable') return id;
-  if (proof.kind === 'unreadable') return proof;
+  if (own.kind === 'unreadable') return own;
+  if (signer?.kind === 'unreadable') return signer;
+  if (certificate?.kind === 'unreadable') return certificate;
   if (extra.kind === 'unreadable') return extra;
-  // The first colon ends the id (RFC 7617 §2): the rest would become part of the secret.
-  if (method.name === 'client_secret_basic' && method.encoding === 'raw' && id.value.includes(':'))
-    return { kind: 'unreadable', detail: 'auth.clientId: holds a colon, which HTTP Basic cannot carry' };
-  const { secret = [], proofVersion, readAssertion, client } = proof;
+  const detail = findMethodFault(options, id.value);
+  if (detail !== undefined) return { kind: 'unreadable', detail };
+  const versions = [own, signer, certificate].flatMap((part) => part?.versionParts ?? []);
+  const keyMaterial = own.keyMaterial ?? signer?.keyMaterial ?? certificate?.keyMaterial;
   return {
     kind: 'ready',
     clientId: id.value,
     method: method.name,
-    algorithm: proof.algorithm,
+    algorithm: own.algorithm,
     extraParameters: extra.parameters,
     extraHeaders: extra.headers,
-    sentSecrets: [secret, extra.secrets].flat(),
-    version: fingerprint([method.name, id.value, JSON.stringify(extra), ...proof.versionParts]),
-    keyMaterial: proof.keyMaterial ?? EPHEMERAL_KEY_MATERIAL,
+    sentSecrets: [own.secret ?? [], extra.secrets].flat(),
+    version: fingerprint([method.name, id.value, JSON.stringify(extra), ...versions]),
+    proofVersion: own.proofVersion,
+    keyMaterial: (hasKeyMaterial(options) ? keyMaterial : undefined) ?? EPHEMERAL_KEY_MATERIAL,
     authenticate: async (target) => {
-      const own = await proof.authenticate(id.value, target);
-      return own.kind === 'unreadable' ? own : addToAuthentication(own, [], extra.proofs);
+      const assertion = await signer?.sign(id.value, target, assertionGrant?.claims);
+      return addToAuthentication(await own.authenticate(id.value, target), assertion, extra.proofs);
     },
-    proofVersion,
-    readAssertion,
-    createTlsContext: (ca) => buildTlsContext(ca, client),
-    hasCertificate: client !== undefined,
+    readAssertion: own.readAssertion,
+    createTlsContext: (ca) => buildTlsContext(ca, certificate?.client),
+    hasCertificate: certificate !== undefined,
   };
 }
 
-/** What the method, the assertion that is the grant and the client certificate need from files. */
-async function readProof(
-  options: ClientAuthOptions,
-): Promise<(AuthMethodReadResult & { readonly client: ClientCertificate | undefined }) | Unreadable> {
-  const { method, clientCertificate, assertionGrant } = options;
-  const [own, signer, certificate] = await Promise.all([
-    readAuthMethod(method),
-    assertionGrant && readAssertionSigner(assertionGrant),
-    clientCertificate && readCertificate(clientCertificate),
-  ]);
-  if (own.kind === 'unreadable') return own;
-  if (signer?.kind === 'unreadable') return signer;
-  if (certificate?.kind === 'unreadable') return certificate;
-  const client = certificate?.client;
-  if (method.name === 'tls_client_auth' && client === undefined)
-    return { kind: 'unreadable', detail: 'auth.tlsCertificateFile: required by auth.method tls_client_auth' };
-  const certificateKey = client && encodePrivateKey(createPrivateKey(client.key));
-  const certificateParts = client === undefined ? [] : [client.certificate, client.key];
-  return {
-    ...own,
-    keyMaterial: hasKeyMaterial(options) ? (own.keyMaterial ?? signer?.keyMaterial ?? certificateKey) : undefined,
-    versionParts: [...own.versionParts, ...(signer?.versionParts ?? []), ...certificateParts],
-    authenticate: async (clientId, target) => {
-      const authentication = await own.authenticate(clientId, target);
-      const assertion = await signer?.sign(clientId, target, assertionGrant?.claims);
-      if (authentication.kind === 'unreadable' || assertion === undefined) return authentication;
-      return addToAuthentication(authentication, [['assertion', assertion]], [assertion]);
-    },
-    client,
-  };
+/** What is wrong with a method although every file can be read. */
+function findMethodFault({ method, clientCertificate }: ClientAuthOptions, clientId: string): string | undefined {
+  if (method.name === 'tls_client_auth' && clientCertificate === undefined)
+    return 'auth.tlsCertificateFile: required by auth.method tls_client_auth';
+  // The first colon ends the id (RFC 7617 §2): the rest would become part of the secret.
+  const isColonForbidden = method.name === 'client_secret_basic' && method.encoding === 'raw';
+  return isColonForbidden && clientId.includes(':')
+    ? 'auth.clientId: holds a colon, which HTTP Basic cannot carry'
+    : undefined;
 }
 
+/** @param grant the assertion that is the grant, if it is one */
 function addToAuthentication(
-  own: ClientAuthentication,
-  parameters: ClientAuthentication['parameters'],
-  valuesToRedact: readonly string[],
-): ClientAuthentication {
+  own: ClientAuthentication | Unreadable,
+  grant: string | undefined,
+  proofs: readonly string[],
+): ClientAuthentication | Unreadable {
+  if (own.kind === 'unreadable') return own;
+  const granted = grant === undefined ? [] : [grant];
   return {
     ...own,
-    parameters: [...own.parameters, ...parameters],
-    valuesToRedact: [...own.valuesToRedact, ...valuesToRedact],
+    parameters: [...own.parameters, ...granted.map((assertion) => ['assertion', assertion] as const)],
+    valuesToRedact: [...own.valuesToRedact, ...granted, ...proofs],
   };
 }
 
@@ -245,8 +226,8 @@ async function readExtraFields(options: ClientAuthOptions) {
 
 interface AuthMethodReadResult {
   readonly kind: 'read';
-  /** Undefined: the method has none of its own. */
-  readonly keyMaterial: string | undefined;
+  /** Default: the method has none of its own. */
+  readonly keyMaterial?: string;
   /** The client secret. */
   readonly secret?: string;
   readonly versionParts: readonly string[];
@@ -260,9 +241,8 @@ async function readAuthMethod(method: ClientAuthMethod): Promise<AuthMethodReadR
   if (method.name === 'tls_client_auth' || method.name === 'none')
     return {
       kind: 'read',
-      keyMaterial: undefined,
       versionParts: [],
-      authenticate: (id) => Promise.resolve(authenticateWithForm(method.name === 'none' ? [] : [['client_id', id]])),
+      authenticate: (id) => Promise.resolve(authenticateWithForm(method.name === 'none' ? {} : { client_id: id })),
     };
   if (method.name === 'private_key_jwt') return readSigningMethod(method);
   if (method.name === 'client_assertion') return readFileAssertionMethod(method.file);
@@ -271,13 +251,7 @@ async function readAuthMethod(method: ClientAuthMethod): Promise<AuthMethodReadR
   const authenticate = (id: string): ClientAuthentication =>
     method.name === 'client_secret_basic'
       ? authenticateWithBasic(id, secret.value, method.encoding)
-      : authenticateWithForm(
-          [
-            ['client_id', id],
-            ['client_secret', secret.value],
-          ],
-          [secret.value, formEncode(secret.value)],
-        );
+      : authenticateWithForm({ client_id: id, client_secret: secret.value }, [secret.value, formEncode(secret.value)]);
   return {
     kind: 'read',
     keyMaterial: secret.value,
@@ -295,24 +269,22 @@ function authenticateWithBasic(clientId: string, secret: string, encoding: 'raw'
 }
 
 function authenticateWithForm(
-  parameters: ClientAuthentication['parameters'],
+  parameters: Readonly<Record<string, string>>,
   valuesToRedact: readonly string[] = [],
 ): ClientAuthentication {
-  return { kind: 'authenticated', authorization: undefined, parameters, valuesToRedact };
+  return { kind: 'authenticated', authorization: undefined, parameters: Object.entries(parameters), valuesToRedact };
 }
 
 /** The file is read again with each request: the assertion in it may have been renewed, or have expired. */
 async function readFileAssertionMethod(file: AssertionFile): Promise<AuthMethodReadResult> {
   const text = await readTextFile('auth.assertionFile', file.path, LARGEST_ASSERTION_BYTES);
-  const readAssertion = (wallNow: number): Promise<AssertionReadResult> => readAssertionFile(file, wallNow);
   return {
     kind: 'read',
-    keyMaterial: undefined,
     versionParts: [file.path, file.audience],
     proofVersion: fingerprint([text.kind === 'read' ? text.value : text.detail]),
-    readAssertion,
+    readAssertion: (wallNow) => readAssertionFile(file, wallNow),
     authenticate: async (clientId, { wallNow }) => {
-      const reading = await readAssertion(wallNow);
+      const reading = await readAssertionFile(file, wallNow);
       return reading.kind === 'unreadable' ? reading : authenticateWithAssertion(clientId, reading.assertion);
     },
   };
@@ -329,30 +301,28 @@ async function readSigningMethod(options: AssertionSigningOptions): Promise<Auth
 
 /** RFC 7523 §2.2. */
 function authenticateWithAssertion(clientId: string, assertion: string): ClientAuthentication {
-  return authenticateWithForm(
-    [
-      ['client_id', clientId],
-      ['client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'],
-      ['client_assertion', assertion],
-    ],
-    [assertion],
-  );
+  const type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
+  return authenticateWithForm({ client_id: clientId, client_assertion_type: type, client_assertion: assertion }, [
+    assertion,
+  ]);
 }
 
-async function readCertificate({
-  certificateFile,
-  keyFile,
-}: ClientCertificateFiles): Promise<{ readonly kind: 'read'; readonly client: ClientCertificate } | Unreadable> {
+async function readCertificate({ certificateFile, keyFile }: ClientCertificateFiles) {
   const [certificate, key] = await Promise.all([
     readTextFile('auth.tlsCertificateFile', certificateFile, LARGEST_PEM_BYTES),
     readTextFile('auth.tlsKeyFile', keyFile, LARGEST_PEM_BYTES),
   ]);
   if (certificate.kind === 'unreadable') return certificate;
   if (key.kind === 'unreadable') return key;
-  const client = { certificate: certificate.value, key: key.value };
+  const client: ClientCertificate = { certificate: certificate.value, key: key.value };
   const fault = findClientCertificateFault(client);
-  if (fault === undefined) return { kind: 'read', client };
-  return { kind: 'unreadable', detail: `auth.tlsCertificateFile: ${certificateFile} and ${keyFile}: ${fault}` };
+  if (fault !== undefined)
+    return {
+      kind: 'unreadable',
+      detail: `auth.tlsCertificateFile: ${certificateFile} and ${keyFile}: ${fault}`,
+    } as const;
+  const keyMaterial = encodePrivateKey(createPrivateKey(client.key));
+  return { kind: 'read', client, keyMaterial, versionParts: [client.certificate, client.key] } as const;
 }
 
 const EPHEMERAL_KEY_MATERIAL = randomBytes(32).toString('base64url');

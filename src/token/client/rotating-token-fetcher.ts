@@ -14,6 +14,7 @@ import type {
 import type { TokenRequestResult } from '../endpoint/token-response.ts';
 import type { CredentialFault } from '../token.ts';
 import { pollFiles } from './poll-files.ts';
+import type { Unreadable } from './secret-file.ts';
 
 export interface VersionedCredentials {
   readonly kind: 'ready';
@@ -23,9 +24,7 @@ export interface VersionedCredentials {
   readonly proofVersion?: string | undefined;
 }
 
-/** `detail` is safe to log. */
-export type CredentialReadResult<C extends VersionedCredentials> =
-  C | { readonly kind: 'unreadable'; readonly detail: string };
+export type CredentialReadResult<C extends VersionedCredentials> = C | Unreadable;
 
 export interface RotatingTokenFetcherOptions<C extends VersionedCredentials> {
   /** Label of the events. */

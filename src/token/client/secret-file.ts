@@ -9,10 +9,14 @@ import { systemErrorCode } from '../../platform/atomic-write.ts';
 export type SecretSource =
   { readonly kind: 'value'; readonly value: string } | { readonly kind: 'file'; readonly path: string };
 
-export type SecretReadResult =
-  | { readonly kind: 'read'; readonly value: string }
-  /** `detail` names the setting, the path and the fault. */
-  | { readonly kind: 'unreadable'; readonly detail: string };
+/** A file that cannot be used. */
+export interface Unreadable {
+  readonly kind: 'unreadable';
+  /** Names the setting, the path and the fault. Safe to log: shows nothing of the contents. */
+  readonly detail: string;
+}
+
+export type SecretReadResult = { readonly kind: 'read'; readonly value: string } | Unreadable;
 
 /** Why the contents cannot be used, without quoting them. */
 type FindFault = (value: string) => string | undefined;
@@ -34,7 +38,7 @@ export async function readSecret(key: string, source: SecretSource, faultOf?: Fi
   if (reading.kind === 'unreadable') return reading;
   const value = reading.value.replace(/\r?\n$/, '');
   const fault = value === '' ? 'is empty' : faultOf?.(value);
-  return fault === undefined ? { kind: 'read', value } : createUnreadableResult(key, source.path, fault);
+  return fault === undefined ? { kind: 'read', value } : describeUnreadable(key, source.path, fault);
 }
 
 /** As `readSecret`; the empty text for a client without an id. */
@@ -73,17 +77,18 @@ export function isHeaderValue(value: string): boolean {
 export async function readTextFile(key: string, path: string, largestBytes: number): Promise<SecretReadResult> {
   try {
     // Opening a pipe without a writer would hang.
-    if (!(await stat(path)).isFile()) return createUnreadableResult(key, path, 'is not a regular file');
+    if (!(await stat(path)).isFile()) return describeUnreadable(key, path, 'is not a regular file');
     const bytes = await readUpTo(path, largestBytes + 1);
     if (bytes.length > largestBytes)
-      return createUnreadableResult(key, path, `is larger than ${String(largestBytes)} bytes`);
+      return describeUnreadable(key, path, `is larger than ${String(largestBytes)} bytes`);
     return { kind: 'read', value: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };
   } catch (error) {
-    return createUnreadableResult(key, path, describeFileError(error));
+    return describeUnreadable(key, path, describeFileError(error));
   }
 }
 
-function createUnreadableResult(key: string, path: string, fault: string): SecretReadResult {
+/** @param fault follows the path */
+export function describeUnreadable(key: string, path: string, fault: string): Unreadable {
   return { kind: 'unreadable', detail: `${key}: the file ${path} ${fault}` };
 }
 

@@ -5,8 +5,7 @@
 import { createHash, randomUUID, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import type { JWTHeaderParameters, SignJWT } from 'jose';
-import { LARGEST_PEM_BYTES, readTextFile } from './secret-file.ts';
-import type { SecretReadResult } from './secret-file.ts';
+import { LARGEST_PEM_BYTES, describeUnreadable, readTextFile, type Unreadable } from './secret-file.ts';
 import { parseSigningKey } from './signing-key.ts';
 import type { SigningAlgorithm, SigningKey } from './signing-key.ts';
 
@@ -47,7 +46,6 @@ export interface AssertionSigner extends Pick<SigningKey, 'algorithm'> {
 }
 
 type AssertionClaims = Readonly<Record<string, unknown>>;
-type Unreadable = Extract<SecretReadResult, { kind: 'unreadable' }>;
 
 /** A server whose clock is behind would refuse a JWT issued now as one of the future. */
 const BACKDATED_S = 10;
@@ -63,16 +61,14 @@ export async function readAssertionSigner(options: AssertionSigningOptions): Pro
   ]);
   if (file.kind === 'unreadable') return file;
   const reading = parseSigningKey(file.value, options.algorithm);
-  if (reading.kind === 'unusable')
-    return { kind: 'unreadable', detail: `auth.privateKeyFile: the file ${keyFile} ${reading.fault}` };
+  if (reading.kind === 'unusable') return describeUnreadable('auth.privateKeyFile', keyFile, reading.fault);
   const { key, algorithm, keyId: ownKeyId } = reading.signingKey;
   const { keyId = ownKeyId } = options;
   const header: JWTHeaderParameters = { alg: algorithm, typ: 'JWT', ...(keyId === undefined ? {} : { kid: keyId }) };
-  if (certificate) {
+  if (certificateFile && certificate) {
     if (certificate.kind === 'unreadable') return certificate;
     const fault = findSigningCertificateFault(certificate.value, key);
-    if (fault !== undefined)
-      return { kind: 'unreadable', detail: `auth.certificateFile: the file ${certificateFile ?? ''} ${fault}` };
+    if (fault !== undefined) return describeUnreadable('auth.certificateFile', certificateFile, fault);
     Object.assign(header, computeThumbprints(certificate.value));
   }
   const keyMaterial = encodePrivateKey(key);

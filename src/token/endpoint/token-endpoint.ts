@@ -17,7 +17,7 @@ import type {
   ClientCredential,
   ClientCredentialReadResult,
 } from '../client/client-authentication.ts';
-import { LARGEST_PEM_BYTES, readTextFile } from '../client/secret-file.ts';
+import { LARGEST_PEM_BYTES, describeUnreadable, readTextFile, type Unreadable } from '../client/secret-file.ts';
 import type { TokenBinding, TokenIdentity } from '../store/sealed-token.ts';
 import { describeConnectionFault } from './connection-fault.ts';
 import { Discovery, readDocument } from './discovery.ts';
@@ -306,15 +306,11 @@ function isRedirect(statusCode: number): boolean {
   return statusCode >= 300 && statusCode < 400;
 }
 
-type TlsContextReadResult =
-  | { readonly kind: 'read'; readonly context: SecureContext | undefined }
-  | { readonly kind: 'unreadable'; readonly detail: string };
-
 /** The file is read and checked each time: TLS silently accepts one without certificates, and then trusts none. */
 async function readTlsContext(
   { endpoint, caFile }: TokenEndpointOptions,
   credential: ClientCredential,
-): Promise<TlsContextReadResult> {
+): Promise<{ readonly kind: 'read'; readonly context: SecureContext | undefined } | Unreadable> {
   if (endpoint.kind === 'url' && endpoint.url.protocol !== 'https:') return { kind: 'read', context: undefined };
   if (caFile === undefined) return { kind: 'read', context: credential.createTlsContext(undefined) };
   const reading = await readTextFile('auth.caFile', caFile, LARGEST_PEM_BYTES);
@@ -323,6 +319,6 @@ async function readTlsContext(
     assertCertificate(reading.value, 'auth.caFile');
     return { kind: 'read', context: credential.createTlsContext(reading.value) };
   } catch {
-    return { kind: 'unreadable', detail: `auth.caFile: the file ${caFile} does not begin with a PEM certificate` };
+    return describeUnreadable('auth.caFile', caFile, 'does not begin with a PEM certificate');
   }
 }
