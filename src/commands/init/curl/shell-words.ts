@@ -1,10 +1,9 @@
 /**
- * Splits pasted commands into words by the quoting rules of a POSIX shell (with `$'…'`), of cmd.exe or of PowerShell. Nothing is executed
- * or expanded: a variable or a command substitution stays in its word as a marked name. Pure.
+ * Splits pasted commands into words by the quoting rules of a POSIX shell (with `$'…'`) or of cmd.exe; PowerShell's are refused. Nothing is
+ * executed or expanded: a variable or a command substitution stays in its word as a marked name. Pure.
  */
 import { CmdScanner } from './cmd-scanner.ts';
 import { PosixScanner } from './posix-scanner.ts';
-import { PowerShellScanner } from './powershell-scanner.ts';
 import type { CommandWords, ScanFault, WordScanner } from './word-scanner.ts';
 
 export type CommandSplit =
@@ -18,24 +17,45 @@ const MAX_SUBSTITUTION_DEPTH = 3;
 /** Splits a text of one or several commands. Never throws. */
 export function splitCommands(text: string): CommandSplit {
   if (text.length > MAX_CHARS) return { kind: 'refused', fault: `is longer than ${String(MAX_CHARS / 1024)} KiB` };
-  const plain = text.replaceAll('\r\n', '\n').replace(/^\uFEFF/, '');
+  const plain = text
+    .replaceAll('\r\n', '\n')
+    .replace(/^\uFEFF/, '')
+    .replaceAll(CODE_FENCE, '');
   const control = /[^\P{Cc}\t\n]|[\uFDD0\uFDD1]/u.exec(plain)?.[0];
   if (control !== undefined)
     return { kind: 'refused', fault: `holds the control character U+${formatCodePoint(control)}` };
-  return scan(dropPrompts(plain), 0);
+  const split = scan(dropPrompts(plain), 0);
+  if (!isPowerShell(plain)) return split;
+  // The rest of a pasted command must not be taken for the next input.
+  const isContinued = split.kind === 'incomplete' || /`\s*$/.test(plain);
+  return { kind: isContinued ? 'incomplete' : 'refused', fault: POWERSHELL_FAULT };
+}
+
+const POWERSHELL_FAULT = 'is a PowerShell command; paste the form for a POSIX shell (bash) or for cmd.exe';
+
+/** A prompt, an assignment, a variable or a command that no other shell has, a line continued by a backtick, or single quotes on Windows. */
+function isPowerShell(text: string): boolean {
+  if (isContinuedByBackslash(text) || isForCmd(text)) return false;
+  const lines = text.split('\n').map((line) => line.trimEnd());
+  return (
+    lines.some((line) => /[ \t]`$/.test(line) || (line.endsWith('`') && line.split('`').length % 2 === 0)) ||
+    /^\s*PS[ >]|^\s*\$\w+\s*=|\$\{?env:|\bInvoke-(?:RestMethod|WebRequest)\b/i.test(text) ||
+    /\bcurl\.exe\b[^"']*'/i.test(text)
+  );
 }
 
 function formatCodePoint(character: string): string {
   return (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
 }
 
-/** Removes what stands around a command in a document or in a terminal: code fences, prompts, the `>` of continued lines. */
+const CODE_FENCE = /^[ \t]*```.*\n?/gm;
+
+/** Removes what stands before a command in a terminal: prompts, the `>` of continued lines. */
 function dropPrompts(text: string): string {
-  const lines = text.split('\n').filter((line) => !/^\s*```/.test(line));
-  const [first = '', ...rest] = lines;
+  const [first = '', ...rest] = text.split('\n');
   const areContinued = rest.length > 0 && rest.every((line) => /^(?:> |\s*$)/.test(line));
   const bare = [first, ...(areContinued ? rest.map((line) => line.replace(/^> /, '')) : rest)].join('\n');
-  return bare.replace(/^\s*(?:PS )?(?:[A-Za-z]:\\[^>\n"']*>|[$%>#])\s*(?=curl)/, '');
+  return bare.replace(/^\s*(?:[A-Za-z]:\\[^>\n"']*>|[$%>#])\s*(?=curl)/, '');
 }
 
 function scan(text: string, depth: number): CommandSplit {
@@ -53,10 +73,16 @@ function scan(text: string, depth: number): CommandSplit {
   return { kind: 'split', commands };
 }
 
-/** By what continues a line. A single line in double quotes is nearly the same to all three. */
+/** By what continues a line. A single line in double quotes is nearly the same to both. */
 function selectScanner(text: string): new (text: string) => WordScanner {
-  if (/\\[ \t]*\n/.test(text)) return PosixScanner;
-  // A browser's copy for cmd.exe escapes every quote.
-  if (/\^[ \t]*\n/.test(text) || /^[^"']*\^"/.test(text)) return CmdScanner;
-  return /`[ \t]*\n[ \t]*\S/.test(text) || /\bcurl\.exe\b[^"']*'/i.test(text) ? PowerShellScanner : PosixScanner;
+  return !isContinuedByBackslash(text) && isForCmd(text) ? CmdScanner : PosixScanner;
+}
+
+function isContinuedByBackslash(text: string): boolean {
+  return /\\[ \t]*\n/.test(text);
+}
+
+/** A browser's copy for cmd.exe escapes every quote. */
+function isForCmd(text: string): boolean {
+  return /\^[ \t]*\n/.test(text) || /^[^"']*\^"/.test(text);
 }

@@ -64,7 +64,7 @@ function listCurlRequests(commands: readonly CommandWords[]): readonly CurlReque
     const curl = findCurlArguments(words);
     if (curl !== undefined) return [readCurlArguments(curl)];
     for (const word of words) {
-      const [, name, value = ''] = /^(?:\$(?:env:)?)?([A-Za-z_]\w*)=([^]*)$/.exec(word) ?? [];
+      const [, name, value = ''] = /^([A-Za-z_]\w*)=([^]*)$/.exec(word) ?? [];
       // What still has a variable in it stays a placeholder by its own name.
       if (name !== undefined && !hasExpansion(value)) values.set(name, value);
     }

@@ -15,7 +15,7 @@ export type ScanFault =
 export const OPEN_QUOTE: ScanFault = { kind: 'incomplete', fault: 'has a quote that is not closed' };
 const OPEN_SUBSTITUTION: ScanFault = { kind: 'incomplete', fault: 'has a $(, ${ or ` that is not closed' };
 export const CONTINUED: ScanFault = { kind: 'incomplete', fault: 'ends with a line that continues' };
-/** What the three have in common: words, operators, and the end of a command. */
+/** What both have in common: words, operators, and the end of a command. */
 export abstract class WordScanner {
   readonly commands: CommandWords[] = [];
   /** Texts of command substitutions. */
@@ -101,13 +101,11 @@ export abstract class WordScanner {
     if (next === '{') {
       const end = this.text.indexOf('}', this.at);
       if (end < 0) return OPEN_SUBSTITUTION;
-      this.addMark(/^(?:env:)?(\w*)/i.exec(this.text.slice(this.at + 2, end))?.[1] ?? '');
+      this.addMark(/^\w*/.exec(this.text.slice(this.at + 2, end))?.[0] ?? '');
       this.at = end + 1;
       return undefined;
     }
-    const [whole, name] = /^\$(?:env:)?([a-z_]\w*|\d)/i.exec(this.text.slice(this.at, this.at + MAX_NAME_CHARS)) ?? [
-      '$',
-    ];
+    const [whole, name] = /^\$([a-z_]\w*|\d)/i.exec(this.text.slice(this.at, this.at + MAX_NAME_CHARS)) ?? ['$'];
     if (name === undefined) this.add('$');
     else this.addMark(name);
     this.at += whole.length;

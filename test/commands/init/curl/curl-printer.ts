@@ -65,6 +65,7 @@ function quoteForRuntime(word: string): string {
   return `"${word.replaceAll(/(\\*)"/g, String.raw`$1$1\"`).replace(/(\\+)$/, '$1$1')}"`;
 }
 
+/** Refused: only that no such command is misread is tested. */
 const POWERSHELL_QUOTES: readonly Quote[] = [
   (word) => `'${word.replaceAll("'", "''")}'`,
   (word) => `"${word.replaceAll(/["`$]/g, '`$&')}"`,

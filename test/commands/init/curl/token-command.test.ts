@@ -5,8 +5,7 @@ import { describeCommand, isCurlCommand, readPartnerText } from '../../../../src
 import type { InitSettingKey } from '../../../../src/commands/init/init-settings.ts';
 import { splitCommands } from '../../../../src/commands/init/curl/shell-words.ts';
 import { joinUrl } from '../../../../src/config/schema/formats/url.ts';
-import { SHELLS, printCurl, printedRequests, styles } from './curl-printer.ts';
-import type { Style } from './curl-printer.ts';
+import { printCurl, printedRequests, styles } from './curl-printer.ts';
 
 const ORIGIN = 'https://login.example.com';
 
@@ -18,7 +17,7 @@ function understand(text: string) {
   return { ...command, get, ignored: command.ignored, placeholders: command.placeholders, secret: command.secret };
 }
 
-describe.each(Object.keys(SHELLS) as Style['shell'][])('a command printed for %s', (shell) => {
+describe.each(['posix', 'cmd'] as const)('a command printed for %s', (shell) => {
   test('comes back word by word', () => {
     fc.assert(
       fc.property(printedRequests(ORIGIN), styles(shell), (request, style) => {
@@ -99,14 +98,6 @@ describe("forms of partners' documents", () => {
     [
       'copied from a browser for cmd',
       `curl ^"${ORIGIN}/oauth/token^" ^\r\n  -H ^"authorization: Basic ${BASIC}^" ^\r\n  --data-raw ^"grant_type=client_credentials^&^" --compressed`,
-    ],
-    [
-      'PowerShell',
-      `curl.exe -X POST '${ORIGIN}/oauth/token' \`\n  -u 'my-app:sesame-open' \`\n  -d 'grant_type=client_credentials'`,
-    ],
-    [
-      'JSON for Windows PowerShell',
-      String.raw`curl.exe ${ORIGIN}/oauth/token -u 'my-app:sesame-open' -d '{\"grant_type\":\"client_credentials\"}'`,
     ],
     ['no scheme', `curl -u my-app:sesame-open -d grant_type=client_credentials login.example.com/oauth/token`],
     [
@@ -314,6 +305,46 @@ describe('a call of the API alone', () => {
     );
     expect([get('auth.method'), secret]).toEqual(['client_secret_basic', 'sesame-open']);
     expect([get('upstream.tokenPrefix'), get('upstream.headers')]).toEqual(['Token ', '{"X-Api-Key":"k-1"}']);
+  });
+});
+
+describe('a PowerShell command is one fault', () => {
+  const FAULT = 'is a PowerShell command; paste the form for a POSIX shell (bash) or for cmd.exe';
+  const refused = { kind: 'refused', fault: FAULT };
+
+  test('when it is continued by backticks, in any of its quotes', () => {
+    fc.assert(
+      fc.property(printedRequests(ORIGIN), styles('powershell'), (request, style) => {
+        expect(readPartnerText(printCurl(request, style).text)).toMatchObject({ fault: FAULT });
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test.each([
+    [`curl.exe -X POST '${ORIGIN}/oauth/token' \`\n  -u 'my-app:sesame-open' \`\n  -d 'grant_type=client_credentials'`],
+    [`curl '${ORIGIN}/oauth/token'\`\n -u 'my-app:sesame-open'\`\n -d 'grant_type=client_credentials'`],
+    [String.raw`curl.exe ${ORIGIN}/oauth/token -u 'my-app:sesame-open' -d '{\"grant_type\":\"client_credentials\"}'`],
+    [`PS C:\\Users\\me> curl -u my-app:sesame-open ${ORIGIN}/oauth/token`],
+    [`curl -u "\${env:ID}:sesame-open" ${ORIGIN}/oauth/token`],
+    [`$id = "my-app"\ncurl -u "$id:sesame-open" ${ORIGIN}/oauth/token`],
+    [`Invoke-RestMethod -Uri ${ORIGIN}/oauth/token -Headers @{ Authorization = "Basic ${BASIC}" }`],
+  ])('%s', (text) => {
+    expect(readPartnerText(text)).toEqual(refused);
+  });
+
+  test('and its lines are read to the end first', () => {
+    const lines = [`curl.exe '${ORIGIN}/oauth/token' \``, "  -u 'my-app:sesame-open' `", "  -d '{", '  "x": 1 }', "'"];
+    const kinds = lines.map((_, at) => readPartnerText(lines.slice(0, at + 1).join('\n')).kind);
+    expect(kinds).toEqual(['incomplete', 'incomplete', 'incomplete', 'incomplete', 'refused']);
+  });
+
+  test('but a substitution by backticks is one of a POSIX shell', () => {
+    const token = `curl -u my-app:sesame-open -d grant_type=client_credentials ${ORIGIN}/oauth/token`;
+    const { secret, get } = understand(
+      `TOKEN=\`${token}\`\ncurl -H "Authorization: Bearer $TOKEN" https://api.example.com/`,
+    );
+    expect([secret, get('upstream.baseUrl')]).toEqual(['sesame-open', 'https://api.example.com']);
   });
 });
 
