@@ -3,6 +3,7 @@
  * send commands on a connection of its own.
  */
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createClient } from '@redis/client';
 import { onTestFinished } from 'vitest';
 import { freePort } from './loopback.ts';
@@ -75,4 +76,14 @@ export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
     },
     [Symbol.asyncDispose]: kill,
   };
+}
+
+/** The rights that docs/fleet.md lists, one word each. */
+export const DOCUMENTED_RIGHTS =
+  /ACL SETUSER sidecar on >PASSWORD (.*)/.exec(readFileSync('docs/fleet.md', 'utf8'))?.[1]?.split(' ') ?? [];
+
+/** A Redis with a user who has these rights, on a database that has to be selected. */
+export async function startRedisWithRights(rights: readonly string[]): Promise<Redis> {
+  const user = ['--user', 'sidecar', 'on', '>sesame', 'resetchannels', ...rights];
+  return startRedis({ args: user, url: (port) => `redis://sidecar:sesame@127.0.0.1:${port}/2` });
 }

@@ -48,7 +48,6 @@ export const REFUSED_WORDS: readonly RefusedWord[] = [
   { word: 'mind', instead: 'limit learner' },
   { word: 'board', instead: 'store' },
   { word: 'outbox', instead: 'report buffer' },
-  { word: 'rehearsal', instead: 'dry run' },
   { word: 'happening', instead: 'event' },
   { word: 'happenings', instead: 'event log' },
   { word: 'judge', instead: 'evaluate' },

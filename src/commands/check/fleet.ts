@@ -1,7 +1,4 @@
-/**
- * Checks the fleet: connects to its Redis, measures its replies, joins as a replica and runs the commands of a replica, so that
- * missing permissions show. It leaves nothing behind.
- */
+/** Checks the fleet: connects to its Redis, takes and releases a lease as a replica does, and measures replies. It leaves nothing behind. */
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
@@ -9,9 +6,7 @@ import { redisPassword } from '../../config/schema/formats/redis-url.ts';
 import { measureLatency } from '../../fleet/redis/connection-check.ts';
 import { RedisFault } from '../../fleet/redis/redis-fault.ts';
 import { openRedisConnection } from '../../fleet/redis/redis-connection.ts';
-import type { RedisConnection } from '../../fleet/redis/redis-connection.ts';
 import { diagnoseServer } from '../../fleet/redis/server-diagnosis.ts';
-import { dryRunQuota } from '../../fleet/shared-quota/quota-dry-run.ts';
 import { createFleetParts } from '../../sidecar/fleet.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
@@ -81,8 +76,6 @@ function createRedisTarget(url: string, { caFile }: FleetConfig): ConnectivityTa
 interface JoinResult {
   /** A lease of the token store was taken and released. */
   readonly isLeased: boolean;
-  /** Commands for the shared quota that Redis refuses; undefined when unknown. */
-  readonly refused: readonly string[] | undefined;
   readonly fault: string | undefined;
   /** The median of a few commands, milliseconds; undefined when they were not permitted. */
   readonly latencyMs: number | undefined;
@@ -107,12 +100,8 @@ async function joinAsReplica(
     const [name, owner] = [`check-${randomUUID()}`, randomUUID()];
     const claim = await tokenStore.claim(name, { ...CLAIM, owner });
     const isLeased = claim?.kind === 'yours' && (await tokenStore.releaseLease(name, owner)) === true;
-    const first = client.state().fault;
-    const { caFile, keyPrefix } = config;
-    const open = () => openRedisConnection({ url, caFile, timeoutMs: CONNECT_TIMEOUT_MS, clock });
-    const refused = await dryRunQuota({ client, open, key: `${keyPrefix}:quota:${name}` });
-    const latencyMs = await measureOnce(open, config, clock);
-    return evaluateJoin({ isLeased, refused, fault: first ?? client.state().fault, latencyMs }, config);
+    const { fault } = client.state();
+    return evaluateJoin({ isLeased, fault, latencyMs: await measureOnce(url, config, clock) }, config);
   } catch (error) {
     if (error instanceof RedisFault) return createFailure(`Redis ${error.message}: ${NOT_SHARED}`);
     throw error;
@@ -122,11 +111,11 @@ async function joinAsReplica(
 }
 
 async function measureOnce(
-  open: () => Promise<RedisConnection>,
-  { keyPrefix }: FleetConfig,
+  url: string,
+  { caFile, keyPrefix }: FleetConfig,
   clock: CheckContext['clock'],
 ): Promise<number | undefined> {
-  const connection = await open();
+  const connection = await openRedisConnection({ url, caFile, timeoutMs: CONNECT_TIMEOUT_MS, clock });
   try {
     return await measureLatency(connection, keyPrefix, clock);
   } catch (error) {
@@ -138,10 +127,7 @@ async function measureOnce(
   }
 }
 
-function evaluateJoin(
-  { isLeased, refused, fault: why, latencyMs }: JoinResult,
-  { keyPrefix, timeoutMs }: FleetConfig,
-): StepResult<never> {
+function evaluateJoin({ isLeased, fault, latencyMs }: JoinResult, { timeoutMs }: FleetConfig): StepResult<never> {
   const median = latencyMs === undefined ? '' : `the median reply takes ${latencyMs.toFixed(1)} ms`;
   if (latencyMs !== undefined && latencyMs > timeoutMs)
     return {
@@ -149,21 +135,14 @@ function evaluateJoin(
       detail: `${median}, longer than the ${timeoutMs} ms of ${formatSettingName('fleet.timeoutMs')}: ${NOT_SHARED}`,
       advice: `place Redis nearer, or set ${formatSettingName('fleet.timeoutMs')} to about twice that time`,
     };
-  if (isLeased && refused?.length === 0) return { outcome: 'ok', detail: `joined like a replica; ${median}` };
-  const missing =
-    refused === undefined || refused.length === 0 ? '' : `refused with ${keyPrefix}:*: ${refused.join(', ')}`;
-  if (isLeased && refused?.join() === 'SUBSCRIBE') {
-    const detail = `${missing}: pauses of other replicas arrive with the next exchange only`;
-    return { ...createFailure(detail), outcome: 'warn' };
-  }
-  const reasons = [why, missing].filter((text) => text !== undefined && text !== '').join('; ');
-  return createFailure(`${reasons === '' ? 'Redis did not respond in time' : reasons}: ${NOT_SHARED}`);
+  if (isLeased) return { outcome: 'ok', detail: `joined like a replica; ${median}` };
+  return createFailure(`${fault ?? 'Redis did not respond in time'}: ${NOT_SHARED}`);
 }
 
 function createFailure(detail: string): StepResult<never> {
   return {
     outcome: 'fail',
     detail,
-    advice: `check ${formatSettingName('fleet.redisUrl')} and the permissions of its user`,
+    advice: `check ${formatSettingName('fleet.redisUrl')} and the permissions of its user (docs/fleet.md lists them)`,
   };
 }
