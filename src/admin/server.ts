@@ -127,7 +127,7 @@ function createStatusReader(
       ...{ version, pid: process.pid, uptimeMs: clock.now() - startedAt, draining: draining() },
       ...{ tokens: tokens(), throttles: throttles(), fleet: fleet?.() },
       listener: options.listener?.(),
-      scopeRefusals: activity.scopeRefusals.read(),
+      scopeRefusals: activity.listScopeRefusals(),
       configuration: options.configuration?.(),
       logTrouble: options.logTrouble?.(),
       recentCalls: activity.recentCalls?.read(),
@@ -135,7 +135,7 @@ function createStatusReader(
     const seen = { ...states, samples: sampler.read(), wallNow: clock.wallNow() };
     const alerts = evaluateAlerts(seen);
     const verdict = evaluateVerdict({
-      ...{ ...seen, alerts, faults: activity.lastFaults.read(), settings: options.settings?.() },
+      ...{ ...seen, alerts, faults: activity.listLastFaults(), settings: options.settings?.() },
       pending: options.pendingAttempts?.() ?? [],
       isDegraded: describeDegradation(states).length > 0,
     });

@@ -58,7 +58,7 @@ export function recordActivity(states: Partial<StatusInputs> = {}, keepsCalls = 
       const seen = { ...known, samples, wallNow: clock.wallNow() };
       const alerts = evaluateAlerts(seen);
       const nothing = { pending: [], settings: undefined, isDegraded: false };
-      const faults = activity.lastFaults.read();
+      const faults = activity.listLastFaults();
       const verdict = evaluateVerdict({ ...seen, ...nothing, alerts, faults });
       const status = describeStatus({ ...known, alerts, verdict, recentCalls: activity.recentCalls?.read() });
       return {

@@ -1,11 +1,14 @@
-/** What is kept of the past in words: notable events, the last calls, and the routes that lack a scope. The ring of samples has the numbers. */
+/**
+ * What is kept of the past in words: notable events, the last calls, the newest fault of each route and cause, and the routes that
+ * lack a scope. Bounded by the routes and closed sets. The ring of samples has the numbers.
+ */
 import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import type { RecordRequest } from '../../telemetry/request-record.ts';
+import type { ScopeRefusals } from '../status/status-shape.ts';
+import type { LastFault } from '../verdict/verdict.ts';
 import { EventLog } from './event-log.ts';
-import { LastFaults } from './last-faults.ts';
 import { RecentCalls } from './recent-calls.ts';
-import { ScopeRefusalLog } from './scope-refusals.ts';
 
 export interface Activity {
   readonly observe: EventObserver;
@@ -13,29 +16,38 @@ export interface Activity {
   readonly eventLog: EventLog;
   /** Undefined when calls are not kept. */
   readonly recentCalls: RecentCalls | undefined;
-  readonly scopeRefusals: ScopeRefusalLog;
-  readonly lastFaults: LastFaults;
+  /** In the order of the first refusal of each route. */
+  readonly listScopeRefusals: () => readonly ScopeRefusals[];
+  /** In the order of the first of each route and cause. */
+  readonly listLastFaults: () => readonly LastFault[];
 }
 
 /** @param keepsCalls whether the last calls are kept, with their paths. Default true */
 export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true): Activity {
-  const wallNow = (): number => clock.wallNow();
-  const eventLog = new EventLog(wallNow);
+  const eventLog = new EventLog(() => clock.wallNow());
   const recentCalls = keepsCalls ? new RecentCalls() : undefined;
-  const scopeRefusals = new ScopeRefusalLog(wallNow);
-  const lastFaults = new LastFaults(wallNow);
+  const scopeRefusals = new Map<string, ScopeRefusals>();
+  const lastFaults = new Map<string, LastFault>();
   return {
     eventLog,
     recentCalls,
-    scopeRefusals,
-    lastFaults,
+    listScopeRefusals: () => [...scopeRefusals.values()],
+    listLastFaults: () => [...lastFaults.values()],
     observe(event) {
-      if (event.kind === 'insufficient-scope') scopeRefusals.add(event);
-      if (event.kind === 'attempt-failed') lastFaults.add(event);
+      if (event.kind === 'insufficient-scope') {
+        const { route, needed } = event;
+        const count = (scopeRefusals.get(route)?.count ?? 0) + 1;
+        scopeRefusals.set(route, { route, count, wallAt: clock.wallNow(), needed });
+      }
+      // What the sidecar ended itself has no cause.
+      if (event.kind === 'attempt-failed' && event.cause !== undefined) {
+        const { route, cause, detail } = event;
+        lastFaults.set(`${route} ${cause}`, { route, cause, detail, wallAt: clock.wallNow() });
+      }
       eventLog.observe(event);
     },
     recordRequest(record) {
-      recentCalls?.add(record, wallNow());
+      recentCalls?.add(record, clock.wallNow());
       if (record.localReply !== undefined) eventLog.addLocalReply(record.localReply);
     },
   };

@@ -7,7 +7,7 @@ import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
 import { formatHeadline } from '../alerts/headline.ts';
 import { formatCount, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
-import type { LastFault } from '../history/last-faults.ts';
+import type { FaultCause } from '../../telemetry/events.ts';
 import type { Selector } from '../samples/samples.ts';
 import { quotePattern } from '../samples/selector.ts';
 import { validForMs } from '../status/readiness.ts';
@@ -35,6 +35,16 @@ export interface Verdict {
   readonly advice: string | undefined;
   /** A second cause. */
   readonly other: string | undefined;
+}
+
+/** The newest fault of a route and cause in its own words. */
+export interface LastFault {
+  readonly route: string;
+  readonly cause: FaultCause;
+  /** Names the fault and its error code, no secret. */
+  readonly detail: string;
+  /** Epoch milliseconds. */
+  readonly wallAt: number;
 }
 
 export interface VerdictInputs extends SymptomInputs {

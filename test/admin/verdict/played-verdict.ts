@@ -1,6 +1,6 @@
 /** A sidecar as the verdict sees it, in played seconds: counters, states, attempts in flight, last faults. */
 import type { PendingAttempt } from '../../../src/exchange/exchange.ts';
-import type { LastFault } from '../../../src/admin/history/last-faults.ts';
+import type { LastFault } from '../../../src/admin/verdict/verdict.ts';
 import { evaluateVerdict, type Verdict, type VerdictInputs } from '../../../src/admin/verdict/verdict.ts';
 import type { FaultCause } from '../../../src/telemetry/events.ts';
 import { PlayedSamples } from '../samples/played-samples.ts';
