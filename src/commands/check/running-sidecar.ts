@@ -4,7 +4,8 @@
  */
 import type { Config } from '../../config/config.ts';
 import { requestAdminPort } from '../admin-port.ts';
-import { isVerdict, type RunningVerdict } from '../status/running-status.ts';
+import { parseJsonObject } from '../../token/endpoint/json-object.ts';
+import { hasMembers, isVerdict } from '../status/running-status.ts';
 import { StepRunner, type CheckContext, type CheckStep } from './step-runner.ts';
 
 const RESPONSE_TIMEOUT_MS = 1000;
@@ -23,8 +24,9 @@ export async function checkRunningSidecar({ admin }: Config, context: CheckConte
   const until = AbortSignal.any([context.signal, AbortSignal.timeout(RESPONSE_TIMEOUT_MS)]);
   const { status, text } = await requestAdminPort(admin.address, '/status', until);
   const runner = new StepRunner('running sidecar', context);
-  const verdict = status === 200 ? readVerdict(text) : undefined;
-  if (verdict !== undefined)
+  // Undefined of another program, or of an older version.
+  const verdict = status === 200 ? parseJsonObject(text)?.verdict : undefined;
+  if (isVerdict(verdict))
     runner.record('verdict', {
       outcome: verdict.where === 'none' ? 'ok' : 'warn',
       detail: `${verdict.headline}. ${verdict.detail}`,
@@ -39,33 +41,17 @@ export async function checkRunningSidecar({ admin }: Config, context: CheckConte
   return runner.steps;
 }
 
-/** What the page and `status` say; undefined for another program, or an older version. */
-function readVerdict(text: string): RunningVerdict | undefined {
-  try {
-    const { verdict } = JSON.parse(text) as { verdict?: unknown };
-    return isVerdict(verdict) ? verdict : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** Exported for its tests. @param text what responded to `GET /status`, which may be another program */
 export function readProposals(text: string): readonly ProposalStatus[] {
-  try {
-    const { throttles } = JSON.parse(text) as { throttles?: unknown };
-    if (!Array.isArray(throttles)) return [];
-    return throttles.flatMap((throttle: { refusalProposals?: unknown } | null) => {
-      const proposals: unknown = throttle?.refusalProposals;
-      return Array.isArray(proposals) ? proposals.filter(isProposal) : [];
-    });
-  } catch {
-    return [];
-  }
+  const throttles = parseJsonObject(text)?.throttles;
+  if (!Array.isArray(throttles)) return [];
+  return throttles.flatMap((throttle: { refusalProposals?: unknown } | null) => {
+    const proposals: unknown = throttle?.refusalProposals;
+    return Array.isArray(proposals) ? proposals.filter(isProposal) : [];
+  });
 }
 
 function isProposal(value: unknown): value is ProposalStatus {
-  if (typeof value !== 'object' || value === null) return false;
-  const { evidence, refused, accepted, setting, variable } = value as Record<string, unknown>;
-  const texts = [evidence, setting, variable].every((member) => typeof member === 'string');
-  return texts && [refused, accepted].every((member) => typeof member === 'number');
+  const texts = { evidence: 'string', setting: 'string', variable: 'string' } as const;
+  return hasMembers(value, { ...texts, refused: 'number', accepted: 'number' });
 }

@@ -1,6 +1,7 @@
 /** Reads /status of a running sidecar. Another program, or another version, may respond: what is used is checked. */
 import type { Status } from '../../admin/status/status-shape.ts';
 import type { ListenAddressConfig } from '../../config/config.ts';
+import { parseJsonObject } from '../../token/endpoint/json-object.ts';
 import { requestAdminPort } from '../admin-port.ts';
 
 const RESPONSE_TIMEOUT_MS = 2000;
@@ -46,84 +47,61 @@ export async function readRunningStatus(address: ListenAddressConfig, stop: Abor
 
 /** Undefined for the text of another program. */
 function parseStatus(text: string): RunningStatus | undefined {
-  try {
-    const found: unknown = JSON.parse(text);
-    return isStatus(found) ? found : undefined;
-  } catch {
-    return undefined;
-  }
+  const found: unknown = parseJsonObject(text);
+  return isStatus(found) ? found : undefined;
 }
 
-function isStatus(found: unknown): found is RunningStatus {
-  if (!isRecord(found)) return false;
-  const { version, uptimeSeconds, draining, degraded, tokens, throttles, alerts, verdict } = found;
+/** The type of a member, with `?` also null, or a test of it. */
+type MemberTest = 'string' | 'number' | 'boolean' | 'string?' | 'number?' | ((member: unknown) => boolean);
+type Members = Readonly<Record<string, MemberTest>>;
+
+/** Whether a JSON value is an object with these members. */
+export function hasMembers(value: unknown, members: Members): boolean {
   return (
-    typeof version === 'string' &&
-    typeof uptimeSeconds === 'number' &&
-    typeof draining === 'boolean' &&
-    isTextList(degraded) &&
-    isListOf(tokens, isToken) &&
-    isListOf(throttles, isThrottle) &&
-    (alerts === undefined || isListOf(alerts, isAlert, 0)) &&
-    (verdict === undefined || isVerdict(verdict))
+    typeof value === 'object' &&
+    value !== null &&
+    Object.entries(members).every(([name, test]) => {
+      const member = (value as Record<string, unknown>)[name];
+      if (typeof test === 'function') return test(member);
+      return typeof member === test.replace('?', '') || (member === null && test.endsWith('?'));
+    })
   );
+}
+
+function listOf(members: Members, minLength = 0) {
+  return (list: unknown): boolean =>
+    Array.isArray(list) && list.length >= minLength && list.every((entry) => hasMembers(entry, members));
+}
+
+const VERDICT: Members = {
+  ...{ level: 'string', where: 'string', headline: 'string', detail: 'string' },
+  ...{ since: 'string?', advice: 'string?', other: 'string?' },
+};
+const TOKEN: Members = {
+  ...{ credential: 'string', status: 'string', validForSeconds: 'number?', scope: 'string?' },
+  lastFailure: (failure) => failure === null || hasMembers(failure, { detail: 'string' }),
+};
+const THROTTLE: Members = {
+  ...{ route: 'string', mode: 'string', queued: 'number', inFlight: 'number' },
+  ...{ rate: 'number?', pausedSeconds: 'number?', inFlightLimit: 'number?' },
+  learned: (learned) => learned === null || hasMembers(learned, { limit: 'number?', windowSeconds: 'number?' }),
+  refusalProposals: listOf({ setting: 'string' }),
+  recentSignals: listOf({ at: 'string', status: 'number', pauseSeconds: 'number?', stated: 'boolean' }),
+};
+const ALERT_LIST = listOf({ name: 'string', severity: 'string', subject: 'string?' });
+const STATUS: Members = {
+  ...{ version: 'string', uptimeSeconds: 'number', draining: 'boolean' },
+  degraded: (list) => Array.isArray(list) && list.every((entry) => typeof entry === 'string'),
+  tokens: listOf(TOKEN, 1),
+  throttles: listOf(THROTTLE, 1),
+  alerts: (list) => list === undefined || ALERT_LIST(list),
+  verdict: (verdict) => verdict === undefined || isVerdict(verdict),
+};
+
+function isStatus(found: unknown): found is RunningStatus {
+  return hasMembers(found, STATUS);
 }
 
 export function isVerdict(found: unknown): found is RunningVerdict {
-  if (!isRecord(found)) return false;
-  const { level, where, headline, detail, since, advice, other } = found;
-  const texts = [level, where, headline, detail].every((member) => typeof member === 'string');
-  return texts && [since, advice, other].every((member) => isNullOr(member, 'string'));
-}
-
-function isAlert({ name, severity, subject }: Record<string, unknown>): boolean {
-  return typeof name === 'string' && typeof severity === 'string' && isNullOr(subject, 'string');
-}
-
-function isToken({ credential, status, validForSeconds, scope, lastFailure }: Record<string, unknown>): boolean {
-  return (
-    typeof credential === 'string' &&
-    typeof status === 'string' &&
-    isNullOr(validForSeconds, 'number') &&
-    isNullOr(scope, 'string') &&
-    (lastFailure === null || (isRecord(lastFailure) && typeof lastFailure.detail === 'string'))
-  );
-}
-
-function isThrottle(throttle: Record<string, unknown>): boolean {
-  const { route, mode, rate, pausedSeconds, queued, inFlight, inFlightLimit, learned } = throttle;
-  return (
-    [route, mode].every((member) => typeof member === 'string') &&
-    [queued, inFlight].every((member) => typeof member === 'number') &&
-    [rate, pausedSeconds, inFlightLimit].every((member) => isNullOr(member, 'number')) &&
-    (learned === null ||
-      (isRecord(learned) && isNullOr(learned.limit, 'number') && isNullOr(learned.windowSeconds, 'number'))) &&
-    isListOf(throttle.refusalProposals, ({ setting }) => typeof setting === 'string', 0) &&
-    isListOf(throttle.recentSignals, isSignal, 0)
-  );
-}
-
-function isSignal({ at, status, pauseSeconds, stated }: Record<string, unknown>): boolean {
-  return (
-    typeof at === 'string' &&
-    typeof status === 'number' &&
-    isNullOr(pauseSeconds, 'number') &&
-    typeof stated === 'boolean'
-  );
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}
-
-function isTextList(value: unknown): boolean {
-  return Array.isArray(value) && value.every((entry) => typeof entry === 'string');
-}
-
-function isListOf(value: unknown, matches: (entry: Record<string, unknown>) => boolean, minLength = 1): boolean {
-  return Array.isArray(value) && value.length >= minLength && value.every((entry) => isRecord(entry) && matches(entry));
-}
-
-function isNullOr(value: unknown, type: 'number' | 'string'): boolean {
-  return value === null || typeof value === type;
+  return hasMembers(found, VERDICT);
 }
