@@ -121,8 +121,8 @@ export const COMMANDS = {
     summary: 'run the sidecar from its configuration (default)',
     options: CONFIGURATION_OPTIONS,
     description: [
-      'Required: SIDECAR_BASE_URL, SIDECAR_AUTH_URL, SIDECAR_CLIENT_ID,',
-      'SIDECAR_CLIENT_SECRET (or …_FILE), and SIDECAR_AUDIENCE or SIDECAR_SCOPE.',
+      'Required: SIDECAR_BASE_URL, SIDECAR_AUTH_URL, SIDECAR_CLIENT_ID and',
+      'SIDECAR_CLIENT_SECRET (or …_FILE); with an API key see auth.tokenFile.',
       'SIGTERM or Ctrl-C drains; a second one stops at once. SIGHUP reloads.',
     ],
     examples: ['bearer-sidecar --config sidecar.yaml --rate 50'],
@@ -155,11 +155,11 @@ export const COMMANDS = {
       'force',
     ],
     description: [
-      'On a terminal it asks for missing options; otherwise, or with --yes, it asks',
-      'nothing. The secret is never written into the configuration file: it goes',
-      'into its own file with mode 0600, or stays in SIDECAR_CLIENT_SECRET.',
-      "A partner's curl command for a token, or its token URL, is read from the",
-      'standard input or at a question for a URL. It is never executed.',
+      'On a terminal it asks for missing options; otherwise, or with --yes, nothing.',
+      'The client secret goes into its own file, or stays in SIDECAR_CLIENT_SECRET;',
+      'other fields of the partner go into the configuration file. Both: mode 0600.',
+      "A partner's curl command (for a token, or a call with an API key) or a token",
+      'URL is read from the standard input or at a question. It is never executed.',
     ],
     examples: [
       'bearer-sidecar init',

@@ -8,7 +8,7 @@ const LINE_WIDTH = 79;
 const MINIMUM_SETTINGS = [
   'Settings: defaults < file < SIDECAR_ variables < flags. run requires',
   '  SIDECAR_BASE_URL  SIDECAR_AUTH_URL  SIDECAR_CLIENT_ID  SIDECAR_CLIENT_SECRET',
-  '  (or …_FILE) and SIDECAR_AUDIENCE or SIDECAR_SCOPE; init asks for them',
+  '  (or …_FILE), with an API key SIDECAR_AUTH_TOKEN_FILE; init asks for them',
 ];
 
 /** The overview of the program. */

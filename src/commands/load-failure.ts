@@ -7,7 +7,7 @@ import { SETTINGS } from '../config/schema/schema.ts';
 const FIRST_STEPS = [
   'no settings; to try it in front of a simulated partner: bearer-sidecar sandbox',
   'to write a configuration file for your partner: bearer-sidecar init',
-  'or set the required variables: SIDECAR_BASE_URL, SIDECAR_AUTH_URL, SIDECAR_CLIENT_ID, SIDECAR_CLIENT_SECRET (or SIDECAR_CLIENT_SECRET_FILE), SIDECAR_AUDIENCE or SIDECAR_SCOPE',
+  'or set the required variables: SIDECAR_BASE_URL, SIDECAR_AUTH_URL, SIDECAR_CLIENT_ID, SIDECAR_CLIENT_SECRET (or SIDECAR_CLIENT_SECRET_FILE); SIDECAR_AUDIENCE and SIDECAR_SCOPE if the partner wants them',
 ];
 
 /** Lines, each ended by a line feed. */

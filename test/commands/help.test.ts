@@ -19,7 +19,7 @@ test('names every command and the required settings', () => {
   const text = describeProgram('1.2.3', paintNothing);
   for (const name of COMMAND_NAMES)
     expect(text).toMatch(new RegExp(`^  ${name} .*${commandOf(name).summary.slice(0, 10)}`, 'm'));
-  for (const name of ['BASE_URL', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET', 'AUDIENCE', 'SCOPE'])
+  for (const name of ['BASE_URL', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET', 'AUTH_TOKEN_FILE'])
     expect(text).toContain(`SIDECAR_${name}`);
 });
 

@@ -14,7 +14,7 @@ test('without any setting: one line each for sandbox, init and the required vari
   expect(linesFor({ env: {} })).toEqual([
     expect.stringMatching(/^bearer-sidecar: .* bearer-sidecar sandbox$/),
     expect.stringMatching(/^bearer-sidecar: .* bearer-sidecar init$/),
-    'bearer-sidecar: or set the required variables: SIDECAR_BASE_URL, SIDECAR_AUTH_URL, SIDECAR_CLIENT_ID, SIDECAR_CLIENT_SECRET (or SIDECAR_CLIENT_SECRET_FILE), SIDECAR_AUDIENCE or SIDECAR_SCOPE',
+    'bearer-sidecar: or set the required variables: SIDECAR_BASE_URL, SIDECAR_AUTH_URL, SIDECAR_CLIENT_ID, SIDECAR_CLIENT_SECRET (or SIDECAR_CLIENT_SECRET_FILE); SIDECAR_AUDIENCE and SIDECAR_SCOPE if the partner wants them',
   ]);
 });
 
