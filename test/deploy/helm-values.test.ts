@@ -67,11 +67,10 @@ describe('values', () => {
   });
 
   it.each<[string, Values, RegExp]>([
-    ['no settings', {}, /SIDECAR_BASE_URL is required[\s\S]*SIDECAR_AUTH_URL or SIDECAR_AUTH_ISSUER is required/],
     [
-      'nothing to ask a token for',
-      { config: { ...CONFIG, SIDECAR_AUDIENCE: '' } },
-      /SIDECAR_AUDIENCE or SIDECAR_SCOPE or/,
+      'no settings',
+      {},
+      /SIDECAR_BASE_URL is required[\s\S]*SIDECAR_AUTH_URL or SIDECAR_AUTH_ISSUER or SIDECAR_AUTH_TOKEN_FILE is required/,
     ],
     [
       'two sources of the client',
@@ -155,6 +154,21 @@ it('a client without a secret has no secret file, and further volumes are mounte
   expect(sidecarOf(pod!)?.volumeMounts?.at(-1)?.mountPath).toBe('/etc/authorities');
   expect(pod?.volumes.at(-1)).toEqual({ name: 'authorities', configMap: { name: 'company-authorities' } });
 });
+
+it.each(['static', 'none'])(
+  'a client of the method %s has no file of an id or a secret, and no token cache',
+  (method) => {
+    const config = { SIDECAR_BASE_URL: 'https://api.partner.example', SIDECAR_AUTH_METHOD: method };
+    const source = { static: 'SIDECAR_AUTH_TOKEN_FILE', none: 'SIDECAR_AUTH_URL' }[method]!;
+    const value = { static: '/etc/bearer-sidecar/client/token', none: 'https://login.partner.example' }[method]!;
+    const objects = renderInAppChart({ config: { ...config, [source]: value }, client: { secretName: 'partner' } });
+    expect(findBrokenReferences(objects)).toEqual([]);
+    const names = Object.keys(settingsOf(objects));
+    for (const unused of ['CLIENT_ID_FILE', 'CLIENT_SECRET_FILE', 'AUTH_CACHE_FILE'])
+      expect(names).not.toContain(`SIDECAR_${unused}`);
+    expect(names).toContain(source);
+  },
+);
 
 it('settings override what the chart sets, and other variables are kept', () => {
   const config = {

@@ -39,7 +39,7 @@
 {{- $given := include "bearer-sidecar.given" . | fromYaml -}}
 {{- $faults := list -}}
 {{- if not (include "bearer-sidecar.hasFile" .) -}}
-{{- range $names := list (list "SIDECAR_BASE_URL") (list "SIDECAR_AUTH_URL" "SIDECAR_AUTH_ISSUER") (list "SIDECAR_AUDIENCE" "SIDECAR_SCOPE" "SIDECAR_AUTH_RESOURCE") -}}
+{{- range $names := list (list "SIDECAR_BASE_URL") (list "SIDECAR_AUTH_URL" "SIDECAR_AUTH_ISSUER" "SIDECAR_AUTH_TOKEN_FILE") -}}
 {{- $found := false -}}
 {{- range $names -}}{{- if hasKey $given . -}}{{- $found = true -}}{{- end -}}{{- end -}}
 {{- if not $found -}}
@@ -86,15 +86,17 @@
 {{- $_ := set $config "SIDECAR_CLIENT_ID" .Values.client.assertion.clientId -}}
 {{- else if not $hasFile -}}
 {{- /* Files, not variables: they can be rotated without a restart, and they are in no environment dump. */ -}}
-{{- if and .Values.client.clientIdKey (not (hasKey $given "SIDECAR_CLIENT_ID")) -}}
+{{- /* What is sent instead of a client id is in settings of its own. */ -}}
+{{- $hasClient := not (has ($method | default "") (list "none" "static")) -}}
+{{- if and $hasClient .Values.client.clientIdKey (not (hasKey $given "SIDECAR_CLIENT_ID")) -}}
 {{- $_ := set $config "SIDECAR_CLIENT_ID_FILE" (printf "/etc/bearer-sidecar/client/%s" .Values.client.clientIdKey) -}}
 {{- end -}}
 {{- $sendsSecret := has ($method | default "client_secret_basic") (list "client_secret_basic" "client_secret_post") -}}
 {{- if and $sendsSecret .Values.client.clientSecretKey (not (hasKey $given "SIDECAR_CLIENT_SECRET")) -}}
 {{- $_ := set $config "SIDECAR_CLIENT_SECRET_FILE" (printf "/etc/bearer-sidecar/client/%s" .Values.client.clientSecretKey) -}}
 {{- end -}}
-{{- /* An assertion that is renewed every hour encrypts no file that outlasts it. */ -}}
-{{- if ne ($method | default "") "client_assertion" -}}
+{{- /* An assertion that is renewed every hour encrypts no file that outlasts it, and a token file or the parameters of none have no key at all. */ -}}
+{{- if and $hasClient (ne ($method | default "") "client_assertion") -}}
 {{- $_ := set $config "SIDECAR_AUTH_CACHE_FILE" "/var/lib/bearer-sidecar/token" -}}
 {{- end -}}
 {{- end -}}
