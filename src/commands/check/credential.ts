@@ -188,7 +188,8 @@ async function requestToken(
 
 /** What differs from RFC 6749 §4.4. */
 function describeRequestForm({ grantType, bodyFormat }: AuthConfig): string {
-  const grant = grantType === 'client_credentials' ? '' : `, grant type ${JSON.stringify(grantType)}`;
+  const named = grantType === '' ? 'without a grant type' : `grant type ${JSON.stringify(grantType)}`;
+  const grant = grantType === 'client_credentials' ? '' : `, ${named}`;
   return bodyFormat === 'json' ? `${grant}, request in JSON` : grant;
 }
 

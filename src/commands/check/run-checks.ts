@@ -74,7 +74,8 @@ function startChecks(
     const used = credentialChecks.find(({ credential }) => credential.name === route?.credential);
     const own = ownHeaders.get(route?.name ?? '');
     if (route === undefined || used === undefined || own === undefined) return undefined;
-    return { route, path, own, token: used.result.then(({ token }) => token) };
+    const isTokenFile = used.credential.auth.endpoint.kind === 'file';
+    return { route, path, own, isTokenFile, token: used.result.then(({ token }) => token) };
   }
 }
 

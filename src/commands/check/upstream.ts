@@ -29,6 +29,8 @@ export interface UpstreamProbe {
   readonly path: string;
   readonly token: Promise<string | undefined>;
   readonly own: OwnHeaders;
+  /** Whether the token is that of a file. */
+  readonly isTokenFile: boolean;
 }
 
 /** Groups routes with the same server, trust and client certificate, so that each is checked once. */
@@ -102,10 +104,11 @@ interface DatedProbeResponse extends ProbeResponseHead {
 }
 
 async function sendProbe(
-  { route, path, own }: UpstreamProbe,
+  probe: UpstreamProbe,
   token: string,
   check: UpstreamCheckContext,
 ): Promise<StepResult<DatedProbeResponse>> {
+  const { route, path, own } = probe;
   const { baseUrl, caFile, clientCertificate, requestTimeoutMs, connectTimeoutMs } = route.upstream;
   const local = route.stripPrefix && route.pathPrefix !== '/' ? path.slice(route.pathPrefix.length) : path;
   const joined = joinTarget(baseUrl.pathname, local.startsWith('/') ? local : `/${local}`);
@@ -129,7 +132,7 @@ async function sendProbe(
       const field = (name: string): string | undefined => [headers[name] ?? []].flat().join(', ') || undefined;
       return Promise.resolve({ status: statusCode, field, sentAt, receivedAt: clock.wallNow() });
     });
-    return { ...evaluateProbe(head, createProbeSettingNames(route, path), head.receivedAt), value: head };
+    return { ...evaluateProbe(head, createProbeSettingNames(probe), head.receivedAt), value: head };
   } catch (error) {
     if (check.signal.aborted) throw error;
     const { detail } = timeout.signal.aborted ? timeoutFailure(requestTimeoutMs) : describeExchangeError(error);
@@ -145,10 +148,9 @@ function describeExchangeError(error: unknown): { readonly detail: string } {
   return failure.kind === 'reset' ? classifyConnectError(error) : failure;
 }
 
-function createProbeSettingNames(
-  { name, credential, upstream: { baseUrl } }: RouteConfig,
-  path: string,
-): Parameters<typeof evaluateProbe>[1] {
+function createProbeSettingNames({ route, path, isTokenFile }: UpstreamProbe): Parameters<typeof evaluateProbe>[1] {
+  const { name, credential } = route;
+  const { baseUrl } = route.upstream;
   const [ofRoute, ofCredential] = [createSettingNamer('route', name), createSettingNamer('credential', credential)];
   const base = baseUrl.pathname.replace(/\/$/, '');
   const [pathname = ''] = path.split('?', 1);
@@ -156,6 +158,8 @@ function createProbeSettingNames(
     address: ofRoute('upstream.baseUrl'),
     audience: ofCredential('auth.audience'),
     scope: ofCredential('auth.scope'),
+    placement: `${ofRoute('upstream.tokenHeader')} and ${ofRoute('upstream.tokenPrefix')}`,
+    tokenFile: isTokenFile ? ofCredential('auth.tokenFile') : undefined,
     repeatedPath: base !== '' && `${pathname}/`.startsWith(`${base}/`) ? base : undefined,
   };
 }

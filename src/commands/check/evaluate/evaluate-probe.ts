@@ -17,6 +17,10 @@ export interface ProbeSettingNames {
   readonly address: string;
   readonly audience: string;
   readonly scope: string;
+  /** The settings of the header field that carries the token. */
+  readonly placement: string;
+  /** The setting of a token that is in a file. Default: an authorization server issues the token. */
+  readonly tokenFile?: string | undefined;
   /** The path of the base URL when the path of the probe begins with it again. Default: it does not. */
   readonly repeatedPath?: string | undefined;
 }
@@ -34,7 +38,11 @@ export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames,
   if (page !== undefined) return { outcome: 'fail', detail: `${detail}: ${page}`, advice: CAUSES.intercepted.advice };
   if (status === 401) {
     const error = CHALLENGE_ERROR.exec(head.field('www-authenticate') ?? '')?.[1];
-    const advice = `the upstream does not accept this token: check ${names.audience} and ${names.scope} with the partner`;
+    const source =
+      names.tokenFile === undefined
+        ? `${names.audience} and ${names.scope}`
+        : `the token in the file of ${names.tokenFile}`;
+    const advice = `the upstream does not accept this token: check ${source} with the partner; if it wants the token in another form, set ${names.placement}`;
     return { outcome: 'fail', detail: error === undefined ? detail : `${detail} (${error})`, advice };
   }
   if (status === 403) return evaluateForbidden(head, detail, names);

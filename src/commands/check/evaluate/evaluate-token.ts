@@ -75,7 +75,10 @@ export function evaluateTokenFailure(response: TokenRequestFailure, context: Tok
     const advice = `this is a login page, a proxy or a maintenance page, not a token endpoint: check ${where}`;
     return { outcome: 'fail', detail, advice };
   }
-  const advice = head.status === 401 ? adviseByError('invalid_client', context) : adviseByStatus(head.status, where);
+  const advice =
+    head.status === 401
+      ? adviseByError('invalid_client', context)
+      : adviseByStatus(head.status, where, context.nameSetting);
   return { outcome: 'fail', detail: response.detail, advice };
 }
 
@@ -102,12 +105,14 @@ function adviseByTransientError(error: string): string {
   return error === 'slow_down' ? RATE_ADVICE : FAULT_ADVICE;
 }
 
-function adviseByStatus(status: number, where: string): string {
+function adviseByStatus(status: number, where: string, nameSetting: NameSetting): string {
   if (status === 429) return RATE_ADVICE;
   if (status >= 500) return FAULT_ADVICE;
   if (status >= 300 && status < 400) return `redirects are not followed: set the new address in ${where}`;
   if (status === 200 || status === 201)
-    return `the response is not from a token endpoint: check ${where}, and ask the operator`;
+    return `set ${nameSetting('auth.tokenField')} if the token has another name in the response; otherwise it is not from a token endpoint: check ${where}, and ask the operator`;
+  if (status === 400 || status === 415 || status === 422)
+    return `the server expects another form of request: compare ${nameSetting('auth.bodyFormat')}, ${nameSetting('auth.grantType')} and ${nameSetting('auth.extraParameters')} with its documentation; or it is not a token endpoint: check ${where}`;
   return `the response is not from a token endpoint but probably from something in front of it: check ${where}, and ask the operator`;
 }
 
@@ -126,7 +131,7 @@ function adviseOnRejection(error: string, detail: string, context: TokenCheckCon
       ? `the assertion does not name its key: set ${certificate} to the certificate that is registered with the application (or ${nameSetting('auth.keyId')} to its thumbprint)`
       : `the server does not know the key that the assertion names: register the certificate in ${certificate} with the application, or set the one that is registered, with its key`;
   if (describeMissingTarget(error, auth) !== undefined)
-    return `ask the partner what to request, and set ${nameSetting('auth.audience')}, ${nameSetting('auth.scope')} or ${nameSetting('auth.resource')}`;
+    return `ask the partner what to request, and set ${nameSetting('auth.audience')}, ${nameSetting('auth.scope')} or ${nameSetting('auth.resource')}${auth.assertionGrant === undefined ? '' : `, or correct the claim scope in ${nameSetting('auth.assertionClaims')}`}`;
   if (error === 'invalid_grant' && auth.assertionGrant !== undefined)
     return `the server does not accept the assertion: compare ${nameSetting('auth.clientId')} (iss), ${nameSetting('auth.assertionClaims')} (sub and others) and ${nameSetting('auth.assertionAudience')} (aud) with what it expects, and the key in ${nameSetting('auth.privateKeyFile')} with the one it knows`;
   return adviseByError(error, context);
@@ -141,11 +146,15 @@ function adviseByError(error: string, { nameSetting, auth }: TokenCheckContext):
     case 'invalid_client': {
       if (method === 'client_assertion')
         return `the server does not accept this assertion for the client in ${nameSetting('auth.clientId')}: compare issuer, subject and audience in the step "assertion" character by character with what it trusts`;
+      if (method === 'none')
+        return `the server does not accept what identifies the client: compare ${nameSetting('auth.extraParameters')} and ${nameSetting('auth.extraHeaders')} with what you were given, and ask which ${nameSetting('auth.method')} it expects`;
       const what = `the server does not know this client or its proof (${method}): compare ${nameSetting('auth.clientId')}`;
       const expected = `and ask which ${nameSetting('auth.method')} it expects`;
       return `${what} and ${nameCredentialSettings(method, nameSetting)} with what you were given, ${expected}${encoding}`;
     }
     case 'invalid_scope':
+      if (auth.assertionGrant !== undefined)
+        return `correct ${nameSetting('auth.scope')}, or the claim scope in ${nameSetting('auth.assertionClaims')} where the server reads it from the JWT, or ask the partner to grant these scopes`;
       return `change ${nameSetting('auth.scope')}, or ask the partner to grant these scopes to the client`;
     case 'invalid_target':
       return `check ${nameSetting('auth.resource')} and ${nameSetting('auth.audience')} character by character`;
@@ -168,8 +177,6 @@ function nameCredentialSettings(method: string, nameSetting: NameSetting): strin
       return `${nameSetting('auth.privateKeyFile')} and ${nameSetting('auth.keyId')}`;
     case 'tls_client_auth':
       return nameSetting('auth.tlsCertificateFile');
-    case 'none':
-      return nameSetting('auth.extraParameters');
     default:
       return nameSetting('auth.clientSecret');
   }
@@ -200,7 +207,7 @@ export function evaluateLifetime(
   const until = new Date(nowWall + lifetimeMs).toISOString().replace(/\.\d+Z$/, 'Z');
   const detail = `valid for ${formatSeconds(lifetimeMs)} (until ${until}), renewed after ${formatSeconds(soonest)} to ${formatSeconds(latest)}`;
   if (lifetimeFault !== undefined) {
-    const advice = `ask the partner how long a token is valid, and set ${nameSetting('auth.defaultLifetimeMs')} to less`;
+    const advice = `set ${nameSetting('auth.expiresInField')} if the lifetime has another name in the response; otherwise ask the partner how long a token is valid, and set ${nameSetting('auth.defaultLifetimeMs')} to less`;
     return { outcome: 'warn', detail: `the response has ${lifetimeFault}, so taken to be ${detail}`, advice };
   }
   if (lifetimeMs < SHORT_LIFETIME_MS) {

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { evaluateProbe } from '../../../../src/commands/check/evaluate/evaluate-probe.ts';
 
-const names = { address: 'BASE_URL', audience: 'AUDIENCE', scope: 'SCOPE' };
+const names = { address: 'BASE_URL', audience: 'AUDIENCE', scope: 'SCOPE', placement: 'HEADER' };
 
 test.each([
   [200, {}, 'ok', /^responded with 200, no rate limit stated$/, undefined],
@@ -36,6 +36,13 @@ test.each([
   expect(verdict.detail).toMatch(detail);
   if (advice === undefined) expect(verdict.advice).toBeUndefined();
   else expect(verdict.advice).toMatch(advice);
+});
+
+test('401 for the token of a file advises about the file and not about audience or scope', () => {
+  const head = { status: 401, field: () => undefined };
+  const { advice } = evaluateProbe(head, { ...names, tokenFile: 'TOKEN_FILE' }, 0);
+  expect(advice).toMatch(/TOKEN_FILE.*HEADER/);
+  expect(advice).not.toMatch(/AUDIENCE|SCOPE/);
 });
 
 test('404 with the path of the base URL twice names what to leave out', () => {

@@ -115,7 +115,9 @@ describe('a response that is not from a token endpoint', () => {
     [503, '', /the words of the endpoint/, /has a fault/],
     [302, '', /the words of the endpoint/, /redirects are not followed/],
     [429, '', /the words of the endpoint/, /limits token requests/],
-    [200, 'application/json', /the words of the endpoint/, /not from a token endpoint/],
+    [200, 'application/json', /the words of the endpoint/, /<auth\.tokenField>.*not from a token endpoint/],
+    [400, 'application/json', /the words of the endpoint/, /<auth\.bodyFormat>, <auth\.grantType>/],
+    [415, 'application/json', /the words of the endpoint/, /<auth\.bodyFormat>, <auth\.grantType>/],
     [403, '', /the words of the endpoint/, /something in front of it/],
     [401, 'text/html', /a web page \(HTML\)/, /login page.*<auth\.url>/],
     [401, 'application/json', /the words of the endpoint/, /<auth\.clientId> and <auth\.clientSecret>/],
@@ -192,7 +194,7 @@ test('a life that the server does not state is a warning that names the setting'
   expect(evaluateLifetime(token, Date.UTC(2027, 0, 1), context.nameSetting)).toMatchObject({
     outcome: 'warn',
     detail: expect.stringMatching(/^the response has no expires_in, so taken to be valid for 300 s/) as string,
-    advice: expect.stringContaining('<auth.defaultLifetimeMs>') as string,
+    advice: expect.stringMatching(/<auth\.expiresInField>.*<auth\.defaultLifetimeMs>/) as string,
   });
 });
 
