@@ -32,6 +32,8 @@ interface KeptToken {
   acceptedAt: number | undefined;
   /** The acceptance of a call that was sent before says nothing. */
   doubtedAt: number;
+  /** Whether a refusal was ignored while the token was accepted, and whether a call was accepted after it. */
+  dispute: 'none' | 'open' | 'confirmed';
 }
 
 export class KeptTokens {
@@ -66,6 +68,18 @@ export class KeptTokens {
 
   isAcceptedNewest({ serial }: Token): boolean {
     return this.#newest?.token.serial === serial && this.#newest.verdict === 'accepted';
+  }
+
+  /** A refusal of the newest token while it is accepted, that causes no request. */
+  recordDispute(now: number): void {
+    if (this.#newest?.dispute !== 'none') return;
+    this.#newest.dispute = 'open';
+    this.#newest.doubtedAt = now;
+  }
+
+  /** Some nodes accept the newest token and some refuse it, and it is still young: another one would be younger. */
+  isSpreading(now: number): boolean {
+    return this.#newest?.dispute === 'confirmed' && now < this.#newest.token.obtainedAt + MAX_REPLICATION_MS;
   }
 
   /** True when both kept tokens were refused, and the newest was never accepted: it may be accepted later. */
@@ -104,6 +118,7 @@ export class KeptTokens {
       verdict: same?.verdict ?? 'untested',
       acceptedAt: same?.acceptedAt,
       doubtedAt: same?.doubtedAt ?? -Infinity,
+      dispute: same?.dispute ?? 'none',
     };
   }
 
@@ -137,13 +152,14 @@ export class KeptTokens {
     if (preferred === undefined) return false;
     if (preferred.serial !== used.token.serial) return true;
     const kept = this.#find(preferred);
-    return kept !== undefined && isAcceptedSince(kept, used);
+    return kept !== undefined && (isAcceptedSince(kept, used) || (kept === this.#newest && this.isSpreading(now)));
   }
 
   /** Whether the acceptance says something new about a kept token. */
   isAcceptanceNew(used: TokenUse): boolean {
     const kept = this.#find(used.token);
-    return kept !== undefined && kept.verdict !== 'accepted' && kept.doubtedAt <= used.takenAt;
+    const isDisputed = kept?.verdict !== 'accepted' || kept.dispute === 'open';
+    return kept !== undefined && isDisputed && kept.doubtedAt <= used.takenAt;
   }
 
   /** An acceptance that is new. @returns how long after its issue a token is accepted that was refused before */
@@ -151,8 +167,9 @@ export class KeptTokens {
     const kept = this.#find(used.token);
     if (kept === undefined) return undefined;
     const delayMs = isNeverAccepted(kept) ? now - kept.token.obtainedAt : undefined;
+    if (kept.dispute === 'open') kept.dispute = 'confirmed';
+    if (kept.verdict !== 'accepted') kept.acceptedAt = now;
     kept.verdict = 'accepted';
-    kept.acceptedAt = now;
     this.#refusedSince = undefined;
     return delayMs;
   }

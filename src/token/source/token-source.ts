@@ -117,9 +117,13 @@ class HeldTokenSource implements TokenSource {
       if (this.#tokens.usable(now) === undefined) this.#joinRefresh();
       return;
     }
-    const canInvalidate = this.#refresh === 'none' && this.#cooldown.canRefresh(this.#options.clock.now());
+    const isDue = this.#refresh === 'none' && this.#cooldown.canRefresh(this.#options.clock.now());
+    const canInvalidate = isDue && !this.#tokens.isSpreading(now);
     // One path's 401 must not take from the others a token that they use.
-    if (this.#tokens.isAcceptedNewest(use.token) && !canInvalidate) return;
+    if (this.#tokens.isAcceptedNewest(use.token) && !canInvalidate) {
+      this.#tokens.recordDispute(now);
+      return;
+    }
     const usedPrevious = this.#tokens.usesPrevious(now);
     this.#tokens.recordRefused(use, now);
     if (this.#tokens.isSuspect(now) && canInvalidate) this.#invalidate();

@@ -216,6 +216,38 @@ describe('at the start', () => {
     },
   );
 
+  test.each([3_000, 5_000, 10_000, 14_000])(
+    'of two nodes one is late (%d ms): one more token is requested, and only calls that cannot be repeated show a 401',
+    async (delayMs) => {
+      const api = new ReplicatedApi({ nodeDelaysMs: [0, delayMs] });
+      api.harness.source.start();
+      const calls = await api.load(60_000, CALL_EVERY_MS, 7);
+      expect(api.harness.requests).toBe(2);
+      for (const { canReplay, startedAt } of seen401s(calls)) {
+        expect(canReplay && startedAt > 1_000).toBe(false);
+        expect(startedAt).toBeLessThanOrEqual(delayMs + 1_000);
+      }
+    },
+  );
+
+  test.each([2_000, 6_000])(
+    'a young token that is revoked %d ms after it replaced another is replaced when the cooldown has passed',
+    async (revokedAfterMs) => {
+      const api = await ReplicatedApi.warm({});
+      const revokeAll = (): void => {
+        const now = api.harness.clock.now();
+        api.delayOf = ({ obtainedAt }) => (obtainedAt < now ? Infinity : 0);
+      };
+      revokeAll();
+      await api.load(revokedAfterMs - 1_000, CALL_EVERY_MS);
+      revokeAll();
+      const calls = await api.load(30_000, CALL_EVERY_MS);
+      const [lastRefusal] = seen401s(calls).toReversed();
+      expect((lastRefusal?.startedAt ?? 0) - (api.harness.requestedAt[1] ?? 0)).toBeLessThanOrEqual(5_200);
+      expect(api.harness.requests).toBe(3);
+    },
+  );
+
   test('a wrong audience costs bounded waits, and after 10 s none', async () => {
     const api = new ReplicatedApi({ nodeDelaysMs: [Infinity] });
     api.harness.source.start();
