@@ -105,7 +105,8 @@ const GAUGES: readonly GaugeDefinition[] = [
     'token_endpoint_failures',
     'Consecutive failures of the token endpoint.',
     // The alert on a missing token would take 0 without an expiry for one.
-    ({ file, consecutiveFailures }) => (file === undefined || consecutiveFailures > 0 ? consecutiveFailures : undefined),
+    ({ file, consecutiveFailures }) =>
+      file === undefined || consecutiveFailures > 0 ? consecutiveFailures : undefined,
   ),
   perToken(
     'token_scopes_missing',
