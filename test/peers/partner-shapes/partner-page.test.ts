@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { replaceSection } from '../server-page.ts';
 import { PARTNER_PAGE, renderPartnerPage } from './partner-page.ts';
 
@@ -13,4 +14,14 @@ test('the page shows the settings of the shapes: `npm run partner-table` writes 
   for (const [section, text] of Object.entries(renderPartnerPage()))
     generated = replaceSection(generated, section, text);
   expect(await format(generated, { ...(await resolveConfig(path)), filepath: path })).toBe(page);
+});
+
+test('the parameters and header fields of its rows are texts in YAML, as the settings require', () => {
+  const { partners = '', keys = '' } = renderPartnerPage();
+  const rows = [...`${partners}\n${keys}`.matchAll(/`((?:auth|upstream): \{.*?\})`/g)];
+  expect(rows.length).toBeGreaterThan(90);
+  for (const [, row = ''] of rows)
+    for (const section of Object.values(parse(row) as Record<string, Record<string, object>>))
+      for (const value of Object.values(section).filter((one) => typeof one === 'object'))
+        expect([row, Object.values(value).filter((one) => typeof one !== 'string')]).toEqual([row, []]);
 });

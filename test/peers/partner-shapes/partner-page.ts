@@ -1,5 +1,5 @@
 /** The generated parts of docs/partners.md: an example for each kind of partner, and the settings of each partner. Pure. */
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { KEY_PARTNERS } from './key-partners.ts';
 import { OAUTH_PARTNERS } from './oauth-partners.ts';
 import { OWN_FORM_PARTNERS } from './own-form-partners.ts';
@@ -171,7 +171,8 @@ function renderSection(section: Section): string {
 
 function renderText(value: Section[string]): string {
   if (typeof value === 'object' || (typeof value === 'string' && value.startsWith('/run/secrets/'))) return '…';
-  return value === '' || /^\S* $/.test(String(value)) ? `'${value}'` : String(value);
+  // Quotes where YAML would read another value, such as a boolean.
+  return parse(String(value)) === value ? String(value) : `'${value}'`;
 }
 
 /** In the order of the alphabet. */
