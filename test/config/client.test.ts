@@ -581,13 +581,13 @@ describe('partners with a request of their own', () => {
     [
       'an assertion without a key',
       () => grant({ SIDECAR_AUTH_PRIVATE_KEY_FILE: '' }),
-      /^auth\.privateKeyFile .*required by the grant type jwt-bearer/,
+      /^auth\.privateKeyFile .*required by auth\.grantType urn:ietf:params:oauth:grant-type:jwt-bearer/,
     ],
     ['an assertion without an issuer', () => ({ ...none(), ...grant() }), /^auth\.clientId .*required; the client id/],
     [
       'claims without the grant',
       () => ({ SIDECAR_AUTH_ASSERTION_CLAIMS: '{"sub":"u"}' }),
-      /^auth\.assertionClaims .*the grant type jwt-bearer$/,
+      /^auth\.assertionClaims .*belongs to auth\.grantType urn:ietf:params:oauth:grant-type:jwt-bearer$/,
     ],
     [
       'a claim of the sidecar',

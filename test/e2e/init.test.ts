@@ -217,7 +217,7 @@ describe('a curl command of the partner', () => {
         [/Base URL of the partner's API .*: /, base],
         ...turns,
         [/Calls per second.* \[auto\]: /, '\n'],
-        [/Written: sidecar\.yaml\nWritten: sidecar\.token/, ''],
+        [/Written: sidecar\.yaml.*\nWritten: sidecar\.token/, ''],
         [/Run check on it now\? \[Y\/n\] /, 'n\n'],
       ]);
       expect(await terminal.exit).toBe(0);
@@ -236,7 +236,7 @@ describe('a curl command of the partner', () => {
     const folder = scratch();
     const { code, stdout, stderr } = pipe(folder, 'curl -H "X-Api-Key: $KEY" https://api.example.com/v1/quotes', []);
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toContain('the token belongs into sidecar.token, which does not exist yet');
+    expect(stdout).toContain('Write the token into sidecar.token, which does not exist yet');
     expect(readdirSync(folder)).toEqual(['sidecar.yaml']);
   });
 

@@ -6,6 +6,8 @@ import type { Paint } from '../terminal.ts';
 import type { InitPlan } from './interview.ts';
 import { quoteForShell } from '../shell-quote.ts';
 
+const PARTNER_FIELDS = ['auth.extraParameters', 'auth.extraHeaders', 'upstream.headers'] as const;
+
 /**
  * @param program the command that runs this program again (program-command.ts)
  * @param env its variables override the file
@@ -16,12 +18,14 @@ export function describeNextSteps(
   env: Readonly<Record<string, string | undefined>>,
   paint: Paint,
 ): string {
-  const lines = [`Written: ${toSingleLine(output)}`];
+  const lines = [
+    `Written: ${toSingleLine(output)}${holdsPartnerFields(settings) ? ' (with the values of further fields; only you can read it)' : ''}`,
+  ];
   if (secret.kind === 'new-file')
     lines.push(`Written: ${toSingleLine(secret.path)} (the secret; only you can read it)`);
   const tokenFile = secret.kind === 'file' ? settings.get('auth.tokenFile') : undefined;
   if (tokenFile !== undefined && !existsSync(tokenFile))
-    lines.push(paint('warning', `the token belongs into ${toSingleLine(tokenFile)}, which does not exist yet`));
+    lines.push(paint('warning', `Write the token into ${toSingleLine(tokenFile)}, which does not exist yet`));
   const overriding = [...SETTINGS].filter(
     ([key, { env: name }]) => [...settings.keys()].includes(key as never) && (env[name] ?? '') !== '',
   );
@@ -37,4 +41,9 @@ export function describeNextSteps(
   function command(line: string): string {
     return `  ${paint('name', line)}`;
   }
+}
+
+/** Their values may be secrets, and have no file of their own. */
+function holdsPartnerFields(settings: InitPlan['settings']): boolean {
+  return PARTNER_FIELDS.some((key) => settings.has(key));
 }

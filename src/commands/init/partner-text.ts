@@ -39,7 +39,7 @@ const LABELS: readonly (readonly [InitSettingKey, label: string])[] = [
   ['auth.audience', 'audience'],
   ['auth.scope', 'scope'],
   ['auth.resource', 'resource'],
-  ['auth.extraParameters', 'form fields'],
+  ['auth.extraParameters', 'parameters'],
   ['auth.extraHeaders', 'header fields'],
   ['upstream.baseUrl', 'base URL'],
   ['upstream.tokenHeader', 'token header'],

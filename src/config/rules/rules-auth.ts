@@ -25,7 +25,8 @@ export const JWT_BEARER_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 const SECRET_METHODS: readonly AuthMethodName[] = ['client_secret_basic', 'client_secret_post'];
 const METHOD_KEY: SettingKey = 'auth.method';
 
-const SIGNERS = 'private_key_jwt, and to the grant type jwt-bearer';
+const GRANT_OWNER = `auth.grantType ${JWT_BEARER_GRANT}`;
+const SIGNERS = `private_key_jwt, and to ${GRANT_OWNER}`;
 
 interface SettingUse {
   readonly name: keyof AuthSettings;
@@ -44,7 +45,7 @@ const USES: readonly SettingUse[] = [
   { name: 'signingAlgorithm', isUsed: signsAssertions, owners: SIGNERS },
   { name: 'certificateFile', isUsed: signsAssertions, owners: SIGNERS },
   { name: 'assertionAudience', isUsed: signsAssertions, owners: SIGNERS },
-  { name: 'assertionClaims', isUsed: grantsByAssertion, owners: 'the grant type jwt-bearer' },
+  { name: 'assertionClaims', isUsed: grantsByAssertion, owners: GRANT_OWNER },
   { name: 'tokenFile', ...usedBy('static'), required: 'the file of the token' },
   { name: 'assertionFile', ...usedBy('client_assertion'), required: 'the file of the JWT' },
   {
@@ -98,7 +99,10 @@ export const AUTH_RULES: readonly SettingsRule[] = [
     keys: ['auth.clientId', METHOD_KEY, 'auth.basicEncoding'],
     fault: ({ auth }) => (auth.clientId !== null && isColonForbidden(auth) ? colonFault(auth.clientId) : undefined),
   },
-  { keys: ['auth.clientSecret', 'auth.clientSecretFile', METHOD_KEY], fault: ({ auth }) => secretPresenceFault(auth) },
+  {
+    keys: ['auth.clientSecret', 'auth.clientSecretFile', METHOD_KEY, 'auth.grantType'],
+    fault: ({ auth }) => secretPresenceFault(auth),
+  },
   {
     keys: ['auth.extraHeaders', METHOD_KEY],
     fault: ({ auth }) => {
@@ -176,9 +180,16 @@ export function colonFault(clientId: string): string | undefined {
   return clientId.includes(':') ? 'must not hold a colon' : undefined;
 }
 
-function secretPresenceFault({ method, clientSecret, clientSecretFile }: Settings['auth']): string | undefined {
+function secretPresenceFault(auth: AuthSettings): string | undefined {
+  const { method, clientSecret, clientSecretFile } = auth;
+  const instead = grantsByAssertion(auth) ? ` (${METHOD_KEY} none where the signed JWT is enough)` : '';
   if (SECRET_METHODS.includes(method))
-    return exactlyOneFault(clientSecret, clientSecretFile, `the client secret for ${method}`, 'auth.clientSecretFile');
+    return exactlyOneFault(
+      clientSecret,
+      clientSecretFile,
+      `the client secret for ${method}${instead}`,
+      'auth.clientSecretFile',
+    );
   if (clientSecret === null && clientSecretFile === null) return undefined;
   const found = clientSecret === null ? `found in ${formatSettingName('auth.clientSecretFile')}` : 'set';
   return `${found}, but ${describeMethod(method)} sends no secret; leave it out`;
@@ -221,8 +232,7 @@ function createUseRule({ name, isUsed, owners, required }: SettingUse): Settings
       const isSet = !isDeepStrictEqual(auth[name], settingOf(key).default);
       if (isSet === isUsed(auth) || (!isSet && required === undefined)) return undefined;
       if (isSet) return `set, but ${describeMethod(auth.method)} does not use it; it belongs to ${owners}`;
-      const user =
-        owners === SIGNERS && grantsByAssertion(auth) ? 'the grant type jwt-bearer' : describeMethod(auth.method);
+      const user = owners === SIGNERS && grantsByAssertion(auth) ? GRANT_OWNER : describeMethod(auth.method);
       return `required by ${user}; ${required ?? ''}`;
     },
   };

@@ -82,7 +82,8 @@ function parseJwk(text: string): ParsedKey | string {
   }
   if (Array.isArray(jwk.keys)) return 'holds a set of keys; expected one JWK';
   if (jwk.kty === 'oct') return 'holds a symmetric key; expected a private one';
-  if (typeof jwk.d !== 'string') return 'holds a JWK without its private part ("d")';
+  if (typeof jwk.d !== 'string')
+    return 'holds JSON that is no private JWK (no "d"); of a Google key file use the text of "private_key" alone, as PEM';
   try {
     return {
       key: createPrivateKey({ key: jwk, format: 'jwk' }),

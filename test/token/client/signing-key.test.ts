@@ -61,7 +61,12 @@ describe('a key that cannot sign is refused, without its contents', () => {
       undefined,
       'holds a public key or a certificate; expected the private key',
     ],
-    ['a public JWK', jwk(p256.publicKey), undefined, 'holds a JWK without its private part ("d")'],
+    [
+      'a public JWK',
+      jwk(p256.publicKey),
+      undefined,
+      'holds JSON that is no private JWK (no "d"); of a Google key file use the text of "private_key" alone, as PEM',
+    ],
     ['a symmetric JWK', '{"kty":"oct","k":"c2VzYW1l"}', undefined, 'holds a symmetric key; expected a private one'],
     ['a set', `{"keys":[${jwk(p256.privateKey)}]}`, undefined, 'holds a set of keys; expected one JWK'],
     ['no JSON', '{"kty":"EC", sesame', undefined, 'begins like a JWK and is not JSON'],

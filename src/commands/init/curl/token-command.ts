@@ -46,7 +46,7 @@ export function readTokenCommand(commands: readonly CommandWords[]): CommandRead
     return {
       kind: 'refused',
       fault:
-        'authenticates by an assertion; set auth.method to private_key_jwt or client_assertion, or auth.grantType to jwt-bearer, in the file (config/reference.md)',
+        'authenticates by a signed JWT (assertion), which init cannot write: write the file by hand as in docs/authorization-servers.md, with auth.method private_key_jwt or client_assertion, or auth.grantType urn:ietf:params:oauth:grant-type:jwt-bearer',
     };
   const derivation = new Derivation();
   if (token !== undefined) derivation.takeTokenRequest(token.request, token.fields);
