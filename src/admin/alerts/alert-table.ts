@@ -122,8 +122,9 @@ export const ALERTS = {
   BearerSidecarTokenEndpointFailing: {
     ...{ severity: 'warning', forMs: 5 * MINUTE_MS, group: 'token', where: 'token' },
     condition: { form: 'gauge', of: TOKEN_FAILURES, above: 0 },
-    headline: 'The token endpoint fails',
-    description: '{{ $value }} consecutive failures. Requests are not affected while the held token is valid.',
+    headline: 'A new token cannot be obtained',
+    description:
+      '{{ $value }} consecutive failures of the token endpoint, or of reading the token file. Requests are not affected while the held token is valid.',
     advice: [CHECK],
   },
   BearerSidecarClientRejected: {

@@ -198,8 +198,10 @@ function detailOf({ failed, delayed, total, windowMs, words, route, cause }: Can
   return [...(parts.length > 0 ? [numbers] : []), ...(said === undefined ? [] : [said])].map(toSentence).join(' ');
 }
 
+/** The name of a setting keeps its case. */
 function toSentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+  const first = /^[a-z]+\.[a-z]/.test(text) ? text.charAt(0) : text.charAt(0).toUpperCase();
+  return `${first}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }
 
 /** In as much time as was recorded. */
