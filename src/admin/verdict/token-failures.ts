@@ -37,7 +37,8 @@ export function adviseOnTokenFailure(
   if (isTokenPathWrong(failure)) return adviseOnTokenPath(credential, settings);
   if (detail.includes('invalid_client'))
     return 'Check the client id and the client secret: `SIDECAR_CLIENT_ID`, `SIDECAR_CLIENT_SECRET_FILE`.';
-  if (detail.includes('invalid_scope')) return 'Ask the partner which scope to request, and set `auth.scope` (`SIDECAR_SCOPE`).';
+  if (detail.includes('invalid_scope'))
+    return 'Ask the partner which scope to request, and set `auth.scope` (`SIDECAR_SCOPE`).';
   if (outcome === 'unavailable')
     return 'Nothing is needed if the authorization server is down: it is tried again by itself. Otherwise check `SIDECAR_AUTH_URL`.';
   return CHECK;
