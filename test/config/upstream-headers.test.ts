@@ -80,6 +80,12 @@ describe('a file of a value', () => {
     expect(problemOf(scratchFile('a key\n'))).not.toBeInstanceOf(Array);
   });
 
+  test('may begin with a byte order mark, which is dropped when it is read', () => {
+    const path = scratchFile('\uFEFFsesame\r\n');
+    const env = { SIDECAR_UPSTREAM_HEADERS: JSON.stringify({ 'X-Key': { file: path } }) };
+    expect(loadConfig({ env: { ...BASE_ENV, ...env } }).ok).toBe(true);
+  });
+
   test('of one route is read from the path that it names, and shown as it is', () => {
     const path = scratchFile('value-of-the-file\n');
     const env = { SIDECAR_UPSTREAM_HEADERS: JSON.stringify({ 'X-File': { file: path }, 'X-Text': 'sesame' }) };

@@ -106,8 +106,9 @@ export function describeFileError(error: unknown): string {
   }
 }
 
+/** As the value is read later. */
 function withoutLineEnd(fault: NamedFile['fault']): NamedFile['fault'] {
-  return (contents, settings) => fault(dropLineEnd(contents), settings);
+  return (contents, settings) => fault(dropLineEnd(contents.replace(/^\uFEFF/, '')), settings);
 }
 
 function clientIdFault(contents: string, { auth }: Settings): string | undefined {
