@@ -19,18 +19,17 @@ export interface EchoFilter {
 /** A shorter text may be part of a token or a word by chance. */
 export const MIN_SECRET_LENGTH = 8;
 
-export interface EchoFilterOptions {
-  /** Requested, separated by blanks. */
-  readonly scope: string | undefined;
-  /** Masks tokens in use. Default: none are known. */
-  readonly maskTokens?: Redact;
-}
-
-/** For the secrets of one request: those that every request of the client carries, and those of its authentication. */
+/**
+ * For the secrets of one request: those that every request of the client carries, and those of its authentication.
+ * @param maskTokens Default: no tokens in use are known
+ */
 export function createEchoFilter(
   { clientId, sentSecrets }: Pick<ClientCredential, 'clientId' | 'sentSecrets'>,
-  { valuesToRedact }: ClientAuthentication,
-  { scope: requestedScope, maskTokens = (text: string) => text }: EchoFilterOptions,
+  { valuesToRedact }: Pick<ClientAuthentication, 'valuesToRedact'>,
+  {
+    scope: requestedScope,
+    maskTokens = (text) => text,
+  }: { readonly scope: string | undefined; readonly maskTokens?: Redact },
 ): EchoFilter {
   const secrets = [...sentSecrets, ...valuesToRedact];
   const forms = valuesToRedact.flatMap((value) => listSecretEncodings(value, clientId));

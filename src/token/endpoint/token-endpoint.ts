@@ -8,7 +8,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { MAX_PARSED_LENGTH } from '../../platform/rate-limit-fields/header-values.ts';
 import { readResetMs, readRetryAfterMs } from '../../platform/rate-limit-fields/stated-wait.ts';
-import { createRedact, maskQueryValues, type Redact } from '../../platform/secret-redaction.ts';
+import { maskQueryValues, type Redact } from '../../platform/secret-redaction.ts';
 import { assertCertificate } from '../../platform/tls.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { canCredentialChange, readClientCredential } from '../client/client-authentication.ts';
@@ -103,26 +103,23 @@ interface RequestInputs {
   readonly signal: AbortSignal;
 }
 
-type TokenUrlResult =
-  { readonly kind: 'located'; readonly url: URL } | { readonly kind: 'failed'; readonly failure: TokenRequestFailure };
-
 class TokenRequestSender {
   readonly #options: TokenEndpointOptions;
-  readonly #discovery: Discovery | undefined;
+  readonly #address: URL | Discovery;
   #lastMismatch: string | undefined;
   /** For the credential of the latest request. */
   #redact: Redact = (text) => text;
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
+    const { endpoint } = options;
     const observe: EventObserver = (event) => this.#observe(event);
-    if (options.endpoint.kind === 'issuer')
-      this.#discovery = new Discovery({ ...options, ...options.endpoint, observe });
+    this.#address = endpoint.kind === 'url' ? endpoint.url : new Discovery({ ...options, ...endpoint, observe });
   }
 
   /** Every result passes here: no text of it, and no warning, holds the client's secret in any encoding. */
   async send(credential: ClientCredential, abandon: AbortSignal): Promise<TokenRequestResult> {
-    this.#redactWith(credential.sentSecrets, credential);
+    this.#redact = createEchoFilter(credential, { valuesToRedact: [] }, this.#options).redact;
     const result = await this.#sendUnredacted(credential, abandon);
     return result.kind === 'ok' ? result : { ...result, detail: this.#redact(result.detail) };
   }
@@ -141,10 +138,10 @@ class TokenRequestSender {
       const tls = await readTlsContext(this.#options, credential);
       if (tls.kind === 'unreadable') return createUnsentResult(tls.detail);
       const inputs = { credential, context: tls.context, signal: AbortSignal.any([abandon, timeout.signal]) };
-      const located = await this.#findTokenUrl(inputs, abandon);
-      if (located.kind === 'failed') return located.failure;
-      host = located.url.host;
-      return await this.#sendTo(located.url, inputs);
+      const url = await this.#findTokenUrl(inputs, abandon);
+      if (!(url instanceof URL)) return url;
+      host = url.host;
+      return await this.#sendTo(url, inputs);
     } catch (error) {
       if (abandon.aborted) return { kind: 'unavailable', detail: 'the token request was abandoned' };
       const limit = `${String(timeoutMs)} ms: auth.timeoutMs (SIDECAR_AUTH_TIMEOUT_MS)`;
@@ -156,21 +153,19 @@ class TokenRequestSender {
   }
 
   /** @param backgroundSignal for a metadata refresh that outlives this request */
-  async #findTokenUrl(inputs: RequestInputs, backgroundSignal: AbortSignal): Promise<TokenUrlResult> {
-    const { endpoint } = this.#options;
-    if (endpoint.kind === 'url') return { kind: 'located', url: endpoint.url };
-    if (this.#discovery === undefined) throw new Error('an issuer is found by discovery');
+  async #findTokenUrl(inputs: RequestInputs, backgroundSignal: AbortSignal): Promise<URL | TokenRequestFailure> {
+    if (this.#address instanceof URL) return this.#address;
     const headers = { Accept: 'application/json', 'User-Agent': this.#options.userAgent };
     const get: GetDocument = (url, signal) =>
       sendSingleRequest(
         { ...this.#buildRequestOptions(url, { ...inputs, signal }), method: 'GET', headers },
         readDocument,
       );
-    const found = await this.#discovery.locate(get, inputs.signal, backgroundSignal);
-    if (found.kind === 'failed') return found;
+    const found = await this.#address.locate(get, inputs.signal, backgroundSignal);
+    if (found.kind === 'failed') return found.failure;
     this.#warnOnMismatch(found.metadata, inputs.credential);
     const { tokenUrl, mtlsTokenUrl = tokenUrl } = found.metadata;
-    return { kind: 'located', url: inputs.credential.hasCertificate ? mtlsTokenUrl : tokenUrl };
+    return inputs.credential.hasCertificate ? mtlsTokenUrl : tokenUrl;
   }
 
   async #sendTo(url: URL, inputs: RequestInputs): Promise<TokenRequestResult> {
@@ -179,9 +174,9 @@ class TokenRequestSender {
     const issuer = endpoint.kind === 'issuer' ? endpoint.issuer : undefined;
     const authentication = await credential.authenticate({ tokenUrl: url, issuer, wallNow: clock.wallNow() });
     if (authentication.kind === 'unreadable') return createUnsentResult(authentication.detail);
-    this.#redactWith([...credential.sentSecrets, ...authentication.valuesToRedact], credential);
     const { headers, body } = buildTokenRequest(this.#options, credential, authentication);
     const echoFilter = createEchoFilter(credential, authentication, this.#options);
+    this.#redact = echoFilter.redact;
     const result = await sendSingleRequest(
       { ...this.#buildRequestOptions(url, inputs), method: 'POST', headers, body },
       (response) => {
@@ -194,15 +189,9 @@ class TokenRequestSender {
       return missing === undefined ? result : { ...result, detail: `${result.detail}; ${missing}` };
     }
     if (result.kind !== 'not-found') return result;
-    this.#discovery?.markStale();
+    if (this.#address instanceof Discovery) this.#address.markStale();
     const advice = issuer === undefined ? adviseOnTokenUrl(url) : 'the metadata of auth.issuer names it';
     return { kind: 'rejected', detail: `${result.detail}: ${advice}` };
-  }
-
-  #redactWith(secrets: readonly string[], { clientId }: ClientCredential): void {
-    const redact = createRedact(secrets, clientId);
-    const { maskTokens = (text: string) => text } = this.#options;
-    this.#redact = (text) => maskTokens(redact(text));
   }
 
   #buildRequestOptions(url: URL, { context, signal }: RequestInputs) {
