@@ -14,14 +14,14 @@ import { createTokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { SendTokenRequest, TokenFetcher } from '../token/source/token-fetcher.ts';
 import { FileTokenSource } from '../token/source/file-token-source.ts';
-import { createTokenSource } from '../token/source/token-source.ts';
+import { createTokenSource, type TokenSourceOptions } from '../token/source/token-source.ts';
 import type { TokensInUse } from '../platform/tokens-in-use.ts';
 import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 import { shareTokenRequests } from '../token/store/shared-token-requests.ts';
 import { withTokenCache } from '../token/store/token-cache.ts';
-import type { CredentialFault, TokenSource } from '../token/token.ts';
+import type { TokenSource } from '../token/token.ts';
 
-export interface TokensOptions {
+export interface TokensOptions extends Pick<TokenSourceOptions, 'headerFault'> {
   /** Label of the events. */
   readonly credential: string;
   readonly auth: AuthConfig;
@@ -32,8 +32,6 @@ export interface TokensOptions {
   readonly tokenStore: SharedTokenStore | undefined;
   /** Called with each secret of the token request and each assertion that is read, the first time and after a change. */
   readonly redactValue: RedactValue;
-  /** Why a header field of the calls has an earlier value than that of its file. Default: none has. */
-  readonly headerFault?: (credential: string) => CredentialFault | undefined;
   /** Gets each token before it is used, and masks them in texts of the authorization server. */
   readonly tokensInUse: TokensInUse;
   readonly clock: Clock;
@@ -47,10 +45,9 @@ export type RedactValue = (secret: string, clientId?: string, replaced?: string)
 export function createTokens(options: TokensOptions): TokenSource {
   const { credential, auth, egress, tokensInUse, headerFault, clock, random, observe } = options;
   const { endpoint: address } = auth;
-  if (address.kind === 'file') {
-    const onToken = (value: string): void => tokensInUse.add(credential, value);
-    return new FileTokenSource({ credential, path: address.path, onToken, headerFault, clock, observe });
-  }
+  const onToken = (value: string): void => tokensInUse.add(credential, value);
+  const common = { credential, onToken, headerFault, clock, observe };
+  if (address.kind === 'file') return new FileTokenSource({ ...common, path: address.path });
   const endpoint = createTokenEndpoint({
     ...auth,
     endpoint: address,
@@ -64,26 +61,9 @@ export function createTokens(options: TokensOptions): TokenSource {
   const read = readAndRedact(endpoint, options.redactValue);
   const { canChange } = endpoint;
   const rotating = createRotatingTokenFetcher({ credential, read, request, canChange, clock, observe });
-  const fetcher = withTokensRecorded(createCachedFetcher(rotating, endpoint, options), options);
+  const fetcher = createCachedFetcher(rotating, endpoint, options);
   const { invalidationCooldownMs, settleMs, scope } = auth;
-  return createTokenSource({ credential, scope, fetcher, invalidationCooldownMs, settleMs, clock, random, observe });
-}
-
-/** The outermost fetcher: it sees the tokens of the endpoint, of the cache file and of the fleet. */
-function withTokensRecorded(
-  fetcher: TokenFetcher,
-  { credential, tokensInUse, headerFault }: Pick<TokensOptions, 'credential' | 'tokensInUse' | 'headerFault'>,
-): TokenFetcher {
-  return {
-    fetch: async (need, signal) => {
-      const fetched = await fetcher.fetch(need, signal);
-      if (fetched.kind === 'ok') tokensInUse.add(credential, fetched.value);
-      if (fetched.kind === 'found') tokensInUse.add(credential, fetched.token.value);
-      return fetched;
-    },
-    watchCredentials: (onChange) => fetcher.watchCredentials(onChange),
-    credentialFault: () => fetcher.credentialFault() ?? headerFault?.(credential),
-  };
+  return createTokenSource({ ...common, scope, fetcher, invalidationCooldownMs, settleMs, random });
 }
 
 function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () => Promise<ClientCredentialReadResult> {

@@ -2,26 +2,21 @@
  * A token source without token requests: another program writes the token into a file and renews it. The file is read every 2 s, and
  * at each 401; a changed token is used at once. A good token stays in use while its file is missing or not valid.
  */
-import type { Cancel, Clock } from '../../platform/clock.ts';
+import type { Cancel } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
-import type { EventObserver } from '../../telemetry/events.ts';
 import { POLL_INTERVAL_MS, pollFiles } from '../client/poll-files.ts';
 import type { SecretReadResult } from '../client/secret-file.ts';
 import { readTokenFile } from '../client/token-file.ts';
 import type { CredentialFault, Token, TokenSource, TokenState, TokenUse } from '../token.ts';
 import { abortable, abortableDelay } from './abortable.ts';
 import { createShutdownError } from './token-refresher.ts';
+import type { TokenSourceOptions } from './token-source.ts';
 
-export interface FileTokenSourceOptions {
-  /** Label of the events. */
-  readonly credential: string;
+export interface FileTokenSourceOptions extends Pick<
+  TokenSourceOptions,
+  'credential' | 'onToken' | 'headerFault' | 'clock' | 'observe'
+> {
   readonly path: string;
-  /** Gets each token before it is used. */
-  readonly onToken: (value: string) => void;
-  /** Why a header field of the calls has an earlier value than that of its file. Default: none has. */
-  readonly headerFault?: ((credential: string) => CredentialFault | undefined) | undefined;
-  readonly clock: Clock;
-  readonly observe: EventObserver;
 }
 
 /** A file that is truncated and then written is empty for a moment: a new fault is looked at again before it counts. */
@@ -155,7 +150,7 @@ export class FileTokenSource implements TokenSource {
     const held = this.#use?.token;
     this.#fault = undefined;
     if (reading.value === held?.value) return;
-    onToken(reading.value);
+    onToken?.(reading.value);
     const [takenAt, endless] = [clock.now(), { expiresAt: Infinity, expiresWallAt: Infinity }];
     const serial = (held?.serial ?? 0) + 1;
     const token = { value: reading.value, serial, scope: undefined, obtainedAt: takenAt, ...endless };

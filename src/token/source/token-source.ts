@@ -11,7 +11,7 @@ import { SuspendAwareClock } from './suspend-aware-clock.ts';
 import { TokenRefresher } from './token-refresher.ts';
 import type { TokenRefresherOptions } from './token-refresher.ts';
 import type { TokenNeed } from './token-fetcher.ts';
-import type { Token, TokenCall, TokenSource, TokenState, TokenUse } from '../token.ts';
+import type { CredentialFault, Token, TokenCall, TokenSource, TokenState, TokenUse } from '../token.ts';
 
 export interface TokenSourceOptions extends TokenRefresherOptions {
   /** Requested scopes, separated by blanks. */
@@ -20,6 +20,10 @@ export interface TokenSourceOptions extends TokenRefresherOptions {
   readonly invalidationCooldownMs: number;
   /** Longest wait of a call for a token that the upstream accepts, milliseconds. */
   readonly settleMs: number;
+  /** Gets each token before it is used. Default: none is passed on. */
+  readonly onToken?: ((value: string) => void) | undefined;
+  /** Why a header field of the calls has an earlier value than that of its file. Default: none has. */
+  readonly headerFault?: ((credential: string) => CredentialFault | undefined) | undefined;
 }
 
 /** The refresh that a 401 caused. */
@@ -153,8 +157,9 @@ class HeldTokenSource implements TokenSource {
   state(): TokenState {
     const now = this.#clock.now();
     const token = this.#tokens.usable(now);
+    const { credential, fetcher, headerFault } = this.#options;
     return {
-      credential: this.#options.credential,
+      credential,
       status: token === undefined ? 'none' : this.#isSuspect(now) ? 'suspect' : 'valid',
       usesPrevious: this.#tokens.usesPrevious(now),
       serial: this.#tokens.newest?.serial ?? 0,
@@ -162,7 +167,7 @@ class HeldTokenSource implements TokenSource {
       expiresWallAt: token?.expiresWallAt,
       validForMs: token && token.expiresAt - now,
       missingScopes: this.#missingScopes,
-      credentialFault: this.#options.fetcher.credentialFault(),
+      credentialFault: fetcher.credentialFault() ?? headerFault?.(credential),
       hasHadToken: this.#tokens.newest !== undefined,
       ...this.#refresher.state(),
     };
@@ -204,6 +209,7 @@ class HeldTokenSource implements TokenSource {
 
   #hold(token: Token, isUsedAtOnce: boolean): void {
     const now = this.#clock.now();
+    this.#options.onToken?.(token.value);
     if (this.#isSuspect(now)) this.#cooldown.recordReplaced(token.serial);
     this.#tokens.add(token, now, isUsedAtOnce);
     this.#refresh = 'none';
