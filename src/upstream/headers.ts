@@ -8,26 +8,7 @@ import type { ClientView } from './client-view.ts';
 import { adaptCookie } from './cookies.ts';
 import { rewriteLink, rewriteReference, rewriteRefresh } from './references.ts';
 
-/** Never forwarded to the upstream, whether `Connection` names them or not. */
-const UNFORWARDED_REQUEST_HEADERS = new Set([
-  'connection',
-  'proxy-connection',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-  // Framing, origin and expectations towards the upstream are the sidecar's own.
-  'content-length',
-  'expect',
-  'host',
-  // The client's credentials are replaced; those for a proxy end here.
-  'authorization',
-  'proxy-authorization',
-]);
-
-/** Never forwarded to the client. */
+/** Hop by hop: never forwarded, whether `Connection` names them or not. */
 const UNFORWARDED_RESPONSE_HEADERS = new Set([
   'connection',
   'proxy-connection',
@@ -36,6 +17,19 @@ const UNFORWARDED_RESPONSE_HEADERS = new Set([
   'trailer',
   'transfer-encoding',
   'upgrade',
+]);
+
+/** Never forwarded to the upstream. */
+const UNFORWARDED_REQUEST_HEADERS = new Set([
+  ...UNFORWARDED_RESPONSE_HEADERS,
+  'http2-settings',
+  // Framing, origin and expectations towards the upstream are the sidecar's own.
+  'content-length',
+  'expect',
+  'host',
+  // The client's credentials are replaced; those for a proxy end here.
+  'authorization',
+  'proxy-authorization',
 ]);
 
 const CORS_HEADER = /^access-control-allow-(?:origin|credentials)$|^access-control-expose-headers$/;
