@@ -42,23 +42,18 @@ export function listMetadataUrls(issuer: string): readonly [oauth: URL, openid: 
  * @param allowInsecureHttp whether `http:` is accepted for other hosts than loopback
  */
 export function parseServerMetadata(body: string, issuer: string, allowInsecureHttp: boolean): MetadataParseResult {
+  const unusable = (fault: string): MetadataParseResult => ({ kind: 'unusable', fault });
   const document = parseJsonObject(body);
-  if (document === undefined) return { kind: 'unusable', fault: 'is not a JSON object' };
+  if (document === undefined) return unusable('is not a JSON object');
   if (document.issuer !== issuer)
-    return {
-      kind: 'unusable',
-      fault: `names ${quoteValue(document.issuer)} as the issuer: set auth.issuer to exactly that`,
-    };
+    return unusable(`names ${quoteValue(document.issuer)} as the issuer: set auth.issuer to exactly that`);
   const aliases = isJsonObject(document.mtls_endpoint_aliases) ? document.mtls_endpoint_aliases : {};
   const tokenUrl = parseEndpointUrl(document.token_endpoint, allowInsecureHttp);
   const mtlsTokenUrl =
     aliases.token_endpoint === undefined ? undefined : parseEndpointUrl(aliases.token_endpoint, allowInsecureHttp);
-  if (typeof tokenUrl === 'string') return { kind: 'unusable', fault: `names no usable token_endpoint: ${tokenUrl}` };
+  if (typeof tokenUrl === 'string') return unusable(`names no usable token_endpoint: ${tokenUrl}`);
   if (typeof mtlsTokenUrl === 'string')
-    return {
-      kind: 'unusable',
-      fault: `names no usable token_endpoint for clients with a certificate: ${mtlsTokenUrl}`,
-    };
+    return unusable(`names no usable token_endpoint for clients with a certificate: ${mtlsTokenUrl}`);
   const methods = parseNames(document.token_endpoint_auth_methods_supported);
   const signingAlgorithms = parseNames(document.token_endpoint_auth_signing_alg_values_supported);
   const requiresDpop = Object.keys(document).some((name) => DPOP_REQUIRED.test(name) && document[name] === true);

@@ -29,16 +29,6 @@ interface TokenHolder {
   onRefreshFailed(): void;
 }
 
-type RefreshAttempt =
-  /** `done` settles and never rejects when the request in flight ends, with a token or without. */
-  | { readonly kind: 'in-flight'; readonly done: Promise<void> }
-  | { readonly kind: 'refused'; readonly error: SidecarError };
-
-interface LastFailure {
-  readonly result: TokenRequestFailure;
-  readonly wallAt: number;
-}
-
 /** Long sleeps are divided, so that the end of a suspend or a changed wall clock is noticed. */
 const MAX_SLEEP_MS = 60_000;
 const DRAINING_RETRY_MS = 1_000;
@@ -57,7 +47,7 @@ export class TokenRefresher {
   readonly #stop = new AbortController();
   readonly #circuitBreaker = new TokenCircuitBreaker();
   #pendingRequest: Promise<void> | undefined;
-  #failure: LastFailure | undefined;
+  #failure: { readonly result: TokenRequestFailure; readonly wallAt: number } | undefined;
   #refreshAt: number | undefined;
   /** A caller that needs a token has been refused since the last request. */
   #isWanted = false;
@@ -81,15 +71,18 @@ export class TokenRefresher {
       this.#cancelWatch ??= this.#options.fetcher.watchCredentials(() => this.#tryNewCredentials());
   }
 
-  /** Joins the request in flight or starts one; `refused` while a failure of the endpoint forbids it. */
-  joinOrStart(): RefreshAttempt {
-    if (this.#stop.signal.aborted) return { kind: 'refused', error: createShutdownError() };
+  /**
+   * Joins the request in flight or starts one. The promise settles and never rejects when the request ends, with a token or without; an
+   * error: a failure of the endpoint forbids a request now.
+   */
+  joinOrStart(): Promise<void> | SidecarError {
+    if (this.#stop.signal.aborted) return createShutdownError();
     const waitMs = this.#circuitBreaker.nextAttemptAt(true) - this.#clock.now();
     if (this.#pendingRequest === undefined && this.#failure !== undefined && waitMs > 0) {
       this.#markWanted();
-      return { kind: 'refused', error: createTokenError(this.#failure.result, waitMs) };
+      return createTokenError(this.#failure.result, waitMs);
     }
-    return { kind: 'in-flight', done: this.#pendingRequest ?? this.#startRequest(this.#holder.currentNeed()) };
+    return this.#pendingRequest ?? this.#startRequest(this.#holder.currentNeed());
   }
 
   get pendingRequest(): Promise<void> | undefined {
@@ -268,7 +261,7 @@ export class TokenRefresher {
     this.#cancelTimer?.();
     const sleepMs = Math.min(this.#dueInMs() ?? MAX_SLEEP_MS, MAX_SLEEP_MS);
     this.#cancelTimer = this.#options.clock.after(sleepMs, () => {
-      if (this.#dueInMs() === 0) this.joinOrStart();
+      if (this.#dueInMs() === 0) void this.joinOrStart();
       else this.#scheduleNext();
     });
   }

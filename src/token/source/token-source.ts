@@ -3,6 +3,7 @@
  * replaces a token that the upstream refused with 401. Token requests are sent by token-refresher.ts; which of the two newest
  * tokens is used is decided in kept-tokens.ts, how often a 401 may cause a token request in invalidation-cooldown.ts.
  */
+import { SidecarError } from '../../platform/errors.ts';
 import { abortable, abortableDelay } from './abortable.ts';
 import { findMissingScopes } from '../endpoint/granted-scope.ts';
 import { InvalidationCooldown } from './invalidation-cooldown.ts';
@@ -95,8 +96,8 @@ class HeldTokenSource implements TokenSource {
         await this.#waitForChange(this.#remainingWaitMs(call), signal);
       } else {
         const attempt = this.#refresher.joinOrStart();
-        if (attempt.kind === 'refused') throw attempt.error;
-        await abortable(attempt.done, signal);
+        if (attempt instanceof SidecarError) throw attempt;
+        await abortable(attempt, signal);
       }
     }
   }
@@ -239,6 +240,6 @@ class HeldTokenSource implements TokenSource {
   }
 
   #joinRefresh(): boolean {
-    return this.#refresher.joinOrStart().kind === 'in-flight';
+    return !(this.#refresher.joinOrStart() instanceof SidecarError);
   }
 }

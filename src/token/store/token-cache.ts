@@ -47,9 +47,10 @@ class CachedTokenFetcher implements TokenFetcher {
   }
 
   async fetch(need: TokenNeed, signal: AbortSignal): Promise<DeclinableFetchResult> {
-    const stored = this.#isFirst && need.reason === 'first' ? await this.#load() : undefined;
+    const stored = this.#isFirst && need.reason === 'first' ? await this.#open() : undefined;
     this.#isFirst = false;
-    if (stored !== undefined) return { kind: 'found', token: stored, from: 'auth.cacheFile' };
+    if (typeof stored === 'string') this.#warn(stored);
+    else if (stored !== undefined) return { kind: 'found', token: stored, from: 'auth.cacheFile' };
     // A restart must not begin with a token that the upstream refuses.
     if (need.reason === 'unauthorized') this.#queueWrite(() => rm(this.#options.path, { force: true }));
     const startedWallAt = this.#options.clock.wallNow();
@@ -65,13 +66,6 @@ class CachedTokenFetcher implements TokenFetcher {
 
   credentialFault(): CredentialFault | undefined {
     return this.#fetcher.credentialFault();
-  }
-
-  async #load(): Promise<StoredToken | undefined> {
-    const found = await this.#open();
-    if (typeof found !== 'string') return found;
-    this.#warn(found);
-    return undefined;
   }
 
   /** The token, a warning if the file is unusable, or undefined without a file and after the token's expiry. */
