@@ -42,9 +42,7 @@ export async function openLearnedStateFile(
     path,
     owners,
     clock,
-    warn: (message) => {
-      observe({ kind: 'warning', message });
-    },
+    warn: (message) => observe({ kind: 'warning', message }),
   });
   return { file, restored: await file.restore() };
 }

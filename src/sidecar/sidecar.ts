@@ -194,11 +194,8 @@ function listStates<S>(parts: ReadonlyMap<string, { state(): S }>): S[] {
 
 function describeFleet({ client }: FleetParts, throttles: RunningRoutes['throttles']): FleetSnapshot {
   const { state, connected } = client.state();
-  return { connected, degraded: state === 'degraded', quotas: listQuotaReplicas(throttles) };
-}
-
-function listQuotaReplicas(throttles: RunningRoutes['throttles']): { route: string; replicas: number }[] {
-  return listStates(throttles).map(({ route, fleet }) => ({ route, replicas: fleet?.replicas ?? 1 }));
+  const quotas = listStates(throttles).map(({ route, fleet }) => ({ route, replicas: fleet?.replicas ?? 1 }));
+  return { connected, degraded: state === 'degraded', quotas };
 }
 
 async function createGuard({ listen, routes }: Config): Promise<Guard> {

@@ -2,10 +2,8 @@
  * Builds the token source of one credential: a chain of fetchers, each around the next. A token request goes token source →
  * cache file → choice of credentials → shared store of the fleet → token endpoint, and its result returns the same way.
  */
-import type { Clock, Random } from '../platform/clock.ts';
 import type { AuthConfig } from '../config/config.ts';
 import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
-import type { EventObserver } from '../telemetry/events.ts';
 import { hasKeyMaterial } from '../token/client/client-authentication.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
 import { withKnownLifetimes } from '../token/endpoint/assumed-lifetime.ts';
@@ -21,9 +19,10 @@ import { shareTokenRequests } from '../token/store/shared-token-requests.ts';
 import { withTokenCache } from '../token/store/token-cache.ts';
 import type { TokenSource } from '../token/token.ts';
 
-export interface TokensOptions extends Pick<TokenSourceOptions, 'headerFault'> {
-  /** Label of the events. */
-  readonly credential: string;
+export interface TokensOptions extends Pick<
+  TokenSourceOptions,
+  'credential' | 'headerFault' | 'clock' | 'random' | 'observe'
+> {
   readonly auth: AuthConfig;
   /** The header fields in which the routes send the token, as in the binding of a sealed token. */
   readonly tokenHeaders: readonly string[];
@@ -34,9 +33,6 @@ export interface TokensOptions extends Pick<TokenSourceOptions, 'headerFault'> {
   readonly redactValue: RedactValue;
   /** Gets each token before it is used, and masks them in texts of the authorization server. */
   readonly tokensInUse: TokensInUse;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly observe: EventObserver;
 }
 
 /** Registers a secret that must not be shown, and the one that it replaces. */

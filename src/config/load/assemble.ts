@@ -81,32 +81,27 @@ function assembleUpstream({ upstream, auth }: Settings): UpstreamConfig {
 }
 
 function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings): AuthConfig {
+  const { grantType, bodyFormat, tokenField, expiresInField, expiresInUnit } = auth;
+  const { timeoutMs, defaultLifetimeMs, invalidationCooldownMs, settleMs } = auth;
   return {
+    ...{ grantType, bodyFormat, tokenField, expiresInField, expiresInUnit },
+    ...{ timeoutMs, defaultLifetimeMs, invalidationCooldownMs, settleMs },
     endpoint: assembleEndpoint(auth, allowInsecureHttp),
     clientId: toSecretSource(auth.clientId, auth.clientIdFile),
     method: assembleClientMethod(auth),
-    grantType: auth.grantType,
     assertionGrant:
-      auth.grantType === JWT_BEARER_GRANT && auth.method !== 'static'
+      grantType === JWT_BEARER_GRANT && auth.method !== 'static'
         ? { ...assembleSigning(auth), claims: auth.assertionClaims }
         : undefined,
-    bodyFormat: auth.bodyFormat,
     clientCertificate: assembleClientCertificate(auth),
     audience: toList(auth.audience),
     scope: auth.scope ?? undefined,
     resource: toList(auth.resource),
     extraParameters: toSecretSources(auth.extraParameters),
     extraHeaders: toSecretSources(auth.extraHeaders),
-    tokenField: auth.tokenField,
-    expiresInField: auth.expiresInField,
-    expiresInUnit: auth.expiresInUnit,
-    timeoutMs: auth.timeoutMs,
-    defaultLifetimeMs: auth.defaultLifetimeMs,
     userAgent: auth.userAgent ?? `bearer-sidecar/${readProgramVersion()}`,
     caFile: auth.caFile ?? upstream.caFile ?? undefined,
     cacheFile: auth.cacheFile ?? undefined,
-    invalidationCooldownMs: auth.invalidationCooldownMs,
-    settleMs: auth.settleMs,
   };
 }
 
