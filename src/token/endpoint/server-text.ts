@@ -2,15 +2,53 @@
  * Makes text of an authorization server fit for a log, a page and a local reply: printable ASCII on one line, bounded, and
  * without the client id or a part of a secret that was sent, in any common encoding (RFC 6749 §5.2 has the characters). Pure.
  */
-import { MASK, createRedact, listSecretEncodings } from '../../platform/secret-redaction.ts';
+import { MASK, createRedact, listSecretEncodings, type Redact } from '../../platform/secret-redaction.ts';
+import type { ClientAuthentication, ClientCredential } from '../client/client-authentication.ts';
 
 /** Cleans, masks, and cuts to `maxChars`. The result may be empty. */
 export type ShowServerText = (text: string, maxChars: number) => string;
 
-/** A shorter part of a secret may be part of a word by chance, and helps little to guess the rest. */
-const FRAGMENT_CHARS = 8;
+/** A shorter secret, or part of one, may be part of a token or a word by chance, and helps little to guess the rest. */
+export const FRAGMENT_CHARS = 8;
 /** More of a text is not looked at: at most 300 characters are shown. */
 const MAX_READ_CHARS = 1024;
+
+/** Keeps what the authorization server knows out of its response, in case the server echoes it. */
+export interface EchoFilter {
+  /** The client's credential in every encoding. The access token, which goes to the upstream, must not contain it. */
+  readonly credentialForms: readonly string[];
+  /** Masks sent secrets, and tokens in use, in a text. */
+  readonly redact: Redact;
+  /** Makes a text of the server fit to be shown. */
+  readonly showText: ShowServerText;
+  /** Requested scopes, separated by blanks: these names are shown as they are. */
+  readonly requestedScope: string | undefined;
+}
+
+/**
+ * For the secrets of one request: those that every request of the client carries, and those of its authentication.
+ * @param maskTokens Default: no tokens in use are known
+ */
+export function createEchoFilter(
+  { clientId, sentSecrets }: Pick<ClientCredential, 'clientId' | 'sentSecrets'>,
+  { valuesToRedact }: Pick<ClientAuthentication, 'valuesToRedact'>,
+  {
+    scope: requestedScope,
+    maskTokens = (text) => text,
+  }: { readonly scope: string | undefined; readonly maskTokens?: Redact },
+): EchoFilter {
+  const secrets = [...sentSecrets, ...valuesToRedact];
+  const forms = valuesToRedact.flatMap((value) => listSecretEncodings(value, clientId));
+  const redact = createRedact(secrets, clientId);
+  const showText = createServerTextFilter(secrets, clientId);
+  return {
+    credentialForms: forms.filter(({ length }) => length >= FRAGMENT_CHARS),
+    redact: (text) => maskTokens(redact(text)),
+    // Before and after the cut: the mask may be longer than what it replaces.
+    showText: (text, maxChars) => maskTokens(showText(text, maxChars)).slice(0, maxChars),
+    requestedScope,
+  };
+}
 
 /** @param secrets all secrets in the request; the client id is masked where it appears as a whole */
 export function createServerTextFilter(secrets: readonly string[], clientId: string): ShowServerText {

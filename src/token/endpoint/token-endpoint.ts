@@ -22,11 +22,10 @@ import type { TokenBinding, TokenIdentity } from '../store/sealed-token.ts';
 import { describeConnectionFault } from './connection-fault.ts';
 import { Discovery, readDocument } from './discovery.ts';
 import type { GetDocument } from './discovery.ts';
-import { createEchoFilter } from './echo-filter.ts';
-import type { EchoFilter } from './echo-filter.ts';
 import { parseErrorResponse } from './error-response.ts';
 import { describeUnsupportedAuth } from './server-metadata.ts';
 import type { ServerMetadata } from './server-metadata.ts';
+import { createEchoFilter, type EchoFilter } from './server-text.ts';
 import { sendSingleRequest, readBoundedText } from './single-request.ts';
 import type { BodyReadResult } from './single-request.ts';
 import { buildTokenRequest, describeMissingTarget, listRequestedParameters } from './token-request.ts';
@@ -247,7 +246,8 @@ async function readResponse(
     detail,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
-  if (isRedirect(statusCode)) return unavailable(`${summary}: redirects are not followed, check auth.url`);
+  if (statusCode >= 300 && statusCode < 400)
+    return unavailable(`${summary}: redirects are not followed, check auth.url`);
   // These reject the client if an error code in the body says so; they may also come from something in front of the server.
   const mayReject = statusCode === 400 || statusCode === 403;
   const { text, fault } = await (mayReject
@@ -289,10 +289,6 @@ async function readExplanation(
   const first = await Promise.race([text, late]);
   cancel();
   return first;
-}
-
-function isRedirect(statusCode: number): boolean {
-  return statusCode >= 300 && statusCode < 400;
 }
 
 /** The file is read and checked each time: TLS silently accepts one without certificates, and then trusts none. */

@@ -4,10 +4,9 @@
  * in `cause`, so that the same checks would be needed around it.
  */
 import { createRedact, MASK, type Redact } from '../../platform/secret-redaction.ts';
-import { MIN_SECRET_LENGTH } from './echo-filter.ts';
-import type { EchoFilter } from './echo-filter.ts';
 import { parseErrorResponse } from './error-response.ts';
 import { findMember, parseJsonObject, type JsonFields } from './json-object.ts';
+import { FRAGMENT_CHARS, type EchoFilter } from './server-text.ts';
 
 /** The result of one token request. No `detail` holds a token, a secret or a raw body. */
 export type TokenRequestResult =
@@ -134,14 +133,14 @@ function decodePercent(text: string): string {
 
 function showTokenType(type: unknown, token: string, { showText }: EchoFilter): string {
   if (typeof type !== 'string') return 'not a string';
-  const redact = token.length < MIN_SECRET_LENGTH ? (text: string) => text : createRedact([token]);
+  const redact = token.length < FRAGMENT_CHARS ? (text: string) => text : createRedact([token]);
   return `"${showText(redact(type), MAX_SHOWN_TYPE_CHARS)}"`;
 }
 
 function redactScope(scope: string, token: string, redact: Redact, requestedScope = ''): string {
   const requested = new Set(requestedScope.split(' '));
   if (scope.split(' ').every((name) => requested.has(name))) return scope;
-  return redact(token.length < MIN_SECRET_LENGTH ? scope : createRedact([token])(scope));
+  return redact(token.length < FRAGMENT_CHARS ? scope : createRedact([token])(scope));
 }
 
 /** Some servers send the number as a string, and some tokens without a stated end. */
