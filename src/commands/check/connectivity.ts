@@ -2,9 +2,11 @@
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { getHostAndPort } from '../../platform/egress/proxy-selector.ts';
-import type { ForwardProxy } from '../../platform/egress/proxy-selector.ts';
+import type { ForwardProxy, ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
 import { openTunnel } from '../../platform/egress/tunnel.ts';
+import { loadTlsContext } from '../../platform/tls.ts';
+import type { ClientCertificateFiles } from '../../platform/tls.ts';
 import { evaluateHandshake } from './evaluate/evaluate-tls.ts';
 import { connectToEach, resolveName } from './dns-and-tcp.ts';
 import { performHandshake } from './tls-handshake.ts';
@@ -15,17 +17,33 @@ import type { StepResult, CheckContext, StepRunner } from './step-runner.ts';
 export interface ConnectivityTarget {
   readonly host: string;
   readonly port: number;
-  /** The TLS context; undefined: no TLS. Throws when its files cannot be used. */
-  readonly trust: (() => SecureContext) | undefined;
+  readonly usesTls: boolean;
   readonly isHttp: boolean;
-  readonly clientCertificate: 'none' | 'offered';
+  /** Offered in the TLS handshake. */
+  readonly clientCertificate?: ClientCertificateFiles | undefined;
   readonly names: TlsSettingNames;
   /** For each step. */
   readonly timeoutMs: number;
 }
 
-/** A forward proxy, and whether it is reachable itself. */
-export interface CheckedProxy {
+/** Selects the forward proxy of a destination, and knows whether it is reachable itself. */
+export interface EgressCheckContext extends CheckContext {
+  readonly egress: ProxySelector;
+  readonly proxies: { readonly isReached: (proxy: ForwardProxy) => Promise<boolean> };
+}
+
+/** As `checkConnectivity`, through the forward proxy if the URL has one. */
+export function checkThroughEgress(
+  runner: StepRunner,
+  url: URL,
+  target: ConnectivityTarget,
+  context: EgressCheckContext,
+): Promise<boolean> {
+  const proxy = context.egress(url);
+  return checkConnectivity(runner, target, context, proxy && { proxy, isReached: context.proxies.isReached(proxy) });
+}
+
+interface CheckedProxy {
   readonly proxy: ForwardProxy;
   readonly isReached: Promise<boolean>;
 }
@@ -40,17 +58,16 @@ export async function checkConnectivity(
   const socket = await (proxy === undefined
     ? connectDirectly(runner, target, context)
     : connectThroughProxy(runner, target, context, proxy));
-  const { trust } = target;
   if (socket === undefined) {
     runner.skip(['tls'], 'there is no connection');
     return false;
   }
-  if (trust === undefined) {
+  if (!target.usesTls) {
     socket.destroy();
     runner.skip(['tls'], 'not used, as configured');
     return true;
   }
-  return (await runner.run('tls', () => checkTls(socket, trust, target, context))) === true;
+  return (await runner.run('tls', () => checkTls(socket, target, context))) === true;
 }
 
 async function connectDirectly(
@@ -101,13 +118,12 @@ function adviseProxy(host: string, port: number): string {
 
 async function checkTls(
   socket: Socket,
-  trust: () => SecureContext,
   target: ConnectivityTarget,
   { clock, signal }: CheckContext,
 ): Promise<StepResult<true>> {
   let secureContext: SecureContext;
   try {
-    secureContext = trust();
+    secureContext = loadTlsContext(target.names.caFile, target.clientCertificate);
   } catch (error) {
     socket.destroy();
     const detail = `the files for TLS cannot be used (${errorCodeOf(error)})`;
@@ -118,7 +134,10 @@ async function checkTls(
   return finding.outcome === 'fail' ? finding : { ...finding, value: true };
 }
 
-/** The target of a URL. */
-export function createTarget(url: URL, rest: Omit<ConnectivityTarget, 'host' | 'port' | 'isHttp'>): ConnectivityTarget {
-  return { ...getHostAndPort(url), isHttp: true, ...rest };
+/** The target of an HTTP URL. */
+export function createTarget(
+  url: URL,
+  rest: Pick<ConnectivityTarget, 'clientCertificate' | 'names' | 'timeoutMs'>,
+): ConnectivityTarget {
+  return { ...getHostAndPort(url), usesTls: url.protocol === 'https:', isHttp: true, ...rest };
 }

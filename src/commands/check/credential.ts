@@ -1,9 +1,7 @@
 /** Checks one credential: the connection to its token endpoint, discovery, one token request, and its response. */
 import type { TokensInUse } from '../../platform/tokens-in-use.ts';
 import type { AuthConfig, CredentialConfig, RequestingAuthConfig } from '../../config/config.ts';
-import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
-import { loadTlsContext } from '../../platform/tls.ts';
 import { describeAssertion } from '../../token/client/assertion-claims.ts';
 import { findAssertionSigning } from '../../token/client/client-authentication.ts';
 import { readAssertionFile } from '../../token/client/assertion-file.ts';
@@ -15,17 +13,14 @@ import { evaluateSkew } from './clock-skew.ts';
 import { discoverTokenUrl, findPublishedEndpoint } from './discover.ts';
 import { evaluateTokenFailure, evaluateLifetime, evaluateScope } from './evaluate/evaluate-token.ts';
 import type { TokenResponseHead, TokenCheckContext } from './evaluate/evaluate-token.ts';
-import type { ProxyChecks } from './proxies.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';
 import { StepRunner } from './step-runner.ts';
-import type { StepResult, CheckStepName, CheckStep, CheckContext } from './step-runner.ts';
+import type { StepResult, CheckStepName, CheckStep } from './step-runner.ts';
 import { checkTokenFile } from './token-file.ts';
-import { createTarget, checkConnectivity } from './connectivity.ts';
-import type { ConnectivityTarget } from './connectivity.ts';
+import { checkThroughEgress, createTarget } from './connectivity.ts';
+import type { EgressCheckContext } from './connectivity.ts';
 
-export interface CredentialCheckContext extends CheckContext {
-  readonly egress: ProxySelector;
-  readonly proxies: ProxyChecks;
+export interface CredentialCheckContext extends EgressCheckContext {
   /** Registers a secret that must not be printed. */
   readonly redactValue: (secret: string) => void;
   /** Gets the token. */
@@ -127,17 +122,11 @@ function checkEndpointConnectivity(
   credential: RequestingCredential,
   check: CredentialCheckContext,
 ): Promise<boolean> {
-  const proxy = check.egress(url);
-  const checkedProxy = proxy && { proxy, isReached: check.proxies.isReached(proxy) };
-  return checkConnectivity(runner, createEndpointTarget(url, credential), check, checkedProxy);
-}
-
-function createEndpointTarget(url: URL, { auth, name }: RequestingCredential): ConnectivityTarget {
+  const { auth, name } = credential;
   const nameSetting = createSettingNamer('credential', name);
   const { caFile, clientCertificate, timeoutMs } = auth;
-  return createTarget(url, {
-    trust: url.protocol === 'https:' ? () => loadTlsContext(caFile, clientCertificate) : undefined,
-    clientCertificate: clientCertificate === undefined ? 'none' : 'offered',
+  const target = createTarget(url, {
+    clientCertificate,
     names: {
       address: nameSetting(auth.endpoint.kind === 'url' ? 'auth.url' : 'auth.issuer'),
       ca: nameSetting('auth.caFile'),
@@ -146,6 +135,7 @@ function createEndpointTarget(url: URL, { auth, name }: RequestingCredential): C
     },
     timeoutMs,
   });
+  return checkThroughEgress(runner, url, target, check);
 }
 
 interface TokenRequestOutcome {

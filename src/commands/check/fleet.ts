@@ -9,7 +9,6 @@ import { openRedisConnection } from '../../fleet/redis/redis-connection.ts';
 import { diagnoseServer } from '../../fleet/redis/server-diagnosis.ts';
 import { createFleetParts } from '../../sidecar/fleet.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
-import { loadTlsContext } from '../../platform/tls.ts';
 import { readSecret } from '../../token/client/secret-file.ts';
 import { StepRunner } from './step-runner.ts';
 import type { StepResult, CheckStep, CheckContext } from './step-runner.ts';
@@ -60,9 +59,8 @@ function createRedisTarget(url: string, { caFile }: FleetConfig): ConnectivityTa
   return {
     host: hostname.replace(/^\[|\]$/g, ''),
     port: Number(port || DEFAULT_PORT),
-    trust: protocol === 'rediss:' ? () => loadTlsContext(caFile) : undefined,
+    usesTls: protocol === 'rediss:',
     isHttp: false,
-    clientCertificate: 'none',
     names: {
       address: formatSettingName('fleet.redisUrl'),
       ca: formatSettingName('fleet.caFile'),

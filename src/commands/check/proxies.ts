@@ -2,7 +2,6 @@
 import type { Config } from '../../config/config.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
 import type { ForwardProxy } from '../../platform/egress/proxy-selector.ts';
-import { loadTlsContext } from '../../platform/tls.ts';
 import { StepRunner } from './step-runner.ts';
 import type { CheckStep, CheckContext } from './step-runner.ts';
 import { createTarget, checkConnectivity } from './connectivity.ts';
@@ -38,8 +37,6 @@ export function checkProxies(egress: Config['egress'], isUsed: boolean, context:
 
 function createProxyTarget(url: URL, key: 'egress.proxy' | 'egress.httpProxy', caFile: string | undefined) {
   return createTarget(url, {
-    trust: url.protocol === 'https:' ? () => loadTlsContext(caFile) : undefined,
-    clientCertificate: 'none',
     names: {
       address: `${formatSettingName(key)} or HTTPS_PROXY`,
       ca: formatSettingName('egress.caFile'),

@@ -1,7 +1,6 @@
 /** Checks one upstream for all its routes: the connection only, and with --probe also one GET with the token. */
 import type { RouteConfig } from '../../config/config.ts';
 import { DEFAULT_NAME } from '../../config/schema/schema-routes.ts';
-import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { sendSingleRequest } from '../../token/endpoint/single-request.ts';
 import { classifyConnectError, classifyExchangeError, timeoutFailure } from '../../upstream/failure.ts';
@@ -10,17 +9,11 @@ import { joinTarget } from '../../upstream/request-target.ts';
 import { evaluateSkew } from './clock-skew.ts';
 import { evaluateProbe } from './evaluate/evaluate-probe.ts';
 import type { ProbeResponseHead } from './evaluate/evaluate-probe.ts';
-import type { ProxyChecks } from './proxies.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';
 import { StepRunner } from './step-runner.ts';
-import type { StepResult, CheckStep, CheckContext } from './step-runner.ts';
-import { createTarget, checkConnectivity } from './connectivity.ts';
-import type { ConnectivityTarget } from './connectivity.ts';
-
-export interface UpstreamCheckContext extends CheckContext {
-  readonly egress: ProxySelector;
-  readonly proxies: ProxyChecks;
-}
+import type { StepResult, CheckStep } from './step-runner.ts';
+import { checkThroughEgress, createTarget } from './connectivity.ts';
+import type { ConnectivityTarget, EgressCheckContext } from './connectivity.ts';
 
 /** One GET through a route. */
 export interface UpstreamProbe {
@@ -54,7 +47,7 @@ export function findRoute(routes: readonly RouteConfig[], path: string): RouteCo
 export async function checkUpstream(
   routes: readonly RouteConfig[],
   probe: UpstreamProbe | undefined,
-  check: UpstreamCheckContext,
+  check: EgressCheckContext,
 ): Promise<readonly CheckStep[]> {
   const [first] = routes;
   if (first === undefined) return [];
@@ -64,9 +57,7 @@ export async function checkUpstream(
     formatTarget('upstream', names.includes(DEFAULT_NAME) ? DEFAULT_NAME : names.join(',')),
     check,
   );
-  const proxy = check.egress(baseUrl);
-  const checkedProxy = proxy && { proxy, isReached: check.proxies.isReached(proxy) };
-  const isReached = await checkConnectivity(runner, createUpstreamTarget(first), check, checkedProxy);
+  const isReached = await checkThroughEgress(runner, baseUrl, createUpstreamTarget(first), check);
   if (probe === undefined || !routes.includes(probe.route)) {
     runner.skip(['clock'], 'the upstream is called only with --probe PATH');
     return runner.steps;
@@ -86,8 +77,7 @@ function createUpstreamTarget({ name, upstream }: RouteConfig): ConnectivityTarg
   const nameSetting = createSettingNamer('route', name);
   const { baseUrl, caFile, clientCertificate, connectTimeoutMs } = upstream;
   return createTarget(baseUrl, {
-    trust: baseUrl.protocol === 'https:' ? () => loadTlsContext(caFile, clientCertificate) : undefined,
-    clientCertificate: clientCertificate === undefined ? 'none' : 'offered',
+    clientCertificate,
     names: {
       address: nameSetting('upstream.baseUrl'),
       ca: nameSetting('upstream.caFile'),
@@ -106,7 +96,7 @@ interface DatedProbeResponse extends ProbeResponseHead {
 async function sendProbe(
   probe: UpstreamProbe,
   token: string,
-  check: UpstreamCheckContext,
+  check: EgressCheckContext,
 ): Promise<StepResult<DatedProbeResponse>> {
   const { route, path, own } = probe;
   const { baseUrl, caFile, clientCertificate, requestTimeoutMs, connectTimeoutMs } = route.upstream;

@@ -20,7 +20,8 @@ export type TlsHandshakeResult =
 
 export interface TlsCheckContext {
   readonly host: string;
-  readonly clientCertificate: 'none' | 'offered';
+  /** Undefined: none was offered. */
+  readonly clientCertificate?: object | undefined;
   readonly names: TlsSettingNames;
   /** Epoch milliseconds. */
   readonly wallNow: number;
@@ -40,7 +41,7 @@ export function evaluateHandshake(handshake: TlsHandshakeResult, context: TlsChe
     return { outcome: 'fail', detail: `${channel}, then ended by the server: ${detail}`, advice };
   }
   const expiry = evaluateExpiry(chain, context.wallNow);
-  const client = context.clientCertificate === 'none' ? '' : ', our certificate offered';
+  const client = context.clientCertificate === undefined ? '' : ', our certificate offered';
   const detail = `${channel}, ${expiry.text}${client}`;
   return expiry.advice === undefined ? { outcome: 'ok', detail } : { outcome: 'warn', detail, advice: expiry.advice };
 }

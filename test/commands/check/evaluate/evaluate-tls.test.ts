@@ -6,7 +6,7 @@ import type { TlsHandshakeResult, TlsCheckContext } from '../../../../src/comman
 const NOW = Date.UTC(2027, 0, 31);
 const DAY_MS = 86_400_000;
 const names = { address: 'BASE_URL', ca: 'CA_FILE', certificate: 'CERTIFICATE_FILE', caFile: undefined };
-const context: TlsCheckContext = { host: 'api.example', clientCertificate: 'none', names, wallNow: NOW };
+const context: TlsCheckContext = { host: 'api.example', names, wallNow: NOW };
 const leaf = {
   subject: 'CN=api.example',
   issuer: 'CN=Middle',
@@ -54,9 +54,9 @@ describe('a handshake that succeeded', () => {
   });
 
   test.each([
-    ['none', ''],
-    ['offered', ', our certificate offered'],
-  ] as const)('with a client certificate %s', (clientCertificate, words) => {
+    [undefined, ''],
+    [{ certificateFile: 'c.pem', keyFile: 'k.pem' }, ', our certificate offered'],
+  ])('with the client certificate %j', (clientCertificate, words) => {
     const { detail } = evaluateHandshake(secured(), { ...context, clientCertificate });
     expect(detail).toBe(`${evaluateHandshake(secured(), context).detail}${words}`);
   });
