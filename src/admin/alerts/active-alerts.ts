@@ -2,6 +2,7 @@
  * The alerts whose conditions hold now (pure), from the samples of this process. Prometheus sends an alert only after its `for`; here it
  * holds from the first second.
  */
+import { formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
 import type { Samples } from '../samples/samples.ts';
 import { ALERT_NAMES, ALERTS } from './alert-table.ts';
 import type { AlertName } from './alert-table.ts';
@@ -55,4 +56,15 @@ function listSubjects({ samples, throttles, tokens }: AlertInputs): Readonly<Rec
     route: [...new Set([...throttles.map(({ route }) => route), ...called])],
     credential: tokens.map(({ credential }) => credential),
   };
+}
+
+/**
+ * The short text of an alert with its value. tools/dashboard/alert-rules.ts does the same for Prometheus.
+ * @param value a share from 0 to 1, a number of events, or seconds
+ */
+export function formatHeadline(name: AlertName, value: number): string {
+  return ALERTS[name].headline
+    .replace('{share}', () => formatShare(value))
+    .replace('{count}', () => formatInteger(value))
+    .replace('{duration}', () => formatLatency(value * 1000));
 }

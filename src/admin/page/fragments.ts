@@ -1,8 +1,7 @@
 /** The parts of the page that are updated while it is open, by the id of their element. */
 import { ALERTS } from '../alerts/alert-table.ts';
-import { renderAdvice } from './advice.ts';
 import { renderCalls } from './calls-part.ts';
-import { markup } from './markup.ts';
+import { markup, renderAdvice } from './markup.ts';
 import type { Markup } from './markup.ts';
 import { renderThrottles } from './throttle-part.ts';
 import { renderTokens } from './token-part.ts';

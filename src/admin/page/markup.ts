@@ -31,3 +31,15 @@ export function renderFacts(facts: readonly (readonly [name: string, value: Cont
   return markup`<dl class="facts">
 ${facts.filter(([, value]) => value !== false).map(([name, value]) => markup`<div><dt>${name}</dt><dd>${value}</dd></div>\n`)}</dl>`;
 }
+
+/** Sentences with settings and commands in backticks, from the verdict and from the table of alerts. Nothing without a sentence. */
+export function renderAdvice(sentences: readonly string[]): Markup {
+  if (sentences.length === 0) return markup``;
+  return markup`<div class="advice"><h3>What to do</h3><ul>${sentences.map(
+    (sentence) => markup`<li>${renderCode(sentence)}</li>`,
+  )}</ul></div>`;
+}
+
+function renderCode(sentence: string): Markup[] {
+  return sentence.split('`').map((part, index) => (index % 2 === 1 ? markup`<code>${part}</code>` : markup`${part}`));
+}

@@ -2,8 +2,7 @@
 import type { Status } from '../status/status-shape.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
 import { adviseOnRefusedToken, adviseOnTokenFailure } from '../verdict/token-failures.ts';
-import { renderAdvice } from './advice.ts';
-import { markup, renderFacts } from './markup.ts';
+import { markup, renderAdvice, renderFacts } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
 import { renderClockTime, renderCountdown } from './format.ts';
 import { formatCount } from '../quantity-texts.ts';

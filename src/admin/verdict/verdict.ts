@@ -5,7 +5,7 @@
 import { formatInstant } from '../../platform/instant-text.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
-import { formatHeadline } from '../alerts/headline.ts';
+import { formatHeadline } from '../alerts/active-alerts.ts';
 import { formatCount, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
 import type { FaultCause } from '../../telemetry/events.ts';
 import type { Selector } from '../samples/samples.ts';

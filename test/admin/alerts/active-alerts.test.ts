@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { evaluateAlerts } from '../../../src/admin/alerts/active-alerts.ts';
 import { ALERTS } from '../../../src/admin/alerts/alert-table.ts';
-import { formatHeadline } from '../../../src/admin/alerts/headline.ts';
+import { formatHeadline } from '../../../src/admin/alerts/active-alerts.ts';
 import { PlayedSamples } from '../samples/played-samples.ts';
 
 /** What happens on a route in each of some minutes. */
