@@ -51,12 +51,9 @@ export async function checkCredential(
   const runner = new StepRunner(formatTarget('token endpoint', name), check);
   const isAssertionUsable = await checkAssertion(runner, credential, check);
   const url = await locateEndpoint(runner, credential, check);
-  if (!isAssertionUsable) {
-    runner.skip(['token', ...STEPS_AFTER_TOKEN], 'nothing is sent without a usable assertion');
-    return { steps: runner.steps, token: undefined };
-  }
-  if (url === undefined) {
-    runner.skip(['token', ...STEPS_AFTER_TOKEN], 'the token endpoint was not reached');
+  if (!isAssertionUsable || url === undefined) {
+    const why = isAssertionUsable ? 'the token endpoint was not reached' : 'nothing is sent without a usable assertion';
+    runner.skip(['token', ...STEPS_AFTER_TOKEN], why);
     return { steps: runner.steps, token: undefined };
   }
   const requested = await runner.run('token', () => requestToken(credential, url, check, runner));
@@ -66,11 +63,9 @@ export async function checkCredential(
   }
   const { response, skew } = requested;
   if (response.kind === 'ok') {
-    runner.record('scope', evaluateScope(auth.scope, response, createSettingNamer('credential', name)));
-    runner.record(
-      'lifetime',
-      evaluateLifetime(response, check.clock.wallNow(), createSettingNamer('credential', name)),
-    );
+    const nameSetting = createSettingNamer('credential', name);
+    runner.record('scope', evaluateScope(auth.scope, response, nameSetting));
+    runner.record('lifetime', evaluateLifetime(response, check.clock.wallNow(), nameSetting));
   } else runner.skip(['scope', 'lifetime'], 'there is no token');
   runner.record('clock', evaluateSkew(skew, findAssertionSigning(auth) !== undefined));
   return { steps: runner.steps, token: response.kind === 'ok' ? response.value : undefined };

@@ -158,12 +158,9 @@ class ArgumentReader implements CurlRequest {
       case 'data':
       case 'data-ascii':
       case 'data-binary':
-        if (value.startsWith('@')) this.ignored.push(`--${option} with a file: its contents are not read`);
-        else this.data.push({ kind: 'raw', text: value });
-        return true;
       case 'json':
-        this.headers.push(['Content-Type', 'application/json']);
-        if (value.startsWith('@')) this.ignored.push('--json with a file: its contents are not read');
+        if (option === 'json') this.headers.push(['Content-Type', 'application/json']);
+        if (value.startsWith('@')) this.ignored.push(`--${option} with a file: its contents are not read`);
         else this.data.push({ kind: 'raw', text: value });
         return true;
       case 'data-raw':
