@@ -62,6 +62,7 @@ function initAnswers(api: string, token: string): readonly (readonly [RegExp, st
     [/Configuration file/, ''],
     [/Base URL of the partner/, 'api.example.com'],
     [/! .*\s+Base URL of the partner/, api],
+    [/1 or 2/, ''],
     [/Base URL of the authorization/, token],
     [/token endpoint/, ''],
     [/Client id/, SANDBOX.SIDECAR_CLIENT_ID],
