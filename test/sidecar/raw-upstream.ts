@@ -2,6 +2,7 @@
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { freePort } from '../support/loopback.ts';
 
 export interface RawUpstream {
   readonly url: string;
@@ -42,11 +43,7 @@ export async function startRawUpstream(answer: RawAnswer): Promise<RawUpstream> 
   return { url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`, received, sockets };
 }
 
-/** A loopback port without a listener. */
+/** A loopback port without a listener, from a range in which servers of other tests get none. */
 export async function closedPort(): Promise<string> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return `http://127.0.0.1:${String(port)}`;
+  return `http://127.0.0.1:${String(await freePort())}`;
 }
