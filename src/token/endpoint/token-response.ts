@@ -62,8 +62,6 @@ const MAX_SHOWN_TYPE_CHARS = 40;
 
 /** More than `b64token` (RFC 6750 §2.1), because servers send more. A comma would let a proxy split the field into two. */
 export const TOKEN_SYNTAX = /^[\x21-\x2B\x2D-\x7E]+$/;
-/** A word that may be a token, in a response whose token is elsewhere than configured. */
-const MAYBE_TOKEN = /(?=\S*\d)\S{16,}/g;
 const DECIMAL = /^[+-]?\d+(\.\d+)?$/;
 /** In small letters. Without a type it is taken for Bearer: no other type was requested. */
 const BEARER_TYPES: readonly unknown[] = ['bearer', 'bearertoken', '', null];
@@ -95,14 +93,14 @@ export function parseTokenResponse(
     kind: 'malformed',
     detail: `the token endpoint answered ${String(status)} with ${fault}`,
   });
-  const { credentialForms, redact, requestedScope } = echoFilter;
+  const { credentialForms, redact, showText, requestedScope } = echoFilter;
   const fields = parseJsonObject(body);
   if (fields === undefined) return createMalformedResult('a body that is not a JSON object');
   const { token_type: type = null, scope } = fields;
   const value = findMember(fields, tokenField);
   if (typeof value !== 'string' || value === '') {
-    const { text } = parseErrorResponse(body, undefined, echoFilter.showText);
-    return createMalformedResult(`no ${tokenField}${text.replaceAll(MAYBE_TOKEN, MASK)}`);
+    const { text } = parseErrorResponse(body, undefined, (words, maxChars) => showText(maskTokens(words), maxChars));
+    return createMalformedResult(`no ${tokenField}${text}`);
   }
   if (value.length > MAX_TOKEN_LENGTH)
     return createMalformedResult(`${tokenField} of more than ${String(MAX_TOKEN_LENGTH)} characters`);
@@ -119,6 +117,11 @@ export function parseTokenResponse(
   const names = readScope(scope);
   const grantedScope = names === '' ? undefined : redactScope(names, value, redact, requestedScope);
   return { kind: 'ok', value, ...readLifetime(fields, form), scope: grantedScope };
+}
+
+/** Masks what may be a token, in a response whose token is elsewhere than configured: long words with a digit. */
+function maskTokens(text: string): string {
+  return text.replaceAll(/\S{16,}/g, (word) => (/\d/.test(word) ? MASK : word));
 }
 
 /** Names that blanks separate; empty when they are not known. Some servers send a list. */

@@ -166,6 +166,15 @@ describe('a response of another form', () => {
     });
   });
 
+  test('with a token that is elsewhere does not show a part of it where the words of the server are cut', () => {
+    const token = `${'abcdefghijklmnopqrst'.repeat(3)}9`;
+    for (let before = 0; before < 260; before++) {
+      const { kind, ...rest } = result({ message: `${'w'.repeat(14)} `.repeat(20).slice(-before - 1) + token }, {});
+      expect(kind).toBe('malformed');
+      expect(JSON.stringify(rest)).not.toContain('abcd');
+    }
+  });
+
   it('finds a token at any path of own members', () => {
     const name = fc.stringMatching(/^[A-Za-z_-]{1,8}$/);
     fc.assert(
