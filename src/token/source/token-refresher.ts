@@ -185,7 +185,8 @@ export class TokenRefresher {
       const { from, token } = result;
       observe({ kind: 'token-found', credential, from, validForMs: token.expiresWallAt - clock.wallNow() });
     } else if (result.kind === 'ok') {
-      const { kind: outcome, lifetimeMs } = result;
+      const { kind: outcome } = result;
+      const lifetimeMs = Math.max(0, result.lifetimeMs);
       observe({ kind: 'token-requested', credential, outcome, durationMs, lifetimeMs, ...next });
     } else {
       const { kind: outcome, detail, from } = result;

@@ -57,6 +57,11 @@ class RepeatingServer {
     return this.endOf.size;
   }
 
+  /** As the log and the page show them. */
+  get shownLifetimes(): number[] {
+    return this.events.flatMap((event) => (event.kind === 'token-requested' ? (event.lifetimeMs ?? []) : []));
+  }
+
   async #send(): Promise<TokenRequestResult> {
     const { latencyMs = 100, lifetimeMs, repeats, lateMs = 0, earlyMs = 0 } = this.#setup;
     await this.#wait(latencyMs / 2);
@@ -116,6 +121,7 @@ describe.each(STATEMENTS)('a repetition that states %s', (_name, repeats) => {
       expect(server.requestedAt.length).toBeLessThanOrEqual(server.tokens * 5);
       expect(server.source.state()).toMatchObject({ consecutiveFailures: 0, status: 'valid' });
       expect(server.events.filter(({ kind }) => kind === 'warning')).toEqual([]);
+      expect(server.shownLifetimes.filter((ms) => ms < 0)).toEqual([]);
     }
   });
 
