@@ -31,11 +31,11 @@ export function withKnownLifetimes<A extends readonly unknown[]>(
     const result = await send(...request);
     if (result.kind !== 'ok') return result;
     const { lifetimeFault, ...token } = result;
-    const leftMs = token.value === stated.value ? stated.endsAt - startedAt : -Infinity;
-    if (lifetimeFault !== undefined && leftMs > -MAX_LATE_MS)
-      return { ...token, lifetimeMs: leftMs, endsAsKnown: true };
+    const leftMs = stated.endsAt - startedAt;
     if (lifetimeFault === undefined) stated = { value: token.value, endsAt: startedAt + token.lifetimeMs };
-    if (lifetimeFault !== undefined && lifetimeFault !== lastFault) {
+    else if (token.value === stated.value && leftMs > -MAX_LATE_MS)
+      return { ...token, lifetimeMs: leftMs, endsAsKnown: true };
+    else if (lifetimeFault !== lastFault) {
       const lifetime = `${String(defaultLifetimeMs)} ms: auth.defaultLifetimeMs (SIDECAR_AUTH_DEFAULT_LIFETIME_MS)`;
       const message = `the token of the credential ${credential} has ${lifetimeFault}; its lifetime is taken to be ${lifetime}`;
       observe({ kind: 'warning', message });
