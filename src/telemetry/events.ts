@@ -117,6 +117,8 @@ export type SidecarEvent =
   | {
       readonly kind: 'token-requested';
       readonly credential: string;
+      /** The file that was read instead of a request. Default: a token request */
+      readonly file?: string;
       readonly outcome: TokenOutcome;
       readonly durationMs: number;
       /** What went wrong, fit for a log: never the token, the secret or a raw body. */

@@ -56,9 +56,10 @@ function describeTokenEvent(event: SidecarEvent): EventDescription | undefined {
   const suffix = 'credential' in event && event.credential !== 'default' ? ` for ${event.credential}` : '';
   switch (event.kind) {
     case 'token-requested':
-      return event.outcome === 'ok'
-        ? info(`Token${suffix} obtained${describeLifetime(event.lifetimeMs)}`)
-        : { text: `Token request${suffix} failed (${event.outcome})${appendDetail(event.detail)}`, level: 'error' };
+      if (event.outcome === 'ok') return info(`Token${suffix} obtained${describeLifetime(event.lifetimeMs)}`);
+      return event.file === undefined
+        ? { text: `Token request${suffix} failed (${event.outcome})${appendDetail(event.detail)}`, level: 'error' }
+        : { text: `The token file${suffix} cannot be used${appendDetail(event.detail)}`, level: 'error' };
     case 'token-invalidated':
       return event.reason === 'rotated'
         ? info(`Token${suffix} discarded: the credentials have changed`)

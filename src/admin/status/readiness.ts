@@ -48,8 +48,9 @@ function describeTokenReadiness(token: TokenState): string[] {
 }
 
 /** Without the detail, which may name hosts. */
-function describeFailures({ consecutiveFailures, lastFailure }: TokenState): string[] {
+function describeFailures({ consecutiveFailures, lastFailure, file }: TokenState): string[] {
   if (consecutiveFailures === 0) return [];
+  if (file !== undefined) return ['the token file cannot be used (see /status)'];
   const times = consecutiveFailures === 1 ? 'once' : `${consecutiveFailures} times in a row`;
   if (lastFailure?.isUnsent === true)
     return [`no token request sent: a file of the client cannot be used (${times}, see /status)`];

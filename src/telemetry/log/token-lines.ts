@@ -44,9 +44,10 @@ function logTokenRequest(logger: Logger, event: TokenRequestEvent): void {
     logger.warn({ ...fields, from: event.from }, 'token request of another process failed');
     return;
   }
-  const allFields = { ...fields, durationMs: roundToTenths(event.durationMs), lifetimeMs: event.lifetimeMs };
+  const { file, lifetimeMs } = event;
+  const allFields = { ...fields, file, durationMs: roundToTenths(event.durationMs), lifetimeMs };
   if (event.outcome === 'ok') logger.info(allFields, 'token obtained');
-  else logger.warn(allFields, 'token request failed');
+  else logger.warn(allFields, file === undefined ? 'token request failed' : 'the token file cannot be used');
 }
 
 function logCredentialRotation(logger: Logger, { credential, outcome, detail }: CredentialRotation): void {

@@ -57,7 +57,8 @@ export function createTracing(
   return {
     startTracer: (request) => startRequestSpans({ tracer, clock }, request),
     observe: (event) => {
-      if (event.kind === 'token-requested') recordTokenSpan({ tracer, clock, tokenServers }, event);
+      if (event.kind === 'token-requested' && event.file === undefined)
+        recordTokenSpan({ tracer, clock, tokenServers }, event);
     },
     async close(timeoutMs) {
       const [outcome] = await Promise.allSettled([withTimeout(provider.shutdown(), timeoutMs, clock)]);

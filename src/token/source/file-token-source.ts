@@ -101,7 +101,7 @@ export class FileTokenSource implements TokenSource {
       validForMs: undefined,
       missingScopes: [],
       consecutiveFailures: isHeld || fault === undefined ? 0 : 1,
-      lastFailure: isHeld ? undefined : fault && { outcome: 'unavailable', ...fault, isUnsent: true },
+      lastFailure: isHeld ? undefined : fault && { outcome: 'unavailable', ...fault },
       circuit: 'closed',
       credentialFault: (isHeld ? fault : undefined) ?? this.#options.headerFault?.(this.#options.credential),
       nextRequestInMs: undefined,
@@ -146,7 +146,7 @@ export class FileTokenSource implements TokenSource {
       this.#recordFault(reading.detail, durationMs);
       return;
     }
-    const { credential, onToken, clock, observe } = this.#options;
+    const { credential, path: file, onToken, clock, observe } = this.#options;
     const held = this.#use?.token;
     this.#fault = undefined;
     if (reading.value === held?.value) return;
@@ -156,15 +156,15 @@ export class FileTokenSource implements TokenSource {
     const token = { value: reading.value, serial, scope: undefined, obtainedAt: takenAt, ...endless };
     this.#use = { token, takenAt };
     this.#refusedAt = undefined;
-    observe({ kind: 'token-requested', credential, outcome: 'ok', durationMs });
+    observe({ kind: 'token-requested', credential, file, outcome: 'ok', durationMs });
   }
 
   #recordFault(detail: string, durationMs: number): void {
     if (this.#fault?.detail === detail) return;
-    const { credential, clock, observe } = this.#options;
+    const { credential, path: file, clock, observe } = this.#options;
     this.#fault = { detail, wallAt: clock.wallNow() };
     if (this.#use === undefined)
-      observe({ kind: 'token-requested', credential, outcome: 'unavailable', durationMs, detail });
+      observe({ kind: 'token-requested', credential, file, outcome: 'unavailable', durationMs, detail });
     else observe({ kind: 'credential-rotation', credential, outcome: 'unreadable', detail });
   }
 }

@@ -94,6 +94,11 @@ describe('the text of an event', () => {
       'error',
     ],
     [
+      { kind: 'token-requested', credential: 'b', outcome: 'unavailable', durationMs: 1, detail: 'no', file: '/t' },
+      'The token file for b cannot be used: no',
+      'error',
+    ],
+    [
       { kind: 'token-invalidated', credential, reason: 'unauthorized' },
       'Token discarded: the upstream rejected it (401)',
       'warn',

@@ -200,6 +200,13 @@ describe('readiness', () => {
       ['no usable token', 'no token request sent: a file of the client cannot be used (once, see /status)'],
     ],
     [
+      'no token yet, and a token file that cannot be used',
+      { ...noToken, ...unsent, file: '/t' },
+      false,
+      false,
+      ['no usable token', 'the token file cannot be used (see /status)'],
+    ],
+    [
       'a valid token, the endpoint failing',
       { ...validToken, ...failing },
       false,

@@ -14,6 +14,16 @@ const credential = 'default';
 
 test.each<[SidecarEvent, string, string]>([
   [{ kind: 'token-found', credential, from: 'auth.cacheFile', validForMs: 1000 }, 'info', 'token reused'],
+  [
+    { kind: 'token-requested', credential, outcome: 'unavailable', durationMs: 1, detail: 'is empty' },
+    'warn',
+    'token request failed',
+  ],
+  [
+    { kind: 'token-requested', credential, outcome: 'unavailable', durationMs: 1, detail: 'is empty', file: '/t' },
+    'warn',
+    'the token file cannot be used',
+  ],
   [{ kind: 'token-circuit', credential, phase: 'open' }, 'warn', 'keeps failing'],
   [{ kind: 'token-circuit', credential, phase: 'closed' }, 'info', 'works again'],
   [{ kind: 'token-scopes-missing', credential, missing: ['urn:a'] }, 'warn', 'fewer scopes'],

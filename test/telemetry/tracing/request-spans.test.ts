@@ -263,6 +263,7 @@ describe('token requests', () => {
       durationMs: 1,
       detail: 'rejected with 401',
     });
+    tracing.observe({ kind: 'token-requested', credential: 'static', outcome: 'ok', durationMs: 1, file: '/t' });
     tracing.observe({ kind: 'authorization-overridden' });
     const [ok, rejected, ...others] = await finish();
     expect(others).toEqual([]);

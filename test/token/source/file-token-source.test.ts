@@ -95,7 +95,7 @@ describe('the contents', () => {
     await writeFile(harness.path, form(token));
     expect((await useFirst(harness)).token).toMatchObject({ value: token, expiresAt: Infinity, serial: 1 });
     expect(harness.recorded).toEqual([token]);
-    expect(kinds(harness.events)).toEqual(['token-requested ok']);
+    expect(harness.events).toMatchObject([{ kind: 'token-requested', outcome: 'ok', file: harness.path }]);
     expect(harness.source.state()).toMatchObject({
       ...{ status: 'valid', validForMs: undefined, expiresWallAt: undefined, nextRequestInMs: undefined },
       ...{ file: harness.path, consecutiveFailures: 0, lastFailure: undefined, credentialFault: undefined },
@@ -128,7 +128,7 @@ describe('the contents', () => {
       ...{ code: 'TOKEN_UNAVAILABLE', message: `No access token: ${detail}` },
     });
     for (let polls = 0; polls < 3; polls++) await clock.advance(2_000);
-    expect(kinds(events)).toEqual(['token-requested unavailable']);
+    expect(events).toMatchObject([{ kind: 'token-requested', outcome: 'unavailable', file: path }]);
     expect(source.state()).toMatchObject({
       ...{ status: 'none', consecutiveFailures: 1, hasHadToken: false, credentialFault: undefined },
       lastFailure: { outcome: 'unavailable', detail },
