@@ -91,7 +91,7 @@ function startLongTimer(delayMs: number, run: () => void): Cancel {
 }
 
 /** Resolves after `delayMs`, or when the signal is aborted. */
-export async function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+export async function sleep(clock: Pick<Clock, 'after'>, delayMs: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const end = (): void => resolve(undefined);

@@ -2,13 +2,13 @@
  * A token source without token requests: another program writes the token into a file and renews it. The file is read every 2 s, and
  * at each 401; a changed token is used at once. A good token stays in use while its file is missing or not valid.
  */
-import type { Cancel } from '../../platform/clock.ts';
+import { sleep, type Cancel } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import { POLL_INTERVAL_MS, pollFiles } from '../client/poll-files.ts';
 import type { SecretReadResult } from '../client/secret-file.ts';
 import { readTokenFile } from '../client/token-file.ts';
 import type { CredentialFault, Token, TokenSource, TokenState, TokenUse } from '../token.ts';
-import { abortable, abortableDelay } from './abortable.ts';
+import { abortable } from './abortable.ts';
 import { createShutdownError } from './token-refresher.ts';
 import type { TokenSourceOptions } from './token-source.ts';
 
@@ -135,7 +135,7 @@ export class FileTokenSource implements TokenSource {
     let reading = await readTokenFile(path);
     for (let reads = 1; reading.kind === 'unreadable' && this.#fault === undefined; reads++) {
       if (reads === READS_OF_NEW_FAULT || this.#stop.signal.aborted) break;
-      await abortableDelay(clock, READ_PAUSE_MS, this.#stop.signal);
+      await sleep(clock, READ_PAUSE_MS, this.#stop.signal);
       reading = await readTokenFile(path);
     }
     if (!this.#stop.signal.aborted) this.#apply(reading, clock.now() - startedAt);

@@ -2,10 +2,10 @@
  * Sends token requests: one at a time (single flight), ahead of the expiry of the held token, and as the circuit breaker
  * allows after a failure. Which token is held and who may use it is decided in token-source.ts.
  */
-import type { Cancel, Clock, Random } from '../../platform/clock.ts';
+import { sleep, type Cancel, type Clock, type Random } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
-import { abortable, abortableDelay } from './abortable.ts';
+import { abortable } from './abortable.ts';
 import type { SuspendAwareClock } from './suspend-aware-clock.ts';
 import { chooseRefreshDelayMs, isUsable } from './refresh-schedule.ts';
 import { TokenCircuitBreaker } from './token-circuit-breaker.ts';
@@ -140,7 +140,7 @@ export class TokenRefresher {
   async #request(need: TokenNeed): Promise<void> {
     // Callers wait for the end of a token that an earlier request would bring again.
     const waitMs = need.reason === 'first' ? this.#repeatedUntil - this.#clock.now() : 0;
-    if (waitMs > 0) await abortableDelay(this.#options.clock, waitMs, this.#stop.signal);
+    if (waitMs > 0) await sleep(this.#options.clock, waitMs, this.#stop.signal);
     const startedAt = this.#clock.now();
     const startedWallAt = this.#options.clock.wallNow();
     const fetched = await this.#fetch(need);

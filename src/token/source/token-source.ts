@@ -3,8 +3,9 @@
  * replaces a token that the upstream refused with 401. Token requests are sent by token-refresher.ts; which of the two newest
  * tokens is used is decided in kept-tokens.ts, how often a 401 may cause a token request in invalidation-cooldown.ts.
  */
+import { sleep } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
-import { abortable, abortableDelay } from './abortable.ts';
+import { abortable } from './abortable.ts';
 import { findMissingScopes } from '../endpoint/granted-scope.ts';
 import { InvalidationCooldown } from './invalidation-cooldown.ts';
 import { KeptTokens } from './kept-tokens.ts';
@@ -192,7 +193,7 @@ class HeldTokenSource implements TokenSource {
   }
 
   async #waitForChange(atMostMs: number, signal: AbortSignal): Promise<void> {
-    await abortableDelay(this.#options.clock, atMostMs, AbortSignal.any([signal, this.#change.signal]));
+    await sleep(this.#options.clock, atMostMs, AbortSignal.any([signal, this.#change.signal]));
     signal.throwIfAborted();
   }
 

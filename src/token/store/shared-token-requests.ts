@@ -4,9 +4,8 @@
  * time, the request is sent as without a fleet.
  */
 import { randomUUID } from 'node:crypto';
-import type { Cancel, Clock, Random } from '../../platform/clock.ts';
+import { sleep, type Cancel, type Clock, type Random } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
-import { abortableDelay } from '../source/abortable.ts';
 import { chooseRetryDelays } from '../source/refresh-schedule.ts';
 import { SuspendAwareClock } from '../source/suspend-aware-clock.ts';
 import type { ReusedToken, SendTokenRequest, TokenFetchResult, TokenNeed } from '../source/token-fetcher.ts';
@@ -133,7 +132,7 @@ class SharedTokenRequester<C> {
       }
       // Spread, so that waiting replicas do not claim together.
       const pollMs = Math.min(MAX_POLL_MS, INITIAL_POLL_MS * POLL_GROWTH ** polls) * (0.75 + random() / 2);
-      await abortableDelay(clock, pollMs, signal);
+      await sleep(clock, pollMs, signal);
     }
     this.#cachedPeerStateSince = undefined;
     return signal.aborted ? ABANDONED : this.#options.sendRequest(credentials, signal);
