@@ -7,7 +7,7 @@ interface TokenFailure {
   readonly detail: string;
 }
 
-const FILE_FAULT = /^auth\.\w+: the file /;
+const FILE_FAULT = /^auth\.[^:]+: the file /;
 const CHECK = 'Run `bearer-sidecar check`: it names the first fault between here and the authorization server.';
 
 export function describeTokenFailure(failure: TokenFailure): string {

@@ -207,14 +207,13 @@ const PROOF_NAME = /secret|password/i;
 async function readExtraFields(options: ClientAuthOptions) {
   const [parameters, headers] = await Promise.all([
     readSecretMap('auth.extraParameters', options.extraParameters),
-    readSecretMap('auth.extraHeaders', options.extraHeaders),
+    readSecretMap('auth.extraHeaders', options.extraHeaders, (value) =>
+      isHeaderValue(value) ? undefined : 'holds what no header field can carry',
+    ),
   ]);
   if (parameters.kind === 'unreadable') return parameters;
   if (headers.kind === 'unreadable') return headers;
   const all = [...Object.entries(parameters.values), ...Object.entries(headers.values)];
-  const [broken] = Object.entries(headers.values).find(([, value]) => !isHeaderValue(value)) ?? [];
-  if (broken !== undefined)
-    return { kind: 'unreadable', detail: `auth.extraHeaders.${broken}: holds what no header field can carry` } as const;
   return {
     kind: 'read',
     parameters: parameters.values,

@@ -53,11 +53,11 @@ export const SHORTEST_EXTRA_SECRET = 8;
  * As `readSecret`, for every value of a map. `secrets` are to be masked: what was in a file, and longer values.
  * @param key the setting of the map; a fault names the value as well
  */
-export async function readSecretMap(key: string, sources: Readonly<Record<string, SecretSource>>) {
+export async function readSecretMap(key: string, sources: Readonly<Record<string, SecretSource>>, faultOf?: FindFault) {
   const values: [string, string][] = [];
   const secrets: string[] = [];
   for (const [name, source] of Object.entries(sources)) {
-    const reading = await readSecret(`${key}.${name}`, source);
+    const reading = await readSecret(`${key}.${name}`, source, faultOf);
     if (reading.kind === 'unreadable') return reading;
     values.push([name, reading.value]);
     if (source.kind === 'file' || reading.value.length >= SHORTEST_EXTRA_SECRET) secrets.push(reading.value);

@@ -179,6 +179,15 @@ const SCENES: readonly (readonly [scene: string, where: string, words: string, p
     'No token: the token endpoint is not available',
     () => played(12).with({ tokens: [outage] }),
   ],
+  ...['auth.clientSecret', 'auth.tokenFile', 'auth.extraParameters.api_key', 'auth.extraHeaders.X-Key'].map(
+    (setting) =>
+      [
+        `no file of ${setting}`,
+        'token',
+        'No token: a file of the client cannot be used',
+        () => played(12).with({ tokens: [tokenWith('unavailable', `${setting}: the file /t is empty`)] }),
+      ] as const,
+  ),
   [
     'a drain, while requests fail',
     'none',

@@ -296,7 +296,7 @@ describe('extra parameters and header fields', () => {
 
   test.each([
     ['extraParameters', '', /^auth\.extraParameters\.a: the file .* is empty$/],
-    ['extraHeaders', 'two\nlines', /^auth\.extraHeaders\.a: holds what no header field can carry$/],
+    ['extraHeaders', 'two\nlines', /^auth\.extraHeaders\.a: the file .* holds what no header field can carry$/],
   ])('%s that cannot be used are unreadable', async (key, contents, detail) => {
     const options = clientOf(none, { [key]: { a: { kind: 'file', path: write('extra', contents) } } });
     expect(await readClientCredential(options)).toEqual({
