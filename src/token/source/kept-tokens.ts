@@ -99,10 +99,9 @@ export class KeptTokens {
    * @param isUsedAtOnce the previous token may have been revoked
    */
   add(token: Token, now: number, isUsedAtOnce: boolean): void {
-    const [newest, previous] = [this.#newest, this.#previous].map((kept) =>
-      kept?.token.value === token.value ? undefined : kept,
-    );
-    const same = [this.#newest, this.#previous].find((kept) => kept?.token.value === token.value);
+    const kept = [this.#newest, this.#previous];
+    const same = kept.find((one) => one?.token.value === token.value);
+    const [newest, previous] = kept.map((one) => (one === same ? undefined : one));
     const isPreviousBetter =
       previous?.verdict === 'accepted' && token.obtainedAt < previous.usableUntil && newest?.verdict !== 'accepted';
     this.#previous = isPreviousBetter ? previous : (newest ?? previous);
@@ -112,13 +111,14 @@ export class KeptTokens {
     }
     const replicationMs = Math.min((token.expiresAt - token.obtainedAt) * REPLICATION_SHARE, MAX_REPLICATION_MS);
     this.#newest = {
+      usedFrom: token.obtainedAt + replicationMs,
+      verdict: 'untested',
+      acceptedAt: undefined,
+      doubtedAt: -Infinity,
+      dispute: 'none',
+      ...same,
       token,
       usableUntil: usableUntil(token),
-      usedFrom: same?.usedFrom ?? token.obtainedAt + replicationMs,
-      verdict: same?.verdict ?? 'untested',
-      acceptedAt: same?.acceptedAt,
-      doubtedAt: same?.doubtedAt ?? -Infinity,
-      dispute: same?.dispute ?? 'none',
     };
   }
 
