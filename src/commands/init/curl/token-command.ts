@@ -39,10 +39,10 @@ export function readTokenCommand(commands: readonly CommandWords[]): CommandRead
   const requests = listCurlRequests(commands).map((request) => ({ request, fields: listFields(request) }));
   if (requests.length === 0) return { kind: 'refused', fault: 'has no curl command' };
   const token = requests.find(({ request, fields }) => isTokenRequest(request, fields));
-  const grant = token?.fields.find(({ name }) => name === 'grant_type')?.value;
-  if (grant !== undefined && /^(?:authorization_code|refresh_token|.*:device_code)$/.test(grant))
+  const grant = token?.fields.find(({ name }) => name === 'grant_type')?.value ?? '';
+  if (/^(?:authorization_code|refresh_token|.*:device_code)$/.test(grant))
     return { kind: 'refused', fault: `requests a token by the grant ${grant}, which needs a person` };
-  if (token?.fields.some(({ name }) => /^(?:client_)?assertion/.test(name)) === true)
+  if (grant.endsWith(':jwt-bearer') || token?.fields.some(({ name }) => name.startsWith('client_assertion')) === true)
     return {
       kind: 'refused',
       fault:
@@ -136,10 +136,6 @@ interface ClientPair {
   readonly secret: string | undefined;
 }
 
-function hasClient({ id, secret }: ClientPair): boolean {
-  return id !== undefined || secret !== undefined;
-}
-
 /** Collects what one token request and one call of the API say. */
 class Derivation implements UnderstoodCommand {
   readonly settings = new Map<InitSettingKey, string>();
@@ -150,8 +146,8 @@ class Derivation implements UnderstoodCommand {
 
   takeTokenRequest(request: CurlRequest, fields: readonly FormField[]): void {
     this.#takeUrl(request.url);
-    this.#takeClient(request, fields);
     this.#takeGrantFields(request, fields);
+    this.#takeClient(request, fields);
     this.#takeExtraParameters(fields);
     this.#takeHeaders('auth.extraHeaders', request.headers, extraHeaderNameFault);
     this.#noteMethod(request);
@@ -217,17 +213,24 @@ class Derivation implements UnderstoodCommand {
     const user = request.user ?? userOf(request.url);
     const basic = header === undefined ? splitUser(user) : readBasicHeader(header);
     const inForm: ClientPair = { id: lastValue(fields, 'client_id'), secret: lastValue(fields, 'client_secret') };
-    const isPost = basic === undefined && hasClient(inForm);
-    if (!isPost && basic === undefined && fields.some((field) => !isTokenField(field))) {
-      this.settings.set('auth.method', 'none');
-      return;
-    }
-    if (basic !== undefined && inForm.id !== undefined)
+    const isInForm = inForm.id !== undefined || inForm.secret !== undefined;
+    const hasOtherProof = (header ?? '') !== '' || fields.some((field) => !isTokenField(field));
+    const isPublic = inForm.id === undefined || this.settings.has('auth.grantType');
+    if (basic !== undefined) this.#takeBasic(basic, inForm);
+    else if (inForm.secret === undefined && hasOtherProof && isPublic) this.settings.set('auth.method', 'none');
+    else this.#takePair(isInForm ? 'client_secret_post' : 'client_secret_basic', inForm);
+  }
+
+  #takeBasic(pair: ClientPair, inForm: ClientPair): void {
+    if (inForm.id !== undefined)
       this.ignored.push('client_id in the form: the client is named by Basic authentication already');
-    if (basic !== undefined && inForm.secret !== undefined)
+    if (inForm.secret !== undefined)
       this.ignored.push('client_secret in the form: the secret is sent by Basic authentication already');
-    const { id, secret } = basic ?? inForm;
-    this.settings.set('auth.method', isPost ? 'client_secret_post' : 'client_secret_basic');
+    this.#takePair('client_secret_basic', pair);
+  }
+
+  #takePair(method: 'client_secret_basic' | 'client_secret_post', { id, secret }: ClientPair): void {
+    this.settings.set('auth.method', method);
     if (id !== undefined && this.#isValue('client id', id)) this.settings.set('auth.clientId', id);
     if (secret !== undefined && this.#isValue('client secret', secret)) this.secret = secret;
     if (id === undefined) this.placeholders.push('client id');
@@ -259,7 +262,11 @@ class Derivation implements UnderstoodCommand {
   }
 
   #takeExtraParameters(fields: readonly FormField[]): void {
-    const extra = fields.filter((field) => !isTokenField(field) && field.name !== '');
+    // A client without authentication is named by a field like others.
+    const isPublic = this.settings.get('auth.method') === 'none';
+    const extra = fields.filter((field) =>
+      field.name === 'client_id' ? isPublic : !isTokenField(field) && field.name !== '',
+    );
     const known = extra.filter(({ name }) => extraParameterNameFault(name) === undefined);
     if (known.length < extra.length) this.ignored.push('a form field whose name auth.extraParameters does not accept');
     const usable = known.filter(({ name, value }) => value !== '' && this.#isValue(`form field ${name}`, value));

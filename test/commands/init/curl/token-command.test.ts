@@ -251,6 +251,29 @@ describe('token requests of a form of their own', () => {
         'auth.extraParameters': '{"username":"my-app","password":"sesame-open"}',
       },
     ],
+    [
+      'a user and a password of a client without a secret',
+      `curl -d 'grant_type=password&client_id=my-app&username=me&password=sesame-open' ${ORIGIN}/oauth/token`,
+      {
+        'auth.method': 'none',
+        'auth.grantType': 'password',
+        'auth.extraParameters': '{"client_id":"my-app","username":"me","password":"sesame-open"}',
+      },
+    ],
+    [
+      'an Authorization field of another scheme',
+      `curl -H 'Authorization: ID sesame-open' -d grant_type=client_credentials ${ORIGIN}/oauth/token`,
+      { 'auth.method': 'none', 'auth.extraHeaders': '{"Authorization":"ID sesame-open"}' },
+    ],
+    [
+      'a SAML assertion',
+      `curl -d 'grant_type=urn:ietf:params:oauth:grant-type:saml2-bearer&client_id=my-app&assertion=sesame-open' ${ORIGIN}/oauth/token`,
+      {
+        'auth.method': 'none',
+        'auth.grantType': 'urn:ietf:params:oauth:grant-type:saml2-bearer',
+        'auth.extraParameters': '{"client_id":"my-app","assertion":"sesame-open"}',
+      },
+    ],
   ])('%s', (_, text, expected) => {
     const { settings, placeholders } = understand(text);
     const { 'auth.url': url, 'auth.tokenPath': path, ...rest } = Object.fromEntries(settings);
