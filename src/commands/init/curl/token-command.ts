@@ -4,6 +4,7 @@
  */
 import { maskQuery } from '../../../platform/secret-redaction.ts';
 import { isLoopbackHost } from '../../../platform/loopback.ts';
+import { parseJsonObject } from '../../../token/endpoint/json-object.ts';
 import { isTokenPath, splitTokenUrl } from '../../../token/endpoint/token-url.ts';
 import { extraHeaderNameFault, upstreamHeaderNameFault } from '../../../config/schema/formats/credentials.ts';
 import { extraParameterNameFault } from '../../../config/schema/formats/credentials.ts';
@@ -75,6 +76,8 @@ function listCurlRequests(commands: readonly CommandWords[]): readonly CurlReque
 interface FormField {
   readonly name: string;
   readonly value: string;
+  /** Whether it is another JSON value than a text. Default: false. */
+  readonly isOtherJson?: boolean;
 }
 
 /** The fields of the body, and those of the query that belong to a token request. */
@@ -96,18 +99,19 @@ function parseForm(text: string): readonly FormField[] {
   return [...new URLSearchParams(joined)].map(([name, value]) => ({ name, value }));
 }
 
-/** Undefined when the body is no JSON object of texts. */
+/** Undefined when the body is no JSON object. */
 function parseJsonFields(text: string): readonly FormField[] | undefined {
-  if (!/^\s*\{/.test(text)) return undefined;
-  try {
-    const parsed = JSON.parse(text) as Record<string, unknown>;
-    return Object.entries(parsed).flatMap(([name, value]) =>
-      [value].flat().map((entry) => ({ name, value: typeof entry === 'string' ? entry : JSON.stringify(entry) })),
-    );
-  } catch {
-    // Its message quotes the text.
-    return undefined;
-  }
+  const fields = parseJsonObject(text);
+  return (
+    fields &&
+    Object.entries(fields).flatMap(([name, value]) =>
+      [value].flat().map((entry: unknown) => ({
+        name,
+        value: typeof entry === 'string' ? entry : JSON.stringify(entry),
+        isOtherJson: typeof value !== 'string',
+      })),
+    )
+  );
 }
 
 const TOKEN_FIELDS: ReadonlySet<string> = new Set(
@@ -204,7 +208,7 @@ class Derivation implements UnderstoodCommand {
       .split('&')
       .filter((part) => new URLSearchParams(part).keys().next().value !== name);
     url.search = kept.join('&');
-    this.ignored.push(`${name} in the URL: the sidecar sends it in the form, and no credential in a URL`);
+    this.ignored.push(`${name} in the URL: the sidecar sends it in the body, and no credential in a URL`);
   }
 
   #takeClient(request: CurlRequest, fields: readonly FormField[]): void {
@@ -269,6 +273,8 @@ class Derivation implements UnderstoodCommand {
     );
     const known = extra.filter(({ name }) => extraParameterNameFault(name) === undefined);
     if (known.length < extra.length) this.ignored.push('a form field whose name auth.extraParameters does not accept');
+    for (const { name } of known.filter(({ isOtherJson }) => isOtherJson))
+      this.ignored.push(`the type of ${name} in JSON: the sidecar sends one text`);
     const usable = known.filter(({ name, value }) => value !== '' && this.#isValue(`form field ${name}`, value));
     if (usable.length > 0)
       this.settings.set('auth.extraParameters', JSON.stringify(Object.fromEntries(usable.map(toEntry))));
@@ -293,7 +299,7 @@ class Derivation implements UnderstoodCommand {
   #noteMethod({ method, data, isDataInQuery }: CurlRequest): void {
     const isGet = isDataInQuery || (data.length === 0 && method === undefined);
     if (isGet || (method !== undefined && method.toUpperCase() !== 'POST'))
-      this.ignored.push('the method: the sidecar sends POST with a form (RFC 6749 section 4.4.2)');
+      this.ignored.push('the method: the sidecar sends POST (RFC 6749 section 4.4.2)');
   }
 
   /** False, with a note, for a placeholder. */

@@ -285,6 +285,16 @@ describe('token requests of a form of their own', () => {
   });
 });
 
+test('what the sidecar sends in another way than the command is shown', () => {
+  const body = '{"user":{"name":"me"},"scopes":["a","b"],"kind":"app"}';
+  expect(understand(`curl -X PUT ${ORIGIN}/auth/token --json '${body}'`).ignored).toEqual([
+    'the type of user in JSON: the sidecar sends one text',
+    'the type of scopes in JSON: the sidecar sends one text',
+    'the type of scopes in JSON: the sidecar sends one text',
+    'the method: the sidecar sends POST (RFC 6749 section 4.4.2)',
+  ]);
+});
+
 describe('a call of the API alone', () => {
   const API = 'https://api.example.com';
   test.each<[string, string, Partial<Record<InitSettingKey, string>>]>([
