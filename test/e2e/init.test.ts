@@ -179,7 +179,11 @@ describe('a curl command of the partner', () => {
     await answer(terminal, [
       [/Configuration file .*: /, '\n'],
       [/1 or 2 \[1\]: /, '1\n'],
-      [/Base URL of the authorization server .*: /, `${command(credential, `${sandbox.authUrl}/oauth/token`)}\n`],
+      [/Base URL of the authorization server .*: /, 'http://login.example.com\n'],
+      [
+        /! http: is accepted for loopback hosts only[^]*Base URL of the authorization server .*: /,
+        `${command(credential, `${sandbox.authUrl}/oauth/token`)}\n`,
+      ],
       [/token URL +\S+\/oauth\/token\n[^]*client secret +taken over[^]*Calls per second.* \[auto\]: /, '\n'],
       [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret/, ''],
       [/Run check on it now\? \[Y\/n\] /, '\n'],

@@ -106,8 +106,9 @@ export class Interview {
     const remark = fallback === undefined || fallback === '' ? hint && ` (${hint})` : ` [${fallback}]`;
     do {
       const text = (await this.#prompter.ask(`${prompt}${this.#paint('quiet', remark ?? '')}: `)) || fallback;
-      if (text === undefined || text === '') this.#settings.delete(key);
-      else await this.#take(key, text);
+      // Before a curl command is read, whose settings do not replace known ones.
+      this.#settings.delete(key);
+      if (text !== undefined && text !== '') await this.#take(key, text);
       if (text === '') return;
       if (text === undefined) this.#showWarning(VALUE_REQUIRED);
     } while (!this.#isKnown(key));
