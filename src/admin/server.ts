@@ -24,7 +24,7 @@ import type { Readiness } from './status/readiness.ts';
 import { describeDegradation } from './status/degradation.ts';
 import { describeStatus } from './status/status.ts';
 import { evaluateVerdict } from './verdict/verdict.ts';
-import type { StatusInputs, ListenerState } from './status/status-shape.ts';
+import type { StatusInputs, ListenerState } from './status/status.ts';
 import { evaluateAlerts } from './alerts/active-alerts.ts';
 import { createActivity } from './history/activity.ts';
 import type { Activity } from './history/activity.ts';

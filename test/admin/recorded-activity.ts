@@ -5,7 +5,7 @@ import { readCodes, readLastMinute, readPlotRows } from '../../src/admin/samples
 import type { PageView } from '../../src/admin/page/view.ts';
 import { Sampler } from '../../src/admin/samples/sampler.ts';
 import { describeStatus } from '../../src/admin/status/status.ts';
-import type { StatusInputs } from '../../src/admin/status/status-shape.ts';
+import type { StatusInputs } from '../../src/admin/status/status.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import type { RequestRecord } from '../../src/telemetry/request-record.ts';
 import { evaluateVerdict } from '../../src/admin/verdict/verdict.ts';

@@ -1,6 +1,6 @@
 /** Builds the view and the HTML of the page from states of the parts. */
 import { describeStatus } from '../../src/admin/status/status.ts';
-import type { StatusInputs } from '../../src/admin/status/status-shape.ts';
+import type { StatusInputs } from '../../src/admin/status/status.ts';
 import { renderStatusPage } from '../../src/admin/page/status-page.ts';
 import type { PageAssetPaths } from '../../src/admin/page/status-page.ts';
 import type { PageView } from '../../src/admin/page/view.ts';

@@ -1,6 +1,6 @@
 /** What the sidecar says in an incident, after seconds: whose fault it is, in its first words. All scenes are played at the same time. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Status } from '../../src/admin/status/status-shape.ts';
+import type { Status } from '../../src/admin/status/status.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { playVerdictScene, VERDICT_SCENES } from './verdict-scenes.ts';
 

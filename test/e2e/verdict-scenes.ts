@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Status } from '../../src/admin/status/status-shape.ts';
+import type { Status } from '../../src/admin/status/status.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
 import { startSidecar } from '../../src/sidecar/sidecar.ts';

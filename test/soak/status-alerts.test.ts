@@ -2,7 +2,7 @@
  * `npm run soak:alerts`. The status page beside a real Prometheus with the rules that ship: in each situation both have the same alerts.
  */
 import { expect, it } from 'vitest';
-import type { Status } from '../../src/admin/status/status-shape.ts';
+import type { Status } from '../../src/admin/status/status.ts';
 import { pollUntil } from '../support/prometheus.ts';
 import { startAlertReader } from '../support/prometheus-alerts.ts';
 import { SCENE_ALERTS, SCENE_NAMES, startScene } from '../e2e/status-scenes.ts';

@@ -12,7 +12,7 @@ export const PURE_FILES = [
   'src/admin/history/{event-descriptions,event-log,recent-calls}.ts',
   'src/admin/verdict/*.ts',
   'src/admin/page/{advice,calls-part,format,fragments,markup,throttle-part,token-part,traffic-parts,usage-part,view}.ts',
-  'src/admin/status/{configuration,degradation,readiness,status,status-shape}.ts',
+  'src/admin/status/{configuration,degradation,readiness,status}.ts',
   'src/platform/egress/proxy-fault.ts',
   'src/commands/init/auth-address.ts',
   'src/commands/init/curl/*.ts',

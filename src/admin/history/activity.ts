@@ -5,7 +5,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import type { RecordRequest } from '../../telemetry/request-record.ts';
-import type { ScopeRefusals } from '../status/status-shape.ts';
+import type { ScopeRefusals } from '../status/status.ts';
 import type { LastFault } from '../verdict/verdict.ts';
 import { EventLog } from './event-log.ts';
 import { RecentCalls } from './recent-calls.ts';

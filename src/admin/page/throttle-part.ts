@@ -1,6 +1,6 @@
 /** The throttles: learned limit, current rate, queue. A card for each throttle, or a table for many. */
 import { describeStatedValue } from '../../throttle/signals/stated-fields.ts';
-import type { Status } from '../status/status-shape.ts';
+import type { Status } from '../status/status.ts';
 import { renderUsage } from './usage-part.ts';
 import { markup, renderFacts } from './markup.ts';
 import type { Content, Markup } from './markup.ts';

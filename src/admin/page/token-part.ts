@@ -1,5 +1,5 @@
 /** The tokens: state, expiry, scopes, and the last failure. One card per credential. */
-import type { Status } from '../status/status-shape.ts';
+import type { Status } from '../status/status.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
 import { adviseOnRefusedToken, adviseOnTokenFailure } from '../verdict/token-failures.ts';
 import { markup, renderAdvice, renderFacts } from './markup.ts';

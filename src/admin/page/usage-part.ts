@@ -1,5 +1,5 @@
 /** The learned limit as a picture with its text (pure): how much of it is used, and when the next request may be sent. */
-import type { Status } from '../status/status-shape.ts';
+import type { Status } from '../status/status.ts';
 import { formatDuration, formatLatency, formatRate } from '../quantity-texts.ts';
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';

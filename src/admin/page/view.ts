@@ -1,7 +1,7 @@
 /** The data of one rendering of the page, read at one instant. */
 import type { StatusPageSetting } from '../status/configuration.ts';
 import type { LoggedEvent } from '../history/event-log.ts';
-import type { Status } from '../status/status-shape.ts';
+import type { Status } from '../status/status.ts';
 import type { CodeCount, LastMinute, PlotRow } from '../samples/traffic.ts';
 
 export interface PageView {

@@ -1,5 +1,9 @@
-/** Builds the JSON of /status from the states of the parts (pure). No state holds a secret. */
+/**
+ * Builds the JSON of /status from the states of the parts (pure). No state holds a secret. Instants are ISO 8601, durations seconds;
+ * null is unknown or unlimited. What each member means is in config/status-schema.json.
+ */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
+import type { LogDeliveryProblem } from '../../telemetry/events.ts';
 import type { FleetQuotaState, LearnedLimit, LimitUsage, ThrottleState } from '../../throttle/throttle.ts';
 import { describeProposal, type RefusalProposal } from '../../throttle/refusal-evidence/refusal-proposal.ts';
 import type { TokenState } from '../../token/token.ts';
@@ -11,11 +15,61 @@ import { describeReloadChanges, type ConfigurationState, type ConfigurationStatu
 import { describeDegradation } from './degradation.ts';
 import { formatInstant } from '../../platform/instant-text.ts';
 import { ensureRequestId } from '../../platform/request-id.ts';
-import type { StatusInputs, Status } from './status-shape.ts';
+
+/** The states that the admin port shows. */
+export interface StatusInputs {
+  readonly version: string;
+  /** The process id. Undefined: unknown. */
+  readonly pid?: number;
+  readonly uptimeMs: number;
+  readonly draining: boolean;
+  /** At least one; in the order of the configuration. */
+  readonly tokens: readonly TokenState[];
+  /** At least one; in the order of the configuration. */
+  readonly throttles: readonly ThrottleState[];
+  /** Undefined: not available. */
+  readonly listener?: ListenerState | undefined;
+  /** Undefined without a fleet. */
+  readonly fleet?: FleetConnectionState | undefined;
+  /** Routes whose upstream asked for a scope that the token does not have. Default: none. */
+  readonly scopeRefusals?: readonly ScopeRefusals[];
+  /** Undefined when unknown. */
+  readonly configuration?: ConfigurationState | undefined;
+  /** Why log lines do not reach their destination. Default: no problem. */
+  readonly logTrouble?: LogDeliveryProblem | undefined;
+  /** Default: none. */
+  readonly alerts?: readonly ActiveAlert[];
+  readonly verdict: Verdict;
+  /** Newest first; undefined when they are not kept. */
+  readonly recentCalls?: readonly RecentCall[] | undefined;
+}
+
+/** Connections and requests of the proxy port, with their limits: the configured ones, or lower ones set by the machine. */
+export interface ListenerState {
+  /** Client connections. */
+  readonly connections: number;
+  readonly connectionsLimit: number;
+  /** In progress, queued ones included. */
+  readonly requests: number;
+  readonly requestsLimit: number;
+}
+
+/** Requests that an upstream refused because the token lacks a scope (RFC 6750 §3.1). */
+export interface ScopeRefusals {
+  readonly route: string;
+  readonly count: number;
+  /** The last one, epoch milliseconds. */
+  readonly wallAt: number;
+  /** The scope that the last one named; undefined when it named none. */
+  readonly needed: string | undefined;
+}
+
+/** The document of /status. */
+export type Status = ReturnType<typeof describeStatus>;
 
 const MAX_PATH_LENGTH = 200;
 
-export function describeStatus(states: StatusInputs): Status {
+export function describeStatus(states: StatusInputs) {
   const { version, pid = null, uptimeMs, draining, fleet, listener, scopeRefusals = [] } = states;
   const tokens = states.tokens.map(describeToken);
   const throttles = states.throttles.map(describeThrottle);
@@ -44,7 +98,7 @@ export function describeStatus(states: StatusInputs): Status {
   };
 }
 
-function describeVerdict(verdict: Verdict): Status['verdict'] {
+function describeVerdict(verdict: Verdict) {
   const { level, where, code = null, headline, detail, route = null, share, sinceWallAt } = verdict;
   return {
     ...{ level, where, code, headline, detail, route },
@@ -55,12 +109,12 @@ function describeVerdict(verdict: Verdict): Status['verdict'] {
   };
 }
 
-function describeAlert({ name, subject, value }: ActiveAlert): Status['alerts'][number] {
+function describeAlert({ name, subject, value }: ActiveAlert) {
   const { severity, forMs } = ALERTS[name];
   return { name, severity, forSeconds: forMs / 1000, subject: subject ?? null, value: roundShare(value) };
 }
 
-function describeCall({ wallAt, record }: RecentCall): NonNullable<Status['recentCalls']>[number] {
+function describeCall({ wallAt, record }: RecentCall) {
   const {
     route,
     method,
@@ -102,7 +156,7 @@ function first<T>(parts: readonly T[]): T {
   return part;
 }
 
-function describeToken(token: TokenState): Status['token'] {
+function describeToken(token: TokenState) {
   const { credential, status, serial, scope, consecutiveFailures, lastFailure, credentialFault } = token;
   return {
     credential,
@@ -128,7 +182,7 @@ function describeToken(token: TokenState): Status['token'] {
   };
 }
 
-function describeThrottle(throttle: ThrottleState): Status['throttle'] {
+function describeThrottle(throttle: ThrottleState) {
   const { route, mode, rate, queued, queuedByPriority, inFlight, streams } = throttle;
   return {
     route,
@@ -158,7 +212,7 @@ function describeThrottle(throttle: ThrottleState): Status['throttle'] {
   };
 }
 
-function describeRefusals(proposal: RefusalProposal): Status['throttle']['refusalProposals'][number] {
+function describeRefusals(proposal: RefusalProposal) {
   const { windowMs, shareAtHighRate, shareAtLowRate, since, lastAt, ...figures } = proposal;
   return {
     ...figures,
@@ -175,7 +229,7 @@ function roundShare(share: number): number {
   return Math.round(share * 1000) / 1000;
 }
 
-function describeLearned(learned: LearnedLimit | undefined): Status['throttle']['learned'] {
+function describeLearned(learned: LearnedLimit | undefined) {
   if (learned === undefined) return null;
   return {
     rate: finiteOrNull(learned.rate),
@@ -187,20 +241,20 @@ function describeLearned(learned: LearnedLimit | undefined): Status['throttle'][
   };
 }
 
-function describeUsage(usage: LimitUsage | undefined): Status['throttle']['usage'] {
+function describeUsage(usage: LimitUsage | undefined) {
   if (usage === undefined) return null;
   const { used, limit, windowMs, opensInMs } = usage;
   const opensInSeconds = secondsOrNull(opensInMs);
   return { used: Math.round(used * 10) / 10, limit, windowSeconds: secondsOrNull(windowMs), opensInSeconds };
 }
 
-function describeQuota(fleet: FleetQuotaState | undefined): Status['throttle']['fleet'] {
+function describeQuota(fleet: FleetQuotaState | undefined) {
   if (fleet === undefined) return null;
   const { state, isLeader, replicas, rate, leased } = fleet;
   return { state, leader: isLeader, replicas, rate: finiteOrNull(rate), leased };
 }
 
-function describeFleet(fleet: FleetConnectionState | undefined): Status['fleet'] {
+function describeFleet(fleet: FleetConnectionState | undefined) {
   if (fleet === undefined) return null;
   const { state, connected, fault, sinceWallAt } = fleet;
   return { state, connected, fault: fault ?? null, since: formatInstant(sinceWallAt) };

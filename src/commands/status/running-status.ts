@@ -1,5 +1,5 @@
 /** Reads /status of a running sidecar. Another program, or another version, may respond: what is used is checked. */
-import type { Status } from '../../admin/status/status-shape.ts';
+import type { Status } from '../../admin/status/status.ts';
 import type { ListenAddressConfig } from '../../config/config.ts';
 import { parseJsonObject } from '../../token/endpoint/json-object.ts';
 import { requestAdminPort } from '../admin-port.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { describeReadiness } from '../../../src/admin/status/readiness.ts';
 import { describeStatus } from '../../../src/admin/status/status.ts';
-import type { ScopeRefusals } from '../../../src/admin/status/status-shape.ts';
+import type { ScopeRefusals } from '../../../src/admin/status/status.ts';
 import type { TokenState } from '../../../src/token/token.ts';
 import { failing, healthy, limited, noToken, unpaced, validToken } from '../states.ts';
 import { pageOf, textOf } from '../view.ts';
