@@ -24,33 +24,19 @@ it('a new secret is masked and used within 2 s after its symbolic link has chang
   registerSecret('a client secret', after);
   await using mounted = await mountSecret({ secret: before });
   await using server = await startRecordingUpstream(giveToken);
-  const loaded = loadConfig({
-    env: {
-      SIDECAR_BASE_URL: server.url,
-      SIDECAR_AUTH_URL: server.url,
-      SIDECAR_CLIENT_ID: id,
-      SIDECAR_CLIENT_SECRET_FILE: mounted.path('secret'),
-      SIDECAR_SCOPE: 'a',
-    },
-  });
-  if (!loaded.ok) throw new Error('refused');
   const clock = new ManualClock();
   const events: SidecarEvent[] = [];
   const withheld: string[][] = [];
-  const tokens = createTokens({
-    credential: 'default',
-    auth: simple(loaded.config).auth,
-    tokenHeaders: [],
-    egress: createProxySelector(loaded.config.egress),
-    tokenStore: undefined,
-    tokensInUse: new TokensInUse(),
-    redactValue: (...secret) => withheld.push(secret.filter((text) => text !== undefined)),
-    clock,
-    random: () => 0,
-    observe: (event) => events.push(event),
-  });
-  onTestFinished(() => tokens.stop());
-  tokens.start();
+  const tokens = startTokens(
+    server.url,
+    { SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET_FILE: mounted.path('secret'), SIDECAR_SCOPE: 'a' },
+    {
+      clock,
+      redactValue: (...secret) => withheld.push(secret.filter((text) => text !== undefined)),
+      random: () => 0,
+      observe: (event) => events.push(event),
+    },
+  );
   await until(() => tokens.current()?.token !== undefined, 'the first token');
   expect(withheld).toEqual([[before, id]]);
 
@@ -77,8 +63,8 @@ it('an assertion in a file is masked with the one that it replaces, causes no re
   const unused = (): never => {
     throw new Error('a token of this client must not be shared');
   };
-  const tokens = createTokens({
-    ...tokensOptions(server.url, mounted.path('token'), clock),
+  const tokens = startTokens(server.url, assertionSettings(mounted.path('token')), {
+    clock,
     tokenStore: {
       whenReady: unused,
       claim: unused,
@@ -90,8 +76,6 @@ it('an assertion in a file is masked with the one that it replaces, causes no re
     random: () => 0,
     observe: (event) => events.push(event),
   });
-  onTestFinished(() => tokens.stop());
-  tokens.start();
   await until(() => tokens.current()?.token !== undefined, 'the first token');
   expect(masked).toEqual([[first, undefined, undefined]]);
 
@@ -125,9 +109,7 @@ it.each<[string, number, string]>([
         sendToken(response, index, 3600);
       else response.writeHead(401).end('{"error":"invalid_client"}');
     });
-    const tokens = createTokens(tokensOptions(server.url, mounted.path('token'), clock));
-    onTestFinished(() => tokens.stop());
-    tokens.start();
+    const tokens = startTokens(server.url, assertionSettings(mounted.path('token')), { clock });
     await until(() => tokens.state().lastFailure !== undefined, 'the failure');
     expect(server.requests).toHaveLength(requestsBefore);
     await mounted.replace({ token: good });
@@ -146,22 +128,16 @@ it('an extra parameter in a file is masked, and a changed one used within 2 s, a
   await using server = await startRecordingUpstream(giveToken);
   const clock = new ManualClock();
   const masked: unknown[] = [];
-  const tokens = createTokens({
-    ...createOptions(
-      {
-        SIDECAR_BASE_URL: server.url,
-        SIDECAR_AUTH_URL: server.url,
-        SIDECAR_AUTH_METHOD: 'none',
-        SIDECAR_AUTH_BODY_FORMAT: 'json',
-        SIDECAR_AUTH_EXTRA_PARAMETERS: JSON.stringify({ client_secret: { file: mounted.path('key') }, kind: 'true' }),
-        SIDECAR_AUTH_EXTRA_HEADERS: JSON.stringify({ 'X-Key': { file: mounted.path('header') } }),
-      },
-      clock,
-    ),
-    redactValue: (value) => masked.push(value),
-  });
-  onTestFinished(() => tokens.stop());
-  tokens.start();
+  const tokens = startTokens(
+    server.url,
+    {
+      SIDECAR_AUTH_METHOD: 'none',
+      SIDECAR_AUTH_BODY_FORMAT: 'json',
+      SIDECAR_AUTH_EXTRA_PARAMETERS: JSON.stringify({ client_secret: { file: mounted.path('key') }, kind: 'true' }),
+      SIDECAR_AUTH_EXTRA_HEADERS: JSON.stringify({ 'X-Key': { file: mounted.path('header') } }),
+    },
+    { clock, redactValue: (value) => masked.push(value) },
+  );
   await until(() => tokens.current()?.token !== undefined, 'the first token');
   await mounted.replace({ key: 'second-extra-value', header: 'short' });
   await clock.advance(2_000);
@@ -185,23 +161,16 @@ it('a key and its certificate that are written one after the other: the former p
   await using server = await startRecordingUpstream(giveToken);
   const clock = new ManualClock();
   const events: SidecarEvent[] = [];
-  const tokens = createTokens({
-    ...createOptions(
-      {
-        SIDECAR_BASE_URL: server.url,
-        SIDECAR_AUTH_URL: server.url,
-        SIDECAR_CLIENT_ID: 'legacy-app',
-        SIDECAR_AUTH_METHOD: 'private_key_jwt',
-        SIDECAR_AUTH_PRIVATE_KEY_FILE: mounted.path('key'),
-        SIDECAR_AUTH_CERTIFICATE_FILE: mounted.path('certificate'),
-      },
-      clock,
-    ),
-    random: () => 0,
-    observe: (event) => events.push(event),
-  });
-  onTestFinished(() => tokens.stop());
-  tokens.start();
+  const tokens = startTokens(
+    server.url,
+    {
+      SIDECAR_CLIENT_ID: 'legacy-app',
+      SIDECAR_AUTH_METHOD: 'private_key_jwt',
+      SIDECAR_AUTH_PRIVATE_KEY_FILE: mounted.path('key'),
+      SIDECAR_AUTH_CERTIFICATE_FILE: mounted.path('certificate'),
+    },
+    { clock, random: () => 0, observe: (event) => events.push(event) },
+  );
   await until(() => tokens.current()?.token !== undefined, 'the first token');
   await mounted.replace({ ...first, key: next.key });
   // Due after 75 % of the lifetime of an hour.
@@ -231,16 +200,8 @@ it('a client with neither a secret nor a key does not share its token, and one w
   const clock = new ManualClock();
   const events: SidecarEvent[] = [];
   const store = new MemoryTokenStore(clock);
-  const env = {
-    SIDECAR_BASE_URL: server.url,
-    SIDECAR_AUTH_URL: server.url,
-    SIDECAR_AUTH_METHOD: 'none',
-    SIDECAR_AUTH_EXTRA_PARAMETERS: '{"apiKey":"key-of-the-partner"}',
-  };
-  const observe = (event: SidecarEvent) => void events.push(event);
-  const tokens = createTokens({ ...createOptions(env, clock), tokenStore: store, observe });
-  onTestFinished(() => tokens.stop());
-  tokens.start();
+  const env = { SIDECAR_AUTH_METHOD: 'none', SIDECAR_AUTH_EXTRA_PARAMETERS: '{"apiKey":"key-of-the-partner"}' };
+  const tokens = startTokens(server.url, env, { clock, tokenStore: store, observe: (event) => events.push(event) });
   await until(() => tokens.current()?.token !== undefined, 'the first token');
   expect(store.dump()).toBe('[]');
   expect(events.flatMap((event) => (event.kind === 'warning' ? [event.message] : []))).toEqual([
@@ -249,25 +210,25 @@ it('a client with neither a secret nor a key does not share its token, and one w
 });
 
 /** A client with an assertion in this file. */
-function tokensOptions(serverUrl: string, file: string, clock: ManualClock): TokensOptions {
-  return createOptions(
-    {
-      SIDECAR_BASE_URL: serverUrl,
-      SIDECAR_AUTH_URL: serverUrl,
-      SIDECAR_AUTH_METHOD: 'client_assertion',
-      SIDECAR_AUTH_ASSERTION_FILE: file,
-      SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE: ASSERTION_AUDIENCE,
-      SIDECAR_CLIENT_ID: 'legacy-app',
-      SIDECAR_SCOPE: 'a',
-    },
-    clock,
-  );
+function assertionSettings(file: string): Readonly<Record<string, string>> {
+  return {
+    SIDECAR_AUTH_METHOD: 'client_assertion',
+    SIDECAR_AUTH_ASSERTION_FILE: file,
+    SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE: ASSERTION_AUDIENCE,
+    SIDECAR_CLIENT_ID: 'legacy-app',
+    SIDECAR_SCOPE: 'a',
+  };
 }
 
-function createOptions(env: Readonly<Record<string, string>>, clock: ManualClock): TokensOptions {
-  const loaded = loadConfig({ env });
+/** They stop when the test ends. */
+function startTokens(
+  serverUrl: string,
+  env: Readonly<Record<string, string>>,
+  options: Partial<TokensOptions> & Pick<TokensOptions, 'clock'>,
+): ReturnType<typeof createTokens> {
+  const loaded = loadConfig({ env: { SIDECAR_BASE_URL: serverUrl, SIDECAR_AUTH_URL: serverUrl, ...env } });
   if (!loaded.ok) throw new Error('refused');
-  return {
+  const tokens = createTokens({
     credential: 'default',
     auth: simple(loaded.config).auth,
     tokenHeaders: [],
@@ -275,8 +236,11 @@ function createOptions(env: Readonly<Record<string, string>>, clock: ManualClock
     tokenStore: undefined,
     redactValue: () => undefined,
     tokensInUse: new TokensInUse(),
-    clock,
     random: () => 0.99,
     observe: () => undefined,
-  };
+    ...options,
+  });
+  onTestFinished(() => tokens.stop());
+  tokens.start();
+  return tokens;
 }

@@ -6,32 +6,26 @@
 import { partner } from './partner-shape.ts';
 import type { Differences, PartnerShape } from './partner-shape.ts';
 
-type Parameters = Readonly<Record<string, string>>;
-
-/** JSON with fields of the partner's own. */
-function login(
+type Row = [
   key: string,
   name: string,
   target: string,
-  parameters: Parameters,
-  given: Differences = {},
-): PartnerShape {
+  parameters: Readonly<Record<string, string>>,
+  given?: Differences,
+];
+
+/** JSON with fields of the partner's own. */
+function login(...[key, name, target, parameters, given]: Row): PartnerShape {
   return partner(key, name, target, { format: 'json', client: 'none', grant: '', expires: '', parameters, ...given });
 }
 
 /** A form; `grant_type` is among the parameters, if there is one. */
-function form(
-  key: string,
-  name: string,
-  target: string,
-  parameters: Parameters,
-  given: Differences = {},
-): PartnerShape {
+function form(...[key, name, target, parameters, given]: Row): PartnerShape {
   return partner(key, name, target, { client: 'none', grant: '', parameters, ...given });
 }
 
 /** A JWT that the client signs, in place of a secret. */
-function signed(key: string, name: string, target: string, parameters: Parameters, given: Differences): PartnerShape {
+function signed(...[key, name, target, parameters, given]: Row): PartnerShape {
   return partner(key, name, target, { client: 'private_key_jwt', parameters, ...given });
 }
 

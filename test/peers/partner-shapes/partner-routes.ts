@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { writeFileSync } from 'node:fs';
 import { Agent, request } from 'undici';
 import { stringify } from 'yaml';
+import type { Status } from '../../../src/admin/status/status.ts';
 import { contentOf } from '../../support/witness.ts';
 import { startSidecar } from '../../support/sidecar-process.ts';
 import type { RunningSidecar } from '../../support/sidecar-process.ts';
@@ -64,17 +65,13 @@ export async function startPartnerRoutes(
     faultsOf: (shape) => server.faultsOf(customerOf(shape)),
     call: (shape, method) => send(agent, `${sidecar.proxyUrl}/${customerOf(shape).name}/call`, shape, method),
     readLifetimes: async () => {
-      const { tokens } = (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as StatusDocument;
+      const { tokens } = (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as Status;
       return new Map(tokens.map(({ credential, validForSeconds }) => [credential, validForSeconds]));
     },
     findSecrets: (text) =>
       customers.flatMap(({ name, secrets }) => (secrets.some((secret) => text.includes(secret)) ? [name] : [])),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
-}
-
-interface StatusDocument {
-  readonly tokens: readonly { readonly credential: string; readonly validForSeconds: number | null }[];
 }
 
 function writeConfiguration(
