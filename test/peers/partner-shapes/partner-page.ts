@@ -69,7 +69,7 @@ export function renderPartnerPage(): Readonly<Record<string, string>> {
   };
 }
 
-function describeShare(served: readonly PartnerShape[], unserved: readonly PartnerShape[]): string {
+function describeShare(served: readonly unknown[], unserved: readonly unknown[]): string {
   return `${served.length} of ${served.length + unserved.length}`;
 }
 

@@ -19,7 +19,14 @@ export const OBSTACLES = [
   'the call has the token in its URL',
   'the catalogue names no token endpoint',
 ] as const;
-export type Obstacle = (typeof OBSTACLES)[number];
+type Obstacle = (typeof OBSTACLES)[number];
+
+/** A partner that the sidecar does not serve. */
+export interface UnservedPartner {
+  readonly key: string;
+  readonly name: string;
+  readonly obstacles: readonly [Obstacle, ...Obstacle[]];
+}
 
 export type ClientMethod = 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt' | 'none';
 
@@ -71,8 +78,6 @@ export interface PartnerShape {
   };
   /** For users. */
   readonly remark: string | undefined;
-  /** None: the sidecar serves it. */
-  readonly obstacles: readonly Obstacle[];
 }
 
 /** What differs from the usual. */
@@ -123,7 +128,6 @@ export function partner(key: string, name: string, target: string, given: Differ
     },
     call: describeCall(given),
     remark: given.remark,
-    obstacles: [],
   };
 }
 
@@ -142,21 +146,7 @@ export function keyPartner(
   call: Pick<Differences, 'header' | 'prefix' | 'callFields'>,
 ): PartnerShape {
   const response = { tokenField: '', expiry: undefined, lifetimeMs: undefined };
-  return {
-    key,
-    name,
-    also: [],
-    request: undefined,
-    response,
-    call: describeCall(call),
-    remark: undefined,
-    obstacles: [],
-  };
-}
-
-/** A partner that the sidecar does not serve. */
-export function unserved(key: string, name: string, ...obstacles: readonly [Obstacle, ...Obstacle[]]): PartnerShape {
-  return { ...keyPartner(key, name, {}), obstacles };
+  return { key, name, also: [], request: undefined, response, call: describeCall(call), remark: undefined };
 }
 
 function describeCall({ header = 'Authorization', prefix, callFields = {} }: Differences): PartnerShape['call'] {

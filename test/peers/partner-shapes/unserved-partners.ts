@@ -2,16 +2,19 @@
  * The partners of the public catalogue NangoHQ/nango, packages/providers/providers.yaml, revision 0004941efdc4, that the sidecar cannot
  * serve, with each reason.
  */
-import { unserved } from './partner-shape.ts';
-import type { PartnerShape } from './partner-shape.ts';
+import type { UnservedPartner } from './partner-shape.ts';
+
+function unserved(key: string, name: string, ...obstacles: UnservedPartner['obstacles']): UnservedPartner {
+  return { key, name, obstacles };
+}
 
 /** Of the entries with `auth_mode: OAUTH2_CC`. */
-export const UNSERVED_OAUTH_PARTNERS: readonly PartnerShape[] = [
+export const UNSERVED_OAUTH_PARTNERS: readonly UnservedPartner[] = [
   unserved('certn-partner', 'Certn Partner', 'the catalogue names no token endpoint'),
 ];
 
 /** Of the entries with `auth_mode: TWO_STEP`. */
-export const UNSERVED_OWN_FORM_PARTNERS: readonly PartnerShape[] = [
+export const UNSERVED_OWN_FORM_PARTNERS: readonly UnservedPartner[] = [
   unserved(
     'avanan',
     'Avanan',
