@@ -40,7 +40,7 @@ export async function findTokenRequestFaults(
   ];
 }
 
-/** Undefined when it is of another format, or names a parameter twice. */
+/** Undefined when it is of another format, or a form that names a parameter twice. */
 function parseBody(format: Request['format'], body: string): Parameters | undefined {
   if (format === 'form') {
     const pairs = [...new URLSearchParams(body)];
