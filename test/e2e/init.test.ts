@@ -236,6 +236,21 @@ describe('a curl command of the partner', () => {
     }
   });
 
+  it('that contradicts an option leaves no file behind', async () => {
+    const folder = scratch();
+    writeFileSync(join(folder, 'secret.txt'), 'a-secret');
+    const start = `${PROGRAM_COMMAND} init --client-secret-file secret.txt`;
+    await using terminal = openTerminal({ name: 'init-contradiction', command: start, cwd: folder });
+    await answer(terminal, [
+      [/Configuration file .*: /, '\n'],
+      [/Base URL of the partner's API .*: /, "curl https://api.example.com/v1/quotes -H 'X-Api-Key: a-key'\n"],
+      [/Calls per second.* \[auto\]: /, '\n'],
+      [/auth\.clientSecret: found in [^]* static sends no secret/, ''],
+    ]);
+    expect(await terminal.exit).toBe(2);
+    expect(readdirSync(folder)).toEqual(['secret.txt']);
+  });
+
   it('of a call with a placeholder names the file that the key belongs into', () => {
     const folder = scratch();
     const { code, stdout, stderr } = pipe(folder, 'curl -H "X-Api-Key: $KEY" https://api.example.com/v1/quotes', []);

@@ -46,9 +46,7 @@ export async function init(options: InitOptions, stop: AbortSignal): Promise<num
   if (typeof pasted === 'string') return failWith(2, [`the pasted text ${pasted}`]);
   const plan = planWithoutQuestions(known, pasted);
   if (pasted.command !== undefined) stdout.write(`${describeCommand(pasted.command, paintFor(stdout)).join('\n')}\n\n`);
-  const faults = findSettingProblems(plan.settings, plan.secret).map(
-    ({ key, message }) => `${optionNameFor(key)}: ${message}`,
-  );
+  const faults = listFaults(plan);
   const files = plan.secret.kind === 'new-file' ? [plan.output, plan.secret.path] : [plan.output];
   for (const path of files)
     if (!plan.isForced && existsSync(path))
@@ -57,6 +55,11 @@ export async function init(options: InitOptions, stop: AbortSignal): Promise<num
   await writePlan(plan);
   stdout.write(describeNextSteps(plan, ownProgramCommand(options.env), options.env, paintFor(stdout)));
   return 0;
+}
+
+/** One line each, with the names of options. */
+function listFaults({ settings, secret }: InitPlan): string[] {
+  return findSettingProblems(settings, secret).map(({ key, message }) => `${optionNameFor(key)}: ${message}`);
 }
 
 interface PastedSettings {
@@ -117,6 +120,9 @@ async function runInterview(known: GivenOptions, { env }: InitOptions, stop: Abo
     prompter.writeLine('');
     return failWith(1, ['cancelled; nothing was written']);
   }
+  // What is valid for itself may contradict an option.
+  const faults = listFaults(plan);
+  if (faults.length > 0) return failWith(2, faults);
   await writePlan(plan);
   prompter.writeLine(`\n${describeNextSteps(plan, ownProgramCommand(env), env, paint).trimEnd()}\n`);
   if (plan.secret.kind === 'environment' && (env.SIDECAR_CLIENT_SECRET ?? '') === '') return 0;
