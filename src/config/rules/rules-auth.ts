@@ -23,6 +23,7 @@ type AuthMethodName = AuthSettings['method'];
 export const JWT_BEARER_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
 const SECRET_METHODS: readonly AuthMethodName[] = ['client_secret_basic', 'client_secret_post'];
+const METHODS_WITHOUT_CREDENTIAL: readonly AuthMethodName[] = ['none', 'static'];
 const METHOD_KEY: SettingKey = 'auth.method';
 
 const GRANT_OWNER = `auth.grantType ${JWT_BEARER_GRANT}`;
@@ -107,7 +108,7 @@ export const AUTH_RULES: readonly SettingsRule[] = [
     keys: ['auth.extraHeaders', METHOD_KEY],
     fault: ({ auth }) => {
       const name = Object.keys(auth.extraHeaders).find((one) => one.toLowerCase() === 'authorization');
-      return name === undefined || auth.method === 'none'
+      return name === undefined || METHODS_WITHOUT_CREDENTIAL.includes(auth.method)
         ? undefined
         : `${JSON.stringify(name)}: is set by ${describeMethod(auth.method)}; with none it may be here`;
     },
@@ -210,14 +211,14 @@ export function signsAssertions(auth: AuthSettings): boolean {
 
 /** Whether there is a secret or a key that can encrypt a token. */
 function hasKeyMaterial(auth: AuthSettings): boolean {
-  const hasOwnSecret = !['client_assertion', 'none', 'static'].includes(auth.method);
+  const hasOwnSecret = ![...METHODS_WITHOUT_CREDENTIAL, 'client_assertion'].includes(auth.method);
   return hasOwnSecret || signsAssertions(auth) || (auth.method === 'none' && auth.tlsCertificateFile !== null);
 }
 
 /** The setting that decides a parameter of the token request; undefined for others. */
 function ownerOfParameter(name: string, auth: AuthSettings): SettingKey | undefined {
   if (name === 'assertion') return grantsByAssertion(auth) ? 'auth.grantType' : undefined;
-  if (auth.method === 'none') return undefined;
+  if (METHODS_WITHOUT_CREDENTIAL.includes(auth.method)) return undefined;
   if (name === 'client_id') return 'auth.clientId';
   if (name === 'client_secret') return 'auth.clientSecret';
   return name === 'client_assertion' || name === 'client_assertion_type' ? METHOD_KEY : undefined;

@@ -119,6 +119,14 @@ describe('credentials', () => {
     });
   });
 
+  test('with a token in a file take no notice of the fields by which the client of the top level authenticates', () => {
+    const env = { ...BASE_ENV, SIDECAR_CLIENT_ID: '', SIDECAR_CLIENT_SECRET: '', SIDECAR_AUTH_METHOD: 'none' };
+    const top =
+      'auth: { extraParameters: { client_id: a, client_secret: b }, extraHeaders: { Authorization: Basic c } }';
+    const file = scratchFile(`${top}\n${routes}\ncredentials: { quotes: { method: static, tokenFile: /run/token } }`);
+    expect(loadConfig({ env, file })).toMatchObject({ ok: true });
+  });
+
   test('that no route uses cause a warning and are not used', () => {
     const loaded = loadConfig({ env: BASE_ENV, file: scratchFile(`credentials: { idle: { scope: a } }`) });
     expect(loaded).toMatchObject({
