@@ -1,6 +1,6 @@
 /** Secrets that stand in the configuration itself, for the commands that mask them in what they print. */
 import type { AuthConfig, Config } from '../config/config.ts';
-import { SHORTEST_EXTRA_SECRET } from '../token/client/secret-file.ts';
+import { isExtraSecret } from '../token/client/secret-file.ts';
 
 /** The passwords of forward proxies, decoded. */
 export function listProxyPasswords({ proxy, httpProxy }: Config['egress']): readonly string[] {
@@ -12,7 +12,5 @@ export function listProxyPasswords({ proxy, httpProxy }: Config['egress']): read
 /** The values of `auth.extraParameters` and `auth.extraHeaders`. */
 export function listExtraSecrets({ extraParameters, extraHeaders }: AuthConfig): readonly string[] {
   const values = [...Object.values(extraParameters), ...Object.values(extraHeaders)];
-  return values.flatMap((one) =>
-    one.kind === 'value' && one.value.length >= SHORTEST_EXTRA_SECRET ? [one.value] : [],
-  );
+  return values.flatMap((one) => (one.kind === 'value' && isExtraSecret(one, one.value) ? [one.value] : []));
 }

@@ -7,7 +7,7 @@ import { headerValueFault } from '../config/schema/formats/credentials.ts';
 import type { Cancel } from '../platform/clock.ts';
 import { memoizeLast } from '../platform/memoize.ts';
 import { pollFiles } from '../token/client/poll-files.ts';
-import { readSecret, SHORTEST_EXTRA_SECRET, type SecretSource } from '../token/client/secret-file.ts';
+import { isExtraSecret, readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import type { CredentialFault } from '../token/token.ts';
 import { createRequestHeaderFilter, type OwnHeaders } from '../upstream/headers.ts';
 import type { TokensOptions } from './tokens.ts';
@@ -88,7 +88,7 @@ export class RouteHeaders {
     const { value: text } = reading;
     this.#values.set(key, { text, credential: known?.credential ?? credential });
     if (text === known?.text) return;
-    if (text.length >= SHORTEST_EXTRA_SECRET && !PUBLIC_NAMES.test(name)) {
+    if (isExtraSecret(source, text) && !PUBLIC_NAMES.test(name)) {
       redactValue(text, undefined, known?.text);
       tokensInUse.add(key, text);
     }

@@ -3,7 +3,9 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { scratchDirectory, scratchFile } from '../config/base-env.ts';
+import { TokensInUse } from '../../src/platform/tokens-in-use.ts';
+import { RouteHeaders } from '../../src/sidecar/route-headers.ts';
+import { configOf, scratchDirectory, scratchFile } from '../config/base-env.ts';
 import { canonicalize, spellings } from '../support/field-spellings.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
@@ -266,6 +268,27 @@ describe('a value in a file', () => {
       return (await readFault(sidecar)).detail === undefined;
     }, 'the fault is over');
     expect(told()).toHaveLength(1);
+  });
+
+  it('is masked when it is short too, where a short value of the configuration is not, nor one of a public field', async () => {
+    const inFile = (contents: string) => ({ file: scratchFile(contents) });
+    const headers = {
+      ...{ 'X-Key': inFile('short'), 'X-Mode': 'true', 'X-Secret': 'long-enough-for-a-secret' },
+      ...{ Accept: 'application/json', 'Content-Language': inFile('de-CH-1996') },
+    };
+    const config = configOf({ SIDECAR_UPSTREAM_HEADERS: JSON.stringify(headers) });
+    const masked: string[] = [];
+    const redactValue = (value: string) => void masked.push(value);
+    const tokensInUse = new TokensInUse();
+    await new RouteHeaders({
+      config,
+      redactValue,
+      tokensInUse,
+      clock: new ManualClock(),
+      observe: () => undefined,
+    }).read();
+    expect(masked).toEqual(['short', 'long-enough-for-a-secret']);
+    expect(tokensInUse.mask('short, true, de-CH-1996')).toBe('********, true, de-CH-1996');
   });
 
   it('shows its fault beside a token in a file too', async () => {

@@ -46,11 +46,16 @@ export async function readClientId(source: SecretSource | undefined): Promise<Se
   return source === undefined ? { kind: 'read', value: '' } : readSecret('auth.clientId', source);
 }
 
-/** Shorter values of extra fields are words such as `true`: masking them would garble every line. */
-export const SHORTEST_EXTRA_SECRET = 8;
+/** Shorter values of the configuration are words such as `true`: masking them would garble every line. */
+const SHORTEST_EXTRA_SECRET = 8;
+
+/** Whether a value of a map is to be masked: what was in a file, and longer values. */
+export function isExtraSecret({ kind }: SecretSource, value: string): boolean {
+  return kind === 'file' || value.length >= SHORTEST_EXTRA_SECRET;
+}
 
 /**
- * As `readSecret`, for every value of a map. `secrets` are to be masked: what was in a file, and longer values.
+ * As `readSecret`, for every value of a map. `secrets` are to be masked.
  * @param key the setting of the map; a fault names the value as well
  */
 export async function readSecretMap(key: string, sources: Readonly<Record<string, SecretSource>>, faultOf?: FindFault) {
@@ -60,7 +65,7 @@ export async function readSecretMap(key: string, sources: Readonly<Record<string
     const reading = await readSecret(`${key}.${name}`, source, faultOf);
     if (reading.kind === 'unreadable') return reading;
     values.push([name, reading.value]);
-    if (source.kind === 'file' || reading.value.length >= SHORTEST_EXTRA_SECRET) secrets.push(reading.value);
+    if (isExtraSecret(source, reading.value)) secrets.push(reading.value);
   }
   return { kind: 'read', values: Object.fromEntries(values), secrets } as const;
 }
