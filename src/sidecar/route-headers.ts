@@ -19,17 +19,20 @@ export interface RouteHeadersOptions extends Pick<TokensOptions, 'redactValue' |
   readonly config: Pick<Config, 'routes' | 'listen'>;
 }
 
-/** The last good value of a source. */
+/** A value of the configuration: routes that share it have one fault. */
 interface HeaderValue {
-  readonly text: string;
-  /** The first that uses the source; it labels the events. */
+  readonly source: SecretSource;
+  /** The first field that has it labels the events. */
   readonly credential: string;
-  readonly fault?: CredentialFault;
+  readonly name: string;
+  /** The last good one. */
+  text?: string;
+  fault?: CredentialFault | undefined;
 }
 
 export class RouteHeaders {
   readonly #options: RouteHeadersOptions;
-  /** By source: routes that share a file have one fault. */
+  /** By source. */
   readonly #values = new Map<string, HeaderValue>();
   /** Filled by `read`. */
   readonly byRoute = new Map<string, OwnHeaders>();
@@ -37,13 +40,17 @@ export class RouteHeaders {
 
   constructor(options: RouteHeadersOptions) {
     this.#options = options;
+    for (const { credential, upstream } of options.config.routes)
+      for (const [name, source] of Object.entries(upstream.headers)) {
+        const key = JSON.stringify(source);
+        if (!this.#values.has(key)) this.#values.set(key, { source, credential, name });
+      }
   }
 
   /** Reads all values; before the other methods. @throws Error that names a file without a good value so far */
   async read(): Promise<this> {
     const { routes, listen } = this.#options.config;
-    for (const { credential, upstream } of routes)
-      for (const [name, source] of Object.entries(upstream.headers)) await this.#readValue(credential, name, source);
+    for (const [key, value] of this.#values) await this.#readValue(key, value);
     for (const { name: route, upstream } of routes) {
       const { tokenHeader, tokenPrefix, headers } = upstream;
       const textOf = (source: SecretSource): string => this.#values.get(JSON.stringify(source))?.text ?? '';
@@ -63,34 +70,33 @@ export class RouteHeaders {
 
   /** Polls the files from now on. */
   watch(): void {
-    const { config, clock } = this.#options;
-    const sources = config.routes.flatMap(({ upstream }) => Object.values(upstream.headers));
-    if (sources.some(({ kind }) => kind === 'file')) this.#cancel = pollFiles(clock, () => this.read());
+    const isInFile = [...this.#values.values()].some(({ source }) => source.kind === 'file');
+    if (isInFile) this.#cancel = pollFiles(this.#options.clock, () => this.read());
   }
 
   stop(): void {
     this.#cancel?.();
   }
 
-  async #readValue(credential: string, name: string, source: SecretSource): Promise<void> {
+  async #readValue(key: string, value: HeaderValue): Promise<void> {
     const { redactValue, tokensInUse, clock, observe } = this.#options;
-    const [key, setting] = [JSON.stringify(source), `upstream.headers ${name}`];
+    const { source, credential, name, text: known } = value;
+    const setting = `upstream.headers ${name}`;
     const reading = await readSecret(setting, source, headerValueFault);
-    const known = this.#values.get(key);
     if (reading.kind === 'unreadable') {
       const { detail } = reading;
       if (known === undefined) throw new Error(detail);
-      if (known.fault === undefined)
+      if (value.fault === undefined)
         observe({ kind: 'credential-rotation', credential, outcome: 'unreadable', detail });
-      this.#values.set(key, { ...known, fault: known.fault ?? { detail, wallAt: clock.wallNow() } });
+      value.fault ??= { detail, wallAt: clock.wallNow() };
       return;
     }
-    const { value: text } = reading;
-    this.#values.set(key, { text, credential: known?.credential ?? credential });
-    if (text === known?.text) return;
-    if (isExtraSecret(source, text) && !PUBLIC_NAMES.test(name)) {
-      redactValue(text, undefined, known?.text);
-      tokensInUse.add(key, text);
+    value.fault = undefined;
+    value.text = reading.value;
+    if (value.text === known) return;
+    if (isExtraSecret(source, value.text) && !PUBLIC_NAMES.test(name)) {
+      redactValue(value.text, undefined, known);
+      tokensInUse.add(key, value.text);
     }
     if (known !== undefined) observe({ kind: 'credential-rotation', credential, outcome: 'taken', detail: setting });
   }
