@@ -5,7 +5,7 @@ import { parseAllowRule } from '../schema/formats/allow-rules.ts';
 import type { AllowedHostConfig, AuthConfig, Config, ListenAddressConfig } from '../config.ts';
 import type { RouteConfig, UpstreamConfig } from '../config.ts';
 import { readProgramVersion } from '../../platform/program-version.ts';
-import { JWT_BEARER_GRANT } from '../rules/rules-auth.ts';
+import { grantsByAssertion } from '../rules/rules-auth.ts';
 import type { SecretMap, TextOrFile } from '../schema/formats/formats.ts';
 import type { AssertionSigningOptions } from '../../token/client/signed-assertion.ts';
 import type { SecretSource } from '../../token/client/secret-file.ts';
@@ -89,10 +89,7 @@ function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings): AuthConf
     endpoint: assembleEndpoint(auth, allowInsecureHttp),
     clientId: toSecretSource(auth.clientId, auth.clientIdFile),
     method: assembleClientMethod(auth),
-    assertionGrant:
-      grantType === JWT_BEARER_GRANT && auth.method !== 'static'
-        ? { ...assembleSigning(auth), claims: auth.assertionClaims }
-        : undefined,
+    assertionGrant: grantsByAssertion(auth) ? { ...assembleSigning(auth), claims: auth.assertionClaims } : undefined,
     clientCertificate: assembleClientCertificate(auth),
     audience: toList(auth.audience),
     scope: auth.scope ?? undefined,

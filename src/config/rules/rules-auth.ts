@@ -20,7 +20,7 @@ type AuthSettings = Settings['auth'];
 type AuthMethodName = AuthSettings['method'];
 
 /** RFC 7523 §2.1. */
-export const JWT_BEARER_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+const JWT_BEARER_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
 const SECRET_METHODS: readonly AuthMethodName[] = ['client_secret_basic', 'client_secret_post'];
 const METHODS_WITHOUT_CREDENTIAL: readonly AuthMethodName[] = ['none', 'static'];
@@ -200,7 +200,8 @@ function isClientIdOptional(auth: AuthSettings): boolean {
   return auth.method === 'static' || (auth.method === 'none' && !grantsByAssertion(auth));
 }
 
-function grantsByAssertion({ method, grantType }: AuthSettings): boolean {
+/** Whether the grant of the token request is an assertion that is signed here. */
+export function grantsByAssertion({ method, grantType }: AuthSettings): boolean {
   return method !== 'static' && grantType === JWT_BEARER_GRANT;
 }
 

@@ -77,17 +77,17 @@ export function extraParameterNameFault(name: string): string | undefined {
     : 'expected a name of letters, digits, "-", "." and "_"';
 }
 
-/** Claims of an assertion that another setting decides, or that differ in each (RFC 7519 §4.1). */
-const CLAIMS_OF_THE_SIDECAR = new Map([
+/** Who decides a claim of an assertion that cannot be given (RFC 7519 §4.1). */
+const CLAIMS_WITH_OWNER = new Map([
   ['iss', 'auth.clientId'],
   ['aud', 'auth.assertionAudience'],
+  ...['exp', 'iat', 'nbf', 'jti'].map((name) => [name, 'the sidecar itself'] as const),
 ]);
 
 /** The fault of the name of a claim. */
 export function claimNameFault(name: string): string | undefined {
-  const own = CLAIMS_OF_THE_SIDECAR.get(name);
-  if (own !== undefined) return `is set by ${own}`;
-  if (['exp', 'iat', 'nbf', 'jti'].includes(name)) return 'is set by the sidecar itself';
+  const owner = CLAIMS_WITH_OWNER.get(name);
+  if (owner !== undefined) return `is set by ${owner}`;
   return name === '' || name === '__proto__' ? 'expected the name of a claim, such as sub' : undefined;
 }
 
