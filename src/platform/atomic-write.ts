@@ -24,11 +24,6 @@ export async function writeFileAtomically(path: string, text: string): Promise<v
   await syncDirectory(dirname(path));
 }
 
-/** The system's error code, such as `EROFS`. */
-export function systemErrorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
-}
-
 async function writeAndSync(file: FileHandle, text: string): Promise<void> {
   try {
     await file.writeFile(text);

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { constants, existsSync } from 'node:fs';
 import { copyFile, open, rename, rm } from 'node:fs/promises';
 import { dirname, join, parse } from 'node:path';
-import { systemErrorCode } from '../../platform/atomic-write.ts';
+import { systemErrorCode } from '../../platform/file-errors.ts';
 import type { secretFileKey } from './init-settings.ts';
 
 /** The default path of the configuration file. */

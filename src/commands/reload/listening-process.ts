@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import type { ListenAddressConfig } from '../../config/config.ts';
-import { systemErrorCode } from '../../platform/atomic-write.ts';
+import { systemErrorCode } from '../../platform/file-errors.ts';
 
 const TCP_TABLES = ['/proc/net/tcp', '/proc/net/tcp6'];
 const UNIX_TABLE = '/proc/net/unix';

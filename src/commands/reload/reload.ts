@@ -5,7 +5,7 @@
 import type { ListenAddressConfig } from '../../config/config.ts';
 import type { LoadOptions } from '../../config/load/load.ts';
 import { formatSettingName, toSingleLine } from '../../config/load/problems.ts';
-import { systemErrorCode } from '../../platform/atomic-write.ts';
+import { systemErrorCode } from '../../platform/file-errors.ts';
 import { sleep, systemClock } from '../../platform/clock.ts';
 import { loadAdminAddress } from '../admin-port.ts';
 import { readRunningStatus } from '../status/running-status.ts';

@@ -5,7 +5,7 @@
 import { isUtf8 } from 'node:buffer';
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { systemErrorCode } from '../../platform/atomic-write.ts';
+import { describeFileError } from '../../platform/file-errors.ts';
 import { findClientCertificateFault } from '../../platform/tls.ts';
 import { findSigningCertificateFault } from '../../token/client/signed-assertion.ts';
 import { parseSigningKey } from '../../token/client/signing-key.ts';
@@ -86,23 +86,6 @@ function checkFile(path: string, fault: (contents: string) => string | undefined
     return isUtf8(bytes) ? fault(bytes.toString('utf8')) : 'is not UTF-8 text';
   } catch (error) {
     return describeFileError(error);
-  }
-}
-
-/** Why a file cannot be read, as text that follows its name. */
-export function describeFileError(error: unknown): string {
-  const code = systemErrorCode(error);
-  switch (code) {
-    case 'ENOENT':
-    case 'ENOTDIR':
-      return 'does not exist';
-    case 'EACCES':
-    case 'EPERM':
-      return 'cannot be read: permission denied';
-    case 'EISDIR':
-      return 'is a directory';
-    default:
-      return `cannot be read (${code})`;
   }
 }
 

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument } from 'yaml';
 import type { ConfigProblem } from '../config.ts';
-import { describeFileError } from './named-files.ts';
+import { describeFileError } from '../../platform/file-errors.ts';
 import { findNearest } from './nearest.ts';
 import { truncate } from './problems.ts';
 import type { ValueOrigin } from './problems.ts';

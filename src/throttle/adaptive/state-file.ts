@@ -6,7 +6,8 @@ import { randomBytes } from 'node:crypto';
 import { open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Cancel, Clock } from '../../platform/clock.ts';
-import { systemErrorCode, writeFileAtomically } from '../../platform/atomic-write.ts';
+import { writeFileAtomically } from '../../platform/atomic-write.ts';
+import { systemErrorCode } from '../../platform/file-errors.ts';
 import {
   formatStateFile,
   formatLearnedState,

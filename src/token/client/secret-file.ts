@@ -4,7 +4,7 @@
  */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { systemErrorCode } from '../../platform/atomic-write.ts';
+import { describeFileError } from '../../platform/file-errors.ts';
 
 export type SecretSource =
   { readonly kind: 'value'; readonly value: string } | { readonly kind: 'file'; readonly path: string };
@@ -102,19 +102,4 @@ async function readUpTo(path: string, limitBytes: number): Promise<Buffer> {
   for await (const chunk of createReadStream(path, { end: limitBytes - 1 }) as AsyncIterable<Buffer>)
     chunks.push(chunk);
   return Buffer.concat(chunks);
-}
-
-function describeFileError(error: unknown): string {
-  const code = systemErrorCode(error);
-  switch (code) {
-    case 'ENOENT':
-      return 'does not exist';
-    case 'EACCES':
-    case 'EPERM':
-      return 'may not be read by this user';
-    case 'ERR_ENCODING_INVALID_ENCODED_DATA':
-      return 'is not UTF-8 text';
-    default:
-      return `cannot be read (${code})`;
-  }
 }

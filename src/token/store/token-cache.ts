@@ -4,7 +4,8 @@
  */
 import { rm, stat } from 'node:fs/promises';
 import type { Cancel, Clock } from '../../platform/clock.ts';
-import { systemErrorCode, writeFileAtomically } from '../../platform/atomic-write.ts';
+import { writeFileAtomically } from '../../platform/atomic-write.ts';
+import { systemErrorCode } from '../../platform/file-errors.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { readTextFile } from '../client/secret-file.ts';
 import { isUsable } from '../source/refresh-schedule.ts';
