@@ -82,28 +82,27 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
         throttle: requireDefined(throttles.get(throttleGroup)),
         responseClassifier: createClassifier(route, options),
         upstream: { ...client, baseUrl: upstream.baseUrl },
-        ...{ retryBudget: createRetryBudget(), ownHeaders: requireDefined(headers.byRoute.get(name)) },
+        retryBudget: createRetryBudget(),
+        ownHeaders: requireDefined(headers.byRoute.get(name)),
         serveUpgrade: upstream.websocket ? createUpgradeHandler(trust, egress) : undefined,
       };
       return [name, parts];
     }),
   );
   const { table, rebuild } = createReloadableRouteTable(config, persistent);
-  return {
-    ...{ table, tokens, throttles },
-    reconfigure: (next) => {
-      // Pools before the throttles that let more requests through to them.
-      for (const [key, { client }] of upstreams) client.resize(computeMaxConnections(next.routes, key));
-      memory.resize(computeReplayBytes(next, options));
-      applyHints(persistent, next);
-      rebuild(next);
-      for (const [group, terms] of readThrottleTerms(next)) requireDefined(throttles.get(group)).reconfigure(terms);
-    },
-    closeUpstreams: async () => {
-      headers.stop();
-      await Promise.all([...upstreams.values()].map(({ client }) => client.close()));
-    },
+  const reconfigure = (next: Config): void => {
+    // Pools before the throttles that let more requests through to them.
+    for (const [key, { client }] of upstreams) client.resize(computeMaxConnections(next.routes, key));
+    memory.resize(computeReplayBytes(next, options));
+    applyHints(persistent, next);
+    rebuild(next);
+    for (const [group, terms] of readThrottleTerms(next)) requireDefined(throttles.get(group)).reconfigure(terms);
   };
+  const closeUpstreams = async (): Promise<void> => {
+    headers.stop();
+    await Promise.all([...upstreams.values()].map(({ client }) => client.close()));
+  };
+  return { table, tokens, throttles, reconfigure, closeUpstreams };
 }
 
 function applyHints(persistent: ReadonlyMap<string, PersistentRouteParts>, { routes }: Config): void {
