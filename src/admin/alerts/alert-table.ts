@@ -144,7 +144,7 @@ export const ALERTS = {
     condition: increase(perCredential('credential_rotation_failures_total'), 15, 0),
     headline: 'A new secret cannot be used; the previous one stays in use',
     description:
-      'New credentials are rejected or cannot be read. The previous ones stay in use as long as the authorization server accepts them.',
+      'New credentials are rejected or cannot be read. The previous ones stay in use as long as they are accepted.',
     advice: ['Correct the new secret at its source; the previous one stays in use until then.'],
   },
   BearerSidecarTokenNotAccepted: {
