@@ -170,6 +170,21 @@ it.each(['static', 'none'])(
   },
 );
 
+it('a client of the method none whose grant is an assertion has an id, its issuer, and a token cache', () => {
+  const config = {
+    ...CONFIG,
+    SIDECAR_AUTH_METHOD: 'none',
+    SIDECAR_AUTH_GRANT_TYPE: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+    SIDECAR_AUTH_PRIVATE_KEY_FILE: '/etc/bearer-sidecar/client/key',
+  };
+  const settings = settingsOf(renderInAppChart({ config, client: { secretName: 'partner' } }));
+  expect(settings).toMatchObject({
+    SIDECAR_CLIENT_ID_FILE: '/etc/bearer-sidecar/client/client-id',
+    SIDECAR_AUTH_CACHE_FILE: '/var/lib/bearer-sidecar/token',
+  });
+  expect(Object.keys(settings)).not.toContain('SIDECAR_CLIENT_SECRET_FILE');
+});
+
 it('settings override what the chart sets, and other variables are kept', () => {
   const config = {
     ...CONFIG,

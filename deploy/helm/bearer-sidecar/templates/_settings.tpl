@@ -86,8 +86,9 @@
 {{- $_ := set $config "SIDECAR_CLIENT_ID" .Values.client.assertion.clientId -}}
 {{- else if not $hasFile -}}
 {{- /* Files, not variables: they can be rotated without a restart, and they are in no environment dump. */ -}}
-{{- /* What is sent instead of a client id is in settings of its own. */ -}}
-{{- $hasClient := not (has ($method | default "") (list "none" "static")) -}}
+{{- /* What is sent instead of a client id is in settings of its own; an assertion as the grant has the id as its issuer. */ -}}
+{{- $isAssertionGranted := eq (get $given "SIDECAR_AUTH_GRANT_TYPE") "urn:ietf:params:oauth:grant-type:jwt-bearer" -}}
+{{- $hasClient := ternary $isAssertionGranted (ne (get $given "SIDECAR_AUTH_METHOD") "static") (eq (get $given "SIDECAR_AUTH_METHOD") "none") -}}
 {{- if and $hasClient .Values.client.clientIdKey (not (hasKey $given "SIDECAR_CLIENT_ID")) -}}
 {{- $_ := set $config "SIDECAR_CLIENT_ID_FILE" (printf "/etc/bearer-sidecar/client/%s" .Values.client.clientIdKey) -}}
 {{- end -}}
