@@ -129,6 +129,12 @@ routes:
     ]);
   });
 
+  test('that are none, as `config` prints them, need no base URL of the top level', () => {
+    const yaml =
+      'upstream: { headers: {} }\nroutes: [{ name: a, pathPrefix: /a, baseUrl: "https://api.partner.example" }]';
+    expect(headersOf(yaml, { SIDECAR_BASE_URL: '' })).toEqual({ a: [] });
+  });
+
   test('are refused as a flag, without their values', () => {
     const loaded = loadConfig({
       env: BASE_ENV,

@@ -65,7 +65,7 @@ export function resolveRoutes(top: SettingsLevel, entries: ConfigEntries): Resol
     if (used.has(entry.name)) credentials.set(entry.name, { name: entry.name, settings: level.settings });
     else warnings.push(`${entry.label}: no route uses this credential, and no token is asked for with it`);
   }
-  if (top.given.has('upstream.headers') && !hasDefaultRoute(entries, top.given))
+  if (Object.keys(top.settings.upstream.headers).length > 0 && !hasDefaultRoute(entries, top.given))
     problems.push({ key: 'upstream.headers', variable: undefined, message: HEADERS_WITHOUT_API });
   const routes = hasDefaultRoute(entries, top.given) ? [defaultRoute(top.settings)] : [];
   for (const entry of entries.routes) {
