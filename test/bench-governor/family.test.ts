@@ -27,6 +27,21 @@ describe('limits drawn at random', () => {
     );
   });
 
+  it('are others for another seed', () => {
+    fc.assert(
+      fc.property(positions, fc.string({ minLength: 1 }), (position, seedText) => {
+        const other = drawMember(position, seedText);
+        expect(other.family).toBe(drawMember(position).family);
+        expect(other.seed).not.toBe(drawMember(position).seed);
+      }),
+    );
+  });
+
+  it('stay those of the published figures', () => {
+    expect(drawMember(0).title).toBe('sliding-log 548 per 23.751 s, load 1.5');
+    expect(drawMember(959).title).toBe('gcra 2.09/s, burst 98, load 0.8');
+  });
+
   it('have no usual window, and a rate that a run can measure', () => {
     fc.assert(
       fc.property(positions, (position) => {

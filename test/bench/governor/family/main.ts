@@ -17,6 +17,7 @@ const { values } = parseArgs({
   options: {
     members: { type: 'string', default: '250' },
     half: { type: 'string', default: 'open' },
+    seed: { type: 'string', default: '' },
     family: { type: 'string', multiple: true },
     client: { type: 'string', multiple: true, default: ['ours'] },
     workers: { type: 'string', default: `${availableParallelism()}` },
@@ -33,6 +34,7 @@ for (const client of values.client) {
   const startedAt = performance.now();
   const jobs = members.map(({ position }): MemberJob => ({
     index: position,
+    seedText: values.seed,
     client,
     measuresCosts: values.cpu,
   }));
@@ -44,7 +46,7 @@ for (const client of values.client) {
     Number(values.workers),
     ({ index }, reply) => {
       const { figures, costs } = reply as MemberReply;
-      const one = { member: drawMember(index), figures };
+      const one = { member: drawMember(index, values.seed), figures };
       played.push(one);
       if (costs !== undefined) timed.push({ family: one.member.family, costs });
       if (values.verbose) console.log(describeMember(one));
@@ -70,7 +72,7 @@ function listMembers(wanted: Half, count: number): { readonly position: number; 
     for (const [at, family] of FAMILIES.entries()) {
       if (values.family?.includes(family) === false || found.length >= count) continue;
       const position = round * FAMILIES.length + at;
-      found.push({ position, member: drawMember(position) });
+      found.push({ position, member: drawMember(position, values.seed) });
     }
   }
   return found;

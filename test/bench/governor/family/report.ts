@@ -27,8 +27,8 @@ export function writeFamilyReport(played: readonly Played[]): string {
         'family',
         'limits',
         'meet the goals',
-        'goodput p50, p10',
-        'refused p50, p90',
+        'goodput mean, p50, p10, worst',
+        'refused mean, p50, p90',
         'failed p50',
         'wait p95 at 0.8',
         'half rate p50, p90',
@@ -54,6 +54,8 @@ function describeGroup(name: string, played: readonly Played[]): string[] | unde
     const sorted = played.map(({ figures }) => read(figures)).sort((one, other) => one - other);
     return (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
   };
+  const meanOf = (read: (figures: MemberFigures) => number): number =>
+    played.reduce((sum, { figures }) => sum + read(figures), 0) / played.length;
   const goodput = of((figures) => figures.goodput);
   const refused = of((figures) => figures.refusedShare);
   const half = of((figures) => figures.halfRateMs);
@@ -64,8 +66,8 @@ function describeGroup(name: string, played: readonly Played[]): string[] | unde
     name,
     `${played.length}`,
     `${percent(good / played.length)} % (${percent(low)}–${percent(high)})`,
-    `${formatGoodput(goodput(0.5))}, ${formatGoodput(goodput(0.1))}`,
-    `${formatShare(refused(0.5))}, ${formatShare(refused(0.9))}`,
+    [meanOf(({ goodput: share }) => share), goodput(0.5), goodput(0.1), goodput(0)].map(formatGoodput).join(', '),
+    [meanOf(({ refusedShare }) => refusedShare), refused(0.5), refused(0.9)].map(formatShare).join(', '),
     formatShare(failed(0.5)),
     waits.length === 0 ? '–' : formatSeconds(waits.sort((one, other) => one - other)[Math.floor(waits.length / 2)]),
     `${formatSeconds(half(0.5))}, ${formatSeconds(half(0.9))}`,

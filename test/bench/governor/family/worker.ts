@@ -8,6 +8,8 @@ import { type PolicyCosts, playTimed } from './policy-costs.ts';
 /** Which limit is played, and by which client. */
 export interface MemberJob {
   readonly index: number;
+  /** As of drawMember. */
+  readonly seedText: string;
   readonly client: string;
   /** Also measures what the learned rate policy costs. */
   readonly measuresCosts: boolean;
@@ -24,8 +26,8 @@ const port = parentPort;
 // Each call that the queue rejects is an exception; its stack is not needed here.
 Error.stackTraceLimit = 0;
 
-port.on('message', ({ index, client, measuresCosts }: MemberJob) => {
-  const member = drawMember(index);
+port.on('message', ({ index, seedText, client, measuresCosts }: MemberJob) => {
+  const member = drawMember(index, seedText);
   void play(member, client, measuresCosts).then(([record, costs]) => {
     const reply: MemberReply = { figures: measureAfterLearning(member, record), costs };
     port.postMessage(reply);
