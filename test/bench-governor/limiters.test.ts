@@ -4,7 +4,9 @@ import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { parseList } from 'structured-headers';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { HintStyle } from '../bench/governor/hints.ts';
+import type { LimiterModel } from '../bench/governor/limiter-model.ts';
 import { create, DAY_STARTS_AT, type Limiter, type LimiterRule } from '../bench/governor/limiters.ts';
+import { countPossible } from '../bench/governor/possible.ts';
 import { maxCountInWindow } from '../support/windows.ts';
 
 const CALLS = 7;
@@ -31,11 +33,20 @@ function acceptedBy(rule: LimiterRule, instants: readonly number[]): number[] {
   return acceptedOf(create({ limiter: rule }), instants);
 }
 
+/** Plays a call. */
+function acceptsAt(model: LimiterModel, at: number): boolean {
+  const isAccepted = model.nextAt(at, 0) <= at;
+  if (isAccepted) model.take(at);
+  else model.refuse(at);
+  return isAccepted;
+}
+
 const RULES: readonly LimiterRule[] = [
   { kind: 'fixed-window', calls: CALLS, windowMs: WINDOW_MS, phaseMs: 370 },
   { kind: 'first-call-window', calls: CALLS, windowMs: WINDOW_MS },
   { kind: 'sliding-log', calls: CALLS, windowMs: WINDOW_MS },
   { kind: 'sliding-counter', calls: CALLS, windowMs: WINDOW_MS, phaseMs: 120 },
+  { kind: 'slotted-window', calls: CALLS, windowMs: WINDOW_MS, slots: 5, phaseMs: 130 },
   { kind: 'token-bucket', perSecond: 9, burst: 4 },
   { kind: 'gcra', perSecond: 9, burst: 3 },
   { kind: 'gcra', perSecond: 90, burst: 1, stepMs: 1 },
@@ -91,6 +102,19 @@ describe('no limiter accepts more than its quota', () => {
           const before = until.filter((other) => Math.floor(other / WINDOW_MS) === window - 1).length;
           expect(before * (1 - (at / WINDOW_MS - window)) + used).toBeLessThanOrEqual(CALLS + 1e-9);
         }
+      }),
+    );
+  });
+
+  it('window of slots: in any sequence of as many slots', () => {
+    fc.assert(
+      fc.property(arrivals, phases, fc.boolean(), (instants, phaseMs, countsRefused) => {
+        const slots = 5;
+        const quota = { calls: CALLS, windowMs: WINDOW_MS, phaseMs, countsRefused };
+        const accepted = acceptedBy({ kind: 'slotted-window', ...quota, slots }, instants);
+        const used = accepted.map((at) => Math.floor(((at + phaseMs) * slots) / WINDOW_MS));
+        for (const slot of used)
+          expect(used.filter((other) => other >= slot && other < slot + slots).length).toBeLessThanOrEqual(CALLS);
       }),
     );
   });
@@ -237,6 +261,89 @@ describe('combined rules', () => {
     expect(limiter.model.rateAt(2500) * 1000).toBeCloseTo(2);
     expect(limiter.capacity(2000, 4000)).toBeCloseTo(4.5 + 3);
   });
+});
+
+describe('calls of different cost', () => {
+  const COSTS = [
+    { permits: 1, share: 0.6 },
+    { permits: 5, share: 0.4 },
+  ];
+
+  it('take as many permits as they cost', () => {
+    const costs = [{ permits: 3, share: 1 }];
+    const limiter: LimiterRule = { kind: 'fixed-window', calls: CALLS, windowMs: WINDOW_MS };
+    const { model } = create({ limiter: { kind: 'weighted', limiter, costs, seed: 1 } });
+    expect([0, 10, 20, 1000].map((at) => acceptsAt(model, at))).toEqual([true, true, false, true]);
+    expect(model.nextAt(1010, 0)).toBe(1010);
+    model.take(1010);
+    expect(model.nextAt(1020, 0)).toBe(2000);
+    expect(model.capacity(0, 3000)).toBe(CALLS);
+  });
+
+  it('get on average the rate that their mean cost allows, and the same costs each time', () => {
+    const limiter: LimiterRule = { kind: 'token-bucket', perSecond: 9, burst: 6 };
+    fc.assert(
+      fc.property(fc.nat(), (seed) => {
+        const rule: LimiterRule = { kind: 'weighted', limiter, costs: COSTS, seed };
+        const [one, other] = [create({ limiter: rule }).model, create({ limiter: rule }).model];
+        let at = 0;
+        let count = 0;
+        for (; at < 1_000_000; at = one.nextAt(at, 0), count++) {
+          expect(other.nextAt(at, 0)).toBe(at);
+          for (const model of [one, other]) model.take(at);
+        }
+        expect(Math.abs(count / one.capacity(0, at) - 1)).toBeLessThan(0.08);
+      }),
+      { numRuns: 10 },
+    );
+  });
+
+  it('need a limit of their size', () => {
+    const limiter: LimiterRule = { kind: 'fixed-window', calls: 4, windowMs: WINDOW_MS };
+    expect(() => create({ limiter: { kind: 'weighted', limiter, costs: COSTS, seed: 1 } })).toThrow(RangeError);
+  });
+});
+
+describe('nodes behind a balancer', () => {
+  const limiter: LimiterRule = { kind: 'fixed-window', calls: 2, windowMs: WINDOW_MS };
+
+  it('count alone, and a refused attempt moves on to another node', () => {
+    const turns: LimiterRule = { kind: 'nodes', limiter, nodes: 3, choice: 'turns', seed: 1 };
+    const instants = Array.from({ length: 7 }, (_, index) => index);
+    expect(acceptedBy(turns, instants)).toEqual([0, 1, 2, 3, 4, 5]);
+    const { model } = create({ limiter: { ...turns, choice: 'random' } });
+    const accepted = Array.from({ length: 100 }, () => acceptsAt(model, 1)).filter(Boolean);
+    expect(accepted).toHaveLength(6);
+    expect(model.rateAt(0) * 1000).toBeCloseTo(6);
+  });
+
+  it('possible is what all of them admit, from their present state', () => {
+    fc.assert(
+      fc.property(arrivals, fc.nat(), (instants, seed) => {
+        const { model } = create({ limiter: { kind: 'nodes', limiter, nodes: 3, choice: 'random', seed } });
+        for (const at of instants) acceptsAt(model, at);
+        const windowAt = Math.ceil((instants.at(-1) ?? 0) / WINDOW_MS + 1) * WINDOW_MS;
+        const start = { from: windowAt, inService: [] };
+        const many = Array.from({ length: 50 }, () => windowAt);
+        const count = countPossible(
+          model,
+          many,
+          windowAt + 2 * WINDOW_MS,
+          () => 0,
+          () => 0,
+          start,
+        );
+        expect(count).toBe(12);
+      }),
+    );
+  });
+});
+
+it('nginx without nodelay holds a call back until its turn', () => {
+  const limiter = create({ limiter: { kind: 'gcra', perSecond: 10, burst: 4, holdsBack: true } });
+  const responses = [0, 0, 50, 50, 50].map((at) => limiter.evaluate(at, 0));
+  expect(responses.map(({ accepted }) => accepted)).toEqual([true, true, true, true, false]);
+  expect(responses.map(({ heldMs = 0 }) => heldMs)).toEqual([0, 100, 150, 250, 0]);
 });
 
 describe('compared with published limiters', () => {

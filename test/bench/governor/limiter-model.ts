@@ -11,14 +11,20 @@ export interface Allowance {
   readonly resetAt: number;
 }
 
-/** The rule alone, without statuses and header fields. */
-export interface LimiterModel {
+/** What is needed to count possible calls. */
+export interface CountedModel {
   /**
    * The earliest instant, `at` or later, at which it accepts a call if none comes in between. Changes nothing. Infinity when only an ending call can help (a limit on calls in flight).
    */
   nextAt(at: number, inFlight: number): number;
   /** A call arrived and was accepted. */
   take(at: number): void;
+  /** How long a call that it accepts at that instant waits at the server before it is served, milliseconds. Default: not at all. */
+  heldMs?(at: number): number;
+}
+
+/** The rule alone, without statuses and header fields. */
+export interface LimiterModel extends CountedModel {
   /** A call arrived and was refused. */
   refuse(at: number): void;
   /** Sustained calls per millisecond at that instant. */
@@ -31,6 +37,11 @@ export interface LimiterModel {
   readonly windowMs: number;
   /** Undefined when it can state nothing. */
   allowance(at: number): Allowance | undefined;
+  /**
+   * Its present state, for the calls that are possible if chance always chooses the best. Takes of one are takes of the other.
+   * Default: the model itself.
+   */
+  withBestChoices?(): CountedModel;
   /** The status of its refusals, if it differs from the configured one. */
   readonly status?: number | undefined;
 }

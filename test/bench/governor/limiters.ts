@@ -1,7 +1,8 @@
 /**
  * The limiters of the simulated servers, created from a specification in a scenario file. Each accepts or refuses calls by the instant of
- * their arrival, and states its limit in its hint style. Pure; the rules are in window-, rate- and joined-limiters.
+ * their arrival, and states its limit in its hint style. Pure; the rules are in window-, rate-, joined- and chance-limiters.
  */
+import { BalancedNodes, type CallCost, WeightedCalls } from './chance-limiters.ts';
 import { type HintStyle, writeHints, type ResponseHeaders } from './hints.ts';
 import { AllOf, Banning, type BanRule, SharedWithTenant, Steps } from './joined-limiters.ts';
 import { type LimiterModel, TOLERANCE_MS } from './limiter-model.ts';
@@ -15,7 +16,15 @@ import {
   TokenBucket,
 } from './rate-limiters.ts';
 import { createRandom } from './seeded.ts';
-import { FirstCallWindow, FixedWindow, SlidingCounter, SlidingLog, type WindowQuota } from './window-limiters.ts';
+import {
+  FirstCallWindow,
+  FixedWindow,
+  SlidingCounter,
+  SlidingLog,
+  SlottedWindow,
+  type SlotQuota,
+  type WindowQuota,
+} from './window-limiters.ts';
 
 /** The hidden rule, as a scenario file has it. Durations in milliseconds. */
 export type LimiterRule =
@@ -23,6 +32,7 @@ export type LimiterRule =
   | ({ readonly kind: 'first-call-window' } & Omit<WindowQuota, 'phaseMs'>)
   | ({ readonly kind: 'sliding-log' } & Omit<WindowQuota, 'phaseMs'>)
   | ({ readonly kind: 'sliding-counter' } & WindowQuota)
+  | ({ readonly kind: 'slotted-window' } & SlotQuota)
   | ({ readonly kind: 'token-bucket' } & BucketQuota)
   | ({ readonly kind: 'gcra' } & CellRateQuota)
   | ({ readonly kind: 'bulk-refill' } & BulkQuota)
@@ -30,7 +40,22 @@ export type LimiterRule =
   | { readonly kind: 'all-of'; readonly limiters: readonly LimiterRule[] }
   | { readonly kind: 'steps'; readonly steps: readonly { readonly fromMs: number; readonly limiter: LimiterRule }[] }
   | { readonly kind: 'tenant'; readonly limiter: LimiterRule; readonly share: number; readonly seed: number }
+  | {
+      readonly kind: 'weighted';
+      readonly limiter: LimiterRule;
+      readonly costs: readonly CallCost[];
+      readonly seed: number;
+    }
+  | ({ readonly kind: 'nodes'; readonly limiter: LimiterRule } & NodesRule)
   | ({ readonly kind: 'ban'; readonly limiter: LimiterRule } & BanRule);
+
+/** Nodes with this limiter each. */
+export interface NodesRule {
+  readonly nodes: number;
+  /** How the balancer chooses. */
+  readonly choice: 'turns' | 'random';
+  readonly seed: number;
+}
 
 /** A limiter with the form of its responses. */
 export interface LimiterSpec {
@@ -52,6 +77,8 @@ export interface LimiterResponse {
   readonly accepted: boolean;
   readonly status: number;
   readonly headers: ResponseHeaders;
+  /** How long the call waits at the server before it is served. Default 0. */
+  readonly heldMs?: number;
 }
 
 export interface Limiter {
@@ -99,9 +126,10 @@ class SimulatedLimiter implements Limiter {
     const { model } = this;
     const isWithinLimit = model.nextAt(at, inFlightAtServer) <= at + TOLERANCE_MS;
     const accepted = isWithinLimit && !this.#refusesAtRandom();
+    const heldMs = accepted ? (model.heldMs?.(at) ?? 0) : 0;
     if (accepted) model.take(at);
     else if (!isWithinLimit) model.refuse(at);
-    if (accepted && this.#hint === 'none') return ACCEPTED;
+    if (accepted && this.#hint === 'none') return heldMs === 0 ? ACCEPTED : { ...ACCEPTED, heldMs };
     const fields = writeHints(this.#hint, {
       at,
       wallAt: this.#wallStartMs + at,
@@ -111,7 +139,7 @@ class SimulatedLimiter implements Limiter {
       limit: this.#limit,
       windowMs: this.#windowMs,
     });
-    return { accepted, status: accepted ? 200 : (model.status ?? this.#status), headers: fields };
+    return { accepted, status: accepted ? 200 : (model.status ?? this.#status), headers: fields, heldMs };
   }
 
   capacity(fromMs: number, toMs: number): number {
@@ -139,6 +167,8 @@ function createModel(rule: LimiterRule, setting: Setting): LimiterModel {
       return new SlidingLog(rule);
     case 'sliding-counter':
       return new SlidingCounter(since(rule, setting));
+    case 'slotted-window':
+      return new SlottedWindow({ ...rule, ...since(rule, setting) });
     case 'token-bucket':
       return new TokenBucket(rule);
     case 'gcra':
@@ -153,6 +183,13 @@ function createModel(rule: LimiterRule, setting: Setting): LimiterModel {
       return new Steps(rule.steps.map(({ fromMs, limiter }) => ({ fromMs, model: create(limiter) })));
     case 'tenant':
       return new SharedWithTenant(create(rule.limiter), rule.share, createRandom(rule.seed, 'tenant'));
+    case 'weighted':
+      return new WeightedCalls(create(rule.limiter), rule.costs, createRandom(rule.seed, 'cost'));
+    case 'nodes':
+      return new BalancedNodes(
+        Array.from({ length: rule.nodes }, () => create(rule.limiter)),
+        rule.choice === 'turns' ? undefined : createRandom(rule.seed, 'node'),
+      );
     case 'ban':
       return new Banning(create(rule.limiter), rule);
   }
@@ -175,6 +212,8 @@ function statedLimit(rule: LimiterRule): number {
     case 'steps':
       return statedLimit(firstStep(rule.steps));
     case 'tenant':
+    case 'weighted':
+    case 'nodes':
     case 'ban':
       return statedLimit(rule.limiter);
     default:
@@ -186,6 +225,7 @@ function phaseOf(rule: LimiterRule): number {
   switch (rule.kind) {
     case 'fixed-window':
     case 'sliding-counter':
+    case 'slotted-window':
     case 'bulk-refill':
       return rule.phaseMs ?? 0;
     case 'all-of':
@@ -193,6 +233,8 @@ function phaseOf(rule: LimiterRule): number {
     case 'steps':
       return phaseOf(firstStep(rule.steps));
     case 'tenant':
+    case 'weighted':
+    case 'nodes':
     case 'ban':
       return phaseOf(rule.limiter);
     default:

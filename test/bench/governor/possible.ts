@@ -4,7 +4,7 @@
  */
 import type { Random } from '../../../src/platform/clock.ts';
 import { QUEUE_TIMEOUT_MS } from './client.ts';
-import { type LimiterModel, TOLERANCE_MS } from './limiter-model.ts';
+import { type CountedModel, type LimiterModel, TOLERANCE_MS } from './limiter-model.ts';
 
 /** Where counting begins, for a limiter that has been used before. */
 export interface PossibleStart {
@@ -30,9 +30,10 @@ export interface LoopStart extends PossibleStart {
  * @returns the number accepted before `until`
  */
 export function countPossibleOfLoop(
-  model: LimiterModel,
+  limiter: LimiterModel,
   { from, until, inService, clients, waiting, thinkMs, serviceMs }: LoopStart,
 ): number {
+  const model = withBestChoices(limiter);
   const ends = [...inService].sort((one, other) => one - other);
   const ready = Array.from({ length: clients }, (_, client) => (client < waiting ? from : from + thinkMs));
   let last = from;
@@ -47,9 +48,10 @@ export function countPossibleOfLoop(
     }
     if (at >= until) return count;
     last = at;
+    const heldMs = model.heldMs?.(at) ?? 0;
     model.take(at);
     count++;
-    const end = at + serviceMs();
+    const end = at + heldMs + serviceMs();
     insert(ends, end);
     insert(ready, end + thinkMs);
   }
@@ -62,13 +64,14 @@ export function countPossibleOfLoop(
  * @returns the number accepted before `untilMs`
  */
 export function countPossible(
-  model: LimiterModel,
+  limiter: LimiterModel,
   arrivals: readonly number[],
   untilMs: number,
   serviceMs: (random: Random) => number,
   random: Random,
   start: PossibleStart = AT_ZERO,
 ): number {
+  const model = withBestChoices(limiter);
   const ends = [...start.inService].sort((one, other) => one - other);
   let last = start.from;
   let count = 0;
@@ -84,11 +87,16 @@ export function countPossible(
     // No other call could have been accepted before that either.
     last = at;
     if (at > arrivedAt + QUEUE_TIMEOUT_MS) continue;
+    const heldMs = model.heldMs?.(at) ?? 0;
     model.take(at);
     count++;
-    insert(ends, at + serviceMs(random));
+    insert(ends, at + heldMs + serviceMs(random));
   }
   return count;
+}
+
+function withBestChoices(limiter: LimiterModel): CountedModel {
+  return limiter.withBestChoices?.() ?? limiter;
 }
 
 function insert(ends: number[], end: number): void {

@@ -62,6 +62,8 @@ export class TokenBucket implements LimiterModel {
 export interface CellRateQuota extends BucketQuota {
   /** The server's clock ticks in steps of this. Default 0: none. */
   readonly stepMs?: number;
+  /** Calls above the rate wait at the server until it is their turn (nginx without `nodelay`). Default false. */
+  readonly holdsBack?: boolean;
 }
 
 export class CellRate implements LimiterModel {
@@ -69,13 +71,15 @@ export class CellRate implements LimiterModel {
   readonly burst: number;
   readonly #intervalMs: number;
   readonly #stepMs: number;
+  readonly #holdsBack: boolean;
   /** When it would be full again: the theoretical arrival time. */
   #fullAt = -Infinity;
 
-  constructor({ perSecond, burst, stepMs = 0 }: CellRateQuota) {
+  constructor({ perSecond, burst, stepMs = 0, holdsBack = false }: CellRateQuota) {
     this.burst = burst;
     this.#intervalMs = 1000 / perSecond;
     this.#stepMs = stepMs;
+    this.#holdsBack = holdsBack;
   }
 
   nextAt(at: number): number {
@@ -86,6 +90,10 @@ export class CellRate implements LimiterModel {
 
   take(at: number): void {
     this.#fullAt = Math.max(this.#fullAt, this.#stepped(at)) + this.#intervalMs;
+  }
+
+  heldMs(at: number): number {
+    return this.#holdsBack ? Math.max(0, this.#fullAt - this.#stepped(at)) : 0;
   }
 
   refuse(): void {

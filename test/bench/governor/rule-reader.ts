@@ -17,6 +17,10 @@ function parseKind(kind: string, entries: Reader): LimiterRule {
       const phaseMs = entries.optional('phaseMs', (value) => numberFrom(value, 'phaseMs'));
       return { kind, ...windowFrom(entries), ...(phaseMs === undefined ? {} : { phaseMs }) };
     }
+    case 'slotted-window': {
+      const phaseMs = entries.optional('phaseMs', (value) => numberFrom(value, 'phaseMs')) ?? 0;
+      return { kind, ...windowFrom(entries), slots: entries.number('slots'), phaseMs };
+    }
     case 'first-call-window':
     case 'sliding-log':
       return { kind, ...windowFrom(entries) };
@@ -24,7 +28,8 @@ function parseKind(kind: string, entries: Reader): LimiterRule {
       return { kind, perSecond: entries.number('perSecond'), burst: entries.number('burst') };
     case 'gcra': {
       const stepMs = entries.optional('stepMs', (value) => numberFrom(value, 'stepMs')) ?? 0;
-      return { kind, perSecond: entries.number('perSecond'), burst: entries.number('burst'), stepMs };
+      const holdsBack = entries.optional('holdsBack', (value) => value === true) ?? false;
+      return { kind, perSecond: entries.number('perSecond'), burst: entries.number('burst'), stepMs, holdsBack };
     }
     case 'bulk-refill': {
       const phaseMs = entries.optional('phaseMs', (value) => numberFrom(value, 'phaseMs')) ?? 0;
@@ -37,9 +42,30 @@ function parseKind(kind: string, entries: Reader): LimiterRule {
       return { kind, limiters: entries.list('limiters', [], parseRule) };
     case 'steps':
       return { kind, steps: entries.list('steps', [], parseStep) };
-    case 'tenant': {
-      const seed = entries.optional('seed', (value) => numberFrom(value, 'seed')) ?? 1;
-      return { kind, limiter: parseRule(entries.take('limiter')), share: entries.number('share'), seed };
+    case 'tenant':
+      return {
+        kind,
+        limiter: parseRule(entries.take('limiter')),
+        share: entries.number('share'),
+        seed: seedFrom(entries),
+      };
+    case 'weighted':
+      return {
+        kind,
+        limiter: parseRule(entries.take('limiter')),
+        costs: entries.list('costs', [], parseCost),
+        seed: seedFrom(entries),
+      };
+    case 'nodes': {
+      const choice = entries.text('choice');
+      if (choice !== 'turns' && choice !== 'random') throw new Error('"choice" must be turns or random');
+      return {
+        kind,
+        limiter: parseRule(entries.take('limiter')),
+        nodes: entries.number('nodes'),
+        choice,
+        seed: seedFrom(entries),
+      };
     }
     case 'ban':
       return parseBan(entries);
@@ -51,6 +77,17 @@ function parseKind(kind: string, entries: Reader): LimiterRule {
 function windowFrom(entries: Reader) {
   const countsRefused = entries.optional('countsRefused', (value) => value === true) ?? false;
   return { calls: entries.number('calls'), windowMs: entries.number('windowMs'), countsRefused };
+}
+
+function seedFrom(entries: Reader): number {
+  return entries.optional('seed', (value) => numberFrom(value, 'seed')) ?? 1;
+}
+
+function parseCost(json: unknown): { permits: number; share: number } {
+  const entries = new Reader(json, 'a cost');
+  const cost = { permits: entries.number('permits'), share: entries.number('share') };
+  entries.end();
+  return cost;
 }
 
 function parseStep(json: unknown): { fromMs: number; limiter: LimiterRule } {

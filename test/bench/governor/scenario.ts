@@ -41,6 +41,7 @@ const KINDS: readonly LimiterRule['kind'][] = [
   'first-call-window',
   'sliding-log',
   'sliding-counter',
+  'slotted-window',
   'token-bucket',
   'gcra',
   'bulk-refill',
@@ -48,6 +49,8 @@ const KINDS: readonly LimiterRule['kind'][] = [
   'all-of',
   'steps',
   'tenant',
+  'weighted',
+  'nodes',
   'ban',
 ];
 

@@ -1,6 +1,6 @@
 /**
- * Limiters that count calls in windows: fixed ones by the server's clock or from the first call, a sliding log, and the sliding
- * counter that guesses the log from two fixed windows. Each may count refused calls as well.
+ * Limiters that count calls in windows: fixed ones by the server's clock or from the first call, a sliding log, the sliding
+ * counter that guesses the log from two fixed windows, and a window that slides by slots. Each may count refused calls as well.
  */
 import { type Allowance, type LimiterModel, TOLERANCE_MS } from './limiter-model.ts';
 
@@ -189,5 +189,58 @@ export class SlidingCounter extends Windowed {
     const window = Math.floor((at + this.phaseMs) / this.windowMs);
     if (window === this.#window) return { window, before: this.#before, used: this.#used };
     return { window, before: window === this.#window + 1 ? this.#used : 0, used: 0 };
+  }
+}
+
+/** A window that slides by one slot at a time. */
+export interface SlotQuota extends WindowQuota {
+  /** Parts of the window, of which the current one is the last. */
+  readonly slots: number;
+}
+
+/** Counts per slot, and adds up the last slots. */
+export class SlottedWindow extends Windowed {
+  readonly #slots: number;
+  readonly #slotMs: number;
+  #used: { readonly slot: number; count: number }[] = [];
+
+  constructor(quota: SlotQuota) {
+    super(quota);
+    this.#slots = quota.slots;
+    this.#slotMs = quota.windowMs / quota.slots;
+  }
+
+  nextAt(at: number): number {
+    return this.#countIn(this.#slotAt(at)) < this.calls ? at : this.#countFallsBelow(this.calls, at);
+  }
+
+  take(at: number): void {
+    const slot = this.#slotAt(at);
+    const last = this.#used.at(-1);
+    this.#used = this.#used.filter((used) => used.slot > slot - this.#slots);
+    if (last?.slot === slot) last.count++;
+    else this.#used.push({ slot, count: 1 });
+  }
+
+  allowance(at: number): Allowance {
+    const count = this.#countIn(this.#slotAt(at));
+    const resetAt = this.#countFallsBelow(Math.max(1, count), at);
+    return { remaining: Math.max(0, this.calls - count), resetAt };
+  }
+
+  /** Start of the first later slot with fewer calls in its window. */
+  #countFallsBelow(count: number, at: number): number {
+    let slot = this.#slotAt(at) + 1;
+    while (this.#countIn(slot) >= count) slot++;
+    return slot * this.#slotMs - this.phaseMs;
+  }
+
+  /** Calls in the window of which this slot is the last. */
+  #countIn(slot: number): number {
+    return this.#used.reduce((sum, used) => (used.slot > slot - this.#slots ? sum + used.count : sum), 0);
+  }
+
+  #slotAt(at: number): number {
+    return Math.floor((at + this.phaseMs + TOLERANCE_MS) / this.#slotMs);
   }
 }

@@ -266,7 +266,7 @@ class World {
       this.#acceptedAt.push(at);
       call.acceptedSentAt = sentAt;
       call.acceptedAt = at;
-      leavesAt += drawFrom(this.#conditions.serviceMs, this.#service);
+      leavesAt += (response.heldMs ?? 0) + drawFrom(this.#conditions.serviceMs, this.#service);
       if (this.#countsInFlight) {
         this.#inFlight++;
         this.#clock.runWithoutSettlingAt(leavesAt, () => this.#inFlight--);
