@@ -7,7 +7,7 @@ import { isClosed } from '../load.ts';
 import { countPossible, countPossibleOfLoop } from '../possible.ts';
 import { createRandom } from '../seeded.ts';
 import { type CallRecord, createLimiter, type RunRecord } from '../world.ts';
-import { LEARNING_CALLS, LEARNING_WINDOWS, type Member, MIN_LEARNING_MS } from './families.ts';
+import { LEARNING_CALLS, LEARNING_WINDOWS, type Measuring, MIN_LEARNING_MS } from './families.ts';
 
 /** Shares are between 0 and 1, durations in milliseconds. */
 export interface MemberFigures {
@@ -24,7 +24,7 @@ export interface MemberFigures {
   readonly measured: number;
 }
 
-export function measureAfterLearning(member: Member, record: RunRecord): MemberFigures {
+export function measureAfterLearning(member: Measuring, record: RunRecord): MemberFigures {
   const { durationMs } = record.conditions;
   const from = learnedAt(member, record);
   const refused = record.refusedAt.filter((at) => at > from && at <= durationMs).length;
@@ -48,13 +48,13 @@ export function measureAfterLearning(member: Member, record: RunRecord): MemberF
   };
 }
 
-function learnedAt({ memoryMs, learnedByMs }: Member, { acceptedAt }: RunRecord): number {
+function learnedAt({ memoryMs, learnedByMs }: Measuring, { acceptedAt }: RunRecord): number {
   const enoughCalls = acceptedAt[LEARNING_CALLS - 1] ?? Infinity;
   return Math.min(learnedByMs, Math.max(MIN_LEARNING_MS, LEARNING_WINDOWS * memoryMs, enoughCalls));
 }
 
 function countPossibleFrom(
-  { seed }: Member,
+  { seed }: Measuring,
   { conditions, calls, acceptedAt, refusedAt }: RunRecord,
   from: number,
 ): number {
@@ -105,7 +105,7 @@ const MIN_STRETCH_MS = 10_000;
 const GRID_MS = 1000;
 
 /** Infinity when it was not so in the last stretch. */
-function findHalfRate(member: Member, record: RunRecord, until: number): number {
+function findHalfRate(member: Measuring, record: RunRecord, until: number): number {
   const { acceptedAt, calls, limiter, conditions } = record;
   const { memoryMs } = member;
   const stretchMs = Math.max(MIN_STRETCH_MS, memoryMs);

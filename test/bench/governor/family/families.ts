@@ -9,18 +9,22 @@ import type { LoadSpec } from '../load.ts';
 import { createRandom } from '../seeded.ts';
 import type { RunConditions } from '../world.ts';
 
-/** What is measured of one drawn limit. */
-export interface Member {
-  readonly family: Family;
-  readonly index: number;
+/** What must be known of a run, besides its record, to measure it after learning. */
+export interface Measuring {
   readonly seed: number;
-  /** In one line: the limit, then the load. */
-  readonly title: string;
-  readonly conditions: RunConditions;
   /** The time that the limiter looks back, milliseconds: its longest window, or the time in which its bucket fills. */
   readonly memoryMs: number;
   /** Learning ends here at the latest, milliseconds. */
   readonly learnedByMs: number;
+}
+
+/** What is measured of one drawn limit. */
+export interface Member extends Measuring {
+  readonly family: Family;
+  readonly index: number;
+  /** In one line: the limit, then the load. */
+  readonly title: string;
+  readonly conditions: RunConditions;
   /** Calls per second that are accepted on average when the limit is used as far as the load allows. */
   readonly expectedRate: number;
 }
@@ -81,7 +85,7 @@ export function drawMember(index: number, seedText = ''): Member {
   const load = drawLoad(draw.rate, random);
   const used = isNumber(load) ? Math.min(1, load) : 1;
   const expectedRate = draw.rate * used;
-  const learnedByMs = learningMs(draw.memoryMs, expectedRate) * LEARNING_MARGIN;
+  const learnedByMs = latestLearningMs(draw.memoryMs, expectedRate);
   const durationMs = learnedByMs + measuredMs(draw.memoryMs, expectedRate);
   const { title, limiter, ...surroundings } = draw;
   return {
@@ -108,8 +112,8 @@ export function drawMember(index: number, seedText = ''): Member {
 }
 
 /** Learning takes at most this long, milliseconds: 120 s, 3 windows, 400 accepted calls. What comes later is measured. */
-function learningMs(memoryMs: number, rate: number): number {
-  return Math.max(MIN_LEARNING_MS, LEARNING_WINDOWS * memoryMs, (LEARNING_CALLS * 1000) / rate);
+export function latestLearningMs(memoryMs: number, rate: number): number {
+  return LEARNING_MARGIN * Math.max(MIN_LEARNING_MS, LEARNING_WINDOWS * memoryMs, (LEARNING_CALLS * 1000) / rate);
 }
 
 export const MIN_LEARNING_MS = 120_000;
@@ -122,8 +126,8 @@ const LEARNING_MARGIN = 1.25;
 const MEASURING_MARGIN = 1.1;
 const DAY_MS = 86_400_000;
 
-function measuredMs(memoryMs: number, rate: number): number {
-  return MEASURING_MARGIN * Math.max(MEASURED_WINDOWS * memoryMs, (MEASURED_CALLS * 1000) / rate);
+export function measuredMs(memoryMs: number, rate: number, windows = MEASURED_WINDOWS): number {
+  return MEASURING_MARGIN * Math.max(windows * memoryMs, (MEASURED_CALLS * 1000) / rate);
 }
 
 interface Draw extends Pick<RunConditions, 'limiter'> {
