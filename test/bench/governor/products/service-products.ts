@@ -6,7 +6,10 @@ const SP_API: Source = {
   title: 'Usage Plans and Rate Limits in the SP-API; Orders API Rate Limits',
   where: 'https://developer-docs.amazon.com/sp-api/docs/orders-api-rate-limits',
 };
-const SHOPIFY: Source = { title: 'Shopify API rate limits', where: 'https://shopify.dev/docs/api/usage/rate-limits' };
+const SHOPIFY: Source = {
+  title: 'REST Admin API rate limits; Shopify API rate limits',
+  where: 'https://shopify.dev/docs/api/admin-rest/usage/rate-limits, https://shopify.dev/docs/api/usage/rate-limits',
+};
 const STRIPE: Source = {
   title: 'Rate limits; Scaling your API with rate limiters',
   where: 'https://docs.stripe.com/rate-limits, https://stripe.com/blog/rate-limiters',
@@ -160,7 +163,7 @@ export const SERVICE_PRODUCTS: readonly Product[] = [
       title: 'Rate limits: concurrent rate limits',
       where: 'https://developer.okta.com/docs/reference/rl-additional-limits/',
     },
-    assumed: 'windows by the clock, 20 calls (35 or 75 are documented), and the service time',
+    assumed: 'the 600 per minute by the clock, 20 calls (35 or 75 are documented), and the service time',
     serviceMs: { base: 1000, jitter: 1000 },
   },
   {
