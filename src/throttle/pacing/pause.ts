@@ -7,13 +7,16 @@ import type { Random } from '../../platform/clock.ts';
 /** Full jitter: the first pause is up to this; every refused probe in a row doubles it, up to the cap. */
 const BACKOFF_BASE_MS = 200;
 const BACKOFF_CAP_MS = 30_000;
+/** After this many refused probes in a row the next one waits for a share of the time that has passed, and not less than the cap. */
+const MAX_EARLY_PROBES = 10;
+const LATER_WAIT_SHARE = 0.1;
 /** A stated wait that was too short is extended to at most twice itself plus this. */
 const MIN_STRETCH_MS = 1_000;
 /** After this time without a response another probe goes, so that one slow call does not hold up all. */
 const PROBE_TIMEOUT_MS = 2_000;
 
 export interface PauseOptions {
-  /** A longer pause is probed once in each such interval. */
+  /** A longer pause is probed once in each such interval, and no backoff is longer. */
   readonly maxPauseMs: number;
   readonly random: Random;
 }
@@ -23,6 +26,7 @@ export class SharedPause {
   #maxPauseMs: number;
   readonly #random: Random;
   #isClosed = false;
+  #closedSince = -Infinity;
   #pausedUntil = -Infinity;
   #isStated = false;
   #nextProbeAt = -Infinity;
@@ -60,7 +64,7 @@ export class SharedPause {
   begin(now: number, statedWaitMs: number | undefined, isCurrent: boolean): void {
     if (!isCurrent && statedWaitMs === undefined) return;
     // A server that states waits that are too short is not retried at that rate ...
-    const backoffMs = statedWaitMs === undefined || this.#consecutiveRefusals > 0 ? this.#backoffMs() : 0;
+    const backoffMs = statedWaitMs === undefined || this.#consecutiveRefusals > 0 ? this.#backoffMs(now) : 0;
     // ... but its statement stays the measure.
     const longestMs = statedWaitMs === undefined ? Infinity : 2 * statedWaitMs + MIN_STRETCH_MS;
     const until = now + Math.max(statedWaitMs ?? 0, Math.min(backoffMs, longestMs));
@@ -69,7 +73,7 @@ export class SharedPause {
       this.#pausedUntil = until;
       this.#isStated = statedWaitMs !== undefined && statedWaitMs >= backoffMs;
     }
-    this.#isClosed = true;
+    this.#close(now);
     this.#nextProbeAt = Math.min(this.#pausedUntil, now + this.#maxPauseMs);
   }
 
@@ -82,7 +86,7 @@ export class SharedPause {
   /** From `at` on a single call goes first, and the others wait for its response. */
   requireProbe(at: number): void {
     if (this.#isClosed) return;
-    this.#isClosed = true;
+    this.#close(at);
     this.#pausedUntil = this.#nextProbeAt = at;
   }
 
@@ -114,12 +118,19 @@ export class SharedPause {
     if (this.#isClosed) this.#nextProbeAt = now;
   }
 
+  #close(at: number): void {
+    if (!this.#isClosed) this.#closedSince = at;
+    this.#isClosed = true;
+  }
+
   #open(): void {
     this.#isClosed = false;
     this.#pausedUntil = -Infinity;
   }
 
-  #backoffMs(): number {
+  #backoffMs(now: number): number {
+    if (this.#consecutiveRefusals >= MAX_EARLY_PROBES)
+      return Math.min(this.#maxPauseMs, Math.max(BACKOFF_CAP_MS, (now - this.#closedSince) * LATER_WAIT_SHARE));
     return this.#random() * Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** this.#consecutiveRefusals);
   }
 }

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createGovernor } from '../../../src/throttle/pacing/governor.ts';
 import type { Governor, GovernorOptions } from '../../../src/throttle/pacing/governor-contract.ts';
@@ -18,6 +19,18 @@ const ACCEPTED: PermitReport = { kind: 'accepted' };
 
 function governor(part: Partial<GovernorOptions> = {}): Governor {
   return createGovernor({ rate: 'auto', burst: 1, maxInFlight: 64, maxPauseMs: 300_000, random: () => 0.5, ...part });
+}
+
+/** The pauses after refusals in a row, each by the probe of the last pause, without a stated wait. */
+function pausesOf(tested: Governor, count: number): number[] {
+  const pauses: number[] = [];
+  let now = 0;
+  while (pauses.length < count) {
+    const decision = tested.recordResult(now, tested.recordGrant(now, true), refused());
+    pauses.push(decision.kind === 'limited' ? decision.pauseMs : NaN);
+    now += pauses.at(-1) ?? NaN;
+  }
+  return pauses;
 }
 
 const NOTHING_STATED = { statedWaitMs: undefined, remaining: undefined, resetInMs: undefined, quotas: [], fields: {} };
@@ -103,17 +116,33 @@ describe('auto', () => {
     expect(auto.openAt(300_001)).toBeGreaterThan(300_001);
   });
 
-  it('draws unstated pauses at random, wider with each refused probe, and never past 30 s', () => {
+  it('draws unstated pauses at random, wider with each refused probe', () => {
     const auto = governor({ random: () => 0.999 });
-    let now = 0;
-    const pauses: number[] = [];
-    for (let count = 0; count < 12; count++) {
-      const verdict = auto.recordResult(now, auto.recordGrant(now, true), refused());
-      pauses.push(verdict.kind === 'limited' ? Math.round(verdict.pauseMs) : -1);
-      now = auto.openAt(now);
-    }
-    expect(pauses.slice(0, 4)).toEqual([200, 400, 799, 1598]);
-    expect(pauses.at(-1)).toBe(29_970);
+    expect(pausesOf(auto, 9).map(Math.round)).toEqual([200, 400, 799, 1598, 3197, 6394, 12_787, 25_574, 29_970]);
+  });
+
+  it('waits for a tenth of the closed time after ten probes in vain, between 30 s and maxPauseMs', () => {
+    fc.assert(
+      fc.property(
+        fc.double({ min: 0, max: 0.999, noNaN: true }),
+        fc.integer({ min: 1000, max: 3_600_000 }),
+        (draw, maxPauseMs) => {
+          const pauses = pausesOf(governor({ random: () => draw, maxPauseMs }), 80);
+          let closedMs = 0;
+          for (const [probesInVain, pauseMs] of pauses.entries()) {
+            if (probesInVain >= 10)
+              expect(pauseMs).toBeCloseTo(Math.min(maxPauseMs, Math.max(30_000, closedMs / 10)), 3);
+            closedMs += pauseMs;
+          }
+        },
+      ),
+    );
+  });
+
+  it('asks a limit that is closed for an hour at most 50 times', () => {
+    let closedMs = 0;
+    const times = pausesOf(governor(), 100).filter((pauseMs) => (closedMs += pauseMs) < 3_600_000).length;
+    expect(times).toBeLessThanOrEqual(50);
   });
 
   it('backs off also from a server that states a wait of 0 again and again', () => {
