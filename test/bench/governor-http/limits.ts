@@ -1,6 +1,6 @@
 /**
- * Upstreams on loopback with a limit that they do not state: servers of our own, nginx, HAProxy and rate-limiter-flexible. Each compares
- * the bodies that it receives and keeps the instants of accepted calls. Counting refused calls is left to the sidecar's metrics.
+ * Upstreams on loopback with a limit that they do not state: nginx, HAProxy, rate-limiter-flexible, and servers of our own with the
+ * algorithms of Cloudflare and Kong. Each compares the bodies that it receives and keeps the instants of accepted calls. Counting refused calls is left to the sidecar's metrics.
  */
 import { createServer } from 'node:http';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
@@ -42,12 +42,12 @@ type Admit = (at: number) => boolean | Promise<boolean>;
 
 export const LIMITS: readonly HttpLimit[] = [
   {
-    name: 'fixed-window',
-    title: '60 per 4 s, fixed window',
-    perSecond: 15,
-    periodMs: 4000,
+    name: 'cloudflare',
+    title: 'Cloudflare, sliding counter, 100 per 10 s',
+    perSecond: 10,
+    periodMs: 10_000,
     periodStart: 'clock',
-    start: () => startUpstream(admitBy({ kind: 'fixed-window', calls: 60, windowMs: 4000 })),
+    start: () => startUpstream(admitBy({ kind: 'sliding-counter', calls: 100, windowMs: 10_000 })),
   },
   {
     name: 'nginx',
@@ -74,18 +74,18 @@ export const LIMITS: readonly HttpLimit[] = [
     start: () => startUpstream(admitByPoints(100, 7)),
   },
   {
-    name: 'two-limits',
-    title: '6/s burst 6 with 150 per 30 s',
+    name: 'kong',
+    title: 'Kong, 10 per second and 300 per minute by the clock',
     perSecond: 5,
-    periodMs: 30_000,
+    periodMs: 60_000,
     periodStart: 'clock',
     start: () =>
       startUpstream(
         admitBy({
           kind: 'all-of',
           limiters: [
-            { kind: 'token-bucket', perSecond: 6, burst: 6 },
-            { kind: 'fixed-window', calls: 150, windowMs: 30_000 },
+            { kind: 'fixed-window', calls: 10, windowMs: 1000 },
+            { kind: 'fixed-window', calls: 300, windowMs: 60_000 },
           ],
         }),
       ),
