@@ -5,7 +5,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { CLIENTS, findClient } from './clients/clients.ts';
 import { summarize } from './figures.ts';
@@ -41,15 +40,12 @@ const { values } = parseArgs({
 
 const DEFAULT_SEEDS = 20;
 const QUICK_SEEDS = 3;
-const DOCS = fileURLToPath(new URL('../../../docs/benchmarks/', import.meta.url));
 const ROOT = new URL('../../../', import.meta.url);
 
 const seeds = Number(values.seeds ?? (values.quick ? QUICK_SEEDS : DEFAULT_SEEDS));
 const clients = values.client?.map(findClient) ?? CLIENTS;
 const scenarios = values.scenario?.map(findScenario) ?? readAllScenarios();
 const isFiltered = [values.load, values.hint, values.replicas].some((filter) => filter !== undefined) || values.all;
-const isWhole =
-  !isFiltered && !values.quick && !values['leave-out'] && values.scenario === undefined && values.client === undefined;
 
 if (values.rules) await leaveOutEach();
 else if (values.trace === undefined) await benchmark();
@@ -62,16 +58,13 @@ async function benchmark(): Promise<void> {
   });
   console.log(`${results.length} cases in ${Math.round((performance.now() - startedAt) / 1000)} s`);
   if (values.json !== undefined) writeFileSync(values.json, JSON.stringify(results, replaceInfinity, 1));
-  const folder = values.out ?? (isWhole ? DOCS : undefined);
-  if (folder === undefined) return;
-  mkdirSync(folder, { recursive: true });
-  const report = writeReport(results, readVersions());
-  console.log(`\n${report}`);
-  writeFileSync(join(folder, 'governor.md'), report);
-  writeFileSync(join(folder, 'governor.svg'), drawPlot(results));
+  if (values.out === undefined) return;
+  mkdirSync(values.out, { recursive: true });
+  writeFileSync(join(values.out, 'governor.md'), writeReport(results, readVersions()));
+  writeFileSync(join(values.out, 'governor.svg'), drawPlot(results));
 }
 
-/** Our client without each of its rules, in the common cases; `--out` gets the table. */
+/** Our client without each of its rules, in the common cases. */
 async function leaveOutEach(): Promise<void> {
   const jobs = [undefined, ...RULES.keys()].flatMap((rule) =>
     scenarios.flatMap((scenario) =>
@@ -80,12 +73,7 @@ async function leaveOutEach(): Promise<void> {
         .map((played) => createJob(findClient('ours'), played, seeds, rule)),
     ),
   );
-  const table = compareRules(await playAll(jobs, Number(values.workers), () => undefined));
-  console.log(table);
-  const folder = values.out ?? (values.scenario === undefined && values.seeds === undefined ? DOCS : undefined);
-  if (folder === undefined) return;
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, 'governor-rules.md'), table);
+  console.log(compareRules(await playAll(jobs, Number(values.workers), () => undefined)));
 }
 
 /** Without a filter the cases of the plan; with one, or `--all`, every case that fits. */
