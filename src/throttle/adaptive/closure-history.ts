@@ -83,6 +83,14 @@ export class ClosureHistory {
     });
   }
 
+  /** A call was refused that was sent before the first refusal of the closure was known. */
+  recordLateRefusal(call: CountedCall, jitterMs: number): void {
+    const closure = this.#closures.at(-1);
+    if (!this.#isClosed || closure === undefined || call.at <= closure.firstRefusedAt) return;
+    closure.lastRefusedAt = Math.max(closure.lastRefusedAt, call.at);
+    keepEach(closure.refused, this.#bank.countMost(call, jitterMs), Math.min);
+  }
+
   /** Adds a closure that was not seen by this process. */
   add(closure: OpenClosure): void {
     this.#closures.push(closure);

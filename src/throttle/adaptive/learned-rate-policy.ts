@@ -209,6 +209,7 @@ export class LearnedRatePolicy implements RatePolicy {
   recordLateRefusal(_now: number, grant: PermitGrant): void {
     this.recordEnded(grant);
     this.#notRefused.remove(grant.at);
+    this.#history.recordLateRefusal(grant, this.#roundTrip.jitterMs);
   }
 
   recordEnded(grant: PermitGrant): void {

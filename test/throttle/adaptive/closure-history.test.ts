@@ -33,6 +33,11 @@ class Calls {
     this.history.recordRefused({ at: this.#now, inFlight: 0 }, JITTER_MS);
   }
 
+  /** A call that was sent before the last refusal was known. */
+  refuseLate(apartMs: number): void {
+    this.history.recordLateRefusal({ at: this.#now + apartMs, inFlight: 0 }, JITTER_MS);
+  }
+
   exceed(): void {
     this.history.recordExcess({ at: this.#now + APART_MS, inFlight: 0 }, JITTER_MS);
   }
@@ -93,6 +98,20 @@ describe('closures', () => {
     calls.refuse(1);
     expect(calls.refused).toEqual([5]);
     calls.accept(1, 2 * JITTER_MS + 1);
+    calls.refuse();
+    expect(calls.refused).toEqual([5, 7]);
+  });
+
+  it('go on while calls are refused that were sent before the first refusal was known', () => {
+    const calls = new Calls();
+    calls.accept(5);
+    calls.refuse();
+    calls.refuseLate(30);
+    expect(calls.accept(1, 30 + 2 * JITTER_MS)).toBeUndefined();
+    calls.refuse();
+    expect(calls.refused).toEqual([5]);
+    calls.accept();
+    calls.refuseLate(1);
     calls.refuse();
     expect(calls.refused).toEqual([5, 7]);
   });
