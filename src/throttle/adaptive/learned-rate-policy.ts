@@ -195,12 +195,14 @@ export class LearnedRatePolicy implements RatePolicy {
     this.#notRefused.remove(grant.at);
     this.#history.recordRefused(grant, this.#roundTrip.jitterMs);
     if (!grant.isPauseProbe) this.#rateBeforeClosure = Math.min(grant.rate, this.#acceptedPerSecond(now) + 1);
+    if (this.#isTrusted) this.#limitProbe.recordTrustedRate(now, this.#limit?.choice.rate ?? 0);
     const hasChanged = this.#chooseLimit(now);
     if (this.#limit === undefined)
       this.#unexplainedRate = Math.max(MIN_UNEXPLAINED_RATE, UNEXPLAINED_SHARE * this.#acceptedPerSecond(now));
     if (isExpected) this.#explainedRefusals++;
     else if (!hasChanged && this.#limit !== undefined) this.#reduceMargin(now);
     this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
+    this.#limitProbe.scheduleReturn(now, this.#limit?.choice.rate ?? Infinity);
     if (this.#limit === undefined) this.#limitProbe.scheduleFirst(now, UNEXPLAINED_PROBE_DELAY_MS);
     this.#limitSince ??= now;
     this.#phase = 'tracking';
