@@ -103,6 +103,11 @@ export class ClosureHistory {
     for (const { accepted } of this.#closures) keepEach(accepted, counts, Math.max);
   }
 
+  /** These had another cause. */
+  drop(closures: readonly Closure[]): void {
+    this.#closures = this.#closures.filter((closure) => !closures.includes(closure));
+  }
+
   /**
    * The limit was changed.
    * @param since instant from which calls were made under the new one

@@ -15,8 +15,9 @@ import { CallLog } from './call-log.ts';
 import { ClosureHistory } from './closure-history.ts';
 import { CounterBank } from './counter-bank.ts';
 import type { LearningParameters } from './learning-parameters.ts';
-import { chooseLimit, MIN_CLOSURES_IN_FLIGHT } from './limit-choice.ts';
+import { type ChosenLimit, MIN_CLOSURES_IN_FLIGHT } from './limit-choice.ts';
 import { LimitInUse } from './limit-in-use.ts';
+import { choosePair, LimitPair } from './limit-pair.ts';
 import { LimitProbe } from './limit-probe.ts';
 import {
   closureOf,
@@ -84,7 +85,7 @@ export class LearnedRatePolicy implements RatePolicy {
   readonly #limitProbe: LimitProbe;
   readonly #roundTrip: RoundTripEstimator;
   #phase: LearningPhase = 'unlimited';
-  #limit: LimitInUse | undefined;
+  #limit: LimitPair | undefined;
   /** Since when the limit is what it is, or no limit explains the refusals; undefined before the first refusal. */
   #limitSince: number | undefined;
   #inFlightLimit: number;
@@ -135,14 +136,14 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   get inFlightLimit(): number {
-    const choice = this.#limit?.choice;
-    if (choice?.counter.kind !== 'concurrency') return this.#inFlightLimit;
+    const choice = this.#limit?.inFlight?.choice;
+    if (choice === undefined) return this.#inFlightLimit;
     const extra = this.#phase === 'probing' ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
     return Math.min(this.#inFlightLimit, Math.max(1, choice.capacity + extra));
   }
 
   get limitsConcurrency(): boolean {
-    return this.#limit?.choice.counter.kind === 'concurrency';
+    return this.#limit?.inFlight !== undefined;
   }
 
   get isConfident(): boolean {
@@ -236,32 +237,45 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   countUsed(now: number): Omit<LimitUsage, 'opensInMs'> | undefined {
-    return this.#limit?.countUsed(now);
+    return this.#limit?.slower.countUsed(now);
   }
 
   snapshot(now: number): LimitSnapshot | undefined {
     if (this.#limit === undefined) return undefined;
-    const { choice } = this.#limit;
-    const used = choice.counter.kind === 'window' ? this.#notRefused.count(now - choice.counter.windowMs, Infinity) : 0;
-    return createLimitSnapshot(choice, Math.max(0.5, this.#margin), used);
+    const { first, second } = this.#limit;
+    const describe = ({ choice }: LimitInUse): LimitSnapshot => {
+      const windowMs = choice.counter.kind === 'window' ? choice.counter.windowMs : 0;
+      const used = this.#notRefused.count(now - windowMs, now);
+      return createLimitSnapshot(choice, Math.max(0.5, this.#margin), used);
+    };
+    return second === undefined ? describe(first) : { ...describe(first), second: describe(second) };
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
     const parsed = parseLimitSnapshot(snapshot);
     if (parsed === undefined) return;
-    // As often as a limit in flight needs closures to be chosen.
-    const refusedAt = { firstRefusedAt: now - ageMs, lastRefusedAt: now - ageMs };
-    for (let count = 0; count < MIN_CLOSURES_IN_FLIGHT; count++)
-      this.#history.add({ ...closureOf(this.#bank.counters, parsed), ...refusedAt, isLong: false });
-    for (let count = 0; ageMs < parsed.windowMs && count < Math.min(parsed.used, parsed.limit); count++)
-      this.#notRefused.add(now);
-    this.#chooseLimit(now);
+    for (const limit of parsed.second === undefined ? [parsed] : [parsed, parsed.second])
+      this.#restoreLimit(now, limit, ageMs);
     this.#margin = parsed.margin;
     this.#explainedRefusals = RESTORED_REFUSALS;
     this.#limitSince ??= now;
     this.#phase = 'tracking';
     this.#inFlightLimit = this.#options.maxInFlight;
     this.#limitProbe.scheduleFirst(now, RESTORED_PROBE_DELAY_MS);
+  }
+
+  #restoreLimit(now: number, snapshot: LimitSnapshot, ageMs: number): void {
+    // As often as a limit in flight needs closures to be chosen.
+    const refusedAt = { firstRefusedAt: now - ageMs, lastRefusedAt: now - ageMs };
+    for (let count = 0; count < MIN_CLOSURES_IN_FLIGHT; count++)
+      this.#history.add({ ...closureOf(this.#bank.counters, snapshot), ...refusedAt, isLong: false });
+    for (
+      let count = this.#notRefused.size;
+      ageMs < snapshot.windowMs && count < Math.min(snapshot.used, snapshot.limit);
+      count++
+    )
+      this.#notRefused.add(now);
+    this.#chooseLimit(now, this.#limit?.choice);
   }
 
   get #limitRate(): number {
@@ -274,6 +288,11 @@ export class LearnedRatePolicy implements RatePolicy {
 
   get #isTrusted(): boolean {
     return this.explainedRefusals >= MIN_TRUSTED_REFUSALS;
+  }
+
+  /** Explained enough refusals to be kept beside another limit. */
+  get #trustedLimit(): ChosenLimit | undefined {
+    return this.#limit?.chosen.divider ?? (this.#isTrusted ? this.#limit?.first.choice : undefined);
   }
 
   /**
@@ -299,14 +318,18 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   /** @returns true when another limit was chosen than before */
-  #chooseLimit(now: number): boolean {
+  #chooseLimit(now: number, trusted = this.#trustedLimit): boolean {
     const before = this.#limit?.choice;
     const { meanMs } = this.#roundTrip;
     const roundTripMs = this.#statedWaitMs > LONG_WAIT_ROUND_TRIPS * meanMs ? Infinity : meanMs;
-    const choice = chooseLimit(this.#bank.counters, this.#history.closures, roundTripMs);
+    const pair = choosePair(this.#bank.counters, this.#history.closures, trusted, roundTripMs);
     // Right after a change nothing is known: what was known before is used, with its margin.
-    if (choice === undefined) return false;
-    this.#limit = new LimitInUse(choice, this.#notRefused, this.#pending, this.#options.learning);
+    if (pair === undefined) return false;
+    this.#limit = new LimitPair(
+      pair,
+      (choice) => new LimitInUse(choice, this.#notRefused, this.#pending, this.#options.learning),
+    );
+    const { choice } = this.#limit;
     // Near the true rate several counters explain the same refusals.
     if (before !== undefined && Math.abs(choice.rate / before.rate - 1) < SAME_RATE_SHARE) return false;
     this.#limitSince = now;
@@ -317,11 +340,18 @@ export class LearnedRatePolicy implements RatePolicy {
 
   /** When calls beyond the limit were accepted, either another counter explains that as well, or the limit was raised. */
   #evaluateProbe(now: number, grant: PermitGrant): void {
-    const former = this.#limit;
+    if (this.#limit?.second?.isExceeded(now, grant.inFlight) === true) {
+      // The refusals that it explained had another cause.
+      this.#history.drop(this.#limit.chosen.others);
+      this.#chooseLimit(now);
+      this.postponeProbe(now);
+      return;
+    }
+    const former = this.#limit?.first;
     if (former?.isExceeded(now, grant.inFlight) !== true) return;
     this.#history.recordExcess(grant, this.#roundTrip.jitterMs);
     this.#chooseLimit(now);
-    const { index, isContradicted } = (this.#limit ?? former).choice;
+    const { index, isContradicted } = (this.#limit?.first ?? former).choice;
     if (index !== former.choice.index && !isContradicted) {
       this.#phase = 'tracking';
       return;

@@ -20,6 +20,8 @@ export interface LimitSnapshot {
   readonly margin: number;
   /** Calls in the window at the time of the snapshot. */
   readonly used: number;
+  /** A limit that holds as well. */
+  readonly second?: LimitSnapshot | undefined;
 }
 
 const MAX_RATE = 1e6;
@@ -75,7 +77,8 @@ export function parseLimitSnapshot(value: unknown): LimitSnapshot | undefined {
   const { windowMs, limit, rate, margin, used } = read;
   if (kind === undefined || !isWithin(windowMs, 0, 1e9) || !isWithin(limit, 1, 1e9)) return undefined;
   if (!isWithin(rate, 1e-6, MAX_RATE) || !isWithin(margin, 0.5, 1) || !isWithin(used, 0, MAX_USED)) return undefined;
-  return { kind, windowMs, limit, rate, margin, used };
+  const second = parseLimitSnapshot(read.second);
+  return { kind, windowMs, limit, rate, margin, used, ...(second && { second }) };
 }
 
 /**

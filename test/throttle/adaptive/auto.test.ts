@@ -81,6 +81,28 @@ describe('an undocumented limit at 1.5 times its rate', () => {
     }
   });
 
+  const outages = [BUCKET, FIXED].flatMap((limiter) => [40_000, 400_000].map((fromMs) => [fromMs, limiter] as const));
+  it.each(outages)(
+    'is used again after an outage of nine minutes that begins at %i ms: %j',
+    async (fromMs, limiter) => {
+      const lastsMs = 540_000;
+      const closed: LimiterRule = { kind: 'fixed-window', calls: 1, windowMs: 36_000_000 };
+      const untilMs = fromMs + lastsMs;
+      const steps = [
+        { fromMs: 0, limiter },
+        { fromMs, limiter: closed },
+        { fromMs: untilMs, limiter },
+      ];
+      for (const seed of SEEDS) {
+        const durationMs = untilMs + lastsMs + 660_000;
+        const { record } = await play({ limiter: { kind: 'steps', steps }, seed, durationMs });
+        // After twice the time it was closed, and the backoff of the last pause.
+        for (let from = untilMs + lastsMs + 60_000; from < durationMs; from += 60_000)
+          expect(record.acceptedAt.filter((at) => at >= from && at < from + 60_000).length).toBeGreaterThan(540);
+      }
+    },
+  );
+
   it('causes no refusal and no wait at 0.8 times its rate', async () => {
     for (const [, limiter] of limiters) {
       const { refusedShare, waitP50Ms } = await playSeeds({ limiter, load: 0.8 });

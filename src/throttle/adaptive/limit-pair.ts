@@ -1,0 +1,116 @@
+/**
+ * One limit, or two that hold at once (pure). No counter explains the refusals of two limits: those that come long before a trusted limit
+ * is used up are another one's, and get a counter of their own. limit-choice.ts chooses each, limit-in-use.ts keeps to each.
+ */
+import type { Closure } from './closure-history.ts';
+import type { Counter } from './counter-bank.ts';
+import { chooseLimit, type ChosenLimit } from './limit-choice.ts';
+import type { LimitInUse } from './limit-in-use.ts';
+
+/** Share of its capacity from which on a limit explains a refusal. */
+const EXPLAINED_SHARE = 0.7;
+const MIN_EXPLAINED = 3;
+/** With more of the others for each explained refusal the limit has changed. */
+const MAX_OTHERS = 2;
+/** A second limit that is slower needs as many refusals: it costs more if it is wrong. */
+const MIN_OF_SLOWER = 2;
+
+export interface ChosenPair {
+  readonly first: ChosenLimit;
+  /** Explains `others`; undefined while one limit is enough. */
+  readonly second: ChosenLimit | undefined;
+  /** Closures that the divider does not explain. */
+  readonly others: readonly Closure[];
+  /** The limit by which closures are divided; undefined while one limit has to explain all. */
+  readonly divider: ChosenLimit | undefined;
+}
+
+/**
+ * @param trusted a limit that has explained enough refusals to be kept beside another one
+ * @param roundTripMs of accepted calls
+ * @returns undefined when no counter explains the refusals
+ */
+export function choosePair(
+  counters: readonly Counter[],
+  closures: readonly Closure[],
+  trusted: ChosenLimit | undefined,
+  roundTripMs: number,
+): ChosenPair | undefined {
+  const { others, divider } = divide(closures, trusted);
+  const explained = closures.filter((closure) => !others.includes(closure));
+  const first = chooseLimit(counters, explained, roundTripMs);
+  const second = chooseLimit(counters, others, roundTripMs);
+  if (first === undefined) return undefined;
+  const isTooEarly = second !== undefined && second.rate < first.rate && others.length < MIN_OF_SLOWER;
+  return { first, second: isTooEarly ? undefined : second, others, divider };
+}
+
+function divide(
+  closures: readonly Closure[],
+  divider: ChosenLimit | undefined,
+): Pick<ChosenPair, 'others' | 'divider'> {
+  if (divider === undefined || divider.counter.kind === 'concurrency') return { others: [], divider: undefined };
+  const { index, capacity } = divider;
+  const others = closures.filter(({ refused }) => (refused[index] ?? 0) < EXPLAINED_SHARE * capacity - 1);
+  const explained = closures.length - others.length;
+  if (explained < MIN_EXPLAINED || others.length > MAX_OTHERS * explained) return { others: [], divider: undefined };
+  return { others, divider };
+}
+
+/** The chosen limits as they are kept to: both must allow a call. */
+export class LimitPair {
+  readonly chosen: ChosenPair;
+  readonly first: LimitInUse;
+  readonly second: LimitInUse | undefined;
+
+  constructor(chosen: ChosenPair, use: (choice: ChosenLimit) => LimitInUse) {
+    this.chosen = chosen;
+    this.first = use(chosen.first);
+    this.second = chosen.second && use(chosen.second);
+  }
+
+  /** The one with the lower rate. */
+  get slower(): LimitInUse {
+    return this.second !== undefined && this.second.choice.rate < this.first.choice.rate ? this.second : this.first;
+  }
+
+  /** The slower one's. */
+  get choice(): ChosenLimit {
+    return this.slower.choice;
+  }
+
+  /** The one on calls in flight. */
+  get inFlight(): LimitInUse | undefined {
+    return [this.first, this.second].find((limit) => limit?.choice.counter.kind === 'concurrency');
+  }
+
+  /** Permits per second that are used; Infinity for a limit in flight. */
+  get rate(): number {
+    return Math.min(this.first.rate, this.second?.rate ?? Infinity);
+  }
+
+  /** Permits that may be saved up, at least 1. */
+  get burst(): number {
+    return Math.min(this.first.burst, this.second?.burst ?? Infinity);
+  }
+
+  /** When both allow the next call; past or -Infinity: now. */
+  openAt(): number {
+    return Math.max(this.first.openAt(), this.second?.openAt() ?? -Infinity);
+  }
+
+  /** True when one of the limiters would refuse a call at `now`. */
+  wouldRefuse(now: number): boolean {
+    return this.first.wouldRefuse(now) || this.second?.wouldRefuse(now) === true;
+  }
+
+  recordGrant(now: number): void {
+    this.first.recordGrant(now);
+    this.second?.recordGrant(now);
+  }
+
+  /** @returns calls beyond the limits that may be accepted although none was raised */
+  startProbe(now: number): number {
+    return Math.max(this.first.startProbe(now), this.second?.startProbe(now) ?? 0);
+  }
+}

@@ -1,0 +1,91 @@
+/** Two limits that hold at once: both are learned, the slower one is described, and both are kept over a restart. */
+import { describe, expect, it } from 'vitest';
+import type { Closure } from '../../../src/throttle/adaptive/closure-history.ts';
+import type { Counter } from '../../../src/throttle/adaptive/counter-bank.ts';
+import type { ChosenLimit } from '../../../src/throttle/adaptive/limit-choice.ts';
+import { choosePair } from '../../../src/throttle/adaptive/limit-pair.ts';
+import { createGovernor } from '../../../src/throttle/pacing/governor.ts';
+import type { LimiterRule } from '../../bench/governor/limiters.ts';
+import { play } from './auto-world.ts';
+
+const PER_SECOND: LimiterRule = { kind: 'fixed-window', calls: 5, windowMs: 1000 };
+const PER_MINUTE: LimiterRule = { kind: 'fixed-window', calls: 200, windowMs: 60_000 };
+
+describe('two limits at once', () => {
+  it('are both learned, and the slower one is described', async () => {
+    for (const seed of [2, 3]) {
+      const limiter: LimiterRule = { kind: 'all-of', limiters: [PER_SECOND, PER_MINUTE] };
+      const { goodput, refusedShare, throttles } = await play({ limiter, seed, durationMs: 1_200_000 });
+      expect(goodput).toBeGreaterThan(0.97);
+      expect(refusedShare).toBeLessThan(0.015);
+      const { learned, usage } = throttles[0]?.state() ?? {};
+      expect(learned).toMatchObject({ kind: 'window', limit: 200, confidence: 'high' });
+      expect(usage).toMatchObject({ limit: 200, windowMs: learned?.windowMs });
+      expect(throttles[0]?.snapshot()?.governor).toMatchObject({ second: { kind: 'window', limit: 200 } });
+    }
+  });
+
+  it('are both kept over a restart', () => {
+    const second = { kind: 'window', windowMs: 60_000, limit: 200, rate: 200 / 60, margin: 1, used: 150 };
+    const first = { kind: 'window', windowMs: 1000, limit: 5, rate: 5, margin: 1, used: 2 };
+    for (const snapshot of [
+      { ...first, second },
+      { ...second, second: first },
+    ]) {
+      const governor = createGovernor({
+        rate: 'auto',
+        burst: 1,
+        maxInFlight: 64,
+        maxPauseMs: 300_000,
+        random: () => 0.5,
+      });
+      governor.restore(1000, JSON.parse(JSON.stringify(snapshot)), 0);
+      expect(governor.ratePolicy.rate).toBeCloseTo(200 / 60, 0);
+      expect(governor.ratePolicy.burst).toBe(1);
+      expect(governor.learned((at) => at)).toMatchObject({ kind: 'window', limit: 200 });
+      expect(governor.ratePolicy.countUsed(1001)).toMatchObject({ used: 150, limit: 200 });
+      expect(governor.snapshot(1001)).toMatchObject({
+        limit: snapshot.limit,
+        second: { limit: snapshot.second.limit },
+      });
+      for (let call = 0; call < 50; call++) governor.recordGrant(1010, true);
+      expect(governor.openAt(1020)).toBeGreaterThan(5000);
+    }
+  });
+});
+
+describe('the choice of a second limit', () => {
+  const SHORT: Counter = { kind: 'window', windowMs: 1000 };
+  const LONG: Counter = { kind: 'window', windowMs: 60_000 };
+  const trusted: ChosenLimit = { index: 0, counter: SHORT, capacity: 10, rate: 10, isContradicted: false };
+  /** @param counts of the short window, then of the long one */
+  const closures = (...counts: [number, number][]): Closure[] =>
+    counts.map((refused) => ({ refused: Float32Array.from(refused), accepted: new Float32Array(2) }));
+  const used = closures([10, 100], [11, 150], [10, 200]);
+  const unused = closures([4, 300], [5, 310]);
+  const choose = (all: readonly Closure[], limit?: ChosenLimit): ReturnType<typeof choosePair> =>
+    choosePair([SHORT, LONG], all, limit, 20);
+
+  it('explains the refusals that come long before the trusted limit is used up', () => {
+    const pair = choose([...used, ...unused], trusted);
+    expect(pair).toMatchObject({ first: { counter: SHORT, capacity: 10 }, second: { counter: LONG, capacity: 300 } });
+    expect(pair?.others).toEqual(unused);
+  });
+
+  it('needs two refusals if it is slower', () => {
+    const [one = unused[0]] = unused;
+    expect(choose([...used, ...(one ? [one] : [])], trusted)).toMatchObject({
+      first: { capacity: 10 },
+      second: undefined,
+    });
+  });
+
+  it.each([
+    ['no limit is trusted', [...used, ...unused], undefined],
+    ['the trusted limit explains too few', [...used.slice(1), ...unused], trusted],
+    ['the others are too many', [...used, ...unused, ...unused, ...unused, ...unused], trusted],
+  ])('is not made when %s: one limit explains all', (_, all, limit) => {
+    expect(choose(all, limit)).toMatchObject({ second: undefined, others: [], divider: undefined });
+    expect(choose(all, limit)?.first.rate).toBeLessThan(6);
+  });
+});
