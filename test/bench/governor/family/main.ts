@@ -7,7 +7,7 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runInWorkers } from '../pool.ts';
 import { drawMember, FAMILIES, type Family, type Half, halfOf, type Member } from './families.ts';
-import { IMPOSSIBLE_GOODPUT } from './goals.ts';
+import { IMPOSSIBLE_GOODPUT, meetsGoals } from './goals.ts';
 import { describeMember, writeFamilyReport, type Played } from './report.ts';
 import type { PolicyCosts } from './policy-costs.ts';
 import { writeCostReport } from './policy-report.ts';
@@ -85,5 +85,5 @@ function readHalf(text: string): Half {
 
 function toRow({ member, figures }: Played) {
   const { family, index, title } = member;
-  return { family, index, title, ...figures };
+  return { family, index, title, meets: meetsGoals(member, figures), ...figures };
 }
