@@ -136,7 +136,7 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   get inFlightLimit(): number {
-    const choice = this.#limit?.inFlight?.choice;
+    const choice = this.#limit?.inFlight;
     if (choice === undefined) return this.#inFlightLimit;
     const extra = this.#phase === 'probing' ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
     return Math.min(this.#inFlightLimit, Math.max(1, choice.capacity + extra));
@@ -152,19 +152,20 @@ export class LearnedRatePolicy implements RatePolicy {
 
   openAt(now: number, isPaused: boolean): number {
     if (this.#limit === undefined) return -Infinity;
-    if (this.#phase === 'probing' && !isPaused) return this.#limitProbe.openAt(now);
+    if (this.#phase === 'probing' && !isPaused)
+      return Math.max(this.#limitProbe.openAt(now), this.#limit.faster?.openAt() ?? -Infinity);
     return Math.min(this.#limit.openAt(), this.#limitProbe.dueAt);
   }
 
   recordGrant(now: number, waitedFor: boolean): boolean {
-    const isProbeCall = this.#phase === 'probing' && this.#limit?.wouldRefuse(now) === true;
+    const isProbeCall = this.#phase === 'probing' && this.#limit?.slower.wouldRefuse(now) === true;
     this.#limit?.recordGrant(now);
     this.#notRefused.add(now);
     if (this.#phase === 'unlimited') return false;
     if (isProbeCall) this.#limitProbe.recordProbeCallSent(now);
     this.#limitProbe.countCall(now, this.#isTrusted);
     if (this.#phase === 'tracking' && this.#isInUse(waitedFor) && now >= this.#limitProbe.dueAt) {
-      this.#limitProbe.start(this.#limitRate, this.#limit?.startProbe(now) ?? 0);
+      this.#limitProbe.start(this.#limitRate, this.#limit?.slower.startProbe(now) ?? 0);
       this.#phase = 'probing';
     }
     return isProbeCall;
@@ -242,13 +243,13 @@ export class LearnedRatePolicy implements RatePolicy {
 
   snapshot(now: number): LimitSnapshot | undefined {
     if (this.#limit === undefined) return undefined;
-    const { first, second } = this.#limit;
-    const describe = ({ choice }: LimitInUse): LimitSnapshot => {
+    const describe = (choice: ChosenLimit): LimitSnapshot => {
       const windowMs = choice.counter.kind === 'window' ? choice.counter.windowMs : 0;
-      const used = this.#notRefused.count(now - windowMs, now);
+      const used = windowMs > 0 ? this.#notRefused.count(now - windowMs, Infinity) : 0;
       return createLimitSnapshot(choice, Math.max(0.5, this.#margin), used);
     };
-    return second === undefined ? describe(first) : { ...describe(first), second: describe(second) };
+    const { first, second } = this.#limit.chosen;
+    return { ...describe(first), ...(second && { second: describe(second) }) };
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
@@ -292,7 +293,7 @@ export class LearnedRatePolicy implements RatePolicy {
 
   /** Explained enough refusals to be kept beside another limit. */
   get #trustedLimit(): ChosenLimit | undefined {
-    return this.#limit?.chosen.divider ?? (this.#isTrusted ? this.#limit?.first.choice : undefined);
+    return this.#limit?.chosen.divider ?? (this.#isTrusted ? this.#limit?.chosen.first : undefined);
   }
 
   /**
@@ -340,18 +341,18 @@ export class LearnedRatePolicy implements RatePolicy {
 
   /** When calls beyond the limit were accepted, either another counter explains that as well, or the limit was raised. */
   #evaluateProbe(now: number, grant: PermitGrant): void {
-    if (this.#limit?.second?.isExceeded(now, grant.inFlight) === true) {
+    const former = this.#limit;
+    if (former?.slower.isExceeded(now, grant.inFlight) !== true) return;
+    if (former.choice === former.chosen.second) {
       // The refusals that it explained had another cause.
-      this.#history.drop(this.#limit.chosen.others);
+      this.#history.drop(former.chosen.others);
       this.#chooseLimit(now);
       this.postponeProbe(now);
       return;
     }
-    const former = this.#limit?.first;
-    if (former?.isExceeded(now, grant.inFlight) !== true) return;
     this.#history.recordExcess(grant, this.#roundTrip.jitterMs);
     this.#chooseLimit(now);
-    const { index, isContradicted } = (this.#limit?.first ?? former).choice;
+    const { index, isContradicted } = (this.#limit ?? former).choice;
     if (index !== former.choice.index && !isContradicted) {
       this.#phase = 'tracking';
       return;
@@ -366,7 +367,7 @@ export class LearnedRatePolicy implements RatePolicy {
 
   /** The upstream may have been out of order: the rate from before is used, until a call beyond the limit is refused. */
   #probeAfterOutage(now: number): void {
-    this.#limitProbe.start(this.#rateBeforeClosure, this.#limit?.startProbe(now) ?? 0);
+    this.#limitProbe.start(this.#rateBeforeClosure, this.#limit?.slower.startProbe(now) ?? 0);
     this.#phase = 'probing';
   }
 

@@ -4,7 +4,7 @@
  */
 import type { Closure } from './closure-history.ts';
 import type { Counter } from './counter-bank.ts';
-import { chooseLimit, type ChosenLimit } from './limit-choice.ts';
+import { chooseLimit, type ChosenLimit, LEAST_LEVEL } from './limit-choice.ts';
 import type { LimitInUse } from './limit-in-use.ts';
 
 /** Share of its capacity from which on a limit explains a refusal. */
@@ -51,27 +51,26 @@ function divide(
 ): Pick<ChosenPair, 'others' | 'divider'> {
   if (divider === undefined || divider.counter.kind === 'concurrency') return { others: [], divider: undefined };
   const { index, capacity } = divider;
-  const others = closures.filter(({ refused }) => (refused[index] ?? 0) < EXPLAINED_SHARE * capacity - 1);
+  // Jitter changes small counts by one; a counter that held nothing explains nothing.
+  const least = Math.max(LEAST_LEVEL, EXPLAINED_SHARE * capacity - 1);
+  const others = closures.filter(({ refused }) => (refused[index] ?? 0) < least);
   const explained = closures.length - others.length;
   if (explained < MIN_EXPLAINED || others.length > MAX_OTHERS * explained) return { others: [], divider: undefined };
   return { others, divider };
 }
 
-/** The chosen limits as they are kept to: both must allow a call. */
+/** The chosen limits as they are kept to: both must allow a call, and only the slower one is probed. */
 export class LimitPair {
   readonly chosen: ChosenPair;
-  readonly first: LimitInUse;
-  readonly second: LimitInUse | undefined;
+  readonly slower: LimitInUse;
+  readonly faster: LimitInUse | undefined;
 
   constructor(chosen: ChosenPair, use: (choice: ChosenLimit) => LimitInUse) {
+    const { first, second } = chosen;
+    const isSlower = second !== undefined && second.rate < first.rate;
     this.chosen = chosen;
-    this.first = use(chosen.first);
-    this.second = chosen.second && use(chosen.second);
-  }
-
-  /** The one with the lower rate. */
-  get slower(): LimitInUse {
-    return this.second !== undefined && this.second.choice.rate < this.first.choice.rate ? this.second : this.first;
+    this.slower = use(isSlower ? second : first);
+    this.faster = second && use(isSlower ? first : second);
   }
 
   /** The slower one's. */
@@ -80,37 +79,27 @@ export class LimitPair {
   }
 
   /** The one on calls in flight. */
-  get inFlight(): LimitInUse | undefined {
-    return [this.first, this.second].find((limit) => limit?.choice.counter.kind === 'concurrency');
+  get inFlight(): ChosenLimit | undefined {
+    return [this.chosen.first, this.chosen.second].find((choice) => choice?.counter.kind === 'concurrency');
   }
 
   /** Permits per second that are used; Infinity for a limit in flight. */
   get rate(): number {
-    return Math.min(this.first.rate, this.second?.rate ?? Infinity);
+    return Math.min(this.slower.rate, this.faster?.rate ?? Infinity);
   }
 
   /** Permits that may be saved up, at least 1. */
   get burst(): number {
-    return Math.min(this.first.burst, this.second?.burst ?? Infinity);
+    return Math.min(this.slower.burst, this.faster?.burst ?? Infinity);
   }
 
   /** When both allow the next call; past or -Infinity: now. */
   openAt(): number {
-    return Math.max(this.first.openAt(), this.second?.openAt() ?? -Infinity);
-  }
-
-  /** True when one of the limiters would refuse a call at `now`. */
-  wouldRefuse(now: number): boolean {
-    return this.first.wouldRefuse(now) || this.second?.wouldRefuse(now) === true;
+    return Math.max(this.slower.openAt(), this.faster?.openAt() ?? -Infinity);
   }
 
   recordGrant(now: number): void {
-    this.first.recordGrant(now);
-    this.second?.recordGrant(now);
-  }
-
-  /** @returns calls beyond the limits that may be accepted although none was raised */
-  startProbe(now: number): number {
-    return Math.max(this.first.startProbe(now), this.second?.startProbe(now) ?? 0);
+    this.slower.recordGrant(now);
+    this.faster?.recordGrant(now);
   }
 }

@@ -78,7 +78,7 @@ describe('the limit that is found in use', () => {
   it.each([1000, 3700, 10_000, 23_400, 60_000, 77_000])('has the length of a window of %d ms', async (windowMs) => {
     for (const kind of ['sliding-log', 'fixed-window', 'first-call-window'] as const) {
       const limiter: LimiterRule = { kind, calls: 40, windowMs };
-      const learned = await learn({ limiter, perSecond: 40_000 / windowMs, memoryMs: windowMs }, 1);
+      const learned = await learn({ limiter, perSecond: 40_000 / windowMs, memoryMs: windowMs }, 2);
       expect(learned?.kind).toBe('window');
       expect(Math.abs((learned?.windowMs ?? 0) / windowMs - 1)).toBeLessThan(0.05);
       expect(Math.abs((learned?.limit ?? 0) - 40)).toBeLessThanOrEqual(2);

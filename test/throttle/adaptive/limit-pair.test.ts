@@ -5,11 +5,19 @@ import type { Counter } from '../../../src/throttle/adaptive/counter-bank.ts';
 import type { ChosenLimit } from '../../../src/throttle/adaptive/limit-choice.ts';
 import { choosePair } from '../../../src/throttle/adaptive/limit-pair.ts';
 import { createGovernor } from '../../../src/throttle/pacing/governor.ts';
+import type { Governor } from '../../../src/throttle/pacing/governor-contract.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { play } from './auto-world.ts';
 
 const PER_SECOND: LimiterRule = { kind: 'fixed-window', calls: 5, windowMs: 1000 };
 const PER_MINUTE: LimiterRule = { kind: 'fixed-window', calls: 200, windowMs: 60_000 };
+
+function restored(now: number, snapshot: unknown): Governor {
+  const terms = { rate: 'auto', burst: 1, maxInFlight: 64, maxPauseMs: 300_000 } as const;
+  const governor = createGovernor({ ...terms, random: () => 0.5 });
+  governor.restore(now, snapshot, 0);
+  return governor;
+}
 
 describe('two limits at once', () => {
   it('are both learned, and the slower one is described', async () => {
@@ -32,14 +40,7 @@ describe('two limits at once', () => {
       { ...first, second },
       { ...second, second: first },
     ]) {
-      const governor = createGovernor({
-        rate: 'auto',
-        burst: 1,
-        maxInFlight: 64,
-        maxPauseMs: 300_000,
-        random: () => 0.5,
-      });
-      governor.restore(1000, JSON.parse(JSON.stringify(snapshot)), 0);
+      const governor = restored(1000, JSON.parse(JSON.stringify(snapshot)));
       expect(governor.ratePolicy.rate).toBeCloseTo(200 / 60, 0);
       expect(governor.ratePolicy.burst).toBe(1);
       expect(governor.learned((at) => at)).toMatchObject({ kind: 'window', limit: 200 });
@@ -52,6 +53,25 @@ describe('two limits at once', () => {
       expect(governor.openAt(1020)).toBeGreaterThan(5000);
     }
   });
+});
+
+it('only calls beyond the slower of two limits are probe calls, and the faster one is kept to', () => {
+  const slower = { kind: 'window', windowMs: 10_000, limit: 100, rate: 10, margin: 1, used: 0 };
+  const faster = { kind: 'bucket', windowMs: 0, limit: 2, rate: 20, margin: 1, used: 0 };
+  for (const snapshot of [
+    { ...slower, second: faster },
+    { ...faster, second: slower },
+  ]) {
+    const governor = restored(0, snapshot);
+    const beyond: number[] = [];
+    for (let now = 6000; beyond.length === 0; now = Math.max(now + 1, governor.openAt(now))) {
+      const grant = governor.recordGrant(now, true);
+      if (grant.isProbeCall) beyond.push(now);
+    }
+    // Two at once, 20/s, until the window is used up.
+    expect(beyond[0]).toBeGreaterThan(6000 + 97 * 50);
+    expect(beyond[0]).toBeLessThan(6000 + 103 * 50);
+  }
 });
 
 describe('the choice of a second limit', () => {
