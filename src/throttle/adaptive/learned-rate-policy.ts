@@ -54,6 +54,9 @@ const SAME_RATE_SHARE = 0.1;
 const UNTRUSTED_FACTOR = 0.95;
 const UNTRUSTED_RECOVERY_CALLS = 10;
 const UNTRUSTED_RECOVERY_SHARE = 0.3;
+/** Of the burst of a window, at each refused probe and at each unexpected refusal. */
+const BURST_GROWTH = 1.5;
+const BURST_DECREASE = 0.25;
 /** At this margin the refusals come from a lowered limit. */
 const CHANGED_MARGIN = 0.8;
 const MIN_MARGIN = 0.3;
@@ -95,6 +98,8 @@ export class LearnedRatePolicy implements RatePolicy {
   #unexplainedRate = MIN_UNEXPLAINED_RATE;
   /** Share of the rate that is used: below 1 after unexpected refusals. */
   #margin = 1;
+  /** Share of a window's limit that may be spent at once. */
+  #burstShare: number;
   #acceptedInARow = 0;
   #acceptedSinceAt = -Infinity;
   #reducedSinceAt = -Infinity;
@@ -106,6 +111,7 @@ export class LearnedRatePolicy implements RatePolicy {
 
   constructor(options: LearnedRatePolicyOptions) {
     this.#options = options;
+    this.#burstShare = options.learning.burstShare;
     const { learning, maxInFlight, inFlightCalls } = options;
     this.#inFlightLimit = Math.min(4, maxInFlight);
     this.#pending = inFlightCalls;
@@ -127,7 +133,7 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   get burst(): number {
-    return this.#phase === 'tracking' ? (this.#limit?.burst ?? 1) : 1;
+    return this.#phase === 'tracking' ? (this.#limit?.burst(this.#burstShare) ?? 1) : 1;
   }
 
   /** Refusals in a row that agree with the limit; 0 without one. */
@@ -201,6 +207,7 @@ export class LearnedRatePolicy implements RatePolicy {
     const hasChanged = this.#chooseLimit(now);
     if (this.#limit === undefined)
       this.#unexplainedRate = Math.max(MIN_UNEXPLAINED_RATE, UNEXPLAINED_SHARE * this.#acceptedPerSecond(now));
+    if (!isExpected || !grant.isPauseProbe) this.#adjustBurst(isExpected);
     if (isExpected) this.#explainedRefusals++;
     else if (!hasChanged && this.#limit !== undefined) this.#reduceMargin(now);
     this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
@@ -306,7 +313,9 @@ export class LearnedRatePolicy implements RatePolicy {
 
   /** Idle time that costs nothing, since permits are saved up meanwhile. */
   get #madeUpMs(): number {
-    return this.#limit === undefined || this.limitsConcurrency ? 0 : (this.#limit.burst * 1000) / this.#limit.rate;
+    return this.#limit === undefined || this.limitsConcurrency
+      ? 0
+      : (this.#limit.burst(this.#options.learning.burstShare) * 1000) / this.#limit.rate;
   }
 
   /** A rate that the application does not use proves nothing. */
@@ -369,6 +378,12 @@ export class LearnedRatePolicy implements RatePolicy {
   #probeAfterOutage(now: number): void {
     this.#limitProbe.start(this.#rateBeforeClosure, this.#limit?.slower.startProbe(now) ?? 0);
     this.#phase = 'probing';
+  }
+
+  /** A probe that is refused where it should be confirms the window, and with it larger bursts. */
+  #adjustBurst(isExpected: boolean): void {
+    const share = this.#burstShare * (isExpected ? BURST_GROWTH : BURST_DECREASE);
+    this.#burstShare = Math.min(1, Math.max(this.#options.learning.burstShare, share));
   }
 
   #reduceMargin(now: number): void {

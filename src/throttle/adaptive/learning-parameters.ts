@@ -11,7 +11,7 @@ export interface LearningParameters {
   /** Share of a learned rate that is used, for windows and for buckets. */
   readonly windowRateShare: number;
   readonly bucketRateShare: number;
-  /** Share of a window's limit that may be spent at once after a quiet time; the rest is spread over the window. */
+  /** Share of a window's limit that may be spent at once after a quiet time, until probes have confirmed the window. */
   readonly burstShare: number;
   /** Mean deviations of the round trip that count as jitter. */
   readonly jitterDeviations: number;

@@ -50,12 +50,15 @@ export class LimitInUse {
     return rate * (counter.kind === 'bucket' ? bucketRateShare : windowRateShare);
   }
 
-  /** Permits that may be saved up, at least 1. */
-  get burst(): number {
+  /**
+   * Permits that may be saved up, at least 1.
+   * @param windowShare share of a window's limit
+   */
+  burst(windowShare: number): number {
     const { counter, capacity } = this.choice;
     switch (counter.kind) {
       case 'window':
-        return Math.max(1, Math.floor(capacity * this.#parameters.burstShare));
+        return Math.max(1, Math.floor(capacity * windowShare));
       case 'bucket':
         return Math.max(1, Math.floor((capacity + 0.5) * BUCKET_BURST_SHARE));
       case 'concurrency':

@@ -88,9 +88,12 @@ export class LimitPair {
     return Math.min(this.slower.rate, this.faster?.rate ?? Infinity);
   }
 
-  /** Permits that may be saved up, at least 1. */
-  get burst(): number {
-    return Math.min(this.slower.burst, this.faster?.burst ?? Infinity);
+  /**
+   * Permits that may be saved up, at least 1.
+   * @param windowShare share of a window's limit
+   */
+  burst(windowShare: number): number {
+    return Math.min(this.slower.burst(windowShare), this.faster?.burst(windowShare) ?? Infinity);
   }
 
   /** When both allow the next call; past or -Infinity: now. */

@@ -126,6 +126,17 @@ it('never exceeds throttle.maxRate, from the first call on', async () => {
     expect((record.acceptedAt[index + 10] ?? Infinity) - at).toBeGreaterThan(1900);
 });
 
+it('spends more of a window at once after a quiet time, the more probes have confirmed it', async () => {
+  const load = { onMs: 10_000, on: 3, offMs: 30_000, off: 0.02 };
+  const { record } = await play({ limiter: FIXED, load, durationMs: 2 * QUARTER_HOUR_MS });
+  // The first two seconds of each time of load: 60 calls arrive.
+  const begins = Array.from({ length: 45 }, (_, index) => index * 40_000);
+  const spent = begins.map((from) => record.acceptedAt.filter((at) => at >= from && at < from + 2000).length);
+  expect(Math.max(...spent.slice(3, 6))).toBeLessThan(35);
+  expect(Math.min(...spent.slice(-3))).toBeGreaterThan(45);
+  expect(record.refusedAt.filter((at) => at > QUARTER_HOUR_MS).length).toBeLessThan(50);
+});
+
 it('sends no burst into a window that may not have opened yet', async () => {
   const { record } = await play({ limiter: FIXED, durationMs: QUARTER_HOUR_MS });
   const late = record.refusedAt.filter((at) => at > 60_000);
