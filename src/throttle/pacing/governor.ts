@@ -101,7 +101,7 @@ class PausingGovernor implements Governor {
     if (this.#allowance?.isProbeDue(now) === true) this.#pause.requireProbe(now);
     this.#allowance?.recordSent(now);
     this.#lastGrantAt = now;
-    const isPauseProbe = this.#pause.recordGrant(now);
+    const isPauseProbe = this.#pause.recordGrant(now, this.ratePolicy.limitsConcurrency);
     if (isPauseProbe && !this.#parameters.probesAfterPause) this.#pause.recordProbeAccepted();
     const { rate } = this.ratePolicy;
     const inFlight = this.#inFlightCalls.size;
@@ -191,6 +191,7 @@ class PausingGovernor implements Governor {
     }
     this.#inFlightCalls.remove(grant.at);
     this.#allowance?.recordRefused(grant);
+    this.#pause.recordRefusalTime(now - grant.at);
     const isCurrent = grant.epoch === this.#epoch || !this.#parameters.decreasesOncePerEpoch;
     if (isCurrent) {
       if (grant.isPauseProbe) this.#pause.recordProbeRefused();

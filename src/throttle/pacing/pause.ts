@@ -14,6 +14,11 @@ const LATER_WAIT_SHARE = 0.1;
 const MIN_STRETCH_MS = 1_000;
 /** After this time without a response another probe goes, so that one slow call does not hold up all. */
 const PROBE_TIMEOUT_MS = 2_000;
+/** Under a limit in flight, a probe without a response for this many times as long as refusals took holds a slot: it was accepted. */
+const REFUSAL_TIMES_WAITED = 2;
+const MIN_SILENCE_MS = 100;
+/** Part of the longest time of a refusal that counts at the next one. */
+const REFUSAL_TIME_DECAY = 0.9;
 
 export interface PauseOptions {
   /** A longer pause is probed once in each such interval, and no backoff is longer. */
@@ -31,6 +36,9 @@ export class SharedPause {
   #isStated = false;
   #nextProbeAt = -Infinity;
   #consecutiveRefusals = 0;
+  #longestRefusalMs = 0;
+  /** A probe was sent since the last refusal. */
+  #isProbed = false;
 
   constructor(options: PauseOptions) {
     this.#maxPauseMs = options.maxPauseMs;
@@ -74,6 +82,7 @@ export class SharedPause {
       this.#isStated = statedWaitMs !== undefined && statedWaitMs >= backoffMs;
     }
     this.#close(now);
+    this.#isProbed = false;
     this.#nextProbeAt = Math.min(this.#pausedUntil, now + this.#maxPauseMs);
   }
 
@@ -90,10 +99,24 @@ export class SharedPause {
     this.#pausedUntil = this.#nextProbeAt = at;
   }
 
-  /** @returns true when the granted call is a probe */
-  recordGrant(now: number): boolean {
+  /** @param ms from the grant of a refused call to its response */
+  recordRefusalTime(ms: number): void {
+    this.#longestRefusalMs = Math.max(ms, this.#longestRefusalMs * REFUSAL_TIME_DECAY);
+  }
+
+  /**
+   * @param limitsConcurrency refusals come from a limit in flight
+   * @returns true when the granted call is a probe
+   */
+  recordGrant(now: number, limitsConcurrency: boolean): boolean {
     if (!this.#isClosed) return false;
-    this.#nextProbeAt = now + (this.#pausedUntil > now ? this.#maxPauseMs : PROBE_TIMEOUT_MS);
+    if (limitsConcurrency && this.#isProbed && this.#pausedUntil <= now) {
+      this.recordProbeAccepted();
+      return false;
+    }
+    this.#isProbed = true;
+    const timeoutMs = limitsConcurrency ? this.#silenceMs : PROBE_TIMEOUT_MS;
+    this.#nextProbeAt = now + (this.#pausedUntil > now ? this.#maxPauseMs : timeoutMs);
     return true;
   }
 
@@ -115,7 +138,12 @@ export class SharedPause {
 
   /** A probe was not sent: another may go instead. */
   recordProbeUnused(now: number): void {
+    this.#isProbed = false;
     if (this.#isClosed) this.#nextProbeAt = now;
+  }
+
+  get #silenceMs(): number {
+    return Math.min(PROBE_TIMEOUT_MS, Math.max(MIN_SILENCE_MS, this.#longestRefusalMs * REFUSAL_TIMES_WAITED));
   }
 
   #close(at: number): void {
@@ -124,7 +152,7 @@ export class SharedPause {
   }
 
   #open(): void {
-    this.#isClosed = false;
+    this.#isClosed = this.#isProbed = false;
     this.#pausedUntil = -Infinity;
   }
 

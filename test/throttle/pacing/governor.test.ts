@@ -107,6 +107,27 @@ describe('auto', () => {
     expect(auto.openAt(1500)).toBe(3000);
   });
 
+  it('under a limit in flight takes a probe as accepted that is silent for longer than refusals took', () => {
+    const auto = governor({ random: () => 0 });
+    auto.restore(0, { kind: 'concurrency', windowMs: 0, limit: 4, rate: 2, margin: 1, used: 0 }, 0);
+    auto.recordResult(80, auto.recordGrant(0, true), refused());
+    expect(auto.recordGrant(80, true).isPauseProbe).toBe(true);
+    expect(auto.openAt(81)).toBe(240);
+    expect(auto.recordGrant(240, true).isPauseProbe).toBe(false);
+    expect(auto.isPaused).toBe(false);
+    expect(auto.openAt(240)).toBe(-Infinity);
+  });
+
+  it('under a limit in flight never takes a probe as accepted before the end of the pause', () => {
+    const auto = governor({ maxPauseMs: 1000 });
+    auto.restore(0, { kind: 'concurrency', windowMs: 0, limit: 4, rate: 2, margin: 1, used: 0 }, 0);
+    auto.recordResult(10, auto.recordGrant(0, true), refused(5000));
+    for (const at of [1010, 2010, 3010, 4010]) {
+      expect(auto.openAt(at - 1)).toBe(at);
+      expect(auto.recordGrant(at, true).isPauseProbe).toBe(true);
+    }
+  });
+
   it('probes a far reset again after maxPauseMs', () => {
     const auto = governor();
     auto.recordResult(0, auto.recordGrant(0, false), left(0, 86_400_000));
