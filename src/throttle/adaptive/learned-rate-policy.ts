@@ -144,7 +144,8 @@ export class LearnedRatePolicy implements RatePolicy {
   get inFlightLimit(): number {
     const choice = this.#limit?.inFlight;
     if (choice === undefined) return this.#inFlightLimit;
-    const extra = this.#phase === 'probing' ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
+    const isProbed = this.#phase === 'probing' && choice === this.#limit?.choice;
+    const extra = isProbed ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
     return Math.min(this.#inFlightLimit, Math.max(1, choice.capacity + extra));
   }
 
@@ -330,6 +331,7 @@ export class LearnedRatePolicy implements RatePolicy {
   /** @returns true when another limit was chosen than before */
   #chooseLimit(now: number, trusted = this.#trustedLimit): boolean {
     const before = this.#limit?.choice;
+    const hadSecond = this.#limit?.faster !== undefined;
     const { meanMs } = this.#roundTrip;
     const roundTripMs = this.#statedWaitMs > LONG_WAIT_ROUND_TRIPS * meanMs ? Infinity : meanMs;
     const pair = choosePair(this.#bank.counters, this.#history.closures, trusted, roundTripMs);
@@ -340,6 +342,8 @@ export class LearnedRatePolicy implements RatePolicy {
       (choice) => new LimitInUse(choice, this.#notRefused, this.#pending, this.#options.learning),
     );
     const { choice } = this.#limit;
+    // Refusals by the second limit lowered the margin, which a limit in flight does not use.
+    if (before?.counter.kind === 'concurrency' && !hadSecond && pair.second !== undefined) this.#margin = 1;
     // Near the true rate several counters explain the same refusals.
     if (before !== undefined && Math.abs(choice.rate / before.rate - 1) < SAME_RATE_SHARE) return false;
     this.#limitSince = now;

@@ -28,6 +28,8 @@ export const LEAST_LEVEL = 0.0625;
 /** A limit in flight needs this many closures, none of which contradicts it. */
 export const MIN_CLOSURES_IN_FLIGHT = 3;
 const MIN_IN_FLIGHT = 2;
+/** Numbers in flight that differ by no more are the same. */
+const SAME_COUNT_FACTOR = 1.1;
 /** Before the first response; only a restored limit in flight is chosen then. */
 const UNKNOWN_ROUND_TRIP_MS = 100;
 
@@ -43,7 +45,7 @@ export function chooseLimit(
   const scores = new Float64Array(counters.length);
   let highest = 0;
   for (const [index, counter] of counters.entries()) {
-    const capacity = capacityOf(index, closures);
+    const capacity = capacityOf(index, counter, closures);
     const rate = rateOf(counter, capacity, closures.length, roundTripMs);
     // A contradiction only lowers the score.
     if (rate < EQUAL_SHARE * highest || rate === 0) continue;
@@ -55,7 +57,7 @@ export function chooseLimit(
   let best: ChosenLimit | undefined;
   for (const [index, counter] of counters.entries()) {
     if ((scores[index] ?? 0) < EQUAL_SHARE * highest || highest === 0) continue;
-    const capacity = capacityOf(index, closures);
+    const capacity = capacityOf(index, counter, closures);
     const rate = rateOf(counter, capacity, closures.length, roundTripMs);
     const isContradicted = countContradictions(index, counter, capacity, closures.slice(-1)) > 0;
     const one = { index, counter, capacity, rate, isContradicted };
@@ -64,10 +66,19 @@ export function chooseLimit(
   return best;
 }
 
-function capacityOf(index: number, closures: readonly Closure[]): number {
+function capacityOf(index: number, counter: Counter, closures: readonly Closure[]): number {
+  if (counter.kind === 'concurrency') return capacityInFlight(index, closures);
   let capacity = Infinity;
   for (const { refused } of closures) capacity = Math.min(capacity, refused[index] ?? 0);
   return capacity;
+}
+
+/** A limit in flight refuses at one count; calls that overtake each other, and other limits, make few of the counts lower. */
+function capacityInFlight(index: number, closures: readonly Closure[]): number {
+  const counts = closures.map(({ refused }) => refused[index] ?? 0).sort((one, other) => one - other);
+  const low = counts[Math.floor(counts.length / 6)] ?? Infinity;
+  const high = counts[Math.floor((counts.length * 3) / 4)] ?? Infinity;
+  return high <= low * SAME_COUNT_FACTOR + 0.5 ? low : (counts[0] ?? Infinity);
 }
 
 /** Calls per second; 0 when the counter explains nothing. */

@@ -62,7 +62,7 @@ export class LimitInUse {
       case 'bucket':
         return Math.max(1, Math.floor((capacity + 0.5) * BUCKET_BURST_SHARE));
       case 'concurrency':
-        return 1;
+        return capacity;
     }
   }
 

@@ -49,10 +49,12 @@ function divide(
   closures: readonly Closure[],
   divider: ChosenLimit | undefined,
 ): Pick<ChosenPair, 'others' | 'divider'> {
-  if (divider === undefined || divider.counter.kind === 'concurrency') return { others: [], divider: undefined };
-  const { index, capacity } = divider;
+  if (divider === undefined) return { others: [], divider };
+  const { index, counter, capacity } = divider;
+  // Calls in flight are counted exactly.
+  const share = counter.kind === 'concurrency' ? 1 : EXPLAINED_SHARE;
   // Jitter changes small counts by one; a counter that held nothing explains nothing.
-  const least = Math.max(LEAST_LEVEL, EXPLAINED_SHARE * capacity - 1);
+  const least = Math.max(LEAST_LEVEL, share * capacity - 1);
   const others = closures.filter(({ refused }) => (refused[index] ?? 0) < least);
   const explained = closures.length - others.length;
   if (explained < MIN_EXPLAINED || others.length > MAX_OTHERS * explained) return { others: [], divider: undefined };
@@ -64,6 +66,8 @@ export class LimitPair {
   readonly chosen: ChosenPair;
   readonly slower: LimitInUse;
   readonly faster: LimitInUse | undefined;
+  /** The one on calls in flight. */
+  readonly inFlight: ChosenLimit | undefined;
 
   constructor(chosen: ChosenPair, use: (choice: ChosenLimit) => LimitInUse) {
     const { first, second } = chosen;
@@ -71,16 +75,12 @@ export class LimitPair {
     this.chosen = chosen;
     this.slower = use(isSlower ? second : first);
     this.faster = second && use(isSlower ? first : second);
+    this.inFlight = [first, second].find((choice) => choice?.counter.kind === 'concurrency');
   }
 
   /** The slower one's. */
   get choice(): ChosenLimit {
     return this.slower.choice;
-  }
-
-  /** The one on calls in flight. */
-  get inFlight(): ChosenLimit | undefined {
-    return [this.chosen.first, this.chosen.second].find((choice) => choice?.counter.kind === 'concurrency');
   }
 
   /** Permits per second that are used; Infinity for a limit in flight. */

@@ -55,6 +55,15 @@ describe('an undocumented limit at 1.5 times its rate', () => {
     expect(throttle?.state().usage).toMatchObject({ limit: 8, windowMs: undefined });
   });
 
+  it('is used almost fully and hardly ever exceeded: a window together with 20 calls in flight', async () => {
+    const window: LimiterRule = { kind: 'fixed-window', calls: 600, windowMs: 60_000 };
+    const limiter: LimiterRule = { kind: 'all-of', limiters: [window, { kind: 'concurrency', calls: 20 }] };
+    const serviceMs = { base: 1000, jitter: 1000 };
+    const { goodput, refusedShare } = await playSeeds({ limiter, durationMs: QUARTER_HOUR_MS, serviceMs });
+    expect(goodput).toBeGreaterThan(0.95);
+    expect(refusedShare).toBeLessThan(0.01);
+  });
+
   it('is learned again after it falls and after it rises', async () => {
     const bucket = (fromMs: number, perSecond: number): { fromMs: number; limiter: LimiterRule } => ({
       fromMs,

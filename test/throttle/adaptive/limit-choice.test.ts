@@ -116,3 +116,30 @@ describe('no limit is chosen', () => {
     expect(choices[2]?.capacity).toBe(8);
   });
 });
+
+describe('a limit in flight', () => {
+  const choose = (counts: readonly number[]): number | undefined => {
+    const closures = counts.map((count) => ({ refused: Float32Array.of(count), accepted: new Float32Array(1) }));
+    return chooseLimit([{ kind: 'concurrency' }], closures, 50)?.capacity;
+  };
+
+  it('is the number at which nearly all closures refused, whichever the others are', () => {
+    const property = fc.property(
+      fc.integer({ min: 5, max: 40 }),
+      fc.integer({ min: 5, max: 12 }),
+      fc.integer({ min: 0, max: 39 }),
+      fc.nat(11),
+      (limit, closures, other, position) => {
+        const counts = Array.from({ length: closures }, () => limit);
+        counts.splice(position, 0, Math.min(other, limit - 1));
+        expect(choose(counts)).toBe(limit);
+      },
+    );
+    fc.assert(property);
+  });
+
+  it('is the lowest number when the closures differ, as those of a rate do', () => {
+    expect(choose([14, 7, 10, 12, 15, 15, 14, 13, 12, 12])).toBe(7);
+    expect(choose([8, 7, 6, 6, 5, 9])).toBe(5);
+  });
+});
