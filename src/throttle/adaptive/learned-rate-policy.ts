@@ -144,7 +144,7 @@ export class LearnedRatePolicy implements RatePolicy {
   get inFlightLimit(): number {
     const choice = this.#limit?.inFlight;
     if (choice === undefined) return this.#inFlightLimit;
-    const isProbed = this.#phase === 'probing' && choice === this.#limit?.choice;
+    const isProbed = this.#phase === 'probing' && choice === this.#limit?.slower.choice;
     const extra = isProbed ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
     return Math.min(this.#inFlightLimit, Math.max(1, choice.capacity + extra));
   }

@@ -101,7 +101,7 @@ class PausingGovernor implements Governor {
     if (this.#allowance?.isProbeDue(now) === true) this.#pause.requireProbe(now);
     this.#allowance?.recordSent(now);
     this.#lastGrantAt = now;
-    const isPauseProbe = this.#pause.recordGrant(now, this.ratePolicy.limitsConcurrency);
+    const isPauseProbe = this.#pause.recordGrant(now, this.ratePolicy);
     if (isPauseProbe && !this.#parameters.probesAfterPause) this.#pause.recordProbeAccepted();
     const { rate } = this.ratePolicy;
     const inFlight = this.#inFlightCalls.size;

@@ -3,6 +3,7 @@
  * response is a refusal is the governor's decision.
  */
 import type { Random } from '../../platform/clock.ts';
+import type { RatePolicy } from './rate-policy.ts';
 
 /** Full jitter: the first pause is up to this; every refused probe in a row doubles it, up to the cap. */
 const BACKOFF_BASE_MS = 200;
@@ -105,11 +106,12 @@ export class SharedPause {
   }
 
   /**
-   * @param limitsConcurrency refusals come from a limit in flight
+   * @param policy says whether refusals come from a limit in flight
    * @returns true when the granted call is a probe
    */
-  recordGrant(now: number, limitsConcurrency: boolean): boolean {
+  recordGrant(now: number, policy: Pick<RatePolicy, 'limitsConcurrency'>): boolean {
     if (!this.#isClosed) return false;
+    const { limitsConcurrency } = policy;
     if (limitsConcurrency && this.#isProbed && this.#pausedUntil <= now) {
       this.recordProbeAccepted();
       return false;
