@@ -4,6 +4,7 @@
  * first closures, when calls came in bursts, and the newest ones.
  */
 import type { CountedCall, CounterBank } from './counter-bank.ts';
+import { Penalty } from './penalty.ts';
 
 /** A time in which the upstream refused. */
 export interface Closure {
@@ -14,12 +15,19 @@ export interface Closure {
 }
 
 interface OpenClosure extends Closure {
+  /** Without the refusals that a penalty explains. */
+  readonly refusedByLimit: Float32Array;
   readonly firstRefusedAt: number;
   lastRefusedAt: number;
+  /** The last one that a penalty does not explain. */
+  refusedByLimitAt: number;
+  /** Refused calls after it. */
+  repeats: number;
   isLong: boolean;
 }
 
 const LONG_CLOSURE_MS = 600_000;
+const MIN_REPEATS = 2;
 const KEPT_FIRST = 6;
 const KEPT_NEWEST = 12;
 
@@ -29,32 +37,54 @@ export class ClosureHistory {
   #closures: OpenClosure[] = [];
   #isClosed = false;
   #lastAccepted: CountedCall | undefined;
+  readonly #penalty = new Penalty();
+  /** The end of the last closure lies between the two. */
+  #wasClosedAt = -Infinity;
+  #wasOpenAt = Infinity;
 
   constructor(bank: CounterBank) {
     this.#bank = bank;
   }
 
   get closures(): readonly Closure[] {
-    return this.#closures;
+    if (this.#penalty.known === undefined) return this.#closures;
+    return this.#closures.map(({ refusedByLimit: refused, accepted }) => ({ refused, accepted }));
+  }
+
+  /** For which a refusal closes the limit; 0 when that depends on what is counted. */
+  get penaltyMs(): number {
+    return this.#penalty.known?.leastMs ?? 0;
+  }
+
+  /** -Infinity without one. */
+  get penaltyEndsAt(): number {
+    const { known, waitMs } = this.#penalty;
+    const closure = this.#closures.at(-1);
+    if (!this.#isClosed || known === undefined || closure === undefined) return -Infinity;
+    const { lastRefusedAt, refusedByLimitAt } = closure;
+    return refusedByLimitAt + (lastRefusedAt < refusedByLimitAt + waitMs ? waitMs : known.mostMs);
   }
 
   /**
    * @param jitterMs by how much the distance of two calls can change on their way
-   * @returns `long` when the call ends a closure of more than ten minutes; `short` when it ends a shorter one after such a closure, which
-   * was an outage then and is forgotten, since a limit that closes for long always does
+   * @returns `long` when the call ends a closure of more than ten minutes; `changed` when it changes which refusals have to be explained: it
+   * ends a shorter one after such a closure, which was an outage then and is forgotten, since a limit that closes for long always does,
+   * or shows that there is a penalty, or none
    */
-  recordAccepted(call: CountedCall, jitterMs: number): 'long' | 'short' | undefined {
+  recordAccepted(call: CountedCall, jitterMs: number): 'long' | 'changed' | undefined {
     const closure = this.#closures.at(-1);
     this.#lastAccepted = call;
     if (!this.#isClosed || closure === undefined || call.at <= closure.lastRefusedAt + 2 * jitterMs) return undefined;
     this.#isClosed = false;
+    const hadPenalty = this.penaltyMs > 0;
+    this.#recordEnd(closure, call.at, jitterMs);
     keepEach(closure.accepted, this.#bank.countLeast(call, jitterMs), Math.max);
     closure.isLong = call.at - closure.firstRefusedAt > LONG_CLOSURE_MS;
     if (closure.isLong) return 'long';
     const kept = this.#closures.filter(({ isLong }) => !isLong);
-    if (kept.length === this.#closures.length) return undefined;
+    if (kept.length === this.#closures.length && this.penaltyMs > 0 === hadPenalty) return undefined;
     this.#closures = kept;
-    return 'short';
+    return 'changed';
   }
 
   recordRefused(call: CountedCall, jitterMs: number): void {
@@ -69,18 +99,20 @@ export class ClosureHistory {
     if (this.#isClosed && closure !== undefined) {
       closure.lastRefusedAt = call.at;
       keepEach(closure.refused, refused, Math.min);
+      closure.repeats++;
+      if (call.at <= closure.refusedByLimitAt + (this.#penalty.known?.mostMs ?? Infinity)) return;
+      closure.refusedByLimitAt = call.at;
+      closure.repeats = 0;
+      keepEach(closure.refusedByLimit, refused, Math.min);
       return;
     }
     // A refusal with no call before it does not come from calls of this process.
     if (refused.every((count) => count === 0)) return;
     this.#isClosed = true;
-    this.add({
-      refused,
-      accepted: accepted ?? new Float32Array(refused.length),
-      firstRefusedAt: call.at,
-      lastRefusedAt: call.at,
-      isLong: false,
-    });
+    this.#add(
+      { refused, refusedByLimit: refused.slice(), accepted: accepted ?? new Float32Array(refused.length) },
+      call.at,
+    );
   }
 
   /** A call was refused that was sent before the first refusal of the closure was known. */
@@ -92,9 +124,8 @@ export class ClosureHistory {
   }
 
   /** Adds a closure that was not seen by this process. */
-  add(closure: OpenClosure): void {
-    this.#closures.push(closure);
-    if (this.#closures.length > KEPT_FIRST + KEPT_NEWEST) this.#closures.splice(KEPT_FIRST, 1);
+  restore(closure: Closure, at: number): void {
+    this.#add({ ...closure, refusedByLimit: closure.refused }, at);
   }
 
   /** A call was accepted above the capacity of the chosen counter. */
@@ -116,6 +147,32 @@ export class ClosureHistory {
     this.#closures = [];
     this.#isClosed = false;
     this.#bank.startEpoch(since);
+  }
+
+  #add(closure: Pick<OpenClosure, 'refused' | 'refusedByLimit' | 'accepted'>, at: number): void {
+    this.#closures.push({
+      ...closure,
+      firstRefusedAt: at,
+      lastRefusedAt: at,
+      refusedByLimitAt: at,
+      repeats: 0,
+      isLong: false,
+    });
+    if (this.#closures.length > KEPT_FIRST + KEPT_NEWEST) this.#closures.splice(KEPT_FIRST, 1);
+  }
+
+  #recordEnd({ refusedByLimitAt, lastRefusedAt, repeats }: OpenClosure, at: number, jitterMs: number): void {
+    // A single repeat comes as late as the first response.
+    const isEvidence = repeats >= MIN_REPEATS || this.penaltyMs > 0;
+    this.#penalty.record(
+      {
+        leastMs: isEvidence ? lastRefusedAt - refusedByLimitAt - jitterMs : 0,
+        mostMs: at - refusedByLimitAt + jitterMs,
+      },
+      { leastMs: lastRefusedAt - this.#wasOpenAt, mostMs: at - this.#wasClosedAt },
+    );
+    this.#wasClosedAt = lastRefusedAt;
+    this.#wasOpenAt = at;
   }
 }
 

@@ -60,6 +60,8 @@ const BURST_DECREASE = 0.25;
 /** At this margin the refusals come from a lowered limit. */
 const CHANGED_MARGIN = 0.8;
 const MIN_MARGIN = 0.3;
+/** The margin falls and rises as if a penalty cost at most so many refusals. */
+const MAX_PENALTY_MARGIN_COST = 3;
 /** Accepted calls, and time, that make up for one unexpected refusal. */
 const RECOVERY_CALLS = 50;
 const RECOVERY_MS = 5_000;
@@ -158,7 +160,8 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   openAt(now: number, isPaused: boolean): number {
-    if (this.#limit === undefined) return -Infinity;
+    const { penaltyEndsAt } = this.#history;
+    if (this.#limit === undefined || penaltyEndsAt > now) return penaltyEndsAt;
     if (this.#phase === 'probing' && !isPaused)
       return Math.max(this.#limitProbe.openAt(now), this.#limit.faster?.openAt() ?? -Infinity);
     return Math.min(this.#limit.openAt(), this.#limitProbe.dueAt);
@@ -186,7 +189,7 @@ export class LearnedRatePolicy implements RatePolicy {
     const ended = this.#history.recordAccepted(grant, this.#roundTrip.jitterMs);
     if (this.#phase === 'unlimited') return;
     if (ended === 'long') this.#probeAfterOutage(now);
-    else if (ended === 'short') this.#chooseLimit(now);
+    else if (ended === 'changed') this.#chooseLimit(now);
     if (this.#phase === 'tracking') this.#recoverMargin(now);
     else if (fresh) {
       const isInUse = this.#isInUse(grant.isWaitedFor);
@@ -275,9 +278,8 @@ export class LearnedRatePolicy implements RatePolicy {
 
   #restoreLimit(now: number, snapshot: LimitSnapshot, ageMs: number): void {
     // As often as a limit in flight needs closures to be chosen.
-    const refusedAt = { firstRefusedAt: now - ageMs, lastRefusedAt: now - ageMs };
     for (let count = 0; count < MIN_CLOSURES_IN_FLIGHT; count++)
-      this.#history.add({ ...closureOf(this.#bank.counters, snapshot), ...refusedAt, isLong: false });
+      this.#history.restore(closureOf(this.#bank.counters, snapshot), now - ageMs);
     for (
       let count = this.#notRefused.size;
       ageMs < snapshot.windowMs && count < Math.min(snapshot.used, snapshot.limit);
@@ -306,10 +308,15 @@ export class LearnedRatePolicy implements RatePolicy {
 
   /**
    * Time that a refusal costs, as a multiple of one without a stated wait. A wait in whole seconds is obeyed to its end, up to a second
-   * too long. What risks a refusal is done as many times more rarely.
+   * too long, and a penalty lasts for its time. What risks a refusal is done as many times more rarely.
    */
   get #refusalCost(): number {
-    return 1 + Math.max(0, this.#waitResolutionMs - this.#madeUpMs) / UNSTATED_PAUSE_MS;
+    const lostMs = Math.max(this.#history.penaltyMs, this.#waitResolutionMs);
+    return 1 + Math.max(0, lostMs - this.#madeUpMs) / UNSTATED_PAUSE_MS;
+  }
+
+  get #marginCost(): number {
+    return this.#history.penaltyMs > 0 ? Math.min(MAX_PENALTY_MARGIN_COST, this.#refusalCost) : this.#refusalCost;
   }
 
   /** Idle time that costs nothing, since permits are saved up meanwhile. */
@@ -396,14 +403,14 @@ export class LearnedRatePolicy implements RatePolicy {
     if (this.#margin === 1) this.#reducedSinceAt = this.#isTrusted ? now : Infinity;
     this.#acceptedSinceAt = now;
     const factor = this.#isTrusted ? this.#options.learning.toleratedRefusalFactor : UNTRUSTED_FACTOR;
-    this.#margin = Math.max(MIN_MARGIN, this.#margin * factor ** this.#refusalCost);
+    this.#margin = Math.max(MIN_MARGIN, this.#margin * factor ** this.#marginCost);
     if (this.#margin <= CHANGED_MARGIN && this.#reducedSinceAt <= now) this.#history.forget(this.#reducedSinceAt);
   }
 
   /** Enough accepted calls raise the margin again; more of them where a refusal costs more. */
   #recoverMargin(now: number): void {
     this.#acceptedInARow++;
-    const slowdown = this.#refusalCost;
+    const slowdown = this.#marginCost;
     if (!this.#isTrusted) {
       if (this.#acceptedInARow < UNTRUSTED_RECOVERY_CALLS * slowdown) return;
       this.#acceptedInARow = 0;

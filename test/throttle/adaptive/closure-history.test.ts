@@ -130,7 +130,7 @@ describe('closures', () => {
     calls.accept(2);
     expect(calls.refused).toEqual([5]);
     calls.refuse();
-    expect(calls.accept()).toBe('short');
+    expect(calls.accept()).toBe('changed');
     expect(calls.refused).toEqual([8]);
   });
 
