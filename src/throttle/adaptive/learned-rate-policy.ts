@@ -266,8 +266,7 @@ export class LearnedRatePolicy implements RatePolicy {
   restore(now: number, snapshot: unknown, ageMs: number): void {
     const parsed = parseLimitSnapshot(snapshot);
     if (parsed === undefined) return;
-    for (const limit of parsed.second === undefined ? [parsed] : [parsed, parsed.second])
-      this.#restoreLimit(now, limit, ageMs);
+    this.#restoreLimit(now, parsed, ageMs);
     this.#margin = parsed.margin;
     this.#explainedRefusals = RESTORED_REFUSALS;
     this.#limitSince ??= now;
@@ -287,6 +286,7 @@ export class LearnedRatePolicy implements RatePolicy {
     )
       this.#notRefused.add(now);
     this.#chooseLimit(now, this.#limit?.choice);
+    if (snapshot.second !== undefined) this.#restoreLimit(now, snapshot.second, ageMs);
   }
 
   get #limitRate(): number {
@@ -299,11 +299,6 @@ export class LearnedRatePolicy implements RatePolicy {
 
   get #isTrusted(): boolean {
     return this.explainedRefusals >= MIN_TRUSTED_REFUSALS;
-  }
-
-  /** Explained enough refusals to be kept beside another limit. */
-  get #trustedLimit(): ChosenLimit | undefined {
-    return this.#limit?.chosen.divider ?? (this.#isTrusted ? this.#limit?.chosen.first : undefined);
   }
 
   /**
@@ -336,12 +331,13 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   /** @returns true when another limit was chosen than before */
-  #chooseLimit(now: number, trusted = this.#trustedLimit): boolean {
+  #chooseLimit(now: number, trusted = this.#isTrusted ? this.#limit?.chosen.first : undefined): boolean {
     const before = this.#limit?.choice;
     const hadSecond = this.#limit?.faster !== undefined;
     const { meanMs } = this.#roundTrip;
     const roundTripMs = this.#statedWaitMs > LONG_WAIT_ROUND_TRIPS * meanMs ? Infinity : meanMs;
-    const pair = choosePair(this.#bank.counters, this.#history.closures, trusted, roundTripMs);
+    const divider = this.#limit?.chosen.divider ?? trusted;
+    const pair = choosePair(this.#bank.counters, this.#history.closures, divider, roundTripMs);
     // Right after a change nothing is known: what was known before is used, with its margin.
     if (pair === undefined) return false;
     this.#limit = new LimitPair(
@@ -400,7 +396,8 @@ export class LearnedRatePolicy implements RatePolicy {
   #reduceMargin(now: number): void {
     this.#acceptedInARow = 0;
     // Before a limit is trusted, refusals follow each other because it is not known yet.
-    if (this.#margin === 1) this.#reducedSinceAt = this.#isTrusted ? now : Infinity;
+    if (this.#margin === 1 || this.#reducedSinceAt === Infinity)
+      this.#reducedSinceAt = this.#isTrusted ? now : Infinity;
     this.#acceptedSinceAt = now;
     const factor = this.#isTrusted ? this.#options.learning.toleratedRefusalFactor : UNTRUSTED_FACTOR;
     this.#margin = Math.max(MIN_MARGIN, this.#margin * factor ** this.#marginCost);

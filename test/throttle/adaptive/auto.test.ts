@@ -75,6 +75,19 @@ describe('an undocumented limit at 1.5 times its rate', () => {
     expect(refusedShare).toBeLessThan(0.025);
   });
 
+  it('is learned again when it falls before it has explained much, and after it rises', async () => {
+    const bucket = (perSecond: number): LimiterRule => ({ kind: 'token-bucket', perSecond, burst: 3 });
+    const steps = [
+      { fromMs: 0, limiter: bucket(18) },
+      { fromMs: 109_000, limiter: bucket(6) },
+      { fromMs: 259_000, limiter: bucket(18) },
+    ];
+    const limiter: LimiterRule = { kind: 'steps', steps };
+    const { goodput, refusedShare } = await playSeeds({ limiter, load: 'on-off', durationMs: 409_000 });
+    expect(goodput).toBeGreaterThan(0.9);
+    expect(refusedShare).toBeLessThan(0.025);
+  });
+
   it('is used again within a minute after an outage in which all calls were refused for 20 minutes', async () => {
     const closed: LimiterRule = { kind: 'fixed-window', calls: 1, windowMs: 3_600_000 };
     const steps = [
