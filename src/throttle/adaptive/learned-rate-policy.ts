@@ -26,6 +26,7 @@ import {
   type LimitSnapshot,
   parseLimitSnapshot,
 } from './limit-snapshot.ts';
+import { RateMargin } from './rate-margin.ts';
 import { RoundTripEstimator } from './round-trip-estimator.ts';
 
 const MAX_LOGGED_CALLS = 65_536;
@@ -50,22 +51,11 @@ const MIN_CONFIDENT_REFUSALS = 2;
 const RESTORED_REFUSALS = 1;
 /** A choice whose rate differs by less is the same. */
 const SAME_RATE_SHARE = 0.1;
-/** Before a limit is trusted the margin falls faster at an unexpected refusal, and rises again by this share of what is missing. */
-const UNTRUSTED_FACTOR = 0.95;
-const UNTRUSTED_RECOVERY_CALLS = 10;
-const UNTRUSTED_RECOVERY_SHARE = 0.3;
 /** Of the burst of a window, at each refused probe and at each unexpected refusal. */
 const BURST_GROWTH = 1.5;
 const BURST_DECREASE = 0.25;
-/** At this margin the refusals come from a lowered limit. */
-const CHANGED_MARGIN = 0.8;
-const MIN_MARGIN = 0.3;
 /** The margin falls and rises as if a penalty cost at most so many refusals. */
 const MAX_PENALTY_MARGIN_COST = 3;
-/** Accepted calls, and time, that make up for one unexpected refusal. */
-const RECOVERY_CALLS = 50;
-const RECOVERY_MS = 5_000;
-const RECOVERY_FACTOR = 1.008;
 
 /** Read again at every use, so that a reload can change `maxInFlight` and `maxRate`. */
 export interface LearnedRatePolicyOptions {
@@ -98,13 +88,9 @@ export class LearnedRatePolicy implements RatePolicy {
   #explainedRefusals = 0;
   /** Permits per second while no counter explains the refusals. */
   #unexplainedRate = MIN_UNEXPLAINED_RATE;
-  /** Share of the rate that is used: below 1 after unexpected refusals. */
-  #margin = 1;
+  readonly #margin: RateMargin;
   /** Share of a window's limit that may be spent at once. */
   #burstShare: number;
-  #acceptedInARow = 0;
-  #acceptedSinceAt = -Infinity;
-  #reducedSinceAt = -Infinity;
   /** Calls per second accepted shortly before the newest closure. */
   #rateBeforeClosure = 1;
   /** Of the last refusal. */
@@ -121,6 +107,7 @@ export class LearnedRatePolicy implements RatePolicy {
     this.#history = new ClosureHistory(this.#bank);
     this.#limitProbe = new LimitProbe(learning);
     this.#roundTrip = new RoundTripEstimator(learning.jitterDeviations);
+    this.#margin = new RateMargin(learning.toleratedRefusalFactor);
   }
 
   get rate(): number {
@@ -190,7 +177,7 @@ export class LearnedRatePolicy implements RatePolicy {
     if (this.#phase === 'unlimited') return;
     if (ended === 'long') this.#probeAfterOutage(now);
     else if (ended === 'changed') this.#chooseLimit(now);
-    if (this.#phase === 'tracking') this.#recoverMargin(now);
+    if (this.#phase === 'tracking') this.#margin.recover(now, this.#isTrusted, this.#marginCost);
     else if (fresh) {
       const isInUse = this.#isInUse(grant.isWaitedFor);
       this.#limitProbe.recordAccepted(now, grant.isProbeCall, isInUse, this.#limit === undefined);
@@ -257,7 +244,7 @@ export class LearnedRatePolicy implements RatePolicy {
     const describe = (choice: ChosenLimit): LimitSnapshot => {
       const windowMs = choice.counter.kind === 'window' ? choice.counter.windowMs : 0;
       const used = windowMs > 0 ? this.#notRefused.count(now - windowMs, Infinity) : 0;
-      return createLimitSnapshot(choice, Math.max(0.5, this.#margin), used);
+      return createLimitSnapshot(choice, Math.max(0.5, this.#margin.share), used);
     };
     const { first, second } = this.#limit.chosen;
     return { ...describe(first), ...(second && { second: describe(second) }) };
@@ -267,7 +254,7 @@ export class LearnedRatePolicy implements RatePolicy {
     const parsed = parseLimitSnapshot(snapshot);
     if (parsed === undefined) return;
     this.#restoreLimit(now, parsed, ageMs);
-    this.#margin = parsed.margin;
+    this.#margin.set(parsed.margin);
     this.#explainedRefusals = RESTORED_REFUSALS;
     this.#limitSince ??= now;
     this.#phase = 'tracking';
@@ -290,7 +277,7 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   get #limitRate(): number {
-    return Math.max(MIN_RATE, (this.#limit?.rate ?? this.#unexplainedRate) * this.#margin);
+    return Math.max(MIN_RATE, (this.#limit?.rate ?? this.#unexplainedRate) * this.#margin.share);
   }
 
   get #hasConfidence(): boolean {
@@ -346,12 +333,12 @@ export class LearnedRatePolicy implements RatePolicy {
     );
     const { choice } = this.#limit;
     // Refusals by the second limit lowered the margin, which a limit in flight does not use.
-    if (before?.counter.kind === 'concurrency' && !hadSecond && pair.second !== undefined) this.#margin = 1;
+    if (before?.counter.kind === 'concurrency' && !hadSecond && pair.second !== undefined) this.#margin.set(1);
     // Near the true rate several counters explain the same refusals.
     if (before !== undefined && Math.abs(choice.rate / before.rate - 1) < SAME_RATE_SHARE) return false;
     this.#limitSince = now;
     this.#explainedRefusals = Math.floor(this.#explainedRefusals / 2);
-    this.#margin = 1;
+    this.#margin.set(1);
     return true;
   }
 
@@ -394,30 +381,7 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   #reduceMargin(now: number): void {
-    this.#acceptedInARow = 0;
-    // Before a limit is trusted, refusals follow each other because it is not known yet.
-    if (this.#margin === 1 || this.#reducedSinceAt === Infinity)
-      this.#reducedSinceAt = this.#isTrusted ? now : Infinity;
-    this.#acceptedSinceAt = now;
-    const factor = this.#isTrusted ? this.#options.learning.toleratedRefusalFactor : UNTRUSTED_FACTOR;
-    this.#margin = Math.max(MIN_MARGIN, this.#margin * factor ** this.#marginCost);
-    if (this.#margin <= CHANGED_MARGIN && this.#reducedSinceAt <= now) this.#history.forget(this.#reducedSinceAt);
-  }
-
-  /** Enough accepted calls raise the margin again; more of them where a refusal costs more. */
-  #recoverMargin(now: number): void {
-    this.#acceptedInARow++;
-    const slowdown = this.#marginCost;
-    if (!this.#isTrusted) {
-      if (this.#acceptedInARow < UNTRUSTED_RECOVERY_CALLS * slowdown) return;
-      this.#acceptedInARow = 0;
-      this.#margin += (1 - this.#margin) * UNTRUSTED_RECOVERY_SHARE;
-      return;
-    }
-    if (this.#acceptedInARow < RECOVERY_CALLS * slowdown || now - this.#acceptedSinceAt < RECOVERY_MS * slowdown)
-      return;
-    this.#acceptedInARow = 0;
-    this.#acceptedSinceAt = now;
-    this.#margin = Math.min(1, this.#margin * RECOVERY_FACTOR);
+    const changedAt = this.#margin.reduce(now, this.#isTrusted, this.#marginCost);
+    if (changedAt !== undefined) this.#history.forget(changedAt);
   }
 }
