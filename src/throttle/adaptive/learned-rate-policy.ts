@@ -201,9 +201,7 @@ export class LearnedRatePolicy implements RatePolicy {
     if (!isExpected || !grant.isPauseProbe) this.#adjustBurst(isExpected);
     if (isExpected) this.#explainedRefusals++;
     else if (!hasChanged && this.#limit !== undefined) this.#reduceMargin(now);
-    this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
-    this.#limitProbe.scheduleReturn(now, this.#limit?.choice.rate ?? Infinity);
-    if (this.#limit === undefined) this.#limitProbe.scheduleFirst(now, UNEXPLAINED_PROBE_DELAY_MS);
+    this.#scheduleProbe(now);
     this.#limitSince ??= now;
     this.#phase = 'tracking';
   }
@@ -372,6 +370,12 @@ export class LearnedRatePolicy implements RatePolicy {
   #probeAfterOutage(now: number): void {
     this.#limitProbe.start(this.#rateBeforeClosure, this.#limit?.slower.startProbe(now) ?? 0);
     this.#phase = 'probing';
+  }
+
+  #scheduleProbe(now: number): void {
+    this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
+    if (this.#limit === undefined) this.#limitProbe.scheduleFirst(now, UNEXPLAINED_PROBE_DELAY_MS);
+    else this.#limitProbe.scheduleReturn(now, this.#limit.choice.rate);
   }
 
   /** A probe that is refused where it should be confirms the window, and with it larger bursts. */

@@ -13,6 +13,8 @@ const MIN_GAIN = 1.02;
 /** A probe refused after fewer calls began too fast, one refused after more calls too slowly. */
 const TOO_FAST_CALLS = 4;
 const TOO_SLOW_CALLS = 8;
+/** A faster probe is refused by a raised limit before enough calls were accepted to show that it was raised. */
+const MAX_RATE_FACTOR = 2;
 /** Share of the gain by which the rate grows each second. */
 const GROWTH_SHARE = 0.6;
 /** A limit this many times slower than the last trusted one may be wrong. */
@@ -33,6 +35,7 @@ export class LimitProbe {
   #trustedUntil = 0;
 
   #rate = Infinity;
+  #maxRate = Infinity;
   #acceptedCalls = 0;
   #acceptedProbeCalls = 0;
   #explainableCalls = 0;
@@ -118,6 +121,7 @@ export class LimitProbe {
    */
   start(learnedRate: number, explainableCalls: number): void {
     this.#explainableCalls = explainableCalls;
+    this.#maxRate = learnedRate * MAX_RATE_FACTOR;
     this.continueFrom(learnedRate * this.#gain);
   }
 
@@ -163,6 +167,7 @@ export class LimitProbe {
     if (!isProbeCall && !isInUse) return;
     const ms = Math.min(now - this.#lastIncreaseAt, Math.max(100, 1000 / this.#rate));
     this.#lastIncreaseAt = now;
-    this.#rate *= (hasNoLimit ? 2 : 1 + (this.#gain - 1) * GROWTH_SHARE) ** (ms / 1000);
+    const rate = this.#rate * (hasNoLimit ? 2 : 1 + (this.#gain - 1) * GROWTH_SHARE) ** (ms / 1000);
+    this.#rate = hasNoLimit ? rate : Math.max(this.#rate, Math.min(this.#maxRate, rate));
   }
 }

@@ -90,7 +90,7 @@ describe('the limit that is found in use', () => {
   it('has the rate of any window or bucket', async () => {
     const property = fc.asyncProperty(fc.oneof(WINDOWS, BUCKETS), fc.nat(1000), async (limited, seed) => {
       const learned = await learn(limited, seed);
-      expect(Math.abs((learned?.rate ?? 0) / limited.perSecond - 1)).toBeLessThan(0.05);
+      expect(Math.abs((learned?.rate ?? 0) / limited.perSecond - 1)).toBeLessThan(0.06);
     });
     await fc.assert(property, { numRuns: 15, seed: 1 });
   });

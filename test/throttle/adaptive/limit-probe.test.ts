@@ -13,6 +13,16 @@ function accept(probe: LimitProbe, calls: number, { apartMs = 100, isProbeCall =
   }
 }
 
+it('grows to twice the learned rate at most, until the limit is known to be raised', () => {
+  const probe = new LimitProbe(DEFAULT_LEARNING);
+  probe.start(10, 0);
+  accept(probe, 10_000, { isProbeCall: true });
+  expect(probe.rate).toBe(20);
+  probe.continueFrom(20);
+  for (let call = 1; call <= 20; call++) probe.recordAccepted(1_000_000 + call * 100, true, true, true);
+  expect(probe.rate).toBeGreaterThan(40);
+});
+
 describe('the next probe', () => {
   it('is not due before the first refusal', () => {
     expect(new LimitProbe(DEFAULT_LEARNING).dueAt).toBe(Infinity);
