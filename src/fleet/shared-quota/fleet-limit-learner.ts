@@ -145,7 +145,7 @@ export class FleetLimitLearner {
     const rate = this.#policy.confirmedRate;
     const { kind, limit, windowMs } = this.#policy.learned(identity) ?? { kind: 'free' };
     if (kind !== 'window' || limit === undefined || windowMs === undefined) return { rate, burst: this.#burst };
-    const burst = Math.max(1, Math.floor(limit * WINDOW_BURST_SHARE));
+    const burst = Math.max(1, Math.min(this.#burst, Math.floor(limit * WINDOW_BURST_SHARE)));
     // The burst and a window's permits together stay below the limit.
     const safeRate = Math.max(limit - burst, limit / 2) * (1000 / windowMs);
     return { rate: Math.min(rate, safeRate), burst };
@@ -246,7 +246,7 @@ export class FleetLimitLearner {
     if (!isRefused) {
       this.#policy.recordAccepted(respondedAt, grant, isCurrent);
       this.#recentAccepted.add(grant.at);
-    } else if (this.#isUnaware(grant)) this.#policy.recordLateRefusal(respondedAt, grant);
+    } else if (this.#isUnaware(grant)) this.#policy.recordUnused(grant);
     else {
       this.#lastRefusedAt = respondedAt;
       this.#epoch++;

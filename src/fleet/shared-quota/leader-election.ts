@@ -134,8 +134,7 @@ export class LeaderElection {
     const options = { ...this.#settings, learning: FLEET_LEARNING };
     const model = parseModel(this.#model);
     const known =
-      // The calls within a window come with the reports.
-      (isObject(model.snapshot) ? { ...model.snapshot, used: 0 } : undefined) ??
+      (isObject(model.snapshot) ? withoutUse(model.snapshot) : undefined) ??
       (isStored ? createRateSnapshot(storedRate) : replicaCount === 1 ? ownSnapshot() : undefined);
     // To learn from the same calls again is exact; a model has only their result.
     const snapshot = model.learnedFrom === reportsFrom ? undefined : known;
@@ -153,6 +152,12 @@ function hasSameLimit(one: RateSettings, other: RateSettings): boolean {
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
+}
+
+/** The calls in use come with the reports. */
+function withoutUse(snapshot: object): object {
+  const { second } = snapshot as { readonly second?: unknown };
+  return { ...snapshot, used: 0, ...(isObject(second) && { second: { ...second, used: 0 } }) };
 }
 
 /** A start for a leader when its predecessor published a rate without a model. */

@@ -15,8 +15,8 @@ export interface Closure {
 }
 
 interface OpenClosure extends Closure {
-  /** Without the refusals that a penalty explains. */
-  readonly refusedByLimit: Float32Array;
+  /** The same, without the refusals that a penalty explains. */
+  readonly byLimit: Closure;
   readonly firstRefusedAt: number;
   lastRefusedAt: number;
   /** The last one that a penalty does not explain. */
@@ -47,8 +47,7 @@ export class ClosureHistory {
   }
 
   get closures(): readonly Closure[] {
-    if (this.#penalty.known === undefined) return this.#closures;
-    return this.#closures.map(({ refusedByLimit: refused, accepted }) => ({ refused, accepted }));
+    return this.#penalty.known === undefined ? this.#closures : this.#closures.map(({ byLimit }) => byLimit);
   }
 
   /** For which a refusal closes the limit; 0 when that depends on what is counted. */
@@ -58,9 +57,10 @@ export class ClosureHistory {
 
   /** -Infinity without one. */
   get penaltyEndsAt(): number {
+    if (!this.#isClosed) return -Infinity;
     const { known, waitMs } = this.#penalty;
     const closure = this.#closures.at(-1);
-    if (!this.#isClosed || known === undefined || closure === undefined) return -Infinity;
+    if (known === undefined || closure === undefined) return -Infinity;
     const { lastRefusedAt, refusedByLimitAt } = closure;
     return refusedByLimitAt + (lastRefusedAt < refusedByLimitAt + waitMs ? waitMs : known.mostMs);
   }
@@ -79,7 +79,7 @@ export class ClosureHistory {
     const hadPenalty = this.penaltyMs > 0;
     this.#recordEnd(closure, call.at, jitterMs);
     keepEach(closure.accepted, this.#bank.countLeast(call, jitterMs), Math.max);
-    closure.isLong = call.at - closure.firstRefusedAt > LONG_CLOSURE_MS;
+    closure.isLong = call.at - closure.firstRefusedAt > Math.max(LONG_CLOSURE_MS, this.#penalty.known?.mostMs ?? 0);
     if (closure.isLong) return 'long';
     const kept = this.#closures.filter(({ isLong }) => !isLong);
     if (kept.length === this.#closures.length && this.penaltyMs > 0 === hadPenalty) return undefined;
@@ -103,16 +103,13 @@ export class ClosureHistory {
       if (call.at <= closure.refusedByLimitAt + (this.#penalty.known?.mostMs ?? Infinity)) return;
       closure.refusedByLimitAt = call.at;
       closure.repeats = 0;
-      keepEach(closure.refusedByLimit, refused, Math.min);
+      keepEach(closure.byLimit.refused, refused, Math.min);
       return;
     }
     // A refusal with no call before it does not come from calls of this process.
     if (refused.every((count) => count === 0)) return;
     this.#isClosed = true;
-    this.#add(
-      { refused, refusedByLimit: refused.slice(), accepted: accepted ?? new Float32Array(refused.length) },
-      call.at,
-    );
+    this.#add({ refused, accepted: accepted ?? new Float32Array(refused.length) }, call.at);
   }
 
   /** A call was refused that was sent before the first refusal of the closure was known. */
@@ -123,9 +120,9 @@ export class ClosureHistory {
     keepEach(closure.refused, this.#bank.countMost(call, jitterMs), Math.min);
   }
 
-  /** Adds a closure that was not seen by this process. */
+  /** Adds a closure that was not seen by this process. One that no counter explains would only prevent a choice. */
   restore(closure: Closure, at: number): void {
-    this.#add({ ...closure, refusedByLimit: closure.refused }, at);
+    if (closure.refused.some((count) => count > 0)) this.#add(closure, at);
   }
 
   /** A call was accepted above the capacity of the chosen counter. */
@@ -136,7 +133,7 @@ export class ClosureHistory {
 
   /** These had another cause. */
   drop(closures: readonly Closure[]): void {
-    this.#closures = this.#closures.filter((closure) => !closures.includes(closure));
+    this.#closures = this.#closures.filter((one) => !closures.includes(one) && !closures.includes(one.byLimit));
   }
 
   /**
@@ -149,9 +146,11 @@ export class ClosureHistory {
     this.#bank.startEpoch(since);
   }
 
-  #add(closure: Pick<OpenClosure, 'refused' | 'refusedByLimit' | 'accepted'>, at: number): void {
+  #add({ refused, accepted }: Closure, at: number): void {
     this.#closures.push({
-      ...closure,
+      refused,
+      accepted,
+      byLimit: { refused: refused.slice(), accepted },
       firstRefusedAt: at,
       lastRefusedAt: at,
       refusedByLimitAt: at,

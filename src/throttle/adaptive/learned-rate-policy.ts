@@ -147,11 +147,12 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   openAt(now: number, isPaused: boolean): number {
-    const { penaltyEndsAt } = this.#history;
+    const penaltyEndsAt = isPaused ? this.#history.penaltyEndsAt : -Infinity;
     if (this.#limit === undefined || penaltyEndsAt > now) return penaltyEndsAt;
     if (this.#phase === 'probing' && !isPaused)
       return Math.max(this.#limitProbe.openAt(now), this.#limit.faster?.openAt() ?? -Infinity);
-    return Math.min(this.#limit.openAt(), this.#limitProbe.dueAt);
+    const slowerAt = Math.min(this.#limit.slower.openAt(), this.#limitProbe.dueAt);
+    return Math.max(slowerAt, this.#limit.faster?.openAt() ?? -Infinity);
   }
 
   recordGrant(now: number, waitedFor: boolean): boolean {
@@ -162,7 +163,7 @@ export class LearnedRatePolicy implements RatePolicy {
     if (isProbeCall) this.#limitProbe.recordProbeCallSent(now);
     this.#limitProbe.countCall(now, this.#isTrusted);
     if (this.#phase === 'tracking' && this.#isInUse(waitedFor) && now >= this.#limitProbe.dueAt) {
-      this.#limitProbe.start(this.#limitRate, this.#limit?.slower.startProbe(now) ?? 0);
+      this.#limitProbe.start(this.#limitRate, this.#limit?.rate ?? Infinity, this.#limit?.slower.startProbe(now) ?? 0);
       this.#phase = 'probing';
     }
     return isProbeCall;
@@ -177,8 +178,9 @@ export class LearnedRatePolicy implements RatePolicy {
     if (this.#phase === 'unlimited') return;
     if (ended === 'long') this.#probeAfterOutage(now);
     else if (ended === 'changed') this.#chooseLimit(now);
-    if (this.#phase === 'tracking') this.#margin.recover(now, this.#isTrusted, this.#marginCost);
-    else if (fresh) {
+    if (this.#phase === 'tracking') {
+      if (this.#margin.share < 1) this.#margin.recover(now, this.#isTrusted, this.#marginCost);
+    } else if (fresh) {
       const isInUse = this.#isInUse(grant.isWaitedFor);
       this.#limitProbe.recordAccepted(now, grant.isProbeCall, isInUse, this.#limit === undefined);
       this.#evaluateProbe(now, grant);
@@ -283,7 +285,7 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   get #isTrusted(): boolean {
-    return this.explainedRefusals >= MIN_TRUSTED_REFUSALS;
+    return this.#limit !== undefined && this.#explainedRefusals >= MIN_TRUSTED_REFUSALS;
   }
 
   /**
@@ -368,7 +370,7 @@ export class LearnedRatePolicy implements RatePolicy {
 
   /** The upstream may have been out of order: the rate from before is used, until a call beyond the limit is refused. */
   #probeAfterOutage(now: number): void {
-    this.#limitProbe.start(this.#rateBeforeClosure, this.#limit?.slower.startProbe(now) ?? 0);
+    this.#limitProbe.start(this.#rateBeforeClosure, Infinity, this.#limit?.slower.startProbe(now) ?? 0);
     this.#phase = 'probing';
   }
 

@@ -64,6 +64,10 @@ function divide(
 /** The chosen limits as they are kept to: both must allow a call, and only the slower one is probed. */
 export class LimitPair {
   readonly chosen: ChosenPair;
+  /** The slower one's. */
+  readonly choice: ChosenLimit;
+  /** Permits per second that are used; Infinity for a limit in flight. */
+  readonly rate: number;
   readonly slower: LimitInUse;
   readonly faster: LimitInUse | undefined;
   /** The one on calls in flight. */
@@ -73,19 +77,11 @@ export class LimitPair {
     const { first, second } = chosen;
     const isSlower = second !== undefined && second.rate < first.rate;
     this.chosen = chosen;
-    this.slower = use(isSlower ? second : first);
+    this.choice = isSlower ? second : first;
+    this.slower = use(this.choice);
     this.faster = second && use(isSlower ? first : second);
+    this.rate = Math.min(this.slower.rate, this.faster?.rate ?? Infinity);
     this.inFlight = [first, second].find((choice) => choice?.counter.kind === 'concurrency');
-  }
-
-  /** The slower one's. */
-  get choice(): ChosenLimit {
-    return this.slower.choice;
-  }
-
-  /** Permits per second that are used; Infinity for a limit in flight. */
-  get rate(): number {
-    return Math.min(this.slower.rate, this.faster?.rate ?? Infinity);
   }
 
   /**
@@ -94,11 +90,6 @@ export class LimitPair {
    */
   burst(windowShare: number): number {
     return Math.min(this.slower.burst(windowShare), this.faster?.burst(windowShare) ?? Infinity);
-  }
-
-  /** When both allow the next call; past or -Infinity: now. */
-  openAt(): number {
-    return Math.max(this.slower.openAt(), this.faster?.openAt() ?? -Infinity);
   }
 
   recordGrant(now: number): void {

@@ -117,11 +117,12 @@ export class LimitProbe {
 
   /**
    * Begins a probe at the learned rate times the gain.
+   * @param limitRate permits per second that the limit allows: at less than that a probe would never be refused
    * @param explainableCalls calls beyond the limit that can be accepted although it was not raised
    */
-  start(learnedRate: number, explainableCalls: number): void {
+  start(learnedRate: number, limitRate: number, explainableCalls: number): void {
     this.#explainableCalls = explainableCalls;
-    this.#maxRate = learnedRate * MAX_RATE_FACTOR;
+    this.#maxRate = limitRate * MAX_RATE_FACTOR;
     this.continueFrom(learnedRate * this.#gain);
   }
 

@@ -25,6 +25,8 @@ export interface LimitSnapshot {
 }
 
 const MAX_RATE = 1e6;
+/** The longest that is counted. */
+const LONGEST_WINDOW_MS = 86_400_000;
 /** More than the call log holds. */
 const MAX_USED = 1e5;
 /** Earlier names of kinds. */
@@ -69,15 +71,18 @@ export function createLimitSnapshot(choice: ChosenLimit, margin: number, used: n
   return { kind: counter.kind, windowMs, limit: limitOf(choice), rate: Math.min(MAX_RATE, rate), margin, used };
 }
 
-/** Undefined when `value` is not a snapshot. */
-export function parseLimitSnapshot(value: unknown): LimitSnapshot | undefined {
+/**
+ * Undefined when `value` is not a snapshot.
+ * @param isFirst false: a second limit in it is not read
+ */
+export function parseLimitSnapshot(value: unknown, isFirst = true): LimitSnapshot | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const read = value as Readonly<Record<string, unknown>>;
   const kind = typeof read.kind === 'string' && Object.hasOwn(KINDS, read.kind) ? KINDS[read.kind] : undefined;
   const { windowMs, limit, rate, margin, used } = read;
-  if (kind === undefined || !isWithin(windowMs, 0, 1e9) || !isWithin(limit, 1, 1e9)) return undefined;
+  if (kind === undefined || !isWithin(windowMs, 0, LONGEST_WINDOW_MS) || !isWithin(limit, 1, 1e9)) return undefined;
   if (!isWithin(rate, 1e-6, MAX_RATE) || !isWithin(margin, 0.5, 1) || !isWithin(used, 0, MAX_USED)) return undefined;
-  const second = parseLimitSnapshot(read.second);
+  const second = isFirst ? parseLimitSnapshot(read.second, false) : undefined;
   return { kind, windowMs, limit, rate, margin, used, ...(second && { second }) };
 }
 

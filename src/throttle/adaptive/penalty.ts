@@ -21,12 +21,14 @@ const MAX_RATIO = 1.6;
 /** The first wait for a known penalty ends at this share of it: what is accepted then was closed for another reason. */
 const DOUBTED_SHARE = 0.8;
 const CONFIRMING_SHARE = 0.75;
+/** After so many closures that were not probed in vain it is doubted again. */
+const USES_AFTER_CONFIRMATION = 8;
 
 export class Penalty {
   #closed: Span[] = [];
   #cycles: Span[] = [];
   #known: Span | undefined;
-  #isConfirmed = false;
+  #usesLeft = 0;
 
   /** How long a refusal closes the limit; undefined while closures differ, are short or few. */
   get known(): Span | undefined {
@@ -36,7 +38,7 @@ export class Penalty {
   /** From a refusal to the first call that may be accepted. */
   get waitMs(): number {
     const { leastMs, mostMs } = this.#known ?? { leastMs: 0, mostMs: 0 };
-    return this.#isConfirmed ? (leastMs + mostMs) / 2 : DOUBTED_SHARE * leastMs;
+    return this.#usesLeft > 0 ? (leastMs + mostMs) / 2 : DOUBTED_SHARE * leastMs;
   }
 
   /**
@@ -48,7 +50,8 @@ export class Penalty {
     if (this.#known !== undefined) {
       // A longer one was refused a second time, by the limit itself.
       if (closed.leastMs > this.#known.mostMs) return;
-      this.#isConfirmed ||= closed.leastMs >= CONFIRMING_SHARE * this.#known.leastMs;
+      if (closed.leastMs >= CONFIRMING_SHARE * this.#known.leastMs) this.#usesLeft = USES_AFTER_CONFIRMATION;
+      else this.#usesLeft--;
       this.#known = overlap([this.#known, closed]);
       if (this.#known.leastMs <= this.#known.mostMs) return;
       this.#known = undefined;
@@ -69,7 +72,7 @@ export class Penalty {
     const cycles = overlap(this.#cycles);
     if (common.mostMs > MAX_RATIO * common.leastMs || cycles.leastMs <= cycles.mostMs) return;
     this.#known = common;
-    this.#isConfirmed = false;
+    this.#usesLeft = 0;
   }
 }
 

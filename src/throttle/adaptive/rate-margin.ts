@@ -21,7 +21,7 @@ export class RateMargin {
   #share = 1;
   #acceptedInARow = 0;
   #acceptedSinceAt = -Infinity;
-  #reducedSinceAt = -Infinity;
+  #reducedSinceAt = Infinity;
 
   /** @param factor multiplies the share at a refusal below a trusted limit */
   constructor(factor: number) {
@@ -34,6 +34,7 @@ export class RateMargin {
 
   set(share: number): void {
     this.#share = share;
+    this.#reducedSinceAt = Infinity;
   }
 
   /**

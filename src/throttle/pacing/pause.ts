@@ -113,10 +113,11 @@ export class SharedPause {
     if (!this.#isClosed) return false;
     const { limitsConcurrency } = policy;
     if (limitsConcurrency && this.#isProbed && this.#pausedUntil <= now) {
-      this.recordProbeAccepted();
+      this.#open();
       return false;
     }
-    this.#isProbed = true;
+    // A probe before the stated end proves nothing by its silence.
+    this.#isProbed = this.#pausedUntil <= now;
     const timeoutMs = limitsConcurrency ? this.#silenceMs : PROBE_TIMEOUT_MS;
     this.#nextProbeAt = now + (this.#pausedUntil > now ? this.#maxPauseMs : timeoutMs);
     return true;
@@ -145,6 +146,7 @@ export class SharedPause {
   }
 
   get #silenceMs(): number {
+    if (this.#longestRefusalMs === 0) return PROBE_TIMEOUT_MS;
     return Math.min(PROBE_TIMEOUT_MS, Math.max(MIN_SILENCE_MS, this.#longestRefusalMs * REFUSAL_TIMES_WAITED));
   }
 
@@ -161,6 +163,7 @@ export class SharedPause {
   #backoffMs(now: number): number {
     if (this.#consecutiveRefusals >= MAX_EARLY_PROBES)
       return Math.min(this.#maxPauseMs, Math.max(BACKOFF_CAP_MS, (now - this.#closedSince) * LATER_WAIT_SHARE));
-    return this.#random() * Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** this.#consecutiveRefusals);
+    const longestMs = Math.min(this.#maxPauseMs, BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** this.#consecutiveRefusals);
+    return this.#random() * longestMs;
   }
 }

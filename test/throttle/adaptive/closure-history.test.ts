@@ -162,3 +162,11 @@ describe('closures', () => {
     expect(calls.refused).toEqual([5]);
   });
 });
+
+it('a restored limit that no counter explains does not take the place of what is learned', () => {
+  const bank = new CounterBank(['window'], new CallLog(100, 1e9));
+  const history = new ClosureHistory(bank);
+  const none = new Float32Array(bank.counters.length);
+  history.restore({ refused: none, accepted: none }, 0);
+  expect(history.closures).toEqual([]);
+});

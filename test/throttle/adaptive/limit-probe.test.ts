@@ -15,12 +15,19 @@ function accept(probe: LimitProbe, calls: number, { apartMs = 100, isProbeCall =
 
 it('grows to twice the learned rate at most, until the limit is known to be raised', () => {
   const probe = new LimitProbe(DEFAULT_LEARNING);
-  probe.start(10, 0);
+  probe.start(10, 10, 0);
   accept(probe, 10_000, { isProbeCall: true });
   expect(probe.rate).toBe(20);
   probe.continueFrom(20);
   for (let call = 1; call <= 20; call++) probe.recordAccepted(1_000_000 + call * 100, true, true, true);
   expect(probe.rate).toBeGreaterThan(40);
+});
+
+it('grows beyond the limit also when it begins at a small share of it', () => {
+  const probe = new LimitProbe(DEFAULT_LEARNING);
+  probe.start(1, 100, 0);
+  accept(probe, 10_000, { isProbeCall: true });
+  expect(probe.rate).toBe(200);
 });
 
 describe('the next probe', () => {
@@ -112,7 +119,7 @@ describe('the next probe', () => {
 describe('a probe', () => {
   it('begins above the learned rate, and grows with accepted calls', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
-    probe.start(10, 0);
+    probe.start(10, 10, 0);
     expect(probe.rate).toBe(10 * probeGain);
     accept(probe, 20);
     expect(probe.rate).toBeGreaterThan(10 * probeGain);
@@ -121,14 +128,14 @@ describe('a probe', () => {
 
   it('does not grow while the application does not use it', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
-    probe.start(10, 0);
+    probe.start(10, 10, 0);
     for (let now = 100; now < 5000; now += 100) probe.recordAccepted(now, false, false, false);
     expect(probe.rate).toBe(10 * probeGain);
   });
 
   it('sends one call beyond the limit at a time, and more of them once some were accepted', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
-    probe.start(10, 0);
+    probe.start(10, 10, 0);
     expect(probe.openAt(0)).toBe(-Infinity);
     probe.recordProbeCallSent(0);
     expect(probe.openAt(10)).toBeGreaterThan(10);
@@ -143,14 +150,14 @@ describe('a probe', () => {
 
   it('continues after a time-out when a call gets no response', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
-    probe.start(10, 0);
+    probe.start(10, 10, 0);
     probe.recordProbeCallSent(0);
     expect(probe.openAt(probe.openAt(1))).toBe(-Infinity);
   });
 
   it('sends no more at a time while the accepted calls can have been saved up', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
-    probe.start(10, 20);
+    probe.start(10, 10, 20);
     accept(probe, 20, { isProbeCall: true });
     probe.recordProbeCallSent(3000);
     expect(probe.openAt(3001)).toBeGreaterThan(3001);
@@ -169,23 +176,23 @@ describe('a probe', () => {
 
   it('begins slower after a probe that was refused at once, and faster after one that was refused late', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
-    probe.start(10, 0);
+    probe.start(10, 10, 0);
     probe.end();
-    probe.start(10, 0);
+    probe.start(10, 10, 0);
     const afterEarlyEnd = probe.rate;
     expect(afterEarlyEnd).toBeLessThan(10 * probeGain);
     for (let times = 0; times < 20; times++) {
-      probe.start(10, 0);
+      probe.start(10, 10, 0);
       probe.end();
     }
-    probe.start(10, 0);
+    probe.start(10, 10, 0);
     expect(probe.rate).toBeGreaterThan(10);
     for (let times = 0; times < 20; times++) {
-      probe.start(10, 0);
+      probe.start(10, 10, 0);
       accept(probe, 12);
       probe.end();
     }
-    probe.start(10, 0);
+    probe.start(10, 10, 0);
     expect(probe.rate).toBeCloseTo(10 * probeGain);
   });
 });

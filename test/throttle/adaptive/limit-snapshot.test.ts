@@ -151,3 +151,15 @@ describe('restoring', () => {
     expect(restored({ ...SNAPSHOT, kind }).learned((at) => at)).toMatchObject({ kind: 'window', limit: 100 });
   });
 });
+
+it('a second limit in a second limit is not read, however deep they are', () => {
+  const limit = { kind: 'window', windowMs: 1000, limit: 10, rate: 10, margin: 1, used: 0 };
+  let nested: object = limit;
+  for (let depth = 0; depth < 100_000; depth++) nested = { ...limit, second: nested };
+  expect(parseLimitSnapshot(nested)).toEqual({ ...limit, second: limit });
+});
+
+it('a window that is longer than a day is not read', () => {
+  const limit = { kind: 'window', windowMs: 86_400_001, limit: 10, rate: 10, margin: 1, used: 0 };
+  expect(parseLimitSnapshot(limit)).toBeUndefined();
+});
