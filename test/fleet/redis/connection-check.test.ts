@@ -24,9 +24,11 @@ function scratchFolder(): string {
   return folder;
 }
 
-function startCluster(args: readonly string[] = [], url?: (port: number) => string) {
+async function startCluster(args: readonly string[] = [], url?: (port: number) => string) {
   const nodes = joinPath(scratchFolder(), 'nodes.conf');
-  const all = ['--cluster-enabled', 'yes', '--cluster-config-file', nodes, ...args];
+  // The default, 10 000 above the port, can be a port of a client.
+  const cluster = ['--cluster-enabled', 'yes', '--cluster-config-file', nodes, '--cluster-port', `${await freePort()}`];
+  const all = [...cluster, ...args];
   return startRedis({ args: all, ...(url && { url }) });
 }
 
