@@ -162,7 +162,7 @@ export class LearnedRatePolicy implements RatePolicy {
     if (this.#phase === 'unlimited') return false;
     if (isProbeCall) this.#limitProbe.recordProbeCallSent(now);
     this.#limitProbe.countCall(now, this.#isTrusted);
-    if (this.#phase === 'tracking' && this.#isInUse(waitedFor) && now >= this.#limitProbe.dueAt) {
+    if (this.#phase === 'tracking' && now >= this.#limitProbe.dueAt && this.#isInUse(waitedFor)) {
       this.#limitProbe.start(this.#limitRate, this.#limit?.rate ?? Infinity, this.#limit?.slower.startProbe(now) ?? 0);
       this.#phase = 'probing';
     }
