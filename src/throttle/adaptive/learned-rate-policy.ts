@@ -254,6 +254,7 @@ export class LearnedRatePolicy implements RatePolicy {
     const parsed = parseLimitSnapshot(snapshot);
     if (parsed === undefined) return;
     this.#restoreLimit(now, parsed, ageMs);
+    if (this.#limit === undefined) return;
     this.#margin.set(parsed.margin);
     this.#explainedRefusals = RESTORED_REFUSALS;
     this.#limitSince ??= now;
