@@ -4,7 +4,7 @@ import type { AuthConfig, RouteConfig } from '../config/config.ts';
 import { toSingleLine } from '../config/load/problems.ts';
 import type { SettingKey } from '../config/schema/schema.ts';
 import { MASK, maskQuery } from '../platform/secret-redaction.ts';
-import type { Sidecar } from '../sidecar/sidecar.ts';
+import type { Sidecar } from '../composition/sidecar.ts';
 import type { Paint } from './terminal.ts';
 
 /** Where the sidecar listens: `http://host:port`, or `unix:/path`. */

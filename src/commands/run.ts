@@ -4,7 +4,7 @@ import type { LoadedConfig } from '../config/changes.ts';
 import { loadConfig, hasConfigFile, type LoadOptions, type LoadResult } from '../config/load/load.ts';
 import { formatWarnings } from '../config/load/problems.ts';
 import { redisPassword } from '../config/schema/formats/redis-url.ts';
-import { startSidecar, type Sidecar } from '../sidecar/sidecar.ts';
+import { startSidecar, type Sidecar } from '../composition/sidecar.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import { describeStartup } from './banner.ts';

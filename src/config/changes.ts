@@ -1,6 +1,6 @@
 /**
  * Compares the active configuration with one that was read later, key by key, and says which changes a running process can apply.
- * sidecar/reload.ts applies them.
+ * composition/reload.ts applies them.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigEntry } from './load/entries.ts';

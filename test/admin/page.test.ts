@@ -200,7 +200,7 @@ it('the code of the page is not loaded before the first request for it', async (
     import { registerHooks } from 'node:module';
     const seen = [];
     registerHooks({ load: (url, context, next) => (seen.push(url), next(url, context)) });
-    await import('./src/sidecar/sidecar.ts');
+    await import('./src/composition/sidecar.ts');
     console.log(JSON.stringify(seen.filter((url) => /admin|uplot/.test(url))));`;
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
   const seen = JSON.parse(stdout) as string[];

@@ -10,7 +10,7 @@ import { Agent, request } from 'undici';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
 import type { RefusalRule } from '../../src/throttle/refusal-rule.ts';
-import { startSidecar } from '../../src/sidecar/sidecar.ts';
+import { startSidecar } from '../../src/composition/sidecar.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential } from '../support/secrets.ts';
 import { startTokenServer } from '../support/token-server.ts';

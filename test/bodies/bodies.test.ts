@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { gate } from '../sidecar/in-process.ts';
+import { gate } from '../composition/in-process.ts';
 import { headerOf } from '../support/raw-response.ts';
 import type { ReceivedResponse } from '../support/raw-response.ts';
 import { waitUntil } from '../support/until.ts';

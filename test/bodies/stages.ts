@@ -3,8 +3,8 @@
  * queue, for a place to read a body, or for their replay. Each stage ends when the test releases it.
  */
 import type { Socket } from 'node:net';
-import { gate, giveToken, startInProcess } from '../sidecar/in-process.ts';
-import type { InProcess } from '../sidecar/in-process.ts';
+import { gate, giveToken, startInProcess } from '../composition/in-process.ts';
+import type { InProcess } from '../composition/in-process.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { waitUntil } from '../support/until.ts';
 import { startVerifyingUpstream } from '../support/witness-upstream.ts';

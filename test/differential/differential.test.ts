@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { startInProcess } from '../sidecar/in-process.ts';
+import { startInProcess } from '../composition/in-process.ts';
 import { DIFFERENCES, OWN_DATE } from './differences.ts';
 import type { Circumstances, Expected } from './differences.ts';
 import { exchange, startRawOrigin } from './raw-exchange.ts';

@@ -1,7 +1,7 @@
 /** A sidecar without a fleet, in a process of its own: prints what of a fleet is in it. */
 import { createRequire } from 'node:module';
 import { loadConfig } from '../../src/config/load/load.ts';
-import { startSidecar } from '../../src/sidecar/sidecar.ts';
+import { startSidecar } from '../../src/composition/sidecar.ts';
 
 const loaded = loadConfig({
   env: {

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Status } from '../../src/admin/status/status.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
-import { startSidecar } from '../../src/sidecar/sidecar.ts';
+import { startSidecar } from '../../src/composition/sidecar.ts';
 import type { Certificates } from '../support/certificates.ts';
 import { closeServer, freePort } from '../support/loopback.ts';
 import { createRecorders } from '../support/recorded-events.ts';

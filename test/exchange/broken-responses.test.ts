@@ -3,8 +3,8 @@
  * the beginning and then a visible break, and never nothing at all, after which some HTTP stacks send a request again.
  */
 import { describe, expect, it } from 'vitest';
-import { startInProcess } from '../sidecar/in-process.ts';
-import { startRawUpstream } from '../sidecar/raw-upstream.ts';
+import { startInProcess } from '../composition/in-process.ts';
+import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { openSocket, readToEnd, SEES_RESET_BEHIND_DATA, sendRaw } from '../support/raw-client.ts';
 import { waitUntil } from '../support/until.ts';
 

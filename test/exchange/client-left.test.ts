@@ -1,8 +1,8 @@
 /** A client that leaves, in every stage: its place, slot, timer and upstream call are free at once, and it is recorded once. */
 import { describe, expect, it } from 'vitest';
-import { gate, giveToken, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
-import type { InProcess } from '../sidecar/in-process.ts';
-import { send, sendAndLeave } from '../sidecar/send.ts';
+import { gate, giveToken, IDLE, startInProcess, until } from '../composition/in-process.ts';
+import type { InProcess } from '../composition/in-process.ts';
+import { send, sendAndLeave } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { onTestFinished, expect, it } from 'vitest';
-import { startInProcess } from '../sidecar/in-process.ts';
+import { startInProcess } from '../composition/in-process.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { startNginx } from '../support/nginx.ts';
 import { openSocket, readToEnd, type RawResponse } from '../support/raw-client.ts';

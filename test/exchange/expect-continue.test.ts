@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { gate, startInProcess, until } from '../sidecar/in-process.ts';
+import { gate, startInProcess, until } from '../composition/in-process.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { headerOf, ResponseReader } from '../support/raw-response.ts';
 import type { RespondTo } from '../support/recording-upstream.ts';

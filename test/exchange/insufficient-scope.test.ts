@@ -1,7 +1,7 @@
 /** A 403 for want of a scope is the upstream's last word: passed on as it is, named, and never tried again. */
 import { expect, it } from 'vitest';
-import { startInProcess } from '../sidecar/in-process.ts';
-import { send } from '../sidecar/send.ts';
+import { startInProcess } from '../composition/in-process.ts';
+import { send } from '../composition/send.ts';
 import type { RespondTo } from '../support/recording-upstream.ts';
 
 const CHALLENGE = 'Bearer error="insufficient_scope", scope="urn:example.write"';

@@ -70,7 +70,7 @@ function endAttempt(end: Plan['end'], proxy: Proxy, clock: ManualClock): Promise
   if (end !== 'success') cutByDrain(proxy);
 }
 
-/** As sidecar/drain does. */
+/** As composition/drain does. */
 function cutByDrain({ throttle, server }: Proxy): void {
   throttle.shutDown();
   server.abortAll();

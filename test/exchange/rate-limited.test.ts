@@ -1,8 +1,8 @@
 /** What a 429, a 403 for the rate and a 503 with Retry-After set off: waiting in the queue, and the upstream's own response when there is no time. */
 import { describe, expect, it } from 'vitest';
-import { startInProcess, until } from '../sidecar/in-process.ts';
-import { startRawUpstream } from '../sidecar/raw-upstream.ts';
-import { send } from '../sidecar/send.ts';
+import { startInProcess, until } from '../composition/in-process.ts';
+import { startRawUpstream } from '../composition/raw-upstream.ts';
+import { send } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { echo } from '../support/recording-upstream.ts';
 import type { RespondTo } from '../support/recording-upstream.ts';

@@ -5,9 +5,9 @@ import type { IncomingMessage } from 'node:http';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { gate, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
-import { startRawUpstream } from '../sidecar/raw-upstream.ts';
-import { send } from '../sidecar/send.ts';
+import { gate, IDLE, startInProcess, until } from '../composition/in-process.ts';
+import { startRawUpstream } from '../composition/raw-upstream.ts';
+import { send } from '../composition/send.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { waitUntilStable } from '../support/until.ts';
 

@@ -1,8 +1,8 @@
 /** What reaches the upstream: in which order, with which bearer, and with what of the client's own fields. */
 import { describe, expect, it } from 'vitest';
-import { gate, sendToken, startInProcess, until } from '../sidecar/in-process.ts';
-import { startRawUpstream } from '../sidecar/raw-upstream.ts';
-import { send } from '../sidecar/send.ts';
+import { gate, sendToken, startInProcess, until } from '../composition/in-process.ts';
+import { startRawUpstream } from '../composition/raw-upstream.ts';
+import { send } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { sendRaw } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';

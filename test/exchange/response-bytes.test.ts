@@ -6,8 +6,8 @@ import fc from 'fast-check';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { startInProcess } from '../sidecar/in-process.ts';
-import { startRawUpstream } from '../sidecar/raw-upstream.ts';
+import { startInProcess } from '../composition/in-process.ts';
+import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { openSocket, readToEnd, SEES_RESET_BEHIND_DATA } from '../support/raw-client.ts';
 
 const KIB = 1024;

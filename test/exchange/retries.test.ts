@@ -1,9 +1,9 @@
 /** Which attempts are repeated, how often, and what the client gets in the end. */
 import { describe, expect, it } from 'vitest';
 import { HELD_RESPONSE_MAX_BYTES } from '../../src/upstream/attempt.ts';
-import { gate, startInProcess, until } from '../sidecar/in-process.ts';
-import { closedPort, startRawUpstream } from '../sidecar/raw-upstream.ts';
-import { send, sendAndLeave } from '../sidecar/send.ts';
+import { gate, startInProcess, until } from '../composition/in-process.ts';
+import { closedPort, startRawUpstream } from '../composition/raw-upstream.ts';
+import { send, sendAndLeave } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { echo } from '../support/recording-upstream.ts';
 import type { RespondTo } from '../support/recording-upstream.ts';

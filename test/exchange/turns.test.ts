@@ -1,8 +1,8 @@
 /** Who has the next turn over HTTP: x-sidecar-priority and x-sidecar-caller, from the client's field to the upstream's socket. */
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { gate, giveToken, startInProcess, until, type InProcess } from '../sidecar/in-process.ts';
-import { send, type Sent } from '../sidecar/send.ts';
+import { gate, giveToken, startInProcess, until, type InProcess } from '../composition/in-process.ts';
+import { send, type Sent } from '../composition/send.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
 

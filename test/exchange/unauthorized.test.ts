@@ -1,9 +1,9 @@
 /** What a 401 of the upstream sets off: one refresh, one replay, and never more of either. */
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { gate, giveToken, sendToken, startInProcess, until } from '../sidecar/in-process.ts';
-import { startRawUpstream } from '../sidecar/raw-upstream.ts';
-import { send } from '../sidecar/send.ts';
+import { gate, giveToken, sendToken, startInProcess, until } from '../composition/in-process.ts';
+import { startRawUpstream } from '../composition/raw-upstream.ts';
+import { send } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { echo } from '../support/recording-upstream.ts';
 import type { RespondTo } from '../support/recording-upstream.ts';

@@ -1,7 +1,7 @@
 /** Which responses are evidence for a rate limit that no setting names, and that they are passed on as before. */
 import { expect, it } from 'vitest';
-import { startInProcess } from '../sidecar/in-process.ts';
-import { send } from '../sidecar/send.ts';
+import { startInProcess } from '../composition/in-process.ts';
+import { send } from '../composition/send.ts';
 import { echo } from '../support/recording-upstream.ts';
 
 it.each([403, 420, 503, 509, 529])('a bare %s goes to the client after one attempt, and is counted', async (status) => {

@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { startInProcess, until, type InProcessOptions } from '../sidecar/in-process.ts';
-import { startRawUpstream } from '../sidecar/raw-upstream.ts';
-import { send } from '../sidecar/send.ts';
+import { startInProcess, until, type InProcessOptions } from '../composition/in-process.ts';
+import { startRawUpstream } from '../composition/raw-upstream.ts';
+import { send } from '../composition/send.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { plans, play, type Plan, type Played } from './played-plan.ts';
 

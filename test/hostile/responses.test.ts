@@ -3,8 +3,8 @@
  * get its own response: bytes left over from the first would be taken for it (RFC 9112 §11.1, response splitting).
  */
 import { describe, expect, it } from 'vitest';
-import { startInProcess, until } from '../sidecar/in-process.ts';
-import { startRawUpstream } from '../sidecar/raw-upstream.ts';
+import { startInProcess, until } from '../composition/in-process.ts';
+import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { HEAD, HOST, SMUGGLED } from './corpus/case.ts';
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createAllowList } from '../../src/listener/allow-list.ts';
 import { joinTarget } from '../../src/upstream/request-target.ts';
-import { startInProcess } from '../sidecar/in-process.ts';
+import { startInProcess } from '../composition/in-process.ts';
 import { sendRaw } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { startProxy } from './proxy.ts';

@@ -1,8 +1,8 @@
 /** A client's connection: the order and framing of responses, clients that leave or half-close, interim responses, draining. */
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { gate, IDLE, startInProcess, until, type InProcess } from '../sidecar/in-process.ts';
-import { send } from '../sidecar/send.ts';
+import { gate, IDLE, startInProcess, until, type InProcess } from '../composition/in-process.ts';
+import { send } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket, readToEnd, sendRaw, waitUntilRefused } from '../support/raw-client.ts';
 import type { RespondTo } from '../support/recording-upstream.ts';

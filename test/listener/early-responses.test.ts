@@ -1,7 +1,7 @@
 /** Responses that come before their requests have been sent to the end, and what follows on their connections. */
 import { expect, it } from 'vitest';
-import { startInProcess, until } from '../sidecar/in-process.ts';
-import { startRawUpstream } from '../sidecar/raw-upstream.ts';
+import { startInProcess, until } from '../composition/in-process.ts';
+import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
 
 const STREAMED = { SIDECAR_REPLAY_BUFFER_BYTES: '1024' };

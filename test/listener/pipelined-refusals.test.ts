@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import type { RespondTo } from '../support/recording-upstream.ts';
-import { gate } from '../sidecar/in-process.ts';
+import { gate } from '../composition/in-process.ts';
 import { waitUntil } from '../support/until.ts';
 import type { Proxy } from './proxy.ts';
 import { startProxy } from './proxy.ts';

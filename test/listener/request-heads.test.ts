@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { gate } from '../sidecar/in-process.ts';
+import { gate } from '../composition/in-process.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { waitUntil } from '../support/until.ts';

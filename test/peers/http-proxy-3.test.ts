@@ -9,8 +9,8 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { createProxyServer } from 'http-proxy-3';
 import type { ProxyServer } from 'http-proxy-3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startInProcess, until } from '../sidecar/in-process.ts';
-import { startRawUpstream } from '../sidecar/raw-upstream.ts';
+import { startInProcess, until } from '../composition/in-process.ts';
+import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { openSocket, sendRaw } from '../support/raw-client.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';

@@ -2,8 +2,8 @@
 import { parseDictionary, parseList } from 'structured-headers';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load/load.ts';
-import { sendToken, startInProcess, until } from '../sidecar/in-process.ts';
-import { send } from '../sidecar/send.ts';
+import { sendToken, startInProcess, until } from '../composition/in-process.ts';
+import { send } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { echo } from '../support/recording-upstream.ts';
 

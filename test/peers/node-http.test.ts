@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { gate, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
+import { gate, IDLE, startInProcess, until } from '../composition/in-process.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 
 const CLOSE = 'Connection: close\r\n';

@@ -1,9 +1,9 @@
 /** A trap of undici 8.12.4 that is mended in src/platform/undici.ts for the whole process, so that the peer as it is comes first, in a file of its own. */
 import { Pool } from 'undici';
 import { describe, expect, it } from 'vitest';
-import { startInProcess } from '../sidecar/in-process.ts';
-import { startRawUpstream } from '../sidecar/raw-upstream.ts';
-import { send } from '../sidecar/send.ts';
+import { startInProcess } from '../composition/in-process.ts';
+import { startRawUpstream } from '../composition/raw-upstream.ts';
+import { send } from '../composition/send.ts';
 
 describe('undici: a 100 (Continue) that nobody asked for breaks the connection off', () => {
   const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';

@@ -30,7 +30,7 @@ export const PURE_FILES = [
   'src/platform/egress/proxy-fault.ts',
   'src/platform/{connection-error-texts,errors,host-header,http-date,instant-text,loopback,memoize,secret-redaction,tokens-in-use}.ts',
   'src/platform/rate-limit-fields/*.ts',
-  'src/sidecar/budgets.ts',
+  'src/composition/budgets.ts',
   'src/exchange/interception.ts',
   'src/exchange/refusals/refusal-rules.ts',
   'src/retry/backoff.ts',

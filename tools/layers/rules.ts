@@ -12,7 +12,7 @@ type Rule = NonNullable<IFlattenedRuleSet['forbidden']>[number];
 const LAYERS: readonly (readonly string[])[] = [
   ['^src/main\\.ts$'],
   ['^src/commands/'],
-  ['^src/sidecar/'],
+  ['^src/composition/'],
   [
     '^src/listener/',
     '^src/admin/',
@@ -42,16 +42,16 @@ function* createRules(): Generator<Rule> {
     name: 'config-stays-at-the-top',
     severity: 'error',
     comment: 'parts state the options they need; the composition root hands them over',
-    from: { path: '^src/', pathNot: ['^src/main\\.ts$', '^src/commands/', '^src/sidecar/', '^src/config/'] },
+    from: { path: '^src/', pathNot: ['^src/main\\.ts$', '^src/commands/', '^src/composition/', '^src/config/'] },
     to: { path: '^src/config/' },
   };
   yield {
     name: 'metrics-and-log-stay-at-the-top',
     severity: 'error',
-    comment: 'parts emit events; sidecar/ connects the listeners',
+    comment: 'parts emit events; composition/ connects the listeners',
     from: {
       path: '^src/',
-      pathNot: ['^src/main\\.ts$', '^src/commands/', '^src/sidecar/', '^src/telemetry/'],
+      pathNot: ['^src/main\\.ts$', '^src/commands/', '^src/composition/', '^src/telemetry/'],
     },
     to: { path: '^src/telemetry/(?!(?:events|request-record)\\.ts$)' },
   };

@@ -20,7 +20,7 @@ export const SYSTEM_TESTS: readonly string[] = [
   'test/commands/check/fleet.test.ts',
   'test/fleet/redis/{connection-check,script-client,slow-redis,subscriber}.test.ts',
   'test/fleet/shared-*/**',
-  'test/sidecar/fleet.test.ts',
+  'test/composition/fleet.test.ts',
   // nginx or `openssl s_server`.
   'test/commands/check/tls-handshake.test.ts',
   'test/exchange/early-responses.test.ts',
@@ -37,6 +37,6 @@ export const SYSTEM_TESTS: readonly string[] = [
   'test/tools/{bundle,ensure-installed,sidecar-process}.test.ts',
   // Long by their purpose: real time-outs of tunnels, ten thousand requests one after another, hours of virtual time.
   'test/listener/websocket/websocket-ends.test.ts',
-  'test/sidecar/residue.test.ts',
+  'test/composition/residue.test.ts',
   'test/throttle/adaptive/whole-second-waits.test.ts',
 ];

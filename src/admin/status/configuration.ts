@@ -1,4 +1,4 @@
-/** The configuration as /status shows it: the active one and the last reload (pure). sidecar/reload.ts reloads it. */
+/** The configuration as /status shows it: the active one and the last reload (pure). composition/reload.ts reloads it. */
 import type { ReloadOutcome } from '../../telemetry/events.ts';
 
 /** The active configuration and the last reload. */

@@ -7,7 +7,7 @@ import { measureLatency } from '../../fleet/redis/connection-check.ts';
 import { RedisFault } from '../../fleet/redis/redis-fault.ts';
 import { openRedisConnection } from '../../fleet/redis/redis-connection.ts';
 import { diagnoseServer } from '../../fleet/redis/server-diagnosis.ts';
-import { createFleetParts } from '../../sidecar/fleet.ts';
+import { createFleetParts } from '../../composition/fleet.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { readSecret } from '../../token/client/secret-file.ts';
 import { StepRunner } from './step-runner.ts';

@@ -3,7 +3,7 @@ import { TokensInUse } from '../../platform/tokens-in-use.ts';
 import type { Config } from '../../config/config.ts';
 import { authorizationServerUrl } from '../../config/config.ts';
 import { createProxySelector } from '../../platform/egress/proxy-selector.ts';
-import { RouteHeaders } from '../../sidecar/route-headers.ts';
+import { RouteHeaders } from '../../composition/route-headers.ts';
 import { readClientId } from '../../token/client/secret-file.ts';
 import { listExtraSecrets, listProxyPasswords } from '../configured-secrets.ts';
 import type { CredentialCheckContext } from './credential.ts';

@@ -1,5 +1,5 @@
 /**
- * The parts of a sidecar that have a state to show, joined as sidecar/ joins them, on a manual clock: throttles, some of them in a fleet,
+ * The parts of a sidecar that have a state to show, joined as composition/ joins them, on a manual clock: throttles, some of them in a fleet,
  * token sources, recorded activity, metrics. A test plays what upstream, token endpoint, operator and fleet do.
  */
 import { createAdminHandler } from '../../../src/admin/server.ts';

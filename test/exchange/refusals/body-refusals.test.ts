@@ -4,8 +4,8 @@
  */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { startInProcess } from '../../sidecar/in-process.ts';
-import { startRawUpstream } from '../../sidecar/raw-upstream.ts';
+import { startInProcess } from '../../composition/in-process.ts';
+import { startRawUpstream } from '../../composition/raw-upstream.ts';
 import { openSocket, readToEnd } from '../../support/raw-client.ts';
 
 const KIB = 1024;

@@ -4,8 +4,8 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { RefusalRule } from '../../../src/throttle/refusal-rule.ts';
 import { scratchFile } from '../../config/base-env.ts';
-import { startInProcess, until, type InProcessOptions } from '../../sidecar/in-process.ts';
-import { send } from '../../sidecar/send.ts';
+import { startInProcess, until, type InProcessOptions } from '../../composition/in-process.ts';
+import { send } from '../../composition/send.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { echo, type RespondTo } from '../../support/recording-upstream.ts';
 

@@ -6,10 +6,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { ReplayMemory, RequestBody } from '../../../src/exchange/request-body/replay-body.ts';
-import { gate, giveToken, startInProcess, until } from '../../sidecar/in-process.ts';
-import type { InProcess } from '../../sidecar/in-process.ts';
+import { gate, giveToken, startInProcess, until } from '../../composition/in-process.ts';
+import type { InProcess } from '../../composition/in-process.ts';
 import { openSocket, readToEnd } from '../../support/raw-client.ts';
-import { send } from '../../sidecar/send.ts';
+import { send } from '../../composition/send.ts';
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 

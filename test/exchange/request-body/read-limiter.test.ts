@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
 import { getReadLimiter } from '../../../src/exchange/request-body/read-limiter.ts';
-import { startInProcess } from '../../sidecar/in-process.ts';
+import { startInProcess } from '../../composition/in-process.ts';
 import { closeServer, listenOnLoopback } from '../../support/loopback.ts';
 import { openSocket, readToEnd } from '../../support/raw-client.ts';
 

@@ -2,9 +2,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { heldBytes } from '../../sidecar/heap.ts';
-import { gate, giveToken, IDLE, startInProcess, until } from '../../sidecar/in-process.ts';
-import { send, sendAndLeave } from '../../sidecar/send.ts';
+import { heldBytes } from '../../composition/heap.ts';
+import { gate, giveToken, IDLE, startInProcess, until } from '../../composition/in-process.ts';
+import { send, sendAndLeave } from '../../composition/send.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { openSocket, readToEnd, sendRaw } from '../../support/raw-client.ts';
 import { echo } from '../../support/recording-upstream.ts';

@@ -1,7 +1,7 @@
 /** Clients that stall within their uploads keep no one else from being served. */
 import { describe, expect, it } from 'vitest';
-import { startInProcess, until, type InProcess } from '../../sidecar/in-process.ts';
-import { send } from '../../sidecar/send.ts';
+import { startInProcess, until, type InProcess } from '../../composition/in-process.ts';
+import { send } from '../../composition/send.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { openSocket, readToEnd, sendRaw } from '../../support/raw-client.ts';
 

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { StateFile } from '../../../src/throttle/adaptive/state-file.ts';
 import type { LearnedState } from '../../../src/throttle/throttle.ts';
-import { until } from '../../sidecar/in-process.ts';
+import { until } from '../../composition/in-process.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const OWNER = { upstream: 'https://api.example.com', client: 'hash-of-the-client' };

@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { expect, it, onTestFinished, test } from 'vitest';
 import { readProgramVersion } from '../../../src/platform/program-version.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
-import { startInProcess } from '../../sidecar/in-process.ts';
-import type { InProcess, InProcessOptions } from '../../sidecar/in-process.ts';
+import { startInProcess } from '../../composition/in-process.ts';
+import type { InProcess, InProcessOptions } from '../../composition/in-process.ts';
 
 interface TokenReply {
   readonly status?: number;

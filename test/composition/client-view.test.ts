@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { describeClientView } from '../../src/exchange/client-view.ts';
 import type { Route } from '../../src/listener/request-admission.ts';
 import type { RouteTable } from '../../src/listener/route-table.ts';
-import { createReloadableRouteTable, type PersistentRouteParts } from '../../src/sidecar/reloadable-route-table.ts';
+import { createReloadableRouteTable, type PersistentRouteParts } from '../../src/composition/reloadable-route-table.ts';
 import type { ClientView } from '../../src/upstream/client-view.ts';
 import { adaptCookie } from '../../src/upstream/cookies.ts';
 import { rewriteLink, rewriteReference, rewriteRefresh } from '../../src/upstream/references.ts';

@@ -1,7 +1,7 @@
 /** What may be held at once, from what the machine gives and the configuration asks for. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { planBudgets, type Budgets, type Demand, type Machine } from '../../src/sidecar/budgets.ts';
+import { planBudgets, type Budgets, type Demand, type Machine } from '../../src/composition/budgets.ts';
 
 const MIB = 1024 * 1024;
 

@@ -5,7 +5,7 @@ import type { LoadedConfig } from '../../src/config/changes.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import type { LoadResult } from '../../src/config/load/load.ts';
-import { createReloader } from '../../src/sidecar/reload.ts';
+import { createReloader } from '../../src/composition/reload.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { BASE_ENV, scratchFile } from '../config/base-env.ts';
 import { ManualClock } from '../support/manual-clock.ts';

@@ -2,7 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { createFleetParts } from '../../src/sidecar/fleet.ts';
+import { createFleetParts } from '../../src/composition/fleet.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { configOf, scratchFile } from '../config/base-env.ts';
 import { until } from '../fleet/harness.ts';

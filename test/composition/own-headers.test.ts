@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { TokensInUse } from '../../src/platform/tokens-in-use.ts';
-import { RouteHeaders } from '../../src/sidecar/route-headers.ts';
+import { RouteHeaders } from '../../src/composition/route-headers.ts';
 import { configOf, scratchDirectory, scratchFile } from '../config/base-env.ts';
 import { canonicalize, spellings } from '../support/field-spellings.ts';
 import { ManualClock } from '../support/manual-clock.ts';
