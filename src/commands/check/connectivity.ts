@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { getHostAndPort } from '../../platform/egress/proxy-selector.ts';
-import type { ForwardProxy, ProxySelector } from '../../platform/egress/proxy-selector.ts';
+import type { EgressProxy, ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
 import { openTunnel } from '../../platform/egress/tunnel.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
@@ -29,7 +29,7 @@ export interface ConnectivityTarget {
 /** Selects the forward proxy of a destination, and knows whether it is reachable itself. */
 export interface EgressCheckContext extends CheckContext {
   readonly egress: ProxySelector;
-  readonly proxies: { readonly isReached: (proxy: ForwardProxy) => Promise<boolean> };
+  readonly proxies: { readonly isReached: (proxy: EgressProxy) => Promise<boolean> };
 }
 
 /** As `checkConnectivity`, through the forward proxy if the URL has one. */
@@ -44,7 +44,7 @@ export function checkThroughEgress(
 }
 
 interface CheckedProxy {
-  readonly proxy: ForwardProxy;
+  readonly proxy: EgressProxy;
   readonly isReached: Promise<boolean>;
 }
 

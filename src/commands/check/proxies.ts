@@ -1,14 +1,14 @@
 /** Checks each egress proxy once. */
 import type { Config } from '../../config/config.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
-import type { ForwardProxy } from '../../platform/egress/proxy-selector.ts';
+import type { EgressProxy } from '../../platform/egress/proxy-selector.ts';
 import { StepRunner } from './step-runner.ts';
 import type { CheckStep, CheckContext } from './step-runner.ts';
 import { createTarget, checkConnectivity } from './connectivity.ts';
 
 export interface ProxyChecks {
   /** Whether the proxy is reachable; true for one that was not checked. */
-  isReached(proxy: ForwardProxy): Promise<boolean>;
+  isReached(proxy: EgressProxy): Promise<boolean>;
   /** The steps in the order of the settings. */
   readonly steps: Promise<readonly CheckStep[]>;
 }

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { buildConnector as undici } from 'undici';
 import type { Clock } from '../clock.ts';
-import type { ProxySelector, ForwardProxy } from './proxy-selector.ts';
+import type { EgressProxy, ProxySelector } from './proxy-selector.ts';
 import { getHostAndPort } from './proxy-selector.ts';
 import { createProxyTimeoutFault } from './proxy-fault.ts';
 import { openTunnel } from './tunnel.ts';
@@ -40,7 +40,7 @@ export function buildEgressConnector(options: EgressConnectorOptions): undici.co
 }
 
 function buildTunnelConnector(
-  proxy: ForwardProxy,
+  proxy: EgressProxy,
   connect: undici.connector,
   { destination, timeoutMs, clock, signal: outer }: EgressConnectorOptions,
 ): undici.connector {

@@ -18,7 +18,8 @@ export interface ProxySelectorOptions {
   readonly caFile: string | undefined;
 }
 
-export interface ForwardProxy {
+/** A forward proxy (RFC 9110 §3.7) between the sidecar and a destination. */
+export interface EgressProxy {
   /** May contain a password: messages show only its `host`. */
   readonly url: URL;
   /** For an `https:` proxy. */
@@ -26,7 +27,7 @@ export interface ForwardProxy {
 }
 
 /** The proxy for a destination; undefined = a direct connection. */
-export type ProxySelector = (destination: URL) => ForwardProxy | undefined;
+export type ProxySelector = (destination: URL) => EgressProxy | undefined;
 
 /** For configurations without a proxy. */
 export const selectNoProxy: ProxySelector = () => undefined;

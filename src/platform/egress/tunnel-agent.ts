@@ -5,7 +5,7 @@ import { Agent as SecureAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
 import { getHostAndPort } from './proxy-selector.ts';
-import type { ForwardProxy } from './proxy-selector.ts';
+import type { EgressProxy } from './proxy-selector.ts';
 import { openTunnel } from './tunnel.ts';
 
 type ConnectionCallback = (error: Error | null, stream: Duplex) => void;
@@ -14,7 +14,7 @@ type ConnectionCallback = (error: Error | null, stream: Duplex) => void;
  * An agent whose connections all go through the proxy to this destination.
  * @param signal aborts tunnels that are being opened
  */
-export function createTunnelAgent(proxy: ForwardProxy, destination: URL, signal: AbortSignal): Agent {
+export function createTunnelAgent(proxy: EgressProxy, destination: URL, signal: AbortSignal): Agent {
   const isSecure = destination.protocol === 'https:';
   const agent = isSecure ? new SecureAgent() : new PlainAgent();
   agent.createConnection = (options: ClientRequestArgs, callback?: ConnectionCallback) => {

@@ -8,7 +8,7 @@ import { isIPv6 } from 'node:net';
 import type { Socket } from 'node:net';
 import type { TlsContextProvider } from '../tls.ts';
 import { getHostAndPort } from './proxy-selector.ts';
-import type { ForwardProxy } from './proxy-selector.ts';
+import type { EgressProxy } from './proxy-selector.ts';
 import { createProxyConnectionFault, createProxyRefusalFault } from './proxy-fault.ts';
 
 export interface TunnelDestination {
@@ -22,7 +22,7 @@ export interface TunnelDestination {
  * @throws ProxyFault; the signal's reason
  */
 export function openTunnel(
-  { url, tlsContext }: ForwardProxy,
+  { url, tlsContext }: EgressProxy,
   destination: TunnelDestination,
   signal: AbortSignal,
 ): Promise<Socket> {
