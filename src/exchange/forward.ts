@@ -83,19 +83,19 @@ async function receiveBody(exchange: Exchange, ticket: Ticket, body: RequestBody
       ticket.recordBodyEnd();
       return;
     }
-    if (ticket.isAdmitted) break;
-    await waitForAdmission(exchange, ticket, needsContinue ? undefined : body);
+    if (ticket.hasBodySlot) break;
+    await waitForBodySlot(exchange, ticket, needsContinue ? undefined : body);
   }
   if (needsContinue) sendContinue(response);
   await waitInStage('body', body.read(lifetime, ticket), tracer);
 }
 
 /** @param body one that is received meanwhile needs no place for being read */
-async function waitForAdmission({ tracer }: Exchange, ticket: Ticket, body: RequestBody | undefined): Promise<void> {
+async function waitForBodySlot({ tracer }: Exchange, ticket: Ticket, body: RequestBody | undefined): Promise<void> {
   const stop = body?.onFullyReceived(() => ticket.recordBodyEnd());
   tracer?.startWait('queue');
   try {
-    await ticket.waitForAdmission();
+    await ticket.waitForBodySlot();
   } finally {
     stop?.();
     tracer?.endWait();

@@ -73,20 +73,20 @@ export interface QueueClass {
 
 /** A Ticket is one request's place in the throttle, from its arrival to its end. */
 export interface Ticket {
-  /** True when `waitForAdmission` has nothing to wait for. */
-  readonly isAdmitted: boolean;
+  /** True when `waitForBodySlot` has nothing to wait for. */
+  readonly hasBodySlot: boolean;
   /**
    * Resolves when the body may be read, or read on after a stall: at most `maxInFlight` waiting requests hold their bodies.
    * @throws SidecarError QUEUE_TIMEOUT, DRAINING
    */
-  waitForAdmission(): Promise<void>;
+  waitForBodySlot(): Promise<void>;
   /**
    * Records that bytes of the body came.
    * @param now monotonic
-   * @returns false when the body stalled and its slot went to another request: `waitForAdmission` waits for the next
+   * @returns false when the body stalled and its slot went to another request: `waitForBodySlot` waits for the next
    */
   recordBodyBytes(now: number): boolean;
-  /** Records that the whole body came: it needs no slot for reading. Resolves a pending `waitForAdmission`. */
+  /** Records that the whole body came: it needs no slot for reading. Resolves a pending `waitForBodySlot`. */
   recordBodyEnd(): void;
   /**
    * Resolves with a permit when it is this request's turn. Called again for a retry, the request stands at the head. Never

@@ -29,7 +29,7 @@ async function measure(name: string, count: number, run: () => Promise<void> | v
 }
 
 async function serve(ticket: Ticket): Promise<void> {
-  await ticket.waitForAdmission();
+  await ticket.waitForBodySlot();
   const permit: Permit = await ticket.waitForPermit();
   await Promise.resolve();
   permit.report({ kind: 'accepted' });

@@ -63,7 +63,7 @@ export class Asking {
   constructor(ticket: Ticket) {
     this.ticket = ticket;
     this.settled = ticket
-      .waitForAdmission()
+      .waitForBodySlot()
       .then(() => ticket.waitForPermit())
       .then(
         (permit) => {

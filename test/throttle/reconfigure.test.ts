@@ -207,7 +207,7 @@ describe('bodies', () => {
     for (let index = 0; index < 20; index++) {
       void fixture
         .enter(DAY_MS, { priority: 'low', caller: '' })
-        .waitForAdmission()
+        .waitForBodySlot()
         .then(() => low++);
     }
     await fixture.clock.advance(0);
@@ -218,7 +218,7 @@ describe('bodies', () => {
     for (let index = 0; index < 4; index++)
       void fixture
         .enter(DAY_MS)
-        .waitForAdmission()
+        .waitForBodySlot()
         .then(() => normal++);
     await fixture.clock.advance(0);
     expect(normal).toBe(2);
@@ -231,7 +231,7 @@ describe('bodies', () => {
     let admitted = 0;
     void fixture
       .enter(DAY_MS)
-      .waitForAdmission()
+      .waitForBodySlot()
       .then(() => admitted++);
     for (const ticket of first.slice(0, 2)) ticket.leave();
     await fixture.clock.advance(0);

@@ -67,7 +67,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   };
   const call = async (): Promise<void> => {
     const ticket = throttle.enter(clock.now() + deadlineMs);
-    await ticket.waitForAdmission();
+    await ticket.waitForBodySlot();
     while (!(await attempt(await ticket.waitForPermit())));
     servedAt.push(clock.now());
     ticket.leave();

@@ -10,10 +10,10 @@ import { toStageError } from '../stage.ts';
 
 /** The slot that reading needs. Another request may take it while no bytes come. */
 export interface ReadSlot {
-  /** Bytes were received. @returns false when the slot has been lost: `waitForAdmission` waits for another */
+  /** Bytes were received. @returns false when the slot has been lost: `waitForBodySlot` waits for another */
   recordBodyBytes(now: number): boolean;
   /** @throws SidecarError when there is no slot in time */
-  waitForAdmission(): Promise<void>;
+  waitForBodySlot(): Promise<void>;
 }
 
 /** Where the body is kept. */
@@ -84,7 +84,7 @@ export class BodyReceiver {
   #waitForSlot(): void {
     this.#stopIdleTimer();
     this.#request.pause();
-    this.#slot.waitForAdmission().then(this.#resume, this.#fail);
+    this.#slot.waitForBodySlot().then(this.#resume, this.#fail);
   }
 
   #finish(result: 'whole' | 'enough'): void {

@@ -121,7 +121,7 @@ async function acquirePermit(
   lifetime: RequestLifetime,
 ): Promise<{ permit: Permit; use: TokenUse }> {
   const call = { arrivedAt: lifetime.arrivedAt, canReplay: false };
-  await waitInStage('queue', ticket.waitForAdmission());
+  await waitInStage('queue', ticket.waitForBodySlot());
   for (;;) {
     const permit = await waitInStage('queue', ticket.waitForPermit());
     const use = parts.tokens.current(call);

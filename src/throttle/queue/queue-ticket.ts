@@ -97,7 +97,7 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
     return this.wait === undefined ? this.#pastWaitsMs : this.#waitedMsAt(this.#host.clock.now());
   }
 
-  get isAdmitted(): boolean {
+  get hasBodySlot(): boolean {
     return this.phase !== 'queued' && this.phase !== 'left' && this.wait === undefined && !this.#host.isShutDown;
   }
 
@@ -110,7 +110,7 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
     this.#host.recordBodyEnd(this);
   }
 
-  waitForAdmission(): Promise<void> {
+  waitForBodySlot(): Promise<void> {
     return this.#host.waitForBodySlot(this);
   }
 

@@ -6,7 +6,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { SidecarError } from '../../platform/errors.ts';
 import { OneShotTimer } from '../pacing/one-shot-timer.ts';
 import { readThrottleState } from '../throttle-state.ts';
-import { admissionCheck } from './admission-check.ts';
+import { checkQueue } from './queue-check.ts';
 import type { FleetHost, FleetMembership } from '../fleet-membership.ts';
 import { PermitGate } from '../pacing/permit-gate.ts';
 import { ActivePermit, type PermitHost } from '../pacing/active-permit.ts';
@@ -29,7 +29,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   return new QueueingThrottle(options);
 }
 
-const ALREADY_ADMITTED = Promise.resolve();
+const NO_WAIT = Promise.resolve();
 const DEFAULT_QUEUE_CLASS: QueueClass = { priority: 'normal', caller: '' };
 
 class QueueingThrottle implements Throttle, TicketHost, PermitHost {
@@ -121,7 +121,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     const error = this.#reasonNotToWait(ticket);
     if (error !== undefined) return Promise.reject(error);
     if (ticket.phase === 'stalled') this.#queue.add(ticket);
-    if (ticket.phase !== 'queued') return ALREADY_ADMITTED;
+    if (ticket.phase !== 'queued') return NO_WAIT;
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     this.#wait(ticket, this.clock.now(), { kind: 'body-slot', resolve, reject });
     return promise;
@@ -228,7 +228,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   #admit(ticket: QueueTicket, now: number): SidecarError | undefined {
     if (this.isShutDown) return this.#reject(ticket, now, 'draining');
     this.#expire(now, now, 'timeout');
-    const decision = admissionCheck(this.gate, this.#queue, this.#terms.queue.max, ticket, now);
+    const decision = checkQueue(this.gate, this.#queue, this.#terms.queue.max, ticket, now);
     if (decision.kind === 'reject') return this.#reject(ticket, now, decision.reason);
     if (decision.kind === 'evict') this.#reject(decision.ticket, now, 'full');
     if (ticket.awaitsBody) this.#queue.add(ticket);

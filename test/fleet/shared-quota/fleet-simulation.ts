@@ -410,7 +410,7 @@ export class FleetSimulation {
     };
     try {
       const ticket = this.throttles[index]!.enter(clock.now() + 1_000_000);
-      await ticket.waitForAdmission();
+      await ticket.waitForBodySlot();
       while (!(await attempt(await ticket.waitForPermit())));
       ticket.leave();
     } catch {

@@ -434,7 +434,7 @@ describe('a client that leaves', () => {
     await using upstream = await startEchoServer({ ignore: () => true });
     await using proxy = await startUpgrading(upstream.url, { maxInFlight: 1, maxStreams: 1 });
     const blocker = proxy.throttle.enter(Infinity);
-    await blocker.waitForAdmission();
+    await blocker.waitForBodySlot();
     const permit = await blocker.waitForPermit();
     const socket = await openSocket(proxy.url);
     socket.write(RAW('/'));

@@ -98,7 +98,7 @@ class AutoClient implements Client {
       return 'gave-up';
     }
     try {
-      await ticket.waitForAdmission();
+      await ticket.waitForBodySlot();
       for (;;) {
         const permit = await ticket.waitForPermit();
         permit.markSent();

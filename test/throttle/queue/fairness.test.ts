@@ -129,13 +129,13 @@ describe('a full queue', () => {
       await fixture.clock.advance(0);
     }
     const [, waiting] = [fixture.enter(60_000, HIGH), fixture.enter(60_000, HIGH)];
-    let isAdmitted = false;
-    void waiting.waitForAdmission().then(() => (isAdmitted = true));
+    let isBodySlotFree = false;
+    void waiting.waitForBodySlot().then(() => (isBodySlotFree = true));
     await fixture.clock.advance(0);
-    expect(isAdmitted).toBe(false);
+    expect(isBodySlotFree).toBe(false);
     fixture.enter(60_000, NORMAL);
     await fixture.clock.advance(0);
-    expect(isAdmitted).toBe(true);
+    expect(isBodySlotFree).toBe(true);
     expect(fixture.throttle.state().queuedByPriority).toEqual({ high: 2, normal: 1, low: 2 });
   });
 
@@ -200,7 +200,7 @@ describe('bodies', () => {
     const tickets = names.map((name) => {
       const [priority, caller = ''] = name.split(' ');
       const ticket = fixture.enter(60_000, { priority: priority as Priority, caller });
-      void ticket.waitForAdmission().then(() => admitted.push(name));
+      void ticket.waitForBodySlot().then(() => admitted.push(name));
       return ticket;
     });
     for (const ticket of [holder, ...tickets]) {
@@ -219,12 +219,12 @@ describe('bodies', () => {
     for (let count = 0; count < 20; count++)
       void fixture
         .enter(60_000, LOW)
-        .waitForAdmission()
+        .waitForBodySlot()
         .then(() => lowOnes++);
     for (let count = 0; count < 20; count++)
       void fixture
         .enter(60_000, NORMAL)
-        .waitForAdmission()
+        .waitForBodySlot()
         .then(() => normalOnes++);
     await fixture.clock.advance(0);
     expect([lowOnes, normalOnes]).toEqual([6, 2]);
@@ -249,7 +249,7 @@ async function play(
   const lost = { high: 0, normal: 0, low: 0 };
   const call = async (priority: Priority): Promise<void> => {
     const ticket = throttle.enter(clock.now() + 60_000, { priority, caller: '' });
-    await ticket.waitForAdmission();
+    await ticket.waitForBodySlot();
     const permit = await ticket.waitForPermit();
     waits[priority].push(ticket.waitedMs);
     await clock.sleep(50);

@@ -101,7 +101,7 @@ describe('the body', () => {
     const fixture = new Fixture({ maxInFlight: 2 });
     const tickets = Array.from({ length: 4 }, () => fixture.enter());
     const admitted: number[] = [];
-    tickets.forEach((ticket, index) => void ticket.waitForAdmission().then(() => admitted.push(index)));
+    tickets.forEach((ticket, index) => void ticket.waitForBodySlot().then(() => admitted.push(index)));
     await fixture.clock.advance(0);
     expect(admitted).toEqual([0, 1]);
     tickets[0]?.leave();
@@ -116,7 +116,7 @@ describe('the body', () => {
   it('that is slow does not hold up a younger request, and reading does not count as waiting', async () => {
     const fixture = new Fixture({ rate: 10, timeoutMs: 1000 });
     const slow = fixture.enter();
-    await slow.waitForAdmission();
+    await slow.waitForBodySlot();
     const quick = fixture.ask();
     await quick.settled;
     expect(quick.outcome).toBe('granted');

@@ -7,16 +7,16 @@ import { Fixture } from '../fixture.ts';
 const STALLED_AFTER_MS = 1000;
 
 /** Whether `admitted` has been resolved by now. */
-function watchAdmission(ticket: Ticket): { isAdmitted: boolean } {
-  const watched = { isAdmitted: false };
-  void ticket.waitForAdmission().then(() => (watched.isAdmitted = true));
+function watchBodySlot(ticket: Ticket): { hasBodySlot: boolean } {
+  const watched = { hasBodySlot: false };
+  void ticket.waitForBodySlot().then(() => (watched.hasBodySlot = true));
   return watched;
 }
 
 async function twoReaders(): Promise<{ fixture: Fixture; readers: [Ticket, Ticket] }> {
   const fixture = new Fixture({ maxInFlight: 2 });
   const readers: [Ticket, Ticket] = [fixture.enter(), fixture.enter()];
-  await Promise.all(readers.map((reader) => reader.waitForAdmission()));
+  await Promise.all(readers.map((reader) => reader.waitForBodySlot()));
   return { fixture, readers };
 }
 
@@ -29,57 +29,57 @@ describe('while every body slot is taken', () => {
   it('grants a request without a body at once', async () => {
     const { fixture } = await twoReaders();
     const ticket = fixture.throttle.enter(60_000, undefined, false);
-    expect(ticket.isAdmitted).toBe(true);
+    expect(ticket.hasBodySlot).toBe(true);
     expect(ticket.tryTakePermit()).toBeDefined();
   });
 
   it('a request whose body was received stops waiting for a slot', async () => {
     const { fixture } = await twoReaders();
     const ticket = fixture.enter();
-    const watched = watchAdmission(ticket);
+    const watched = watchBodySlot(ticket);
     await fixture.clock.advance(0);
-    expect(watched.isAdmitted).toBe(false);
+    expect(watched.hasBodySlot).toBe(false);
     ticket.recordBodyEnd();
     await fixture.clock.advance(0);
-    expect(watched.isAdmitted).toBe(true);
+    expect(watched.hasBodySlot).toBe(true);
     expect(ticket.tryTakePermit()).toBeDefined();
     expect(bodies(fixture)).toEqual([2, 0, 2]);
   });
 
   it('a body without a byte for a second loses its slot, and gets the next free one when bytes come', async () => {
     const { fixture, readers } = await twoReaders();
-    const newcomer = watchAdmission(fixture.enter());
+    const newcomer = watchBodySlot(fixture.enter());
     await fixture.clock.advance(STALLED_AFTER_MS - 1);
     expect(readers[0].recordBodyBytes(fixture.clock.now())).toBe(true);
-    expect(newcomer.isAdmitted).toBe(false);
+    expect(newcomer.hasBodySlot).toBe(false);
     await fixture.clock.advance(1);
-    expect(newcomer.isAdmitted).toBe(true);
+    expect(newcomer.hasBodySlot).toBe(true);
     // The stalled one is not among those that wait.
     expect(bodies(fixture)).toEqual([2, 1, 2]);
     expect(readers[1].recordBodyBytes(fixture.clock.now())).toBe(false);
-    const again = watchAdmission(readers[1]);
-    const younger = watchAdmission(fixture.enter());
+    const again = watchBodySlot(readers[1]);
+    const younger = watchBodySlot(fixture.enter());
     await fixture.clock.advance(0);
-    expect([again.isAdmitted, bodies(fixture)]).toEqual([false, [2, 0, 4]]);
+    expect([again.hasBodySlot, bodies(fixture)]).toEqual([false, [2, 0, 4]]);
     readers[0].leave();
     await fixture.clock.advance(0);
-    expect([again.isAdmitted, younger.isAdmitted]).toEqual([true, false]);
+    expect([again.hasBodySlot, younger.hasBodySlot]).toEqual([true, false]);
   });
 
   it('a body that stalled before others waited loses its slot at once', async () => {
     const { fixture } = await twoReaders();
     await fixture.clock.advance(10 * STALLED_AFTER_MS);
     expect(bodies(fixture)).toEqual([2, 0, 2]);
-    const newcomer = watchAdmission(fixture.enter());
+    const newcomer = watchBodySlot(fixture.enter());
     await fixture.clock.advance(0);
-    expect(newcomer.isAdmitted).toBe(true);
+    expect(newcomer.hasBodySlot).toBe(true);
     expect(bodies(fixture)).toEqual([1, 2, 1]);
   });
 
   it('a stalled request leaves, or receives its whole body, without a slot', async () => {
     const { fixture, readers } = await twoReaders();
     await fixture.clock.advance(STALLED_AFTER_MS);
-    watchAdmission(fixture.enter());
+    watchBodySlot(fixture.enter());
     expect(bodies(fixture)).toEqual([1, 2, 1]);
     readers[0].leave();
     expect(readers[1].tryTakePermit()).toBeDefined();
@@ -110,7 +110,7 @@ it('takes one slot per reader, and no request waits while a body has stalled', a
         if (each.kind === 'enter') {
           const entry = { ticket: fixture.enter(10_000_000), receivedAt: now, isReading: false };
           alive.push(entry);
-          void entry.ticket.waitForAdmission().then(
+          void entry.ticket.waitForBodySlot().then(
             () => Object.assign(entry, { isReading: true, receivedAt: fixture.clock.now() }),
             () => undefined,
           );
@@ -121,7 +121,7 @@ it('takes one slot per reader, and no request waits while a body has stalled', a
             chosen.receivedAt = now;
             if (!chosen.ticket.recordBodyBytes(now)) {
               chosen.isReading = false;
-              void chosen.ticket.waitForAdmission().then(
+              void chosen.ticket.waitForBodySlot().then(
                 () => Object.assign(chosen, { isReading: true, receivedAt: fixture.clock.now() }),
                 () => undefined,
               );

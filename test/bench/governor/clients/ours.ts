@@ -58,7 +58,7 @@ class OurClient implements Client {
     let refusal: SimulatedResponse | undefined;
     try {
       ticket = this.#throttle.enter(deadlineAt);
-      await ticket.waitForAdmission();
+      await ticket.waitForBodySlot();
       let countedAttempts = 0;
       for (;;) {
         const permit = await ticket.waitForPermit();
@@ -81,7 +81,7 @@ class OurClient implements Client {
         if (this.#retriesAtHead) continue;
         ticket.leave();
         ticket = this.#throttle.enter(deadlineAt);
-        await ticket.waitForAdmission();
+        await ticket.waitForBodySlot();
       }
     } catch (error) {
       if (!(error instanceof SidecarError)) throw error;

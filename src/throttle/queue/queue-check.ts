@@ -5,7 +5,7 @@ import type { RejectionReason } from '../signals/rejection.ts';
 import type { RequestQueue } from './request-queue.ts';
 
 /** `evict`: the queue is full, and there is a place once `ticket` has been rejected. */
-export type AdmissionDecision =
+export type QueueDecision =
   | { readonly kind: 'admit' }
   | { readonly kind: 'evict'; readonly ticket: QueueTicket }
   | { readonly kind: 'reject'; readonly reason: RejectionReason };
@@ -14,13 +14,13 @@ export type AdmissionDecision =
  * Changes nothing.
  * @param max how many may wait, beyond those that could be granted at once
  */
-export function admissionCheck(
+export function checkQueue(
   gate: PermitGate,
   queue: RequestQueue,
   max: number,
   ticket: QueueTicket,
   now: number,
-): AdmissionDecision {
+): QueueDecision {
   const queued = queue.size;
   if (gate.rejectsNew(now, queued > 0)) return { kind: 'reject', reason: 'expected_wait' };
   const grantable = gate.grantablePermits(now);
