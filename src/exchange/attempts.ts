@@ -15,13 +15,13 @@ import type { RequestBody } from './request-body/replay-body.ts';
 import { RequestBuilder } from './request-builder.ts';
 import { RequestAttempt, type AttemptContext } from './request-attempt.ts';
 import { RetryPlanner } from './retry-planner.ts';
-import type { TokenCall } from '../token/token.ts';
+import type { TokenCaller } from '../token/token.ts';
 import { awaitToken, isClientFacing, throwIfAborted, waitInStage } from './stage.ts';
 
 type Retry = Exclude<RetryDecision, { kind: 'finish' }>;
 type NotRelayed = Exclude<AttemptResult, { kind: 'relayed' }>;
 
-export class Attempts implements AttemptContext, TokenCall {
+export class Attempts implements AttemptContext, TokenCaller {
   readonly parts: ExchangeParts;
   readonly exchange: Exchange;
   readonly body: RequestBody;

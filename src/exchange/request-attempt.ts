@@ -87,7 +87,7 @@ export class RequestAttempt implements AttemptHandler, PendingAttempt {
     if (status < 400 && this.#evidenceNumber === undefined && !refusalObserver.isCollecting)
       refusalObserver.recordCalm(at - this.permit.grantedAt);
     else this.#endEvidence(at, signOfHead(head, classification));
-    if (status === 401) parts.tokens.recordRefused(this.use);
+    if (status === 401) parts.tokens.recordRejected(this.use);
     else if (showsAcceptedToken(status)) parts.tokens.recordAccepted(this.use, planner.hasReplayedAfter401);
     this.#decision = planner.decideAfterResponse(status, classification);
     return this.#decision.kind === 'finish' ? this.#startRelay(head) : 'hold';

@@ -1,6 +1,6 @@
 /** Gives the end of a request's lifetime the error of the stage in which it came: each stage has its own local reply. */
 import { SidecarError } from '../platform/errors.ts';
-import type { TokenCall, TokenSource } from '../token/token.ts';
+import type { TokenCaller, TokenSource } from '../token/token.ts';
 import { RequestAborted, type RequestLifetime } from './request-lifetime.ts';
 import type { RequestTracer, Stage } from './request-tracer.ts';
 
@@ -24,11 +24,11 @@ export async function awaitToken(
   tokens: TokenSource,
   lifetime: RequestLifetime,
   tracer?: RequestTracer,
-  call: TokenCall = lifetime,
+  caller: TokenCaller = lifetime,
 ): Promise<void> {
   await waitInStage(
     'token',
-    lifetime.withAbortSignal((signal) => tokens.waitForToken(signal, call)),
+    lifetime.withAbortSignal((signal) => tokens.waitForToken(signal, caller)),
     tracer,
   );
 }

@@ -96,7 +96,7 @@ async function handleTokenRequest(
       const token = issuer.issue({ clientId: client.id, audience, scope });
       return tokenResponse(200, { access_token: token, token_type: 'Bearer', expires_in: expiresInSeconds, scope });
     }
-    case 'refused':
+    case 'rejected':
       return decision.error === 'invalid_client'
         ? errorResponse(401, decision.error, decision.description, {
             'www-authenticate': 'Basic realm="sandbox", charset="UTF-8"',

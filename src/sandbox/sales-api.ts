@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
 import { systemClock } from '../platform/clock.ts';
-import { checkBearer, refuseScope } from './bearer-check.ts';
+import { checkBearer, rejectScope } from './bearer-check.ts';
 import { HiddenLimit } from './hidden-limit.ts';
 import type { HiddenLimitOptions } from './hidden-limit.ts';
 import { jsonResponse, pathOf, problemResponse, readBody, serveOnLoopback } from './loopback-server.ts';
@@ -103,7 +103,7 @@ async function handleRequest(
   context: SalesApiContext,
   bearer: ReturnType<typeof checkBearer>,
 ): Promise<SandboxResponse> {
-  if (bearer.kind === 'refused') return bearer.reply;
+  if (bearer.kind === 'rejected') return bearer.reply;
   const path = pathOf(request);
   const matches = ROUTES.filter((route) => route.path.test(path));
   const route = matches.find(({ method }) => method === request.method);
@@ -113,25 +113,25 @@ async function handleRequest(
     return problemResponse(405, `This resource takes ${allow} only.`, {}, { allow });
   }
   const id = route.path.exec(path)?.[1] ?? '';
-  return refuseScope(bearer.scopes, route.scope) ?? (await route.serve(context, { request, gone, id }));
+  return rejectScope(bearer.scopes, route.scope) ?? (await route.serve(context, { request, gone, id }));
 }
 
 async function createQuote({ service }: SalesApiContext, { request }: SalesApiCall): Promise<SandboxResponse> {
   const input = await readInput(request);
-  if (input.kind === 'refused') return input.reply;
+  if (input.kind === 'rejected') return input.reply;
   const checked = checkQuoteRequest(input.value);
   return checked.kind === 'faulty'
-    ? refuseInput(checked.faults)
+    ? rejectInput(checked.faults)
     : jsonResponse(201, service.createQuote(checked.value));
 }
 
 async function createPolicy({ service }: SalesApiContext, { request }: SalesApiCall): Promise<SandboxResponse> {
   const input = await readInput(request);
-  if (input.kind === 'refused') return input.reply;
+  if (input.kind === 'rejected') return input.reply;
   const checked = checkPolicyRequest(input.value);
-  if (checked.kind === 'faulty') return refuseInput(checked.faults);
+  if (checked.kind === 'faulty') return rejectInput(checked.faults);
   const decision = service.issuePolicy(checked.value);
-  if (decision.kind === 'refused') return refuseInput([decision.fault]);
+  if (decision.kind === 'rejected') return rejectInput([decision.fault]);
   // Absolute, as many APIs send it: the sidecar must rewrite it.
   const location = `http://${request.headers.host ?? ''}/v1/policies/${decision.policy.policyId}`;
   return jsonResponse(201, decision.policy, { location });
@@ -149,20 +149,20 @@ function streamEvents({ clock }: SalesApiContext, { gone }: SalesApiCall): Sandb
 
 type RequestInput =
   | { readonly kind: 'read'; readonly value: Readonly<Record<string, unknown>> }
-  | { readonly kind: 'refused'; readonly reply: SandboxResponse };
+  | { readonly kind: 'rejected'; readonly reply: SandboxResponse };
 
 async function readInput(request: IncomingMessage): Promise<RequestInput> {
   if (!/^application\/json *(;|$)/i.test(request.headers['content-type'] ?? ''))
-    return { kind: 'refused', reply: problemResponse(415, 'Content-Type application/json is expected.') };
+    return { kind: 'rejected', reply: problemResponse(415, 'Content-Type application/json is expected.') };
   const body = await readBody(request, BODY_LIMIT_BYTES);
   if (body.kind === 'too-large')
-    return { kind: 'refused', reply: problemResponse(413, 'The body is too large.', {}, { connection: 'close' }) };
+    return { kind: 'rejected', reply: problemResponse(413, 'The body is too large.', {}, { connection: 'close' }) };
   const value = parseJsonObject(body.bytes);
-  if (value === undefined) return { kind: 'refused', reply: problemResponse(400, 'The body is not a JSON object.') };
+  if (value === undefined) return { kind: 'rejected', reply: problemResponse(400, 'The body is not a JSON object.') };
   return { kind: 'read', value };
 }
 
-function refuseInput(faults: readonly FieldFault[]): SandboxResponse {
+function rejectInput(faults: readonly FieldFault[]): SandboxResponse {
   const names = faults.map(({ field }) => field).join(', ');
   return problemResponse(422, `Fields are missing or wrong: ${names}.`, { errors: faults });
 }

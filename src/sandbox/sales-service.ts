@@ -22,7 +22,7 @@ export interface Policy {
 }
 
 export type PolicyDecision =
-  { readonly kind: 'issued'; readonly policy: Policy } | { readonly kind: 'refused'; readonly fault: FieldFault };
+  { readonly kind: 'issued'; readonly policy: Policy } | { readonly kind: 'rejected'; readonly fault: FieldFault };
 
 const CENTS_PER_TRAVELLER_DAY = 349;
 
@@ -46,7 +46,7 @@ export class SalesService {
   issuePolicy({ quoteRequestId }: PolicyRequest): PolicyDecision {
     const quote = this.#quotes.get(quoteRequestId);
     if (quote === undefined)
-      return { kind: 'refused', fault: { field: 'quoteRequestId', message: 'must name a quote request made before' } };
+      return { kind: 'rejected', fault: { field: 'quoteRequestId', message: 'must name a quote request made before' } };
     const { premium } = quote;
     const policy: Policy = { policyId: randomUUID(), quoteRequestId, status: 'issued', premium, simulated: true };
     this.#policies.add(policy.policyId, policy);

@@ -90,7 +90,7 @@ async function closeAll(servers: readonly LoopbackServer[]): Promise<void> {
   await Promise.all(servers.map((server) => server.close()));
 }
 
-/** 32 bytes in base64 end with `=`, so that a client that form-encodes its secret first is refused here. */
+/** 32 bytes in base64 end with `=`, so that a client that form-encodes its secret first is rejected here. */
 function createRandomClient() {
   return { id: `sandbox-${randomBytes(4).toString('hex')}`, secret: randomBytes(32).toString('base64') };
 }

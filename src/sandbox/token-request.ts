@@ -23,9 +23,9 @@ export type OAuthError =
 
 export type TokenDecision =
   | { readonly kind: 'granted'; readonly audience: string; readonly scope: string }
-  | { readonly kind: 'refused'; readonly error: OAuthError; readonly description: string };
+  | { readonly kind: 'rejected'; readonly error: OAuthError; readonly description: string };
 
-type RefusedTokenDecision = Extract<TokenDecision, { kind: 'refused' }>;
+type RejectedTokenDecision = Extract<TokenDecision, { kind: 'rejected' }>;
 
 /**
  * @param authorization every Authorization field of the request, in order
@@ -37,41 +37,41 @@ export function evaluateTokenRequest(
   form: URLSearchParams,
 ): TokenDecision {
   return (
-    refuseRepeated(authorization, form) ??
-    refuseClient(client, authorization[0], form) ??
-    refuseGrantType(form) ??
+    rejectRepeated(authorization, form) ??
+    rejectClient(client, authorization[0], form) ??
+    rejectGrantType(form) ??
     grantToken(client, form)
   );
 }
 
-function refuseRepeated(authorization: readonly string[], form: URLSearchParams): RefusedTokenDecision | undefined {
-  if (authorization.length > 1) return refuse('invalid_request', 'More than one Authorization field.');
-  if (new Set(form.keys()).size < form.size) return refuse('invalid_request', 'A parameter is repeated.');
+function rejectRepeated(authorization: readonly string[], form: URLSearchParams): RejectedTokenDecision | undefined {
+  if (authorization.length > 1) return reject('invalid_request', 'More than one Authorization field.');
+  if (new Set(form.keys()).size < form.size) return reject('invalid_request', 'A parameter is repeated.');
   return undefined;
 }
 
-function refuseClient(
+function rejectClient(
   client: RegisteredClient,
   authorization: string | undefined,
   form: URLSearchParams,
-): RefusedTokenDecision | undefined {
+): RejectedTokenDecision | undefined {
   if (authorization === undefined)
-    return refuse('invalid_client', 'Client authentication is missing: HTTP Basic is expected.');
-  if (form.has('client_secret')) return refuse('invalid_request', 'More than one way of client authentication.');
+    return reject('invalid_client', 'Client authentication is missing: HTTP Basic is expected.');
+  if (form.has('client_secret')) return reject('invalid_request', 'More than one way of client authentication.');
   const given = readBasic(authorization);
   if (given === undefined)
-    return refuse('invalid_client', 'Authorization is not Basic with BASE64(client_id:client_secret) in UTF-8.');
+    return reject('invalid_client', 'Authorization is not Basic with BASE64(client_id:client_secret) in UTF-8.');
   // Both are always compared, so that the time does not show which one is wrong.
   const sameId = isEqualInConstantTime(given.id, client.id);
   const sameSecret = isEqualInConstantTime(given.secret, client.secret);
-  return sameId && sameSecret ? undefined : refuse('invalid_client', 'Unknown client or wrong secret.');
+  return sameId && sameSecret ? undefined : reject('invalid_client', 'Unknown client or wrong secret.');
 }
 
-function refuseGrantType(form: URLSearchParams): RefusedTokenDecision | undefined {
+function rejectGrantType(form: URLSearchParams): RejectedTokenDecision | undefined {
   const grantType = form.get('grant_type') ?? '';
-  if (grantType === '') return refuse('invalid_request', 'grant_type is missing.');
+  if (grantType === '') return reject('invalid_request', 'grant_type is missing.');
   if (grantType !== 'client_credentials')
-    return refuse('unsupported_grant_type', 'Only client_credentials is supported.');
+    return reject('unsupported_grant_type', 'Only client_credentials is supported.');
   return undefined;
 }
 
@@ -79,11 +79,11 @@ function grantToken(client: RegisteredClient, form: URLSearchParams): TokenDecis
   const audience = form.get('audience') ?? '';
   const scopes = new Set((form.get('scope') ?? '').split(' ').filter((name) => name !== ''));
   if (audience === '' && scopes.size === 0)
-    return refuse('invalid_request', 'Neither audience nor scope is given: at least one is expected.');
+    return reject('invalid_request', 'Neither audience nor scope is given: at least one is expected.');
   if (audience !== '' && !client.audiences.includes(audience))
-    return refuse('invalid_target', 'This client may not have a token for the audience.');
+    return reject('invalid_target', 'This client may not have a token for the audience.');
   if (![...scopes].every((name) => client.scopes.includes(name)))
-    return refuse('invalid_scope', 'A scope is unknown, or not for this client.');
+    return reject('invalid_scope', 'A scope is unknown, or not for this client.');
   return {
     kind: 'granted',
     audience: audience === '' ? (client.audiences[0] ?? '') : audience,
@@ -98,7 +98,7 @@ function readBasic(authorization: string): { readonly id: string; readonly secre
   const bytes = Buffer.from(encoded, 'base64');
   const text = bytes.toString('utf8');
   const colon = text.indexOf(':');
-  // Node also decodes invalid base64, which is refused here.
+  // Node also decodes invalid base64, which is rejected here.
   if (colon < 0 || bytes.toString('base64') !== encoded) return undefined;
   return { id: text.slice(0, colon), secret: text.slice(colon + 1) };
 }
@@ -113,6 +113,6 @@ function digest(text: string): Buffer {
 }
 
 /** @param description printable ASCII without quotes and backslashes (RFC 6749 §5.2), so it never quotes the request */
-function refuse(error: OAuthError, description: string): RefusedTokenDecision {
-  return { kind: 'refused', error, description };
+function reject(error: OAuthError, description: string): RejectedTokenDecision {
+  return { kind: 'rejected', error, description };
 }

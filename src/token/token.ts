@@ -26,15 +26,15 @@ export interface TokenUse {
   readonly takenAt: number;
 }
 
-/** What the choice of a token depends on. */
-export interface TokenCall {
+/** What the choice of a token depends on: the request that needs one. */
+export interface TokenCaller {
   /** Monotonic. A call waits at most `auth.settleMs` from here on for a token that the upstream accepts. */
   readonly arrivedAt: number;
   /** Whether it can be sent again after a 401. Default true. */
   readonly canReplay?: boolean;
 }
 
-/** `closed`: requests are sent as needed. `open`: the endpoint fails and is probed at intervals. `half-open`: a probe is in flight. */
+/** `closed`: requests are sent as needed. `open`: the endpoint fails, and gets single requests at intervals. `half-open`: one of them is in flight. */
 export type CircuitPhase = 'closed' | 'open' | 'half-open';
 
 /** Why the newest credentials are not in use while older ones are. */
@@ -50,7 +50,7 @@ export interface TokenState {
   readonly credential: string;
   /** The file of a token that another program renews. Default: the token is requested */
   readonly file?: string;
-  /** `none`: never obtained, or expired. `suspect`: refused by the upstream, and its refresh is in flight or has failed. */
+  /** `none`: never obtained, or expired. `suspect`: rejected by the upstream, and its refresh is in flight or has failed. */
   readonly status: 'none' | 'valid' | 'suspect';
   /** The upstream does not accept the newest token yet, and the previous one is used (replication delay). */
   readonly usesPrevious: boolean;
@@ -94,24 +94,24 @@ export interface TokenSource {
   /**
    * The use of a token for a call that is sent now; undefined when it has to wait: none is held, it expires too soon, or a refresh or
    * another call shows first which one the upstream accepts. Changes nothing.
-   * @param call Default: one that waits only for a token request
+   * @param caller Default: one that waits only for a token request
    */
-  current(call?: TokenCall): TokenUse | undefined;
+  current(caller?: TokenCaller): TokenUse | undefined;
   /**
    * Resolves as soon as `current()` would return a token. Callers share one token request (single flight); `signal` ends
    * only this wait (rejects with its reason). Rejects at once while the circuit is open.
    * @throws SidecarError TOKEN_REJECTED, TOKEN_UNAVAILABLE
    */
-  waitForToken(signal: AbortSignal, call?: TokenCall): Promise<Token>;
-  /** The upstream did not refuse the token. @param isReplay of a call that was refused: resets the cooldown */
+  waitForToken(signal: AbortSignal, caller?: TokenCaller): Promise<Token>;
+  /** The upstream did not reject the token. @param isReplay of a call that was rejected: resets the cooldown */
   recordAccepted(use: TokenUse, isReplay: boolean): void;
   /**
-   * The upstream refused exactly this token with 401. Starts one shared refresh, where the cooldown allows and no other kept token may
+   * The upstream rejected exactly this token with 401. Starts one shared refresh, where the cooldown allows and no other kept token may
    * be accepted. A late 401 for a token that is no longer kept changes nothing.
    */
-  recordRefused(use: TokenUse): void;
+  recordRejected(use: TokenUse): void;
   /**
-   * After `recordRefused`: waits for the shared refresh, and up to `auth.settleMs` for a token that is accepted. False when the 401 goes
+   * After `recordRejected`: waits for the shared refresh, and up to `auth.settleMs` for a token that is accepted. False when the 401 goes
    * to the client. `signal` ends only this wait (rejects with its reason).
    */
   waitForReplacement(use: TokenUse, signal: AbortSignal): Promise<boolean>;

@@ -42,7 +42,7 @@ export class FakeTokens implements TokenSource {
       : Promise.resolve(this.held);
   }
 
-  recordRefused({ token }: TokenUse): void {
+  recordRejected({ token }: TokenUse): void {
     this.refused.push(token.serial);
   }
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   createProxyConnectionFault,
-  createProxyRefusalFault,
+  createProxyRejectionFault,
   createProxyTimeoutFault,
   ProxyFault,
 } from '../../src/platform/egress/proxy-fault.ts';
@@ -152,9 +152,9 @@ describe('the cause of a failure', () => {
       createProxyConnectionFault('p.test', fault('CERT_HAS_EXPIRED')),
       'egress_proxy',
     ],
-    ['asks for credentials', createProxyRefusalFault('p.test', 'u.test:443', 407), 'egress_proxy'],
-    ['does not allow the destination', createProxyRefusalFault('p.test', 'u.test:443', 403), 'egress_proxy'],
-    ['cannot reach the destination', createProxyRefusalFault('p.test', 'u.test:443', 502), 'beyond_egress_proxy'],
+    ['asks for credentials', createProxyRejectionFault('p.test', 'u.test:443', 407), 'egress_proxy'],
+    ['does not allow the destination', createProxyRejectionFault('p.test', 'u.test:443', 403), 'egress_proxy'],
+    ['cannot reach the destination', createProxyRejectionFault('p.test', 'u.test:443', 502), 'beyond_egress_proxy'],
     ['does not respond', createProxyTimeoutFault('p.test', 100), 'egress_proxy'],
   ])('is, when the proxy %s, %s', (_, error, cause) => {
     expect(classifyConnectError(error).cause).toBe(cause);

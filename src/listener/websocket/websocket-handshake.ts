@@ -255,7 +255,7 @@ class Handshake {
     const outcome = status === 101 ? 'ok' : labelResponse(status, isRateLimited);
     counters.recordAttempt(outcome, clock.now() - this.#sentAt, false);
     this.#permit.report(permitReport);
-    if (status === 401) tokens.recordRefused(this.#use);
+    if (status === 401) tokens.recordRejected(this.#use);
     else if (showsAcceptedToken(status)) tokens.recordAccepted(this.#use, false);
     this.#result.resolve(result);
   }

@@ -55,7 +55,7 @@ export function createProxyConnectionFault(proxy: string, error: unknown): Proxy
 }
 
 /** The proxy responded to CONNECT with another status than 2xx. @param destination host and port */
-export function createProxyRefusalFault(proxy: string, destination: string, status: number): ProxyFault {
+export function createProxyRejectionFault(proxy: string, destination: string, status: number): ProxyFault {
   const name = `the egress proxy ${proxy}`;
   const shownStatus = `(${String(status)})`;
   // tinyproxy responds with 401 to a wrong password, with 407 to a missing one.

@@ -9,7 +9,7 @@ import type { Socket } from 'node:net';
 import type { TlsContextProvider } from '../tls.ts';
 import { getHostAndPort } from './proxy-selector.ts';
 import type { EgressProxy } from './proxy-selector.ts';
-import { createProxyConnectionFault, createProxyRefusalFault } from './proxy-fault.ts';
+import { createProxyConnectionFault, createProxyRejectionFault } from './proxy-fault.ts';
 
 export interface TunnelDestination {
   /** Without brackets. */
@@ -47,7 +47,7 @@ export function openTunnel(
       const status = response.statusCode ?? 0;
       if (status < 200 || status >= 300) {
         socket.destroy();
-        reject(createProxyRefusalFault(url.host, authority, status));
+        reject(createProxyRejectionFault(url.host, authority, status));
         return;
       }
       if (head.length > 0) socket.unshift(head);
@@ -56,7 +56,7 @@ export function openTunnel(
     // Node.js reports a valid response to CONNECT through the event above.
     request.once('response', (response) => {
       response.destroy();
-      reject(createProxyRefusalFault(url.host, authority, response.statusCode ?? 0));
+      reject(createProxyRejectionFault(url.host, authority, response.statusCode ?? 0));
     });
     request.end();
   });

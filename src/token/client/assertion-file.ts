@@ -1,6 +1,6 @@
 /**
  * Reads the file of an assertion that another party issues and renews, such as a projected service-account token of Kubernetes,
- * and refuses one that must not be sent (RFC 7523 §3). The claims are evaluated in assertion-claims.ts.
+ * and rejects one that must not be sent (RFC 7523 §3). The claims are evaluated in assertion-claims.ts.
  */
 import { realpath } from 'node:fs/promises';
 import { resolve, sep } from 'node:path';

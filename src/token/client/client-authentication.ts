@@ -1,7 +1,7 @@
 /**
  * Authenticates the client to the token endpoint: a secret in HTTP Basic (RFC 7617) or in the form (RFC 6749 §2.3.1), an assertion
  * that is signed here or by another party (RFC 7523), a certificate (RFC 8705), or extra parameters only. Each read returns a credential, a
- * value that can be kept and used again when a newer one is refused; it holds all that the token request takes from files.
+ * value that can be kept and used again when a newer one is rejected; it holds all that the token request takes from files.
  */
 import { createHmac, createPrivateKey, randomBytes } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
@@ -201,7 +201,7 @@ function addToAuthentication(
   };
 }
 
-/** By which the client authenticates: a token that contains such a value is refused. */
+/** By which the client authenticates: a token that contains such a value is rejected. */
 const PROOF_NAME = /secret|password/i;
 
 async function readExtraFields(options: ClientAuthOptions) {

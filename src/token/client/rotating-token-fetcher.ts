@@ -38,23 +38,23 @@ export interface RotatingTokenFetcherOptions<C extends VersionedCredentials> {
   readonly observe: EventObserver;
 }
 
-/** New credentials may not be known to the server yet: refused ones are tried again, at growing intervals. */
+/** New credentials may not be known to the server yet: rejected ones are tried again, at growing intervals. */
 const FIRST_RETRY_DELAY_MS = 60_000;
 const MAX_RETRY_DELAY_MS = 900_000;
 
 /** The version of unreadable credentials. */
 const UNREADABLE_VERSION = '';
 
-/** If the files change during a refused request, it is repeated at once, up to this number of reads. */
+/** If the files change during a rejected request, it is repeated at once, up to this number of reads. */
 const MAX_READS = 3;
 
-/** Newer credentials that were refused while the accepted ones are in use. */
+/** Newer credentials that were rejected while the accepted ones are in use. */
 interface RejectedCredentials {
   readonly version: string;
   readonly fault: CredentialFault;
   readonly retryDelayMs: number;
   readonly retryAt: number;
-  /** False once the accepted ones have been refused too. */
+  /** False once the accepted ones have been rejected too. */
   readonly isFallbackWorking: boolean;
 }
 
@@ -153,7 +153,7 @@ class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetch
 
   async #requestWithAccepted(accepted: C, signal: AbortSignal, need: TokenNeed): Promise<TokenFetchResult> {
     const result = await this.#options.request(accepted, signal, need);
-    // If these are refused too, the next fetch tries the new ones first, and then these again.
+    // If these are rejected too, the next fetch tries the new ones first, and then these again.
     if (this.#rejected) this.#rejected = { ...this.#rejected, isFallbackWorking: result.kind !== 'rejected' };
     return result;
   }

@@ -47,9 +47,9 @@ export interface AssertionSigner extends Pick<SigningKey, 'algorithm'> {
 
 type AssertionClaims = Readonly<Record<string, unknown>>;
 
-/** A server whose clock is behind would refuse a JWT issued now as one of the future. */
+/** A server whose clock is behind would reject a JWT issued now as one of the future. */
 const BACKDATED_S = 10;
-/** Some servers refuse a longer lifetime. */
+/** Some servers reject a longer lifetime. */
 const LIFETIME_S = 60;
 
 /** Reads the files of key and certificate, which must belong together. Never rejects. */

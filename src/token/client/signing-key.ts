@@ -23,7 +23,7 @@ export type SigningKeyParseResult =
   /** `fault` follows the name of the file, and shows nothing of its contents. */
   | { readonly kind: 'unusable'; readonly fault: string };
 
-/** RFC 7518 §3.3; servers and jose refuse shorter keys. */
+/** RFC 7518 §3.3; servers and jose reject shorter keys. */
 const MIN_RSA_BITS = 2048;
 
 /**

@@ -1,6 +1,6 @@
 /**
  * Authorization server metadata (RFC 8414, OpenID Connect Discovery 1.0): where it is published, and how it is parsed. Pure.
- * A document that does not name the configured issuer is refused (RFC 8414 §3.3).
+ * A document that does not name the configured issuer is rejected (RFC 8414 §3.3).
  */
 import { isLoopbackHost } from '../../platform/loopback.ts';
 import { isJsonObject, parseJsonObject } from './json-object.ts';

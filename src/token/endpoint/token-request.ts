@@ -82,10 +82,10 @@ function listGrantParameters(
   ];
 }
 
-/** Errors of servers that refuse what was requested, not the client. */
+/** Errors of servers that reject what was requested, not the client. */
 const TARGET_ERROR = /^(?:access_denied|invalid_(?:request|resource|scope|target))$/;
 
-/** Some servers need no audience, scope or resource; one that refuses a request with none probably needs one. Undefined for others. */
+/** Some servers need no audience, scope or resource; one that rejects a request with none probably needs one. Undefined for others. */
 export function describeMissingTarget(
   error: string | undefined,
   { audience, scope, resource }: Pick<TokenGrantOptions, 'audience' | 'scope' | 'resource'>,

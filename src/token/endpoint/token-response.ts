@@ -22,7 +22,7 @@ export type TokenRequestResult =
       /** Undefined when absent or empty. */
       readonly scope: string | undefined;
     }
-  /** The client, its grant or the endpoint's address was refused: an early retry cannot help. */
+  /** The client, its grant or the endpoint's address was rejected: an early retry cannot help. */
   | ({
       readonly kind: 'rejected';
       /** The OAuth error code, if the server named one. */

@@ -31,8 +31,8 @@ export class FileTokenSource implements TokenSource {
   readonly #stop = new AbortController();
   /** Of the token of the file; every call that is sent now has the same one. */
   #use: TokenUse | undefined;
-  /** The first refusal since the token was accepted last. */
-  #refusedAt: number | undefined;
+  /** The first rejection since the token was accepted last. */
+  #rejectedAt: number | undefined;
   /** Why the file cannot be used. */
   #fault: CredentialFault | undefined;
   #reading: Promise<void> | undefined;
@@ -71,12 +71,12 @@ export class FileTokenSource implements TokenSource {
   }
 
   recordAccepted({ token }: TokenUse): void {
-    if (token === this.#use?.token) this.#refusedAt = undefined;
+    if (token === this.#use?.token) this.#rejectedAt = undefined;
   }
 
-  recordRefused({ token }: TokenUse): void {
+  recordRejected({ token }: TokenUse): void {
     if (token !== this.#use?.token) return;
-    this.#refusedAt ??= this.#options.clock.now();
+    this.#rejectedAt ??= this.#options.clock.now();
     void this.#read();
   }
 
@@ -114,7 +114,7 @@ export class FileTokenSource implements TokenSource {
   }
 
   get #isSuspect(): boolean {
-    return this.#refusedAt !== undefined && this.#options.clock.now() - this.#refusedAt >= SUSPECT_AFTER_MS;
+    return this.#rejectedAt !== undefined && this.#options.clock.now() - this.#rejectedAt >= SUSPECT_AFTER_MS;
   }
 
   /** One read at a time. Callers share the next one, since one in flight may have begun before the file changed. */
@@ -155,7 +155,7 @@ export class FileTokenSource implements TokenSource {
     const serial = (held?.serial ?? 0) + 1;
     const token = { value: reading.value, serial, scope: undefined, obtainedAt: takenAt, ...endless };
     this.#use = { token, takenAt };
-    this.#refusedAt = undefined;
+    this.#rejectedAt = undefined;
     observe({ kind: 'token-requested', credential, file, outcome: 'ok', durationMs });
   }
 

@@ -1,6 +1,6 @@
 /**
  * Limits how often a 401 from the upstream causes a token request. Pure: instants come in as arguments.
- * The cooldown doubles each time such a refresh brings a token that is refused too, because then the token is not the
+ * The cooldown doubles each time such a refresh brings a token that is rejected too, because then the token is not the
  * fault. It returns to its base as soon as a token is accepted.
  */
 
@@ -11,7 +11,7 @@ export class InvalidationCooldown {
   #cooldownMs: number;
   /** Start of the last refresh caused by a 401. */
   #refreshedAt: number | undefined;
-  /** The token of that refresh until the upstream has refused or accepted it. */
+  /** The token of that refresh until the upstream has rejected or accepted it. */
   #unverifiedSerial: number | undefined;
 
   constructor(baseMs: number) {
@@ -24,8 +24,8 @@ export class InvalidationCooldown {
     return this.#refreshedAt === undefined || now - this.#refreshedAt >= this.#cooldownMs;
   }
 
-  /** The token with this serial was refused. Further 401s for the same one change nothing. */
-  recordRefused(serial: number): void {
+  /** The token with this serial was rejected. Further 401s for the same one change nothing. */
+  recordRejected(serial: number): void {
     if (serial !== this.#unverifiedSerial) return;
     this.#cooldownMs = Math.max(this.#cooldownMs, Math.min(this.#cooldownMs * 2, MAX_COOLDOWN_MS));
     this.#unverifiedSerial = undefined;

@@ -1,21 +1,21 @@
 /**
  * Keeps the two newest tokens, and chooses the one to use: nodes of an API may accept a new token only some seconds after its issue
- * (replication delay). Pure: instants come in as arguments, on the clock of the tokens. Which refusal causes a token request is decided in
+ * (replication delay). Pure: instants come in as arguments, on the clock of the tokens. Which rejection causes a token request is decided in
  * token-source.ts.
  */
-import type { Token, TokenCall, TokenUse } from '../token.ts';
+import type { Token, TokenCaller, TokenUse } from '../token.ts';
 import { usableUntil } from './refresh-schedule.ts';
 
 /** By then every node is expected to accept a new token: after this share of its life, or this time, if that is shorter. */
 const REPLICATION_SHARE = 0.5;
 const MAX_REPLICATION_MS = 15_000;
 
-/** A new token that was refused is used again at one and a half times its age, at the earliest after this pause. */
+/** A new token that was rejected is used again at one and a half times its age, at the earliest after this pause. */
 const MIN_PAUSE_MS = 1_000;
 const PAUSE_SHARE = 0.5;
 
 /** How much longer calls that cannot be repeated use the previous token: others may test the new one first. */
-const TEST_BY_OTHERS_MS = { accepted: 0, untested: MAX_REPLICATION_MS, refused: Infinity };
+const TEST_BY_OTHERS_MS = { accepted: 0, untested: MAX_REPLICATION_MS, rejected: Infinity };
 
 /** When no token has been accepted for this long, the cause is not a replication delay: no call waits any longer. */
 const SETTLE_PERIOD_MS = 10_000;
@@ -27,12 +27,12 @@ interface KeptToken {
   /** Until then a previous token that is accepted is used instead. */
   usedFrom: number;
   /** What the upstream's latest response said about it. */
-  verdict: 'untested' | 'accepted' | 'refused';
+  verdict: 'untested' | 'accepted' | 'rejected';
   /** The latest change of the verdict to `accepted`; undefined = never accepted. */
   acceptedAt: number | undefined;
   /** The acceptance of a call that was sent before says nothing. */
   doubtedAt: number;
-  /** Whether a refusal was ignored while the token was accepted, and whether a call was accepted after it. */
+  /** Whether a rejection was ignored while the token was accepted, and whether a call was accepted after it. */
   dispute: 'none' | 'open' | 'confirmed';
 }
 
@@ -41,8 +41,8 @@ export class KeptTokens {
   #previous: KeptToken | undefined;
   /** The authorization server has revoked a token when it issued the next one. */
   #isRevokedOnIssue = false;
-  /** The first refusal since a token was accepted last. */
-  #refusedSince: number | undefined;
+  /** The first rejection since a token was accepted last. */
+  #rejectedSince: number | undefined;
 
   /** Expired or not. */
   get newest(): Token | undefined {
@@ -54,44 +54,44 @@ export class KeptTokens {
     return (this.#usable(this.#newest, now) ?? this.#usable(this.#previous, now))?.token;
   }
 
-  /** The upstream refused the newest token, and every other one that has not expired. */
+  /** The upstream rejected the newest token, and every other one that has not expired. */
   isSuspect(now: number): boolean {
     return (
-      this.#newest?.verdict === 'refused' && (this.#usable(this.#previous, now)?.verdict ?? 'refused') === 'refused'
+      this.#newest?.verdict === 'rejected' && (this.#usable(this.#previous, now)?.verdict ?? 'rejected') === 'rejected'
     );
   }
 
-  /** True while a refused new token is replaced by the previous one. */
+  /** True while a rejected new token is replaced by the previous one. */
   usesPrevious(now: number): boolean {
-    return this.#newest?.verdict === 'refused' && !this.isSuspect(now);
+    return this.#newest?.verdict === 'rejected' && !this.isSuspect(now);
   }
 
   isAcceptedNewest({ serial }: Token): boolean {
     return this.#newest?.token.serial === serial && this.#newest.verdict === 'accepted';
   }
 
-  /** A refusal of the newest token while it is accepted, that causes no request. */
+  /** A rejection of the newest token while it is accepted, that causes no request. */
   recordDispute(now: number): void {
     if (this.#newest?.dispute !== 'none') return;
     this.#newest.dispute = 'open';
     this.#newest.doubtedAt = now;
   }
 
-  /** Some nodes accept the newest token and some refuse it, and it is still young: another one would be younger. */
+  /** Some nodes accept the newest token and some reject it, and it is still young: another one would be younger. */
   isSpreading(now: number): boolean {
     return this.#newest?.dispute === 'confirmed' && now < this.#newest.token.obtainedAt + MAX_REPLICATION_MS;
   }
 
-  /** True when both kept tokens were refused, and the newest was never accepted: it may be accepted later. */
+  /** True when both kept tokens were rejected, and the newest was never accepted: it may be accepted later. */
   isUnsettled(now: number): boolean {
-    const isPreviousRefused = this.#usable(this.#previous, now)?.verdict === 'refused';
+    const isPreviousRejected = this.#usable(this.#previous, now)?.verdict === 'rejected';
     const newest = this.#usable(this.#newest, now);
-    return isPreviousRefused && newest !== undefined && isNeverAccepted(newest);
+    return isPreviousRejected && newest !== undefined && isNeverAccepted(newest);
   }
 
-  /** When calls stop waiting for an accepted token; Infinity while none was refused. */
+  /** When calls stop waiting for an accepted token; Infinity while none was rejected. */
   get settleEndsAt(): number {
-    return this.#refusedSince === undefined ? Infinity : this.#refusedSince + SETTLE_PERIOD_MS;
+    return this.#rejectedSince === undefined ? Infinity : this.#rejectedSince + SETTLE_PERIOD_MS;
   }
 
   /**
@@ -123,30 +123,30 @@ export class KeptTokens {
   }
 
   /**
-   * The token for a call that is sent now; undefined while every one was refused.
-   * @param call asked only when it matters: one that cannot be repeated uses no token that was never accepted while another is
+   * The token for a call that is sent now; undefined while every one was rejected.
+   * @param caller asked only when it matters: one that cannot be repeated uses no token that was never accepted while another is
    */
-  findPreferred(now: number, call: Pick<TokenCall, 'canReplay'>): Token | undefined {
+  findPreferred(now: number, caller: Pick<TokenCaller, 'canReplay'>): Token | undefined {
     const newest = this.#usable(this.#newest, now);
     const previous = this.#usable(this.#previous, now);
     if (newest !== undefined && previous?.verdict === 'accepted') {
       const { usedFrom, verdict } = newest;
-      const isTooEarly = now < usedFrom || (now < usedFrom + TEST_BY_OTHERS_MS[verdict] && call.canReplay === false);
+      const isTooEarly = now < usedFrom || (now < usedFrom + TEST_BY_OTHERS_MS[verdict] && caller.canReplay === false);
       return (isTooEarly ? previous : newest).token;
     }
-    if (newest !== undefined && newest.verdict !== 'refused') return newest.token;
-    return previous?.verdict === 'refused' ? undefined : previous?.token;
+    if (newest !== undefined && newest.verdict !== 'rejected') return newest.token;
+    return previous?.verdict === 'rejected' ? undefined : previous?.token;
   }
 
-  /** The one whose refusal is the oldest: when the upstream accepts none, calls use the two in turn. */
-  findRefused(now: number): Token | undefined {
+  /** The one whose rejection is the oldest: when the upstream accepts none, calls use the two in turn. */
+  findRejected(now: number): Token | undefined {
     const newest = this.#usable(this.#newest, now);
     const previous = this.#usable(this.#previous, now);
     if (newest === undefined || previous === undefined) return (newest ?? previous)?.token;
     return (isNeverAccepted(newest) && previous.doubtedAt < newest.doubtedAt ? previous : newest).token;
   }
 
-  /** Whether a call that was refused with `used` can be sent again with another token, or with the same one, which has been accepted since. */
+  /** Whether a call that was rejected with `used` can be sent again with another token, or with the same one, which has been accepted since. */
   hasReplacement(used: TokenUse, now: number): boolean {
     const preferred = this.findPreferred(now, { canReplay: false });
     if (preferred === undefined) return false;
@@ -162,7 +162,7 @@ export class KeptTokens {
     return kept !== undefined && isDisputed && kept.doubtedAt <= used.takenAt;
   }
 
-  /** An acceptance that is new. @returns how long after its issue a token is accepted that was refused before */
+  /** An acceptance that is new. @returns how long after its issue a token is accepted that was rejected before */
   recordAccepted(used: TokenUse, now: number): number | undefined {
     const kept = this.#find(used.token);
     if (kept === undefined) return undefined;
@@ -170,23 +170,23 @@ export class KeptTokens {
     if (kept.dispute === 'open') kept.dispute = 'confirmed';
     if (kept.verdict !== 'accepted') kept.acceptedAt = now;
     kept.verdict = 'accepted';
-    this.#refusedSince = undefined;
+    this.#rejectedSince = undefined;
     return delayMs;
   }
 
-  /** Whether the refusal says something new about a kept token that has not expired. */
-  isRefusalCurrent(used: TokenUse, now: number): boolean {
+  /** Whether the rejection says something new about a kept token that has not expired. */
+  isRejectionCurrent(used: TokenUse, now: number): boolean {
     const kept = this.#usable(this.#find(used.token), now);
     return kept !== undefined && !isAcceptedSince(kept, used);
   }
 
-  /** A refusal that is current. */
-  recordRefused(used: TokenUse, now: number): void {
+  /** A rejection that is current. */
+  recordRejected(used: TokenUse, now: number): void {
     const kept = this.#find(used.token);
     if (kept === undefined) return;
     const ageMs = now - kept.token.obtainedAt;
     // A token that was not used for long may have been revoked: then the wait for its successor begins now.
-    if (kept.verdict === 'untested' && ageMs > SETTLE_PERIOD_MS) this.#refusedSince = undefined;
+    if (kept.verdict === 'untested' && ageMs > SETTLE_PERIOD_MS) this.#rejectedSince = undefined;
     if (kept.verdict === 'accepted') {
       // What revoked a token that was accepted may have revoked the previous one too.
       if (kept === this.#newest) this.#previous = undefined;
@@ -194,12 +194,12 @@ export class KeptTokens {
       else if (now >= kept.usedFrom && this.findPreferred(now, { canReplay: false }) === kept.token)
         this.#isRevokedOnIssue = true;
     }
-    if (kept.verdict !== 'refused' || kept.doubtedAt <= used.takenAt) {
+    if (kept.verdict !== 'rejected' || kept.doubtedAt <= used.takenAt) {
       kept.doubtedAt = now;
       kept.usedFrom = now + Math.max(MIN_PAUSE_MS, ageMs * PAUSE_SHARE);
     }
-    kept.verdict = 'refused';
-    if (this.findPreferred(now, {}) === undefined) this.#refusedSince ??= now;
+    kept.verdict = 'rejected';
+    if (this.findPreferred(now, {}) === undefined) this.#rejectedSince ??= now;
   }
 
   #find({ serial }: Token): KeptToken | undefined {
@@ -213,10 +213,10 @@ export class KeptTokens {
 }
 
 function isNeverAccepted({ verdict, acceptedAt }: KeptToken): boolean {
-  return verdict === 'refused' && acceptedAt === undefined;
+  return verdict === 'rejected' && acceptedAt === undefined;
 }
 
-/** The refusal is older than the acceptance: the call had been sent before. */
+/** The rejection is older than the acceptance: the call had been sent before. */
 function isAcceptedSince({ verdict, acceptedAt = -Infinity }: KeptToken, { takenAt }: TokenUse): boolean {
   return verdict === 'accepted' && acceptedAt > takenAt;
 }

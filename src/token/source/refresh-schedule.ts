@@ -23,8 +23,8 @@ const MIN_BACKOFF_MS = 200;
 const FIRST_BACKOFF_CEILING_MS = 1_000;
 
 /**
- * Start to start of two probes while a caller waits: a waiting caller has a token within 5 s of the endpoint's recovery.
- * After a probe that ran into its time-out the rest is shorter, but at least `MIN_PAUSE_MS`.
+ * Start to start of two requests in an outage while a caller waits: a waiting caller has a token within 5 s of the endpoint's recovery.
+ * After one that ran into its time-out the rest is shorter, but at least `MIN_PAUSE_MS`.
  */
 const MAX_EAGER_MS = 4_750;
 const EAGER_SPREAD_MS = 750;
@@ -73,7 +73,7 @@ export interface TokenFailureFacts {
   readonly failures: number;
   /** Rejections since the last token, this one included. */
   readonly rejections: number;
-  /** False: full jitter below a ceiling that doubles from 1 s. True: probes at intervals. */
+  /** False: full jitter below a ceiling that doubles from 1 s. True: single requests at intervals. */
   readonly isCircuitOpen: boolean;
   readonly requestDurationMs: number;
   /** In [0, 1). */
@@ -90,7 +90,7 @@ export function chooseRetryDelays(failure: TokenRequestFailure, facts: TokenFail
   }
   const retryAfterMs = failure.kind === 'unavailable' ? (failure.retryAfterMs ?? 0) : 0;
   const minMs = Math.min(retryAfterMs, MAX_STATED_WAIT_MS);
-  const { eagerMs, idleMs } = facts.isCircuitOpen ? chooseProbeDelays(facts) : chooseBackoff(facts);
+  const { eagerMs, idleMs } = facts.isCircuitOpen ? chooseOutageDelays(facts) : chooseBackoff(facts);
   // The backoff of the replica that failed is already running: add none of our own.
   if (failure.from !== undefined && minMs > 0) return { eagerMs: minMs, idleMs: Math.max(idleMs, minMs) };
   return { eagerMs: Math.max(eagerMs, minMs), idleMs: Math.max(idleMs, minMs) };
@@ -102,8 +102,8 @@ function chooseBackoff({ failures, random }: TokenFailureFacts): TokenRetryDelay
   return { eagerMs: backoffMs, idleMs: backoffMs };
 }
 
-/** Spread, so that replicas that lost the endpoint together do not probe it together. */
-function chooseProbeDelays({ requestDurationMs, random }: TokenFailureFacts): TokenRetryDelays {
+/** Spread, so that replicas that lost the endpoint together do not send requests together. */
+function chooseOutageDelays({ requestDurationMs, random }: TokenFailureFacts): TokenRetryDelays {
   const intervalMs = MAX_EAGER_MS - random * EAGER_SPREAD_MS;
   return {
     eagerMs: Math.max(MIN_PAUSE_MS, intervalMs - requestDurationMs),

@@ -1,6 +1,6 @@
 /**
  * When a failing token endpoint may be requested again. Closed: after a short backoff. After some consecutive failures the
- * circuit opens, and single probes (half-open) decide: soon while a caller waits for a token, rarely while none does, and
+ * circuit opens, and single requests (half-open) decide: soon while a caller waits for a token, rarely while none does, and
  * never before the endpoint's own `Retry-After`. Pure: instants and chance come in as arguments.
  */
 import { chooseRetryDelays } from './refresh-schedule.ts';
@@ -10,18 +10,18 @@ import type { CircuitPhase } from '../token.ts';
 const FAILURES_TO_OPEN = 5;
 
 /**
- * A probe that hangs must not hide for its whole time-out that the endpoint is back. Every eighth probe has no such limit,
+ * A half-open request that hangs must not hide for its whole time-out that the endpoint is back. Every eighth has no such limit,
  * because the endpoint may have become that slow.
  */
-const PROBE_TIMEOUT_MS = 3_500;
-const UNTIMED_PROBE_EVERY = 8;
+const HALF_OPEN_TIMEOUT_MS = 3_500;
+const UNTIMED_EVERY = 8;
 
 export class TokenCircuitBreaker {
   #failures = 0;
   #rejections = 0;
   #phase: CircuitPhase = 'closed';
   /** Since it opened. */
-  #probes = 0;
+  #halfOpenRequests = 0;
   /** The next attempt while a caller waits, and the next one otherwise, which is not earlier. */
   #eagerAt = 0;
   #idleAt = 0;
@@ -43,13 +43,13 @@ export class TokenCircuitBreaker {
   recordAttemptStart(): void {
     if (this.#phase !== 'open') return;
     this.#phase = 'half-open';
-    this.#probes++;
+    this.#halfOpenRequests++;
   }
 
   /** The time limit of the attempt in flight; undefined = none beside the request's own. */
   get attemptTimeoutMs(): number | undefined {
-    const isUntimed = this.#phase !== 'half-open' || this.#probes % UNTIMED_PROBE_EVERY === 0;
-    return isUntimed ? undefined : PROBE_TIMEOUT_MS;
+    const isUntimed = this.#phase !== 'half-open' || this.#halfOpenRequests % UNTIMED_EVERY === 0;
+    return isUntimed ? undefined : HALF_OPEN_TIMEOUT_MS;
   }
 
   /** The attempt ended without a result about the endpoint. */
@@ -60,7 +60,7 @@ export class TokenCircuitBreaker {
   recordSuccess(): void {
     this.#failures = 0;
     this.#rejections = 0;
-    this.#probes = 0;
+    this.#halfOpenRequests = 0;
     this.#phase = 'closed';
   }
 

@@ -10,7 +10,7 @@ import type { CredentialFault, Token } from '../token.ts';
 /** Why a token is requested. */
 export interface TokenNeed {
   /**
-   * `first`: none is held. `refresh`: the held one expires soon. `unauthorized`: the upstream refused the held one.
+   * `first`: none is held. `refresh`: the held one expires soon. `unauthorized`: the upstream rejected the held one.
    * `rotated`: the held one is good, and the credentials for its refresh have changed.
    */
   readonly reason: 'first' | 'refresh' | 'unauthorized' | 'rotated';
@@ -33,7 +33,7 @@ export type TokenFetchResult = (TokenRequestResult | ReusedToken) & {
 
 export type DeclinableFetchResult =
   | TokenFetchResult
-  /** Only for `rotated`: the new credentials were refused, and nothing changes. */
+  /** Only for `rotated`: the new credentials were rejected, and nothing changes. */
   | { readonly kind: 'declined' };
 
 /** Gets a token with one set of credentials: from the endpoint, or from another replica. Never rejects, settles in bounded time. */

@@ -49,7 +49,7 @@ export class TokenRefresher {
   #pendingRequest: Promise<void> | undefined;
   #failure: { readonly result: TokenRequestFailure; readonly wallAt: number } | undefined;
   #refreshAt: number | undefined;
-  /** A caller that needs a token has been refused since the last request. */
+  /** A caller that needs a token has been rejected since the last request. */
   #isWanted = false;
   #cancelTimer: Cancel | undefined;
   #cancelWatch: Cancel | undefined;
@@ -114,14 +114,14 @@ export class TokenRefresher {
     };
   }
 
-  /** A refused caller will probably retry: the next attempt comes early, so that a token is held by then. */
+  /** A rejected caller will probably retry: the next attempt comes early, so that a token is held by then. */
   #markWanted(): void {
     if (this.#isWanted) return;
     this.#isWanted = true;
     this.#scheduleNext();
   }
 
-  /** In an outage the next probe uses them anyway; after a rejection, or when they could not be used, they are tried at once. */
+  /** In an outage the next request uses them anyway; after a rejection, or when they could not be used, they are tried at once. */
   #tryNewCredentials(): void {
     const { kind, isUnsent } = this.#failure?.result ?? {};
     const isDown = kind !== undefined && kind !== 'rejected' && isUnsent !== true;
@@ -144,7 +144,7 @@ export class TokenRefresher {
     const startedAt = this.#clock.now();
     const startedWallAt = this.#options.clock.wallNow();
     const fetched = await this.#fetch(need);
-    // The held token may have expired or been refused while the new credentials were tried.
+    // The held token may have expired or been rejected while the new credentials were tried.
     const currentNeed = this.#holder.currentNeed();
     if (fetched.kind === 'declined' && currentNeed.reason !== 'refresh' && !this.#stop.signal.aborted)
       return this.#request(currentNeed);
@@ -243,7 +243,7 @@ export class TokenRefresher {
     return result;
   }
 
-  /** Emits an event when the circuit opens or closes; a failed probe changes neither. */
+  /** Emits an event when the circuit opens or closes; a failed half-open request changes neither. */
   #updateCircuit(update: () => void): void {
     const { credential, observe } = this.#options;
     const wasClosed = this.#circuitBreaker.phase === 'closed';

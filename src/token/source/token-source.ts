@@ -1,6 +1,6 @@
 /**
  * Holds the access token, in memory only, and decides who may use it: never past its expiry, and not while a refresh
- * replaces a token that the upstream refused with 401. Token requests are sent by token-refresher.ts; which of the two newest
+ * replaces a token that the upstream rejected with 401. Token requests are sent by token-refresher.ts; which of the two newest
  * tokens is used is decided in kept-tokens.ts, how often a 401 may cause a token request in invalidation-cooldown.ts.
  */
 import { sleep } from '../../platform/clock.ts';
@@ -13,7 +13,7 @@ import { SuspendAwareClock } from './suspend-aware-clock.ts';
 import { TokenRefresher } from './token-refresher.ts';
 import type { TokenRefresherOptions } from './token-refresher.ts';
 import type { TokenNeed } from './token-fetcher.ts';
-import type { CredentialFault, Token, TokenCall, TokenSource, TokenState, TokenUse } from '../token.ts';
+import type { CredentialFault, Token, TokenCaller, TokenSource, TokenState, TokenUse } from '../token.ts';
 
 export interface TokenSourceOptions extends TokenRefresherOptions {
   /** Requested scopes, separated by blanks. */
@@ -33,11 +33,11 @@ type InvalidationRefresh =
   | 'none'
   /** Calls wait for it. */
   | 'in-flight'
-  /** The refused token stays in use until it is replaced. */
+  /** The rejected token stays in use until it is replaced. */
   | 'failed';
 
-/** A call that waits only for a token request. */
-const UNWAITING_CALL: TokenCall = { arrivedAt: -Infinity };
+/** A caller that waits only for a token request. */
+const UNWAITING_CALLER: TokenCaller = { arrivedAt: -Infinity };
 
 /** The first fetch begins with `start()` or with the first call that needs a token. */
 export function createTokenSource(options: TokenSourceOptions): TokenSource {
@@ -83,18 +83,18 @@ class HeldTokenSource implements TokenSource {
     this.#wakeWaiting();
   }
 
-  current(call: TokenCall = UNWAITING_CALL): TokenUse | undefined {
+  current(caller: TokenCaller = UNWAITING_CALLER): TokenUse | undefined {
     const now = this.#clock.now();
-    const preferred = this.#tokens.findPreferred(now, call);
-    const token = preferred ?? (this.#mustWait(call, now) ? undefined : this.#tokens.findRefused(now));
+    const preferred = this.#tokens.findPreferred(now, caller);
+    const token = preferred ?? (this.#mustWait(caller, now) ? undefined : this.#tokens.findRejected(now));
     return token && { token, takenAt: now };
   }
 
-  async waitForToken(signal: AbortSignal, call?: TokenCall): Promise<Token> {
-    for (let use = this.current(call); ; use = this.current(call)) {
+  async waitForToken(signal: AbortSignal, caller?: TokenCaller): Promise<Token> {
+    for (let use = this.current(caller); ; use = this.current(caller)) {
       if (use !== undefined) return use.token;
       if (this.#refresh !== 'in-flight' && !this.#refresher.isStopped && this.#tokens.isUnsettled(this.#clock.now())) {
-        await this.#waitForChange(this.#remainingWaitMs(call), signal);
+        await this.#waitForChange(this.#remainingWaitMs(caller), signal);
       } else {
         const attempt = this.#refresher.joinOrStart();
         if (attempt instanceof SidecarError) throw attempt;
@@ -115,10 +115,10 @@ class HeldTokenSource implements TokenSource {
     this.#wakeWaiting();
   }
 
-  recordRefused(use: TokenUse): void {
+  recordRejected(use: TokenUse): void {
     const now = this.#clock.now();
-    this.#cooldown.recordRefused(use.token.serial);
-    if (!this.#tokens.isRefusalCurrent(use, now)) {
+    this.#cooldown.recordRejected(use.token.serial);
+    if (!this.#tokens.isRejectionCurrent(use, now)) {
       // Its successor is needed anyway.
       if (this.#tokens.usable(now) === undefined) this.#joinRefresh();
       return;
@@ -131,7 +131,7 @@ class HeldTokenSource implements TokenSource {
       return;
     }
     const usedPrevious = this.#tokens.usesPrevious(now);
-    this.#tokens.recordRefused(use, now);
+    this.#tokens.recordRejected(use, now);
     if (this.#tokens.isSuspect(now) && canInvalidate) this.#invalidate();
     this.#reportFallback(usedPrevious, now);
     this.#wakeWaiting();
@@ -175,11 +175,11 @@ class HeldTokenSource implements TokenSource {
     };
   }
 
-  /** Calls wait for the successor of a refused token; those that cannot be repeated also until another call shows which one is accepted. */
-  #mustWait(call: TokenCall, now: number): boolean {
+  /** Calls wait for the successor of a rejected token; those that cannot be repeated also until another call shows which one is accepted. */
+  #mustWait(caller: TokenCaller, now: number): boolean {
     if (now >= this.#tokens.settleEndsAt) return false;
     if (this.#refresh === 'in-flight') return true;
-    return call.canReplay === false && this.#tokens.isUnsettled(now) && this.#remainingWaitMs(call) > 0;
+    return caller.canReplay === false && this.#tokens.isUnsettled(now) && this.#remainingWaitMs(caller) > 0;
   }
 
   #isSuspect(now: number): boolean {
@@ -187,7 +187,7 @@ class HeldTokenSource implements TokenSource {
   }
 
   /** How long a call may still wait for a token that the upstream accepts, milliseconds. */
-  #remainingWaitMs({ arrivedAt }: Pick<TokenCall, 'arrivedAt'> = UNWAITING_CALL): number {
+  #remainingWaitMs({ arrivedAt }: Pick<TokenCaller, 'arrivedAt'> = UNWAITING_CALLER): number {
     const { clock, settleMs } = this.#options;
     return Math.min(arrivedAt + settleMs - clock.now(), this.#tokens.settleEndsAt - this.#clock.now());
   }

@@ -88,7 +88,7 @@ interface KnownToken extends Pick<SharedToken, 'value' | 'order'> {
 /** A stored text that this replica does not take. */
 interface Declined {
   readonly sealed: string;
-  /** For the others too: it was refused, has ended or cannot be read. */
+  /** For the others too: it was rejected, has ended or cannot be read. */
   readonly isUseless: boolean;
 }
 
@@ -144,7 +144,7 @@ class SharedTokenRequester<C> {
 
   #declineNewest({ recordName, need }: TokenTask<C>): Declined | undefined {
     const newest = this.#newest?.recordName === recordName ? this.#newest : undefined;
-    return newest && { sealed: newest.sealed, isUseless: isRefused(newest.value, need) };
+    return newest && { sealed: newest.sealed, isUseless: isRejected(newest.value, need) };
   }
 
   async #claim({ recordName }: TokenTask<C>, declined: Declined | undefined): Promise<ClaimResult | undefined> {
@@ -188,7 +188,7 @@ class SharedTokenRequester<C> {
     const minShare = need.reason === 'refresh' ? MIN_REMAINING_SHARE_TO_REFRESH : MIN_REMAINING_SHARE;
     const isKnown = this.#newest?.recordName === recordName && order <= this.#newest.order;
     if (isKnown || value === need.held?.value || leftMs <= lifetimeMs * minShare)
-      return { sealed, isUseless: leftMs <= 0 || isRefused(value, need) };
+      return { sealed, isUseless: leftMs <= 0 || isRejected(value, need) };
     this.#newest = { recordName, sealed, value, order };
     // The lifetime left is counted by the store's clock, since the wall clocks of two replicas may differ, and from before the claim, so
     // that a slow reply does not prolong it.
@@ -294,6 +294,6 @@ class SharedTokenRequester<C> {
   }
 }
 
-function isRefused(value: string, { reason, held }: TokenNeed): boolean {
+function isRejected(value: string, { reason, held }: TokenNeed): boolean {
   return reason === 'unauthorized' && value === held?.value;
 }

@@ -52,7 +52,7 @@ class CachedTokenFetcher implements TokenFetcher {
     this.#isFirst = false;
     if (typeof stored === 'string') this.#warn(stored);
     else if (stored !== undefined) return { kind: 'found', token: stored, from: 'auth.cacheFile' };
-    // A restart must not begin with a token that the upstream refuses.
+    // A restart must not begin with a token that the upstream rejects.
     if (need.reason === 'unauthorized') this.#queueWrite(() => rm(this.#options.path, { force: true }));
     const startedWallAt = this.#options.clock.wallNow();
     const fetched = await this.#fetcher.fetch(need, signal);

@@ -254,7 +254,7 @@ class PlayedRoute {
     permit.release();
     refusalObserver.end(attempt, this.#clock.now(), signOfResponse(status, classified.isRateLimited), 'GET', '/');
     const use = tokens?.current({ arrivedAt: startedAt });
-    if (use !== undefined && status === 401) tokens?.recordRefused(use);
+    if (use !== undefined && status === 401) tokens?.recordRejected(use);
     else if (use !== undefined) tokens?.recordAccepted(use, false);
     const outcome = classified.isRateLimited ? 'rate_limited' : status < 400 ? 'ok' : 'error_status';
     this.#observe({ kind: 'attempt-ended', route, outcome, durationMs, isOwn: false });

@@ -143,7 +143,7 @@ export class HostileFleet {
       source.recordAccepted(use, !mayReplay);
       return;
     }
-    source.recordRefused(use);
+    source.recordRejected(use);
     const replaced = source.waitForReplacement(use, new AbortController().signal);
     const wait = { isOver: false };
     void replaced.finally(() => (wait.isOver = true));

@@ -68,7 +68,7 @@ async function useFirst({ source, clock }: Harness): Promise<TokenUse> {
 
 /** A call with this use got a 401. */
 function refuse(source: TokenSource, use: TokenUse): Promise<boolean> {
-  source.recordRefused(use);
+  source.recordRejected(use);
   return source.waitForReplacement(use, NEVER);
 }
 
@@ -183,7 +183,7 @@ describe('a change', () => {
     const { path, source } = harness;
     await writeFile(path, newToken());
     const use = await useFirst(harness);
-    source.recordRefused(use);
+    source.recordRejected(use);
     writeFileSync(path, newToken());
     expect(await refuse(source, use)).toBe(true);
   });

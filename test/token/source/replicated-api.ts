@@ -113,7 +113,7 @@ export class ReplicatedApi {
     call.sent.push({ token, at: this.harness.clock.now(), status });
     await this.#sleep(this.latencyMs / 2);
     if (status === 200) source.recordAccepted(use, isReplay);
-    else source.recordRefused(use);
+    else source.recordRejected(use);
     if (status === 200 || isReplay || !call.canReplay || !(await source.waitForReplacement(use, never))) return status;
     return this.#attempt(call, true);
   }

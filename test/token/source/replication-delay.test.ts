@@ -106,7 +106,7 @@ describe('a 401 for the previous token', () => {
     const old = source.current()!;
     await untilRenewal(api);
     await api.load(16_000, CALL_EVERY_MS);
-    source.recordRefused(old);
+    source.recordRejected(old);
     await untilRenewal(api);
     expect(source.state().serial).toBe(3);
     expect(source.current()?.token.serial).toBe(2);

@@ -125,7 +125,7 @@ export async function refuse(
   use: TokenUse,
   signal: AbortSignal,
 ): Promise<'replay' | 'pass-through'> {
-  source.recordRefused(use);
+  source.recordRejected(use);
   return (await source.waitForReplacement(use, signal)) ? 'replay' : 'pass-through';
 }
 

@@ -48,7 +48,7 @@ test.each([0, 100, 500])(
     for (let call = 0; call < 40; call++) {
       // The replay's own 401 goes to the client, without a wait.
       if ((await refuse(harness)) === 'replay')
-        harness.source.recordRefused(harness.useOf(harness.source.current()!.token));
+        harness.source.recordRejected(harness.useOf(harness.source.current()!.token));
       await harness.clock.advance(intervalMs);
     }
     expect(harness.requests).toBeLessThanOrEqual(3);
