@@ -8,7 +8,6 @@ import { format as prettify, resolveConfig } from 'prettier';
 import { stringify } from 'yaml';
 import { isTextList, type SettingValue } from '../src/config/schema/formats/formats.ts';
 import { INHERITED_BY_CREDENTIALS, INHERITED_BY_ROUTES, ROUTE_SETTINGS } from '../src/config/schema/schema-routes.ts';
-import { isLiveSetting } from '../src/config/changes.ts';
 import { SETTINGS } from '../src/config/schema/schema.ts';
 import { JSON_SCHEMA_PATH } from '../src/config/schema/json-schema-location.ts';
 import { renderJsonSchema } from './json-schema.ts';
@@ -43,7 +42,7 @@ function renderReference(): string {
       text += `\n## ${next}\n\n| key | variable | format | default | what it does |\n|---|---|---|---|---|\n`;
     section = next;
     const cells = [`\`${key}\``, `\`${setting.env}\``, setting.format.expected, showDefault(setting), setting.doc];
-    const mark = isLiveSetting(key) ? ' *Changes on SIGHUP.*' : '';
+    const mark = setting.isLive ? ' *Changes on SIGHUP.*' : '';
     text += `| ${cells.map(escapeCell).join(' | ')}${mark} |\n`;
   }
   return text + renderEntries();

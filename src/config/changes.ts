@@ -8,8 +8,8 @@ import { listEntryValues } from './load/entries.ts';
 import { isTextList, type SettingValue } from './schema/formats/formats.ts';
 import type { EffectiveSetting, LoadResult } from './load/load.ts';
 import type { ValueOrigin } from './load/problems.ts';
-import type { SettingKey } from './schema/schema.ts';
-import type { RouteKey } from './schema/schema-routes.ts';
+import { settingOf, type SettingKey } from './schema/schema.ts';
+import { ROUTE_SETTINGS, type RouteKey } from './schema/schema-routes.ts';
 
 /** A valid configuration. */
 export type LoadedConfig = Extract<LoadResult, { readonly ok: true }>;
@@ -24,34 +24,6 @@ export interface SettingChange {
   readonly words: string | undefined;
 }
 
-/** Settings that a running process applies. None of them is a secret, names a file or opens a connection. */
-const LIVE_SETTINGS: ReadonlySet<SettingKey> = new Set<SettingKey>([
-  'upstream.requestTimeoutMs',
-  'upstream.bodyIdleTimeoutMs',
-  'throttle.rate',
-  'throttle.maxRate',
-  'throttle.burst',
-  'throttle.maxInFlight',
-  'throttle.maxStreams',
-  'throttle.maxPauseMs',
-  'throttle.refusals',
-  'throttle.hints',
-  'queue.max',
-  'queue.timeoutMs',
-  'request.deadlineMs',
-  'retry.attempts',
-  'retry.unsafeOn429',
-  'retry.on401',
-  'retry.trustIdempotencyKey',
-  'retry.replayBufferBytes',
-  'retry.replayTotalBytes',
-  'response.cookies',
-  'log.level',
-]);
-
-/** Route settings that a running process applies: they decide which requests match, not where the requests go. */
-const LIVE_ROUTE_SETTINGS: ReadonlySet<RouteKey> = new Set<RouteKey>(['pathPrefix', 'stripPrefix', 'methods']);
-
 /** A fleet has one value for all replicas, fixed when a replica joins. */
 const FLEET_WIDE_SETTINGS: ReadonlySet<SettingKey> = new Set<SettingKey>([
   'throttle.rate',
@@ -60,20 +32,10 @@ const FLEET_WIDE_SETTINGS: ReadonlySet<SettingKey> = new Set<SettingKey>([
   'throttle.maxInFlight',
 ]);
 
-/** Whether a process outside a fleet applies a change of this setting without a restart. */
-export function isLiveSetting(key: SettingKey): boolean {
-  return LIVE_SETTINGS.has(key);
-}
-
-/** Whether a change of this route setting needs no restart. */
-export function isLiveRouteSetting(key: RouteKey): boolean {
-  return LIVE_ROUTE_SETTINGS.has(key);
-}
-
 /** Every difference: top-level settings in the order of the reference, then entries in their own order. */
 export function findChanges(before: LoadedConfig, after: LoadedConfig): SettingChange[] {
-  const isLive: LiveSettingTest =
-    before.config.fleet === undefined ? isLiveSetting : (key) => isLiveSetting(key) && !FLEET_WIDE_SETTINGS.has(key);
+  const isFleet = before.config.fleet !== undefined;
+  const isLive: LiveSettingTest = (key) => settingOf(key).isLive && !(isFleet && FLEET_WIDE_SETTINGS.has(key));
   const { entries } = before;
   return [
     ...findTopLevelChanges(before.effective, after.effective, isLive),
@@ -124,7 +86,7 @@ function compareEntries(
     const [one, other] = [oldValues.get(key), newValues.get(key)];
     if (isDeepStrictEqual(one?.value, other?.value)) return [];
     const setting = (one ?? other)?.key;
-    const isKeyLive = setting === undefined ? isLiveRouteSetting(key as RouteKey) : isLive(setting);
+    const isKeyLive = setting === undefined ? ROUTE_SETTINGS[key as RouteKey].isLive : isLive(setting);
     const values = { oldValue: one?.value ?? null, value: other?.value ?? null, origin: after.origin };
     return [describeChange(`${label}.${key}`, isKeyLive, values)];
   });

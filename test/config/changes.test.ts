@@ -1,17 +1,10 @@
 /** The changes between two configurations, and which of them need a restart. */
 import { describe, expect, test } from 'vitest';
-import {
-  findChanges,
-  isLiveSetting,
-  isLiveRouteSetting,
-  type SettingChange,
-  type LoadedConfig,
-} from '../../src/config/changes.ts';
+import { findChanges, type SettingChange, type LoadedConfig } from '../../src/config/changes.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { SETTINGS, settingOf } from '../../src/config/schema/schema.ts';
 import type { SettingKey } from '../../src/config/schema/schema.ts';
 import { ROUTE_SETTINGS } from '../../src/config/schema/schema-routes.ts';
-import type { RouteKey } from '../../src/config/schema/schema-routes.ts';
 import { BASE_ENV, scratchFile } from './base-env.ts';
 
 type Env = Readonly<Record<string, string>>;
@@ -135,12 +128,10 @@ const OTHERS: Partial<Record<SettingKey, string>> = {
 
 describe('live settings', () => {
   test('are exactly these', () => {
-    expect([...SETTINGS.keys()].filter(isLiveSetting).toSorted()).toEqual(Object.keys(OTHERS).toSorted());
-    expect((Object.keys(ROUTE_SETTINGS) as RouteKey[]).filter(isLiveRouteSetting)).toEqual([
-      'pathPrefix',
-      'stripPrefix',
-      'methods',
-    ]);
+    const live = [...SETTINGS].filter(([, { isLive }]) => isLive).map(([key]) => key);
+    expect(live.toSorted()).toEqual(Object.keys(OTHERS).toSorted());
+    const ofRoutes = Object.entries(ROUTE_SETTINGS).filter(([, { isLive }]) => isLive);
+    expect(ofRoutes.map(([key]) => key)).toEqual(['pathPrefix', 'stripPrefix', 'methods']);
   });
 
   test.each(Object.entries(OTHERS) as [SettingKey, string][])(

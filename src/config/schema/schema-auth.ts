@@ -15,18 +15,15 @@ export const auth = {
   url: settingWithoutDefault({
     doc: 'Base URL of the authorization server; auth.tokenPath is appended. Either this or auth.issuer is required, except by auth.method static.',
     format: baseUrl('https://login.example.com'),
-    env: 'SIDECAR_AUTH_URL',
   }),
   tokenPath: setting({
     doc: 'Path of the token endpoint below auth.url. It may have a query, whose values are not shown; a secret belongs to auth.extraParameters.',
     format: urlPath(),
     default: '/oauth/token',
-    env: 'SIDECAR_AUTH_TOKEN_PATH',
   }),
   issuer: settingWithoutDefault({
     doc: 'Issuer whose published metadata names the token endpoint (RFC 8414, OpenID Connect Discovery), exactly as the server writes it; an alternative to auth.url.',
     format: baseUrl('https://login.example.com'),
-    env: 'SIDECAR_AUTH_ISSUER',
   }),
   method: setting({
     doc: 'How the client authenticates. client_secret_basic and client_secret_post send the secret, private_key_jwt signs a short-lived assertion (RFC 7523), client_assertion sends one that another party has issued (auth.assertionFile), tls_client_auth relies on the client certificate (RFC 8705), none sends what auth.extraParameters holds and nothing else. static: no token is requested, auth.tokenFile holds it.',
@@ -40,7 +37,6 @@ export const auth = {
       'static',
     ]),
     default: 'client_secret_basic',
-    env: 'SIDECAR_AUTH_METHOD',
   }),
   clientId: settingWithoutDefault({
     doc: 'The client identifier. Either this or auth.clientIdFile is required, except by auth.method none and static.',
@@ -68,33 +64,27 @@ export const auth = {
     doc: 'For client_secret_basic: raw joins id and secret unchanged; form encodes both first, as in RFC 6749 section 2.3.1.',
     format: oneOf(['raw', 'form']),
     default: 'raw',
-    env: 'SIDECAR_AUTH_BASIC_ENCODING',
   }),
   privateKeyFile: settingWithoutDefault({
     doc: 'For private_key_jwt and the grant type jwt-bearer: file of the private key, PEM or one JWK. Read again when needed.',
     format: text('a path'),
-    env: 'SIDECAR_AUTH_PRIVATE_KEY_FILE',
   }),
   keyId: settingWithoutDefault({
     doc: 'With auth.privateKeyFile: the kid of the assertion. Default: that of the JWK, if it has one.',
     format: text('a key id'),
-    env: 'SIDECAR_AUTH_KEY_ID',
   }),
   signingAlgorithm: settingWithoutDefault({
     doc: 'With auth.privateKeyFile: how the assertion is signed. Default: the alg of the JWK, else RS256 for an RSA key, ES256, ES384 or ES512 by curve, EdDSA for Ed25519.',
     format: oneOf(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']),
-    env: 'SIDECAR_AUTH_SIGNING_ALGORITHM',
   }),
   certificateFile: settingWithoutDefault({
     doc: 'With auth.privateKeyFile: PEM file of the certificate of that key. Its thumbprints become x5t and x5t#S256 of the assertion, by which Microsoft Entra and AD FS find it. Read again when needed.',
     format: text('a path'),
-    env: 'SIDECAR_AUTH_CERTIFICATE_FILE',
   }),
   assertionAudience: setting({
     doc: 'With auth.privateKeyFile: the aud of the assertion: token_endpoint for the URL of the token endpoint, issuer for auth.issuer, or any other text as it is.',
     format: text('token_endpoint, issuer or another audience'),
     default: 'token_endpoint',
-    env: 'SIDECAR_AUTH_ASSERTION_AUDIENCE',
   }),
   assertionClaims: setting<SettingMap>({
     doc: 'For the grant type jwt-bearer: further claims of the assertion, sub among them. Default of sub: the client id.',
@@ -103,27 +93,22 @@ export const auth = {
       nameFault: claimNameFault,
     }),
     default: {},
-    env: 'SIDECAR_AUTH_ASSERTION_CLAIMS',
   }),
   assertionFile: settingWithoutDefault({
     doc: 'For client_assertion: file of a JWT that another party issues and renews, such as a projected service-account token of Kubernetes. Read for each token request; one trailing line end is dropped.',
     format: text('a path'),
-    env: 'SIDECAR_AUTH_ASSERTION_FILE',
   }),
   assertionFileAudience: settingWithoutDefault({
     doc: 'For client_assertion: the one audience (aud) that the JWT must have, character by character, such as api://AzureADTokenExchange or the issuer of a Keycloak realm. A JWT for another audience is not sent.',
     format: text('an audience'),
-    env: 'SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE',
   }),
   tlsCertificateFile: settingWithoutDefault({
     doc: 'PEM file of the client certificate, with its chain, that is offered to the token endpoint. Required by tls_client_auth, possible with every method. Read again when needed.',
     format: text('a path'),
-    env: 'SIDECAR_AUTH_TLS_CERTIFICATE_FILE',
   }),
   tlsKeyFile: settingWithoutDefault({
     doc: 'PEM file of the private key of auth.tlsCertificateFile, not encrypted.',
     format: text('a path'),
-    env: 'SIDECAR_AUTH_TLS_KEY_FILE',
   }),
   audience: settingWithoutDefault({
     doc: 'The audience to request a token for, usually a URL; each of several is sent as a field of its own.',
@@ -138,19 +123,16 @@ export const auth = {
   resource: settingWithoutDefault({
     doc: 'The resource to request a token for (RFC 8707), an absolute URI; each of several is sent as a field of its own.',
     format: resource(),
-    env: 'SIDECAR_AUTH_RESOURCE',
   }),
   grantType: setting({
     doc: 'The grant_type of the token request (RFC 6749). urn:ietf:params:oauth:grant-type:jwt-bearer sends an assertion signed with auth.privateKeyFile (RFC 7523 section 2.1). The empty text leaves the parameter out.',
     format: grantType(),
     default: 'client_credentials',
-    env: 'SIDECAR_AUTH_GRANT_TYPE',
   }),
   bodyFormat: setting({
     doc: 'The body of the token request: form as in RFC 6749, or one JSON object of the same parameters, where several audiences or resources are an array.',
     format: oneOf(['form', 'json']),
     default: 'form',
-    env: 'SIDECAR_AUTH_BODY_FORMAT',
   }),
   extraParameters: setting<SecretMap>({
     doc: 'Extra parameters of the token request, each a text or { file: PATH }. Their values are never shown. With auth.method none also client_id, client_secret and the like.',
@@ -160,7 +142,6 @@ export const auth = {
       valueFault: secretFault,
     }),
     default: {},
-    env: 'SIDECAR_AUTH_EXTRA_PARAMETERS',
     sensitive: true,
   }),
   extraHeaders: setting<SecretMap>({
@@ -171,70 +152,58 @@ export const auth = {
       valueFault: headerValueFault,
     }),
     default: {},
-    env: 'SIDECAR_AUTH_EXTRA_HEADERS',
     sensitive: true,
   }),
   tokenField: setting({
     doc: 'The member of the token response that holds the token. If no member has exactly this name, dots separate the names of members of members.',
     format: text('the name of a member'),
     default: 'access_token',
-    env: 'SIDECAR_AUTH_TOKEN_FIELD',
   }),
   expiresInField: setting({
     doc: 'The member of the token response that holds the lifetime of the token, found as auth.tokenField.',
     format: text('the name of a member'),
     default: 'expires_in',
-    env: 'SIDECAR_AUTH_EXPIRES_IN_FIELD',
   }),
   expiresInUnit: setting({
     doc: 'The unit of auth.expiresInField.',
     format: oneOf(['seconds', 'milliseconds']),
     default: 'seconds',
-    env: 'SIDECAR_AUTH_EXPIRES_IN_UNIT',
   }),
   tokenFile: settingWithoutDefault({
     doc: 'For auth.method static: file of a token or API key that another program renews. Read again when it changes, and after a 401; one trailing line end is dropped.',
     format: text('a path'),
-    env: 'SIDECAR_AUTH_TOKEN_FILE',
   }),
   timeoutMs: setting({
     doc: 'Longest time for one token request, from connecting to the last byte of the response; includes the request for the metadata of auth.issuer when it comes first.',
     format: wholeNumber(1, HOUR_MS),
     default: 10_000,
-    env: 'SIDECAR_AUTH_TIMEOUT_MS',
   }),
   defaultLifetimeMs: setting({
     doc: 'Lifetime of a token whose expires_in is absent, below 1 or not a number of seconds. Such a response is a warning.',
     format: wholeNumber(1000, YEAR_MS),
     default: 300_000,
-    env: 'SIDECAR_AUTH_DEFAULT_LIFETIME_MS',
   }),
   userAgent: settingWithoutDefault({
     doc: 'User-Agent of token requests and of requests for the metadata of auth.issuer; calls of the API keep their own. Default: bearer-sidecar/ and the version.',
     format: secret('a product such as billing/1.0: printable ASCII without a blank at either end', headerValueFault),
-    env: 'SIDECAR_AUTH_USER_AGENT',
   }),
   caFile: settingWithoutDefault({
     doc: 'PEM file of the certificate authorities to trust for the token endpoint only. Default: upstream.caFile.',
     format: text('a path'),
-    env: 'SIDECAR_AUTH_CA_FILE',
   }),
   cacheFile: settingWithoutDefault({
     doc: 'File that keeps the newest access token, so that a restart has a token while the token endpoint is down. Encrypted with a key derived from the client secret or the private key; written with mode 0600 in a directory that must be writable. Not possible with client_assertion, none and static, which have no such key (none has one with the grant type jwt-bearer).',
     format: text('a path'),
-    env: 'SIDECAR_AUTH_CACHE_FILE',
   }),
   invalidationCooldownMs: setting({
     doc: 'Shortest time between two refreshes caused by a 401 of the API; doubles up to 300000 while new tokens are refused too.',
     format: wholeNumber(1, 300_000),
     default: 5000,
-    env: 'SIDECAR_AUTH_INVALIDATION_COOLDOWN_MS',
   }),
   settleMs: setting({
     doc: 'Longest time that a request waits for an access token that the API accepts, while the API refuses the two newest with 401 (a new token may be accepted only some seconds after its issue). 0: no wait.',
     format: wholeNumber(0, 60_000),
     default: 2000,
-    env: 'SIDECAR_AUTH_SETTLE_MS',
   }),
 };
 
@@ -242,12 +211,10 @@ export const egress = {
   proxy: settingWithoutDefault({
     doc: 'Forward proxy through which the API and the authorization server are reached, by CONNECT; a password in it is a secret. none: no proxy, even if the environment names one. Not set: HTTPS_PROXY, and HTTP_PROXY for http: destinations. Loopback is never proxied.',
     format: proxyUrl(),
-    env: 'SIDECAR_EGRESS_PROXY',
   }),
   httpProxy: settingWithoutDefault({
     doc: 'As egress.proxy, for http: destinations only. Default: egress.proxy.',
     format: proxyUrl(),
-    env: 'SIDECAR_EGRESS_HTTP_PROXY',
   }),
   noProxy: setting<readonly string[]>({
     doc: 'Destinations without a proxy: names (with their subdomains), .suffixes (subdomains only), IP addresses, networks such as 10.0.0.0/8, each with or without a port, or *. Not set: NO_PROXY.',
@@ -257,11 +224,9 @@ export const egress = {
       (entry) => noProxyEntryFault(entry) ?? true,
     ),
     default: [],
-    env: 'SIDECAR_EGRESS_NO_PROXY',
   }),
   caFile: settingWithoutDefault({
     doc: 'PEM file of the certificate authorities to trust for an https: proxy only. Default: upstream.caFile.',
     format: text('a path'),
-    env: 'SIDECAR_EGRESS_CA_FILE',
   }),
 };

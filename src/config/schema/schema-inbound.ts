@@ -19,31 +19,26 @@ export const listen = {
     doc: 'Permission bits of a unix: socket.',
     format: matching(/^0?[0-7]{3}$/, 'three octal digits after a 0, such as 0600 (in a file in quotes)'),
     default: '0600',
-    env: 'SIDECAR_LISTEN_SOCKET_MODE',
   }),
   requiredHeader: {
     name: settingWithoutDefault({
       doc: 'A header field that every request must carry, with the value below; it is never forwarded.',
       format: headerName(),
-      env: 'SIDECAR_LISTEN_REQUIRED_HEADER_NAME',
     }),
     value: settingWithoutDefault({
       doc: 'The value of the required header field.',
       format: secret('a field value: printable ASCII', headerValueFault),
-      env: 'SIDECAR_LISTEN_REQUIRED_HEADER_VALUE',
       sensitive: true,
     }),
     valueFile: settingWithoutDefault({
       doc: 'File that holds the value of the required header field; one trailing line end is dropped.',
       format: text('a path'),
-      env: 'SIDECAR_LISTEN_REQUIRED_HEADER_VALUE_FILE',
     }),
   },
   allowUnauthenticatedNetwork: setting({
     doc: 'Whether an address that is not loopback is allowed without a required header field: any client that reaches it then calls the partner in your name.',
     format: booleanValue(),
     default: false,
-    env: 'SIDECAR_LISTEN_ALLOW_UNAUTHENTICATED_NETWORK',
   }),
   allowedHosts: setting({
     doc: 'Allowed values of the Host field; on a unix: socket every valid value is allowed, and so is none.',
@@ -61,31 +56,26 @@ export const listen = {
     doc: 'Allowed requests: methods, and a path with everything below it, by whole segments. None allows everything. List HEAD and OPTIONS too: no method implies another.',
     format: allowRules(),
     default: [],
-    env: 'SIDECAR_LISTEN_ALLOW',
   }),
   forwardProxy: setting({
     doc: 'Whether applications may use the sidecar as their http_proxy: requests whose URL names the server of upstream.baseUrl are then accepted too. Never for a browser.',
     format: booleanValue(),
     default: false,
-    env: 'SIDECAR_LISTEN_FORWARD_PROXY',
   }),
   allowHalfClose: setting({
     doc: 'Whether a client that has closed its sending side still waits for the response; false: it counts as gone.',
     format: booleanValue(),
     default: false,
-    env: 'SIDECAR_LISTEN_ALLOW_HALF_CLOSE',
   }),
   keepAliveMs: setting({
     doc: 'How long an idle client connection is kept open.',
     format: wholeNumber(1000, DAY_MS),
     default: 3_600_000,
-    env: 'SIDECAR_LISTEN_KEEP_ALIVE_MS',
   }),
   maxConnections: setting({
     doc: 'Most client connections open at once; fewer where the limit of file descriptors or of memory allows fewer (docs/operations.md).',
     format: wholeNumber(1, 1_000_000),
     default: 10_000,
-    env: 'SIDECAR_LISTEN_MAX_CONNECTIONS',
   }),
 };
 
@@ -100,24 +90,20 @@ export const admin = {
     doc: 'Allowed values of the Host field on the admin port; IP addresses are always allowed.',
     format: allowedHosts(0),
     default: LOOPBACK_NAMES,
-    env: 'SIDECAR_ADMIN_ALLOWED_HOSTS',
   }),
   exposeAll: setting({
     doc: 'Whether peers that are not loopback get more than /metrics and the probes.',
     format: booleanValue(),
     default: false,
-    env: 'SIDECAR_ADMIN_EXPOSE_ALL',
   }),
   allowQuit: setting({
     doc: 'Whether POST /quitquitquit ends the sidecar as SIGTERM does: for loopback peers only, never for a browser.',
     format: booleanValue(),
     default: false,
-    env: 'SIDECAR_ADMIN_ALLOW_QUIT',
   }),
   recentCalls: settingWithoutDefault({
     doc: 'Whether the last 50 calls, with their paths without query, are kept in memory for the status page and /status. Default: true, but false with admin.exposeAll, since paths may hold personal data.',
     format: booleanValue(),
-    env: 'SIDECAR_ADMIN_RECENT_CALLS',
   }),
 };
 
@@ -125,7 +111,7 @@ export const response = {
   cookies: settingWithoutDefault({
     doc: 'What happens to Set-Cookie: adapt removes Secure, SameSite=None and the Domain of the upstream and replaces the base path in Path, so that a client on http://localhost sends the cookie back; pass changes nothing. Default: adapt where listen.address is loopback or a unix: socket, else pass.',
     format: oneOf(['adapt', 'pass']),
-    env: 'SIDECAR_RESPONSE_COOKIES',
+    isLive: true,
   }),
 };
 
@@ -149,25 +135,22 @@ export const log = {
     doc: 'The least severe messages that are logged; requests are logged at info, and at warn where the sidecar itself replies with a 5xx.',
     format: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
     default: 'info',
-    env: 'SIDECAR_LOG_LEVEL',
+    isLive: true,
   }),
   format: setting({
     doc: 'How the log is written: json is one JSON document per line, pretty is for people; auto is pretty on a terminal, else json.',
     format: oneOf(['auto', 'json', 'pretty']),
     default: 'auto',
-    env: 'SIDECAR_LOG_FORMAT',
   }),
   sample: setting({
     doc: 'The share of successful, fast requests that is logged; errors, refusals and slow requests are always logged. Below 1 the field sampled of a request line has the share logged of its kind.',
     format: fraction(),
     default: 1,
-    env: 'SIDECAR_LOG_SAMPLE',
   }),
   slowMs: setting({
     doc: 'Requests of this duration or longer are slow, and are logged regardless of log.sample.',
     format: wholeNumber(0, DAY_MS),
     default: 1000,
-    env: 'SIDECAR_LOG_SLOW_MS',
   }),
 };
 
@@ -176,7 +159,6 @@ export const metrics = {
     doc: 'The buckets of the histograms in /metrics: default has 19 for each series, few has five (0.1, 1, 10 and 60 s, and +Inf), none exposes counts and sums only, as summaries.',
     format: oneOf(['default', 'few', 'none']),
     default: 'default',
-    env: 'SIDECAR_METRICS_BUCKETS',
   }),
 };
 
@@ -184,5 +166,4 @@ export const allowInsecureHttp = setting({
   doc: 'Whether http: URLs are accepted for hosts that are not loopback: secret, token and data then cross the network unencrypted.',
   format: booleanValue(),
   default: false,
-  env: 'SIDECAR_ALLOW_INSECURE_HTTP',
 });

@@ -21,13 +21,11 @@ export const upstream = {
     doc: "The header field of a call that carries the token. The client's own field of this name, and its Authorization, are removed.",
     format: tokenHeader(),
     default: 'Authorization',
-    env: 'SIDECAR_UPSTREAM_TOKEN_HEADER',
   }),
   tokenPrefix: setting({
     doc: 'What stands before the token in upstream.tokenHeader; in a file the empty text for nothing.',
     format: tokenPrefix(),
     default: 'Bearer ',
-    env: 'SIDECAR_UPSTREAM_TOKEN_PREFIX',
   }),
   headers: setting<SecretMap>({
     doc: "Header fields that every call carries, each a text or { file: PATH }, which is read again when it changes. Their values are never shown. The client's own fields of these names are removed. Routes of another origin do not inherit them.",
@@ -37,7 +35,6 @@ export const upstream = {
       valueFault: headerValueFault,
     }),
     default: {},
-    env: 'SIDECAR_UPSTREAM_HEADERS',
     sensitive: true,
   }),
   requestTimeoutMs: setting({
@@ -45,24 +42,24 @@ export const upstream = {
     format: wholeNumber(1, DAY_MS),
     default: 30_000,
     env: 'SIDECAR_REQUEST_TIMEOUT_MS',
+    isLive: true,
   }),
   connectTimeoutMs: setting({
     doc: 'Longest time to open a connection, name lookup and TLS included.',
     format: wholeNumber(1, HOUR_MS),
     default: 5000,
-    env: 'SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS',
   }),
   maxConnectionAgeMs: setting({
     doc: 'A connection older than this takes no further request, so that DNS changes take effect; 0 = no limit.',
     format: wholeNumber(0, DAY_MS),
     default: 300_000,
-    env: 'SIDECAR_UPSTREAM_MAX_CONNECTION_AGE_MS',
   }),
   bodyIdleTimeoutMs: setting({
     doc: 'Longest time without a byte of a body, in either direction; 0 = never.',
     format: wholeNumber(0, DAY_MS),
     default: 300_000,
     env: 'SIDECAR_BODY_IDLE_TIMEOUT_MS',
+    isLive: true,
   }),
   websocket: setting({
     doc: 'Whether WebSocket upgrades are forwarded.',
@@ -78,12 +75,10 @@ export const upstream = {
   tlsCertificateFile: settingWithoutDefault({
     doc: 'PEM file of the client certificate, with its chain, that is offered to the API. Default: auth.tlsCertificateFile. Read again when it changes.',
     format: text('a path'),
-    env: 'SIDECAR_UPSTREAM_TLS_CERTIFICATE_FILE',
   }),
   tlsKeyFile: settingWithoutDefault({
     doc: 'PEM file of the private key of upstream.tlsCertificateFile, not encrypted.',
     format: text('a path'),
-    env: 'SIDECAR_UPSTREAM_TLS_KEY_FILE',
   }),
 };
 
@@ -93,6 +88,7 @@ export const request = {
     format: wholeNumber(1, DAY_MS),
     default: 60_000,
     env: 'SIDECAR_DEADLINE_MS',
+    isLive: true,
   }),
 };
 
@@ -101,36 +97,40 @@ export const retry = {
     doc: 'Attempts per request, the first included; retries after a rate-limit refusal do not count.',
     format: wholeNumber(1, 100),
     default: 4,
-    env: 'SIDECAR_RETRY_ATTEMPTS',
+    isLive: true,
   }),
   unsafeOn429: setting({
     doc: 'Whether requests of every method are retried after a 429, a 403 with Retry-After or no calls remaining, or what throttle.refusals names (a rate-limited call was not carried out); false: idempotent methods only.',
     format: booleanValue(),
     default: true,
     env: 'SIDECAR_RETRY_UNSAFE_ON_429',
+    isLive: true,
   }),
   on401: setting({
     doc: 'Whether a request that the upstream refused with 401 is sent once more, with another access token; false: each 401 goes to the client, and the token is replaced all the same.',
     format: booleanValue(),
     default: true,
     env: 'SIDECAR_RETRY_ON_401',
+    isLive: true,
   }),
   trustIdempotencyKey: setting({
     doc: 'Whether a request with an Idempotency-Key field is retried as if its method were idempotent.',
     format: booleanValue(),
     default: false,
-    env: 'SIDECAR_RETRY_TRUST_IDEMPOTENCY_KEY',
+    isLive: true,
   }),
   replayBufferBytes: setting({
     doc: 'Largest request body that is kept for a retry; a larger one is streamed once and is not replayed.',
     format: wholeNumber(0, 1024 * MIB),
     default: MIB,
     env: 'SIDECAR_REPLAY_BUFFER_BYTES',
+    isLive: true,
   }),
   replayTotalBytes: setting({
     doc: 'Most bytes kept for retries by all requests together; fewer where memory allows fewer (docs/operations.md). Above it, bodies are streamed once and are not replayed.',
     format: wholeNumber(0, 65_536 * MIB),
     default: 32 * MIB,
     env: 'SIDECAR_REPLAY_TOTAL_BYTES',
+    isLive: true,
   }),
 };

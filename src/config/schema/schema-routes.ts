@@ -7,6 +7,7 @@ import { format, list, matching, booleanValue } from './formats/formats.ts';
 import type { Format, SettingValue } from './formats/formats.ts';
 import { SETTINGS } from './schema.ts';
 import type { SettingKey } from './schema.ts';
+import type { SettingDefinition } from './setting.ts';
 
 /** Keys of a file that hold entries instead of settings. */
 export const LIST_KEYS = ['credentials', 'routes'] as const;
@@ -16,17 +17,15 @@ export type ListKey = (typeof LIST_KEYS)[number];
 export const DEFAULT_NAME = 'default';
 
 /** A setting that only a route has. */
-export interface RouteSetting<T extends SettingValue = SettingValue> {
-  readonly doc: string;
-  readonly format: Format<NonNullable<T>>;
-  /** null: not set. */
-  readonly default: T;
-  /** Set for a required setting: describes the value to give. */
-  readonly required?: string;
-}
+export type RouteSetting<T extends SettingValue = SettingValue> = Pick<
+  SettingDefinition<T>,
+  'doc' | 'format' | 'default' | 'required' | 'isLive'
+>;
 
-function routeSetting<T extends SettingValue>(given: RouteSetting<T>): RouteSetting<T> {
-  return given;
+function routeSetting<T extends SettingValue>(
+  given: Omit<RouteSetting<T>, 'isLive'> & { readonly isLive?: boolean },
+): RouteSetting<T> {
+  return { isLive: false, ...given };
 }
 
 /** The name of a route, a credential or a group. */
@@ -51,11 +50,13 @@ export const ROUTE_SETTINGS = {
     }),
     default: null,
     required: 'a path such as /quotes',
+    isLive: true,
   }),
   stripPrefix: routeSetting<boolean>({
     doc: 'Whether the prefix is removed before the path is joined to the base URL; false: the upstream sees it.',
     format: booleanValue(),
     default: false,
+    isLive: true,
   }),
   credential: routeSetting<string>({
     doc: 'The credential of its requests: a name in credentials, or default for the top-level auth.',
@@ -66,6 +67,7 @@ export const ROUTE_SETTINGS = {
     doc: 'Methods that are forwarded; others get a 405. None allows every method.',
     format: list('a method in capitals that is forwarded', 0, isForwardedMethod),
     default: [],
+    isLive: true,
   }),
   'throttle.group': routeSetting<string | null>({
     doc: "Routes of the same group share one throttle; their throttle and queue settings must be equal. Default: the route's own name.",

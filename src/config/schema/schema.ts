@@ -5,11 +5,10 @@
 import convict from 'convict';
 import type { SettingMap, SettingValue } from './formats/formats.ts';
 import * as authorization from './schema-auth.ts';
-import * as sharing from './schema-fleet.ts';
 import * as inbound from './schema-inbound.ts';
 import * as outbound from './schema-outbound.ts';
 import * as pacing from './schema-throttle.ts';
-import type { SettingTreeKeys, Setting, SettingTreeValues } from './setting.ts';
+import type { Setting, SettingDefinition, SettingTreeKeys, SettingTreeValues } from './setting.ts';
 
 const schema = {
   upstream: outbound.upstream,
@@ -22,7 +21,7 @@ const schema = {
   request: outbound.request,
   response: inbound.response,
   retry: outbound.retry,
-  fleet: sharing.fleet,
+  fleet: pacing.fleet,
   shutdown: inbound.shutdown,
   log: inbound.log,
   metrics: inbound.metrics,
@@ -45,13 +44,14 @@ export const SETTINGS: ReadonlyMap<SettingKey, Setting> = new Map(listSettingsIn
 
 function* listSettingsIn(node: object, prefix: string): Generator<[SettingKey, Setting]> {
   for (const [name, child] of Object.entries(node) as [string, object][]) {
-    if (isSetting(child)) yield [`${prefix}${name}` as SettingKey, child];
-    else yield* listSettingsIn(child, `${prefix}${name}.`);
+    const key = `${prefix}${name}`;
+    if (isSetting(child)) yield [key as SettingKey, { ...child, env: child.env ?? variableOfPath(key) }];
+    else yield* listSettingsIn(child, `${key}.`);
   }
 }
 
-function isSetting(node: object): node is Setting {
-  return 'env' in node && 'format' in node;
+function isSetting(node: object): node is SettingDefinition {
+  return 'doc' in node;
 }
 
 /** Settings of earlier versions, each with what its problem says. */

@@ -1,51 +1,56 @@
 /** One entry of the schema, a convict leaf with `required` and described formats, and the types derived from a tree of them. */
 import type { Format, SettingValue } from './formats/formats.ts';
 
-/** One setting. */
-export interface Setting<T extends SettingValue = SettingValue> {
+/** One setting, as an entry of the schema. */
+export interface SettingDefinition<T extends SettingValue = SettingValue> {
   /** What it does, in full sentences. */
   readonly doc: string;
   readonly format: Format<NonNullable<T>>;
   /** null: not set. */
   readonly default: T;
-  /** The environment variable that sets it. */
-  readonly env: string;
+  /** The environment variable that sets it. Default: `variableOfPath` of its key. */
+  readonly env?: string;
   /** null is valid without asking the format. */
   readonly nullable: boolean;
   /** True: the value is never shown. */
   readonly sensitive: boolean;
+  /** True: a running process applies a change. Such a setting is no secret, names no file and opens no connection. */
+  readonly isLive: boolean;
   /** Set for a required setting: describes the value to give. */
   readonly required?: string;
 }
 
-type SettingDefinition<T extends SettingValue> = Pick<Setting<T>, 'doc' | 'format' | 'env'> & {
-  readonly sensitive?: boolean;
-  readonly required?: string;
-};
+/** One setting, with its variable. */
+export interface Setting extends SettingDefinition {
+  readonly env: string;
+}
+
+type GivenParts<T extends SettingValue> = Pick<SettingDefinition<T>, 'doc' | 'format' | 'env' | 'required'> &
+  Partial<Pick<SettingDefinition, 'sensitive' | 'isLive'>>;
 
 /** A setting with a default. */
 export function setting<T extends NonNullable<SettingValue>>(
-  given: SettingDefinition<T> & { readonly default: NoInfer<T> },
-): Setting<T> {
-  return { nullable: false, sensitive: false, ...given };
+  given: GivenParts<T> & { readonly default: NoInfer<T> },
+): SettingDefinition<T> {
+  return { nullable: false, sensitive: false, isLive: false, ...given };
 }
 
 /** A setting without a default. */
 export function settingWithoutDefault<T extends NonNullable<SettingValue>>(
-  given: SettingDefinition<T>,
-): Setting<T | null> {
+  given: GivenParts<T>,
+): SettingDefinition<T | null> {
   // The format never sees null.
-  return { default: null, nullable: true, sensitive: false, ...given };
+  return { default: null, nullable: true, sensitive: false, isLive: false, ...given };
 }
 
 /** The values that a tree of settings describes. */
 export type SettingTreeValues<Node> = {
-  -readonly [K in keyof Node]: Node[K] extends Setting<infer T> ? T : SettingTreeValues<Node[K]>;
+  -readonly [K in keyof Node]: Node[K] extends SettingDefinition<infer T> ? T : SettingTreeValues<Node[K]>;
 };
 
 /** The dotted keys of a tree of settings. */
 export type SettingTreeKeys<Node, Prefix extends string = ''> = {
-  [K in keyof Node & string]: Node[K] extends { readonly env: string }
+  [K in keyof Node & string]: Node[K] extends { readonly doc: string }
     ? `${Prefix}${K}`
     : SettingTreeKeys<Node[K], `${Prefix}${K}.`>;
 }[keyof Node & string];
