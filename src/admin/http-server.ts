@@ -46,6 +46,6 @@ export function createAdminServer(handler: AdminHandler, slots: ConnectionSlots)
 function acceptConnection(socket: Socket, slots: ConnectionSlots): void {
   const decision = slots.add(socket);
   if (decision.kind === 'displace') decision.socket.destroy();
-  if (decision.kind === 'refuse') socket.destroy();
+  if (decision.kind === 'reject') socket.destroy();
   else socket.once('close', () => slots.remove(socket));
 }

@@ -36,7 +36,7 @@ export interface Budgets {
   /** Client connections that are served at once. */
   readonly connections: number;
   /** Refused connections that may stay open until their clients have read the reply. */
-  readonly refusedConnections: number;
+  readonly rejectedConnections: number;
   readonly adminConnections: number;
   /** Requests under way at once, waiting ones included; from the machine alone. */
   readonly requests: number;
@@ -121,7 +121,7 @@ export function planBudgets(machine: Machine, demand: Demand): BudgetDecision {
   const memory = shareMemory(machine, demand);
   const budgets: Budgets = {
     connections: Math.min(demand.connections, descriptors.connections, memory.connections),
-    refusedConnections: Math.min(descriptors.refused, memory.refused),
+    rejectedConnections: Math.min(descriptors.refused, memory.refused),
     adminConnections: descriptors.admin,
     requests: Math.min(descriptors.requests, memory.requests),
     headBytes: memory.requests * HEAD_BYTES,

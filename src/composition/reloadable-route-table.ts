@@ -5,7 +5,7 @@
 import type { Config, RouteConfig } from '../config/config.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
 import { createRefusalRules } from '../exchange/refusals/refusal-rules.ts';
-import type { Route } from '../listener/request-admission.ts';
+import type { Route } from '../listener/request-check.ts';
 import { createRouteTable, type RouteTable } from '../listener/route-table.ts';
 import { joinTarget, withoutTrailingSlash } from '../upstream/request-target.ts';
 

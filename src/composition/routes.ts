@@ -8,7 +8,7 @@ import type { Config, CredentialConfig, RouteConfig, ThrottleConfig, UpstreamCon
 import { createProxySelector, type ProxySelector } from '../platform/egress/proxy-selector.ts';
 import { ResponseClassifier } from '../exchange/response-classifier.ts';
 import { ReplayMemory } from '../exchange/request-body/replay-body.ts';
-import type { Route } from '../listener/request-admission.ts';
+import type { Route } from '../listener/request-check.ts';
 import type { RouteTable } from '../listener/route-table.ts';
 import { createUpgradeHandler } from '../listener/websocket/websocket.ts';
 import { createRetryBudget } from '../retry/budget.ts';

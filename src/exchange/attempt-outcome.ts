@@ -33,7 +33,7 @@ export function isCutShort({ kind }: UpstreamFailure): boolean {
 
 /** Whether the failure speaks of trouble at the upstream, or on the way to it. */
 export function isUpstreamFault({ kind }: UpstreamFailure): boolean {
-  return kind !== 'aborted' && kind !== 'refused';
+  return kind !== 'aborted' && kind !== 'unsendable';
 }
 
 /** How an attempt ended. */
@@ -64,7 +64,7 @@ export function classifyFailure(
     return { outcome: 'timeout', isOwn: false, cause, detail };
   }
   const { cause, detail } = failure;
-  const isOwn = kind === 'aborted' || kind === 'refused';
+  const isOwn = kind === 'aborted' || kind === 'unsendable';
   if (aborted?.kind === 'client-left') return { outcome: 'client_left', isOwn, cause: undefined, detail };
   return { outcome: kind === 'unreachable' || kind === 'timeout' ? kind : 'reset', isOwn, cause, detail };
 }
@@ -116,7 +116,7 @@ export function toSidecarError(failure: UpstreamFailure): SidecarError {
       return new SidecarError('UPSTREAM_TIMEOUT', failure.detail, options);
     case 'protocol':
       return new SidecarError('UPSTREAM_PROTOCOL_ERROR', failure.detail, options);
-    case 'refused':
+    case 'unsendable':
       return new SidecarError('BAD_REQUEST', failure.detail);
     case 'reset':
     case 'aborted':

@@ -3,7 +3,7 @@ import type { AttemptSign } from '../throttle/refusal-evidence/refusal-evidence.
 import { signOfResponse } from '../throttle/refusal-evidence/refusal-observer.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { ResponseClassification } from './response-classifier.ts';
-import { readScopeRefusal } from './scope-refusal.ts';
+import { readInsufficientScope } from './insufficient-scope.ts';
 
 /** A refusal that states a limit or a missing scope is no evidence: it says itself what it is. */
 export function signOfHead(
@@ -12,5 +12,5 @@ export function signOfHead(
 ): AttemptSign {
   const isStated =
     isRateLimited || permitReport.kind === 'rate-limited' || (head.status >= 400 && statedWaitMs !== undefined);
-  return signOfResponse(head.status, isStated || readScopeRefusal(head) !== undefined);
+  return signOfResponse(head.status, isStated || readInsufficientScope(head) !== undefined);
 }

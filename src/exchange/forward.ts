@@ -1,12 +1,12 @@
 /**
  * One request that passed the guard, from token to relayed response. A usable token comes first, so that a broken login fails fast and
  * fills no queue. Only what is not there yet is awaited: most requests reach the upstream in the turn of the event loop in which
- * they came. What a step does is in attempts.ts and in request-body/.
+ * they came. What a step does is in request-sender.ts and in request-body/.
  */
 import type { ServerResponse } from 'node:http';
 import { describeEndpoint } from '../throttle/endpoint.ts';
 import type { Ticket } from '../throttle/throttle.ts';
-import { Attempts } from './attempts.ts';
+import { RequestSender } from './request-sender.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 import { expectsContinue, sendContinue } from './expect-continue.ts';
 import { RequestBody } from './request-body/replay-body.ts';
@@ -23,12 +23,12 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
   const { request, response, lifetime, queueClass, stats, tracer } = exchange;
   const body = new RequestBody(request, parts, parts.clock);
   let ticket: Ticket | undefined;
-  let attempts: Attempts | undefined;
+  let sender: RequestSender | undefined;
   retryBudget.recordRequest(lifetime.arrivedAt);
   lifetime.onAbort((aborted) => {
     // The queue ends the wait of a request whose deadline passes, and counts it as a time-out.
     if (aborted.reason.kind !== 'deadline') ticket?.leave(toStageError('queue', aborted));
-    attempts?.abort();
+    sender?.abort();
   });
   try {
     // This wait comes first: after a later step a request without a body would overtake this one.
@@ -39,26 +39,26 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
     const endpoint = describeEndpoint(request.method ?? 'GET', exchange.path);
     ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, endpoint);
     if (awaitsBody) await receiveBody(exchange, ticket, body);
-    attempts = new Attempts(parts, exchange, ticket, body);
+    sender = new RequestSender(parts, exchange, ticket, body);
     for (;;) {
-      const attempt = attempts.tryTakePermit() ?? (await attempts.waitForPermit());
-      const result = await attempts.send(attempt);
-      attempt.finish(result);
+      const attempt = sender.tryTakePermit() ?? (await sender.waitForPermit());
+      const result = await sender.send(attempt);
+      attempt.release(result);
       if (result.kind === 'relayed') return { kind: 'relayed', status: result.head.status, fault: result.fault };
-      await attempts.prepareRetry(attempt, result);
+      await sender.prepareRetry(attempt, result);
     }
   } catch (error) {
     // By the next microtask node:http has parsed the end of a request that came in one packet: its connection can stay open.
     if (ticket === undefined) await Promise.resolve();
     // A response is handed over at once, so that the cleanup below may follow.
-    const outcome = attempts?.relayLastResult(error);
+    const outcome = sender?.relayLastResult(error);
     if (outcome === undefined) throw error;
     return outcome;
   } finally {
     ticket?.leave();
     stats.queuedMs = ticket?.waitedMs ?? 0;
     stats.requestBytes = body.receivedBytes;
-    attempts?.dispose();
+    sender?.dispose();
     body.dispose();
   }
 }

@@ -17,7 +17,7 @@ import { isNameOfWords, LIMIT_RELATED_NAME, readStatedFields } from '../throttle
 import type { PermitReport } from '../throttle/throttle.ts';
 import type { Redact } from '../platform/secret-redaction.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
-import { readScopeRefusal } from './scope-refusal.ts';
+import { readInsufficientScope } from './insufficient-scope.ts';
 
 /** What a response head means for the throttle and for a retry. */
 export interface ResponseClassification {
@@ -75,7 +75,7 @@ export class ResponseClassifier {
   /** @param isConfiguredRefusal the configuration calls it a rate-limit refusal. Default false */
   classify(head: UpstreamResponse, isConfiguredRefusal = false): ResponseClassification {
     const { status } = head;
-    const lacksScope = status === 403 && this.#reportScopeRefusal(head);
+    const lacksScope = status === 403 && this.#reportInsufficientScope(head);
     const isConfigured = isConfiguredRefusal && !lacksScope;
     const stated = collectHeaders(head.headers, this.#readFields);
     // A 5xx is no success: it neither raises the number in flight nor the rate.
@@ -99,8 +99,8 @@ export class ResponseClassifier {
   }
 
   /** @returns whether it is one, for which no wait helps */
-  #reportScopeRefusal(head: UpstreamResponse): boolean {
-    const refusal = readScopeRefusal(head);
+  #reportInsufficientScope(head: UpstreamResponse): boolean {
+    const refusal = readInsufficientScope(head);
     const { observe, route, maskTokens = (text: string) => text } = this.#options;
     const needed = refusal?.needed && maskTokens(refusal.needed);
     if (refusal !== undefined) observe({ kind: 'insufficient-scope', route, needed });

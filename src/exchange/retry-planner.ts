@@ -3,7 +3,7 @@ import type { Random } from '../platform/clock.ts';
 import {
   decideAfterFailure,
   decideAfterResponse,
-  FINISH,
+  NO_RETRY,
   type RetryDecision,
   type RetryFacts,
 } from '../retry/policy.ts';
@@ -51,7 +51,7 @@ export class RetryPlanner implements RetryFacts {
   decideAfterResponse(status: number, classification: ResponseClassification): RetryDecision {
     if (!classification.isRateLimited) this.countedAttempts++;
     const decision = decideAfterResponse(this.#parts.retry, this, status, classification);
-    return decision === FINISH ? decision : this.#checkTimeAndBudget(decision, true);
+    return decision === NO_RETRY ? decision : this.#checkTimeAndBudget(decision, true);
   }
 
   decideAfterFailure(failure: UpstreamFailure): RetryDecision {
@@ -74,14 +74,14 @@ export class RetryPlanner implements RetryFacts {
   #checkTimeAndBudget(decision: RetryDecision, isHeld: boolean): RetryDecision {
     const { clock, retryBudget, observe, route } = this.#parts;
     const { remainingMs } = this.#lifetime;
-    if (decision.kind === 'finish') return decision;
+    if (decision.kind === 'no-retry') return decision;
     const delayMs = decision.kind === 'back-off' ? decision.delayMs : 0;
-    if ((isHeld ? this.#ticket.retryWaitMs(delayMs) : delayMs) >= remainingMs) return FINISH;
+    if ((isHeld ? this.#ticket.retryWaitMs(delayMs) : delayMs) >= remainingMs) return NO_RETRY;
     if (decision.kind !== 'back-off') return decision;
     const now = clock.now();
     if (!retryBudget.tryTake(now)) {
       observe({ kind: 'retry-budget-exhausted', route, reason: decision.reason });
-      return FINISH;
+      return NO_RETRY;
     }
     this.#takenAt = now;
     return decision;

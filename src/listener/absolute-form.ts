@@ -1,6 +1,6 @@
 /**
  * Request targets in absolute-form (RFC 9112 §3.2.2), as clients send them to a proxy: whether they name this listener or the server of
- * a route's base URL. Pure. The guard checks the rest of the request; forward-proxy finds the route.
+ * a route's base URL. Pure. The guard checks the rest of the request; client-proxy-mode finds the route.
  */
 import { SidecarError } from '../platform/errors.ts';
 import { parseHostPort, quoteForMessage, type HostPort } from '../platform/host-header.ts';
@@ -37,7 +37,7 @@ export interface AbsoluteFormOptions {
 
 /**
  * @param ownPort the port that this listener has really bound
- * @returns the error that refuses a target that is invalid, or for another server
+ * @returns the error that rejects a target that is invalid, or for another server
  */
 export function readAbsoluteTarget(
   { allowedHosts, baseUrls = [], forwardProxy = false }: AbsoluteFormOptions,
@@ -98,7 +98,7 @@ export function findHostConflict(
 }
 
 /**
- * Refuses a request of a page of another host: a browser that uses the sidecar as its proxy sends no Origin with a plain GET, and
+ * Rejects a request of a page of another host: a browser that uses the sidecar as its proxy sends no Origin with a plain GET, and
  * Sec-Fetch-Site to secure origins only.
  */
 export function checkReferer(target: string, referers: readonly string[] = []): SidecarError | undefined {

@@ -1,7 +1,7 @@
 /**
  * The optional list of the requests that are allowed: methods and path prefixes (`listen.allow`). Pure.
  * Paths are compared by whole segments after unneeded escapes are decoded (RFC 3986 §6.2.2), so that no spelling passes the list.
- * Dot segments are refused before, by upstream/request-target.
+ * Dot segments are rejected before, by upstream/request-target.
  */
 import { SidecarError } from '../platform/errors.ts';
 

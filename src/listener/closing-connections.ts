@@ -1,5 +1,5 @@
 /**
- * Connections on which no further request is processed (RFC 9112 §9.6), and the refusal that ends each of them: of input that node:http
+ * Connections on which no further request is processed (RFC 9112 §9.6), and the rejection that ends each of them: of input that node:http
  * cannot parse, or of a request that it hands over with its connection (CONNECT, upgrades). It follows the pending responses (§9.3.2).
  */
 import type { IncomingMessage } from 'node:http';
@@ -11,9 +11,9 @@ import { describeRequest } from './correlation.ts';
 import { createRequestStats, recordOutcome, type OutcomeRecorder } from './request-outcome.ts';
 import { HTTP2_PREFACE, toParserError, type ParserFault } from './listener-errors.ts';
 import { pauseReading } from './connection-reading.ts';
-import { MAX_DISCARDED_BYTES, sendHttp2Refusal, sendRawLocalReply } from './local-reply.ts';
+import { MAX_DISCARDED_BYTES, sendHttp2LocalReply, sendRawLocalReply } from './local-reply.ts';
 
-interface Refusal {
+interface Rejection {
   readonly error: SidecarError;
   /** Undefined when the parser found none. */
   readonly request: IncomingMessage | undefined;
@@ -32,8 +32,8 @@ export interface ClosingConnectionsOptions {
 
 export class ClosingConnections {
   readonly #options: ClosingConnectionsOptions;
-  /** With the refusal that is still to be sent and recorded. */
-  readonly #closing = new WeakMap<Duplex, Refusal | undefined>();
+  /** With the rejection that is still to be sent and recorded. */
+  readonly #closing = new WeakMap<Duplex, Rejection | undefined>();
   readonly #discardedBytes = new WeakMap<Duplex, number>();
 
   constructor(options: ClosingConnectionsOptions) {
@@ -49,16 +49,16 @@ export class ClosingConnections {
     if (!this.#closing.has(socket)) this.#closing.set(socket, undefined);
   }
 
-  /** Refuses a connection from which no request is read. */
-  refuseConnection(socket: Duplex, error: SidecarError): void {
-    this.#refuse(socket, { request: undefined, error, recorder: this.#options.unrouted }, false);
+  /** Rejects a connection from which no request is read. */
+  rejectConnection(socket: Duplex, error: SidecarError): void {
+    this.#reject(socket, { request: undefined, error, recorder: this.#options.unrouted }, false);
   }
 
   /**
-   * Refuses a request that node:http has handed over with its connection.
+   * Rejects a request that node:http has handed over with its connection.
    * @param stream as handed over: not the connection itself while the request has an unfinished body
    */
-  refuseHandedOver(
+  rejectHandedOver(
     request: IncomingMessage,
     stream: Duplex,
     error: SidecarError,
@@ -71,15 +71,15 @@ export class ClosingConnections {
     // An unread body would keep the connection from being read to its end.
     request.resume();
     const isPending = activeRequests.superviseHandedOver(socket, allowHalfClose);
-    if (!this.has(socket)) this.#refuse(socket, { request, error, recorder }, isPending);
+    if (!this.has(socket)) this.#reject(socket, { request, error, recorder }, isPending);
     else if (!isPending) socket.on('error', () => socket.destroy()).end();
   }
 
   /**
-   * Refuses input that node:http's parser cannot read: instead of a request, within a request's body, or behind complete requests, which
+   * Rejects input that node:http's parser cannot read: instead of a request, within a request's body, or behind complete requests, which
    * get their responses first.
    */
-  refuseUnparsable(error: Error & ParserFault, socket: Duplex): void {
+  rejectUnparsable(error: Error & ParserFault, socket: Duplex): void {
     // The parser reports an error for every further packet.
     if (this.has(socket)) {
       this.#discard(socket, error.rawPacket?.length ?? 0);
@@ -99,7 +99,7 @@ export class ClosingConnections {
     if (broken.length > 0) this.add(socket);
     else {
       const http2 = error.code === HTTP2_PREFACE && pending.length === 0 ? error.rawPacket : undefined;
-      this.#refuse(socket, { request: undefined, error: parserError, recorder: unrouted, http2 }, pending.length > 0);
+      this.#reject(socket, { request: undefined, error: parserError, recorder: unrouted, http2 }, pending.length > 0);
     }
     for (const { lifetime } of broken) {
       lifetime.abort(hasLeft ? { kind: 'client-left' } : { kind: 'failed', error: parserError });
@@ -107,12 +107,12 @@ export class ClosingConnections {
     if (hasLeft && pending.length > 0) socket.destroy();
   }
 
-  /** To be called when a request of the connection has ended. After the last one, sends the refusal and closes the connection. */
+  /** To be called when a request of the connection has ended. After the last one, sends the rejection and closes the connection. */
   onRequestEvent(socket: Duplex & { destroySoon(): void }): void {
     if (!this.#closing.has(socket) || this.#options.activeRequests.listBySocket(socket).length > 0) return;
-    const refusal = this.#closing.get(socket);
-    if (refusal === undefined) socket.destroySoon();
-    else this.#refuse(socket, refusal, false);
+    const rejection = this.#closing.get(socket);
+    if (rejection === undefined) socket.destroySoon();
+    else this.#reject(socket, rejection, false);
   }
 
   /** A connection that closes with unread input would be reset before its client has read the responses; one that floods is not read on. */
@@ -122,14 +122,14 @@ export class ClosingConnections {
     if (discardedBytes > MAX_DISCARDED_BYTES) pauseReading(socket);
   }
 
-  #refuse(socket: Duplex, refusal: Refusal, isPending: boolean): void {
-    this.#closing.set(socket, isPending ? refusal : undefined);
+  #reject(socket: Duplex, rejection: Rejection, isPending: boolean): void {
+    this.#closing.set(socket, isPending ? rejection : undefined);
     if (isPending) return;
-    const { request, error, recorder, http2 } = refusal;
+    const { request, error, recorder, http2 } = rejection;
     const stats = createRequestStats();
     const facts = describeRequest(request, stats);
     recordOutcome(recorder, request, { kind: 'replied', error }, stats, 0);
     if (http2 === undefined) sendRawLocalReply(socket, error, facts);
-    else sendHttp2Refusal(socket, error, facts, http2);
+    else sendHttp2LocalReply(socket, error, facts, http2);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * How a request is found again: its id, its trace and its caller, read from the head as received, so that a refused request has them too. An
+ * How a request is found again: its id, its trace and its caller, read from the head as received, so that a rejected request has them too. An
  * invalid id is forwarded like any other field and used for nothing else.
  */
 import type { IncomingMessage } from 'node:http';

@@ -52,9 +52,9 @@ export type ProxyGuardDecision =
       /** Of PREFERENCE_HEADERS among others. */
       readonly headers: HeaderValues;
     }
-  | { readonly kind: 'refused'; readonly error: SidecarError };
+  | { readonly kind: 'rejected'; readonly error: SidecarError };
 
-/** Each costs memory of its own beside its bytes. node:http refuses more than one above it, or drops them: see http-server.ts. */
+/** Each costs memory of its own beside its bytes. node:http rejects more than one above it, or drops them: see http-server.ts. */
 export const MAX_HEADER_FIELDS = 200;
 
 const NO_VALUES: readonly string[] = [];
@@ -83,20 +83,20 @@ export class Guard {
     const absolute = url.startsWith('/')
       ? undefined
       : readAbsoluteTarget(this.#options, url, request.socket?.localPort);
-    if (absolute instanceof SidecarError) return { kind: 'refused', error: absolute };
+    if (absolute instanceof SidecarError) return { kind: 'rejected', error: absolute };
     const error =
       checkMethodAndSize(method, request.rawHeaders) ??
       checkFraming(httpVersion, headers) ??
       this.#checkHost(httpVersion, headers, absolute) ??
       checkOrigin(this.#options, headers) ??
       this.#checkReferer(url, headers);
-    if (error !== undefined) return { kind: 'refused', error };
+    if (error !== undefined) return { kind: 'rejected', error };
     const corsOrigin = headers.get('origin')?.[0]?.toLowerCase();
     const isPreflight =
       corsOrigin !== undefined && method === 'OPTIONS' && headers.has('access-control-request-method');
     // A browser adds no header field of the page's own to a preflight.
     if (requiredHeader !== undefined && !isPreflight && !hasValue(headers, requiredHeader))
-      return { kind: 'refused', error: createMissingHeaderError(requiredHeader.name) };
+      return { kind: 'rejected', error: createMissingHeaderError(requiredHeader.name) };
     if (absolute === undefined)
       return { kind: 'pass', target: url, upstream: undefined, corsOrigin, isPreflight, headers };
     const upstream = absolute.kind === 'upstream' ? absolute : undefined;
@@ -152,7 +152,7 @@ function checkMethodAndSize(method: string, rawHeaders: readonly string[]): Side
   return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not forwarded`);
 }
 
-/** Refuses framing that two recipients could read as two different bodies (RFC 9112 §6.1, §11.2). */
+/** Rejects framing that two recipients could read as two different bodies (RFC 9112 §6.1, §11.2). */
 function checkFraming(httpVersion: string, headers: HeaderValues): SidecarError | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return new SidecarError('BAD_REQUEST', 'the request is neither HTTP/1.1 nor HTTP/1.0');

@@ -18,7 +18,7 @@ const DEFAULT_HEADERS_TIMEOUT_MS = 60_000;
 
 /**
  * A server that does not listen yet and has no listeners of its own.
- * @param accept decides about each new connection before node:http creates a parser for it, and ends those that it refuses
+ * @param accept decides about each new connection before node:http creates a parser for it, and ends those that it rejects
  */
 export function createProxyHttpServer(
   options: ProxyHttpServerOptions,
@@ -34,7 +34,7 @@ export function createProxyHttpServer(
     noDelay: true,
     // The body of a request without one has ended from the start.
     optimizeEmptyRequests: true,
-    // Node's own refusal would be neither a problem document nor recorded; the guard checks Host.
+    // Node's own rejection would be neither a problem document nor recorded; the guard checks Host.
     requireHostHeader: false,
     // Overrides --insecure-http-parser in NODE_OPTIONS.
     insecureHTTPParser: false,

@@ -25,7 +25,7 @@ const ON_EXECUTE = 5;
 
 /** For `shouldUpgradeCallback`: whether node:http hands a request over with its connection, instead of serving it. */
 export function shouldUpgrade(request: IncomingMessage): boolean {
-  // Where the rest of the packet cannot be kept, the upgrade is refused.
+  // Where the rest of the packet cannot be kept, the upgrade is rejected.
   return isWebSocketUpgrade(request) || !parseFollowingBytes(request.socket);
 }
 

@@ -1,4 +1,4 @@
-/** The errors of the listener itself: input that node:http's parser refuses (RFC 9112), limits of the port, draining. Pure. */
+/** The errors of the listener itself: input that node:http's parser rejects (RFC 9112), limits of the port, draining. Pure. */
 import { SidecarError } from '../platform/errors.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 

@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { systemClock, type Clock } from '../platform/clock.ts';
 import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../platform/errors.ts';
 import { UNREAD_BODY_DRAIN_MS, drainThenClose } from '../exchange/drain-then-close.ts';
-import { buildHttp2Refusal, hasFirstRequest } from './http2-refusal.ts';
+import { buildHttp2LocalReply, hasFirstRequest } from './http2-local-reply.ts';
 import { resumeReading } from './connection-reading.ts';
 import { isFullyReceived } from '../exchange/request-body/request-receipt.ts';
 
@@ -112,7 +112,7 @@ function retryAfterSeconds(error: SidecarError): number {
   return Number.isFinite(seconds) ? Math.max(1, seconds) : 1;
 }
 
-/** How much of a refused body, or behind the last request of a connection, is read and discarded. */
+/** How much of a rejected body, or behind the last request of a connection, is read and discarded. */
 export const MAX_DISCARDED_BYTES = 1024 * 1024;
 
 /** The head cannot be trusted, or was not kept whole, or there will be no further request. */
@@ -174,22 +174,27 @@ const HTTP2_REQUEST_WAIT_MS = 200;
 const HTTP2_REQUEST_MAX_BYTES = 64 * 1024;
 
 /** The same in HTTP/2, in response to the first request. @param received what the client has sent, from its preface on */
-export function sendHttp2Refusal(socket: Duplex, error: SidecarError, facts: ReplyFacts, received: Uint8Array): void {
+export function sendHttp2LocalReply(
+  socket: Duplex,
+  error: SidecarError,
+  facts: ReplyFacts,
+  received: Uint8Array,
+): void {
   // A client may reset the connection within the wait.
   socket.on('error', () => socket.destroy());
   let bytes = Buffer.from(received);
-  const refuse = (): void => {
+  const reply = (): void => {
     cancel();
     socket.off('data', onData).off('close', cancel);
     const { status, body } = buildLocalReply(error, facts);
-    const refusal = buildHttp2Refusal(bytes, { status, body, requestId: facts.requestId }, error.message);
-    endConnection(socket, refusal, systemClock);
+    const frames = buildHttp2LocalReply(bytes, { status, body, requestId: facts.requestId }, error.message);
+    endConnection(socket, frames, systemClock);
   };
   const onData = (chunk: Buffer): void => {
     bytes = Buffer.concat([bytes, chunk]);
-    if (hasFirstRequest(bytes) || bytes.length > HTTP2_REQUEST_MAX_BYTES) refuse();
+    if (hasFirstRequest(bytes) || bytes.length > HTTP2_REQUEST_MAX_BYTES) reply();
   };
-  const cancel = systemClock.after(hasFirstRequest(bytes) ? 0 : HTTP2_REQUEST_WAIT_MS, refuse);
+  const cancel = systemClock.after(hasFirstRequest(bytes) ? 0 : HTTP2_REQUEST_WAIT_MS, reply);
   socket.on('data', onData).once('close', cancel);
 }
 

@@ -1,6 +1,6 @@
 /**
  * The open connections of the proxy port over all its address families: how many may be open, which is closed for a new one, which is
- * refused, which is not read while the request heads take too much memory. Also limits the requests under way and waits for connections
+ * rejected, which is not read while the request heads take too much memory. Also limits the requests under way and waits for connections
  * at shutdown. Handling requests is proxy-server's.
  */
 import type { IncomingMessage } from 'node:http';
@@ -16,8 +16,8 @@ import { TOO_MANY_CONNECTIONS, TOO_MANY_PIPELINED, TOO_MANY_REQUESTS } from './l
 export interface PortLimits {
   /** Connections that are served at once. */
   readonly connections: number;
-  /** Refused connections that may stay open until their clients have read the reply. */
-  readonly refusedConnections: number;
+  /** Rejected connections that may stay open until their clients have read the reply. */
+  readonly rejectedConnections: number;
   /** Requests under way at once, waiting ones included. */
   readonly requests: number;
   /** Memory for the heads of pending requests; beyond it, connections without a pending request are not read. */
@@ -28,8 +28,8 @@ export interface OpenConnectionsOptions {
   readonly limits: PortLimits;
   readonly clock: Clock;
   readonly observe: EventObserver;
-  /** Replies on a connection that is refused or displaced, and ends it. */
-  readonly refuse: (socket: Socket, error: SidecarError) => void;
+  /** Replies on a connection that is rejected or displaced, and ends it. */
+  readonly reject: (socket: Socket, error: SidecarError) => void;
   /** Called when a connection has closed that has pending requests. */
   readonly onLost: (socket: Socket) => void;
 }
@@ -54,14 +54,14 @@ const MAX_LOOP_TURNS = 10_000;
 export class OpenConnections {
   readonly #options: OpenConnectionsOptions;
   readonly #slots: ConnectionSlots;
-  readonly #refused = new Set<Socket>();
+  readonly #rejected = new Set<Socket>();
   #acceptedCount = 0;
   #emptyWaiters: (() => void)[] = [];
   #nextWarningAt = -Infinity;
   #nextPauseWarningAt = -Infinity;
   /** Connections without a pending request are not read. */
   #isPaused = false;
-  #refusedCount = 0;
+  #rejectedCount = 0;
   #displacedCount = 0;
 
   constructor(options: OpenConnectionsOptions) {
@@ -75,14 +75,14 @@ export class OpenConnections {
     return { connections: this.#slots.size, connectionsLimit: connections, requestsLimit: requests };
   }
 
-  /** Tracks a new connection until it closes. False when it is refused: nothing may be read from it. */
+  /** Tracks a new connection until it closes. False when it is rejected: nothing may be read from it. */
   accept(socket: Socket): boolean {
     // A paused connection may hold a request that has not been read.
     const decision = this.#slots.add(socket, !this.#isPaused);
-    if (decision.kind === 'refuse') {
-      this.#refusedCount++;
+    if (decision.kind === 'reject') {
+      this.#rejectedCount++;
       this.#warn();
-      this.#refuse(socket);
+      this.#reject(socket);
       return false;
     }
     this.#acceptedCount++;
@@ -93,7 +93,7 @@ export class OpenConnections {
       this.#displacedCount++;
       this.#warn();
       // For a client that has had its responses this looks like the end of the keep-alive time.
-      if (decision.isNew) this.#refuse(decision.socket);
+      if (decision.isNew) this.#reject(decision.socket);
       else decision.socket.destroy();
     }
     return true;
@@ -102,7 +102,7 @@ export class OpenConnections {
   /**
    * A request has arrived; its connection cannot be displaced until `endRequest`.
    * @param activeRequests the number of requests under way, without this one
-   * @returns the error to refuse it with when a limit is reached
+   * @returns the error to reject it with when a limit is reached
    */
   beginRequest({ socket, rawHeaders }: IncomingMessage, activeRequests: number): SidecarError | undefined {
     const { limits } = this.#options;
@@ -151,20 +151,20 @@ export class OpenConnections {
   }
 
   closeAll(): void {
-    for (const socket of [...this.#slots.sockets, ...this.#refused]) socket.destroy();
+    for (const socket of [...this.#slots.sockets, ...this.#rejected]) socket.destroy();
   }
 
-  /** A refused connection stays open until its client has read the reply; beyond the limit the oldest of them is closed. */
-  #refuse(socket: Socket): void {
-    const { refuse, limits } = this.#options;
-    if (this.#refused.size >= limits.refusedConnections) {
-      const [oldest] = this.#refused;
+  /** A rejected connection stays open until its client has read the reply; beyond the limit the oldest of them is closed. */
+  #reject(socket: Socket): void {
+    const { reject, limits } = this.#options;
+    if (this.#rejected.size >= limits.rejectedConnections) {
+      const [oldest] = this.#rejected;
       oldest?.destroy();
-      if (oldest !== undefined) this.#refused.delete(oldest);
+      if (oldest !== undefined) this.#rejected.delete(oldest);
     }
-    this.#refused.add(socket);
-    socket.once('close', () => this.#refused.delete(socket));
-    refuse(socket, TOO_MANY_CONNECTIONS);
+    this.#rejected.add(socket);
+    socket.once('close', () => this.#rejected.delete(socket));
+    reject(socket, TOO_MANY_CONNECTIONS);
   }
 
   #remove(socket: Socket): void {
@@ -199,7 +199,7 @@ export class OpenConnections {
     this.#nextWarningAt = clock.now() + WARNING_INTERVAL_MS;
     const message =
       `the limit of ${String(limits.connections)} client connections is reached (listen.maxConnections, or less where descriptors or memory allow less); ` +
-      `refused so far: ${String(this.#refusedCount)}, closed while waiting: ${String(this.#displacedCount)}`;
+      `refused so far: ${String(this.#rejectedCount)}, closed while waiting: ${String(this.#displacedCount)}`;
     observe({ kind: 'warning', message });
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The proxy port: checks each request (request-admission), forwards it (exchange/forward), turns errors into local replies
+ * The proxy port: checks each request (request-check), forwards it (exchange/forward), turns errors into local replies
  * and records each outcome once. Binding the port is bind.ts's.
  */
 import type http from 'node:http';
@@ -15,7 +15,7 @@ import { RequestAborted } from '../exchange/request-lifetime.ts';
 import type { StartTracer } from '../exchange/request-tracer.ts';
 import { corsHeaders } from '../upstream/headers.ts';
 import { ActiveRequest, ActiveRequests } from './active-requests.ts';
-import { admitRequest, type RequestAdmissionOptions } from './request-admission.ts';
+import { checkRequest, type RequestCheckOptions } from './request-check.ts';
 import { ActiveExchange, type ExchangeHost } from './active-exchange.ts';
 import { describeRequest } from './correlation.ts';
 import { ClosingConnections } from './closing-connections.ts';
@@ -28,7 +28,7 @@ import { OpenConnections, type PortLimits } from './open-connections.ts';
 import { replyToPreflight } from './preflight.ts';
 import { checkUpgrade } from './websocket/websocket.ts';
 
-export interface ProxyServerOptions extends RequestAdmissionOptions, ProxyHttpServerOptions {
+export interface ProxyServerOptions extends RequestCheckOptions, ProxyHttpServerOptions {
   readonly limits: PortLimits;
   /** Records requests that match no route. */
   readonly unrouted: OutcomeRecorder & Pick<ExchangeParts, 'observe'>;
@@ -47,7 +47,7 @@ export class ProxyServer {
     complete: this.#completeExchange.bind(this),
   };
   readonly #toSidecarError = (thrown: unknown): SidecarError => toSidecarError(thrown, this.#options.unrouted.observe);
-  #phase: 'open' | 'closing' | 'refusing' = 'open';
+  #phase: 'open' | 'closing' | 'rejecting' = 'open';
 
   constructor(options: ProxyServerOptions) {
     this.#options = options;
@@ -57,10 +57,10 @@ export class ProxyServer {
       unrouted,
       allowHalfClose,
     });
-    const refuse = (socket: net.Socket, error: SidecarError): void =>
-      this.#closingConnections.refuseConnection(socket, error);
+    const reject = (socket: net.Socket, error: SidecarError): void =>
+      this.#closingConnections.rejectConnection(socket, error);
     const onLost = (socket: net.Socket): void => this.activeRequests.endConnection(socket);
-    this.connections = new OpenConnections({ limits, clock, observe: unrouted.observe, refuse, onLost });
+    this.connections = new OpenConnections({ limits, clock, observe: unrouted.observe, reject, onLost });
   }
 
   /** Makes one http.Server per address family; all share this port's state. */
@@ -70,11 +70,11 @@ export class ProxyServer {
     server.on('checkContinue', sendContinueWithoutBody);
     server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
     server.on('clientError', (error, socket) => {
-      this.#closingConnections.refuseUnparsable(error, socket);
+      this.#closingConnections.rejectUnparsable(error, socket);
     });
     server.on('connect', (request: IncomingMessage, stream: Duplex) => {
       this.connections.handOver(request.socket);
-      this.#closingConnections.refuseHandedOver(
+      this.#closingConnections.rejectHandedOver(
         request,
         stream,
         new SidecarError(
@@ -97,9 +97,9 @@ export class ProxyServer {
     this.activeRequests.closeAfterResponses();
   }
 
-  /** Accepts no more connections, and refuses new requests on open ones with DRAINING. */
+  /** Accepts no more connections, and rejects new requests on open ones with DRAINING. */
   stopAccepting(): void {
-    this.#phase = 'refusing';
+    this.#phase = 'rejecting';
     // http.Server's own close would reset idle connections, on which a pooled client may just be sending.
     for (const server of this.#servers) net.Server.prototype.close.call(server);
   }
@@ -128,26 +128,26 @@ export class ProxyServer {
     const startedAt = clock.now();
     const tracer = this.#options.startTracer?.(request);
     if (this.#phase !== 'open' || fault === TOO_MANY_PIPELINED) this.activeRequests.closeConnectionAfter(response);
-    const admission = admitRequest(this.#options, request, startedAt, fault);
-    if (admission.kind !== 'admitted') response.once('close', () => this.connections.endRequest(socket));
-    if (admission.kind === 'preflight') {
-      replyToPreflight(request, response, admission.corsOrigin);
+    const checked = checkRequest(this.#options, request, startedAt, fault);
+    if (checked.kind !== 'passed') response.once('close', () => this.connections.endRequest(socket));
+    if (checked.kind === 'preflight') {
+      replyToPreflight(request, response, checked.corsOrigin);
       recordOutcome(unrouted, request, { kind: 'preflight' }, stats, clock.now() - startedAt, tracer);
       return;
     }
-    if (admission.kind === 'refused') {
-      const { error, route = { parts: unrouted } } = admission;
+    if (checked.kind === 'rejected') {
+      const { error, route = { parts: unrouted } } = checked;
       stats.responseBytes = this.#reply(request, response, error, describeRequest(request, stats, tracer));
       recordOutcome(route.parts, request, { kind: 'replied', error }, stats, clock.now() - startedAt, tracer);
       return;
     }
-    const { lifetime, path, clientPath, corsOrigin, queueClass } = admission;
+    const { lifetime, path, clientPath, corsOrigin, queueClass } = checked;
     const exchange = { request, response, path, clientPath, corsOrigin, queueClass, lifetime, stats, tracer };
-    const { parts } = admission.route;
+    const { parts } = checked.route;
     const active = new ActiveExchange(this.#exchangeHost, parts, exchange);
     this.activeRequests.add(active);
-    const isRefused = this.#phase === 'refusing';
-    active.completeWith(isRefused ? Promise.reject(createDrainingError()) : forwardRequest(parts, exchange));
+    const isRejected = this.#phase === 'rejecting';
+    active.completeWith(isRejected ? Promise.reject(createDrainingError()) : forwardRequest(parts, exchange));
   }
 
   #completeExchange(active: ActiveExchange, outcome: RequestOutcome): void {
@@ -203,29 +203,29 @@ export class ProxyServer {
     const { socket } = request;
     const { clock, unrouted } = this.#options;
     const startedAt = clock.now();
-    const admission = admitRequest(this.#options, request, startedAt);
-    const route = admission.kind === 'preflight' ? undefined : admission.route;
+    const checked = checkRequest(this.#options, request, startedAt);
+    const route = checked.kind === 'preflight' ? undefined : checked.route;
     const serveUpgrade = route?.serveUpgrade;
     const isPipelined = this.#closingConnections.has(socket) || this.activeRequests.listBySocket(socket).length > 0;
-    const refusal =
-      admission.kind === 'refused'
-        ? admission.error
+    const rejection =
+      checked.kind === 'rejected'
+        ? checked.error
         : checkUpgrade(request, { isEnabled: serveUpgrade !== undefined, isPipelined });
-    if (refusal !== undefined || admission.kind !== 'admitted' || serveUpgrade === undefined) {
-      if (admission.kind === 'admitted') admission.lifetime.clearDeadline();
-      const error = refusal ?? createDrainingError();
-      this.#closingConnections.refuseHandedOver(request, stream, error, route?.parts ?? unrouted);
+    if (rejection !== undefined || checked.kind !== 'passed' || serveUpgrade === undefined) {
+      if (checked.kind === 'passed') checked.lifetime.clearDeadline();
+      const error = rejection ?? createDrainingError();
+      this.#closingConnections.rejectHandedOver(request, stream, error, route?.parts ?? unrouted);
       return;
     }
-    const { lifetime } = admission;
-    const { parts } = admission.route;
+    const { lifetime } = checked;
+    const { parts } = checked.route;
     const stats = createRequestStats();
     const active = new ActiveRequest(lifetime, request);
     this.activeRequests.add(active);
     let outcome: RequestOutcome;
     try {
-      if (this.#phase === 'refusing') throw createDrainingError();
-      outcome = await serveUpgrade(parts, { ...admission, request, socket, head, stats });
+      if (this.#phase === 'rejecting') throw createDrainingError();
+      outcome = await serveUpgrade(parts, { ...checked, request, socket, head, stats });
     } catch (thrown) {
       outcome =
         thrown instanceof RequestAborted ? CLIENT_LEFT : { kind: 'replied', error: this.#toSidecarError(thrown) };

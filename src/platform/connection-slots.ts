@@ -32,10 +32,10 @@ export type SlotDecision =
       readonly isNew: boolean;
     }
   /** No connection has waited long enough to be displaced. */
-  | { readonly kind: 'refuse' };
+  | { readonly kind: 'reject' };
 
 const ACCEPT: SlotDecision = { kind: 'accept' };
-const REFUSE: SlotDecision = { kind: 'refuse' };
+const REJECT: SlotDecision = { kind: 'reject' };
 
 export class ConnectionSlots {
   readonly #max: number;
@@ -78,7 +78,7 @@ export class ConnectionSlots {
     let decision = ACCEPT;
     if (this.#slots.size >= this.#max) {
       const slot = canDisplace ? this.#oldestWaiting : undefined;
-      if (slot === undefined || this.#clock.now() - slot.waitStartedAt < this.#minWaitMs) return REFUSE;
+      if (slot === undefined || this.#clock.now() - slot.waitStartedAt < this.#minWaitMs) return REJECT;
       this.remove(slot.socket);
       decision = { kind: 'displace', socket: slot.socket, isNew: slot.requestCount === 0 };
     }

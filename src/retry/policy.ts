@@ -37,7 +37,7 @@ export interface RetryFacts {
 /** What follows an attempt. */
 export type RetryDecision =
   /** The attempt was the last. */
-  | { readonly kind: 'finish' }
+  | { readonly kind: 'no-retry' }
   /** Back to the queue's head until the throttle gives a permit. */
   | { readonly kind: 'await-permit'; readonly reason: 'rate_limited' }
   /** Once more with a newer token, if there is one. */
@@ -50,7 +50,7 @@ type BackOffReason = Exclude<RetryReason, 'rate_limited' | 'unauthorized'>;
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE', 'QUERY', 'PROPFIND']);
 const TRANSIENT_STATUS = new Set([408, 502, 503, 504]);
 /** Shared, to be compared by `kind`. */
-export const FINISH: RetryDecision = { kind: 'finish' };
+export const NO_RETRY: RetryDecision = { kind: 'no-retry' };
 const AWAIT_PERMIT: RetryDecision = { kind: 'await-permit', reason: 'rate_limited' };
 const REFRESH_TOKEN: RetryDecision = { kind: 'refresh-token', reason: 'unauthorized' };
 
@@ -65,15 +65,15 @@ export function decideAfterResponse(
   status: number,
   { isRateLimited, statedWaitMs = 0 }: { readonly isRateLimited: boolean; readonly statedWaitMs: number | undefined },
 ): RetryDecision {
-  if (!isRateLimited && status !== 401 && !TRANSIENT_STATUS.has(status)) return FINISH;
-  if (!facts.isReplayable) return FINISH;
+  if (!isRateLimited && status !== 401 && !TRANSIENT_STATUS.has(status)) return NO_RETRY;
+  if (!facts.isReplayable) return NO_RETRY;
   if (isRateLimited) {
     const isRepeatable = (rules.unsafeOn429 && status >= 300) || isIdempotent(rules, facts);
-    return isRepeatable ? AWAIT_PERMIT : FINISH;
+    return isRepeatable ? AWAIT_PERMIT : NO_RETRY;
   }
-  if (status === 401) return facts.hasReplayedAfter401 || !rules.on401 ? FINISH : REFRESH_TOKEN;
+  if (status === 401) return facts.hasReplayedAfter401 || !rules.on401 ? NO_RETRY : REFRESH_TOKEN;
   const isAllowed = facts.countedAttempts < rules.attempts && isIdempotent(rules, facts);
-  return isAllowed ? backOff('status', facts, statedWaitMs) : FINISH;
+  return isAllowed ? backOff('status', facts, statedWaitMs) : NO_RETRY;
 }
 
 /** After an attempt that brought no response. */
@@ -82,9 +82,9 @@ export function decideAfterFailure(
   facts: RetryFacts,
   failure: { readonly kind: string; readonly permanent: boolean },
 ): RetryDecision {
-  if (!facts.isReplayable || facts.countedAttempts >= rules.attempts || failure.permanent) return FINISH;
+  if (!facts.isReplayable || facts.countedAttempts >= rules.attempts || failure.permanent) return NO_RETRY;
   if (failure.kind === 'unreachable') return backOff('connect', facts);
-  return failure.kind === 'reset' && isIdempotent(rules, facts) ? backOff('reset', facts) : FINISH;
+  return failure.kind === 'reset' && isIdempotent(rules, facts) ? backOff('reset', facts) : NO_RETRY;
 }
 
 /** Whether a call that may have been carried out can safely be sent again (RFC 9110 §9.2.2; QUERY and PROPFIND as registered). */

@@ -11,7 +11,7 @@ const FAILURE_MIN_SPAN_MS = 1000;
 export const PROBE_INTERVAL_MS = 1000;
 
 /** The result of a `probe` decides for all. */
-export type ConnectDecision = 'try' | 'probe' | 'refuse';
+export type ConnectDecision = 'try' | 'probe' | 'fail-fast';
 
 type State =
   | { readonly kind: 'closed' }
@@ -25,10 +25,10 @@ export class UpstreamCircuitBreaker {
   /** When the first connection of the failures in a row was begun. */
   #firstFailureAt = 0;
 
-  /** Called before each connection; unless refused, its result is to be recorded. @param now monotonic milliseconds */
+  /** Called before each connection; Unless it fails fast, its result is to be recorded. @param now monotonic milliseconds */
   decide(now: number): ConnectDecision {
     if (this.#state.kind === 'closed') return 'try';
-    if (this.#state.kind === 'probing' || now < this.#state.probeAt) return 'refuse';
+    if (this.#state.kind === 'probing' || now < this.#state.probeAt) return 'fail-fast';
     this.#state = { kind: 'probing' };
     return 'probe';
   }

@@ -3,7 +3,7 @@
  * fixed when the client is built; no request can change it.
  */
 import type { Readable } from 'node:stream';
-import { Attempt } from './attempt.ts';
+import { ResponseReceiver } from './response-receiver.ts';
 import type { AttemptHandler } from './attempt-contract.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { createConnector, type ConnectorOptions } from './connector.ts';
@@ -32,7 +32,7 @@ export interface UpstreamRequest {
 export interface Upstream {
   readonly baseUrl: URL;
   /** Starts one attempt; its outcome is a value, never an exception. */
-  send(request: UpstreamRequest, handler: AttemptHandler): Attempt;
+  send(request: UpstreamRequest, handler: AttemptHandler): ResponseReceiver;
   /** Changes `maxConnections`. Requests in flight go on; idle connections beyond the bound are closed. */
   resize(maxConnections: number): void;
   /** Closes every connection, also those in use. */
@@ -47,12 +47,12 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   return {
     baseUrl,
     send({ path, method, headers, body = null, contentLength, needsNewConnection }, handler) {
-      const attempt = new Attempt(clock, handler, method);
+      const receiver = new ResponseReceiver(clock, handler, method);
       if (contentLength !== undefined) headers.push('content-length', String(contentLength));
       const request = { path, method, headers, body };
-      if (needsNewConnection) connections.dispatchOnNew(request, attempt);
-      else connections.dispatch(request, attempt);
-      return attempt;
+      if (needsNewConnection) connections.dispatchOnNew(request, receiver);
+      else connections.dispatch(request, receiver);
+      return receiver;
     },
     resize: (bound) => connections.resize(bound),
     close: () => connections.close(),

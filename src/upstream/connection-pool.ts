@@ -8,7 +8,7 @@ import { Readable } from 'node:stream';
 import type { buildConnector, Dispatcher } from 'undici';
 import type { Clock } from '../platform/clock.ts';
 import { Client, errors } from '../platform/undici.ts';
-import type { Attempt } from './attempt.ts';
+import type { ResponseReceiver } from './response-receiver.ts';
 import { DeferredWriteError } from './deferred-write-error.ts';
 
 export interface ConnectionPoolOptions {
@@ -26,7 +26,7 @@ const CLIENT_OPTIONS = { pipelining: 1, headersTimeout: 0, bodyTimeout: 0, allow
 
 interface QueuedAttempt {
   readonly options: Dispatcher.DispatchOptions;
-  readonly attempt: Attempt;
+  readonly receiver: ResponseReceiver;
 }
 
 export class ConnectionPool {
@@ -56,26 +56,26 @@ export class ConnectionPool {
   }
 
   /** Sends an attempt on a free connection, on a new one, or when one is free again. */
-  dispatch(options: Dispatcher.DispatchOptions, attempt: Attempt): void {
+  dispatch(options: Dispatcher.DispatchOptions, receiver: ResponseReceiver): void {
     const connection = this.#isClosed ? undefined : this.#acquire();
-    if (connection !== undefined) connection.send(options, attempt);
-    else if (this.#isClosed) attempt.onResponseError(null, new errors.ClientDestroyedError());
-    else this.#enqueue({ options, attempt });
+    if (connection !== undefined) connection.send(options, receiver);
+    else if (this.#isClosed) receiver.onResponseError(null, new errors.ClientDestroyedError());
+    else this.#enqueue({ options, receiver });
   }
 
   /** Sends an attempt on a connection of its own, which is closed behind it. */
-  dispatchOnNew(options: Dispatcher.DispatchOptions, attempt: Attempt): void {
+  dispatchOnNew(options: Dispatcher.DispatchOptions, receiver: ResponseReceiver): void {
     if (this.#isClosed) {
-      attempt.onResponseError(null, new errors.ClientDestroyedError());
+      receiver.onResponseError(null, new errors.ClientDestroyedError());
       return;
     }
     const connection = new Connection(this.#options, { onFree: () => undefined, onClosed: () => undefined });
     this.#singleUse.add(connection);
-    void attempt.ended.then(() => {
+    void receiver.ended.then(() => {
       this.#singleUse.delete(connection);
       return connection.destroy();
     });
-    connection.send({ ...options, reset: true }, attempt);
+    connection.send({ ...options, reset: true }, receiver);
   }
 
   /** Changes the bound. Requests in flight go on; idle connections beyond it are closed. */
@@ -92,14 +92,15 @@ export class ConnectionPool {
   /** Closes every connection, also those in use. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const { attempt } of this.#waiting.splice(0)) attempt.onResponseError(null, new errors.ClientDestroyedError());
+    for (const { receiver } of this.#waiting.splice(0))
+      receiver.onResponseError(null, new errors.ClientDestroyedError());
     await Promise.all([...this.#open, ...this.#singleUse].map((connection) => connection.destroy()));
   }
 
   /** An attempt that ends while it waits leaves at once: it would be sent and aborted, and a good connection lost with it. */
   #enqueue(waiting: QueuedAttempt): void {
     this.#waiting.push(waiting);
-    void waiting.attempt.ended.then(() => {
+    void waiting.receiver.ended.then(() => {
       const at = this.#waiting.indexOf(waiting);
       if (at < 0) return;
       this.#waiting.splice(at, 1);
@@ -125,10 +126,10 @@ export class ConnectionPool {
   #dispatchWaiting(): void {
     for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
       // An attempt that has just ended takes no connection.
-      const free = next.attempt.hasEnded ? undefined : this.#acquire();
-      if (free === undefined && !next.attempt.hasEnded) return;
+      const free = next.receiver.hasEnded ? undefined : this.#acquire();
+      if (free === undefined && !next.receiver.hasEnded) return;
       this.#waiting.shift();
-      free?.send(next.options, next.attempt);
+      free?.send(next.options, next.receiver);
     }
   }
 
@@ -154,13 +155,13 @@ interface ConnectionEvents {
 
 /**
  * A client that reports the fault of its connection to the attempt. Undici takes a reset for the end of a response that ends with its
- * connection, and reports a client that refused a request outright as busy.
+ * connection, and reports a client that rejected a request outright as busy.
  */
 class Connection extends Client {
   /** Monotonic; Infinity before it is open. */
   openedAt = Infinity;
   readonly #events: ConnectionEvents;
-  #attempt: Attempt | undefined;
+  #receiver: ResponseReceiver | undefined;
   #writeError: DeferredWriteError | undefined;
   #isBusy = false;
 
@@ -172,7 +173,7 @@ class Connection extends Client {
           this.openedAt = clock.now();
           // Added before undici's own listeners, so that the fault is known before the response is taken for whole.
           const [, socket] = outcome;
-          socket?.on('error', (error: Error) => this.#attempt?.onConnectionError(error));
+          socket?.on('error', (error: Error) => this.#receiver?.onConnectionError(error));
           // On a fault some connectors pass no second argument.
           this.#writeError = socket ? this.#deferWriteErrors(socket, clock) : undefined;
           callback(...outcome);
@@ -185,18 +186,18 @@ class Connection extends Client {
   }
 
   /** Never throws: the attempt gets the error of a request that cannot be sent. */
-  send(options: Dispatcher.DispatchOptions, attempt: Attempt): void {
-    this.#attempt = attempt;
+  send(options: Dispatcher.DispatchOptions, receiver: ResponseReceiver): void {
+    this.#receiver = receiver;
     this.#isBusy = true;
-    const hasRoom = this.dispatch(options, attempt);
-    if (hasRoom || attempt.isRefused) this.#release();
+    const hasRoom = this.dispatch(options, receiver);
+    if (hasRoom || receiver.isUnsendable) this.#release();
   }
 
   #deferWriteErrors(socket: Socket, clock: Clock): DeferredWriteError {
     return new DeferredWriteError(socket, {
       clock,
-      onEnd: (fault) => this.#attempt?.onConnectionError(fault),
-      hasResponseHead: () => this.#attempt?.hasHead === true,
+      onEnd: (fault) => this.#receiver?.onConnectionError(fault),
+      hasResponseHead: () => this.#receiver?.hasHead === true,
     });
   }
 
@@ -206,7 +207,7 @@ class Connection extends Client {
     // Nothing more can be sent on a connection on which a write has failed.
     this.#writeError?.release();
     // An idle connection may be kept for long, and would keep the request and the response with it.
-    this.#attempt = undefined;
+    this.#receiver = undefined;
     this.#events.onFree(this);
   }
 }

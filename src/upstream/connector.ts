@@ -1,6 +1,6 @@
 /**
  * Opens connections to the upstream, through the egress proxy if there is one, with the trust of that moment. While the circuit
- * breaker is open, it refuses at once.
+ * breaker is open, it fails at once.
  */
 import type { buildConnector } from 'undici';
 import type { Clock } from '../platform/clock.ts';
@@ -48,7 +48,7 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
   return (connectOptions, callback) => {
     const startedAt = clock.now();
     const decision = circuitBreaker.decide(startedAt);
-    if (decision === 'refuse') {
+    if (decision === 'fail-fast') {
       // Never synchronously: undici has not finished handling the request.
       queueMicrotask(() => {
         callback(new CircuitOpenError(lastFault), null);

@@ -18,7 +18,7 @@ export type FailureKind =
   /** The response is not valid HTTP, or contradicts itself. */
   | 'protocol'
   /** The request cannot be put into HTTP: nothing was sent. */
-  | 'refused'
+  | 'unsendable'
   /** The sidecar ended the attempt itself: client gone, deadline, drain. */
   | 'aborted';
 
@@ -103,7 +103,7 @@ export function classifyConnectError(error: unknown): UpstreamFailure {
   const code = codeOf(error);
   if (code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED') {
     const detail = `the request cannot be forwarded: ${messageOf(error)}`;
-    return { kind: 'refused', detail, proxyStatus: 'http_request_error', cause: undefined, permanent: true };
+    return { kind: 'unsendable', detail, proxyStatus: 'http_request_error', cause: undefined, permanent: true };
   }
   if (CERTIFICATE_CODE.test(code)) {
     const text = describeConnectionError(code, CA_SETTING, error) ?? 'has a certificate that is not accepted';

@@ -1,11 +1,11 @@
 /**
  * Joins a client's request target to the upstream's base path (RFC 9112 §3.2.1, RFC 3986 §3.3). Pure.
- * The query and an accepted path are not changed; a path that could leave the base is refused, in every spelling of its dot
+ * The query and an accepted path are not changed; a path that could leave the base is rejected, in every spelling of its dot
  * segments. The guard has converted absolute-form targets before.
  */
 
 export type JoinedTarget =
-  { readonly kind: 'joined'; readonly path: string } | { readonly kind: 'refused'; readonly why: string };
+  { readonly kind: 'joined'; readonly path: string } | { readonly kind: 'rejected'; readonly why: string };
 
 /** How often a path is percent-decoded in search of hidden dot segments: some servers decode twice. */
 const DECODE_ROUNDS = 3;
@@ -18,12 +18,12 @@ const ESCAPE = /%(?:u00)?([0-7][\da-f])|%(?:c|e0%8|f0%80%8)([01])%([89ab][\da-f]
  * @param strippedLength length of the leading segments that are removed. Default 0
  */
 export function joinTarget(basePath: string, target: string, strippedLength = 0): JoinedTarget {
-  if (!target.startsWith('/')) return refuse('the request target is not a path: expected one that begins with "/"');
+  if (!target.startsWith('/')) return reject('the request target is not a path: expected one that begins with "/"');
   const queryAt = target.indexOf('?');
   const path = queryAt === -1 ? target : target.slice(0, queryAt);
-  if (target.includes('#')) return refuse('the request target has a fragment ("#"): send it percent-encoded as %23');
-  if (path.includes('\\')) return refuse('the path has a backslash: send it percent-encoded as %5C');
-  if (hasDotSegment(path)) return refuse('the path has a dot segment ("." or ".."): send the path it resolves to');
+  if (target.includes('#')) return reject('the request target has a fragment ("#"): send it percent-encoded as %23');
+  if (path.includes('\\')) return reject('the path has a backslash: send it percent-encoded as %5C');
+  if (hasDotSegment(path)) return reject('the path has a dot segment ("." or ".."): send the path it resolves to');
   const joined = withoutTrailingSlash(basePath) + target.slice(strippedLength);
   return { kind: 'joined', path: joined.startsWith('/') ? joined : `/${joined}` };
 }
@@ -33,8 +33,8 @@ export function withoutTrailingSlash(basePath: string): string {
   return basePath.endsWith('/') ? basePath.slice(0, -1) : basePath;
 }
 
-function refuse(why: string): JoinedTarget {
-  return { kind: 'refused', why };
+function reject(why: string): JoinedTarget {
+  return { kind: 'rejected', why };
 }
 
 /** Whether a server that decodes, converts backslashes, or drops `;parameters`, `?`, `#` or white space could read a dot segment. */

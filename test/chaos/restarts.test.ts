@@ -18,7 +18,7 @@ it(
     expect(report).toMatchObject({ lost: [], failedExits: [], duplicatedPosts: 0, falselyComplete: 0 });
     // There was a load, and there were times without a listener.
     expect(report.seen).toBeGreaterThan(200);
-    expect(report.refusedConnections).toBeGreaterThan(0);
+    expect(report.rejectedConnections).toBeGreaterThan(0);
     // Closing a port resets the connections that only the kernel has taken by then. A busy machine may stop the process just before
     // the closing, and then all callers have one: that once is bad luck.
     const worst = Math.max(...report.brokenByRestart);

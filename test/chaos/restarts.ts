@@ -33,7 +33,7 @@ export interface RestartReport extends OutcomeReport {
   readonly brokenUnread: readonly string[];
   /** How many of these each restart cost. */
   readonly brokenByRestart: readonly number[];
-  readonly refusedConnections: number;
+  readonly rejectedConnections: number;
 }
 
 export async function runRestarts(restarts: number): Promise<RestartReport> {
@@ -77,7 +77,7 @@ export async function runRestarts(restarts: number): Promise<RestartReport> {
     lost,
     brokenUnread,
     brokenByRestart,
-    refusedConnections: load.refusals(),
+    rejectedConnections: load.refusals(),
   };
 }
 

@@ -130,16 +130,16 @@ describe('for every machine and configuration', () => {
         const { budgets } = decision;
         for (const name of [
           'connections',
-          'refusedConnections',
+          'rejectedConnections',
           'adminConnections',
           'requests',
         ] satisfies (keyof Budgets)[])
           expect(budgets[name]).toBeGreaterThanOrEqual(1);
         expect(budgets.connections).toBeLessThanOrEqual(demand.connections);
         expect(budgets.replayTotalBytes).toBeLessThanOrEqual(demand.replayTotalBytes);
-        const { connections, refusedConnections, adminConnections, requests } = budgets;
+        const { connections, rejectedConnections, adminConnections, requests } = budgets;
         const upstream = Math.min(demand.upstreamConnections, requests);
-        const used = connections + refusedConnections + adminConnections + upstream;
+        const used = connections + rejectedConnections + adminConnections + upstream;
         const { descriptorLimit = Infinity, openDescriptors } = machine;
         expect(openDescriptors + demand.otherDescriptors + used).toBeLessThanOrEqual(descriptorLimit);
         if (budgets.connections < demand.connections && demand.isConnectionLimitSet)

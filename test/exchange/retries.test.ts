@@ -1,6 +1,6 @@
 /** Which attempts are repeated, how often, and what the client gets in the end. */
 import { describe, expect, it } from 'vitest';
-import { HELD_RESPONSE_MAX_BYTES } from '../../src/upstream/attempt.ts';
+import { HELD_RESPONSE_MAX_BYTES } from '../../src/upstream/response-receiver.ts';
 import { gate, startInProcess, until } from '../composition/in-process.ts';
 import { closedPort, startRawUpstream } from '../composition/raw-upstream.ts';
 import { send, sendAndLeave } from '../composition/send.ts';

@@ -244,8 +244,8 @@ describe('a target that names the upstream', () => {
   ])('%s passes with forwardProxy, and its refusal without names the setting', (url, path) => {
     expect(check(named(url), on)).toMatchObject({ kind: 'pass', upstream: { path } });
     const refusal = check(named(url), off);
-    expect(refusal).toMatchObject({ kind: 'refused', error: { code: 'HOST_NOT_ALLOWED' } });
-    expect(refusal.kind === 'refused' && refusal.error.message).toContain('SIDECAR_LISTEN_FORWARD_PROXY');
+    expect(refusal).toMatchObject({ kind: 'rejected', error: { code: 'HOST_NOT_ALLOWED' } });
+    expect(refusal.kind === 'rejected' && refusal.error.message).toContain('SIDECAR_LISTEN_FORWARD_PROXY');
   });
 
   it.each([
@@ -315,8 +315,8 @@ describe('a target that names the upstream', () => {
 
   it('with user information is refused, and its password is not quoted', () => {
     const refusal = check(named('http://me:sesame@api.partner.example/x'), on);
-    expect(refusal).toMatchObject({ kind: 'refused', error: { code: 'BAD_REQUEST' } });
-    expect(refusal.kind === 'refused' && refusal.error.message).not.toContain('sesame');
+    expect(refusal).toMatchObject({ kind: 'rejected', error: { code: 'BAD_REQUEST' } });
+    expect(refusal.kind === 'rejected' && refusal.error.message).not.toContain('sesame');
   });
 });
 
@@ -443,7 +443,7 @@ it('never throws, and passes only requests with one allowed host', () => {
   fc.assert(
     fc.property(fields, anyTarget, (pairs, target) => {
       const decision = check({ url: target, rawHeaders: pairs.flat() });
-      if (decision.kind === 'refused') return;
+      if (decision.kind === 'rejected') return;
       const hosts = pairs.flatMap(([key, given]) => (key.toLowerCase() === 'host' ? [given] : []));
       expect(hosts).toHaveLength(1);
       expect(hosts[0]).toMatch(/^localhost(:1)?$/);

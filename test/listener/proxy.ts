@@ -6,7 +6,7 @@ import { ResponseClassifier } from '../../src/exchange/response-classifier.ts';
 import type { ExchangeParts } from '../../src/exchange/exchange.ts';
 import { ReplayMemory } from '../../src/exchange/request-body/replay-body.ts';
 import { bind } from '../../src/listener/bind.ts';
-import type { Route } from '../../src/listener/request-admission.ts';
+import type { Route } from '../../src/listener/request-check.ts';
 import { Guard, type GuardOptions } from '../../src/listener/guard.ts';
 import { ProxyServer } from '../../src/listener/proxy-server.ts';
 import type { ProxyServerOptions } from '../../src/listener/proxy-server.ts';
@@ -83,7 +83,7 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
     keepAliveMs,
     limits: {
       connections: maxConnections,
-      refusedConnections: maxRefusedConnections,
+      rejectedConnections: maxRefusedConnections,
       requests: maxRequests,
       headBytes: maxHeadBytes,
     },

@@ -40,8 +40,8 @@ describe('the preferences of a client', () => {
   ])('are refused with an invalid or repeated %s, and the reason says what is expected', (name, values, expected) => {
     for (const rawHeaders of [...values.map((value) => [name, value]), [name, '1', name.toUpperCase(), '1']]) {
       const preferences = read(...rawHeaders);
-      expect(preferences).toEqual({ kind: 'refused', reason: expect.stringContaining(expected) as unknown });
-      expect(preferences).toEqual({ kind: 'refused', reason: expect.stringContaining(name) as unknown });
+      expect(preferences).toEqual({ kind: 'rejected', reason: expect.stringContaining(expected) as unknown });
+      expect(preferences).toEqual({ kind: 'rejected', reason: expect.stringContaining(name) as unknown });
     }
   });
 });

@@ -44,8 +44,8 @@ it('displaces the longest idle connection, and never exceeds the limit', async (
             expect(decision).toMatchObject({ kind: 'displace', isNew: longest.isNew });
             expect('socket' in decision && decision.socket === longest.socket).toBe(true);
             model = model.filter((one) => one !== longest);
-          } else expect(decision).toEqual({ kind: 'refuse' });
-          if (decision.kind !== 'refuse') requeue({ socket, pendingRequests: 0, isNew: true, waitStartedAt: 0 });
+          } else expect(decision).toEqual({ kind: 'reject' });
+          if (decision.kind !== 'reject') requeue({ socket, pendingRequests: 0, isNew: true, waitStartedAt: 0 });
         } else {
           const connection = model[each.at];
           if (connection === undefined) continue;

@@ -16,9 +16,9 @@ const IDEMPOTENT = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'];
 const UNSAFE = ['POST', 'PATCH', 'get', 'UNKNOWN'];
 const TRANSIENT = [408, 502, 503, 504];
 const FINAL = [200, 204, 301, 304, 400, 403, 404, 409, 425, 500, 501, 505];
-const FAILURES = ['unreachable', 'reset', 'timeout', 'protocol', 'refused', 'aborted'];
+const FAILURES = ['unreachable', 'reset', 'timeout', 'protocol', 'unsendable', 'aborted'];
 
-const FINISH = { kind: 'finish' };
+const NO_RETRY = { kind: 'no-retry' };
 const AWAIT_PERMIT = { kind: 'await-permit', reason: 'rate_limited' };
 const REFRESH_TOKEN = { kind: 'refresh-token', reason: 'unauthorized' };
 
@@ -43,36 +43,36 @@ describe.each([...IDEMPOTENT, ...UNSAFE])('%s', (method) => {
   it('waits for a permit after a 429 and for a newer token after a 401', () => {
     expect(afterResponse(429, { method })).toEqual(AWAIT_PERMIT);
     expect(afterResponse(401, { method })).toEqual(REFRESH_TOKEN);
-    expect(afterResponse(401, { method, hasReplayedAfter401: true })).toEqual(FINISH);
+    expect(afterResponse(401, { method, hasReplayedAfter401: true })).toEqual(NO_RETRY);
   });
 
   it('ends with every other response that is not transient', () => {
-    for (const status of FINAL) expect(afterResponse(status, { method })).toEqual(FINISH);
+    for (const status of FINAL) expect(afterResponse(status, { method })).toEqual(NO_RETRY);
   });
 
   it('is retried when the connection was not opened, unless the failure is permanent', () => {
     expect(afterFailure('unreachable', { method })).toMatchObject({ kind: 'back-off', reason: 'connect' });
-    expect(afterFailure('unreachable', { method, permanent: true })).toEqual(FINISH);
+    expect(afterFailure('unreachable', { method, permanent: true })).toEqual(NO_RETRY);
   });
 
   it('is not retried without the whole body', () => {
     const options = { method, isReplayable: false };
-    for (const status of [401, 429, ...TRANSIENT, ...FINAL]) expect(afterResponse(status, options)).toEqual(FINISH);
-    expect(afterResponse(403, { ...options, isRateLimited: true })).toEqual(FINISH);
-    for (const kind of FAILURES) expect(afterFailure(kind, options)).toEqual(FINISH);
+    for (const status of [401, 429, ...TRANSIENT, ...FINAL]) expect(afterResponse(status, options)).toEqual(NO_RETRY);
+    expect(afterResponse(403, { ...options, isRateLimited: true })).toEqual(NO_RETRY);
+    for (const kind of FAILURES) expect(afterFailure(kind, options)).toEqual(NO_RETRY);
   });
 });
 
 it('treats a 403 for the rate like a 429, and another 403 as final', () => {
   const post = { method: 'POST', isRateLimited: true };
   expect(afterResponse(403, post)).toEqual(AWAIT_PERMIT);
-  expect(afterResponse(403, { ...post, unsafeOn429: false })).toEqual(FINISH);
-  expect(afterResponse(403)).toEqual(FINISH);
+  expect(afterResponse(403, { ...post, unsafeOn429: false })).toEqual(NO_RETRY);
+  expect(afterResponse(403)).toEqual(NO_RETRY);
 });
 
 it.each([200, 201, 206, 299])('repeats idempotent methods only after a refusal in the body of a %i', (status) => {
   for (const method of IDEMPOTENT) expect(afterResponse(status, { method, isRateLimited: true })).toEqual(AWAIT_PERMIT);
-  for (const method of UNSAFE) expect(afterResponse(status, { method, isRateLimited: true })).toEqual(FINISH);
+  for (const method of UNSAFE) expect(afterResponse(status, { method, isRateLimited: true })).toEqual(NO_RETRY);
 });
 
 it.each([300, 302, 400, 403, 420, 503, 599])('repeats every method after a configured refusal of %i', (status) => {
@@ -84,13 +84,13 @@ it.each(TRANSIENT)('retries idempotent methods only after a %i', (status) => {
   for (const method of IDEMPOTENT) {
     expect(afterResponse(status, { method })).toMatchObject({ kind: 'back-off', reason: 'status' });
   }
-  for (const method of UNSAFE) expect(afterResponse(status, { method })).toEqual(FINISH);
+  for (const method of UNSAFE) expect(afterResponse(status, { method })).toEqual(NO_RETRY);
 });
 
 it('retries idempotent methods after a reset, and no method after a time-out or an invalid response', () => {
   expect(afterFailure('reset')).toMatchObject({ kind: 'back-off', reason: 'reset' });
-  expect(afterFailure('reset', { method: 'POST' })).toEqual(FINISH);
-  for (const kind of ['timeout', 'protocol', 'refused', 'aborted']) expect(afterFailure(kind)).toEqual(FINISH);
+  expect(afterFailure('reset', { method: 'POST' })).toEqual(NO_RETRY);
+  for (const kind of ['timeout', 'protocol', 'unsendable', 'aborted']) expect(afterFailure(kind)).toEqual(NO_RETRY);
 });
 
 it('backs off with full jitter, and at least as long as the upstream asks', () => {
@@ -103,14 +103,14 @@ it('backs off with full jitter, and at least as long as the upstream asks', () =
 it('takes an Idempotency-Key into account only where it is trusted', () => {
   const post = { method: 'POST', hasIdempotencyKey: true };
   const trusted = { ...post, trustIdempotencyKey: true };
-  expect(afterResponse(503, post)).toEqual(FINISH);
+  expect(afterResponse(503, post)).toEqual(NO_RETRY);
   expect(afterResponse(503, trusted).kind).toBe('back-off');
   expect(afterFailure('reset', trusted).kind).toBe('back-off');
-  expect(afterResponse(503, { ...trusted, hasIdempotencyKey: false })).toEqual(FINISH);
+  expect(afterResponse(503, { ...trusted, hasIdempotencyKey: false })).toEqual(NO_RETRY);
 });
 
 it('does not retry unsafe methods after a 429 with unsafeOn429: false', () => {
-  expect(afterResponse(429, { method: 'POST', unsafeOn429: false })).toEqual(FINISH);
+  expect(afterResponse(429, { method: 'POST', unsafeOn429: false })).toEqual(NO_RETRY);
   expect(afterResponse(429, { method: 'PUT', unsafeOn429: false })).toEqual(AWAIT_PERMIT);
 });
 
@@ -119,6 +119,6 @@ it('limits the attempts, except after a 429 and the one replay after a 401', () 
   expect(afterResponse(429, spent)).toEqual(AWAIT_PERMIT);
   expect(afterResponse(403, { ...spent, isRateLimited: true })).toEqual(AWAIT_PERMIT);
   expect(afterResponse(401, spent)).toEqual(REFRESH_TOKEN);
-  for (const status of [...TRANSIENT, ...FINAL]) expect(afterResponse(status, spent)).toEqual(FINISH);
-  for (const kind of FAILURES) expect(afterFailure(kind, spent)).toEqual(FINISH);
+  for (const status of [...TRANSIENT, ...FINAL]) expect(afterResponse(status, spent)).toEqual(NO_RETRY);
+  for (const kind of FAILURES) expect(afterFailure(kind, spent)).toEqual(NO_RETRY);
 });

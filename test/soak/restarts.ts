@@ -8,7 +8,7 @@ console.log(
     `${report.requests} requests, ${report.seen} reached the upstream, slowest ${report.slowestMs.toFixed(0)} ms`,
 );
 console.log(
-  `outcomes: ${JSON.stringify(report.outcomes)}; connections refused meanwhile: ${report.refusedConnections}`,
+  `outcomes: ${JSON.stringify(report.outcomes)}; connections refused meanwhile: ${report.rejectedConnections}`,
 );
 console.log(
   `accepted and not answered: ${report.lost.length}; broken before they were read: ${report.brokenUnread.length}`,

@@ -19,7 +19,7 @@ describe('it opens', () => {
     expect(fail(circuit, [0, 300, 600, 900])).toEqual([false, false, false, false]);
     expect(circuit.decide(999)).toBe('try');
     expect(fail(circuit, [1000])).toEqual([true]);
-    expect(circuit.decide(1001)).toBe('refuse');
+    expect(circuit.decide(1001)).toBe('fail-fast');
   });
 
   it('not for any number of failures at one moment: a restart is ridden out by retries', () => {
@@ -45,10 +45,15 @@ describe('it opens', () => {
 describe('once open', () => {
   it('one probe per interval is let through, and nothing else', () => {
     const circuit = opened();
-    expect(circuit.decide(1000 + PROBE_INTERVAL_MS - 1)).toBe('refuse');
-    expect([2000, 2000, 2500].map((at) => circuit.decide(at))).toEqual(['probe', 'refuse', 'refuse']);
+    expect(circuit.decide(1000 + PROBE_INTERVAL_MS - 1)).toBe('fail-fast');
+    expect([2000, 2000, 2500].map((at) => circuit.decide(at))).toEqual(['probe', 'fail-fast', 'fail-fast']);
     expect(circuit.recordFailure('probe', 2000, 7000)).toBe(false);
-    expect([7000, 7999, 8000, 8000].map((at) => circuit.decide(at))).toEqual(['refuse', 'refuse', 'probe', 'refuse']);
+    expect([7000, 7999, 8000, 8000].map((at) => circuit.decide(at))).toEqual([
+      'fail-fast',
+      'fail-fast',
+      'probe',
+      'fail-fast',
+    ]);
   });
 
   it('stragglers that fail late put no probe off', () => {
@@ -56,7 +61,7 @@ describe('once open', () => {
     circuit.recordFailure('try', 500, 1900);
     expect(circuit.decide(2000)).toBe('probe');
     circuit.recordFailure('try', 500, 2100);
-    expect(circuit.decide(2200)).toBe('refuse');
+    expect(circuit.decide(2200)).toBe('fail-fast');
     expect(circuit.recordFailure('probe', 2000, 2300)).toBe(false);
     expect(circuit.decide(3300)).toBe('probe');
   });

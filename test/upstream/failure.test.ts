@@ -63,7 +63,7 @@ describe('a connection that never opened', () => {
 
   it('is never made of what cannot be sent', () => {
     expect(classifyConnectError(fault('UND_ERR_INVALID_ARG', 'invalid x header'))).toMatchObject({
-      kind: 'refused',
+      kind: 'unsendable',
       permanent: true,
     });
   });

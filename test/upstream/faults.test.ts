@@ -1,7 +1,7 @@
 /** An attempt's outcome for everything that an upstream can do wrong, held and relayed; time-outs in virtual time. */
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { HELD_RESPONSE_MAX_BYTES } from '../../src/upstream/attempt.ts';
+import { HELD_RESPONSE_MAX_BYTES } from '../../src/upstream/response-receiver.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { waitUntilStable } from '../support/until.ts';
 import { afterHead, openUpstream, SeenResponse, send, soFar, startWireServer, until } from './wire.ts';

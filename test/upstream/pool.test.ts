@@ -20,7 +20,7 @@ describe('requests that cannot be put into HTTP', () => {
     await using upstream = openUpstream(server.url, { maxConnections: connections });
     for (const request of REFUSED) {
       for (let times = 0; times <= connections; times++) {
-        expect(await send(upstream, request).end).toMatchObject({ kind: 'failed', failure: { kind: 'refused' } });
+        expect(await send(upstream, request).end).toMatchObject({ kind: 'failed', failure: { kind: 'unsendable' } });
       }
     }
     expect(server.sockets).toHaveLength(0);

@@ -48,7 +48,7 @@ describe('joinTarget', () => {
     ['no path', ['', '*', 'a', 'http://other/', '?x', '#']],
     ['a fragment', ['/a#b', '/a?b#c', '/#/../x']],
   ])('refuses %s', (_, targets) => {
-    for (const target of targets) expect([target, joinTarget('/v1', target).kind]).toEqual([target, 'refused']);
+    for (const target of targets) expect([target, joinTarget('/v1', target).kind]).toEqual([target, 'rejected']);
   });
 
   it('refuses two dots in every spelling between separators in every spelling', () => {
@@ -57,7 +57,7 @@ describe('joinTarget', () => {
         for (const first of DOTS) {
           for (const second of DOTS) {
             const target = `/a${before}${first}${second}${after}b`;
-            expect([target, joinTarget('/v1', target).kind]).toEqual([target, 'refused']);
+            expect([target, joinTarget('/v1', target).kind]).toEqual([target, 'rejected']);
           }
         }
       }

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { selectNoProxy } from '../../src/platform/egress/proxy-selector.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { UpstreamResponse } from '../../src/upstream/upstream-response.ts';
-import type { Attempt } from '../../src/upstream/attempt.ts';
+import type { ResponseReceiver } from '../../src/upstream/response-receiver.ts';
 import type { ResponseSink, AttemptResult } from '../../src/upstream/attempt-contract.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import type { Upstream, UpstreamOptions, UpstreamRequest } from '../../src/upstream/client.ts';
@@ -106,7 +106,7 @@ export class SeenResponse implements ResponseSink {
 }
 
 export interface Sent {
-  readonly attempt: Attempt;
+  readonly attempt: ResponseReceiver;
   readonly seen: SeenResponse;
   readonly heads: readonly UpstreamResponse[];
   readonly end: Promise<AttemptResult>;

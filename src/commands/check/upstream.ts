@@ -102,7 +102,7 @@ async function sendProbe(
   const { baseUrl, caFile, clientCertificate, requestTimeoutMs, connectTimeoutMs } = route.upstream;
   const local = route.stripPrefix && route.pathPrefix !== '/' ? path.slice(route.pathPrefix.length) : path;
   const joined = joinTarget(baseUrl.pathname, local.startsWith('/') ? local : `/${local}`);
-  if (joined.kind === 'refused') return { outcome: 'fail', detail: joined.why, advice: 'give --probe another path' };
+  if (joined.kind === 'rejected') return { outcome: 'fail', detail: joined.why, advice: 'give --probe another path' };
   const { clock, egress } = check;
   const timeout = new AbortController();
   const cancel = clock.after(requestTimeoutMs, () => timeout.abort());

@@ -12,7 +12,7 @@ const ACCEPT_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const WEBSOCKET_KEY = /^[A-Za-z0-9+/]{21}[AQgw]==$/;
 
 /**
- * Why a GET that upgrades to WebSocket is refused; undefined when it may be sent. The upstream checks the version: its 426 names the
+ * Why a GET that upgrades to WebSocket is rejected; undefined when it may be sent. The upstream checks the version: its 426 names the
  * versions that it supports.
  */
 export function checkHandshakeRequest(headers: IncomingHttpHeaders): SidecarError | undefined {

@@ -12,7 +12,7 @@ export interface UpgradeResponseHandler {
   /** @param join has http-proxy-3 send the 101 and join the connections */
   onAccepted(response: IncomingMessage, upstream: Socket, join: () => void): void;
   /** @param relay has http-proxy-3 send the response to the client */
-  onRefused(response: IncomingMessage, relay: () => void): void;
+  onDeclined(response: IncomingMessage, relay: () => void): void;
   /** A 101 that does not accept this request; the upstream connection is closed. */
   onInvalid(failure: UpstreamFailure): void;
 }
@@ -45,7 +45,7 @@ export function interceptUpgradeResponse(
     if (response.statusCode === 101)
       handler.onInvalid(checkHandshakeResponse(sent, response.headers) ?? MISSING_UPGRADE_FAILURE);
     else {
-      handler.onRefused(response, () => {
+      handler.onDeclined(response, () => {
         for (const relay of relayListeners) relay.call(proxyRequest, response);
       });
     }

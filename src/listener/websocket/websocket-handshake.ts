@@ -33,7 +33,7 @@ import { findUpstreamRequestId } from '../../upstream/upstream-request-id.ts';
 import { describeRequest } from '../correlation.ts';
 import type { EarlyBytes } from './early-bytes.ts';
 import { sendRawLocalReply } from '../local-reply.ts';
-import { limitBodyToClientPace } from './refused-upgrade-body.ts';
+import { limitBodyToClientPace } from './upgrade-response-body.ts';
 import { closeTogether } from './tunnel-teardown.ts';
 import { buildUpgradeRequestHeaders, buildUpgradeResponseHeaders } from './upgrade-headers.ts';
 import { interceptUpgradeResponse } from './upgrade-response.ts';
@@ -56,7 +56,7 @@ export interface PendingUpgrade {
 /** The upstream's response to an upgrade; its relay to the client has begun. */
 export interface HandshakeResult {
   readonly status: number;
-  /** The upgraded connection; undefined when the upstream refused. */
+  /** The upgraded connection; undefined when the upstream declined. */
   readonly upstream?: Socket;
   /** Resolves when all connections that belong to the response are closed. */
   readonly whenClosed: Promise<void>;
@@ -213,12 +213,12 @@ class Handshake {
         const whenClosed = closeTogether(socket, upstream, this.#parts.clock);
         this.#complete({ status: 101, upstream, whenClosed }, response);
       },
-      onRefused: (response, relay) => this.#relayRefusal(response, relay),
+      onDeclined: (response, relay) => this.#relayDecline(response, relay),
       onInvalid: (failure) => this.#fail(failure),
     });
   }
 
-  #relayRefusal(response: IncomingMessage, relay: () => void): void {
+  #relayDecline(response: IncomingMessage, relay: () => void): void {
     const { socket, lifetime, earlyBytes } = this.#upgrade;
     this.#rewriteHeaders(response);
     earlyBytes.stopKeeping();
@@ -249,7 +249,7 @@ class Handshake {
     const { clock, counters, tokens, responseClassifier, refusals } = this.#parts;
     const statusText = response.statusMessage ?? '';
     const head = { status, statusText, headers: response.rawHeaders };
-    // The body of a refused upgrade is not read.
+    // The body of a declined upgrade is not read.
     const isConfiguredRefusal = refusals?.evaluate(head) === true;
     const { permitReport, isRateLimited } = responseClassifier.classify(head, isConfiguredRefusal);
     const outcome = status === 101 ? 'ok' : labelResponse(status, isRateLimited);

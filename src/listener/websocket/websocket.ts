@@ -24,13 +24,13 @@ export interface UpgradeRequest extends Omit<PendingUpgrade, 'earlyBytes'> {
 }
 
 /**
- * Serves one upgrade; resolves when the upgraded connection, or the response that refused it, has ended.
+ * Serves one upgrade; resolves when the upgraded connection, or the response that declined it, has ended.
  * @throws SidecarError, RequestAborted
  */
 export type ServeUpgrade = (parts: ExchangeParts, upgrade: UpgradeRequest) => Promise<RequestOutcome>;
 
 /**
- * Why an upgrade is refused without a request to the upstream; undefined for a valid WebSocket upgrade, if those are enabled.
+ * Why an upgrade is rejected without a request to the upstream; undefined for a valid WebSocket upgrade, if those are enabled.
  * @param isPipelined earlier responses are pending on its connection
  */
 export function checkUpgrade(

@@ -1,7 +1,7 @@
 /** Evaluates the response to one GET with the token. Pure. */
 import { CAUSES } from '../../../admin/verdict/causes.ts';
 import { describeInterception } from '../../../exchange/interception.ts';
-import { readScopeRefusal } from '../../../exchange/scope-refusal.ts';
+import { readInsufficientScope } from '../../../exchange/insufficient-scope.ts';
 import { SIGNAL_HEADERS } from '../../../throttle/signals/rate-limit-signal.ts';
 import { describeStatedValue, readStatedFields } from '../../../throttle/signals/stated-fields.ts';
 import type { CheckFinding } from '../step-runner.ts';
@@ -71,7 +71,7 @@ export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames,
 }
 
 function evaluateForbidden(head: ProbeResponseHead, detail: string, names: ProbeSettingNames): CheckFinding {
-  const refusal = readScopeRefusal({
+  const refusal = readInsufficientScope({
     status: 403,
     headers: ['www-authenticate', head.field('www-authenticate') ?? ''],
   });

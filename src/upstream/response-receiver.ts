@@ -38,9 +38,9 @@ const CHUNKS_PER_ROUND = 16_384;
 /** The head has decided what follows: the rest of a held response is not waited for any longer. */
 const HELD_BODY_TIMEOUT_MS = 2_000;
 
-export class Attempt implements Dispatcher.DispatchHandler {
-  /** Undici has refused the request itself: it occupies no connection. */
-  isRefused = false;
+export class ResponseReceiver implements Dispatcher.DispatchHandler {
+  /** Undici has rejected the request itself: it occupies no connection. */
+  isUnsendable = false;
   hasEnded = false;
   hasHead = false;
   readonly #result = Promise.withResolvers<AttemptResult>();
@@ -138,7 +138,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void {
     // Without a controller the request was never given to a connection.
-    this.isRefused = controller === null;
+    this.isUnsendable = controller === null;
     const fault = this.#connectionError ?? error;
     this.#fail(
       this.#controller === undefined ? classifyConnectError(fault) : classifyExchangeError(fault, this.hasHead),

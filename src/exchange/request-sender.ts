@@ -5,7 +5,7 @@
 import { SidecarError } from '../platform/errors.ts';
 import type { RetryDecision } from '../retry/policy.ts';
 import type { Ticket } from '../throttle/throttle.ts';
-import type { Attempt as UpstreamAttempt } from '../upstream/attempt.ts';
+import type { ResponseReceiver } from '../upstream/response-receiver.ts';
 import type { AttemptResult } from '../upstream/attempt-contract.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
 import { toAttemptError, toSidecarError } from './attempt-outcome.ts';
@@ -13,15 +13,15 @@ import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 import { Relay } from './relay.ts';
 import type { RequestBody } from './request-body/replay-body.ts';
 import { RequestBuilder } from './request-builder.ts';
-import { RequestAttempt, type AttemptContext } from './request-attempt.ts';
+import { Attempt, type AttemptContext } from './attempt.ts';
 import { RetryPlanner } from './retry-planner.ts';
 import type { TokenCaller } from '../token/token.ts';
 import { awaitToken, isClientFacing, throwIfAborted, waitInStage } from './stage.ts';
 
-type Retry = Exclude<RetryDecision, { kind: 'finish' }>;
+type Retry = Exclude<RetryDecision, { kind: 'no-retry' }>;
 type NotRelayed = Exclude<AttemptResult, { kind: 'relayed' }>;
 
-export class Attempts implements AttemptContext, TokenCaller {
+export class RequestSender implements AttemptContext, TokenCaller {
   readonly parts: ExchangeParts;
   readonly exchange: Exchange;
   readonly body: RequestBody;
@@ -30,7 +30,7 @@ export class Attempts implements AttemptContext, TokenCaller {
   readonly #ticket: Ticket;
   readonly #builder: RequestBuilder;
   /** The current one, or the last. */
-  #sent: UpstreamAttempt | undefined;
+  #sent: ResponseReceiver | undefined;
   /** Why the next attempt is made; undefined for the first. */
   #retry: Retry | undefined;
   /** Of the last attempt that was sent, if it brought no response. */
@@ -57,18 +57,18 @@ export class Attempts implements AttemptContext, TokenCaller {
   }
 
   /** Takes a permit that is available at once, with the current token; undefined where one of them has to be waited for. */
-  tryTakePermit(): RequestAttempt | undefined {
+  tryTakePermit(): Attempt | undefined {
     if (this.exchange.lifetime.aborted !== undefined) return undefined;
     const use = this.parts.tokens.current(this);
     const permit = use && this.#ticket.tryTakePermit();
-    return permit && new RequestAttempt(this, permit, use);
+    return permit && new Attempt(this, permit, use);
   }
 
   /**
    * Waits until there is a token and a permit. The current token is read the moment the permit is spent.
    * @throws SidecarError; RequestAborted when the client has left
    */
-  async waitForPermit(): Promise<RequestAttempt> {
+  async waitForPermit(): Promise<Attempt> {
     const { tokens } = this.parts;
     const { lifetime, tracer } = this.exchange;
     for (;;) {
@@ -77,14 +77,14 @@ export class Attempts implements AttemptContext, TokenCaller {
       throwIfAborted(lifetime, 'queue');
       const permit = await waitInStage('queue', this.#ticket.waitForPermit(), tracer);
       const use = lifetime.aborted === undefined ? tokens.current(this) : undefined;
-      if (use !== undefined) return new RequestAttempt(this, permit, use);
+      if (use !== undefined) return new Attempt(this, permit, use);
       // The token expired or was refused while the request waited: the permit is not spent until there is one again.
       permit.cancel();
     }
   }
 
   /** Resolves with the result of the attempt; never rejects. @throws SidecarError BAD_REQUEST when the body has a wrong length */
-  send(attempt: RequestAttempt): Promise<AttemptResult> {
+  send(attempt: Attempt): Promise<AttemptResult> {
     const { upstream, observe, route } = this.parts;
     const { stats } = this.exchange;
     const reason = this.#retry?.reason;
@@ -115,7 +115,7 @@ export class Attempts implements AttemptContext, TokenCaller {
    * is waited for here: the permit comes when the pause is over.
    * @throws the reason why no further attempt follows
    */
-  async prepareRetry(attempt: RequestAttempt, result: NotRelayed): Promise<void> {
+  async prepareRetry(attempt: Attempt, result: NotRelayed): Promise<void> {
     const { lifetime, tracer } = this.exchange;
     const retry = this.#decideRetry(attempt, result);
     this.#retry = retry;
@@ -157,17 +157,17 @@ export class Attempts implements AttemptContext, TokenCaller {
     this.relay.discardHeld();
   }
 
-  #decideRetry(attempt: RequestAttempt, result: NotRelayed): Retry {
+  #decideRetry(attempt: Attempt, result: NotRelayed): Retry {
     if (result.kind === 'held') this.relay.hold(result);
     else this.#recordFailure(attempt, result.failure);
     const decision = attempt.decideRetry(result);
-    if (decision.kind !== 'finish') return decision;
+    if (decision.kind !== 'no-retry') return decision;
     if (result.kind === 'failed') throw toSidecarError(result.failure);
     throw new SidecarError('UPSTREAM_PROTOCOL_ERROR', 'the response was held and not forwarded');
   }
 
   /** @throws the error of the attempt, when its request has been aborted */
-  #recordFailure({ wasSent }: RequestAttempt, failure: UpstreamFailure): void {
+  #recordFailure({ wasSent }: Attempt, failure: UpstreamFailure): void {
     const { aborted } = this.exchange.lifetime;
     const error = toAttemptError(failure, aborted, wasSent);
     if (wasSent) {

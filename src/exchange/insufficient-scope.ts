@@ -1,7 +1,7 @@
 /** Reads from a response head that the token lacks a scope (RFC 6750 §3.1): neither a wait nor a new token helps. */
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 
-export interface ScopeRefusal {
+export interface InsufficientScope {
   /** The scope that the response asks for, bounded; undefined when it names none. */
   readonly needed: string | undefined;
 }
@@ -12,10 +12,10 @@ const INSUFFICIENT_SCOPE = /\berror\s*=\s*"?insufficient_scope\b/i;
 const REQUIRED_SCOPE = /[\s,]scope\s*=\s*"([\x21\x23-\x5b\x5d-\x7e ]+)"/i;
 
 /** Undefined when the response is no such refusal. */
-export function readScopeRefusal({
+export function readInsufficientScope({
   status,
   headers,
-}: Pick<UpstreamResponse, 'status' | 'headers'>): ScopeRefusal | undefined {
+}: Pick<UpstreamResponse, 'status' | 'headers'>): InsufficientScope | undefined {
   if (status !== 403) return undefined;
   const challenge = headers.find(
     (value, at) =>

@@ -8,7 +8,7 @@ import type { QueueClass } from '../throttle/throttle.ts';
 import { joinTarget, withoutTrailingSlash } from '../upstream/request-target.ts';
 import type { AllowListCheck } from './allow-list.ts';
 import type { UpstreamTarget } from './absolute-form.ts';
-import { findProxiedRoute } from './forward-proxy.ts';
+import { findProxiedRoute } from './client-proxy-mode.ts';
 import type { Guard } from './guard.ts';
 import type { RoutePath, RouteTable } from './route-table.ts';
 import type { ServeUpgrade } from './websocket/websocket.ts';
@@ -21,11 +21,11 @@ export interface Route extends RoutePath {
   readonly methods: readonly string[] | undefined;
   /** Arrival to response head, milliseconds; a client may ask for less. */
   readonly deadlineMs: number;
-  /** Serves WebSocket upgrades; undefined refuses them. */
+  /** Serves WebSocket upgrades; undefined rejects them. */
   readonly serveUpgrade: ServeUpgrade | undefined;
 }
 
-export interface RequestAdmissionOptions {
+export interface RequestCheckOptions {
   readonly routes: RouteTable<Route>;
   readonly guard: Guard;
   /** Undefined allows every request. */
@@ -33,17 +33,17 @@ export interface RequestAdmissionOptions {
   readonly clock: Clock;
 }
 
-export type RequestAdmission =
+export type CheckedRequest =
   | {
-      readonly kind: 'refused';
+      readonly kind: 'rejected';
       readonly error: SidecarError;
-      /** The route of its path; undefined when it has none, or was refused before. */
+      /** The route of its path; undefined when it has none, or was rejected before. */
       readonly route: Route | undefined;
     }
   /** A CORS preflight of an allowed page: the listener responds to it. */
   | { readonly kind: 'preflight'; readonly corsOrigin: string }
   | {
-      readonly kind: 'admitted';
+      readonly kind: 'passed';
       readonly route: Route;
       /** Path and query on the upstream. */
       readonly path: string;
@@ -55,41 +55,41 @@ export type RequestAdmission =
 
 /**
  * @param arrivedAt monotonic
- * @param error refuses the request without a look at its head. Default: none
+ * @param error rejects the request without a look at its head. Default: none
  */
-export function admitRequest(
-  { routes, guard, checkAllowList, clock }: RequestAdmissionOptions,
+export function checkRequest(
+  { routes, guard, checkAllowList, clock }: RequestCheckOptions,
   request: IncomingMessage,
   arrivedAt: number,
   error?: SidecarError,
-): RequestAdmission {
-  if (error !== undefined) return refuse(error, undefined);
+): CheckedRequest {
+  if (error !== undefined) return reject(error, undefined);
   const guarded = guard.check(request);
-  if (guarded.kind === 'refused') return refuse(guarded.error, undefined);
+  if (guarded.kind === 'rejected') return reject(guarded.error, undefined);
   const { corsOrigin, upstream, isPreflight, headers } = guarded;
   if (isPreflight && corsOrigin !== undefined) return { kind: 'preflight', corsOrigin };
   const { method = '' } = request;
   const selection = upstream === undefined ? selectRoute(routes, guarded.target) : selectProxiedRoute(routes, upstream);
-  if (selection.kind === 'refused') return selection;
+  if (selection.kind === 'rejected') return selection;
   const { route, path, target, clientPath } = selection;
   const denied = checkAllowList?.(method, target);
-  if (denied !== undefined) return refuse(denied, route);
-  if (route.methods?.includes(method) === false) return refuse(createRouteMethodError(route, method), route);
+  if (denied !== undefined) return reject(denied, route);
+  if (route.methods?.includes(method) === false) return reject(createRouteMethodError(route, method), route);
   const preferences = readPreferences(headers);
-  if (preferences.kind === 'refused') return refuse(new SidecarError('BAD_REQUEST', preferences.reason), route);
+  if (preferences.kind === 'rejected') return reject(new SidecarError('BAD_REQUEST', preferences.reason), route);
   const { timeoutMs = Infinity, queueClass } = preferences;
   const { deadlineMs } = route;
   const lifetime =
     timeoutMs < deadlineMs
       ? new RequestLifetime(clock, timeoutMs, arrivedAt, 'x-sidecar-timeout-ms of the request')
       : new RequestLifetime(clock, deadlineMs, arrivedAt);
-  return { kind: 'admitted', route, path, clientPath, corsOrigin, queueClass, lifetime };
+  return { kind: 'passed', route, path, clientPath, corsOrigin, queueClass, lifetime };
 }
 
-type RefusedRequest = Extract<RequestAdmission, { kind: 'refused' }>;
+type RejectedRequest = Extract<CheckedRequest, { kind: 'rejected' }>;
 
-function refuse(error: SidecarError, route: Route | undefined): RefusedRequest {
-  return { kind: 'refused', error, route };
+function reject(error: SidecarError, route: Route | undefined): RejectedRequest {
+  return { kind: 'rejected', error, route };
 }
 
 interface SelectedRoute {
@@ -104,21 +104,21 @@ interface SelectedRoute {
 }
 
 /** For a target that names the upstream: the client's paths are those of the upstream, base path included. */
-function selectProxiedRoute(routes: RouteTable<Route>, upstream: UpstreamTarget): RefusedRequest | SelectedRoute {
+function selectProxiedRoute(routes: RouteTable<Route>, upstream: UpstreamTarget): RejectedRequest | SelectedRoute {
   const match = findProxiedRoute(routes, upstream);
-  if (match.kind === 'refused') return refuse(match.error, undefined);
+  if (match.kind === 'rejected') return reject(match.error, undefined);
   const { route, target } = match;
   const basePath = withoutTrailingSlash(route.parts.upstream.baseUrl.pathname);
   return { kind: 'selected', route, path: upstream.path, target, clientPath: (path) => basePath + path };
 }
 
 /** The path that is sent is below the base of the route whose token it carries: both come from one selection. */
-function selectRoute(routes: RouteTable<Route>, target: string): RefusedRequest | SelectedRoute {
+function selectRoute(routes: RouteTable<Route>, target: string): RejectedRequest | SelectedRoute {
   const match = routes.match(target);
   const route = match.kind === 'matched' ? match.route : undefined;
   const strippedLength = match.kind === 'matched' ? match.strippedLength : 0;
   const joined = joinTarget(route?.parts.upstream.baseUrl.pathname ?? '/', target, strippedLength);
-  if (joined.kind === 'refused') return refuse(new SidecarError('BAD_REQUEST', joined.why), route);
+  if (joined.kind === 'rejected') return reject(new SidecarError('BAD_REQUEST', joined.why), route);
   if (route !== undefined) return { kind: 'selected', route, path: joined.path, target, clientPath: undefined };
   const error =
     match.kind === 'ambiguous'
@@ -127,7 +127,7 @@ function selectRoute(routes: RouteTable<Route>, target: string): RefusedRequest 
           'REQUEST_NOT_ALLOWED',
           `no route has this path; the routes are ${listPrefixes(routes.routes)}`,
         );
-  return refuse(error, undefined);
+  return reject(error, undefined);
 }
 
 const MAX_LISTED_PREFIXES = 10;

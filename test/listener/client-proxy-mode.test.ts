@@ -1,7 +1,7 @@
 /** The route of a URL that names the upstream, for generated routes and paths: the upstream sees the path of that URL, or nothing. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findProxiedRoute, type ProxiedRoute } from '../../src/listener/forward-proxy.ts';
+import { findProxiedRoute, type ProxiedRoute } from '../../src/listener/client-proxy-mode.ts';
 import { createRouteTable } from '../../src/listener/route-table.ts';
 import { joinTarget } from '../../src/upstream/request-target.ts';
 
@@ -128,7 +128,7 @@ it('the upstream sees the path of the URL, below its base, by the route that a c
           authority: { isSecure: false, text: 'api.example' },
           ...{ host: 'api.example', port: 80, path },
         });
-        if (match.kind === 'refused') return;
+        if (match.kind === 'rejected') return;
         const base = match.route.parts.upstream.baseUrl.pathname.replace(/\/$/, '');
         expect(path).toMatch(new RegExp(`^${base}(?:[/?]|$)`));
         expect(decodeURIComponent(path.split('?')[0] ?? '')).not.toMatch(/(?:^|[/\\])\.\.?(?:[/\\;]|$)/);

@@ -1,5 +1,5 @@
 /**
- * The refusal of a client that speaks HTTP/2 without asking (RFC 9113 §3.3), in the frames of HTTP/2, because its library would hide one
+ * The local reply to a client that speaks HTTP/2 without asking (RFC 9113 §3.3), in the frames of HTTP/2, because its library would hide one
  * in HTTP/1.1: a response to its first request, where that has arrived, and a GOAWAY with the reason. Pure.
  */
 
@@ -22,7 +22,7 @@ export interface Http2Reply {
  * @param received what the client has sent, from its preface on
  * @param reason for GOAWAY, which clients show
  */
-export function buildHttp2Refusal(
+export function buildHttp2LocalReply(
   received: Uint8Array,
   { status, body, requestId }: Http2Reply,
   reason: string,

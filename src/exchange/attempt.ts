@@ -2,7 +2,7 @@
  * One attempt of a request, from its permit to its record: reports the response head to throttle and token source, and decides whether
  * the response goes to the client, is held for a retry, or is inspected first. Sending it is upstream/'s.
  */
-import { FINISH, type RetryDecision } from '../retry/policy.ts';
+import { NO_RETRY, type RetryDecision } from '../retry/policy.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
 import type { AttemptSign } from '../throttle/refusal-evidence/refusal-evidence.ts';
 import type { Permit } from '../throttle/throttle.ts';
@@ -27,7 +27,7 @@ export interface AttemptContext {
   readonly relay: Relay;
 }
 
-export class RequestAttempt implements AttemptHandler, PendingAttempt {
+export class Attempt implements AttemptHandler, PendingAttempt {
   readonly responseTimeoutMs: number;
   readonly bodyIdleTimeoutMs: number;
   readonly permit: Permit;
@@ -36,7 +36,7 @@ export class RequestAttempt implements AttemptHandler, PendingAttempt {
   /** Its request went onto a connection: the upstream may have carried it out. */
   wasSent = false;
   readonly #context: AttemptContext;
-  #decision: RetryDecision = FINISH;
+  #decision: RetryDecision = NO_RETRY;
   #isRelaying = false;
   /** Label of the response head; undefined while none has come. */
   #headOutcome: AttemptOutcome | undefined;
@@ -90,17 +90,17 @@ export class RequestAttempt implements AttemptHandler, PendingAttempt {
     if (status === 401) parts.tokens.recordRejected(this.use);
     else if (showsAcceptedToken(status)) parts.tokens.recordAccepted(this.use, planner.hasReplayedAfter401);
     this.#decision = planner.decideAfterResponse(status, classification);
-    return this.#decision.kind === 'finish' ? this.#startRelay(head) : 'hold';
+    return this.#decision.kind === 'no-retry' ? this.#startRelay(head) : 'hold';
   }
 
   onBufferExceeded(head: UpstreamResponse): Relay {
     this.#context.planner.cancel();
-    this.#decision = FINISH;
+    this.#decision = NO_RETRY;
     return this.#startRelay(head);
   }
 
   /** Frees the slot and records the attempt. */
-  finish(result: AttemptResult): void {
+  release(result: AttemptResult): void {
     const { observe, counters, route, clock } = this.#context.parts;
     const { tracer, lifetime, stats } = this.#context.exchange;
     stats.pending = undefined;

@@ -1,5 +1,5 @@
 /**
- * Backpressure and an idle timeout for the body of a response that refuses an upgrade: http-proxy-3 writes it without regard to how
+ * Backpressure and an idle timeout for the body of a response that declines an upgrade: http-proxy-3 writes it without regard to how
  * fast the client reads, and waits for its end without limit.
  */
 import type { IncomingMessage } from 'node:http';
@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import type { Cancel, Clock } from '../../platform/clock.ts';
 import { idleTimeoutFailure, type UpstreamFailure } from '../../upstream/failure.ts';
 
-export interface RefusedUpgradeBodyOptions {
+export interface UpgradeBodyOptions {
   readonly clock: Clock;
   /** The longest time without progress, milliseconds; 0 = no limit. */
   readonly bodyIdleTimeoutMs: number;
@@ -20,7 +20,7 @@ export interface RefusedUpgradeBodyOptions {
 export function limitBodyToClientPace(
   response: IncomingMessage,
   socket: Duplex,
-  { clock, bodyIdleTimeoutMs }: RefusedUpgradeBodyOptions,
+  { clock, bodyIdleTimeoutMs }: UpgradeBodyOptions,
   onIdle: (failure: UpstreamFailure) => void,
 ): void {
   let lastProgressAt = clock.now();

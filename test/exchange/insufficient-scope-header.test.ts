@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readScopeRefusal } from '../../src/exchange/scope-refusal.ts';
+import { readInsufficientScope } from '../../src/exchange/insufficient-scope.ts';
 
 function head(status: number, ...challenges: string[]) {
   const fields = challenges.flatMap((challenge) => ['WWW-Authenticate', challenge]);
@@ -17,11 +17,11 @@ describe('a 403 for want of a scope', () => {
     ['Bearer error="insufficient_scope", x_scope="c"', undefined],
     [`Bearer error="insufficient_scope", scope="${'s'.repeat(2000)}"`, 's'.repeat(256)],
   ])('%s', (challenge, needed) => {
-    expect(readScopeRefusal(head(403, challenge))).toEqual({ needed });
+    expect(readInsufficientScope(head(403, challenge))).toEqual({ needed });
   });
 
   it('is found among several challenges', () => {
-    const refusal = readScopeRefusal(head(403, 'Basic realm="x"', 'Bearer error="insufficient_scope", scope="a"'));
+    const refusal = readInsufficientScope(head(403, 'Basic realm="x"', 'Bearer error="insufficient_scope", scope="a"'));
     expect(refusal).toEqual({ needed: 'a' });
   });
 });
@@ -35,6 +35,6 @@ describe('no refusal for want of a scope', () => {
     ['the words in another field', { status: 403, headers: ['X-Note', 'error="insufficient_scope"'] }],
     ['the words as a name', { status: 403, headers: ['error="insufficient_scope"', 'WWW-Authenticate'] }],
   ])('%s', (_name, response) => {
-    expect(readScopeRefusal(response)).toBeUndefined();
+    expect(readInsufficientScope(response)).toBeUndefined();
   });
 });

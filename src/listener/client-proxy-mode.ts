@@ -20,14 +20,14 @@ export type ProxiedRouteMatch<R> =
       /** What a client that calls the sidecar itself would send. */
       readonly target: string;
     }
-  | { readonly kind: 'refused'; readonly error: SidecarError };
+  | { readonly kind: 'rejected'; readonly error: SidecarError };
 
 export function findProxiedRoute<R extends ProxiedRoute>(
   table: RouteTable<R>,
   { host, port, path }: UpstreamTarget,
 ): ProxiedRouteMatch<R> {
   const joined = joinTarget('/', path);
-  if (joined.kind === 'refused') return refuse(joined.why);
+  if (joined.kind === 'rejected') return reject(joined.why);
   const named = table.routes.map((route) => ({
     route,
     match: matchBaseUrl(route.parts.upstream.baseUrl, { host, port }),
@@ -39,23 +39,23 @@ export function findProxiedRoute<R extends ProxiedRoute>(
   const bases = [...new Set(candidates.map(({ base }) => base))].toSorted((one, other) => other.length - one.length);
   const containing = bases.filter((base) => isBelow(base, path));
   if (containing.length === 0)
-    return refuse(`the path is not below that of the base URL, ${bases.map((base) => base || '/').join(' or ')}`);
-  if (hasOtherReading(bases, path)) return refuse(AMBIGUOUS_PATH);
+    return reject(`the path is not below that of the base URL, ${bases.map((base) => base || '/').join(' or ')}`);
+  if (hasOtherReading(bases, path)) return reject(AMBIGUOUS_PATH);
   for (const base of containing) {
     const matches = candidates
       .filter((candidate) => candidate.base === base)
       .map(({ route }) => matchBelow(table, route, path));
     const [found, ...others] = matches.filter((match) => match !== undefined);
-    if (matches.includes('ambiguous') || others.length > 0) return refuse(AMBIGUOUS_PATH);
+    if (matches.includes('ambiguous') || others.length > 0) return reject(AMBIGUOUS_PATH);
     if (typeof found === 'object') return found;
   }
-  return refuse('no route leads to this path of the upstream');
+  return reject('no route leads to this path of the upstream');
 }
 
 const AMBIGUOUS_PATH = 'the URL could belong to several routes: call the sidecar itself, by the path of one route';
 
-function refuse(detail: string): ProxiedRouteMatch<never> {
-  return { kind: 'refused', error: new SidecarError('BAD_REQUEST', detail) };
+function reject(detail: string): ProxiedRouteMatch<never> {
+  return { kind: 'rejected', error: new SidecarError('BAD_REQUEST', detail) };
 }
 
 function getBasePath({ parts }: ProxiedRoute): string {
