@@ -4,6 +4,7 @@
  */
 import { isIP, isIPv4 } from 'node:net';
 import { parseHostHeader, type HostPort } from '../platform/host-header.ts';
+import { truncate } from '../platform/truncate.ts';
 
 export type AdminGuardDecision =
   | { readonly kind: 'pass' }
@@ -39,7 +40,7 @@ export function guardAdminRequest(request: GuardedAdminRequest, allowedHosts: re
       if (isAllowed(parsed.hostPort, allowedHosts)) return evaluateOrigin(request, parsed.value.toLowerCase());
       return refuse(
         'HOST_NOT_ALLOWED',
-        `Host "${truncate(parsed.value)}" is not allowed; add it to SIDECAR_ADMIN_ALLOWED_HOSTS if it should be.`,
+        `Host "${truncate(parsed.value, MAX_ECHO_LENGTH)}" is not allowed; add it to SIDECAR_ADMIN_ALLOWED_HOSTS if it should be.`,
       );
   }
 }
@@ -59,12 +60,18 @@ function evaluateOrigin(request: GuardedAdminRequest, host: string | undefined):
     (origin) => host === undefined || origin.toLowerCase() !== `http://${host}`,
   );
   if (crossOrigin !== undefined)
-    return refuse('ORIGIN_NOT_ALLOWED', `Origin "${truncate(crossOrigin)}" is not the origin of this server.`);
+    return refuse(
+      'ORIGIN_NOT_ALLOWED',
+      `Origin "${truncate(crossOrigin, MAX_ECHO_LENGTH)}" is not the origin of this server.`,
+    );
   const crossSite = listHeaderValues(request, 'sec-fetch-site').find(
     (site) => site !== 'none' && site !== 'same-origin',
   );
   if (crossSite !== undefined)
-    return refuse('ORIGIN_NOT_ALLOWED', `Requests from other sites ("${truncate(crossSite)}") are refused.`);
+    return refuse(
+      'ORIGIN_NOT_ALLOWED',
+      `Requests from other sites ("${truncate(crossSite, MAX_ECHO_LENGTH)}") are refused.`,
+    );
   return PASS;
 }
 
@@ -89,8 +96,4 @@ function refuseBadRequest(fault: string): AdminGuardDecision {
 
 function refuse(code: 'HOST_NOT_ALLOWED' | 'ORIGIN_NOT_ALLOWED', detail: string): AdminGuardDecision {
   return { kind: 'refuse', status: 403, code, detail };
-}
-
-function truncate(text: string): string {
-  return text.length <= MAX_ECHO_LENGTH ? text : `${text.slice(0, MAX_ECHO_LENGTH)}…`;
 }

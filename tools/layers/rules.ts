@@ -18,11 +18,11 @@ const LAYERS: readonly (readonly string[])[] = [
     '^src/admin/',
     '^src/sandbox/',
     '^src/config/',
-    '^src/telemetry/(?!(?:events|request-record)\\.ts$)',
+    '^src/telemetry/(?!(?:events|event-texts|request-record)\\.ts$)',
   ],
   ['^src/exchange/', '^src/fleet/'],
   ['^src/throttle/', '^src/token/', '^src/retry/', '^src/upstream/'],
-  ['^src/platform/|^src/telemetry/(?:events|request-record)\\.ts$'],
+  ['^src/platform/|^src/telemetry/(?:events|event-texts|request-record)\\.ts$'],
 ];
 
 function* createRules(): Generator<Rule> {
@@ -53,7 +53,7 @@ function* createRules(): Generator<Rule> {
       path: '^src/',
       pathNot: ['^src/main\\.ts$', '^src/commands/', '^src/composition/', '^src/telemetry/'],
     },
-    to: { path: '^src/telemetry/(?!(?:events|request-record)\\.ts$)' },
+    to: { path: '^src/telemetry/(?!(?:events|event-texts|request-record)\\.ts$)' },
   };
   yield {
     name: 'pure-stays-pure',

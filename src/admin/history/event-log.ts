@@ -1,13 +1,13 @@
 /**
  * The latest notable events as text (pure), newest first. A repeated event is counted, not listed again, so that many events of one
- * kind do not push out the others. The texts are in event-descriptions.ts.
+ * kind do not push out the others.
  */
 import type { LocalReplyCode } from '../../platform/errors.ts';
+import { truncate } from '../../platform/truncate.ts';
+import { describeEvent, type EventText } from '../../telemetry/event-texts.ts';
 import type { SidecarEvent } from '../../telemetry/events.ts';
-import { describeEvent } from './event-descriptions.ts';
-import type { EventDescription } from './event-descriptions.ts';
 
-export interface LoggedEvent extends Pick<EventDescription, 'text' | 'level'> {
+export interface LoggedEvent extends Pick<EventText, 'text' | 'level'> {
   /** Epoch milliseconds of the last of `count`. */
   readonly lastWallAt: number;
   readonly count: number;
@@ -30,12 +30,12 @@ export class EventLog {
   }
 
   observe(event: SidecarEvent): void {
-    const description = describeEvent(event);
-    if (description !== undefined) this.#add(description, this.#wallNow());
+    const { page } = describeEvent(event);
+    if (page !== undefined) this.#add(page);
   }
 
   addLocalReply(code: LocalReplyCode): void {
-    this.#add({ text: `The sidecar sent an error response: ${code}`, level: 'warn' }, this.#wallNow());
+    this.#add({ text: `The sidecar sent an error response: ${code}`, level: 'warn' });
   }
 
   /** Newest first, at most 40. */
@@ -43,8 +43,9 @@ export class EventLog {
     return this.#events;
   }
 
-  #add({ text: fullText, level, key = fullText }: EventDescription, wallAt: number): void {
-    const text = fullText.length <= MAX_TEXT_LENGTH ? fullText : `${fullText.slice(0, MAX_TEXT_LENGTH)}…`;
+  #add({ text: fullText, level, key = fullText }: EventText): void {
+    const wallAt = this.#wallNow();
+    const text = truncate(fullText, MAX_TEXT_LENGTH);
     const index = this.#events.slice(0, MAX_COMPARED).findIndex((old) => old.key === key);
     const same = this.#events[index];
     if (same !== undefined && wallAt - same.lastWallAt <= MERGE_WINDOW_MS) {

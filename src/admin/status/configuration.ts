@@ -1,4 +1,5 @@
 /** The configuration as /status shows it: the active one and the last reload (pure). composition/reload.ts reloads it. */
+import { describeReloadFailure } from '../../telemetry/event-texts.ts';
 import type { ReloadOutcome } from '../../telemetry/events.ts';
 
 /** The active configuration and the last reload. */
@@ -40,14 +41,4 @@ export function describeReloadFault(state: ConfigurationState | undefined): stri
   const last = state?.lastReload;
   if (last === undefined || last.outcome === 'ok') return [];
   return [`the configuration file was not reloaded; ${describeReloadFailure(last.outcome, last.lines)}`];
-}
-
-/** The changes of a reload on one line. */
-export function describeReloadChanges(lines: readonly string[]): string {
-  return lines.length === 0 ? 'nothing has changed' : lines.join('; ');
-}
-
-/** Why a reload was not applied, on one line. */
-export function describeReloadFailure(outcome: Exclude<ReloadOutcome, 'ok'>, lines: readonly string[]): string {
-  return `${outcome === 'refused' ? 'a restart is needed for' : 'it is invalid'}: ${lines.join('; ')}`;
 }

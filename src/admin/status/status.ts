@@ -11,10 +11,12 @@ import { ALERTS } from '../alerts/alert-table.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import type { Verdict } from '../verdict/verdict.ts';
 import type { RecentCall } from '../history/recent-calls.ts';
-import { describeReloadChanges, type ConfigurationState, type ConfigurationStatus } from './configuration.ts';
+import { describeReloadChanges } from '../../telemetry/event-texts.ts';
+import type { ConfigurationState, ConfigurationStatus } from './configuration.ts';
 import { describeDegradation } from './degradation.ts';
 import { formatInstant } from '../../platform/instant-text.ts';
 import { ensureRequestId } from '../../platform/request-id.ts';
+import { truncate } from '../../platform/truncate.ts';
 
 /** The states that the admin port shows. */
 export interface StatusInputs {
@@ -131,7 +133,7 @@ function describeCall({ wallAt, record }: RecentCall) {
   return {
     at: formatInstant(wallAt),
     ...{ route, method },
-    path: path.length <= MAX_PATH_LENGTH ? path : `${path.slice(0, MAX_PATH_LENGTH)}…`,
+    path: truncate(path, MAX_PATH_LENGTH),
     ...{ status: code, source, attempts },
     waitSeconds: Math.round(queuedMs) / 1000,
     durationSeconds: Math.round(durationMs) / 1000,

@@ -4,8 +4,8 @@
  */
 import type { Random } from '../../platform/clock.ts';
 import { ensureRequestId } from '../../platform/request-id.ts';
+import { truncate } from '../../platform/truncate.ts';
 import type { RequestRecord } from '../request-record.ts';
-import { truncate, roundToTenths } from './log-values.ts';
 
 /** Which requests are logged. */
 export interface AccessLogSampling {
@@ -36,6 +36,10 @@ export function createAccessDescriber(sampling?: AccessLogSampling): DescribeAcc
 
 function isOrdinary({ code, fault, localReply, durationMs }: RequestRecord, slowMs: number): boolean {
   return code < 400 && fault === undefined && localReply === undefined && durationMs < slowMs;
+}
+
+function roundToTenths(ms: number): number {
+  return Math.round(ms * 10) / 10;
 }
 
 function accessFields(event: RequestRecord, sampled: number | undefined): Readonly<Record<string, unknown>> {

@@ -2,32 +2,23 @@
  * The log: JSON lines on stdout, one per request at `info`. Turns events into lines (pino), removes secrets and terminal control
  * characters (redaction.ts), and writes them through a bounded sink (log-sink.ts).
  */
+import { pino } from 'pino';
 import type { Logger } from 'pino';
 import { systemClock } from '../../platform/clock.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createAccessDescriber, levelOfRequest } from './access-lines.ts';
-import type { AccessLogSampling } from './access-lines.ts';
-import { createKeyedCoalescer } from './event-coalescer.ts';
-import type { EventCoalescer } from './event-coalescer.ts';
+import { describeEvent, SUMMARIES } from '../event-texts.ts';
 import type { EventObserver, LogDeliveryProblem, LogLevel, SidecarEvent } from '../events.ts';
 import type { DebugEvent, RecordObservers, RecordRequest } from '../request-record.ts';
-import { createEventLogger } from './lines.ts';
+import { createAccessDescriber, levelOfRequest } from './access-lines.ts';
+import type { AccessLogSampling, DescribeAccess } from './access-lines.ts';
+import { createKeyedCoalescer } from './event-coalescer.ts';
+import type { EventCoalescer } from './event-coalescer.ts';
 import { LogSink } from './log-sink.ts';
 import { createDescriptorWriter } from './log-writer.ts';
 import type { LogWriter } from './log-writer.ts';
 import { createRedactor } from './redaction.ts';
 import type { Redactor } from './redaction.ts';
-import type { RequestLogBatch } from './request-lines.ts';
-import { truncate } from './log-values.ts';
-import { logReload } from './reload-lines.ts';
-import { logTokenEvent } from './token-lines.ts';
-
-type RateLimited = Extract<SidecarEvent, { kind: 'rate-limited' }>;
-type InsufficientScope = Extract<SidecarEvent, { kind: 'insufficient-scope' }>;
-
-const RATE_LIMIT_SUMMARY_INTERVAL_MS = 5000;
-/** Longer: a missing scope needs an operator. */
-const SCOPE_SUMMARY_INTERVAL_MS = 60_000;
+import { RequestLogBatch } from './request-lines.ts';
 
 /** The fields of a line besides time, level and message. */
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -74,8 +65,8 @@ export function createLog(options: LogOptions): Log {
   const redaction = createRedactor(secretsInUse);
   const sink = createSink(options, redaction, (problem) => logRecovery(logger, problem));
   const describeRequest = createAccessDescriber(sampling);
-  const { logger, requests } = createEventLogger({ level, clock, sink, describeRequest });
-  const repeated = createLogCoalescers(logger, clock);
+  const { logger, requests } = createEventLogger(level, clock, sink, describeRequest);
+  const coalescers = createCoalescers(logger, clock);
   const writeAtExit = (): void => {
     requests.writeAll();
     void sink.close(0);
@@ -84,7 +75,7 @@ export function createLog(options: LogOptions): Log {
   process.once('exit', writeAtExit);
   const recorders = createRecorders(logger, requests);
   return {
-    observe: createObserver(logger, repeated),
+    observe: createObserver(logger, coalescers),
     recorders,
     debug: (message, fields = {}) => logger.debug(fields, message),
     info: (message, fields = {}) => logger.info(fields, message),
@@ -103,13 +94,55 @@ export function createLog(options: LogOptions): Log {
     droppedLines: () => sink.droppedLines,
     deliveryProblem: () => sink.deliveryProblem,
     async close(timeoutMs) {
-      repeated.rateLimits.stop();
-      repeated.scopes.stop();
+      for (const coalescer of Object.values(coalescers)) coalescer.stop();
       requests.writeAll();
       await sink.close(timeoutMs);
       process.off('exit', writeAtExit);
     },
   };
+}
+
+/** A logger, and the batch of requests; every other line is written after the requests of the batch. */
+function createEventLogger(level: LogLevel, clock: Clock, sink: LogSink, describeRequest: DescribeAccess) {
+  let eventWallAt: number | undefined;
+  const logger = createPinoLogger(
+    level,
+    () => eventWallAt ?? clock.wallNow(),
+    (line) => {
+      requests.writeAll();
+      sink.write(line);
+    },
+  );
+  const requests = new RequestLogBatch({
+    clock,
+    writeLine(event, wallAt) {
+      const fields = describeRequest(event);
+      eventWallAt = wallAt;
+      if (fields !== undefined) logger[levelOfRequest(event)](fields, 'request');
+      eventWallAt = undefined;
+    },
+    onBatch: () => sink.flush(),
+  });
+  return { logger, requests };
+}
+
+function createPinoLogger(level: LogLevel, wallNow: () => number, write: (line: string) => void): Logger {
+  let formattedAt = NaN;
+  let formatted = '';
+  return pino(
+    {
+      level,
+      base: null,
+      // Several lines often have the same time: it is formatted once.
+      timestamp: () => {
+        const at = wallNow();
+        if (at !== formattedAt) formatted = `,"time":"${new Date((formattedAt = at)).toISOString()}"`;
+        return formatted;
+      },
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    { write },
+  );
 }
 
 function createRecorders(logger: Logger, requests: RequestLogBatch): RecordObservers {
@@ -140,114 +173,53 @@ function createSink(
   });
 }
 
-function createObserver(logger: Logger, repeated: LogCoalescers): EventObserver {
+type RepeatingKind = keyof typeof SUMMARIES;
+type Coalescers = Readonly<Record<RepeatingKind, EventCoalescer<Extract<SidecarEvent, { kind: RepeatingKind }>>>>;
+
+function createCoalescers(logger: Logger, clock: Clock): Coalescers {
+  const create = (kind: RepeatingKind): Coalescers[RepeatingKind] => {
+    const { everyMs, counted, text } = SUMMARIES[kind];
+    return createKeyedCoalescer(({ route }) => route, {
+      ...{ clock, windowMs: everyMs },
+      onFirst: (event) => logEvent(logger, event),
+      onSummary: (count, last) => logEvent(logger, last, { text, fields: { [counted]: count } }),
+    });
+  };
+  return { 'rate-limited': create('rate-limited'), 'insufficient-scope': create('insufficient-scope') };
+}
+
+function createObserver(logger: Logger, coalescers: Coalescers): EventObserver {
   return (event) => {
-    switch (event.kind) {
-      case 'rate-limited':
-        repeated.rateLimits.add(event);
-        return;
-      case 'insufficient-scope':
-        repeated.scopes.add(event);
-        return;
-      case 'configuration-read':
-        logReload(logger, event);
-        return;
-      case 'token-requested':
-      case 'token-not-asked':
-      case 'token-invalidated':
-      case 'token-not-accepted-yet':
-      case 'token-accepted-late':
-      case 'token-found':
-      case 'token-circuit':
-      case 'token-scopes-missing':
-      case 'credential-rotation':
-        logTokenEvent(logger, event);
-        return;
-      default:
-        logProcessEvent(logger, event);
-    }
+    if (event.kind === 'rate-limited' || event.kind === 'insufficient-scope') coalescers[event.kind].add(event);
+    else logEvent(logger, event);
   };
 }
 
-function logProcessEvent(logger: Logger, event: SidecarEvent): void {
-  switch (event.kind) {
-    case 'warning':
-      logger.warn(truncate(event.message));
-      return;
-    case 'refusal-proposed':
-      logRefusalProposal(logger, event);
-      return;
-    case 'stopped':
-      logger[event.cut === 0 ? 'info' : 'warn']({ cut: event.cut }, 'stopped');
-      return;
-    case 'fleet-lost':
-      logger.warn({ detail: truncate(event.detail) }, 'connection to the fleet lost: this replica works alone');
-      return;
-    case 'fleet-degraded':
-      logger.warn({ detail: truncate(event.detail) }, 'the fleet is degraded: this replica works alone');
-      return;
-    case 'fleet-joined':
-    case 'listening':
-    case 'draining': {
-      const { kind, ...fields } = event;
-      logger.info(fields, kind.replace('-', ' '));
-      return;
-    }
-    default:
-      if (logger.isLevelEnabled('debug')) logDebugEvent(logger, event);
+/** @param summary of a line that stands for several events: its text, and the fields that come first */
+function logEvent(
+  logger: Logger,
+  event: SidecarEvent,
+  summary?: { readonly text: string; readonly fields: LogFields },
+): void {
+  const { log } = describeEvent(event);
+  if (log === undefined) {
+    if (logger.isLevelEnabled('debug')) logDebugEvent(logger, event);
+    return;
   }
+  for (const { level, text, fields = withoutKind(event) } of [log].flat())
+    logger[level]({ ...summary?.fields, ...fields }, summary?.text ?? text);
+}
+
+function withoutKind({ kind: _, ...fields }: SidecarEvent): LogFields {
+  return fields;
 }
 
 function logDebugEvent(logger: Logger, event: SidecarEvent | DebugEvent): void {
   logger.debug(event, event.kind.replaceAll('-', ' '));
 }
 
-function logRefusalProposal(logger: Logger, event: Extract<SidecarEvent, { kind: 'refusal-proposed' }>): void {
-  const { route, status, refused, accepted, evidence, setting, variable } = event;
-  const line = { route, status, refused, accepted, evidence, setting, variable };
-  logger.warn(line, 'the upstream seems to refuse calls for their rate with a status that no setting names');
-}
-
 function logRecovery(logger: Logger, { code, lostLines: lines }: LogDeliveryProblem): void {
   if (code === undefined) logger.warn({ lines }, 'log lines dropped: standard output is read too slowly');
   else if (lines > 0) logger.warn({ lines, refusal: code }, 'log lines dropped: writing to standard output failed');
   else logger.warn({ lines, refusal: code }, 'log output works again: no line was lost');
-}
-
-/** Events that repeat often: one line, then one summary per interval, for each route. */
-interface LogCoalescers {
-  readonly rateLimits: EventCoalescer<RateLimited>;
-  readonly scopes: EventCoalescer<InsufficientScope>;
-}
-
-function createLogCoalescers(logger: Logger, clock: Clock): LogCoalescers {
-  return {
-    rateLimits: createKeyedCoalescer((event: RateLimited) => event.route, {
-      clock,
-      windowMs: RATE_LIMIT_SUMMARY_INTERVAL_MS,
-      onFirst: (event) => logger.warn(rateLimitFields(event), 'rate limited by the upstream'),
-      onSummary: (signals, last) => {
-        logger.warn({ signals, ...rateLimitFields(last) }, 'still rate limited by the upstream');
-      },
-    }),
-    scopes: createKeyedCoalescer((event: InsufficientScope) => event.route, {
-      clock,
-      windowMs: SCOPE_SUMMARY_INTERVAL_MS,
-      onFirst: (event) => logger.warn(scopeFields(event), 'the upstream requires a scope that the token does not have'),
-      onSummary: (requests, last) => {
-        logger.warn(
-          { requests, ...scopeFields(last) },
-          'the upstream still requires a scope that the token does not have',
-        );
-      },
-    }),
-  };
-}
-
-function scopeFields({ route, needed }: InsufficientScope): LogFields {
-  return { route, needed };
-}
-
-function rateLimitFields({ route, status, pauseMs, stated, fields }: RateLimited): LogFields {
-  return { route, status, pauseMs: Math.round(pauseMs), stated, rateLimitFields: fields };
 }

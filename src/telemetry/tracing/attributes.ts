@@ -2,7 +2,7 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { TracedAttempt } from '../../exchange/request-tracer.ts';
 import { KNOWN_METHODS } from '../metrics/known-methods.ts';
-import { truncate } from '../log/log-values.ts';
+import { truncate } from '../../platform/truncate.ts';
 
 /** `HTTP` for a non-standard method: span names must be few. */
 export function spanNameOfMethod(method: string): string {

@@ -9,7 +9,7 @@ import { readTraceParent, replaceTraceContext, type TraceParent } from '../../ex
 import type { TracedAttempt, Stage, RequestTracer, TracedRequest } from '../../exchange/request-tracer.ts';
 import type { AttemptResult } from '../../upstream/attempt-contract.ts';
 import type { RequestRecord } from '../request-record.ts';
-import { truncate } from '../log/log-values.ts';
+import { truncate } from '../../platform/truncate.ts';
 import { describeAttempt, describeMethod, spanNameOfMethod } from './attributes.ts';
 import { createSpanTimeConverter } from './times.ts';
 

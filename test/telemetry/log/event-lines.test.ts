@@ -1,5 +1,6 @@
+/** The log lines of tokens, credentials, scopes and reloads, and the level. */
 import { expect, test } from 'vitest';
-import type { SidecarEvent } from '../../../src/telemetry/events.ts';
+import type { ReloadOutcome, SidecarEvent } from '../../../src/telemetry/events.ts';
 import { createLog } from '../../../src/telemetry/log/log.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { MemoryStream } from './memory-stream.ts';
@@ -69,4 +70,37 @@ test('logs a missing scope at once, then once a minute, per route', async () => 
     ['warn', 'b', undefined, undefined],
     ['warn', 'a', 499, 'urn:write'],
   ]);
+});
+
+async function linesOf(outcome: ReloadOutcome, lines: readonly string[]): Promise<Record<string, unknown>[]> {
+  const destination = new MemoryStream();
+  const log = createLog({ level: 'info', destination });
+  log.observe({ kind: 'configuration-read', outcome, lines });
+  await log.close(100);
+  return destination.lines;
+}
+
+test('writes one line for changes, one for keys that need a restart, one per problem', async () => {
+  expect(await linesOf('ok', ['a: 1 → 2', 'b: 3 → 4'])).toMatchObject([
+    { level: 'info', changes: ['a: 1 → 2', 'b: 3 → 4'], msg: 'configuration reloaded' },
+  ]);
+  expect(await linesOf('ok', [])).toMatchObject([{ msg: 'configuration reloaded: nothing has changed' }]);
+  expect(await linesOf('refused', ['a', 'b'])).toMatchObject([{ level: 'warn', keys: ['a', 'b'] }]);
+  expect(await linesOf('invalid', ['a: no', 'b: no'])).toMatchObject([
+    { level: 'error', problem: 'a: no' },
+    { level: 'error', problem: 'b: no' },
+  ]);
+});
+
+test('applies a new level from the next line on', async () => {
+  const destination = new MemoryStream();
+  const log = createLog({ level: 'info', destination });
+  log.info('one');
+  log.setLevel('error');
+  log.info('two');
+  log.error('three');
+  log.setLevel('debug');
+  log.debug('four');
+  await log.close(100);
+  expect(destination.lines.map(({ msg }) => msg)).toEqual(['one', 'three', 'four']);
 });
