@@ -16,8 +16,8 @@ const readiness = async (adminUrl: string): Promise<number> => (await fetch(`${a
 describe('invariant 10: drain', () => {
   it('ends readiness first, keeps the listener open for the delay, and closes the admin port last', async () => {
     const clock = new ManualClock();
-    const { url, sidecar, told } = await startInProcess({ clock, env: DRAIN });
-    await until(() => told('token-requested').length === 1, 'a token');
+    const { url, sidecar, eventsOf } = await startInProcess({ clock, env: DRAIN });
+    await until(() => eventsOf('token-requested').length === 1, 'a token');
     expect(await readiness(sidecar.adminUrl)).toBe(200);
     const drained = sidecar.drain();
     expect(await readiness(sidecar.adminUrl)).toBe(503);
@@ -29,15 +29,15 @@ describe('invariant 10: drain', () => {
     expect(await drained).toBe(0);
     await expect(openSocket(url)).rejects.toThrow('ECONNREFUSED');
     await expect(openSocket(sidecar.adminUrl)).rejects.toThrow('ECONNREFUSED');
-    expect(told('draining')).toEqual([{ kind: 'draining', inFlight: 0, queued: 0, drainMs: 10_000 }]);
-    expect(told('stopped')).toEqual([{ kind: 'stopped', cut: 0 }]);
+    expect(eventsOf('draining')).toEqual([{ kind: 'draining', inFlight: 0, queued: 0, drainMs: 10_000 }]);
+    expect(eventsOf('stopped')).toEqual([{ kind: 'stopped', cut: 0 }]);
     expect(clock.pendingTimers).toBe(0);
   });
 
   it('finishes requests in flight and in the queue, and refuses new connections and late requests', async () => {
     const clock = new ManualClock();
     const release = gate();
-    const { url, sidecar, told, throttle } = await startInProcess({
+    const { url, sidecar, eventsOf, throttle } = await startInProcess({
       clock,
       answer: async (...call) => {
         if (call[0].path !== '/kept') await release.opened;
@@ -61,7 +61,7 @@ describe('invariant 10: drain', () => {
     expect(answers.map(({ status, text }) => [status, text])).toEqual([0, 1, 2, 3].map((n) => [200, String(n)]));
     expect(answers.map(({ fields }) => fields.connection)).toEqual(Array(4).fill('close'));
     expect(await drained).toBe(0);
-    expect(told('draining')).toMatchObject([{ inFlight: 2, queued: 2 }]);
+    expect(eventsOf('draining')).toMatchObject([{ inFlight: 2, queued: 2 }]);
     kept.destroy();
   });
 
@@ -79,7 +79,7 @@ describe('invariant 10: drain', () => {
   it('aborts and counts the requests that are left at its end, with DRAINING if they were not sent', async () => {
     let begunHeads = 0;
     const clock = new ManualClock();
-    const { url, sidecar, told, events, throttle, endings } = await startInProcess({
+    const { url, sidecar, eventsOf, events, throttle, requestRecords } = await startInProcess({
       clock,
       answer: (request, response) => {
         if (request.path !== '/begun') return;
@@ -91,7 +91,7 @@ describe('invariant 10: drain', () => {
     const begun = expect(send(`${url}/begun`)).rejects.toThrow();
     await until(() => begunHeads === 1, 'a response has begun');
     const waiting = send(`${url}/in-flight`);
-    await until(() => told('permit-granted').length === 2, 'a second in flight');
+    await until(() => eventsOf('permit-granted').length === 2, 'a second in flight');
     const queued = send(`${url}/queued`);
     await until(async () => (await throttle()).queued > 0, 'a request is queued');
     const reading = await openSocket(url);
@@ -108,13 +108,13 @@ describe('invariant 10: drain', () => {
     expect((await readingEnd).status).toBe(503);
     await begun;
     expect(await drained).toBe(4);
-    expect(told('stopped')).toEqual([{ kind: 'stopped', cut: 4 }]);
+    expect(eventsOf('stopped')).toEqual([{ kind: 'stopped', cut: 4 }]);
     // The log closes after `stopped`.
     expect(events.findLastIndex(({ kind }) => kind === 'request-ended')).toBeLessThan(
       events.findIndex(({ kind }) => kind === 'stopped'),
     );
-    expect(told('queue-rejected').map(({ reason }) => reason)).not.toContain('client_left');
-    const ended = await endings(4);
+    expect(eventsOf('queue-rejected').map(({ reason }) => reason)).not.toContain('client_left');
+    const ended = await requestRecords(4);
     expect(ended).toHaveLength(4);
     expect(ended.map(({ path, code }) => `${path} ${String(code)}`).toSorted()).toEqual([
       '/begun 200',
@@ -148,7 +148,7 @@ describe('invariant 10: drain', () => {
   it('aborts a request that waits for a token', async () => {
     const clock = new ManualClock();
     const never = gate();
-    const { url, sidecar, tokens, endings } = await startInProcess({
+    const { url, sidecar, tokens, requestRecords } = await startInProcess({
       clock,
       tokenAnswer: async (request, response, index) => {
         await never.opened;
@@ -162,7 +162,7 @@ describe('invariant 10: drain', () => {
     await clock.advance(10_000);
     expect(await call).toMatchObject({ status: 503, code: 'DRAINING' });
     expect(await drained).toBe(1);
-    expect(await endings(1)).toMatchObject([{ code: 503, localReply: 'DRAINING' }]);
+    expect(await requestRecords(1)).toMatchObject([{ code: 503, localReply: 'DRAINING' }]);
     never.open();
   });
 });

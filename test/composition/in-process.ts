@@ -41,9 +41,9 @@ export interface InProcess {
   /** Every event, in order. */
   readonly events: readonly RecordedEvent[];
   /** Those of one kind. */
-  told<K extends RecordedEvent['kind']>(kind: K): RecordedEventOf<K>[];
+  eventsOf<K extends RecordedEvent['kind']>(kind: K): RecordedEventOf<K>[];
   /** The ended requests, once `count` of them have ended; fails when they do not. */
-  endings(count: number): Promise<RequestEnded[]>;
+  requestRecords(count: number): Promise<RequestEnded[]>;
   /** The value of one sample of the admin port's `/metrics`, by its exact name and labels. */
   metric(sample: string): Promise<number>;
   /** What `/status` says about the throttle. */
@@ -124,7 +124,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     if (messages.length > 0) throw new Error(`the process was warned: ${messages.join('; ')}`);
   });
   const readStatus = async () => (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as Status;
-  const told = <K extends RecordedEvent['kind']>(kind: K): RecordedEventOf<K>[] =>
+  const eventsOf = <K extends RecordedEvent['kind']>(kind: K): RecordedEventOf<K>[] =>
     events.filter((event): event is RecordedEventOf<K> => event.kind === kind);
   return {
     url: sidecar.proxyUrl,
@@ -132,10 +132,10 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     api,
     tokens,
     events,
-    told,
-    async endings(count) {
-      await waitUntil(() => told('request-ended').length >= count, `${String(count)} requests have ended`);
-      return told('request-ended');
+    eventsOf,
+    async requestRecords(count) {
+      await waitUntil(() => eventsOf('request-ended').length >= count, `${String(count)} requests have ended`);
+      return eventsOf('request-ended');
     },
     async metric(sample) {
       const text = await (await fetch(`${sidecar.adminUrl}/metrics`)).text();

@@ -34,10 +34,10 @@ describe('throttle.stateFile', () => {
     const directory = scratch();
     const path = join(directory, 'learned.json');
     writeFileSync(path, 'garbage');
-    const { sidecar, told } = await startInProcess({ env: { ...AUTO, SIDECAR_THROTTLE_STATE_FILE: path } });
+    const { sidecar, eventsOf } = await startInProcess({ env: { ...AUTO, SIDECAR_THROTTLE_STATE_FILE: path } });
     expect((await fetch(`${sidecar.adminUrl}/livez`)).status).toBe(200);
     await sidecar.drain();
-    expect(told('warning').map(({ message }) => message)).toEqual([
+    expect(eventsOf('warning').map(({ message }) => message)).toEqual([
       `throttle.stateFile: "${path}" is not what a sidecar writes: the limit is learned anew`,
     ]);
 
@@ -45,7 +45,7 @@ describe('throttle.stateFile', () => {
       env: { ...AUTO, SIDECAR_THROTTLE_STATE_FILE: join(directory, 'nowhere', 'learned.json') },
     });
     await nowhere.sidecar.drain();
-    expect(nowhere.told('warning').map(({ message }) => message)).toEqual([
+    expect(nowhere.eventsOf('warning').map(({ message }) => message)).toEqual([
       expect.stringContaining('what is learned ends with this process'),
     ]);
   });
@@ -55,9 +55,9 @@ describe('throttle.stateFile', () => {
     const path = join(directory, 'learned.json');
     writeFileSync(path, 'garbage');
     chmodSync(path, 0o600);
-    const { sidecar, told } = await startInProcess({ env: { SIDECAR_THROTTLE_STATE_FILE: path } });
+    const { sidecar, eventsOf } = await startInProcess({ env: { SIDECAR_THROTTLE_STATE_FILE: path } });
     await sidecar.drain();
-    expect(told('warning')).toEqual([]);
+    expect(eventsOf('warning')).toEqual([]);
     expect(readdirSync(directory)).toEqual(['learned.json']);
   });
 });

@@ -239,7 +239,7 @@ describe('a value in a file', () => {
       async () => (await keysOfCalls(sidecar)).every((key) => key === 'second-key-in-use'),
       'both routes have the new value',
     );
-    expect(sidecar.told('credential-rotation')).toEqual([
+    expect(sidecar.eventsOf('credential-rotation')).toEqual([
       { kind: 'credential-rotation', credential: 'default', outcome: 'taken', detail: 'upstream.headers X-Api-Key' },
     ]);
   });
@@ -252,7 +252,7 @@ describe('a value in a file', () => {
   ])('stays in use while the file is %s, with one warning', async (_, contents, fault) => {
     const { path, clock, sidecar } = await start('first-key-in-use');
     await (contents === undefined ? rm(path) : writeFile(path, contents));
-    const told = () => sidecar.told('credential-rotation');
+    const told = () => sidecar.eventsOf('credential-rotation');
     await clock.advance(2000);
     await until(() => told().length > 0, 'the fault is found');
     for (let poll = 0; poll < 3; poll++) await clock.advance(2000);

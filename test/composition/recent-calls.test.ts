@@ -36,7 +36,7 @@ describe('the recent calls of a sidecar', () => {
       `?${SECRET}`,
     ];
     for (const target of targets) await callWithTarget(running.url, target);
-    await running.endings(targets.length);
+    await running.requestRecords(targets.length);
     const shown = await readAll(running);
     for (const number of [1, 2, 3, 4]) expect(shown).toContain(`/kept/${number}`);
     expect(shown).not.toContain(SECRET);
@@ -50,7 +50,7 @@ describe('the recent calls of a sidecar', () => {
   ])('with %j are kept: %s', async (env, isKept) => {
     const running = await startInProcess({ env });
     await callWithTarget(running.url, '/kept/1');
-    await running.endings(1);
+    await running.requestRecords(1);
     expect((await readAll(running)).includes('/kept/1')).toBe(isKept);
   });
 });

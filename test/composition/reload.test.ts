@@ -195,14 +195,14 @@ describe('requests', () => {
       status: 405,
       code: 'METHOD_NOT_ALLOWED',
     });
-    expect((await sidecar.endings(4)).map(({ route }) => route)).toEqual(['a', 'a', 'default', 'a']);
+    expect((await sidecar.requestRecords(4)).map(({ route }) => route)).toEqual(['a', 'a', 'default', 'a']);
   });
 });
 
 it('a reload without a file gives a warning, and is not counted', async () => {
   const sidecar = await startInProcess();
   sidecar.sidecar.reload();
-  expect(sidecar.told('warning').map(({ message }) => message)).toEqual([
+  expect(sidecar.eventsOf('warning').map(({ message }) => message)).toEqual([
     expect.stringMatching(/no configuration file/),
   ]);
   expect(await sidecar.metric('bearer_sidecar_config_reloads_total{outcome="ok"}')).toBe(0);

@@ -58,42 +58,42 @@ async function sendEveryKind({ url, api }: InProcess): Promise<number> {
 describe('invariant 7: every request ends in exactly one outcome, counted once', () => {
   it('in events and in metrics, which agree', async () => {
     const sidecar = await startInProcess({ answer: everyKind });
-    const { endings, told, metric, throttle, api } = sidecar;
+    const { requestRecords, eventsOf, metric, throttle, api } = sidecar;
     const count = await sendEveryKind(sidecar);
-    const ended = await endings(count);
+    const ended = await requestRecords(count);
     expect(ended).toHaveLength(count);
     // Each attempt is one permit, one end, and the first or a retry of its request.
-    const attempts = told('attempt-ended').length;
-    expect(told('permit-granted')).toHaveLength(attempts);
+    const attempts = eventsOf('attempt-ended').length;
+    expect(eventsOf('permit-granted')).toHaveLength(attempts);
     expect(ended.reduce((sum, each) => sum + each.attempts, 0)).toBe(attempts);
-    expect(ended.filter((each) => each.attempts > 0).length + told('retry').length).toBe(attempts);
+    expect(ended.filter((each) => each.attempts > 0).length + eventsOf('retry').length).toBe(attempts);
     expect(api.requests.length).toBeLessThanOrEqual(attempts);
-    expect(told('local-reply')).toHaveLength(ended.filter(({ localReply }) => localReply !== undefined).length);
+    expect(eventsOf('local-reply')).toHaveLength(ended.filter(({ localReply }) => localReply !== undefined).length);
     expect(await sumOf(sidecar, 'bearer_sidecar_requests_total')).toBe(count);
     expect(await sumOf(sidecar, 'bearer_sidecar_upstream_attempts_total')).toBe(attempts);
-    expect(await sumOf(sidecar, 'bearer_sidecar_retries_total')).toBe(told('retry').length);
+    expect(await sumOf(sidecar, 'bearer_sidecar_retries_total')).toBe(eventsOf('retry').length);
     expect(await metric('bearer_sidecar_in_flight{route="default"}')).toBe(0);
-    expect(told('warning')).toEqual([]);
+    expect(eventsOf('warning')).toEqual([]);
     expect(await throttle()).toEqual(IDLE);
   });
 
   it('and leaves no timer behind except that of the token refresh', async () => {
     const clock = new ManualClock();
     const sidecar = await startInProcess({ clock, answer: everyKind });
-    const { endings, told } = sidecar;
+    const { requestRecords, eventsOf } = sidecar;
     let done = 0;
     const all = sendEveryKind(sidecar).then((count) => (done = count));
     while (done === 0) {
       await clock.advance(1);
       await new Promise((resolve) => setImmediate(resolve));
     }
-    await endings(await all);
+    await requestRecords(await all);
     await until(() => clock.pendingTimers === 1, 'one timer');
-    expect(told('token-requested').length).toBeGreaterThan(0);
+    expect(eventsOf('token-requested').length).toBeGreaterThan(0);
   });
 
   it('and leaves no listener on a kept connection', async () => {
-    const { url, endings } = await startInProcess();
+    const { url, requestRecords } = await startInProcess();
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const sockets = new Set<Socket>();
     const see = (message: unknown): void => {
@@ -104,7 +104,7 @@ describe('invariant 7: every request ends in exactly one outcome, counted once',
     const counts: number[] = [];
     for (let times = 0; times < 30; times++) {
       await callKept(agent, url);
-      await endings(times + 1);
+      await requestRecords(times + 1);
       const [socket] = sockets;
       counts.push(socket!.eventNames().reduce((sum, name) => sum + socket!.listenerCount(name), 0));
     }

@@ -67,7 +67,7 @@ describe('two routes', () => {
     expect(quotes.requests[0]?.headers.authorization).toMatch(/^Bearer quotes-token/);
     expect(policies.requests[0]?.headers.authorization).toMatch(/^Bearer policies-token/);
     expect(sidecar.tokens.requests.map(scopeOf).toSorted()).toEqual(['policies', 'quotes']);
-    expect((await sidecar.endings(2)).map(({ route }) => route)).toEqual(['quotes', 'policies']);
+    expect((await sidecar.requestRecords(2)).map(({ route }) => route)).toEqual(['quotes', 'policies']);
     expect(await sidecar.metric('bearer_sidecar_permits_total{route="policies"}')).toBe(1);
   });
 
@@ -77,7 +77,7 @@ describe('two routes', () => {
     expect(reply).toMatchObject({ status: 403, code: 'REQUEST_NOT_ALLOWED' });
     expect(reply.text).toContain('no route has this path; the routes are /quotes, /policies');
     expect(await send(`${sidecar.url}/quotes%2f1`)).toMatchObject({ status: 400, code: 'BAD_REQUEST' });
-    expect((await sidecar.endings(2)).map(({ route }) => route)).toEqual(['default', 'default']);
+    expect((await sidecar.requestRecords(2)).map(({ route }) => route)).toEqual(['default', 'default']);
   });
 
   it('refuse other methods with Allow', async () => {
@@ -86,7 +86,7 @@ describe('two routes', () => {
     const reply = await send(`${sidecar.url}/quotes/1`, { method: 'DELETE' });
     expect(reply).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED', fields: { allow: 'GET, POST' } });
     expect((await send(`${sidecar.url}/quotes/1`)).status).toBe(200);
-    expect((await sidecar.endings(2)).map(({ route, code }) => [route, code])).toEqual([
+    expect((await sidecar.requestRecords(2)).map(({ route, code }) => [route, code])).toEqual([
       ['quotes', 405],
       ['quotes', 200],
     ]);
@@ -101,7 +101,7 @@ describe('two routes', () => {
     expect((await send(`${sidecar.url}/quotes`)).status).toBe(200);
     const sent = quotes.requests.map(({ headers }) => headers.authorization?.replace(/-\d+$/, ''));
     expect(sent).toEqual(['Bearer quotes-token', 'Bearer quotes-token']);
-    expect(sidecar.told('token-invalidated').map(({ credential }) => credential)).toEqual(['quotes']);
+    expect(sidecar.eventsOf('token-invalidated').map(({ credential }) => credential)).toEqual(['quotes']);
     expect(sidecar.tokens.requests.map(scopeOf).filter((scope) => scope === 'policies')).toHaveLength(1);
   });
 });
@@ -116,14 +116,14 @@ describe('a route that is paused', () => {
     await using policies = await startRecordingUpstream();
     const sidecar = await start(twoRoutes(quotes.url, policies.url));
     const waiting = sendAndLeave(`${sidecar.url}/quotes`);
-    await until(() => sidecar.told('rate-limited').length === 1, 'a pause');
+    await until(() => sidecar.eventsOf('rate-limited').length === 1, 'a pause');
     for (let count = 0; count < 20; count++) expect((await send(`${sidecar.url}/policies`)).status).toBe(200);
     expect((await statusOf(sidecar)).throttles).toMatchObject([
       { route: 'quotes', queued: 1 },
       { route: 'policies', queued: 0 },
     ]);
     expect(quotes.requests).toHaveLength(1);
-    expect(sidecar.told('rate-limited').map(({ route }) => route)).toEqual(['quotes']);
+    expect(sidecar.eventsOf('rate-limited').map(({ route }) => route)).toEqual(['quotes']);
     waiting.leave();
   });
 
@@ -132,9 +132,9 @@ describe('a route that is paused', () => {
     await using policies = await startRecordingUpstream();
     const sidecar = await start(twoRoutes(quotes.url, policies.url, ', throttle: { group: partner }'));
     const waiting = [sendAndLeave(`${sidecar.url}/quotes`)];
-    await until(() => sidecar.told('rate-limited').length === 1, 'a pause');
+    await until(() => sidecar.eventsOf('rate-limited').length === 1, 'a pause');
     waiting.push(sendAndLeave(`${sidecar.url}/policies`));
-    await until(() => sidecar.told('rate-limited').length === 1, 'no further signal');
+    await until(() => sidecar.eventsOf('rate-limited').length === 1, 'no further signal');
     for (let queued = 0; queued < 2;) queued = (await statusOf(sidecar)).throttles[0]?.queued ?? 0;
     expect((await statusOf(sidecar)).throttles).toMatchObject([{ route: 'partner', queued: 2 }]);
     expect(policies.requests).toHaveLength(0);
@@ -179,7 +179,7 @@ describe('readiness', () => {
         response.writeHead(400, { 'content-type': 'application/json' }).end('{"error":"invalid_scope"}');
       },
     });
-    await until(() => sidecar.told('token-requested').length === 2, 'both answers');
+    await until(() => sidecar.eventsOf('token-requested').length === 2, 'both answers');
     const probe = await send(`${sidecar.sidecar.adminUrl}/readyz`);
     expect(probe.status).toBe(503);
     expect(JSON.parse(probe.text)).toEqual({
@@ -207,7 +207,7 @@ describe('two hundred routes', () => {
       .map((name) => `  - { name: ${name}, pathPrefix: /api/${name}, baseUrl: "${api.url}", credential: ${name} }`)
       .join('\n');
     const sidecar = await start(`credentials:\n${credentials}\nroutes:\n${routes}`);
-    await until(() => sidecar.told('token-requested').length === 200, 'all tokens');
+    await until(() => sidecar.eventsOf('token-requested').length === 200, 'all tokens');
     expect((await send(`${sidecar.sidecar.adminUrl}/readyz`)).status).toBe(200);
     expect(sidecar.tokens.requests.map(scopeOf).toSorted()).toEqual(names.toSorted());
     await Promise.all(names.map((name) => send(`${sidecar.url}/api/${name}/x`)));
@@ -240,7 +240,7 @@ describe('a stop', () => {
       ['quotes', quotes.url],
       ['policies', policies.url],
     ]);
-    expect(sidecar.told('warning')).toEqual([]);
+    expect(sidecar.eventsOf('warning')).toEqual([]);
   });
 });
 

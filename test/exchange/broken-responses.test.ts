@@ -36,7 +36,7 @@ async function call(
   const socket = await openSocket(sidecar.url);
   const reading = readToEnd(socket);
   socket.write(requestOf(method, version, connection));
-  const endings = await sidecar.endings(1);
+  const endings = await sidecar.requestRecords(1);
   // A connection that is kept would be waited for.
   socket.end();
   return { ...sidecar, upstream, answer: await reading, endings };
@@ -51,13 +51,13 @@ describe.each(CLIENTS)('a response that breaks as soon as it begins, to a %s of 
     ['a trailer that is none', `${CHUNKED}4\r\ndata\r\n0\r\nX y\0z\r\n\r\n`],
   ])('%s: 502 with the code UPSTREAM_PROTOCOL_ERROR, recorded once, not sent again', async (_, bytes) => {
     for (const then of ['stay', 'fin'] as const) {
-      const { answer, upstream, told, endings } = await call(bytes, then, client);
+      const { answer, upstream, eventsOf, endings } = await call(bytes, then, client);
       expect(answer.status).toBe(502);
       expect(answer.body.toString()).toContain('UPSTREAM_PROTOCOL_ERROR');
       expect(upstream.received).toHaveLength(1);
       expect(endings[0]).toMatchObject({ code: 502, source: 'sidecar', localReply: 'UPSTREAM_PROTOCOL_ERROR' });
-      expect(told('attempt-ended')).toMatchObject([{ outcome: 'cut', isOwn: false }]);
-      expect(told('retry')).toEqual([]);
+      expect(eventsOf('attempt-ended')).toMatchObject([{ outcome: 'cut', isOwn: false }]);
+      expect(eventsOf('retry')).toEqual([]);
     }
   });
 
@@ -70,7 +70,7 @@ describe.each(CLIENTS)('a response that breaks as soon as it begins, to a %s of 
     ['a last head with chunks', 'HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n'],
   ])('%s, then FIN or RST: never an empty reply, never a whole one', async (_, bytes) => {
     for (const then of ['fin', 'reset'] as const) {
-      const { answer, upstream, told } = await call(bytes, then, client);
+      const { answer, upstream, eventsOf } = await call(bytes, then, client);
       // A reset may overtake the head; a GET is sent again then.
       if (then === 'fin') expect(upstream.received).toHaveLength(1);
       expect([200, 502]).toContain(answer.status);
@@ -80,7 +80,7 @@ describe.each(CLIENTS)('a response that breaks as soon as it begins, to a %s of 
         if (SEES_RESET_BEHIND_DATA && client[1] === '1.0' && answer.headers['content-length'] === undefined)
           expect(answer.end).toBe('reset');
       }
-      for (const { outcome } of told('attempt-ended')) expect(['cut', 'reset']).toContain(outcome);
+      for (const { outcome } of eventsOf('attempt-ended')) expect(['cut', 'reset']).toContain(outcome);
     }
   });
 });
@@ -94,10 +94,10 @@ it('a response that breaks off behind another of its connection begins there, an
     }
     socket.write(`${CHUNKED}4\r\npart\r\n`, () => setTimeout(() => socket.resetAndDestroy(), 20));
   });
-  const { url, told } = await startInProcess({ apiUrl: upstream.url });
+  const { url, eventsOf } = await startInProcess({ apiUrl: upstream.url });
   const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
   const reading = sendRaw(url, get('/first') + get('/second'));
-  await waitUntil(() => told('attempt-ended').length === 1 && first !== undefined, 'the second broken off');
+  await waitUntil(() => eventsOf('attempt-ended').length === 1 && first !== undefined, 'the second broken off');
   first?.();
   const { bytes } = await reading;
   expect(bytes.toString()).toMatch(/first.*HTTP\/1\.1 200 OK\r\n.*4\r\npart\r\n$/s);
@@ -136,11 +136,11 @@ describe('a head whose lengths contradict each other', () => {
         ['503 Busy', 'stay'],
       ] as const) {
         const client = [method, '1.1', 'close'] as const;
-        const { answer, upstream, told } = await call(`HTTP/1.1 ${status}\r\n${rest}`, then, client);
+        const { answer, upstream, eventsOf } = await call(`HTTP/1.1 ${status}\r\n${rest}`, then, client);
         expect([method, then, answer.status]).toEqual([method, then, 502]);
         expect(answer.body.toString()).toContain('UPSTREAM_PROTOCOL_ERROR');
         expect(upstream.received).toHaveLength(1);
-        expect(told('attempt-ended')).toMatchObject([{ outcome: 'reset', isOwn: false }]);
+        expect(eventsOf('attempt-ended')).toMatchObject([{ outcome: 'reset', isOwn: false }]);
       }
     }
   });

@@ -7,12 +7,12 @@ import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
 
-async function expectLeft({ endings, throttle, told }: InProcess, attempts: number): Promise<void> {
-  const ended = await endings(1);
+async function expectLeft({ requestRecords, throttle, eventsOf }: InProcess, attempts: number): Promise<void> {
+  const ended = await requestRecords(1);
   expect(ended).toHaveLength(1);
   expect(ended[0]).toMatchObject({ code: 499, source: 'sidecar', attempts });
-  expect(told('local-reply')).toEqual([]);
-  expect(told('warning')).toEqual([]);
+  expect(eventsOf('local-reply')).toEqual([]);
+  expect(eventsOf('warning')).toEqual([]);
   expect(await throttle()).toEqual(IDLE);
 }
 
@@ -25,18 +25,18 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
         await giveToken(request, response, index);
       },
     });
-    const { url, api, tokens, told } = sidecar;
+    const { url, api, tokens, eventsOf } = sidecar;
     const leaver = sendAndLeave(`${url}/leaver`);
     const stayer = send(`${url}/stayer`);
     await until(() => tokens.requests.length === 1, 'the token request');
     // A third call on the way proves that the first two are inside.
     leaver.leave();
-    await until(() => told('request-ended').length === 1, 'the leaver told of');
+    await until(() => eventsOf('request-ended').length === 1, 'the leaver told of');
     token.open();
     expect((await stayer).status).toBe(200);
     expect(api.requests.map(({ path }) => path)).toEqual(['/stayer']);
     expect(tokens.requests).toHaveLength(1);
-    expect(told('request-ended')[0]).toMatchObject({ code: 499, path: '/leaver', attempts: 0 });
+    expect(eventsOf('request-ended')[0]).toMatchObject({ code: 499, path: '/leaver', attempts: 0 });
   });
 
   it('in the queue frees its place, and no permit is spent on it', async () => {
@@ -48,31 +48,31 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
       },
       env: { SIDECAR_MAX_IN_FLIGHT: '1' },
     });
-    const { url, api, told, throttle } = sidecar;
+    const { url, api, eventsOf, throttle } = sidecar;
     const inFlight = send(`${url}/first`);
-    await until(() => told('permit-granted').length === 1, 'the first in flight');
+    await until(() => eventsOf('permit-granted').length === 1, 'the first in flight');
     const leaver = sendAndLeave(`${url}/leaver`);
     await until(async () => (await throttle()).queued > 0, 'somebody queued');
     leaver.leave();
-    await until(() => told('request-ended').length === 1, 'the leaver told of');
+    await until(() => eventsOf('request-ended').length === 1, 'the leaver told of');
     expect(await throttle()).toEqual({ queued: 0, inFlight: 1, streams: 0 });
-    expect(told('queue-rejected')).toEqual([{ kind: 'queue-rejected', route: 'default', reason: 'client_left' }]);
+    expect(eventsOf('queue-rejected')).toEqual([{ kind: 'queue-rejected', route: 'default', reason: 'client_left' }]);
     first.open();
     await inFlight;
-    expect(told('permit-granted')).toHaveLength(1);
+    expect(eventsOf('permit-granted')).toHaveLength(1);
     expect(api.requests.map(({ path }) => path)).toEqual(['/first']);
   });
 
   it('in the queue with its body half sent is recorded as gone from there', async () => {
     const sidecar = await startInProcess({ env: { SIDECAR_RATE: '0.1' } });
-    const { url, told, throttle } = sidecar;
+    const { url, eventsOf, throttle } = sidecar;
     expect((await send(url)).status).toBe(200);
     const socket = await openSocket(url);
     socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf');
     await until(async () => (await throttle()).queued > 0, 'somebody queued');
     socket.destroy();
-    await until(() => told('request-ended').length === 2, 'the leaver told of');
-    expect(told('queue-rejected')).toEqual([{ kind: 'queue-rejected', route: 'default', reason: 'client_left' }]);
+    await until(() => eventsOf('request-ended').length === 2, 'the leaver told of');
+    expect(eventsOf('queue-rejected')).toEqual([{ kind: 'queue-rejected', route: 'default', reason: 'client_left' }]);
   });
 
   it('within its body leaves nothing for the upstream', async () => {
@@ -88,12 +88,12 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
 
   it('within a body that streams takes the upstream call with it', async () => {
     const sidecar = await startInProcess({ env: { SIDECAR_REPLAY_BUFFER_BYTES: '10' } });
-    const { url, api, told } = sidecar;
+    const { url, api, eventsOf } = sidecar;
     let cut = 0;
     api.server.on('connection', (socket) => socket.once('close', () => cut++));
     const socket = await openSocket(url);
     socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf');
-    await until(() => told('permit-granted').length === 1, 'the call in flight');
+    await until(() => eventsOf('permit-granted').length === 1, 'the call in flight');
     socket.resetAndDestroy();
     await expectLeft(sidecar, 1);
     await until(() => cut === 1, 'the upstream connection closed');
@@ -103,13 +103,13 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
   it.each(['GET', 'POST'])('during the attempt of a %s ends that, and it is not repeated', async (method) => {
     let left = 0;
     const sidecar = await startInProcess({ answer: (_, response) => void response.once('close', () => left++) });
-    const { url, api, told } = sidecar;
+    const { url, api, eventsOf } = sidecar;
     const leaver = sendAndLeave(url, { method });
     await until(() => api.requests.length === 1, 'the call at the upstream');
     leaver.leave();
     await expectLeft(sidecar, 1);
     await until(() => left === 1, 'the upstream left as well');
-    expect(told('attempt-ended')).toMatchObject([{ outcome: 'client_left', isOwn: true }]);
+    expect(eventsOf('attempt-ended')).toMatchObject([{ outcome: 'client_left', isOwn: true }]);
     expect(api.requests).toHaveLength(1);
   });
 
@@ -128,9 +128,9 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
       clock,
       answer: (_, response) => void response.writeHead(503, { 'retry-after': '5' }).end(),
     });
-    const { url, api, told } = sidecar;
+    const { url, api, eventsOf } = sidecar;
     const leaver = sendAndLeave(url);
-    await until(() => told('attempt-ended').length === 1, 'the first attempt');
+    await until(() => eventsOf('attempt-ended').length === 1, 'the first attempt');
     await clock.advance(1000);
     leaver.leave();
     await expectLeft(sidecar, 1);
@@ -138,7 +138,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     expect(clock.pendingTimers).toBe(1);
     await clock.advance(10_000);
     expect(api.requests).toHaveLength(1);
-    expect(told('retry')).toEqual([]);
+    expect(eventsOf('retry')).toEqual([]);
   });
 
   it('in the queue with a 429 in hand is not given that', async () => {
@@ -147,12 +147,12 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
       clock,
       answer: (_, response) => void response.writeHead(429, { 'retry-after': '5' }).end('later'),
     });
-    const { url, told } = sidecar;
+    const { url, eventsOf } = sidecar;
     const leaver = sendAndLeave(url);
-    await until(() => told('rate-limited').length === 1, 'the pause');
+    await until(() => eventsOf('rate-limited').length === 1, 'the pause');
     leaver.leave();
     await expectLeft(sidecar, 1);
-    expect(told('queue-rejected').map(({ reason }) => reason)).toEqual(['client_left']);
+    expect(eventsOf('queue-rejected').map(({ reason }) => reason)).toEqual(['client_left']);
   });
 
   it('within its response closes the upstream connection', async () => {
@@ -163,7 +163,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
         response.writeHead(200, { 'content-length': 1000 }).write('half');
       },
     });
-    const { url, throttle, told } = sidecar;
+    const { url, throttle, eventsOf } = sidecar;
     const socket = await openSocket(url);
     socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await new Promise((resolve) => socket.once('data', resolve));
@@ -171,6 +171,6 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     socket.destroy();
     await expectLeft(sidecar, 1);
     await until(() => left === 1, 'the upstream connection closed');
-    expect(told('request-ended')[0]).toMatchObject({ responseBytes: 4 });
+    expect(eventsOf('request-ended')[0]).toMatchObject({ responseBytes: 4 });
   });
 });

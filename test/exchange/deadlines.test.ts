@@ -18,7 +18,7 @@ describe('the deadline', () => {
   it('in the wait for a token is TOKEN_UNAVAILABLE, and the shared token request goes on', async () => {
     const clock = new ManualClock();
     const token = gate();
-    const { url, api, tokens, endings } = await startInProcess({
+    const { url, api, tokens, requestRecords } = await startInProcess({
       clock,
       tokenAnswer: async (request, response, index) => {
         await token.opened;
@@ -32,7 +32,7 @@ describe('the deadline', () => {
     const answer = await call;
     expect(answer).toMatchObject({ status: 503, code: 'TOKEN_UNAVAILABLE' });
     expect(answer.fields['retry-after']).toBe('1');
-    expect(await endings(1)).toMatchObject([{ code: 503, durationMs: 5000, attempts: 0 }]);
+    expect(await requestRecords(1)).toMatchObject([{ code: 503, durationMs: 5000, attempts: 0 }]);
     token.open();
     await until(() => tokens.requests.length === 1, 'the token');
     expect((await send(url)).status).toBe(200);
@@ -43,7 +43,7 @@ describe('the deadline', () => {
   it('in the queue is QUEUE_TIMEOUT, and counted as one', async () => {
     const clock = new ManualClock();
     const release = gate();
-    const { url, api, told, throttle } = await startInProcess({
+    const { url, api, eventsOf, throttle } = await startInProcess({
       clock,
       answer: async (...call) => {
         await release.opened;
@@ -52,13 +52,13 @@ describe('the deadline', () => {
       env: { SIDECAR_MAX_IN_FLIGHT: '1' },
     });
     const first = send(url);
-    await until(() => told('permit-granted').length === 1, 'the first call in flight');
+    await until(() => eventsOf('permit-granted').length === 1, 'the first call in flight');
     const second = send(url, { headers: { 'x-sidecar-timeout-ms': '700' } });
     await untilQueued(throttle);
     await clock.advance(700);
     const text: unknown = expect.stringMatching(/SIDECAR_QUEUE_TIMEOUT_MS|SIDECAR_DEADLINE_MS/);
     expect(await second).toMatchObject({ status: 503, code: 'QUEUE_TIMEOUT', text });
-    expect(told('queue-rejected')).toEqual([{ kind: 'queue-rejected', route: 'default', reason: 'timeout' }]);
+    expect(eventsOf('queue-rejected')).toEqual([{ kind: 'queue-rejected', route: 'default', reason: 'timeout' }]);
     release.open();
     expect((await first).status).toBe(200);
     expect(api.requests).toHaveLength(1);
@@ -66,7 +66,7 @@ describe('the deadline', () => {
 
   it('within the body is REQUEST_TIMEOUT, a 408', async () => {
     const clock = new ManualClock();
-    const { url, api, endings, throttle } = await startInProcess({ clock, env: DEADLINE });
+    const { url, api, requestRecords, throttle } = await startInProcess({ clock, env: DEADLINE });
     const socket = await openSocket(url);
     const reading = readToEnd(socket);
     socket.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf`);
@@ -81,47 +81,47 @@ describe('the deadline', () => {
       'the deadline passed (5000 ms: request.deadlineMs (SIDECAR_DEADLINE_MS)) before the request body was complete',
     );
     expect(api.requests).toHaveLength(0);
-    expect(await endings(1)).toMatchObject([{ code: 408, requestBytes: 4 }]);
+    expect(await requestRecords(1)).toMatchObject([{ code: 408, requestBytes: 4 }]);
     expect(await throttle()).toEqual(IDLE);
   });
 
   it('at the upstream is UPSTREAM_TIMEOUT, and the connection is closed', async () => {
     const clock = new ManualClock();
     let isLeft = false;
-    const { url, told, endings, throttle } = await startInProcess({
+    const { url, eventsOf, requestRecords, throttle } = await startInProcess({
       clock,
       answer: (_request, response) => void response.once('close', () => (isLeft = true)),
       env: DEADLINE,
     });
     const call = send(url);
-    await until(() => told('permit-granted').length === 1, 'the call in flight');
+    await until(() => eventsOf('permit-granted').length === 1, 'the call in flight');
     await clock.advance(5000);
     expect(await call).toMatchObject({ status: 504, code: 'UPSTREAM_TIMEOUT' });
     await until(() => isLeft, 'the connection closed');
-    expect(told('attempt-ended')).toMatchObject([{ outcome: 'timeout', durationMs: 5000 }]);
-    expect(await endings(1)).toHaveLength(1);
+    expect(eventsOf('attempt-ended')).toMatchObject([{ outcome: 'timeout', durationMs: 5000 }]);
+    expect(await requestRecords(1)).toHaveLength(1);
     expect(await throttle()).toEqual(IDLE);
   });
 
   it('in the queue after an attempt that was sent gives the result of that attempt', async () => {
     const clock = new ManualClock();
-    const { url, told } = await startInProcess({
+    const { url, eventsOf } = await startInProcess({
       clock,
       answer: (_request, response) => void response.destroy(),
       env: { ...DEADLINE, SIDECAR_RATE: '0.1', SIDECAR_BURST: '1' },
     });
     const call = send(url);
-    await until(() => told('attempt-ended').length === 1, 'a first attempt');
+    await until(() => eventsOf('attempt-ended').length === 1, 'a first attempt');
     await clock.advance(5000);
     expect(await call).toMatchObject({ status: 502, code: 'UPSTREAM_RESET' });
-    expect(told('retry')).toEqual([]);
-    expect(told('local-reply')).toMatchObject([{ code: 'UPSTREAM_RESET' }]);
+    expect(eventsOf('retry')).toEqual([]);
+    expect(eventsOf('local-reply')).toMatchObject([{ code: 'UPSTREAM_RESET' }]);
   });
 
   it('does not affect a response that has begun', async () => {
     const clock = new ManualClock();
     const rest = gate();
-    const { url, told } = await startInProcess({
+    const { url, eventsOf } = await startInProcess({
       clock,
       answer: async (_request, response) => {
         response.writeHead(200).write('begun, ');
@@ -134,7 +134,7 @@ describe('the deadline', () => {
     await clock.advance(60_000);
     rest.open();
     expect((await answer.toArray()).join('')).toBe('begun, ended');
-    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['ok']);
+    expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(['ok']);
   });
 });
 
@@ -153,7 +153,7 @@ describe('what the upstream needs of the deadline', () => {
       env: { ...env, SIDECAR_BURST: '25' },
     });
     const calls = Promise.all(Array.from({ length: 25 }, () => send(`${started.url}/policies`)));
-    await until(() => started.told('permit-granted').length === 25, 'the first calls in flight');
+    await until(() => started.eventsOf('permit-granted').length === 25, 'the first calls in flight');
     await clock.advance(latencyMs);
     first.open();
     await calls;
@@ -161,13 +161,13 @@ describe('what the upstream needs of the deadline', () => {
   }
 
   it('is kept by a request that waits: it is refused at once when the rest is too short', async () => {
-    const { url, api, told } = await startAfter(900, { SIDECAR_RATE: '0.5' }, echo);
+    const { url, api, eventsOf } = await startAfter(900, { SIDECAR_RATE: '0.5' }, echo);
     const headers = { 'x-sidecar-timeout-ms': '1500' };
     const refused = await send(`${url}/policies`, { headers });
     expect(refused).toMatchObject({ status: 503, code: 'QUEUE_TIMEOUT', fields: { 'retry-after': '2' } });
     expect(refused.text).toContain(`with 0.8 s kept for the upstream's response`);
     expect(api.requests).toHaveLength(25);
-    expect(told('queue-rejected')).toMatchObject([{ reason: 'expected_wait' }]);
+    expect(eventsOf('queue-rejected')).toMatchObject([{ reason: 'expected_wait' }]);
   });
 
   it('is not kept of a request that need not wait', async () => {
@@ -178,12 +178,12 @@ describe('what the upstream needs of the deadline', () => {
   });
 
   it('is kept before a repetition: a response goes to the client at once when the next one would come too late', async () => {
-    const { url, api, told } = await startAfter(400, { SIDECAR_RATE: '1000' }, (_request, response) => {
+    const { url, api, eventsOf } = await startAfter(400, { SIDECAR_RATE: '1000' }, (_request, response) => {
       response.writeHead(502, { 'retry-after': '1' }).end();
     });
     const headers = { 'x-sidecar-timeout-ms': '1200' };
     expect(await send(`${url}/policies`, { headers })).toMatchObject({ status: 502, code: undefined });
-    expect(told('retry')).toEqual([]);
+    expect(eventsOf('retry')).toEqual([]);
     expect(api.requests).toHaveLength(26);
   });
 });
@@ -196,16 +196,16 @@ describe('x-sidecar-timeout-ms', () => {
     ['cannot lengthen it', '999999', 5000, '5000 ms: request.deadlineMs (SIDECAR_DEADLINE_MS)'],
   ])('%s, and the reply names it', async (_, wish, endsAfterMs, limit) => {
     const clock = new ManualClock();
-    const { url, told, endings } = await startInProcess({ clock, answer: never, env: DEADLINE });
+    const { url, eventsOf, requestRecords } = await startInProcess({ clock, answer: never, env: DEADLINE });
     const call = send(url, { headers: { 'x-sidecar-timeout-ms': wish } });
-    await until(() => told('permit-granted').length === 1, 'the call in flight');
+    await until(() => eventsOf('permit-granted').length === 1, 'the call in flight');
     await clock.advance(endsAfterMs - 1);
-    expect(told('request-ended')).toEqual([]);
+    expect(eventsOf('request-ended')).toEqual([]);
     await clock.advance(1);
     const { code, text } = await call;
     expect(code).toBe('UPSTREAM_TIMEOUT');
     expect(text).toContain(`the deadline passed (${limit}) before the upstream responded`);
-    expect(await endings(1)).toMatchObject([{ durationMs: endsAfterMs }]);
+    expect(await requestRecords(1)).toMatchObject([{ durationMs: endsAfterMs }]);
   });
 
   it.each(['0', '-1', '1.5', 'soon', ''])('of %j is refused', async (wish) => {
@@ -227,7 +227,7 @@ describe('a client that stops sending within its body', () => {
     ['streamed', '1', 1],
   ])('is answered 408 after upstream.bodyIdleTimeoutMs: %s', async (_, replayBufferBytes, attempts) => {
     const clock = new ManualClock();
-    const { url, api, told, endings, throttle } = await startInProcess({
+    const { url, api, eventsOf, requestRecords, throttle } = await startInProcess({
       clock,
       env: { SIDECAR_BODY_IDLE_TIMEOUT_MS: '1000', SIDECAR_REPLAY_BUFFER_BYTES: replayBufferBytes },
     });
@@ -235,14 +235,14 @@ describe('a client that stops sending within its body', () => {
     const reading = readToEnd(socket);
     socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf');
     if (attempts === 0) await untilQueued(throttle);
-    else await until(() => told('permit-granted').length === 1, 'the call in flight');
+    else await until(() => eventsOf('permit-granted').length === 1, 'the call in flight');
     await until(() => clock.pendingTimers >= 3, 'the watch');
     await clock.advance(600);
     socket.write('more');
     // What was sent before on another connection has been read by the time that this is answered.
     await send(url, { headers: { host: 'elsewhere.example' } });
     await clock.advance(999);
-    expect(told('request-ended').filter(({ method }) => method === 'POST')).toEqual([]);
+    expect(eventsOf('request-ended').filter(({ method }) => method === 'POST')).toEqual([]);
     await clock.advance(1);
     const answer = await reading;
     expect(answer.status).toBe(408);
@@ -250,7 +250,7 @@ describe('a client that stops sending within its body', () => {
       code: 'REQUEST_TIMEOUT',
       detail: expect.stringContaining('upstream.bodyIdleTimeoutMs (SIDECAR_BODY_IDLE_TIMEOUT_MS)') as string,
     });
-    expect(await endings(2)).toMatchObject([{ code: 403 }, { code: 408, attempts, requestBytes: 8 }]);
+    expect(await requestRecords(2)).toMatchObject([{ code: 403 }, { code: 408, attempts, requestBytes: 8 }]);
     expect(api.requests).toHaveLength(0);
     expect(await throttle()).toEqual(IDLE);
   });
@@ -258,7 +258,7 @@ describe('a client that stops sending within its body', () => {
   it('while the upstream does not read is not to blame', async () => {
     const clock = new ManualClock();
     const upstream = await startRawUpstream((socket) => socket.pause());
-    const { url, told } = await startInProcess({
+    const { url, eventsOf } = await startInProcess({
       clock,
       apiUrl: upstream.url,
       env: { SIDECAR_BODY_IDLE_TIMEOUT_MS: '1000' },
@@ -276,7 +276,7 @@ describe('a client that stops sending within its body', () => {
     // Until the buffers of all sockets are full.
     expect(await waitUntilStable(() => taken)).toBeLessThan(20_000_000);
     await clock.advance(10_000);
-    expect(told('request-ended')).toEqual([]);
+    expect(eventsOf('request-ended')).toEqual([]);
     await clock.advance(50_000);
     expect(await call).toMatchObject({ status: 504, code: 'UPSTREAM_TIMEOUT' });
   });
@@ -285,25 +285,25 @@ describe('a client that stops sending within its body', () => {
 describe('an upstream', () => {
   it('that takes longer than upstream.requestTimeoutMs is given up, and a POST as a GET not asked again', async () => {
     const clock = new ManualClock();
-    const { url, told } = await startInProcess({
+    const { url, eventsOf } = await startInProcess({
       clock,
       answer: () => undefined,
       env: { SIDECAR_REQUEST_TIMEOUT_MS: '1000' },
     });
     const call = send(url);
-    await until(() => told('permit-granted').length === 1, 'the call in flight');
+    await until(() => eventsOf('permit-granted').length === 1, 'the call in flight');
     await new Promise((resolve) => setImmediate(resolve));
     await clock.advance(1000);
-    await until(() => told('attempt-ended').length === 1, 'the end of the attempt');
+    await until(() => eventsOf('attempt-ended').length === 1, 'the end of the attempt');
     const limit = '1000 ms: upstream.requestTimeoutMs (SIDECAR_REQUEST_TIMEOUT_MS), or requestTimeoutMs of the route';
     const text: unknown = expect.stringContaining(`the upstream did not respond within ${limit}`);
     expect(await call).toMatchObject({ status: 504, code: 'UPSTREAM_TIMEOUT', text });
-    expect(told('attempt-ended')).toHaveLength(1);
+    expect(eventsOf('attempt-ended')).toHaveLength(1);
   });
 
   it('that falls silent within its body is cut off after upstream.bodyIdleTimeoutMs', async () => {
     const clock = new ManualClock();
-    const { url, told, endings } = await startInProcess({
+    const { url, eventsOf, requestRecords } = await startInProcess({
       clock,
       answer: (_request, response) => void response.writeHead(200).write('half'),
       env: { SIDECAR_BODY_IDLE_TIMEOUT_MS: '1000' },
@@ -312,10 +312,10 @@ describe('an upstream', () => {
     await until(() => clock.pendingTimers > 0, 'the watch');
     await clock.advance(2000);
     await failure;
-    expect(await endings(1)).toMatchObject([
+    expect(await requestRecords(1)).toMatchObject([
       { code: 200, source: 'upstream', cutBy: 'upstream', fault: expect.any(String) as string },
     ]);
-    expect(told('attempt-ended')).toMatchObject([{ outcome: 'cut', isOwn: false }]);
+    expect(eventsOf('attempt-ended')).toMatchObject([{ outcome: 'cut', isOwn: false }]);
   });
 });
 

@@ -70,11 +70,11 @@ it.each(['destroy', 'end'] as const)(
     const port = await listen(createServer((socket) => refuse(socket, REFUSAL, close)));
     const apiUrl = `http://127.0.0.1:${String(port)}`;
     expect(await statuses(apiUrl, LARGE)).toEqual({ 413: ROUNDS });
-    const { url, told } = await startInProcess({ apiUrl });
+    const { url, eventsOf } = await startInProcess({ apiUrl });
     expect(await statuses(url, LARGE)).toEqual({ 413: ROUNDS });
     expect(await statuses(url, LARGE, true)).toEqual({ 413: ROUNDS });
     expect(await statuses(url, SMALL)).toEqual({ 413: ROUNDS });
-    expect(new Set(told('attempt-ended').map(({ outcome }) => outcome))).toEqual(new Set(['error_status']));
+    expect(new Set(eventsOf('attempt-ended').map(({ outcome }) => outcome))).toEqual(new Set(['error_status']));
   },
 );
 
@@ -98,18 +98,18 @@ it('a response that only the end of its connection completes is never taken for 
   const port = await listen(
     createServer((socket) => refuse(socket, 'HTTP/1.1 413 No\r\nConnection: close\r\n\r\npart', 'destroy')),
   );
-  const { url, told } = await startInProcess({ apiUrl: `http://127.0.0.1:${String(port)}` });
+  const { url, eventsOf } = await startInProcess({ apiUrl: `http://127.0.0.1:${String(port)}` });
   for (let round = 0; round < ROUNDS; round++) {
     const { status, bytes } = await upload(url, 10 * MEGABYTE, false);
     expect([413, 502]).toContain(status);
     if (status === 413) expect(bytes.toString()).not.toMatch(/\r\n0\r\n\r\n$/);
   }
-  expect(told('attempt-ended').map(({ outcome }) => outcome)).not.toContain('error_status');
+  expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).not.toContain('error_status');
 });
 
 it('without a response the write error is the reply, once', async () => {
   const port = await listen(createServer((socket) => refuse(socket, '', 'destroy')));
-  const { url, told } = await startInProcess({ apiUrl: `http://127.0.0.1:${String(port)}` });
+  const { url, eventsOf } = await startInProcess({ apiUrl: `http://127.0.0.1:${String(port)}` });
   expect(await statuses(url, [10 * MEGABYTE])).toEqual({ 502: ROUNDS });
-  expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(Array(ROUNDS).fill('reset'));
+  expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(Array(ROUNDS).fill('reset'));
 });

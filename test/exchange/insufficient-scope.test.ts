@@ -15,7 +15,7 @@ it.each([
   const refuse: RespondTo = (_request, response) => {
     response.writeHead(403, { ...fields, 'www-authenticate': CHALLENGE, 'x-own': 'upstream' }).end('{"no":"scope"}');
   };
-  const { url, api, tokens, told, metric, sidecar } = await startInProcess({ answer: refuse });
+  const { url, api, tokens, eventsOf, metric, sidecar } = await startInProcess({ answer: refuse });
   for (let n = 0; n < 3; n++) {
     const answer = await send(url, { method, ...(method === 'POST' ? { body: '{}' } : {}) });
     expect(answer).toMatchObject({ status: 403, text: '{"no":"scope"}' });
@@ -23,9 +23,9 @@ it.each([
   }
   expect(api.requests).toHaveLength(3);
   expect(tokens.requests).toHaveLength(1);
-  expect(told('retry')).toEqual([]);
-  expect(told('rate-limited')).toEqual([]);
-  expect(told('insufficient-scope')).toEqual(
+  expect(eventsOf('retry')).toEqual([]);
+  expect(eventsOf('rate-limited')).toEqual([]);
+  expect(eventsOf('insufficient-scope')).toEqual(
     Array(3).fill({ kind: 'insufficient-scope', route: 'default', needed: 'urn:example.write' }),
   );
   expect(await metric('bearer_sidecar_insufficient_scope_total{route="default"}')).toBe(3);

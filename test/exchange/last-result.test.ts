@@ -71,7 +71,7 @@ describe('an attempt whose connection is not open yet was not sent', () => {
   ] as const)('after %i refusals, ended by the %s: the client gets %i %s', async (refusals, end, status, code) => {
     const clock = new ManualClock();
     const upstream = await startHangingUpstream(refusals);
-    const { url, sidecar, told, endings } = await startInProcess({
+    const { url, sidecar, eventsOf, requestRecords } = await startInProcess({
       clock,
       apiUrl: upstream.url,
       env: { ...DRAIN, SIDECAR_CA_FILE: upstream.caFile, SIDECAR_DEADLINE_MS: '1000' },
@@ -82,11 +82,11 @@ describe('an attempt whose connection is not open yet was not sent', () => {
       return upstream.sockets.length > refusals;
     }, 'a handshake that hangs');
     // A permit is spent when its attempt is sent.
-    expect(told('permit-granted')).toHaveLength(refusals);
+    expect(eventsOf('permit-granted')).toHaveLength(refusals);
     if (end === 'drain') await Promise.all([sidecar.drain(), clock.advance(2000)]);
     else await clock.advance(1000);
     expect(await call).toMatchObject({ status, code });
-    expect(await endings(1)).toMatchObject([{ code: status, attempts: refusals + 1 }]);
+    expect(await requestRecords(1)).toMatchObject([{ code: status, attempts: refusals + 1 }]);
   });
 });
 
@@ -107,12 +107,12 @@ describe('a call that was sent and is cut by the drain gets UPSTREAM_TIMEOUT', (
     await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void upstream.close());
     const apiUrl = `http://127.0.0.1:${String((upstream.address() as AddressInfo).port)}`;
-    const { url, sidecar, told } = await startInProcess({ clock, apiUrl, env: { ...DRAIN, ...env } });
+    const { url, sidecar, eventsOf } = await startInProcess({ clock, apiUrl, env: { ...DRAIN, ...env } });
     const client = await openSocket(url);
     const response = readToEnd(client);
     client.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${String(4 + missing)}\r\n\r\nbody`);
     await until(() => received.endsWith('body'), 'the body at the upstream');
-    if (missing === 0) await until(() => told('rate-limited').length === 1, 'the head of the refusal');
+    if (missing === 0) await until(() => eventsOf('rate-limited').length === 1, 'the head of the refusal');
     await Promise.all([sidecar.drain(), clock.advance(2000)]);
     const { status, headers, body } = await response;
     expect([status, headers['retry-after'], headers.connection]).toEqual([504, undefined, 'close']);
@@ -126,15 +126,15 @@ describe('a call that was sent and is cut by the drain gets UPSTREAM_TIMEOUT', (
 
 it('a call that was reset and waits to be repeated gets UPSTREAM_RESET when the drain ends the wait', async () => {
   const clock = new ManualClock();
-  const { url, sidecar, told } = await startInProcess({
+  const { url, sidecar, eventsOf } = await startInProcess({
     clock,
     answer: (_, response) => void response.destroy(),
     env: { ...DRAIN, SIDECAR_RETRY_TRUST_IDEMPOTENCY_KEY: 'true', SIDECAR_RATE: '0.1', SIDECAR_BURST: '1' },
   });
   const call = send(url, { ...POST, headers: { 'idempotency-key': '"k"' } });
-  await until(() => told('attempt-ended').length === 1, 'the reset');
+  await until(() => eventsOf('attempt-ended').length === 1, 'the reset');
   await Promise.all([sidecar.drain(), clock.advance(2000)]);
   expect(await call).toMatchObject({ status: 502, code: 'UPSTREAM_RESET' });
-  expect(told('queue-rejected')).toMatchObject([{ reason: 'draining' }]);
-  expect(told('local-reply')).toMatchObject([{ code: 'UPSTREAM_RESET' }]);
+  expect(eventsOf('queue-rejected')).toMatchObject([{ reason: 'draining' }]);
+  expect(eventsOf('local-reply')).toMatchObject([{ code: 'UPSTREAM_RESET' }]);
 });

@@ -19,12 +19,12 @@ describe('a 429', () => {
   it.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'])(
     'is waited out for %s: it was not carried out',
     async (method) => {
-      const { url, api, told } = await startInProcess({ answer: refusing(2) });
+      const { url, api, eventsOf } = await startInProcess({ answer: refusing(2) });
       const body = ['GET', 'HEAD', 'OPTIONS'].includes(method) ? {} : { body: 'again' };
       const answer = await send(url, { method, ...body });
       expect(answer.status).toBe(200);
       expect(api.requests.map((request) => request.body.toString())).toEqual(Array(3).fill(body.body ?? ''));
-      expect(told('retry').map(({ reason }) => reason)).toEqual(['rate_limited', 'rate_limited']);
+      expect(eventsOf('retry').map(({ reason }) => reason)).toEqual(['rate_limited', 'rate_limited']);
     },
   );
 
@@ -46,9 +46,9 @@ describe('a 429', () => {
 
   it('holds everybody back for as long as its Retry-After says, to the millisecond', async () => {
     const clock = new ManualClock();
-    const { url, api, told } = await startInProcess({ clock, answer: refusing(1, 429, { 'retry-after': '2' }) });
+    const { url, api, eventsOf } = await startInProcess({ clock, answer: refusing(1, 429, { 'retry-after': '2' }) });
     const first = send(url, { method: 'POST', body: 'first' });
-    await until(() => told('rate-limited').length === 1, 'a pause');
+    await until(() => eventsOf('rate-limited').length === 1, 'a pause');
     const second = send(url, { method: 'POST', body: 'second' });
     await clock.advance(1999);
     expect(api.requests).toHaveLength(1);
@@ -79,7 +79,7 @@ describe('a 429', () => {
 
   it('is relayed when the queue then takes too long', async () => {
     const clock = new ManualClock();
-    const { url, told } = await startInProcess({
+    const { url, eventsOf } = await startInProcess({
       clock,
       // The first refusal states a wait that fits; meanwhile the second one's makes it too long.
       answer: (request, response, index) => {
@@ -88,15 +88,15 @@ describe('a 429', () => {
       },
     });
     const waiting = send(`${url}/first`, { method: 'POST', body: 'x' });
-    await until(() => told('rate-limited').length === 1, 'the first refusal');
+    await until(() => eventsOf('rate-limited').length === 1, 'the first refusal');
     await clock.advance(10_000);
-    await until(() => told('rate-limited').length === 2, 'the second refusal');
+    await until(() => eventsOf('rate-limited').length === 2, 'the second refusal');
     await clock.advance(10_000);
-    await until(() => told('rate-limited').length === 3, 'the third refusal');
+    await until(() => eventsOf('rate-limited').length === 3, 'the third refusal');
     // 20 of the queue's 30 seconds are used up: another 10 would be the end of them.
     expect(await waiting).toMatchObject({ status: 429, text: 'refused 2' });
     // An attempt that was never made is no retry.
-    expect(told('retry')).toHaveLength(2);
+    expect(eventsOf('retry')).toHaveLength(2);
   });
 
   it('whose body breaks off is still waited out', async () => {
@@ -104,10 +104,10 @@ describe('a 429', () => {
       if (index === 0) socket.end('HTTP/1.1 429 Too Many Requests\r\nContent-Length: 100\r\n\r\nbroken');
       else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
     });
-    const { url, told } = await startInProcess({ apiUrl: upstream.url });
+    const { url, eventsOf } = await startInProcess({ apiUrl: upstream.url });
     expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 200, text: 'ok' });
-    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['rate_limited', 'ok']);
-    expect(told('request-ended')[0]).toMatchObject({ attempts: 2 });
+    expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(['rate_limited', 'ok']);
+    expect(eventsOf('request-ended')[0]).toMatchObject({ attempts: 2 });
   });
 
   it('too large to be held goes to the client whole', async () => {
@@ -124,17 +124,17 @@ describe('a 403', () => {
     ['with nothing left', { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '2' }],
   ])('%s is waited out as a 429 is, for a POST as well, and pauses all', async (_, fields) => {
     const clock = new ManualClock();
-    const { url, api, told } = await startInProcess({ clock, answer: refusing(1, 403, fields) });
+    const { url, api, eventsOf } = await startInProcess({ clock, answer: refusing(1, 403, fields) });
     const call = send(url, { method: 'POST', body: 'x' });
-    await until(() => told('rate-limited').length === 1, 'a pause');
+    await until(() => eventsOf('rate-limited').length === 1, 'a pause');
     await clock.advance(1999);
     expect(api.requests).toHaveLength(1);
     await clock.advance(1);
     expect(await call).toMatchObject({ status: 200, text: 'x' });
-    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['rate_limited', 'ok']);
-    expect(told('retry').map(({ reason }) => reason)).toEqual(['rate_limited']);
+    expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(['rate_limited', 'ok']);
+    expect(eventsOf('retry').map(({ reason }) => reason)).toEqual(['rate_limited']);
     const values = Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, Number(value)]));
-    expect(told('rate-limited')).toMatchObject([{ status: 403, pauseMs: 2000, stated: true, fields: values }]);
+    expect(eventsOf('rate-limited')).toMatchObject([{ status: 403, pauseMs: 2000, stated: true, fields: values }]);
   });
 
   it('with Retry-After goes to the client where retry.unsafeOn429 is false', async () => {
@@ -161,12 +161,12 @@ describe('a 403', () => {
       { 'retry-after': '2', 'www-authenticate': 'Bearer error="insufficient_scope", scope="quotes"' },
     ],
   ])('%s is relayed unchanged, and pauses no other call', async (_, fields) => {
-    const { url, api, told } = await startInProcess({ answer: refusing(1, 403, fields) });
+    const { url, api, eventsOf } = await startInProcess({ answer: refusing(1, 403, fields) });
     const answer = await send(url);
     expect(answer).toMatchObject({ status: 403, text: 'refused 0' });
     expect(answer.fields).toMatchObject(fields);
-    expect(told('rate-limited')).toEqual([]);
-    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['error_status']);
+    expect(eventsOf('rate-limited')).toEqual([]);
+    expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(['error_status']);
     expect((await send(url)).status).toBe(200);
     expect(api.requests).toHaveLength(2);
   });
@@ -175,22 +175,22 @@ describe('a 403', () => {
 describe('a 503', () => {
   it('is retried for an idempotent method once its Retry-After is over', async () => {
     const clock = new ManualClock();
-    const { url, api, told } = await startInProcess({ clock, answer: refusing(1, 503, { 'retry-after': '3' }) });
+    const { url, api, eventsOf } = await startInProcess({ clock, answer: refusing(1, 503, { 'retry-after': '3' }) });
     const call = send(url);
-    await until(() => told('attempt-ended').length === 1, 'a first attempt');
+    await until(() => eventsOf('attempt-ended').length === 1, 'a first attempt');
     await clock.advance(2999);
     expect(api.requests).toHaveLength(1);
     await clock.advance(1);
     expect((await call).status).toBe(200);
-    expect(told('retry').map(({ reason }) => reason)).toEqual(['status']);
-    expect(told('rate-limited')).toEqual([]);
+    expect(eventsOf('retry').map(({ reason }) => reason)).toEqual(['status']);
+    expect(eventsOf('rate-limited')).toEqual([]);
   });
 
   it('without Retry-After is retried for an idempotent method and pauses no other call', async () => {
-    const { url, api, told } = await startInProcess({ answer: refusing(2, 503) });
+    const { url, api, eventsOf } = await startInProcess({ answer: refusing(2, 503) });
     expect((await send(url)).status).toBe(200);
     expect(api.requests).toHaveLength(3);
-    expect(told('rate-limited')).toEqual([]);
+    expect(eventsOf('rate-limited')).toEqual([]);
   });
 
   it('of a POST goes to the client, with Retry-After and without', async () => {
@@ -203,10 +203,10 @@ describe('a 503', () => {
 
   it('pauses all when two in a row state a wait', async () => {
     const clock = new ManualClock();
-    const { url, told, api } = await startInProcess({ clock, answer: refusing(2, 503, { 'retry-after': '5' }) });
+    const { url, eventsOf, api } = await startInProcess({ clock, answer: refusing(2, 503, { 'retry-after': '5' }) });
     await send(url, { method: 'POST', body: '1' });
     await send(url, { method: 'POST', body: '2' });
-    expect(told('rate-limited')).toMatchObject([{ status: 503, pauseMs: 5000, stated: true }]);
+    expect(eventsOf('rate-limited')).toMatchObject([{ status: 503, pauseMs: 5000, stated: true }]);
     const third = send(url, { method: 'POST', body: '3' });
     await clock.advance(4999);
     expect(api.requests).toHaveLength(2);

@@ -38,18 +38,18 @@ describe('invariant 9: a response that the upstream cuts is cut for the client, 
       const upstream = await startRawUpstream((socket) =>
         socket.write(bytes, () => setTimeout(() => socket[cut](), 20)),
       );
-      const { url, endings, throttle, told } = await startInProcess({ apiUrl: upstream.url });
+      const { url, requestRecords, throttle, eventsOf } = await startInProcess({ apiUrl: upstream.url });
       const answer = await sendRaw(url, ask!);
       expect(answer.status).toBe(200);
       expect(answer.body.toString()).toContain('half');
       expect(answer.body.toString()).not.toMatch(/0\r\n\r\n$/);
       // Without a length and without chunks only a reset tells.
       if (version === '1.0') expect(answer.end).toBe('reset');
-      const ended = await endings(1);
+      const ended = await requestRecords(1);
       expect(ended).toHaveLength(1);
       expect(ended[0]).toMatchObject({ code: 200, source: 'upstream', fault: expect.any(String) as string });
       expect(ended[0]).toMatchObject({ cutBy: 'upstream' });
-      expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['cut']);
+      expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(['cut']);
       expect(await throttle()).toEqual(IDLE);
     }
   });
@@ -103,11 +103,11 @@ describe('a response', () => {
     ['nothing', Buffer.from('')],
   ])('with a reason phrase of %s is passed on, with the usual phrase if need be', async (_, phrase) => {
     const rest = '\r\nContent-Length: 2\r\n\r\nok';
-    const { url, told } = await answering(Buffer.concat([Buffer.from('HTTP/1.1 404 '), phrase, Buffer.from(rest)]));
+    const { url, eventsOf } = await answering(Buffer.concat([Buffer.from('HTTP/1.1 404 '), phrase, Buffer.from(rest)]));
     const answer = await sendRaw(url, GET);
     expect(answer.bytes.toString()).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
     expect(answer.body.toString()).toBe('ok');
-    expect(told('warning')).toEqual([]);
+    expect(eventsOf('warning')).toEqual([]);
   });
 
   it.each([204, 304])('of status %i has no body', async (status) => {
@@ -204,7 +204,10 @@ describe('a response that comes before the request is whole', () => {
     const upstream = await startRawUpstream((socket) => {
       socket.end('HTTP/1.1 413 Content Too Large\r\nContent-Length: 5\r\nConnection: close\r\n\r\nlarge');
     });
-    const { url, endings } = await startInProcess({ apiUrl: upstream.url, env: { SIDECAR_REPLAY_BUFFER_BYTES: '10' } });
+    const { url, requestRecords } = await startInProcess({
+      apiUrl: upstream.url,
+      env: { SIDECAR_REPLAY_BUFFER_BYTES: '10' },
+    });
     const socket = await openSocket(url);
     const reading = readToEnd(socket);
     // More than is sent below: behind a whole request the connection would be kept, however early the response.
@@ -215,7 +218,7 @@ describe('a response that comes before the request is whole', () => {
     const answer = await reading;
     expect(answer.status).toBe(413);
     expect(answer.body.toString()).toBe('large');
-    expect(await endings(1)).toMatchObject([{ code: 413, source: 'upstream' }]);
+    expect(await requestRecords(1)).toMatchObject([{ code: 413, source: 'upstream' }]);
   });
 
   it.each([
@@ -235,14 +238,14 @@ describe('a response that comes before the request is whole', () => {
     const upstream = await startRawUpstream((socket) => {
       socket.once('data', () => answer(socket));
     });
-    const { url, told } = await startInProcess({
+    const { url, eventsOf } = await startInProcess({
       apiUrl: upstream.url,
       env: { SIDECAR_REPLAY_BUFFER_BYTES: '10', SIDECAR_RETRY_ATTEMPTS: '1' },
     });
     const socket = await openSocket(url);
     socket.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${String(LEFT_BYTES + 100_000)}\r\n\r\n`);
     socket.write(Buffer.alloc(100_000));
-    await until(() => told('attempt-ended').length === 1, 'the upstream heard of');
+    await until(() => eventsOf('attempt-ended').length === 1, 'the upstream heard of');
     await new Promise<void>((resolve, reject) => {
       socket.write(Buffer.alloc(LEFT_BYTES), (error) => (error ? reject(error) : resolve()));
     });

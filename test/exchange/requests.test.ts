@@ -27,19 +27,19 @@ describe('a body without a Content-Type', () => {
 });
 
 it('a chunked body that came in one packet with its refused head counts as received', async () => {
-  const { url, endings } = await startInProcess({
+  const { url, requestRecords } = await startInProcess({
     env: { SIDECAR_RATE: '0.01', SIDECAR_BURST: '1', SIDECAR_QUEUE_TIMEOUT_MS: '50' },
   });
   await send(url);
   const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n';
   await sendRaw(url, `${head}5\r\nhello\r\n0\r\n\r\n`);
-  const [, refused] = await endings(2);
+  const [, refused] = await requestRecords(2);
   expect(refused).toMatchObject({ code: 503, localReply: 'QUEUE_TIMEOUT', requestBytes: 5 });
 });
 
 describe('the Authorization of a client', () => {
   it('is replaced, and counted once however many attempts there are', async () => {
-    const { url, api, told, metric } = await startInProcess({
+    const { url, api, eventsOf, metric } = await startInProcess({
       answer: (request, response, index) => {
         if (index === 0) response.writeHead(429).end();
         else void echo(request, response, index);
@@ -50,7 +50,7 @@ describe('the Authorization of a client', () => {
     expect(api.requests.map(({ headers }) => headers.authorization)).toEqual(
       Array(3).fill('Bearer token-1-of-the-tests'),
     );
-    expect(told('authorization-overridden')).toHaveLength(1);
+    expect(eventsOf('authorization-overridden')).toHaveLength(1);
     expect(await metric('bearer_sidecar_client_authorization_overridden_total')).toBe(1);
   });
 
@@ -118,7 +118,7 @@ describe('invariant 1: a token is sent only to the configured origin', () => {
 describe('requests', () => {
   it('reach the upstream in the order of their arrival', async () => {
     const clock = new ManualClock();
-    const { url, api, told, throttle } = await startInProcess({
+    const { url, api, eventsOf, throttle } = await startInProcess({
       clock,
       env: { SIDECAR_RATE: '10', SIDECAR_BURST: '1', SIDECAR_MAX_IN_FLIGHT: '2' },
     });
@@ -126,17 +126,17 @@ describe('requests', () => {
     for (let index = 0; index < 8; index++) {
       // Bodies of very different sizes, so that the later ones would be ready first.
       calls.push(send(`${url}/${String(index)}`, { method: 'POST', body: 'x'.repeat(index % 2 === 0 ? 500_000 : 1) }));
-      if (index === 0) await until(() => told('permit-granted').length === 1, 'the first call');
+      if (index === 0) await until(() => eventsOf('permit-granted').length === 1, 'the first call');
       else await until(async () => (await throttle()).queued >= index, 'all queued');
     }
-    while (told('permit-granted').length < 8) await clock.advance(100);
+    while (eventsOf('permit-granted').length < 8) await clock.advance(100);
     await Promise.all(calls);
     expect(api.requests.map(({ path }) => path)).toEqual(Array.from({ length: 8 }, (_, index) => `/${String(index)}`));
   });
 
   it('retries go to the head of the queue', async () => {
     const clock = new ManualClock();
-    const { url, api, told, throttle } = await startInProcess({
+    const { url, api, eventsOf, throttle } = await startInProcess({
       clock,
       answer: (request, response, index) => {
         if (index === 0) response.writeHead(429, { 'retry-after': '1' }).end();
@@ -145,10 +145,10 @@ describe('requests', () => {
       env: { SIDECAR_RATE: '10', SIDECAR_BURST: '1' },
     });
     const calls = [send(`${url}/first`)];
-    await until(() => told('rate-limited').length === 1, 'the refusal');
+    await until(() => eventsOf('rate-limited').length === 1, 'the refusal');
     calls.push(send(`${url}/second`));
     await until(async () => (await throttle()).queued >= 2, 'all queued');
-    while (told('permit-granted').length < 3) await clock.advance(100);
+    while (eventsOf('permit-granted').length < 3) await clock.advance(100);
     await Promise.all(calls);
     expect(api.requests.map(({ path }) => path)).toEqual(['/first', '/first', '/second']);
   });
@@ -157,7 +157,7 @@ describe('requests', () => {
 it('invariant 3: a token that ends while a request is queued costs no permit and is never sent', async () => {
   const clock = new ManualClock();
   const renewal = gate();
-  const { url, api, told, throttle } = await startInProcess({
+  const { url, api, eventsOf, throttle } = await startInProcess({
     clock,
     tokenAnswer: async (_, response, index) => {
       if (index > 0) await renewal.opened;
@@ -178,5 +178,5 @@ it('invariant 3: a token that ends while a request is queued costs no permit and
     'Bearer token-1-of-the-tests',
     'Bearer token-2-of-the-tests',
   ]);
-  expect(told('attempt-ended')).toHaveLength(2);
+  expect(eventsOf('attempt-ended')).toHaveLength(2);
 });

@@ -64,11 +64,11 @@ describe('an Idempotency-Key', () => {
 
 describe('a connection that breaks', () => {
   it.each(IDEMPOTENT)('before the response is retried for %s', async (method) => {
-    const { url, api, told } = await startInProcess({ answer: resettingOnce });
+    const { url, api, eventsOf } = await startInProcess({ answer: resettingOnce });
     expect((await send(url, { method })).status).toBe(200);
     expect(api.requests).toHaveLength(2);
-    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['reset', 'ok']);
-    expect(told('retry').map(({ reason }) => reason)).toEqual(['reset']);
+    expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(['reset', 'ok']);
+    expect(eventsOf('retry').map(({ reason }) => reason)).toEqual(['reset']);
   });
 
   it.each(OTHERS)(
@@ -85,7 +85,7 @@ describe('a connection that breaks', () => {
   it('is not followed by a retry on another kept one, which may be about to break as well', async () => {
     const kept = new WeakSet<object>();
     const [warm, busy, released] = [gate(), gate(), gate()];
-    const { url, api, endings } = await startInProcess({
+    const { url, api, requestRecords } = await startInProcess({
       answer: async (request, response, index) => {
         const socket = response.socket!;
         if (request.path === '/busy') await busy.opened;
@@ -105,12 +105,12 @@ describe('a connection that breaks', () => {
     const busyCall = send(`${url}/busy`).then(released.open);
     await until(() => api.requests.some(({ path }) => path === '/busy'), 'the busy call at the upstream');
     expect((await send(url)).status).toBe(200);
-    expect((await endings(4)).at(-1)).toMatchObject({ path: '/', code: 200, attempts: 2 });
+    expect((await requestRecords(4)).at(-1)).toMatchObject({ path: '/', code: 200, attempts: 2 });
     await busyCall;
   });
 
   it('after a held response counts: that response is of an earlier attempt', async () => {
-    const { url, api, endings } = await startInProcess({
+    const { url, api, requestRecords } = await startInProcess({
       answer: (_request, response, index) => {
         if (index === 0) response.writeHead(503).end('in trouble');
         else response.destroy();
@@ -118,7 +118,7 @@ describe('a connection that breaks', () => {
     });
     expect(await send(url)).toMatchObject({ status: 502, code: 'UPSTREAM_RESET' });
     expect(api.requests).toHaveLength(4);
-    expect(await endings(1)).toMatchObject([{ attempts: 4, source: 'sidecar', localReply: 'UPSTREAM_RESET' }]);
+    expect(await requestRecords(1)).toMatchObject([{ attempts: 4, source: 'sidecar', localReply: 'UPSTREAM_RESET' }]);
   });
 
   it('invariant 6: after the first byte of a response is never retried, not even for a GET', async () => {
@@ -133,28 +133,28 @@ describe('a connection that breaks', () => {
 
 describe('a connection that never opens', () => {
   it('is tried again for every method, as often as retry.attempts says', async () => {
-    const { url, told, endings } = await startInProcess({
+    const { url, eventsOf, requestRecords } = await startInProcess({
       apiUrl: await closedPort(),
       env: { SIDECAR_RETRY_ATTEMPTS: '3' },
     });
     const answer = await send(url, { method: 'POST', body: 'x' });
     expect(answer).toMatchObject({ status: 502, code: 'UPSTREAM_UNREACHABLE' });
     expect(answer.fields['proxy-status']).toBe('bearer-sidecar; error=connection_refused');
-    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(Array(3).fill('unreachable'));
-    expect(told('retry').map(({ reason }) => reason)).toEqual(['connect', 'connect']);
-    expect(await endings(1)).toMatchObject([{ attempts: 3, localReply: 'UPSTREAM_UNREACHABLE' }]);
+    expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(Array(3).fill('unreachable'));
+    expect(eventsOf('retry').map(({ reason }) => reason)).toEqual(['connect', 'connect']);
+    expect(await requestRecords(1)).toMatchObject([{ attempts: 3, localReply: 'UPSTREAM_UNREACHABLE' }]);
   });
 
   it('is tried no more once the retry budget is spent', async () => {
-    const { url, told, metric } = await startInProcess({
+    const { url, eventsOf, metric } = await startInProcess({
       apiUrl: await closedPort(),
       env: { SIDECAR_RETRY_ATTEMPTS: '3' },
     });
     for (let calls = 0; calls < 8; calls++) await send(url, { method: 'POST', body: 'x' });
     // Ten retries in ten seconds are always allowed; two for each of the first five calls.
-    expect(told('retry')).toHaveLength(10);
-    expect(told('attempt-ended')).toHaveLength(18);
-    expect(told('retry-budget-exhausted')).toEqual(
+    expect(eventsOf('retry')).toHaveLength(10);
+    expect(eventsOf('attempt-ended')).toHaveLength(18);
+    expect(eventsOf('retry-budget-exhausted')).toEqual(
       Array(3).fill({ kind: 'retry-budget-exhausted', route: 'default', reason: 'connect' }),
     );
     expect(await metric('bearer_sidecar_retry_budget_exhausted_total{reason="connect"}')).toBe(3);
@@ -163,7 +163,7 @@ describe('a connection that never opens', () => {
 
 describe('the retry budget', () => {
   it('loses nothing when a response is too large to be held', async () => {
-    const { url, api, told } = await startInProcess({
+    const { url, api, eventsOf } = await startInProcess({
       answer: (request, response, index) => {
         const body = 'x'.repeat(request.path === '/large' ? HELD_RESPONSE_MAX_BYTES + 1 : 1);
         if (index > 12) void echo(request, response, index);
@@ -173,13 +173,13 @@ describe('the retry budget', () => {
     for (let calls = 0; calls < 12; calls++) expect((await send(`${url}/large`)).status).toBe(503);
     expect((await send(`${url}/small`)).status).toBe(200);
     expect(api.requests).toHaveLength(14);
-    expect(told('retry')).toEqual([{ kind: 'retry', route: 'default', reason: 'status' }]);
-    expect(told('retry-budget-exhausted')).toEqual([]);
+    expect(eventsOf('retry')).toEqual([{ kind: 'retry', route: 'default', reason: 'status' }]);
+    expect(eventsOf('retry-budget-exhausted')).toEqual([]);
   });
 
   it('loses nothing to a client that leaves before its retry is made', async () => {
     const clock = new ManualClock();
-    const { url, told, endings } = await startInProcess({
+    const { url, eventsOf, requestRecords } = await startInProcess({
       clock,
       answer: (request, response, index) => {
         if (index > 12) void echo(request, response, index);
@@ -188,24 +188,24 @@ describe('the retry budget', () => {
     });
     for (let calls = 1; calls <= 12; calls++) {
       const leaver = sendAndLeave(url);
-      await until(() => told('attempt-ended').length === calls, 'the first attempt');
+      await until(() => eventsOf('attempt-ended').length === calls, 'the first attempt');
       leaver.leave();
-      await endings(calls);
+      await requestRecords(calls);
     }
     const stayer = send(url);
     // It waits as soon as its first response is whole.
     await until(async () => {
       await clock.advance(1);
-      return told('attempt-ended').length === 14;
+      return eventsOf('attempt-ended').length === 14;
     }, 'the second attempt of one that stays');
     expect((await stayer).status).toBe(200);
-    expect(told('retry')).toEqual([{ kind: 'retry', route: 'default', reason: 'status' }]);
-    expect(told('retry-budget-exhausted')).toEqual([]);
+    expect(eventsOf('retry')).toEqual([{ kind: 'retry', route: 'default', reason: 'status' }]);
+    expect(eventsOf('retry-budget-exhausted')).toEqual([]);
   });
 });
 
 it('attempts are counted over every kind of trouble together', async () => {
-  const { url, api, endings } = await startInProcess({
+  const { url, api, requestRecords } = await startInProcess({
     answer: (_request, response, index) => {
       if (index === 0) response.writeHead(429).end();
       else if (index % 2 === 0) response.writeHead(502).end(`trouble ${String(index)}`);
@@ -216,5 +216,5 @@ it('attempts are counted over every kind of trouble together', async () => {
   // 429, reset, 502, reset: three that count, and the result of the last.
   expect(await send(url)).toMatchObject({ status: 502, code: 'UPSTREAM_RESET' });
   expect(api.requests).toHaveLength(4);
-  expect(await endings(1)).toMatchObject([{ attempts: 4, code: 502, source: 'sidecar' }]);
+  expect(await requestRecords(1)).toMatchObject([{ attempts: 4, code: 502, source: 'sidecar' }]);
 });

@@ -17,7 +17,7 @@ async function startCrowded(env: Readonly<Record<string, string>> = {}) {
     env: { SIDECAR_MAX_IN_FLIGHT: '1', ...env },
   });
   const first = send(`${chain.url}/first`);
-  await until(() => chain.told('permit-granted').length === 1, 'the first call in flight');
+  await until(() => chain.eventsOf('permit-granted').length === 1, 'the first call in flight');
   return { ...chain, door, first };
 }
 

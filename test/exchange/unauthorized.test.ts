@@ -61,7 +61,7 @@ describe('a 401 whose refresh fails in the turn of the event loop in which the d
   it.each([false, true])('goes to the client and is counted once: the refresh first %s', async (isReversed) => {
     const clock = new CrowdedClock(5000, isReversed);
     const [answers, never] = [gate(), gate()];
-    const { url, api, tokens, told, endings } = await startInProcess({
+    const { url, api, tokens, eventsOf, requestRecords } = await startInProcess({
       clock,
       answer: async (_, response) => {
         await answers.opened;
@@ -80,23 +80,23 @@ describe('a 401 whose refresh fails in the turn of the event loop in which the d
     await until(() => tokens.requests.length === 2, 'the refresh');
     await clock.advance(4000);
     expect(await call).toMatchObject({ status: 401, text: 'refused', code: undefined });
-    expect(told('attempt-ended')).toMatchObject([{ outcome: 'unauthorized', durationMs: 1000 }]);
-    expect(await endings(1)).toMatchObject([{ code: 401, source: 'upstream', attempts: 1 }]);
-    await until(() => told('token-requested').length === 2, 'the refresh counted');
-    expect(told('token-requested')).toMatchObject([{ outcome: 'ok' }, { outcome: 'unavailable' }]);
+    expect(eventsOf('attempt-ended')).toMatchObject([{ outcome: 'unauthorized', durationMs: 1000 }]);
+    expect(await requestRecords(1)).toMatchObject([{ code: 401, source: 'upstream', attempts: 1 }]);
+    await until(() => eventsOf('token-requested').length === 2, 'the refresh counted');
+    expect(eventsOf('token-requested')).toMatchObject([{ outcome: 'ok' }, { outcome: 'unavailable' }]);
     never.open();
   });
 });
 
 describe('a 401', () => {
   it('is replayed once with a newer token, for every method', async () => {
-    const { url, api, tokens, told } = await startInProcess({ answer: accepting(2) });
+    const { url, api, tokens, eventsOf } = await startInProcess({ answer: accepting(2) });
     const answer = await send(`${url}/policies`, { method: 'POST', body: '{"a":1}' });
     expect(answer).toMatchObject({ status: 200, text: '{"a":1}' });
     expect(bearersOf(api.requests)).toEqual(['Bearer token-1-of-the-tests', 'Bearer token-2-of-the-tests']);
     expect(tokens.requests).toHaveLength(2);
-    expect(told('retry')).toEqual([{ kind: 'retry', route: 'default', reason: 'unauthorized' }]);
-    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['unauthorized', 'ok']);
+    expect(eventsOf('retry')).toEqual([{ kind: 'retry', route: 'default', reason: 'unauthorized' }]);
+    expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(['unauthorized', 'ok']);
   });
 
   it('a second time goes to the client as it is', async () => {
@@ -109,14 +109,14 @@ describe('a 401', () => {
   });
 
   it('of 30 concurrent calls costs one refresh, and each gets its own response', async () => {
-    const { url, tokens, api, told } = await startInProcess({ answer: accepting(2) });
+    const { url, tokens, api, eventsOf } = await startInProcess({ answer: accepting(2) });
     const bodies = Array.from({ length: 30 }, (_, index) => `{"index":${String(index)}}`);
     const answers = await Promise.all(bodies.map((body) => send(url, { method: 'POST', body })));
     expect(answers.map(({ text }) => text)).toEqual(bodies);
     expect(tokens.requests).toHaveLength(2);
     expect(api.requests.length).toBeLessThanOrEqual(60);
     // A permit that finds the token gone is given back, and recorded when it is spent.
-    expect(told('permit-granted')).toHaveLength(api.requests.length);
+    expect(eventsOf('permit-granted')).toHaveLength(api.requests.length);
   });
 
   it('of a streamed body is passed on, and the token is replaced all the same', async () => {
@@ -169,16 +169,16 @@ describe('a 401', () => {
       if (index === 0) socket.end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 100\r\n\r\nbroken');
       else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
     });
-    const { url, told } = await startInProcess({ apiUrl: upstream.url });
+    const { url, eventsOf } = await startInProcess({ apiUrl: upstream.url });
     expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 200, text: 'ok' });
-    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['unauthorized', 'ok']);
+    expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(['unauthorized', 'ok']);
   });
 
   it('whose body breaks off goes to the client as far as it came when no newer token is to be had', async () => {
     const upstream = await startRawUpstream((socket) => {
       socket.end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 100\r\n\r\nbroken');
     });
-    const { url, endings } = await startInProcess({
+    const { url, requestRecords } = await startInProcess({
       apiUrl: upstream.url,
       tokenAnswer: (_request, response, index) => {
         if (index === 0) sendToken(response, index, 3600);
@@ -186,8 +186,8 @@ describe('a 401', () => {
       },
     });
     expect(await readWire(url)).toMatch(/^HTTP\/1\.1 401 [^]*\r\ncontent-length: 100\r\n[^]*\r\n\r\nbroken$/i);
-    expect(await endings(1)).toMatchObject([{ code: 401, source: 'upstream', attempts: 1 }]);
-    expect((await endings(1))[0]?.fault).toMatch(/closed the connection before its response was complete/);
+    expect(await requestRecords(1)).toMatchObject([{ code: 401, source: 'upstream', attempts: 1 }]);
+    expect((await requestRecords(1))[0]?.fault).toMatch(/closed the connection before its response was complete/);
   });
 
   it('goes to the client when no newer token is to be had, and the old one stays in use', async () => {
@@ -205,20 +205,20 @@ describe('a 401', () => {
 
   it('invariant 5: a 401 invalidates the very token that was sent; a late one for an older token does nothing', async () => {
     const late = gate();
-    const { url, tokens, api, told } = await startInProcess({
+    const { url, tokens, api, eventsOf } = await startInProcess({
       answer: async (request, response, index) => {
         if (index === 0) await late.opened;
         await accepting(2)(request, response, index);
       },
     });
     const slow = send(`${url}/slow`, { method: 'POST', body: 'slow' });
-    await until(() => told('permit-granted').length === 1, 'the slow call on its way');
+    await until(() => eventsOf('permit-granted').length === 1, 'the slow call on its way');
     expect((await send(`${url}/quick`)).status).toBe(200);
     expect(tokens.requests).toHaveLength(2);
     late.open();
     expect(await slow).toMatchObject({ status: 200, text: 'slow' });
     expect(tokens.requests).toHaveLength(2);
-    expect(told('token-invalidated')).toHaveLength(1);
+    expect(eventsOf('token-invalidated')).toHaveLength(1);
     expect(api.requests).toHaveLength(4);
   });
 });
@@ -227,21 +227,21 @@ describe('a new token that the API does not accept yet', () => {
   it('is replaced by the previous one: no client sees a 401, and no token is requested', async () => {
     const clock = new ManualClock();
     const accepted = [1];
-    const { url, api, tokens, told, metric } = await startInProcess({
+    const { url, api, tokens, eventsOf, metric } = await startInProcess({
       clock,
       answer: (request, response, index) => accepting(...accepted)(request, response, index),
     });
     expect((await send(url)).status).toBe(200);
     // Random numbers are 0: at three quarters of the lifetime.
     await clock.advance(0.75 * 3_600_000);
-    await until(() => told('token-requested').length === 2, 'the renewal');
+    await until(() => eventsOf('token-requested').length === 2, 'the renewal');
     await clock.advance(15_000);
     const bodies = ['{"a":1}', '{"b":2}', '{"c":3}'];
     for (const body of bodies)
       expect(await send(url, { method: 'POST', body })).toMatchObject({ status: 200, text: body });
     const bearer = (serial: number): string => `Bearer token-${String(serial)}-of-the-tests`;
     expect(bearersOf(api.requests)).toEqual([1, 2, 1, 1, 1].map(bearer));
-    expect(told('token-invalidated')).toEqual([]);
+    expect(eventsOf('token-invalidated')).toEqual([]);
     expect(await metric('bearer_sidecar_token_fallbacks_total{credential="default"}')).toBe(1);
     // At one and a half times its age it is used again: the client does not see the 401.
     await clock.advance(7_500);
@@ -252,12 +252,12 @@ describe('a new token that the API does not accept yet', () => {
     expect((await send(url)).status).toBe(200);
     expect(bearersOf(api.requests.slice(5))).toEqual([2, 1, 2, 2].map(bearer));
     expect(tokens.requests).toHaveLength(2);
-    expect(told('token-accepted-late')).toMatchObject([{ credential: 'default' }]);
+    expect(eventsOf('token-accepted-late')).toMatchObject([{ credential: 'default' }]);
   });
 
   it('is not tested by a call whose body cannot be sent again', async () => {
     const clock = new ManualClock();
-    const { url, api, tokens, told } = await startInProcess({
+    const { url, api, tokens, eventsOf } = await startInProcess({
       clock,
       answer: accepting(1),
       env: { SIDECAR_REPLAY_BUFFER_BYTES: '10' },
@@ -265,7 +265,7 @@ describe('a new token that the API does not accept yet', () => {
     expect((await send(url)).status).toBe(200);
     // Random numbers are 0: at three quarters of the lifetime.
     await clock.advance(0.75 * 3_600_000);
-    await until(() => told('token-requested').length === 2, 'the renewal');
+    await until(() => eventsOf('token-requested').length === 2, 'the renewal');
     for (let n = 0; n < 3; n++) {
       expect(await send(url, { method: 'POST', body: 'longer than ten bytes' })).toMatchObject({ status: 200 });
       await clock.advance(10_000);
@@ -276,16 +276,16 @@ describe('a new token that the API does not accept yet', () => {
 });
 
 it('passes each 401 on with retry.on401: false, and replaces the token all the same', async () => {
-  const { url, api, tokens, told } = await startInProcess({
+  const { url, api, tokens, eventsOf } = await startInProcess({
     answer: accepting(2),
     env: { SIDECAR_RETRY_ON_401: 'false' },
   });
   expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 401, text: 'refused' });
-  await until(() => told('token-requested').length === 2, 'the refresh');
+  await until(() => eventsOf('token-requested').length === 2, 'the refresh');
   expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 200, text: 'x' });
   expect(api.requests).toHaveLength(2);
   expect(tokens.requests).toHaveLength(2);
-  expect(told('retry')).toEqual([]);
+  expect(eventsOf('retry')).toEqual([]);
 });
 
 it('relays a 403 without a token refresh', async () => {

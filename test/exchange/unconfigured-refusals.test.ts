@@ -5,14 +5,14 @@ import { send } from '../composition/send.ts';
 import { echo } from '../support/recording-upstream.ts';
 
 it.each([403, 420, 503, 509, 529])('a bare %s goes to the client after one attempt, and is counted', async (status) => {
-  const { url, api, told } = await startInProcess({
+  const { url, api, eventsOf } = await startInProcess({
     answer: (request, response, index) =>
       index === 0 ? void response.writeHead(status).end() : echo(request, response, index),
   });
   expect((await send(url, { method: 'POST', body: 'x' })).status).toBe(status);
   expect(api.requests).toHaveLength(1);
-  expect(told('unconfigured-refusal')).toEqual([{ kind: 'unconfigured-refusal', route: 'default', status }]);
-  expect(told('rate-limited')).toEqual([]);
+  expect(eventsOf('unconfigured-refusal')).toEqual([{ kind: 'unconfigured-refusal', route: 'default', status }]);
+  expect(eventsOf('rate-limited')).toEqual([]);
 });
 
 it.each([
@@ -22,9 +22,9 @@ it.each([
   [404, {}],
   [200, {}],
 ])('a %s with %j is not counted', async (status, headers) => {
-  const { url, told } = await startInProcess({
+  const { url, eventsOf } = await startInProcess({
     answer: (_, response) => void response.writeHead(status, headers).end(),
   });
   await send(url, { method: 'POST', body: 'x' });
-  expect(told('unconfigured-refusal')).toEqual([]);
+  expect(eventsOf('unconfigured-refusal')).toEqual([]);
 });

@@ -47,9 +47,12 @@ describe('a call that may have been carried out', () => {
     ['DELETE', 0],
     ['OPTIONS', 0],
   ] as const)('by its method: %s counts %i, in the metric, /status and the page', async (method, count) => {
-    const { url, sidecar, metric, endings } = await startInProcess({ ...RESET, env: { SIDECAR_RETRY_ATTEMPTS: '1' } });
+    const { url, sidecar, metric, requestRecords } = await startInProcess({
+      ...RESET,
+      env: { SIDECAR_RETRY_ATTEMPTS: '1' },
+    });
     expect(await send(url, { method })).toMatchObject({ status: 502, code: 'UPSTREAM_RESET' });
-    await endings(1);
+    await requestRecords(1);
     expect(await metric('bearer_sidecar_unknown_outcomes_total{route="default"}')).toBe(count);
     const status = (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as {
       recentCalls: { outcome: unknown }[];
@@ -68,7 +71,7 @@ describe('a call that may have been carried out', () => {
     ],
   ])('%s', async (_, responded, isMarked) => {
     const { url: apiUrl, received } = await startRawUpstream((socket) => void socket.write(responded));
-    const { url, endings } = await startInProcess({ apiUrl });
+    const { url, requestRecords } = await startInProcess({ apiUrl });
     const client = await openSocket(url);
     let seen = '';
     client.on('data', (bytes: Buffer) => (seen += bytes.toString('latin1')));
@@ -78,7 +81,7 @@ describe('a call that may have been carried out', () => {
       'the call at the upstream',
     );
     client.destroy();
-    expect(await endings(1)).toMatchObject([{ code: 499, isOutcomeUnknown: isMarked }]);
+    expect(await requestRecords(1)).toMatchObject([{ code: 499, isOutcomeUnknown: isMarked }]);
   });
 
   it('is marked when the head of its response came and was dropped with the response', async () => {

@@ -108,10 +108,10 @@ describe('the client reads exactly', () => {
     ],
     ['a response of HTTP/1.0', 'GET', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok', OK],
   ])('%s', async (_, method, upstreamBytes, clientBytes) => {
-    const { url, told } = await answeredWith(upstreamBytes);
+    const { url, eventsOf } = await answeredWith(upstreamBytes);
     expect(await readBytes(url, request(method, '/first'))).toBe(clientBytes);
     expect(await readBytes(url, request('GET', '/then'))).toBe(SECOND);
-    expect(told('warning')).toEqual([]);
+    expect(eventsOf('warning')).toEqual([]);
   });
 });
 
@@ -141,7 +141,7 @@ describe('the client gets a reply of the sidecar’s own for', () => {
     ['a status of four digits', 'HTTP/1.1 2000 High\r\nContent-Length: 2\r\n\r\nok'],
     ['a request', SMUGGLED],
   ])('%s', async (_, upstreamBytes) => {
-    const { url, told } = await answeredWith(upstreamBytes);
+    const { url, eventsOf } = await answeredWith(upstreamBytes);
     const answer = await sendRaw(url, request('GET', '/first'));
     expect(answer.status).toBe(502);
     // Undici reports a length that contradicts itself and one that is cut short as the same fault.
@@ -149,7 +149,7 @@ describe('the client gets a reply of the sidecar’s own for', () => {
       /^UPSTREAM_(?:PROTOCOL_ERROR|RESET)$/,
     );
     expect(await readBytes(url, request('GET', '/then'))).toBe(SECOND);
-    expect(told('warning')).toEqual([]);
+    expect(eventsOf('warning')).toEqual([]);
   });
 });
 
@@ -167,37 +167,40 @@ it('an unsolicited response on an idle connection is discarded', async () => {
 
 describe('after a response that closes the connection nothing is processed (RFC 9112 §9.6):', () => {
   it('a request hidden behind the body of one that was refused early', async () => {
-    const { url, api, endings } = await startInProcess();
+    const { url, api, requestRecords } = await startInProcess();
     const socket = await openSocket(url);
     const answer = readToEnd(socket);
     socket.write(`POST / HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 4\r\n\r\n`);
-    await endings(1);
+    await requestRecords(1);
     socket.write(`body${SMUGGLED}`);
     expect((await answer).bytes.toString('latin1').match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 403']);
     await sendRaw(url, request('GET', '/fence'));
     expect(api.requests.map(({ path }) => path)).toEqual(['/fence']);
-    expect(await endings(2)).toHaveLength(2);
+    expect(await requestRecords(2)).toHaveLength(2);
   });
 
   it('a request in the same packet as one whose length cannot be trusted', async () => {
-    const { url, api, endings } = await startInProcess();
+    const { url, api, requestRecords } = await startInProcess();
     const refused = `POST / HTTP/1.0\r\n${HOST}Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n`;
     const answer = await sendRaw(url, refused + SMUGGLED + request('GET', '/more'));
     expect(answer.bytes.toString('latin1').match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 400']);
     expect(answer.end).toBe('fin');
     await sendRaw(url, request('GET', '/fence'));
     expect(api.requests.map(({ path }) => path)).toEqual(['/fence']);
-    expect(await endings(2)).toHaveLength(2);
+    expect(await requestRecords(2)).toHaveLength(2);
   });
 });
 
 it('after a response that came before the end of the body, the rest of the body is not read as a request', async () => {
   const upstream = await startRawUpstream((socket) => socket.write(OK));
-  const { url, endings } = await startInProcess({ apiUrl: upstream.url, env: { SIDECAR_REPLAY_BUFFER_BYTES: '1' } });
+  const { url, requestRecords } = await startInProcess({
+    apiUrl: upstream.url,
+    env: { SIDECAR_REPLAY_BUFFER_BYTES: '1' },
+  });
   const socket = await openSocket(url);
   const answer = readToEnd(socket);
   socket.write(`POST / HTTP/1.1\r\n${HOST}Content-Length: ${String(SMUGGLED.length + 4)}\r\n\r\nbody`);
-  await endings(1);
+  await requestRecords(1);
   socket.write(SMUGGLED + SMUGGLED);
   const { bytes } = await answer;
   expect(bytes.toString('latin1').match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 200']);

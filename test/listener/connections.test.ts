@@ -35,10 +35,10 @@ async function untilUnderWay({ listener }: InProcess, count: number): Promise<vo
 
 describe('pipelined requests', () => {
   it('get their responses in their order', async () => {
-    const { url, endings } = await startInProcess({ answer: slowAfter(2) });
+    const { url, requestRecords } = await startInProcess({ answer: slowAfter(2) });
     const { bytes } = await sendRaw(url, get('/slow') + get('/b') + get('/c', HEAD));
     expect(bodies(bytes)).toEqual(['[/slow]', '[/b]', '[/c]']);
-    expect(await endings(3)).toHaveLength(3);
+    expect(await requestRecords(3)).toHaveLength(3);
   });
 
   it('are each recorded once as 499 when the client leaves, and none stays under way', async () => {
@@ -47,10 +47,10 @@ describe('pipelined requests', () => {
     socket.write(get('/a') + get('/b') + get('/c'));
     await untilUnderWay(sidecar, 3);
     socket.destroy();
-    const ended = await sidecar.endings(3);
+    const ended = await sidecar.requestRecords(3);
     expect(ended.map(({ code, source }) => [code, source])).toEqual(Array(3).fill([499, 'sidecar']));
     await untilUnderWay(sidecar, 0);
-    expect(sidecar.told('request-ended')).toHaveLength(3);
+    expect(sidecar.eventsOf('request-ended')).toHaveLength(3);
   });
 
   it('of which the second breaks off upstream: the connection ends after the first response', async () => {
@@ -59,13 +59,13 @@ describe('pipelined requests', () => {
         if (path === '/cut')
           response.writeHead(200, { 'content-length': '99' }).write('half', () => response.destroy());
         if (path !== '/slow') return;
-        await until(() => sidecar.told('attempt-ended').length === 1, 'the sidecar has seen the broken response');
+        await until(() => sidecar.eventsOf('attempt-ended').length === 1, 'the sidecar has seen the broken response');
         response.end('[/slow]');
       },
     });
     const { bytes } = await sendRaw(sidecar.url, get('/slow') + get('/cut') + get('/behind'));
     expect(bodies(bytes)).toEqual(['[/slow]']);
-    const ended = await sidecar.endings(3);
+    const ended = await sidecar.requestRecords(3);
     expect(ended.map(({ path, code }) => [path, code]).toSorted()).toEqual([
       ['/behind', 499],
       ['/cut', 200],
@@ -91,7 +91,7 @@ describe('a request that is refused because the queue is full', () => {
       ...['HTTP/1.1 503 Service Unavailable', 'Connection: keep-alive'],
       ...['HTTP/1.1 503 Service Unavailable', 'Connection: close'],
     ]);
-    expect(await sidecar.endings(3)).toMatchObject(Array(3).fill({ code: 503, localReply: 'QUEUE_FULL' }));
+    expect(await sidecar.requestRecords(3)).toMatchObject(Array(3).fill({ code: 503, localReply: 'QUEUE_FULL' }));
     crowd.destroy();
   });
 });
@@ -111,20 +111,20 @@ describe('a response without a body', () => {
     [204, {}],
     [304, { etag: '"x"', 'content-length': '77' }],
   ])('with status %i is relayed, and the next response follows', async (status, headers) => {
-    const { url, endings } = await startInProcess({
+    const { url, requestRecords } = await startInProcess({
       answer: (_, response) => void response.writeHead(status, headers).end(),
     });
     const { bytes } = await sendRaw(url, get('/a') + get('/b', HEAD));
     expect(bytes.toString().match(/^HTTP\/1\.1 (\d+)/gm)).toEqual(Array(2).fill(`HTTP/1.1 ${String(status)}`));
     expect(bytes.toString()).not.toMatch(/transfer-encoding/i);
-    expect((await endings(2)).map(({ code }) => code)).toEqual([status, status]);
+    expect((await requestRecords(2)).map(({ code }) => code)).toEqual([status, status]);
   });
 });
 
 describe('a client that leaves', () => {
   it('while it waits for its response is recorded as 499, and its upstream call is cancelled', async () => {
     const cancelled = gate();
-    const { url, api, endings, throttle } = await startInProcess({
+    const { url, api, requestRecords, throttle } = await startInProcess({
       answer: (_, response) => void response.once('close', cancelled.open),
     });
     const socket = await openSocket(url);
@@ -132,16 +132,16 @@ describe('a client that leaves', () => {
     await until(() => api.requests.length === 1, 'the request reaches the upstream');
     socket.destroy();
     await cancelled.opened;
-    expect(await endings(1)).toMatchObject([{ code: 499, source: 'sidecar', attempts: 1 }]);
+    expect(await requestRecords(1)).toMatchObject([{ code: 499, source: 'sidecar', attempts: 1 }]);
     expect(await throttle()).toEqual(IDLE);
   });
 
   it('with a FIN after its request is recorded as 499', async () => {
-    const { url, endings } = await startInProcess({ answer: never });
+    const { url, requestRecords } = await startInProcess({ answer: never });
     const socket = await openSocket(url);
     const response = readToEnd(socket);
     socket.end(get('/a'));
-    expect(await endings(1)).toMatchObject([{ code: 499 }]);
+    expect(await requestRecords(1)).toMatchObject([{ code: 499 }]);
     expect((await response).bytes).toHaveLength(0);
   });
 
@@ -152,13 +152,13 @@ describe('a client that leaves', () => {
     socket.write(`POST /a HTTP/1.1\r\n${KEPT}Content-Length: 10\r\n\r\nfive!`);
     await untilUnderWay(sidecar, 1);
     socket.end();
-    expect(await sidecar.endings(1)).toMatchObject([{ code: 499, attempts: 0 }]);
+    expect(await sidecar.requestRecords(1)).toMatchObject([{ code: 499, attempts: 0 }]);
     expect((await response).bytes).toHaveLength(0);
     expect(sidecar.api.requests).toEqual([]);
   });
 
   it('with a FIN after its request gets its response where half-closed connections are allowed', async () => {
-    const { url, api, endings } = await startInProcess({
+    const { url, api, requestRecords } = await startInProcess({
       answer: slowAfter(1),
       env: { SIDECAR_LISTEN_ALLOW_HALF_CLOSE: 'true' },
     });
@@ -169,7 +169,7 @@ describe('a client that leaves', () => {
     // By the time that another client has its response, the FIN has been read.
     await send(`${url}/other`);
     expect(bodies((await response).bytes)).toEqual(['[/slow]']);
-    expect((await endings(2)).map(({ code }) => code)).toEqual([200, 200]);
+    expect((await requestRecords(2)).map(({ code }) => code)).toEqual([200, 200]);
   });
 });
 
@@ -178,10 +178,10 @@ describe('a large upload that is refused', () => {
     ['of 900 kB, which is read to its end', 900_000],
     ['of 64 MB, which is cut', 64_000_000],
   ])('%s: the client gets the whole reply, then the connection closes', async (_, length) => {
-    const { url, api, told, endings } = await startInProcess({
+    const { url, api, eventsOf, requestRecords } = await startInProcess({
       tokenAnswer: (_request, response) => void response.writeHead(500).end(),
     });
-    await until(() => told('token-requested').length > 0, 'the token endpoint has failed');
+    await until(() => eventsOf('token-requested').length > 0, 'the token endpoint has failed');
     const socket = await openSocket(url);
     const reply = readToEnd(socket);
     socket.write(`POST /a HTTP/1.1\r\n${KEPT}Content-Length: ${String(length)}\r\n\r\n`);
@@ -191,7 +191,7 @@ describe('a large upload that is refused', () => {
     expect(Number(headers['retry-after'])).toBeGreaterThan(0);
     expect(JSON.parse(body.toString())).toMatchObject({ code: 'TOKEN_UNAVAILABLE', status: 503 });
     expect(body).toHaveLength(Number(headers['content-length']));
-    expect(await endings(1)).toMatchObject([{ code: 503, localReply: 'TOKEN_UNAVAILABLE' }]);
+    expect(await requestRecords(1)).toMatchObject([{ code: 503, localReply: 'TOKEN_UNAVAILABLE' }]);
     expect(api.requests).toEqual([]);
   });
 });
@@ -214,12 +214,12 @@ describe('while the sidecar drains', () => {
 
   it('a connection stays open for the responses to its pipelined requests', async () => {
     const clock = new ManualClock();
-    const { url, sidecar, endings } = await startInProcess({ clock, env, answer: slowAfter(1) });
+    const { url, sidecar, requestRecords } = await startInProcess({ clock, env, answer: slowAfter(1) });
     const drained = sidecar.drain();
     const { bytes } = await sendRaw(url, get('/slow') + get('/b'));
     expect(bodies(bytes)).toEqual(['[/slow]', '[/b]']);
     expect(bytes.toString().match(/^connection: close/gim)).toHaveLength(1);
-    expect((await endings(2)).map(({ code }) => code)).toEqual([200, 200]);
+    expect((await requestRecords(2)).map(({ code }) => code)).toEqual([200, 200]);
     await clock.advance(2000);
     expect(await drained).toBe(0);
   });
@@ -227,7 +227,7 @@ describe('while the sidecar drains', () => {
   it('late requests on open connections get 503, and new connections are refused', async () => {
     const clock = new ManualClock();
     const underWay = gate();
-    const { url, api, sidecar, endings } = await startInProcess({
+    const { url, api, sidecar, requestRecords } = await startInProcess({
       clock,
       env: { ...env, SIDECAR_DRAIN_DELAY_MS: '0' },
       answer: async (_, response) => {
@@ -242,7 +242,7 @@ describe('while the sidecar drains', () => {
     await waitUntilRefused(url);
     socket.write(get('/late'));
     expect(await reply).toMatchObject({ status: 503, headers: { connection: 'close', 'retry-after': '1' } });
-    expect(await endings(1)).toMatchObject([{ path: '/late', localReply: 'DRAINING' }]);
+    expect(await requestRecords(1)).toMatchObject([{ path: '/late', localReply: 'DRAINING' }]);
     underWay.open();
     expect((await served).status).toBe(200);
     expect(await drained).toBe(0);
@@ -250,7 +250,7 @@ describe('while the sidecar drains', () => {
 
   it('requests that were sent get 504 at the end, and responses that have begun are cut', async () => {
     const clock = new ManualClock();
-    const { url, api, sidecar, endings } = await startInProcess({
+    const { url, api, sidecar, requestRecords } = await startInProcess({
       clock,
       env: { ...env, SIDECAR_DRAIN_DELAY_MS: '0' },
       answer: ({ path }, response) => {
@@ -267,7 +267,7 @@ describe('while the sidecar drains', () => {
     await clock.advance(10_000);
     expect(await waiting).toMatchObject({ status: 504 });
     expect((await begun).body.length).toBeLessThan(9);
-    expect((await endings(2)).map(({ code }) => code).toSorted()).toEqual([200, 504]);
+    expect((await requestRecords(2)).map(({ code }) => code).toSorted()).toEqual([200, 504]);
     expect(await drained).toBe(2);
   });
 });
@@ -280,7 +280,7 @@ describe('a response that breaks off upstream', () => {
     ['HTTP/1.0', 'Connection: close\r\n\r\nhalf'],
   ])('breaks off for an %s client: %j', async (version, rest) => {
     await using upstream = await startWireServer(afterHead(`HTTP/1.1 200 OK\r\n${rest}`));
-    const { url, endings } = await startInProcess({ apiUrl: upstream.url.href });
+    const { url, requestRecords } = await startInProcess({ apiUrl: upstream.url.href });
     const socket = await openSocket(url);
     const response = readToEnd(socket);
     socket.on('data', (bytes: Buffer) => {
@@ -292,7 +292,7 @@ describe('a response that breaks off upstream', () => {
     const isChunked = /transfer-encoding: chunked/i.test(bytes.toString());
     if (isChunked) expect(body.toString().endsWith('0\r\n\r\n')).toBe(false);
     else expect(end === 'reset' || /content-length: 9/i.test(bytes.toString())).toBe(true);
-    const [ended] = await endings(1);
+    const [ended] = await requestRecords(1);
     expect(ended).toMatchObject({ code: 200, source: 'upstream' });
     expect(ended?.fault).toMatch(/upstream closed/);
   });
@@ -301,12 +301,12 @@ describe('a response that breaks off upstream', () => {
 it('a response that comes before the upload has ended is relayed whole, and closes the connection', async () => {
   const early = afterHead('HTTP/1.1 413 Content Too Large\r\nContent-Length: 7\r\nConnection: close\r\n\r\ntoo big');
   await using upstream = await startWireServer(early);
-  const { url, endings } = await startInProcess({ apiUrl: upstream.url.href });
+  const { url, requestRecords } = await startInProcess({ apiUrl: upstream.url.href });
   const socket = await openSocket(url);
   const response = readToEnd(socket);
   socket.write(`POST /a HTTP/1.1\r\n${KEPT}Content-Length: 8000000\r\n\r\n`);
   socket.write(Buffer.alloc(100_000));
   const { status, headers, body } = await response;
   expect([status, headers.connection, body.toString()]).toEqual([413, 'close', 'too big']);
-  expect(await endings(1)).toMatchObject([{ code: 413, source: 'upstream' }]);
+  expect(await requestRecords(1)).toMatchObject([{ code: 413, source: 'upstream' }]);
 });

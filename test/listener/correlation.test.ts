@@ -98,9 +98,9 @@ describe('the id of a request', () => {
   });
 
   it('is made once, and differs for each request', async () => {
-    const { url, sidecar, endings } = await startInProcess();
+    const { url, sidecar, requestRecords } = await startInProcess();
     for (let count = 0; count < 3; count++) await send(url);
-    await endings(3);
+    await requestRecords(3);
     const read = async () => {
       const status = (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as {
         recentCalls: { requestId: string }[];
@@ -311,7 +311,7 @@ describe('the upstream’s own id', () => {
       encodeURIComponent(token),
       Buffer.from(`x${token}`).toString('base64url'),
     ];
-    const { url, sidecar, endings } = await startInProcess({
+    const { url, sidecar, requestRecords } = await startInProcess({
       tokenAnswer: (_, response) =>
         void response
           .writeHead(200, { 'content-type': 'application/json' })
@@ -322,7 +322,7 @@ describe('the upstream’s own id', () => {
           .end(),
     });
     for (let call = 0; call < UPSTREAM_NAMES.length * echoes.length; call++) await send(url);
-    const records = await endings(UPSTREAM_NAMES.length * echoes.length);
+    const records = await requestRecords(UPSTREAM_NAMES.length * echoes.length);
     const shown = [
       JSON.stringify(records),
       ...(await Promise.all(['/status', '/'].map(async (path) => (await fetch(sidecar.adminUrl + path)).text()))),

@@ -19,10 +19,10 @@ it('a request pipelined after a response that closes the connection does not rea
   expect(head.toString().toLowerCase()).toContain('connection: close');
   socket.write(`${'x'.repeat(3000)}POST /b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nxyz`);
   expect((await reading).bytes.toString().match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
-  await chain.endings(1);
+  await chain.requestRecords(1);
   for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
   expect(upstream.received.join('')).not.toContain('/b');
-  expect((await chain.endings(1)).map(({ path, code, source }) => [path, code, source])).toEqual([
+  expect((await chain.requestRecords(1)).map(({ path, code, source }) => [path, code, source])).toEqual([
     ['/a', 200, 'upstream'],
   ]);
 });
@@ -39,6 +39,8 @@ it('a client that closes after the whole response is not recorded as having left
     if (received.endsWith('no')) socket.end();
   });
   socket.write(HEAD + 'x'.repeat(2000));
-  await until(() => chain.told('request-ended').length === 1, 'its end');
-  expect(chain.told('request-ended')).toMatchObject([{ path: '/a', code: 413, source: 'upstream', responseBytes: 2 }]);
+  await until(() => chain.eventsOf('request-ended').length === 1, 'its end');
+  expect(chain.eventsOf('request-ended')).toMatchObject([
+    { path: '/a', code: 413, source: 'upstream', responseBytes: 2 },
+  ]);
 });

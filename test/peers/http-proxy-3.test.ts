@@ -120,10 +120,10 @@ describe('http-proxy-3: GET http://a:99999/ throws out of web()', () => {
   });
 
   it('not here: each such target gets a response, and the next request is served', async () => {
-    const { url, told } = await startInProcess();
+    const { url, eventsOf } = await startInProcess();
     for (const target of lines) expect([200, 400, 403]).toContain((await sendRaw(url, ask(target))).status);
     expect((await sendRaw(url, GET)).status).toBe(200);
-    expect(told('warning')).toEqual([]);
+    expect(eventsOf('warning')).toEqual([]);
   });
 });
 

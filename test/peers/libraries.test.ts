@@ -17,7 +17,7 @@ describe('structured-headers 2.1.0 throws on the older `RateLimit: limit=10, rem
 
   it.each([OLDER, '"default";r=0;t=7', ';;;, garbage ('])('not here: %s on a 429', async (field) => {
     const clock = new ManualClock();
-    const { url, told } = await startInProcess({
+    const { url, eventsOf } = await startInProcess({
       clock,
       answer: (request, response, index) => {
         if (index === 0) response.writeHead(429, { ratelimit: field }).end();
@@ -25,10 +25,10 @@ describe('structured-headers 2.1.0 throws on the older `RateLimit: limit=10, rem
       },
     });
     const call = send(url);
-    await until(() => told('rate-limited').length === 1, 'the pause');
+    await until(() => eventsOf('rate-limited').length === 1, 'the pause');
     await clock.advance(7000);
     expect((await call).status).toBe(200);
-    expect(told('rate-limited')[0]!.pauseMs).toBe(field.startsWith(';') ? 0 : 7000);
+    expect(eventsOf('rate-limited')[0]!.pauseMs).toBe(field.startsWith(';') ? 0 : 7000);
   });
 });
 

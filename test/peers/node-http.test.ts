@@ -45,22 +45,22 @@ describe('node:http refuses with an empty reply; the sidecar sends a problem doc
     ['obs-fold', 'GET / HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\r\n\r\n'],
     ['NUL', 'GET / HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\n\r\n'],
   ])('%s', async (_, bytes) => {
-    const { url, api, endings } = await startInProcess();
+    const { url, api, requestRecords } = await startInProcess();
     const answer = await sendRaw(url, bytes);
     expect(answer.status).toBe(400);
     expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'BAD_REQUEST' });
     expect(api.requests).toHaveLength(0);
-    expect(await endings(1)).toHaveLength(1);
+    expect(await requestRecords(1)).toHaveLength(1);
   });
 });
 
 it('node:http reports chunk errors after the request event — here the request has one ending, and no upstream call', async () => {
-  const { url, api, endings, throttle } = await startInProcess();
+  const { url, api, requestRecords, throttle } = await startInProcess();
   const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n';
   const answer = await sendRaw(url, `${head}5\r\nhello\r\nzz\r\n`);
   expect(answer.status).toBe(400);
   expect(answer.bytes.toString().match(/^HTTP\/1\.1/gm)).toHaveLength(1);
-  expect(await endings(1)).toHaveLength(1);
+  expect(await requestRecords(1)).toHaveLength(1);
   expect(api.requests).toHaveLength(0);
   expect(await throttle()).toEqual(IDLE);
 });
@@ -80,7 +80,7 @@ it('node:http closes idle connections after 5 s and so resets pooled clients —
 it('node:http reports neither FIN nor RST while ≥ 200 kB of a paused body are unread — here that is found when reading resumes', async () => {
   let answered = 0;
   const leaving = gate();
-  const { url, api, told, throttle, endings } = await startInProcess({
+  const { url, api, eventsOf, throttle, requestRecords } = await startInProcess({
     answer: async (_, response) => {
       answered++;
       if (answered === 1) await leaving.opened;
@@ -89,7 +89,7 @@ it('node:http reports neither FIN nor RST while ≥ 200 kB of a paused body are 
     env: { SIDECAR_MAX_IN_FLIGHT: '1' },
   });
   const first = sendRaw(url, `GET /first HTTP/1.1\r\nHost: localhost\r\n${CLOSE}\r\n`);
-  await until(() => told('permit-granted').length === 1, 'the first in flight');
+  await until(() => eventsOf('permit-granted').length === 1, 'the first in flight');
   // One waits with its body read, so that the next one's is left unread.
   const second = sendRaw(url, `GET /second HTTP/1.1\r\nHost: localhost\r\n${CLOSE}\r\n`);
   await until(async () => (await throttle()).queued === 1, 'the second waits');
@@ -102,7 +102,7 @@ it('node:http reports neither FIN nor RST while ≥ 200 kB of a paused body are 
   leaving.open();
   expect((await first).status).toBe(200);
   expect((await second).status).toBe(200);
-  const ended = await endings(3);
+  const ended = await requestRecords(3);
   expect(ended.find(({ path }) => path === '/leaver')).toMatchObject({ code: 499, attempts: 0 });
   expect(api.requests.map(({ path }) => path)).toEqual(['/first', '/second']);
   expect(await throttle()).toEqual(IDLE);

@@ -24,10 +24,10 @@ describe('undici: a 100 (Continue) that nobody asked for breaks the connection o
       const [first = '', ...others] = packets;
       socket.write(first, () => setImmediate(() => others.forEach((packet) => socket.write(packet))));
     });
-    const { url, told } = await startInProcess({ apiUrl: upstream.url });
+    const { url, eventsOf } = await startInProcess({ apiUrl: upstream.url });
     expect(await send(url)).toMatchObject({ status: 201, text: 'ok' });
     expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 201, text: 'ok' });
-    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['ok', 'ok']);
+    expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(['ok', 'ok']);
   });
 
   it('and where a token is asked for', async () => {

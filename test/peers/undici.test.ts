@@ -67,7 +67,7 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
   });
 
   it('and no field of a client brings a refusal about', async () => {
-    const { url, told } = await startInProcess({
+    const { url, eventsOf } = await startInProcess({
       env: { SIDECAR_MAX_IN_FLIGHT: '2', SIDECAR_THROTTLE_MAX_STREAMS: '1' },
     });
     const fields = ['Keep-Alive: timeout=5', 'Expect: 100-continue', 'Expect: odd', 'Proxy-Connection: x', 'TE: gzip'];
@@ -77,7 +77,7 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
           /^(?:HTTP\/1\.1 100 Continue\r\n\r\n)?HTTP\/1\.1 200 /,
         );
     }
-    expect(told('warning')).toEqual([]);
+    expect(eventsOf('warning')).toEqual([]);
   });
 });
 
@@ -101,9 +101,9 @@ it('undici: 1xx responses reach onResponseStart as well — the client gets the 
   await pool.destroy();
   expect(seen).toEqual([102, 103, 201]);
 
-  const { url, told } = await startInProcess({ apiUrl: upstream.url });
+  const { url, eventsOf } = await startInProcess({ apiUrl: upstream.url });
   expect(await send(url)).toMatchObject({ status: 201, text: 'ok' });
-  expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['ok']);
+  expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(['ok']);
 });
 
 it.each(['//evil.example/x', '/http://evil.example/x', 'absolute//evil.example/x'])(
@@ -132,7 +132,7 @@ describe('undici’s RetryAgent', () => {
 
   it('truncates Retry-After to 30 s — here it is waited out to the end', async () => {
     const clock = new ManualClock();
-    const { url, api, told } = await startInProcess({
+    const { url, api, eventsOf } = await startInProcess({
       clock,
       answer: (request, response, index) => {
         if (index === 0) response.writeHead(429, { 'retry-after': '45' }).end();
@@ -141,7 +141,7 @@ describe('undici’s RetryAgent', () => {
       env: { SIDECAR_QUEUE_TIMEOUT_MS: '50000' },
     });
     const call = send(url);
-    await until(() => told('rate-limited').length === 1, 'the pause');
+    await until(() => eventsOf('rate-limited').length === 1, 'the pause');
     await clock.advance(44_999);
     expect(api.requests).toHaveLength(1);
     await clock.advance(1);

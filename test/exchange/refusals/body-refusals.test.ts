@@ -103,7 +103,7 @@ it('each response arrives byte for byte, or its call is repeated, with one outco
     })();
   });
   const rules = REFUSED_STATUSES.flatMap((status) => TEXTS.map((bodyContains) => ({ status, bodyContains })));
-  const { url, events, endings, throttle } = await startInProcess({
+  const { url, events, requestRecords, throttle } = await startInProcess({
     apiUrl: upstream.url,
     env: { SIDECAR_THROTTLE_REFUSALS: JSON.stringify(rules), SIDECAR_RETRY_ATTEMPTS: '1' },
   });
@@ -119,7 +119,7 @@ it('each response arrives byte for byte, or its call is repeated, with one outco
       const upload = made.method === 'POST' ? 'Content-Length: 2\r\n\r\n\n\n' : '\r\n';
       socket.write(`${made.method} / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${upload}`);
       const { status, headers, bytes } = await reading;
-      await endings(++requests);
+      await requestRecords(++requests);
       const own = events.slice(before);
       const outcomes = own.flatMap((event) => (event.kind === 'attempt-ended' ? [event.outcome] : []));
       const refused = isRefusal(made);

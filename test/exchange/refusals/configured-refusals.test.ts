@@ -33,43 +33,43 @@ describe.each([400, 403, 420, 500, 502, 503, 504, 509, 529, 302])('a bare %i tha
   it.each(['GET', 'POST', 'PATCH'])(
     'is repeated for %s beyond retry.attempts, and counted as rate-limited',
     async (method) => {
-      const { url, api, told, metric } = await start([{ status }], refusing(6, status));
+      const { url, api, eventsOf, metric } = await start([{ status }], refusing(6, status));
       const body = method === 'GET' ? {} : { body: 'again' };
       expect((await send(url, { method, ...body })).status).toBe(200);
       expect(api.requests.map((request) => request.body.toString())).toEqual(Array(7).fill(body.body ?? ''));
-      expect(told('retry').map(({ reason }) => reason)).toEqual(Array(6).fill('rate_limited'));
-      expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual([
+      expect(eventsOf('retry').map(({ reason }) => reason)).toEqual(Array(6).fill('rate_limited'));
+      expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual([
         ...Array<string>(6).fill('rate_limited'),
         'ok',
       ]);
-      expect(told('rate-limited')).toHaveLength(6);
-      expect(told('retry-budget-exhausted')).toEqual([]);
+      expect(eventsOf('rate-limited')).toHaveLength(6);
+      expect(eventsOf('retry-budget-exhausted')).toEqual([]);
       expect(await metric('bearer_sidecar_rate_limited_total{route="default"}')).toBe(6);
-      expect(told('request-ended')).toHaveLength(1);
+      expect(eventsOf('request-ended')).toHaveLength(1);
     },
   );
 
   it('pauses all calls from the first one on, for as long as its Retry-After says', async () => {
     const clock = new ManualClock();
     const answer = refusing(1, status, 'no', { 'retry-after': '2' });
-    const { url, api, told } = await start([{ status }], answer, { clock });
+    const { url, api, eventsOf } = await start([{ status }], answer, { clock });
     const first = send(url, { method: 'POST', body: 'first' });
-    await until(() => told('rate-limited').length === 1, 'a pause');
+    await until(() => eventsOf('rate-limited').length === 1, 'a pause');
     const second = send(url, { method: 'POST', body: 'second' });
     await clock.advance(1999);
     expect(api.requests).toHaveLength(1);
     await clock.advance(1);
     expect([(await first).text, (await second).text]).toEqual(['first', 'second']);
-    expect(told('rate-limited')).toMatchObject([{ status, pauseMs: 2000, stated: true }]);
+    expect(eventsOf('rate-limited')).toMatchObject([{ status, pauseMs: 2000, stated: true }]);
   });
 
   it('has the reset obeyed of a quota without remaining calls', async () => {
     const fields = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '3' };
     const clock = new ManualClock();
-    const { url, told } = await start([{ status }], refusing(1, status, 'no', fields), { clock });
+    const { url, eventsOf } = await start([{ status }], refusing(1, status, 'no', fields), { clock });
     const sent = send(url);
-    await until(() => told('rate-limited').length === 1, 'a pause');
-    expect(told('rate-limited')).toMatchObject([{ pauseMs: 3000, stated: true }]);
+    await until(() => eventsOf('rate-limited').length === 1, 'a pause');
+    expect(eventsOf('rate-limited')).toMatchObject([{ pauseMs: 3000, stated: true }]);
     await clock.advance(3000);
     expect((await sent).status).toBe(200);
   });
@@ -112,23 +112,23 @@ describe('a rule with a header field', () => {
 describe('a text in the body', () => {
   it.each([200, 201, 302, 400, 403, 503])('of a %i is a refusal for GET: paused, learned, repeated', async (status) => {
     const rules = [{ status, bodyContains: TEXT }];
-    const { url, api, told } = await start(rules, refusing(3, status, `{"error":"${TEXT}"}`));
+    const { url, api, eventsOf } = await start(rules, refusing(3, status, `{"error":"${TEXT}"}`));
     expect(await send(url)).toMatchObject({ status: 200, text: '' });
     expect(api.requests).toHaveLength(4);
-    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual([
+    expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual([
       ...Array<string>(3).fill('rate_limited'),
       'ok',
     ]);
-    expect(told('rate-limited')).toHaveLength(3);
+    expect(eventsOf('rate-limited')).toHaveLength(3);
   });
 
   it('of a 200 is not repeated for POST, since the call may have been carried out, and pauses the others', async () => {
     const answer = refusing(1, 200, TEXT, { 'retry-after': '2' });
     const clock = new ManualClock();
-    const { url, api, told } = await start([{ status: 200, bodyContains: TEXT }], answer, { clock });
+    const { url, api, eventsOf } = await start([{ status: 200, bodyContains: TEXT }], answer, { clock });
     expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 200, text: TEXT });
-    expect(told('rate-limited')).toMatchObject([{ status: 200, pauseMs: 2000 }]);
-    expect(told('attempt-ended')).toMatchObject([{ outcome: 'rate_limited' }]);
+    expect(eventsOf('rate-limited')).toMatchObject([{ status: 200, pauseMs: 2000 }]);
+    expect(eventsOf('attempt-ended')).toMatchObject([{ outcome: 'rate_limited' }]);
     const next = send(url);
     await clock.advance(1999);
     expect(api.requests).toHaveLength(1);
@@ -143,25 +143,25 @@ describe('a text in the body', () => {
   });
 
   it('that is missing leaves the ordinary rules: a 503 delays no other call, and is repeated within retry.attempts', async () => {
-    const { url, api, told } = await start([{ status: 503, bodyContains: TEXT }], refusing(9, 503, 'down'));
+    const { url, api, eventsOf } = await start([{ status: 503, bodyContains: TEXT }], refusing(9, 503, 'down'));
     expect(await send(url)).toMatchObject({ status: 503, text: 'down' });
     expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 503, text: 'down' });
     expect(api.requests).toHaveLength(5);
-    expect(told('rate-limited')).toEqual([]);
-    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(Array(5).fill('error_status'));
+    expect(eventsOf('rate-limited')).toEqual([]);
+    expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(Array(5).fill('error_status'));
   });
 
   it('is compared with regard to case', async () => {
-    const { url, told } = await start([{ status: 200, bodyContains: TEXT }], refusing(1, 200, TEXT.toUpperCase()));
+    const { url, eventsOf } = await start([{ status: 200, bodyContains: TEXT }], refusing(1, 200, TEXT.toUpperCase()));
     expect((await send(url)).text).toBe(TEXT.toUpperCase());
-    expect(told('rate-limited')).toEqual([]);
+    expect(eventsOf('rate-limited')).toEqual([]);
   });
 
   it('is not looked for in an encoded body, nor in an event stream, which goes on at once', async () => {
     const encoded = gzipSync(TEXT);
     const rules = [{ status: 200, bodyContains: TEXT }];
     const stream = 'text/event-stream; charset=utf-8';
-    const { url, told } = await start(rules, (_, response, index) => {
+    const { url, eventsOf } = await start(rules, (_, response, index) => {
       if (index === 0) response.writeHead(200, { 'content-encoding': 'gzip' }).end(encoded);
       else response.writeHead(200, { 'content-type': stream }).write(`data: ${TEXT}\n\n`);
     });
@@ -169,7 +169,7 @@ describe('a text in the body', () => {
     const response = await fetch(url);
     const first = await response.body?.getReader().read();
     expect(Buffer.from(first?.value ?? []).toString()).toContain(TEXT);
-    expect(told('rate-limited')).toEqual([]);
+    expect(eventsOf('rate-limited')).toEqual([]);
   });
 
   it.each([
@@ -179,9 +179,9 @@ describe('a text in the body', () => {
     ['GET', 302],
   ])('is not waited for where there is no body: %s and %i', async (method, status) => {
     const answer: RespondTo = (_, response) => void response.writeHead(status, { 'content-length': 0 }).end();
-    const { url, told } = await start([{ status, bodyContains: TEXT }], answer);
+    const { url, eventsOf } = await start([{ status, bodyContains: TEXT }], answer);
     expect((await send(url, { method })).status).toBe(status);
-    expect(told('rate-limited')).toEqual([]);
+    expect(eventsOf('rate-limited')).toEqual([]);
   });
 
   it.each(['deadline', 'client-left', 'broke-off', 'idle', 'drain'] as const)(
@@ -195,10 +195,14 @@ describe('a text in the body', () => {
         answered.push(() => (end === 'broke-off' ? response.destroy() : response.end('second')));
       };
       const env = { SIDECAR_DEADLINE_MS: '5000', SIDECAR_BODY_IDLE_TIMEOUT_MS: end === 'idle' ? '1000' : '0' };
-      const { url, told, endings, throttle, sidecar } = await start([{ status: 200, bodyContains: TEXT }], answer, {
-        clock,
-        env,
-      });
+      const { url, eventsOf, requestRecords, throttle, sidecar } = await start(
+        [{ status: 200, bodyContains: TEXT }],
+        answer,
+        {
+          clock,
+          env,
+        },
+      );
       const aborter = new AbortController();
       const sent = send(url, { signal: aborter.signal }).catch(() => undefined);
       await until(() => answered.length === 1, 'the upstream has begun');
@@ -210,8 +214,8 @@ describe('a text in the body', () => {
       else if (end === 'deadline') await clock.advance(5000);
       if (end === 'deadline' || end === 'broke-off') answered[0]?.();
       const received = await sent;
-      const [, outcome, ...others] = await endings(2);
-      const [, attempt, ...repeated] = told('attempt-ended');
+      const [, outcome, ...others] = await requestRecords(2);
+      const [, attempt, ...repeated] = eventsOf('attempt-ended');
       expect([...others, ...repeated]).toEqual([]);
       if (end !== 'drain') expect(await throttle()).toEqual({ queued: 0, inFlight: 0, streams: 0 });
       if (end === 'deadline') {
@@ -235,26 +239,26 @@ describe('a text in the body', () => {
 
   it('that has come lets the rest of a large refusal go to the client', async () => {
     const body = TEXT + 'x'.repeat(300_000);
-    const { url, api, told } = await start([{ status: 503, bodyContains: TEXT }], refusing(1, 503, body));
+    const { url, api, eventsOf } = await start([{ status: 503, bodyContains: TEXT }], refusing(1, 503, body));
     expect(await send(url)).toMatchObject({ status: 503, text: body });
     expect(api.requests).toHaveLength(1);
-    expect(told('rate-limited')).toHaveLength(1);
+    expect(eventsOf('rate-limited')).toHaveLength(1);
   });
 });
 
 it('a 403 for a missing scope is none, also where 403 is named: no wait helps', async () => {
   const fields = { 'www-authenticate': 'Bearer error="insufficient_scope", scope="write"' };
-  const { url, api, told } = await start([{ status: 403 }], refusing(9, 403, 'no', fields));
+  const { url, api, eventsOf } = await start([{ status: 403 }], refusing(9, 403, 'no', fields));
   expect((await send(url)).status).toBe(403);
   expect(api.requests).toHaveLength(1);
-  expect(told('rate-limited')).toEqual([]);
+  expect(eventsOf('rate-limited')).toEqual([]);
 });
 
 it('a response that no rule names is handled as without rules', async () => {
-  const { url, api, told } = await start([{ status: 503 }], refusing(9, 403));
+  const { url, api, eventsOf } = await start([{ status: 503 }], refusing(9, 403));
   expect((await send(url)).status).toBe(403);
   expect(api.requests).toHaveLength(1);
-  expect(told('rate-limited')).toEqual([]);
+  expect(eventsOf('rate-limited')).toEqual([]);
 });
 
 it('a reload changes the rules for the next request', async () => {

@@ -52,11 +52,11 @@ it('without a pace it brings many', async () => {
 
 it('pipelined requests of many small chunks share the pace of their connection', async () => {
   // The process must not be warned of listeners: startInProcess fails then.
-  const { url, endings } = await startInProcess();
+  const { url, requestRecords } = await startInProcess();
   const socket = await openSocket(url);
   const one = `POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n${bodyOf(300)}`;
   socket.resume().write(one.repeat(30));
-  expect((await endings(30)).map(({ code }) => code)).toEqual(Array.from({ length: 30 }, () => 200));
+  expect((await requestRecords(30)).map(({ code }) => code)).toEqual(Array.from({ length: 30 }, () => 200));
   socket.destroy();
 });
 

@@ -56,11 +56,11 @@ describe('a body', () => {
 
   it('of several megabytes arrives byte for byte', async () => {
     const bytes = randomBytes(5_000_001);
-    const { url, api, endings } = await startInProcess();
+    const { url, api, requestRecords } = await startInProcess();
     await send(url, { method: 'POST', body: bytes });
     await send(url, { method: 'POST', body: chunked(bytes, 7001) });
     expect(api.requests.map(({ bodySha256 }) => bodySha256)).toEqual([sha256(bytes), sha256(bytes)]);
-    expect((await endings(2)).map(({ requestBytes }) => requestBytes)).toEqual([bytes.length, bytes.length]);
+    expect((await requestRecords(2)).map(({ requestBytes }) => requestBytes)).toEqual([bytes.length, bytes.length]);
   });
 
   it('that ends in the very piece that is one too many is streamed to its end', async () => {
@@ -72,21 +72,21 @@ describe('a body', () => {
   });
 
   it('that breaks off before it is whole never reaches the upstream', async () => {
-    const { url, api, told } = await startInProcess();
+    const { url, api, eventsOf } = await startInProcess();
     const socket = await openSocket(url);
     const reading = readToEnd(socket);
     socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nnot a size\r\n');
     expect((await reading).status).toBe(400);
-    await until(() => told('request-ended').length === 1, 'its end');
+    await until(() => eventsOf('request-ended').length === 1, 'its end');
     expect(api.requests).toHaveLength(0);
-    expect(told('permit-granted')).toEqual([]);
+    expect(eventsOf('permit-granted')).toEqual([]);
   });
 
   it.each([
     ['while it is read', 0, {}],
     ['while it waits for its turn', 1, { SIDECAR_RATE: '0.1', SIDECAR_BURST: '1', SIDECAR_MAX_IN_FLIGHT: '1' }],
   ])('whose framing breaks %s is refused for that, and has not left the queue', async (_, before, slow) => {
-    const { url, told, throttle, metric, endings } = await startInProcess({ env: slow });
+    const { url, eventsOf, throttle, metric, requestRecords } = await startInProcess({ env: slow });
     await send(url);
     const others = Array.from({ length: before }, () => sendAndLeave(url));
     const isQueued = (count: number) =>
@@ -98,16 +98,16 @@ describe('a body', () => {
     await isQueued(before + 1);
     socket.write('not a size\r\n');
     expect((await reading).status).toBe(400);
-    expect((await endings(2))[1]).toMatchObject({ path: '/broken', code: 400, localReply: 'BAD_REQUEST' });
+    expect((await requestRecords(2))[1]).toMatchObject({ path: '/broken', code: 400, localReply: 'BAD_REQUEST' });
     expect(await throttle()).toEqual({ ...IDLE, queued: before });
-    expect(told('queue-rejected')).toEqual([]);
+    expect(eventsOf('queue-rejected')).toEqual([]);
     expect(await metric('bearer_sidecar_queue_rejected_total{route="default",reason="client_left"}')).toBe(0);
     for (const other of others) other.leave();
   });
 
   it('in chunks of one byte costs memory of the order of its length', async () => {
     const release = gate();
-    const { url, told } = await startInProcess({
+    const { url, eventsOf } = await startInProcess({
       answer: async (_request, response) => {
         await release.opened;
         response.end();
@@ -120,7 +120,7 @@ describe('a body', () => {
     const hundredThousand = Buffer.from('1\r\nx\r\n'.repeat(100_000));
     for (let sent = 0; sent < 10; sent++) await new Promise((resolve) => socket.write(hundredThousand, resolve));
     socket.write('0\r\n\r\n');
-    await until(() => told('permit-granted').length === 1, 'the body whole');
+    await until(() => eventsOf('permit-granted').length === 1, 'the body whole');
     expect((await heldBytes()) - before).toBeLessThan(8 * 1024 * 1024);
     release.open();
     expect((await reading).status).toBe(200);
@@ -131,7 +131,7 @@ it('a refused body is not kept for as long as its connection is idle', async () 
   const env = { SIDECAR_MAX_IN_FLIGHT: '1', SIDECAR_QUEUE_TIMEOUT_MS: '1000' };
   const clock = new ManualClock();
   const hold = gate();
-  const { url, throttle, endings } = await startInProcess({ clock, env, answer: () => hold.opened });
+  const { url, throttle, requestRecords } = await startInProcess({ clock, env, answer: () => hold.opened });
   const isQueued = (count: number) => until(async () => (await throttle()).queued === count, `${String(count)} queued`);
   const holder = sendAndLeave(url);
   await until(async () => (await throttle()).inFlight === 1, 'the only slot taken');
@@ -148,7 +148,7 @@ it('a refused body is not kept for as long as its connection is idle', async () 
   for (const socket of sockets) socket.write(body);
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
   await clock.advance(1000);
-  expect((await endings(100)).map(({ localReply }) => localReply)).toContain('QUEUE_TIMEOUT');
+  expect((await requestRecords(100)).map(({ localReply }) => localReply)).toContain('QUEUE_TIMEOUT');
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
   expect((await heldBytes()) - before).toBeLessThan(2_000_000);
   holder.leave();
@@ -251,7 +251,7 @@ describe('all replay buffers together', () => {
   it('invariant 8: memory is given back by every ending, so that the thousandth request is as replayable as the first', async () => {
     const kinds = ['/ok', '/refused', '/reset', '/left', '/trouble'];
     const refusedOnce = new Set<string>();
-    const { url, api, told } = await startInProcess({
+    const { url, api, eventsOf } = await startInProcess({
       answer: (request, response, index) => {
         const path = new URL(request.path, 'http://x').pathname;
         if (path === '/reset') return void response.destroy();
@@ -279,7 +279,7 @@ describe('all replay buffers together', () => {
       } else {
         await call;
       }
-      await until(() => told('request-ended').length === round + 1, 'its end');
+      await until(() => eventsOf('request-ended').length === round + 1, 'its end');
     }
     const last = `${url}/refused?last`;
     expect((await send(last, { method: 'POST', body: randomBytes(1000) })).status).toBe(200);

@@ -128,7 +128,7 @@ test('token and lifetime come from the configured members of a compressed respon
     SIDECAR_AUTH_EXPIRES_IN_UNIT: 'milliseconds',
   };
   const body = JSON.stringify({ data: { jwt: 'a-token-of-the-tests', ttl: 90_000 }, token_type: 'jwt', scope: ['a'] });
-  const { url, api, told } = await startInProcess({
+  const { url, api, eventsOf } = await startInProcess({
     tokenAnswer: (_request, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(body));
     },
@@ -136,24 +136,24 @@ test('token and lifetime come from the configured members of a compressed respon
   });
   expect((await fetch(url)).status).toBe(200);
   expect(api.requests[0]?.headers.authorization).toBe('Bearer a-token-of-the-tests');
-  expect(told('token-requested')).toMatchObject([{ outcome: 'ok', lifetimeMs: 90_000 }]);
+  expect(eventsOf('token-requested')).toMatchObject([{ outcome: 'ok', lifetimeMs: 90_000 }]);
 });
 
 test('a lifetime that is not stated is a warning once, and the setting decides it', async () => {
   const clock = new ManualClock();
   const env = { SIDECAR_AUTH_DEFAULT_LIFETIME_MS: '10000' };
   const lifetimes = [undefined, null, 0, -1, 60, '', undefined];
-  const { told } = await startWith(
+  const { eventsOf } = await startWith(
     (index) => ({ fields: { ...GRANT, access_token: `a-token-${String(index)}`, expires_in: lifetimes[index] } }),
     { clock, env },
   );
-  const obtained = () => told('token-requested').map(({ lifetimeMs }) => lifetimeMs);
+  const obtained = () => eventsOf('token-requested').map(({ lifetimeMs }) => lifetimeMs);
   for (let count = 1; count <= lifetimes.length; count++) {
     await expect.poll(() => obtained().length).toBe(count);
     await clock.advance(count === 5 ? 39_500 : 6_600);
   }
   expect(obtained().slice(0, 7)).toEqual([10_000, 10_000, 10_000, 10_000, 60_000, 10_000, 10_000]);
-  const faults = told('warning').map(({ message }) => message);
+  const faults = eventsOf('warning').map(({ message }) => message);
   const setting = 'its lifetime is taken to be 10000 ms: auth.defaultLifetimeMs (SIDECAR_AUTH_DEFAULT_LIFETIME_MS)';
   expect(faults.slice(0, 3)).toEqual([
     `the token of the credential default has no expires_in; ${setting}`,
@@ -165,10 +165,10 @@ test('a lifetime that is not stated is a warning once, and the setting decides i
 test('slow_down with Retry-After: 3 delays the next token request by about 3 s', async () => {
   const clock = new ManualClock();
   const busy: TokenReply = { status: 400, fields: { error: 'slow_down' }, headers: { 'retry-after': '3' } };
-  const { url, tokens, told, sidecar } = await startWith((index) => (index === 0 ? busy : { fields: GRANT }), {
+  const { url, tokens, eventsOf, sidecar } = await startWith((index) => (index === 0 ? busy : { fields: GRANT }), {
     clock,
   });
-  await expect.poll(() => told('token-requested').length).toBe(1);
+  await expect.poll(() => eventsOf('token-requested').length).toBe(1);
   const refused = await fetch(url);
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '3']);
   expect(await refused.json()).toMatchObject({
@@ -178,7 +178,7 @@ test('slow_down with Retry-After: 3 delays the next token request by about 3 s',
   await clock.advance(2900);
   expect(tokens.requests).toHaveLength(1);
   await clock.advance(200);
-  await expect.poll(() => told('token-requested').length).toBe(2);
+  await expect.poll(() => eventsOf('token-requested').length).toBe(2);
   const accepted = await fetch(url);
   await accepted.arrayBuffer();
   expect(accepted.status).toBe(200);
@@ -211,7 +211,7 @@ test('a 401 without a reason: 1 request, a second after 10 s, then one a minute,
 test('the words of the server stand in the reply, the event and the status, without the client id', async () => {
   const fields = { error: 'invalid_client', error_description: 'No application for this id: ', trace_id: 't-1' };
   let clientId = '';
-  const { url, tokens, told, sidecar } = await startInProcess({
+  const { url, tokens, eventsOf, sidecar } = await startInProcess({
     tokenAnswer: (request, response) => {
       const [, basic = ''] = (request.headers.authorization ?? '').split(' ');
       [clientId = ''] = Buffer.from(basic, 'base64').toString().split(':');
@@ -225,7 +225,7 @@ test('the words of the server stand in the reply, the event and the status, with
   const status = await (await fetch(`${sidecar.adminUrl}/status`)).text();
   const page = await (await fetch(`${sidecar.adminUrl}/`)).text();
   const words = 'No application for this id: ******** (trace_id t-1)';
-  for (const text of [reply, status, page, JSON.stringify(told('token-requested'))]) {
+  for (const text of [reply, status, page, JSON.stringify(eventsOf('token-requested'))]) {
     expect(text).toContain(words);
     expect(text).not.toContain(clientId);
   }
