@@ -46,11 +46,9 @@ export function toStageError(stage: Stage, aborted: RequestAborted): Error {
   const deadline = `the deadline passed (${reason.limit})`;
   switch (stage) {
     case 'token':
-      return new SidecarError('TOKEN_UNAVAILABLE', `${deadline} before an access token was received`, {
-        retryAfterMs: 1000,
-      });
+      return new SidecarError('TOKEN_UNAVAILABLE', `${deadline} before an access token was received`);
     case 'queue':
-      return new SidecarError('QUEUE_TIMEOUT', `${deadline} in the queue`, { retryAfterMs: 1000 });
+      return new SidecarError('QUEUE_TIMEOUT', `${deadline} in the queue`);
     case 'body':
       return new SidecarError('REQUEST_TIMEOUT', `${deadline} before the request body was complete`);
     case 'upstream':

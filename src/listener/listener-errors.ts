@@ -36,7 +36,7 @@ export function toParserError({ code = '', rawPacket }: ParserFault): SidecarErr
 }
 
 export function createDrainingError(): SidecarError {
-  return new SidecarError('DRAINING', 'the sidecar is shutting down', { retryAfterMs: 1000 });
+  return new SidecarError('DRAINING', 'the sidecar is shutting down');
 }
 
 /** Shared objects: under overload an error per request would cost a stack trace each. */
@@ -45,7 +45,7 @@ export const TOO_MANY_REQUESTS = createLimitError('requests');
 export const TOO_MANY_PIPELINED = createLimitError('pipelined requests on this connection');
 
 function createLimitError(what: string): SidecarError {
-  return new SidecarError('QUEUE_FULL', `the limit of ${what} is reached`, { retryAfterMs: 1000 });
+  return new SidecarError('QUEUE_FULL', `the limit of ${what} is reached`);
 }
 
 /** Returns a SidecarError as it is. Any other error is reported as a warning, and the client gets a general one. */

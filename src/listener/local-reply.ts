@@ -6,56 +6,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { STATUS_CODES } from '../platform/http.ts';
 import type { Duplex } from 'node:stream';
 import { systemClock, type Clock } from '../platform/clock.ts';
-import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../platform/errors.ts';
+import { LOCAL_REPLIES, type LocalReplyCode, type SidecarError } from '../platform/errors.ts';
 import { UNREAD_BODY_DRAIN_MS, drainThenClose } from '../exchange/drain-then-close.ts';
 import { buildHttp2LocalReply, hasFirstRequest } from './http2-local-reply.ts';
 import { resumeReading } from './connection-reading.ts';
 import { isFullyReceived } from '../exchange/request-body/request-receipt.ts';
-
-interface ReplyTemplate {
-  readonly status: number;
-  readonly proxyStatus: ProxyStatusError;
-  readonly title: string;
-}
-
-function getReplyTemplate(code: LocalReplyCode): ReplyTemplate {
-  switch (code) {
-    case 'HOST_NOT_ALLOWED':
-      return { status: 403, proxyStatus: 'http_request_denied', title: 'Host not allowed' };
-    case 'ORIGIN_NOT_ALLOWED':
-      return { status: 403, proxyStatus: 'http_request_denied', title: 'Origin not allowed' };
-    case 'REQUEST_NOT_ALLOWED':
-      return { status: 403, proxyStatus: 'http_request_denied', title: 'Request not allowed' };
-    case 'UPGRADE_NOT_ALLOWED':
-      return { status: 403, proxyStatus: 'http_request_denied', title: 'Upgrade not allowed' };
-    case 'BAD_REQUEST':
-      return { status: 400, proxyStatus: 'http_request_denied', title: 'Bad request' };
-    case 'METHOD_NOT_ALLOWED':
-      return { status: 405, proxyStatus: 'http_request_denied', title: 'Method not allowed' };
-    case 'HEADERS_TOO_LARGE':
-      return { status: 431, proxyStatus: 'http_request_denied', title: 'Header fields too large' };
-    case 'REQUEST_TIMEOUT':
-      return { status: 408, proxyStatus: 'http_request_error', title: 'Request timeout' };
-    case 'QUEUE_FULL':
-      return { status: 503, proxyStatus: 'connection_limit_reached', title: 'Queue full' };
-    case 'QUEUE_TIMEOUT':
-      return { status: 503, proxyStatus: 'connection_limit_reached', title: 'Queue timeout' };
-    case 'DRAINING':
-      return { status: 503, proxyStatus: 'destination_unavailable', title: 'Shutting down' };
-    case 'TOKEN_REJECTED':
-      return { status: 502, proxyStatus: 'destination_unavailable', title: 'Token request rejected' };
-    case 'TOKEN_UNAVAILABLE':
-      return { status: 503, proxyStatus: 'destination_unavailable', title: 'No access token' };
-    case 'UPSTREAM_UNREACHABLE':
-      return { status: 502, proxyStatus: 'destination_unavailable', title: 'Upstream unreachable' };
-    case 'UPSTREAM_RESET':
-      return { status: 502, proxyStatus: 'connection_terminated', title: 'Upstream closed the connection' };
-    case 'UPSTREAM_PROTOCOL_ERROR':
-      return { status: 502, proxyStatus: 'http_protocol_error', title: 'Invalid upstream response' };
-    case 'UPSTREAM_TIMEOUT':
-      return { status: 504, proxyStatus: 'http_response_timeout', title: 'Upstream timeout' };
-  }
-}
 
 const DEFAULT_ALLOW = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 
@@ -74,17 +29,13 @@ export interface ReplyFacts {
   readonly isOutcomeUnknown: boolean;
 }
 
-export function getReplyStatus(code: LocalReplyCode): number {
-  return getReplyTemplate(code).status;
-}
-
 /** Status, header fields and body for an error. */
 export function buildLocalReply(error: SidecarError, { requestId, isOutcomeUnknown }: ReplyFacts): LocalReply {
-  const template = getReplyTemplate(error.code);
+  const { status, proxyStatus, title, retryAfterMs } = LOCAL_REPLIES[error.code];
   const body = `${JSON.stringify({
     type: `urn:bearer-sidecar:${error.code.toLowerCase().replaceAll('_', '-')}`,
-    title: template.title,
-    status: template.status,
+    title,
+    status,
     detail: isOutcomeUnknown ? `${error.message}; the upstream may have carried the call out` : error.message,
     code: error.code,
     requestId,
@@ -98,18 +49,19 @@ export function buildLocalReply(error: SidecarError, { requestId, isOutcomeUnkno
     'Cache-Control',
     'no-store',
     'Proxy-Status',
-    `bearer-sidecar; error=${error.proxyStatus ?? template.proxyStatus}`,
+    `bearer-sidecar; error=${error.proxyStatus ?? proxyStatus}`,
     'X-Request-Id',
     requestId,
   ];
-  if (template.status === 405) headers.push('Allow', error.allow?.join(', ') ?? DEFAULT_ALLOW);
-  if (template.status === 503) headers.push('Retry-After', String(retryAfterSeconds(error)));
-  return { status: template.status, headers, body };
+  if (status === 405) headers.push('Allow', error.allow?.join(', ') ?? DEFAULT_ALLOW);
+  if (retryAfterMs !== undefined) headers.push('Retry-After', toSeconds(error.retryAfterMs ?? retryAfterMs));
+  return { status, headers, body };
 }
 
-function retryAfterSeconds(error: SidecarError): number {
-  const seconds = Math.ceil((error.retryAfterMs ?? 1000) / 1000);
-  return Number.isFinite(seconds) ? Math.max(1, seconds) : 1;
+/** Whole seconds, rounded up, at least 1. */
+function toSeconds(ms: number): string {
+  const seconds = Math.ceil(ms / 1000);
+  return String(Number.isFinite(seconds) ? Math.max(1, seconds) : 1);
 }
 
 /** How much of a rejected body, or behind the last request of a connection, is read and discarded. */

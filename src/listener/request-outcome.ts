@@ -5,7 +5,7 @@ import type { RequestTracer } from '../exchange/request-tracer.ts';
 import { isIdempotentMethod } from '../retry/policy.ts';
 import type { RequestRecord } from '../telemetry/request-record.ts';
 import { readCorrelation } from './correlation.ts';
-import { getReplyStatus } from './local-reply.ts';
+import { LOCAL_REPLIES } from '../platform/errors.ts';
 import { PREFLIGHT_STATUS } from './preflight.ts';
 
 /** Logged and counted for a client that left before the end of its response. */
@@ -74,7 +74,7 @@ function describeLocalEnd(outcome: Exclude<RequestOutcome, { kind: 'relayed' }>)
   switch (outcome.kind) {
     case 'replied': {
       const { code, message } = outcome.error;
-      return { code: getReplyStatus(code), source: 'sidecar', localReply: code, fault: message };
+      return { code: LOCAL_REPLIES[code].status, source: 'sidecar', localReply: code, fault: message };
     }
     case 'preflight':
       return { code: PREFLIGHT_STATUS, source: 'sidecar' };

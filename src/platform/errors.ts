@@ -3,29 +3,6 @@
  * An upstream response of any status is a value and never one of these.
  */
 
-/** The closed set of `code` members of a local reply. */
-export const LOCAL_REPLY_CODES = [
-  'HOST_NOT_ALLOWED',
-  'ORIGIN_NOT_ALLOWED',
-  'REQUEST_NOT_ALLOWED',
-  'UPGRADE_NOT_ALLOWED',
-  'BAD_REQUEST',
-  'METHOD_NOT_ALLOWED',
-  'HEADERS_TOO_LARGE',
-  'REQUEST_TIMEOUT',
-  'QUEUE_FULL',
-  'QUEUE_TIMEOUT',
-  'DRAINING',
-  'TOKEN_REJECTED',
-  'TOKEN_UNAVAILABLE',
-  'UPSTREAM_UNREACHABLE',
-  'UPSTREAM_RESET',
-  'UPSTREAM_PROTOCOL_ERROR',
-  'UPSTREAM_TIMEOUT',
-] as const;
-
-export type LocalReplyCode = (typeof LOCAL_REPLY_CODES)[number];
-
 /** RFC 9209 §2.3 proxy error types that the sidecar uses. */
 export type ProxyStatusError =
   | 'http_request_denied'
@@ -42,6 +19,47 @@ export type ProxyStatusError =
   | 'http_protocol_error'
   | 'http_response_timeout'
   | 'proxy_internal_error';
+
+/** What the local reply of a code says. */
+interface LocalReplyEntry {
+  readonly status: number;
+  /** Unless the error has a more specific one. */
+  readonly proxyStatus: ProxyStatusError;
+  readonly title: string;
+  /** The reply has `Retry-After`: the same request may succeed later. Used where the error states no time. */
+  readonly retryAfterMs?: number;
+}
+
+/** One entry for each `code` of a local reply. */
+const ENTRIES = {
+  HOST_NOT_ALLOWED: { status: 403, proxyStatus: 'http_request_denied', title: 'Host not allowed' },
+  ORIGIN_NOT_ALLOWED: { status: 403, proxyStatus: 'http_request_denied', title: 'Origin not allowed' },
+  REQUEST_NOT_ALLOWED: { status: 403, proxyStatus: 'http_request_denied', title: 'Request not allowed' },
+  UPGRADE_NOT_ALLOWED: { status: 403, proxyStatus: 'http_request_denied', title: 'Upgrade not allowed' },
+  BAD_REQUEST: { status: 400, proxyStatus: 'http_request_denied', title: 'Bad request' },
+  METHOD_NOT_ALLOWED: { status: 405, proxyStatus: 'http_request_denied', title: 'Method not allowed' },
+  HEADERS_TOO_LARGE: { status: 431, proxyStatus: 'http_request_denied', title: 'Header fields too large' },
+  REQUEST_TIMEOUT: { status: 408, proxyStatus: 'http_request_error', title: 'Request timeout' },
+  QUEUE_FULL: { status: 503, proxyStatus: 'connection_limit_reached', title: 'Queue full', retryAfterMs: 1000 },
+  QUEUE_TIMEOUT: { status: 503, proxyStatus: 'connection_limit_reached', title: 'Queue timeout', retryAfterMs: 1000 },
+  DRAINING: { status: 503, proxyStatus: 'destination_unavailable', title: 'Shutting down', retryAfterMs: 1000 },
+  TOKEN_REJECTED: { status: 502, proxyStatus: 'destination_unavailable', title: 'Token request rejected' },
+  TOKEN_UNAVAILABLE: {
+    status: 503,
+    proxyStatus: 'destination_unavailable',
+    title: 'No access token',
+    retryAfterMs: 1000,
+  },
+  UPSTREAM_UNREACHABLE: { status: 502, proxyStatus: 'destination_unavailable', title: 'Upstream unreachable' },
+  UPSTREAM_RESET: { status: 502, proxyStatus: 'connection_terminated', title: 'Upstream closed the connection' },
+  UPSTREAM_PROTOCOL_ERROR: { status: 502, proxyStatus: 'http_protocol_error', title: 'Invalid upstream response' },
+  UPSTREAM_TIMEOUT: { status: 504, proxyStatus: 'http_response_timeout', title: 'Upstream timeout' },
+} as const satisfies Readonly<Record<string, LocalReplyEntry>>;
+
+export type LocalReplyCode = keyof typeof ENTRIES;
+
+export const LOCAL_REPLIES: Readonly<Record<LocalReplyCode, LocalReplyEntry>> = ENTRIES;
+export const LOCAL_REPLY_CODES = Object.keys(LOCAL_REPLIES) as LocalReplyCode[];
 
 export interface SidecarErrorOptions {
   /** Milliseconds until a retry makes sense; becomes `Retry-After` (whole seconds, rounded up, at least 1). */

@@ -133,7 +133,7 @@ async function acquirePermit(
     } else {
       permit.cancel();
       const detail = 'the limit of open streams is reached (throttle.maxStreams)';
-      throw new SidecarError('QUEUE_FULL', detail, { retryAfterMs: 1000 });
+      throw new SidecarError('QUEUE_FULL', detail);
     }
   }
 }
