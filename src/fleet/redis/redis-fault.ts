@@ -28,12 +28,6 @@ export class RedisFault extends Error {
   }
 }
 
-/** Beside the texts of platform/connection-error-texts.ts. */
-const SOCKET_FILE_ERRORS: Readonly<Record<string, string>> = {
-  ENOENT: 'has no socket at this path',
-  EACCES: 'has a socket that this user may not use',
-};
-
 const CLUSTER_TEXT =
   'runs in cluster mode, which a fleet does not use: name a single server, or a proxy in front of the cluster, in fleet.redisUrl';
 const CLUSTER_CODES: ReadonlySet<string> = new Set(['MOVED', 'ASK', 'CLUSTERDOWN']);
@@ -83,7 +77,7 @@ export function toRedisFault(error: unknown, command?: string): RedisFault {
   if (error instanceof RedisFault) return error;
   if (!(error instanceof Error)) return new RedisFault('failed');
   if ('code' in error && typeof error.code === 'string') {
-    const text = describeConnectionError(error.code, 'fleet.caFile') ?? SOCKET_FILE_ERRORS[error.code];
+    const text = describeConnectionError(error.code, 'fleet.caFile');
     return new RedisFault(`${text ?? 'cannot be reached'} (${error.code})`, { code: error.code });
   }
   switch (error.constructor.name) {

@@ -8,13 +8,6 @@ import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
 
 const CA_SETTING = 'auth.caFile (SIDECAR_AUTH_CA_FILE)';
 
-/** Beside the texts of platform/connection-error-texts.ts. */
-const CLIENT_ERROR_TEXTS: Readonly<Record<string, string>> = {
-  UND_ERR_SOCKET: 'closed the connection before its response was complete',
-  UND_ERR_CONNECT_TIMEOUT: 'could not be reached in time',
-  UND_ERR_HEADERS_OVERFLOW: 'sent more header fields than are accepted',
-};
-
 /** TLS alerts by name (RFC 8446 §6.2): the prefix of the name differs between versions of OpenSSL. */
 const TLS_ALERT_TEXTS: Readonly<Record<string, string>> = {
   CERTIFICATE_REQUIRED: 'asks for a client certificate: set auth.tlsCertificateFile',
@@ -40,6 +33,6 @@ export function describeConnectionFault(host: string, error: unknown): string {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
   if (code === undefined) return `${host}: the connection failed`;
   const [, alert = ''] = /^ERR_SSL_[A-Z0-9/]+_ALERT_(\w+)$/.exec(code) ?? [];
-  const text = describeConnectionError(code, CA_SETTING, error) ?? CLIENT_ERROR_TEXTS[code] ?? TLS_ALERT_TEXTS[alert];
+  const text = describeConnectionError(code, CA_SETTING, error) ?? TLS_ALERT_TEXTS[alert];
   return `${host} ${text ?? 'cannot be reached'} (${code})`;
 }
