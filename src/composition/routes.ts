@@ -4,7 +4,7 @@
  */
 import type { TokensInUse } from '../platform/tokens-in-use.ts';
 import type { Clock, Random } from '../platform/clock.ts';
-import type { Config, CredentialConfig, RouteConfig, ThrottleConfig, UpstreamConfig } from '../config/config.ts';
+import type { Config, CredentialConfig, RouteConfig, UpstreamConfig } from '../config/config.ts';
 import { createProxySelector, type ProxySelector } from '../platform/egress/proxy-selector.ts';
 import { ResponseClassifier } from '../exchange/response-classifier.ts';
 import { ReplayMemory } from '../exchange/request-body/replay-body.ts';
@@ -170,7 +170,7 @@ function readThrottleTerms(config: Config): Map<string, ThrottleTerms & { readon
 }
 
 /** One replica's part of the limits for all replicas (`throttle.share`); together they exceed a limit only if burst < replicas. */
-function divideAmongReplicas(throttle: ThrottleConfig): ThrottleConfig {
+function divideAmongReplicas(throttle: RouteConfig['throttle']): RouteConfig['throttle'] {
   const { rate, burst, maxRate, share } = throttle;
   return {
     ...throttle,

@@ -1,75 +1,33 @@
 /**
- * The effective configuration that the composition root passes to the parts: validated, complete and frozen.
- * Keys are those of the file; docs, formats, defaults and variables are in schema/.
+ * The effective configuration that the composition root hands to the parts: assembled from checked settings, complete and frozen.
+ * Sections and keys are those of a file, and their types follow from the schema. Only here texts become URLs, addresses and numbers, and
+ * settings that describe one thing together become one value. Validates nothing.
  */
-
-import type { RefusalRule } from '../throttle/refusal-rule.ts';
-import type { ProxySelectorOptions } from '../platform/egress/proxy-selector.ts';
+import { isLoopbackHost } from '../platform/loopback.ts';
+import { readProgramVersion } from '../platform/program-version.ts';
 import type { ClientCertificateFiles } from '../platform/tls.ts';
 import type { ClientAuthOptions } from '../token/client/client-authentication.ts';
 import type { SecretSource } from '../token/client/secret-file.ts';
+import type { AssertionSigningOptions } from '../token/client/signed-assertion.ts';
 import type { TokenEndpointAddress } from '../token/endpoint/token-endpoint.ts';
-import type { TokenGrantOptions } from '../token/endpoint/token-request.ts';
-import type { TokenResponseForm } from '../token/endpoint/token-response.ts';
+import type { ResolvedRoute, ResolvedRoutes } from './load/routes.ts';
+import { grantsByAssertion } from './rules/rules-auth.ts';
+import { parseHost, parseListenAddress } from './schema/formats/address.ts';
+import { parseAllowRule } from './schema/formats/allow-rules.ts';
+import type { SecretMap, TextOrFile } from './schema/formats/formats.ts';
+import { toList } from './schema/formats/one-or-many.ts';
+import { parseProxyUrl, PROXY_OFF } from './schema/formats/proxy.ts';
+import { joinUrl } from './schema/formats/url.ts';
+import type { Settings } from './schema/schema.ts';
 
-export type ListenAddressConfig =
-  /** `localhost` means every loopback family of this machine (127.0.0.1 and, where present, ::1). IPv6 without brackets. */
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
-  | { readonly kind: 'unix'; readonly path: string };
-
-/** One entry of an allow-list of Host values; no port allows any. `host` is lower case, IPv6 in brackets. */
-export interface AllowedHostConfig {
-  readonly host: string;
-  readonly port: number | undefined;
-}
-
-/** One entry of `listen.allow`. */
-export interface AllowRuleConfig {
-  /** Undefined allows every method. */
-  readonly methods: readonly string[] | undefined;
-  /** A prefix of whole segments; `/` allows every path. */
-  readonly path: string;
-}
-
-type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
-
-type LogFormat = 'auto' | 'json' | 'pretty';
-
-/** The API of one route. */
-export interface UpstreamConfig {
-  readonly baseUrl: URL;
-  /** The header field that carries the token, and what stands before the token in it. */
-  readonly tokenHeader: string;
-  readonly tokenPrefix: string;
-  /** Fixed header fields of every call; the values are secrets. */
-  readonly headers: Readonly<Record<string, SecretSource>>;
-  readonly requestTimeoutMs: number;
-  readonly connectTimeoutMs: number;
-  /** 0: no limit. */
-  readonly maxConnectionAgeMs: number;
-  /** 0: never. */
-  readonly bodyIdleTimeoutMs: number;
-  readonly websocket: boolean;
-  readonly caFile: string | undefined;
-  /** Offered to the upstream; default: that of `auth`. */
-  readonly clientCertificate: ClientCertificateFiles | undefined;
-}
-
-/** How one credential obtains its tokens. */
-export interface AuthConfig extends ClientAuthOptions, TokenGrantOptions, TokenResponseForm {
-  /** `file`: there is no token endpoint, and another program writes the token into a file. */
-  readonly endpoint: TokenEndpointAddress | { readonly kind: 'file'; readonly path: string };
-  readonly timeoutMs: number;
-  /** The `User-Agent` of token requests. */
-  readonly userAgent: string;
-  /** Default: `upstream.caFile`. */
-  readonly caFile: string | undefined;
-  /** Keeps the newest token across restarts. */
-  readonly cacheFile: string | undefined;
-  readonly invalidationCooldownMs: number;
-  /** Longest wait of a call for a token that the API accepts. */
-  readonly settleMs: number;
-}
+export type Config = ReturnType<typeof assembleConfig>;
+/** One API, or a part of one, and the name of the credential of its requests. */
+export type RouteConfig = Config['routes'][number];
+export type UpstreamConfig = RouteConfig['upstream'];
+/** One client at one authorization server. */
+export type CredentialConfig = Config['credentials'][number];
+export type AuthConfig = CredentialConfig['auth'];
+export type ListenAddressConfig = NonNullable<ReturnType<typeof parseListenAddress>>;
 
 /** A credential whose tokens are requested, not read from a file. */
 export type RequestingAuthConfig = AuthConfig & { readonly endpoint: TokenEndpointAddress };
@@ -80,127 +38,208 @@ export function authorizationServerUrl({ endpoint }: AuthConfig): URL | undefine
   return endpoint.kind === 'url' ? endpoint.url : new URL(endpoint.issuer);
 }
 
-/** How fast one route may call its upstream. */
-export interface ThrottleConfig {
-  /** Permits per second; `auto`: learned. */
-  readonly rate: number | 'auto';
-  /** Permits; unused with `auto`. */
-  readonly burst: number;
-  /** Permits per second that `auto` never exceeds. */
-  readonly maxRate: number | undefined;
-  /** Number of replicas that share the quota, at least 1. */
-  readonly share: number;
-  /** Keeps what `auto` has learned across restarts. */
-  readonly stateFile: string | undefined;
-  readonly maxInFlight: number;
-  readonly maxStreams: number;
-  readonly maxPauseMs: number;
-  /** Responses that refuse a call for its rate, besides 429. */
-  readonly refusals: readonly RefusalRule[];
-  /** Meanings of header fields by their names, as configured. */
-  readonly hints: Readonly<Record<string, string>>;
+/**
+ * The URLs in the frozen Config stay mutable, since JavaScript cannot freeze them.
+ * @throws Error when the settings have not passed the formats and the rules
+ */
+export function assembleConfig(
+  settings: Settings,
+  { routes, credentials }: Pick<ResolvedRoutes, 'routes' | 'credentials'>,
+) {
+  const { listen, admin, fleet, response } = settings;
+  const [first, ...others] = routes.map(assembleRoute);
+  return deepFreeze({
+    ...toSection(settings, 'upstream', 'auth', 'throttle', 'queue', 'request', 'retry'),
+    /** The default route, if there is one, is the first. */
+    routes: [requireValue(first), ...others],
+    /** Those that a route uses. */
+    credentials: credentials.map(({ name, settings: own }) => ({ name, auth: assembleAuth(own) })),
+    egress: assembleEgress(settings),
+    listen: {
+      ...listen,
+      address: toListenAddress(listen.address),
+      socketMode: Number.parseInt(listen.socketMode, 8),
+      requiredHeader: assembleRequiredHeader(listen.requiredHeader),
+      allowedHosts: toAllowedHosts(listen.allowedHosts),
+      allow: listen.allow.map((rule) => requireValue(parseAllowRule(rule))),
+      allowedOrigins: listen.allowedOrigins.map((origin) => origin.toLowerCase()),
+    },
+    admin: {
+      ...admin,
+      address: toListenAddress(admin.address),
+      allowedHosts: toAllowedHosts(admin.allowedHosts),
+      // Paths may hold personal data: other machines see them only if the configuration says so.
+      recentCalls: admin.recentCalls ?? !admin.exposeAll,
+    },
+    fleet: assembleFleet(fleet),
+    response: { cookies: response.cookies ?? defaultCookies(toListenAddress(listen.address)) },
+  } as const);
 }
 
-/** Retries of one route. `replayTotalBytes` is for all routes together. */
-export interface RetryConfig {
-  /** The first attempt included. */
-  readonly attempts: number;
-  readonly unsafeOn429: boolean;
-  /** A request refused with 401 is sent once more with another token. */
-  readonly on401: boolean;
-  readonly trustIdempotencyKey: boolean;
-  readonly replayBufferBytes: number;
-  readonly replayTotalBytes: number;
+function assembleRoute({ settings, methods, ...route }: ResolvedRoute) {
+  const { throttle, queue, request, retry } = settings;
+  return {
+    ...route,
+    /** Undefined allows every method. */
+    methods: methods.length === 0 ? undefined : methods,
+    upstream: assembleUpstream(settings),
+    throttle: toSection(throttle),
+    queue,
+    request,
+    retry,
+  } as const;
 }
 
-/** One client at one authorization server. */
-export interface CredentialConfig {
-  /** `default`: from the top-level settings. */
-  readonly name: string;
-  readonly auth: AuthConfig;
+function assembleUpstream({ upstream, auth }: Settings) {
+  return {
+    ...toSection(upstream, 'tlsCertificateFile', 'tlsKeyFile'),
+    headers: toSecretSources(upstream.headers),
+    baseUrl: new URL(requireValue(upstream.baseUrl)),
+    clientCertificate: assembleClientCertificate(upstream) ?? assembleClientCertificate(auth),
+  } as const;
 }
 
-/** One API, or a part of one, and the credential of its requests. */
-export interface RouteConfig {
-  /** `default`: from the top-level settings. */
-  readonly name: string;
-  /** Whole segments; `/` takes every path. */
-  readonly pathPrefix: string;
-  /** Whether the prefix is removed before the path is joined to the base URL. */
-  readonly stripPrefix: boolean;
-  /** Undefined allows every method. */
-  readonly methods: readonly string[] | undefined;
-  /** The name of a credential. */
-  readonly credential: string;
-  /** Routes of the same group share one throttle. Default: the route's own name. */
-  readonly throttleGroup: string;
-  readonly upstream: UpstreamConfig;
-  readonly throttle: ThrottleConfig;
-  readonly queue: { readonly max: number; readonly timeoutMs: number };
-  readonly request: { readonly deadlineMs: number };
-  readonly retry: RetryConfig;
+/** Settings of `auth` that together say who the client is, and where its tokens come from. */
+const JOINED_AUTH_SETTINGS = [
+  ...['url', 'tokenPath', 'issuer', 'clientIdFile', 'clientSecret', 'clientSecretFile', 'basicEncoding'],
+  ...['privateKeyFile', 'keyId', 'signingAlgorithm', 'certificateFile', 'assertionAudience', 'assertionClaims'],
+  ...['assertionFile', 'assertionFileAudience', 'tlsCertificateFile', 'tlsKeyFile', 'tokenFile'],
+] as const;
+
+function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings) {
+  const assertionGrant: ClientAuthOptions['assertionGrant'] = grantsByAssertion(auth)
+    ? { ...assembleSigning(auth), claims: auth.assertionClaims }
+    : undefined;
+  return {
+    ...toSection(auth, ...JOINED_AUTH_SETTINGS),
+    endpoint: assembleEndpoint(auth, allowInsecureHttp),
+    clientId: toSecretSource(auth.clientId, auth.clientIdFile),
+    method: assembleClientMethod(auth),
+    assertionGrant,
+    clientCertificate: assembleClientCertificate(auth),
+    audience: toList(auth.audience),
+    resource: toList(auth.resource),
+    extraParameters: toSecretSources(auth.extraParameters),
+    extraHeaders: toSecretSources(auth.extraHeaders),
+    userAgent: auth.userAgent ?? `bearer-sidecar/${readProgramVersion()}`,
+    caFile: auth.caFile ?? upstream.caFile ?? undefined,
+  } as const;
 }
 
-export interface Config {
-  /** The default route, if there is one, is the first. */
-  readonly routes: readonly [RouteConfig, ...RouteConfig[]];
-  /** The credentials that a route uses. */
-  readonly credentials: readonly CredentialConfig[];
-  readonly egress: ProxySelectorOptions;
-  readonly listen: {
-    readonly address: ListenAddressConfig;
-    /** Permission bits of a `unix:` socket. */
-    readonly socketMode: number;
-    /** `name` is lower case. */
-    readonly requiredHeader: { readonly name: string; readonly value: SecretSource } | undefined;
-    readonly allowUnauthenticatedNetwork: boolean;
-    readonly allowedHosts: readonly AllowedHostConfig[];
-    /** Serialized origins (RFC 6454 §6.2), lower case. */
-    readonly allowedOrigins: readonly string[];
-    /** Empty allows everything. */
-    readonly allow: readonly AllowRuleConfig[];
-    readonly forwardProxy: boolean;
-    readonly allowHalfClose: boolean;
-    readonly keepAliveMs: number;
-    readonly maxConnections: number;
+function assembleClientMethod(auth: Settings['auth']): ClientAuthOptions['method'] {
+  const secret = toSecretSource(auth.clientSecret, auth.clientSecretFile);
+  switch (auth.method) {
+    case 'client_secret_basic':
+      return { name: auth.method, secret: requireValue(secret), encoding: auth.basicEncoding };
+    case 'client_secret_post':
+      return { name: auth.method, secret: requireValue(secret) };
+    case 'private_key_jwt':
+      return { name: auth.method, ...assembleSigning(auth) };
+    case 'client_assertion':
+      return {
+        name: auth.method,
+        file: { path: requireValue(auth.assertionFile), audience: requireValue(auth.assertionFileAudience) },
+      };
+    case 'tls_client_auth':
+      return { name: auth.method };
+    case 'none':
+    case 'static':
+      return { name: 'none' };
+  }
+}
+
+function assembleEndpoint(
+  auth: Settings['auth'],
+  allowInsecureHttp: boolean,
+): TokenEndpointAddress | { readonly kind: 'file'; readonly path: string } {
+  if (auth.method === 'static') return { kind: 'file', path: requireValue(auth.tokenFile) };
+  return auth.issuer === null
+    ? { kind: 'url', url: joinUrl(requireValue(auth.url), auth.tokenPath) }
+    : { kind: 'issuer', issuer: auth.issuer, allowInsecureHttp };
+}
+
+function assembleSigning(auth: Settings['auth']): AssertionSigningOptions {
+  return {
+    keyFile: requireValue(auth.privateKeyFile),
+    keyId: auth.keyId ?? undefined,
+    algorithm: auth.signingAlgorithm ?? undefined,
+    certificateFile: auth.certificateFile ?? undefined,
+    audience: auth.assertionAudience,
   };
-  readonly admin: {
-    readonly address: ListenAddressConfig;
-    readonly allowedHosts: readonly AllowedHostConfig[];
-    readonly exposeAll: boolean;
-    readonly allowQuit: boolean;
-    readonly recentCalls: boolean;
-  };
-  /** The Redis that replicas share; undefined: a single process. */
-  readonly fleet:
-    | {
-        readonly redisUrl: SecretSource;
-        readonly caFile: string | undefined;
-        readonly keyPrefix: string;
-        /** Longest wait for the reply to one command. */
-        readonly timeoutMs: number;
-      }
-    | undefined;
-  readonly shutdown: { readonly drainMs: number; readonly delayMs: number };
-  readonly response: { readonly cookies: 'adapt' | 'pass' };
-  readonly log: {
-    readonly format: LogFormat;
-    readonly level: LogLevel;
-    /** 0 to 1. */
-    readonly sample: number;
-    readonly slowMs: number;
-  };
-  /** Which buckets of its histograms `/metrics` has. */
-  readonly metrics: { readonly buckets: 'default' | 'few' | 'none' };
-  readonly allowInsecureHttp: boolean;
 }
 
-/** One fault of the configuration. */
-export interface ConfigProblem {
-  /** Dotted key, or the name of a file or argument. */
-  readonly key: string;
-  /** The environment variable that sets it, if any. */
-  readonly variable: string | undefined;
-  /** Found and expected value; never a secret. */
-  readonly message: string;
+function assembleClientCertificate({
+  tlsCertificateFile: certificateFile,
+  tlsKeyFile: keyFile,
+}: Pick<Settings['auth'], 'tlsCertificateFile' | 'tlsKeyFile'>): ClientCertificateFiles | undefined {
+  return certificateFile === null || keyFile === null ? undefined : { certificateFile, keyFile };
+}
+
+function assembleEgress({ egress, upstream }: Settings) {
+  const { proxy, httpProxy } = egress;
+  return {
+    ...egress,
+    proxy: parseProxyUrl(proxy ?? PROXY_OFF),
+    httpProxy: parseProxyUrl(httpProxy ?? proxy ?? PROXY_OFF),
+    caFile: egress.caFile ?? upstream.caFile ?? undefined,
+  } as const;
+}
+
+/** `name` is in lower case. */
+function assembleRequiredHeader(header: Settings['listen']['requiredHeader']) {
+  if (header.name === null) return undefined;
+  const value = requireValue(toSecretSource(header.value, header.valueFile));
+  return { name: header.name.toLowerCase(), value } as const;
+}
+
+/** Undefined: a single process. */
+function assembleFleet(fleet: Settings['fleet']) {
+  const redisUrl = toSecretSource(fleet.redisUrl, fleet.redisUrlFile);
+  return redisUrl && ({ ...toSection(fleet, 'redisUrlFile'), redisUrl } as const);
+}
+
+type Section<T> = { readonly [K in keyof T]: null extends T[K] ? NonNullable<T[K]> | undefined : T[K] };
+
+/** The settings by their names; undefined where none is given. @param joined settings that become part of other values */
+function toSection<T extends object, K extends keyof T = never>(
+  settings: T,
+  ...joined: readonly K[]
+): Section<Omit<T, K>> {
+  const rest = Object.entries(settings).filter(([name]) => !joined.some((one) => one === name));
+  return Object.fromEntries(rest.map(([name, value]) => [name, value ?? undefined])) as Section<Omit<T, K>>;
+}
+
+function toSecretSource(value: string | null, path: string | null): SecretSource | undefined {
+  if (value !== null) return { kind: 'value', value };
+  return path === null ? undefined : { kind: 'file', path };
+}
+
+function toSecretSources(map: SecretMap): Readonly<Record<string, SecretSource>> {
+  const toSource = (one: TextOrFile): SecretSource =>
+    typeof one === 'string' ? { kind: 'value', value: one } : { kind: 'file', path: one.file };
+  return Object.fromEntries(Object.entries(map).map(([name, one]) => [name, toSource(one)]));
+}
+
+function toListenAddress(text: string): ListenAddressConfig {
+  return requireValue(parseListenAddress(text));
+}
+
+/** Off this machine, a cookie that must not cross a network unencrypted keeps its `Secure`. */
+function defaultCookies(address: ListenAddressConfig): 'adapt' | 'pass' {
+  return address.kind === 'unix' || isLoopbackHost(address.host) ? 'adapt' : 'pass';
+}
+
+function toAllowedHosts(texts: readonly string[]) {
+  return texts.map((text) => requireValue(parseHost(text)));
+}
+
+function requireValue<T>(value: T | null | undefined): T {
+  if (value === null || value === undefined) throw new Error('settings must be checked before they are assembled');
+  return value;
+}
+
+function deepFreeze<T extends object>(value: T): T {
+  for (const child of Object.values(value) as unknown[])
+    if (typeof child === 'object' && child !== null) deepFreeze(child);
+  return Object.freeze(value);
 }

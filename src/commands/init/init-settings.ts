@@ -1,5 +1,5 @@
 /** The settings that init writes. They are validated with the rules of loading before a file is written. */
-import type { ConfigProblem } from '../../config/config.ts';
+import type { ConfigProblem } from '../../config/load/problems.ts';
 import { loadConfig } from '../../config/load/load.ts';
 import { settingOf } from '../../config/schema/schema.ts';
 import type { SettingKey } from '../../config/schema/schema.ts';

@@ -3,7 +3,7 @@
  * settings of the top level; routes.ts checks the entries against each other.
  */
 import { checkValue } from './check-value.ts';
-import type { ConfigProblem } from '../config.ts';
+import type { ConfigProblem } from './problems.ts';
 import type { SettingValue } from '../schema/formats/formats.ts';
 import { truncate } from './problems.ts';
 import { settingOf } from '../schema/schema.ts';

@@ -3,7 +3,7 @@
  * of a process, so that secrets are refused here. Other values are checked where those of all sources are.
  */
 import { checkValue } from './check-value.ts';
-import type { ConfigProblem } from '../config.ts';
+import type { ConfigProblem } from './problems.ts';
 import { MASK } from '../../platform/secret-redaction.ts';
 import { VALUE_AND_FILE_KEYS } from '../rules/rules.ts';
 import { isTextList } from '../schema/formats/formats.ts';

@@ -2,7 +2,7 @@
  * Completes an entry of `routes` or `credentials` with top-level settings. Settings that belong together are inherited together
  * or not at all, so that the secret of one client never goes to the server of another.
  */
-import type { ConfigProblem } from '../config.ts';
+import type { ConfigProblem } from './problems.ts';
 import type { ConfigEntry } from './entries.ts';
 import { findFileProblems } from './named-files.ts';
 import { formatSettingName } from './problems.ts';

@@ -3,9 +3,10 @@
  * other and the files they name. Returns a frozen Config, or all problems together.
  */
 import { readAmbientProxies } from './ambient-proxies.ts';
-import { assembleConfig } from './assemble.ts';
+import { assembleConfig } from '../config.ts';
 import { checkValue } from './check-value.ts';
-import type { Config, ConfigProblem } from '../config.ts';
+import type { Config } from '../config.ts';
+import type { ConfigProblem } from './problems.ts';
 import { readEntries } from './entries.ts';
 import type { ConfigEntries } from './entries.ts';
 import type { SettingValue } from '../schema/formats/formats.ts';

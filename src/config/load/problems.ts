@@ -1,5 +1,4 @@
 /** The texts of configuration problems and warnings, one line each. */
-import type { ConfigProblem } from '../config.ts';
 import { maskPasswords } from '../../platform/secret-redaction.ts';
 import type { Format, SettingValue } from '../schema/formats/formats.ts';
 import type { SettingKey } from '../schema/schema.ts';
@@ -9,6 +8,16 @@ import { settingOf } from '../schema/schema.ts';
 export type ValueOrigin = string;
 
 const MAX_SHOWN_LENGTH = 100;
+
+/** One fault of the configuration. */
+export interface ConfigProblem {
+  /** Dotted key, or the name of a file or argument. */
+  readonly key: string;
+  /** The environment variable that sets it, if any. */
+  readonly variable: string | undefined;
+  /** Found and expected value; never a secret. */
+  readonly message: string;
+}
 
 /** A problem of one setting. */
 export type SettingProblem = ConfigProblem & { readonly key: SettingKey };

@@ -3,7 +3,7 @@
  * settings are the only route and the only credential.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { ConfigProblem } from '../config.ts';
+import type { ConfigProblem } from './problems.ts';
 import type { ConfigEntries, ConfigEntry } from './entries.ts';
 import { findEntryProblems, inheritSettings } from './inheritance.ts';
 import type { SettingsLevel } from './inheritance.ts';

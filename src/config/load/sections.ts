@@ -1,5 +1,5 @@
 /** Flattens the sections of a configuration file into dotted keys, and reports unknown keys. Values are not checked here. */
-import type { ConfigProblem } from '../config.ts';
+import type { ConfigProblem } from './problems.ts';
 import { findNearest } from './nearest.ts';
 import { truncate } from './problems.ts';
 

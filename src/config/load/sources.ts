@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument } from 'yaml';
-import type { ConfigProblem } from '../config.ts';
+import type { ConfigProblem } from './problems.ts';
 import { describeFileError } from '../../platform/file-errors.ts';
 import { findNearest } from './nearest.ts';
 import { truncate } from './problems.ts';

@@ -45,7 +45,7 @@ export function settingWithoutDefault<T extends NonNullable<SettingValue>>(
 
 /** The values that a tree of settings describes. */
 export type SettingTreeValues<Node> = {
-  -readonly [K in keyof Node]: Node[K] extends SettingDefinition<infer T> ? T : SettingTreeValues<Node[K]>;
+  readonly [K in keyof Node]: Node[K] extends SettingDefinition<infer T> ? T : SettingTreeValues<Node[K]>;
 };
 
 /** The dotted keys of a tree of settings. */

@@ -1,8 +1,13 @@
 /** Formats of listen addresses, Host values (RFC 9110 §7.2) and web origins (RFC 6454 §6.2). No name is resolved. */
 import { isIPv4, isIPv6 } from 'node:net';
-import type { AllowedHostConfig, ListenAddressConfig } from '../../config.ts';
+import type { HostPort } from '../../../platform/host-header.ts';
 import { format, list } from './formats.ts';
 import type { Format } from './formats.ts';
+
+type ListenAddress =
+  /** `localhost` means every loopback family of this machine (127.0.0.1 and, where present, ::1). IPv6 without brackets. */
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string };
 
 /** Longest path that a `unix:` socket address of Linux holds. */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -11,7 +16,7 @@ const HOST_NAME = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-
 const HOST_AND_PORT = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::([0-9]{1,5}))?$/;
 
 /** Splits `host`, `host:port`, `[v6]` and `[v6]:port`, the host in lower case; undefined for any other text. */
-export function parseHost(text: string): AllowedHostConfig | undefined {
+export function parseHost(text: string): HostPort | undefined {
   const [, host, digits] = HOST_AND_PORT.exec(text.toLowerCase()) ?? [];
   if (host === undefined || !isHost(host)) return undefined;
   const port = digits === undefined ? undefined : Number(digits);
@@ -27,7 +32,7 @@ function isHost(host: string): boolean {
 }
 
 /** Reads `localhost:PORT`, `HOST:PORT`, `[v6]:PORT` (the result has no brackets) or `unix:/path`; undefined for any other text. */
-export function parseListenAddress(text: string): ListenAddressConfig | undefined {
+export function parseListenAddress(text: string): ListenAddress | undefined {
   if (text.startsWith('unix:')) {
     const path = text.slice('unix:'.length);
     const fits = /^\/\P{Cc}+$/u.test(path) && Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES;

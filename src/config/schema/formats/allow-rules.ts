@@ -4,9 +4,16 @@
  */
 import { METHODS } from '../../../platform/http.ts';
 import { maskPasswords } from '../../../platform/secret-redaction.ts';
-import type { AllowRuleConfig } from '../../config.ts';
 import { format } from './formats.ts';
 import type { Format, JsonSchema } from './formats.ts';
+
+/** One entry of `listen.allow`. */
+interface AllowRule {
+  /** Undefined allows every method. */
+  readonly methods: readonly string[] | undefined;
+  /** A prefix of whole segments; `/` allows every path. */
+  readonly path: string;
+}
 
 /** A path of plain segments: no query, escape, empty segment or trailing slash, and no `*`, since there are no wildcards. */
 export const PLAIN_PATH = /^\/(?:[\w.~!$&'()+,=:@-]+(?:\/[\w.~!$&'()+,=:@-]+)*)?$/;
@@ -24,7 +31,7 @@ const RULE_SCHEMA: JsonSchema = {
 const EXPECTED_RULES = 'rules such as "GET,POST /quotes", separated by semicolons (* for every method)';
 
 /** Reads `METHODS PATH`; undefined for any other text. */
-export function parseAllowRule(text: string): AllowRuleConfig | undefined {
+export function parseAllowRule(text: string): AllowRule | undefined {
   const [, list, path] = /^(\S+) +(\S+)$/.exec(text) ?? [];
   if (list === undefined || path === undefined || !isPlainPath(path)) return undefined;
   const methods = list.split(',');
