@@ -6,18 +6,20 @@
 export const SUSPECT_STATUSES = [403, 420, 503, 509, 529] as const;
 export type SuspectStatus = (typeof SUSPECT_STATUSES)[number];
 
-export type AttemptOutcome =
-  | 'ok'
-  | 'rate_limited'
-  | 'unauthorized'
-  | 'error_status'
+export const ATTEMPT_OUTCOMES = [
+  'ok',
+  'rate_limited',
+  'unauthorized',
+  'error_status',
   /** The response broke off after its head. */
-  | 'cut'
-  | 'client_left'
+  'cut',
+  'client_left',
   /** No response: the connection broke, or the response was not valid HTTP. */
-  | 'reset'
-  | 'timeout'
-  | 'unreachable';
+  'reset',
+  'timeout',
+  'unreachable',
+] as const;
+export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number];
 
 /** Why an attempt brought no whole response of the upstream, when the sidecar did not end it itself. */
 export const FAULT_CAUSES = [
@@ -56,12 +58,25 @@ export const FAULT_CAUSES = [
 export type FaultCause = (typeof FAULT_CAUSES)[number];
 
 /** Which side cut off a response that had begun; `upstream` also after a timeout or a protocol error in its body. */
-export type CutBy = 'upstream' | 'sidecar';
-export type RetryReason = 'rate_limited' | 'unauthorized' | 'status' | 'reset' | 'connect';
-export type QueueRejectionReason = 'full' | 'timeout' | 'expected_wait' | 'draining' | 'client_left';
-export type FleetCommandOutcome = 'ok' | 'timeout' | 'error';
-export type ReloadOutcome = 'ok' | 'refused' | 'invalid';
-export type TokenOutcome = 'ok' | 'rejected' | 'unavailable' | 'malformed';
+export const CUT_BY = ['upstream', 'sidecar'] as const;
+export type CutBy = (typeof CUT_BY)[number];
+
+export const RETRY_REASONS = ['rate_limited', 'unauthorized', 'status', 'reset', 'connect'] as const;
+export type RetryReason = (typeof RETRY_REASONS)[number];
+
+export const QUEUE_REJECTION_REASONS = ['full', 'timeout', 'expected_wait', 'draining', 'client_left'] as const;
+export type QueueRejectionReason = (typeof QUEUE_REJECTION_REASONS)[number];
+
+export const FLEET_COMMAND_OUTCOMES = ['ok', 'timeout', 'error'] as const;
+export type FleetCommandOutcome = (typeof FLEET_COMMAND_OUTCOMES)[number];
+
+export const RELOAD_OUTCOMES = ['ok', 'refused', 'invalid'] as const;
+export type ReloadOutcome = (typeof RELOAD_OUTCOMES)[number];
+
+export const TOKEN_OUTCOMES = ['ok', 'rejected', 'unavailable', 'malformed'] as const;
+export type TokenOutcome = (typeof TOKEN_OUTCOMES)[number];
+
+export const INVALIDATION_REASONS = ['unauthorized', 'rotated'] as const;
 
 /**
  * What a rate-limit header field states, without the text that the upstream sent: a number as sent, a duration in seconds, a date as an RFC
@@ -128,7 +143,11 @@ export type SidecarEvent =
       /** When the next request is due, milliseconds from now. */
       readonly nextInMs?: number;
     }
-  | { readonly kind: 'token-invalidated'; readonly credential: string; readonly reason: 'unauthorized' | 'rotated' }
+  | {
+      readonly kind: 'token-invalidated';
+      readonly credential: string;
+      readonly reason: (typeof INVALIDATION_REASONS)[number];
+    }
   /** The upstream refused a new token, and the previous one is used (replication delay). */
   | { readonly kind: 'token-not-accepted-yet'; readonly credential: string }
   /** The upstream accepts a token that it had refused at first. `delayMs`: since its issue. */

@@ -2,13 +2,12 @@
  * The gauges: states of tokens, throttles and the fleet, read at a scrape and by the ring of samples. Counters and histograms are in
  * catalogue.ts.
  */
-import { Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
-import type { LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { RefusalProposal } from '../../throttle/refusal-evidence/refusal-proposal.ts';
+import type { LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
 import { SUSPECT_STATUSES } from '../events.ts';
-import { METRIC_PREFIX } from './series.ts';
+import { expose, type Labels } from './series.ts';
 
 /** The part of a token's state that the gauges show. */
 export type TokenSnapshot = Pick<
@@ -43,8 +42,6 @@ export interface GaugeStates {
   readonly fleet: FleetSnapshot | undefined;
 }
 
-type Labels = Readonly<Record<string, string>>;
-
 /** One value of one gauge. */
 export interface GaugeReading {
   /** Without the prefix. */
@@ -56,7 +53,6 @@ export interface GaugeReading {
 interface GaugeDefinition {
   readonly name: string;
   readonly help: string;
-  readonly labelNames: readonly string[];
   /** A series without a value is absent. */
   readonly read: (states: GaugeStates) => readonly (readonly [labels: Labels, value: number | undefined])[];
 }
@@ -65,7 +61,7 @@ const CONFIDENCE_VALUES = { none: 0, low: 0.5, high: 1 } as const;
 
 const GAUGES: readonly GaugeDefinition[] = [
   {
-    ...{ name: 'build_info', help: 'The running version.', labelNames: ['version'] },
+    ...{ name: 'build_info', help: 'The running version.' },
     read: ({ version }) => [[{ version }, 1]],
   },
   perThrottle('permit_rate', 'Permits per second; +Inf while no limit is applied.', ({ rate }) => rate),
@@ -77,7 +73,6 @@ const GAUGES: readonly GaugeDefinition[] = [
   {
     name: 'refusal_proposal',
     help: '1 while the evidence says that bare responses with this status are a rate limit; /status has the setting.',
-    labelNames: ['route', 'status'],
     read: ({ throttles }) =>
       throttles.flatMap(({ route, refusalProposals = [] }) =>
         SUSPECT_STATUSES.map(
@@ -119,43 +114,36 @@ const FLEET_GAUGES: readonly GaugeDefinition[] = [
   {
     name: 'fleet_connected',
     help: '1 while the Redis of the fleet is connected and replies in time.',
-    labelNames: [],
     read: ({ fleet }) => [[{}, fleet?.connected === true ? 1 : 0]],
   },
   {
     name: 'fleet_degraded',
     help: '1 while the Redis of the fleet replies too late to be used.',
-    labelNames: [],
     read: ({ fleet }) => [[{}, fleet?.degraded === true ? 1 : 0]],
   },
   {
     name: 'fleet_replicas',
     help: 'Replicas that share the quota, this one included.',
-    labelNames: ['route'],
     read: ({ fleet }) => (fleet?.quotas ?? []).map(({ route, replicas }) => [{ route }, replicas] as const),
   },
 ];
 
 /** Every gauge that has a value. */
 export function readGauges(states: GaugeStates): GaugeReading[] {
-  const definitions = states.fleet === undefined ? GAUGES : [...GAUGES, ...FLEET_GAUGES];
-  return definitions.flatMap(({ name, read }) =>
-    read(states).flatMap(([labels, value]) => (value === undefined ? [] : [{ metric: name, labels, value }])),
-  );
+  return listGauges(states.fleet !== undefined).flatMap((gauge) => readGauge(gauge, states));
 }
 
-/** Registers the gauges. @returns sets all of them; a series without a value is removed */
-export function registerGauges(registry: Registry, hasFleet: boolean): (states: GaugeStates) => void {
-  const gauges = new Map(
-    [...GAUGES, ...(hasFleet ? FLEET_GAUGES : [])].map(({ name, help, labelNames }) => [
-      name,
-      new Gauge({ name: METRIC_PREFIX + name, help, labelNames, registers: [registry] }),
-    ]),
-  );
-  return (states) => {
-    for (const gauge of gauges.values()) gauge.reset();
-    for (const { metric, labels, value } of readGauges(states)) gauges.get(metric)?.set(labels, value);
-  };
+/** Registers the gauges. @param getStates what the values of a scrape are read from */
+export function registerGauges(registry: Registry, hasFleet: boolean, getStates: () => GaugeStates): void {
+  for (const gauge of listGauges(hasFleet)) expose(registry, 'gauge', gauge, () => readGauge(gauge, getStates()));
+}
+
+function listGauges(hasFleet: boolean): readonly GaugeDefinition[] {
+  return hasFleet ? [...GAUGES, ...FLEET_GAUGES] : GAUGES;
+}
+
+function readGauge({ name, read }: GaugeDefinition, states: GaugeStates): GaugeReading[] {
+  return read(states).flatMap(([labels, value]) => (value === undefined ? [] : [{ metric: name, labels, value }]));
 }
 
 function perThrottle(
@@ -165,13 +153,13 @@ function perThrottle(
 ): GaugeDefinition {
   const readAll = ({ throttles }: GaugeStates) =>
     throttles.map((throttle) => [{ route: throttle.route }, read(throttle)] as const);
-  return { name, help, labelNames: ['route'], read: readAll };
+  return { name, help, read: readAll };
 }
 
 function perToken(name: string, help: string, read: (token: TokenSnapshot) => number | undefined): GaugeDefinition {
   const readAll = ({ tokens }: GaugeStates) =>
     tokens.map((token) => [{ credential: token.credential }, read(token)] as const);
-  return { name, help, labelNames: ['credential'], read: readAll };
+  return { name, help, read: readAll };
 }
 
 function toSeconds(ms: number | undefined): number | undefined {

@@ -2,17 +2,16 @@
  * The counters of the sidecar, and their exposition. Frequent facts are counted where they happen, by what is bound here (`bindRoute`,
  * `bindThrottle`); rare ones come as events. Gauges are read at a scrape (gauges.ts). It has its own registry, not prom-client's global one.
  */
-import { collectDefaultMetrics, Counter, Registry } from 'prom-client';
-import { limitBuckets } from './buckets.ts';
-import type { ExposedBuckets } from './buckets.ts';
-import { createCatalogue, createFleetCatalogue } from './catalogue.ts';
-import type { Catalogue, ConfiguredLabelValues } from './catalogue.ts';
-import type { EventObserver, SidecarEvent } from '../events.ts';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { Metric, MetricObjectWithValues, MetricValueWithName } from 'prom-client';
+import { createCatalogue } from './catalogue.ts';
+import type { ConfiguredLabelValues } from './catalogue.ts';
+import type { EventObserver } from '../events.ts';
 import { readGauges, registerGauges } from './gauges.ts';
 import type { GaugeReading, GaugeStates } from './gauges.ts';
 import type { RecordObservers, RecordPermit, RouteCounters } from '../request-record.ts';
 import { RouteMetrics } from './route-metrics.ts';
-import { METRIC_PREFIX, SeriesRegistry } from './series.ts';
+import { expose, SeriesRegistry } from './series.ts';
 
 /** Gauges of prom-client that `promtool check metrics` refuses: `_total` is for counters. */
 const EXCLUDED_DEFAULT_METRICS = [
@@ -20,6 +19,12 @@ const EXCLUDED_DEFAULT_METRICS = [
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ];
+
+/** Which buckets are exposed: all, a few, or none. */
+export type ExposedBuckets = 'default' | 'few' | 'none';
+
+/** Of `few`, beside +Inf, in seconds. 10 is the threshold of an alert, which needs a bucket above it, too. */
+const FEW_BUCKETS: readonly number[] = [0.1, 1, 10, 60];
 
 export interface MetricsOptions extends ConfiguredLabelValues {
   /** Read at every scrape and every sample. */
@@ -52,20 +57,25 @@ const NO_OBSERVERS: RecordObservers = { requests: [] };
 
 /** Creates a registry with every metric, those of the process included. */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const { readStates, hasFleet = false, credentials } = options;
+  const { readStates, hasFleet = false, buckets = 'default', readDroppedLines = () => 0 } = options;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   for (const name of EXCLUDED_DEFAULT_METRICS) registry.removeSingleMetric(name);
   const series = new SeriesRegistry(registry);
-  const catalogue = createCatalogue(series, options);
-  const fleet = hasFleet ? createFleetCatalogue(series, credentials) : undefined;
-  const updateGauges = registerGauges(registry, hasFleet);
-  countDroppedLines(registry, options.readDroppedLines ?? (() => 0));
-  limitBuckets(registry, options.buckets ?? 'default');
+  const { catalogue, countEvent } = createCatalogue(series, options, hasFleet);
+  // Read once for all gauges of a scrape.
+  let states: GaugeStates;
+  registerGauges(registry, hasFleet, () => states);
+  const dropped = 'Log lines dropped because standard output was too slow, full or closed.';
+  expose(registry, 'counter', { name: 'log_lines_dropped_total', help: dropped }, () => [
+    { labels: {}, value: readDroppedLines() },
+  ]);
+  if (buckets !== 'default') limitBuckets(registry, buckets);
   return {
     observe(event) {
-      countEvent(catalogue, event);
-      if (fleet !== undefined) countFleetEvent(fleet, event);
+      countEvent(event);
+      if (event.kind === 'token-requested')
+        catalogue.tokenRequests.find(event.credential, event.outcome).record(event.durationMs);
     },
     bindRoute: (route, observers = NO_OBSERVERS) => new RouteMetrics(route, catalogue, observers),
     bindThrottle: (route, observers = NO_OBSERVERS) => {
@@ -78,81 +88,40 @@ export function createMetrics(options: MetricsOptions): Metrics {
     series,
     readGauges: () => readGauges(readStates()),
     async render() {
-      updateGauges(readStates());
+      states = readStates();
       return await registry.metrics();
     },
     contentType: registry.contentType,
   };
 }
 
-function countEvent(catalogue: Catalogue, event: SidecarEvent): void {
-  switch (event.kind) {
-    case 'attempt-failed':
-      if (event.cause !== undefined) catalogue.faults.find(event.route, event.cause).count++;
-      break;
-    case 'retry':
-      catalogue.retries.find(event.reason).count++;
-      break;
-    case 'retry-budget-exhausted':
-      catalogue.retryBudgetExhausted.find(event.reason).count++;
-      break;
-    case 'rate-limited':
-      catalogue.rateLimited.find(event.route).count++;
-      break;
-    case 'unconfigured-refusal':
-      catalogue.unconfiguredRefusals.find(event.route, String(event.status)).count++;
-      break;
-    case 'queue-rejected':
-      catalogue.queueRejected.find(event.route, event.reason).count++;
-      break;
-    case 'insufficient-scope':
-      catalogue.insufficientScope.find(event.route).count++;
-      break;
-    case 'authorization-overridden':
-      catalogue.authorizationOverridden.find().count++;
-      break;
-    case 'configuration-read':
-      catalogue.configReloads.find(event.outcome).count++;
-      break;
-    default:
-      countTokenEvent(catalogue, event);
+type Samples = MetricObjectWithValues<MetricValueWithName<string>>;
+
+/**
+ * `metrics.buckets`: leaves buckets of the histograms out of the exposition. Buckets are cumulative, so that those that stay keep their
+ * values. Applies to all metrics that are registered by now. `none` turns histograms into summaries: those may have a count and a sum only.
+ */
+function limitBuckets(registry: Registry, exposed: 'few' | 'none'): void {
+  for (const { name } of registry.getMetricsAsArray()) {
+    const metric = registry.getSingleMetric(name);
+    if (metric === undefined) continue;
+    registry.removeSingleMetric(name);
+    const get = async () => withoutBuckets(await metric.get(), exposed);
+    // A registry calls nothing else of a metric; the declared type is that of prom-client's classes.
+    registry.registerMetric({ name, get } as unknown as Metric);
   }
 }
 
-function countTokenEvent(catalogue: Catalogue, event: SidecarEvent): void {
-  switch (event.kind) {
-    case 'token-requested':
-      catalogue.tokenRequests.find(event.credential, event.outcome).record(event.durationMs);
-      break;
-    case 'token-invalidated':
-      catalogue.tokenInvalidations.find(event.credential, event.reason).count++;
-      break;
-    case 'token-not-accepted-yet':
-      catalogue.tokenFallbacks.find(event.credential).count++;
-      break;
-    case 'credential-rotation':
-      if (event.outcome !== 'taken') catalogue.rotationFailures.find(event.credential).count++;
-      break;
-    default:
-  }
-}
-
-function countFleetEvent(fleet: ReturnType<typeof createFleetCatalogue>, event: SidecarEvent): void {
-  if (event.kind === 'fleet-command') fleet.commands.find(event.outcome).count++;
-  if (event.kind === 'token-found' && event.from === 'fleet') fleet.tokens.find(event.credential, 'ok').count++;
-  if (event.kind === 'token-not-asked') fleet.tokens.find(event.credential, event.outcome).count++;
-}
-
-function countDroppedLines(registry: Registry, droppedLines: () => number): void {
-  let counted = 0;
-  new Counter({
-    name: `${METRIC_PREFIX}log_lines_dropped_total`,
-    help: 'Log lines dropped because standard output was too slow, full or closed.',
-    registers: [registry],
-    collect() {
-      const dropped = droppedLines();
-      this.inc(dropped - counted);
-      counted = dropped;
-    },
+function withoutBuckets(samples: Samples, exposed: 'few' | 'none'): Samples {
+  if (!isHistogram(samples)) return samples;
+  const values = samples.values.filter(({ metricName, labels }) => {
+    if (metricName !== `${samples.name}_bucket`) return true;
+    return exposed === 'few' && (labels.le === '+Inf' || FEW_BUCKETS.includes(Number(labels.le)));
   });
+  return { ...samples, values, ...(exposed === 'none' && { type: 'summary' as unknown as Samples['type'] }) };
+}
+
+/** prom-client declares the type as a numeric enum and gives its name. */
+function isHistogram({ type }: Samples): boolean {
+  return String(type) === 'histogram';
 }

@@ -1,10 +1,21 @@
 /** The counters of one route: what each of its requests and attempts increments. */
-import type { AttemptOutcome } from '../events.ts';
+import { ATTEMPT_OUTCOMES, type AttemptOutcome } from '../events.ts';
 import type { RecordObservers, RequestRecord, RouteCounters } from '../request-record.ts';
-import { ATTEMPT_OUTCOMES } from './catalogue.ts';
 import type { Catalogue } from './catalogue.ts';
-import { KNOWN_METHODS } from './known-methods.ts';
 import type { DurationSeries } from './series.ts';
+
+/** The standard methods (RFC 9110 §9.3, RFC 5789). All others share one label, so that labels stay few. */
+export const KNOWN_METHODS: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'DELETE',
+  'CONNECT',
+  'OPTIONS',
+  'TRACE',
+  'PATCH',
+]);
 
 export class RouteMetrics implements RouteCounters {
   readonly #route: string;

@@ -1,22 +1,19 @@
 /**
- * Counters and histograms as plain numbers. An update finds its series, or has it bound, and adds to it; prom-client, which needs a
- * microsecond per update, reads the sums at a scrape, and the ring of samples reads them once a second. Names are in catalogue.ts.
+ * Counters and histograms as plain numbers. An update finds its series, or has it bound, and adds to it; the exposition reads them at a
+ * scrape, and the ring of samples once a second. prom-client's own metrics need a microsecond per update. Names are in catalogue.ts.
  */
-import { Counter } from 'prom-client';
 import type { Metric, MetricValueWithName, Registry } from 'prom-client';
 import { DURATION_BOUNDS, findBucket, sumExposedBuckets } from './duration-buckets.ts';
 
 /** The prefix of every metric of the sidecar itself. */
 export const METRIC_PREFIX = 'bearer_sidecar_';
 
-type Labels = Readonly<Record<string, string>>;
+export type Labels = Readonly<Record<string, string>>;
 
 /** One series of a counter. */
 export class CountedSeries {
   readonly labels: Labels;
   count = 0;
-  /** The part of `count` that prom-client has received. */
-  reported = 0;
 
   constructor(labels: Labels) {
     this.labels = labels;
@@ -44,10 +41,8 @@ export interface SeriesOptions {
   /** Without the prefix. */
   readonly name: string;
   readonly help: string;
-  /** Default: none. */
-  readonly labelNames?: readonly string[];
-  /** Sets of label values that exist from the start, at 0. Default: one series without labels. */
-  readonly initial?: readonly (readonly string[])[];
+  /** The values of each label; their combinations exist from the start, at 0. Default: one series without labels. */
+  readonly labels?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** The series of one metric, by label values. */
@@ -57,13 +52,13 @@ export class SeriesTable<S extends CountedSeries> {
   readonly #create: (labels: Labels) => S;
   readonly #byValues = new Map<string, S>();
 
-  constructor({ labelNames = [], initial = [[]] }: SeriesOptions, create: (labels: Labels) => S) {
-    this.#labelNames = labelNames;
+  constructor({ labels = {} }: SeriesOptions, create: (labels: Labels) => S) {
+    this.#labelNames = Object.keys(labels);
     this.#create = create;
-    for (const values of initial) this.find(...values);
+    for (const values of listCombinations(Object.values(labels))) this.find(...values);
   }
 
-  /** @param values in the order of the label names */
+  /** @param values in the order of the labels */
   find(...values: readonly string[]): S {
     const key = values.join('\n');
     let series = this.#byValues.get(key);
@@ -73,6 +68,10 @@ export class SeriesTable<S extends CountedSeries> {
     this.all.push(series);
     return series;
   }
+}
+
+function listCombinations(sets: readonly (readonly string[])[]): string[][] {
+  return sets.reduce<string[][]>((lists, set) => lists.flatMap((list) => set.map((value) => [...list, value])), [[]]);
 }
 
 /** All counters and histograms of the sidecar, for the exposition and for the ring of samples. */
@@ -90,40 +89,41 @@ export class SeriesRegistry {
 
   addCounter(options: SeriesOptions): SeriesTable<CountedSeries> {
     const table = new SeriesTable(options, (labels) => new CountedSeries(labels));
-    this.#registerCounter(options, table.all);
+    this.#exposeCounter(options, table.all);
     return table;
   }
 
   /** A histogram of durations in seconds, and a counter of the same events. */
   addDurations(counter: SeriesOptions, histogram: Pick<SeriesOptions, 'name' | 'help'>): SeriesTable<DurationSeries> {
     const table = new SeriesTable(counter, (labels) => new DurationSeries(labels));
-    this.#registerCounter(counter, table.all);
+    this.#exposeCounter(counter, table.all);
     this.durations.set(histogram.name, table.all);
     const name = METRIC_PREFIX + histogram.name;
-    const get = () => {
-      const values = table.all.flatMap((series) => listHistogramValues(name, series));
-      return Promise.resolve({ name, help: histogram.help, type: 'histogram', aggregator: 'sum', values });
-    };
-    // A registry calls nothing else of a metric; the declared type is that of prom-client's classes.
-    this.#registry.registerMetric({ name, get } as unknown as Metric);
+    expose(this.#registry, 'histogram', histogram, () =>
+      table.all.flatMap((series) => listHistogramValues(name, series)),
+    );
     return table;
   }
 
-  #registerCounter({ name, help, labelNames = [] }: SeriesOptions, all: readonly CountedSeries[]): void {
-    this.counters.set(name, all);
-    const counter = new Counter({
-      name: METRIC_PREFIX + name,
-      help,
-      labelNames,
-      registers: [this.#registry],
-      collect() {
-        for (const series of all) {
-          counter.inc(series.labels, series.count - series.reported);
-          series.reported = series.count;
-        }
-      },
-    });
+  #exposeCounter(options: SeriesOptions, all: readonly CountedSeries[]): void {
+    this.counters.set(options.name, all);
+    expose(this.#registry, 'counter', options, () => all.map(({ labels, count }) => ({ labels, value: count })));
   }
+}
+
+/** Registers a metric whose values are read at each scrape. */
+export function expose(
+  registry: Registry,
+  type: 'counter' | 'gauge' | 'histogram',
+  { name, help }: Pick<SeriesOptions, 'name' | 'help'>,
+  listValues: () => readonly (Pick<MetricValueWithName<string>, 'labels' | 'value'> & {
+    readonly metricName?: string;
+  })[],
+): void {
+  const metric = { name: METRIC_PREFIX + name, help, type, aggregator: 'sum' };
+  const get = () => Promise.resolve({ ...metric, values: listValues() });
+  // A registry calls nothing else of a metric; the declared type is that of prom-client's classes.
+  registry.registerMetric({ name: metric.name, get } as unknown as Metric);
 }
 
 function listHistogramValues(

@@ -1,7 +1,7 @@
 /** Span attributes of requests and servers, after OpenTelemetry's semantic conventions for HTTP. Paths have no query. */
 import type { Attributes } from '@opentelemetry/api';
 import type { TracedAttempt } from '../../exchange/request-tracer.ts';
-import { KNOWN_METHODS } from '../metrics/known-methods.ts';
+import { KNOWN_METHODS } from '../metrics/route-metrics.ts';
 import { truncate } from '../../platform/truncate.ts';
 
 /** `HTTP` for a non-standard method: span names must be few. */

@@ -1,7 +1,7 @@
 /** `metrics.buckets`: what is left of the histograms, for any durations. That alerts and dashboard work with it: test/deploy. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { ExposedBuckets } from '../../../src/telemetry/metrics/buckets.ts';
+import type { ExposedBuckets } from '../../../src/telemetry/metrics/metrics.ts';
 import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { readSamples } from './exposition.ts';
 
