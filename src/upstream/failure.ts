@@ -2,8 +2,7 @@
  * Classifies the errors that undici and Node.js give for an attempt: for people, for Proxy-Status (RFC 9209 §2.3) and for
  * the retry policy. Pure.
  */
-import { describeConnectionError } from '../platform/connection-error-texts.ts';
-import { HTTP2_ONLY_TEXT, isHttp2Only } from '../platform/http2-only.ts';
+import { describeConnectionError, HTTP2_ONLY_TEXT, isHttp2Only } from '../platform/connection-faults.ts';
 import { ProxyFault } from '../platform/egress/proxy-fault.ts';
 import type { ProxyStatusError } from '../platform/errors.ts';
 import type { FaultCause } from '../telemetry/events.ts';

@@ -2,7 +2,7 @@
  * Describes errors of Redis for a log: the error code, its meaning, and the command or the setting that it concerns. Never quotes
  * the error's own message, which may hold arguments of a command, a URL with its password, or received bytes.
  */
-import { describeConnectionError } from '../../platform/connection-error-texts.ts';
+import { describeConnectionError } from '../../platform/connection-faults.ts';
 
 interface FaultDetails {
   /** First word of an error reply, such as `NOAUTH`; undefined without an error reply. */
@@ -77,8 +77,8 @@ export function toRedisFault(error: unknown, command?: string): RedisFault {
   if (error instanceof RedisFault) return error;
   if (!(error instanceof Error)) return new RedisFault('failed');
   if ('code' in error && typeof error.code === 'string') {
-    const text = describeConnectionError(error.code, 'fleet.caFile');
-    return new RedisFault(`${text ?? 'cannot be reached'} (${error.code})`, { code: error.code });
+    const text = describeConnectionError(error.code, 'fleet.caFile') ?? 'cannot be reached';
+    return new RedisFault(`${text} (${error.code})`, { code: error.code });
   }
   switch (error.constructor.name) {
     case 'SimpleError':

@@ -1,5 +1,6 @@
 /** The errors of connecting through a forward proxy; their messages name the proxy and never its credentials. Pure. */
 import type { FaultCause } from '../../telemetry/events.ts';
+import { describeConnectionError } from '../connection-faults.ts';
 import type { ProxyStatusError } from '../errors.ts';
 
 /** The proxy opened no connection: no byte has reached the destination. */
@@ -27,15 +28,15 @@ export class ProxyFault extends Error {
   }
 }
 
-const CONNECT_FAILURES: Readonly<Record<string, readonly [ProxyStatusError, string]>> = {
-  ECONNREFUSED: ['connection_refused', 'refused the connection'],
-  ECONNRESET: ['connection_terminated', 'cut the connection'],
-  EPIPE: ['connection_terminated', 'cut the connection'],
-  ENOTFOUND: ['dns_error', 'has a host name that cannot be resolved'],
-  EAI_AGAIN: ['dns_error', 'has a host name that cannot be resolved now'],
-  ETIMEDOUT: ['connection_timeout', 'could not be reached in time'],
-  EHOSTUNREACH: ['destination_ip_unroutable', 'cannot be reached from this network'],
-  ENETUNREACH: ['destination_ip_unroutable', 'cannot be reached from this network'],
+const PROXY_STATUSES: Readonly<Record<string, ProxyStatusError>> = {
+  ECONNREFUSED: 'connection_refused',
+  ECONNRESET: 'connection_terminated',
+  EPIPE: 'connection_terminated',
+  ENOTFOUND: 'dns_error',
+  EAI_AGAIN: 'dns_error',
+  ETIMEDOUT: 'connection_timeout',
+  EHOSTUNREACH: 'destination_ip_unroutable',
+  ENETUNREACH: 'destination_ip_unroutable',
 };
 
 const CERTIFICATE_CODE = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT|HOSTNAME_MISMATCH)/;
@@ -50,8 +51,9 @@ export function createProxyConnectionFault(proxy: string, error: unknown): Proxy
   }
   if (code.startsWith('HPE_'))
     return new ProxyFault(`${name} does not speak HTTP (${code})`, 'http_protocol_error', true);
-  const [status, words] = CONNECT_FAILURES[code] ?? (['destination_unavailable', 'could not be used'] as const);
-  return new ProxyFault(`${name} ${words} (${code})`, status, false);
+  const status = PROXY_STATUSES[code];
+  const words = (status && describeConnectionError(code, 'egress.caFile')) ?? 'could not be used';
+  return new ProxyFault(`${name} ${words} (${code})`, status ?? 'destination_unavailable', false);
 }
 
 /** The proxy responded to CONNECT with another status than 2xx. @param destination host and port */

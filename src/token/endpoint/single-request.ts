@@ -6,7 +6,9 @@ import type { Dispatcher } from 'undici';
 import type { SecureContext } from 'node:tls';
 import { unzipSync } from 'node:zlib';
 import type { Clock } from '../../platform/clock.ts';
+import { describeConnectionError, HTTP2_ONLY_TEXT, isHttp2Only } from '../../platform/connection-faults.ts';
 import { buildEgressConnector } from '../../platform/egress/connector.ts';
+import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { GrowableBuffer } from '../../platform/growable-buffer.ts';
 import { Client, request } from '../../platform/undici.ts';
@@ -59,6 +61,37 @@ export async function sendSingleRequest<T>(
   } finally {
     await client.destroy();
   }
+}
+
+const CA_SETTING = 'auth.caFile (SIDECAR_AUTH_CA_FILE)';
+
+/** TLS alerts by name (RFC 8446 §6.2): the prefix of the name differs between versions of OpenSSL. */
+const TLS_ALERT_TEXTS: Readonly<Record<string, string>> = {
+  CERTIFICATE_REQUIRED: 'asks for a client certificate: set auth.tlsCertificateFile',
+  HANDSHAKE_FAILURE: 'ended the TLS handshake: does it ask for a client certificate?',
+  BAD_CERTIFICATE: 'does not accept the client certificate in auth.tlsCertificateFile',
+  CERTIFICATE_UNKNOWN: 'does not accept the client certificate in auth.tlsCertificateFile',
+  DECRYPT_ERROR: 'does not accept the client certificate in auth.tlsCertificateFile',
+  CERTIFICATE_EXPIRED: 'finds the client certificate in auth.tlsCertificateFile expired',
+  CERTIFICATE_REVOKED: 'finds the client certificate in auth.tlsCertificateFile revoked',
+  UNKNOWN_CA: 'does not know the authority of the client certificate in auth.tlsCertificateFile',
+  PROTOCOL_VERSION: 'offers no TLS version from 1.2 on',
+};
+
+/**
+ * Why `sendSingleRequest` failed: one clause that begins with the host, with the error code.
+ * @param host name and port, no user information
+ */
+export function describeConnectionFault(host: string, error: unknown): string {
+  if (error instanceof ProxyFault) return `${host} was not reached: ${error.message}`;
+  if (isHttp2Only(error)) return `${host} ${HTTP2_ONLY_TEXT}`;
+  // undici's parser errors have no code of their own.
+  if (error instanceof Error && error.name === 'HTTPParserError') return `${host} sent something that is not HTTP`;
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  if (code === undefined) return `${host}: the connection failed`;
+  const [, alert = ''] = /^ERR_SSL_[A-Z0-9/]+_ALERT_(\w+)$/.exec(code) ?? [];
+  const text = describeConnectionError(code, CA_SETTING, error) ?? TLS_ALERT_TEXTS[alert] ?? 'cannot be reached';
+  return `${host} ${text} (${code})`;
 }
 
 /** The text, or why there is none; `fault` follows "answered with 200 and". */

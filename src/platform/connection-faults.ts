@@ -1,4 +1,9 @@
-/** What the error codes of connections mean, as clauses that follow a host or a service. Pure. */
+/**
+ * What the errors of connections mean, as clauses that follow a host or a service. Never an error's own message: those of TLS and of the
+ * HTTP parser hold received bytes. Pure.
+ */
+
+const LATE = 'could not be reached in time';
 
 const TEXTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'refused the connection',
@@ -6,14 +11,15 @@ const TEXTS: Readonly<Record<string, string>> = {
   EPIPE: 'cut the connection',
   ENOTFOUND: 'has a host name that cannot be resolved',
   EAI_AGAIN: 'has a host name that cannot be resolved now',
-  ETIMEDOUT: 'could not be reached in time',
-  UND_ERR_CONNECT_TIMEOUT: 'could not be reached in time',
+  ETIMEDOUT: LATE,
+  UND_ERR_CONNECT_TIMEOUT: LATE,
   UND_ERR_SOCKET: 'closed the connection before its response was complete',
   UND_ERR_HEADERS_OVERFLOW: 'sent more header fields than are accepted',
-  ENOENT: 'has no socket at this path',
-  EACCES: 'has a socket that this user may not use',
   EHOSTUNREACH: 'cannot be reached from this network',
   ENETUNREACH: 'cannot be reached from this network',
+  // Of a socket file.
+  ENOENT: 'has no socket at this path',
+  EACCES: 'has a socket that this user may not use',
   CERT_HAS_EXPIRED: 'has a certificate that has expired: it must be renewed there, unless the clock here is wrong',
   CERT_NOT_YET_VALID: 'has a certificate that is not valid yet: is the clock here right?',
   ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',
@@ -53,4 +59,25 @@ function listCertificateNames(error: unknown): string {
   if (typeof certificate !== 'object' || certificate === null || !('subjectaltname' in certificate)) return '';
   const names = String(certificate.subjectaltname).replaceAll(/\b(?:DNS|IP Address):/g, '');
   return names.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, MAX_NAMES_CHARS);
+}
+
+const NO_APPLICATION_PROTOCOL = /^ERR_SSL_[A-Z0-9/]+_ALERT_NO_APPLICATION_PROTOCOL$/;
+/** A frame of 0 to 127 bytes of the type SETTINGS, without flags, on stream 0. */
+const SETTINGS_FRAME = /^\0\0[\0-\x7f]\x04\0{5}/;
+
+/** A clause that follows the server, with what can be done. */
+export const HTTP2_ONLY_TEXT =
+  'speaks only HTTP/2, which is not supported: ask its operator for HTTP/1.1, or put a gateway in between that accepts HTTP/1.1';
+
+/**
+ * Whether the server does not speak HTTP/1.1: it ends the TLS handshake because no offered protocol suits it (ALPN, RFC 7301 §3.2), or
+ * begins with the frame of an HTTP/2 connection preface (RFC 9113 §3.4).
+ * @param error of undici, node:http or TLS
+ */
+export function isHttp2Only(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if ('code' in error && typeof error.code === 'string' && NO_APPLICATION_PROTOCOL.test(error.code)) return true;
+  const received = 'data' in error ? error.data : 'rawPacket' in error ? error.rawPacket : undefined;
+  if (received instanceof Uint8Array) return SETTINGS_FRAME.test(Buffer.from(received).toString('latin1'));
+  return typeof received === 'string' && SETTINGS_FRAME.test(received);
 }
