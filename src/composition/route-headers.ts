@@ -6,7 +6,7 @@ import type { Config } from '../config/config.ts';
 import { headerValueFault } from '../config/schema/formats/credentials.ts';
 import type { Cancel } from '../platform/clock.ts';
 import { memoizeLast } from '../platform/memoize.ts';
-import { pollFiles } from '../token/client/poll-files.ts';
+import { pollFiles } from '../token/client/secret-file.ts';
 import { isExtraSecret, readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import type { CredentialFault } from '../token/token.ts';
 import { createRequestHeaderFilter, type OwnHeaders } from '../upstream/headers.ts';

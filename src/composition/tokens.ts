@@ -7,16 +7,16 @@ import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
 import { hasKeyMaterial } from '../token/client/client-authentication.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
 import { withKnownLifetimes } from '../token/endpoint/assumed-lifetime.ts';
-import { createRotatingTokenFetcher } from '../token/client/rotating-token-fetcher.ts';
+import { RotatingTokenFetcher } from '../token/client/rotating-token-fetcher.ts';
 import { createTokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { SendTokenRequest, TokenFetcher } from '../token/source/token-fetcher.ts';
 import { FileTokenSource } from '../token/source/file-token-source.ts';
-import { createTokenSource, type TokenSourceOptions } from '../token/source/token-source.ts';
+import { HeldTokenSource, type TokenSourceOptions } from '../token/source/token-source.ts';
 import type { TokensInUse } from '../platform/tokens-in-use.ts';
 import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 import { shareTokenRequests } from '../token/store/shared-token-requests.ts';
-import { withTokenCache } from '../token/store/token-cache.ts';
+import { CachedTokenFetcher } from '../token/store/token-cache.ts';
 import type { TokenSource } from '../token/token.ts';
 
 export interface TokensOptions extends Pick<
@@ -56,10 +56,10 @@ export function createTokens(options: TokensOptions): TokenSource {
   const request = createRequest(endpoint, options);
   const read = readAndRedact(endpoint, options.redactValue);
   const { canChange } = endpoint;
-  const rotating = createRotatingTokenFetcher({ credential, read, request, canChange, clock, observe });
+  const rotating = new RotatingTokenFetcher({ credential, read, request, canChange, clock, observe });
   const fetcher = createCachedFetcher(rotating, endpoint, options);
   const { invalidationCooldownMs, settleMs, scope } = auth;
-  return createTokenSource({ ...common, scope, fetcher, invalidationCooldownMs, settleMs, random });
+  return new HeldTokenSource({ ...common, scope, fetcher, invalidationCooldownMs, settleMs, random });
 }
 
 function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () => Promise<ClientCredentialReadResult> {
@@ -92,7 +92,7 @@ function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () =>
 function createRequest(
   { request: send, identify }: TokenEndpoint,
   { credential, auth, tokenStore: store, clock, random, observe }: TokensOptions,
-): SendTokenRequest<ClientCredential> {
+): SendTokenRequest {
   const request = withKnownLifetimes(send, { ...auth, credential, clock, observe });
   if (store === undefined) return request;
   if (!hasKeyMaterial(auth)) {
@@ -114,5 +114,5 @@ function createCachedFetcher(
     const client = await readCredential();
     return client.kind === 'unreadable' ? undefined : identify(client);
   };
-  return withTokenCache(fetcher, { path, readIdentity, clock, observe });
+  return new CachedTokenFetcher(fetcher, { path, readIdentity, clock, observe });
 }

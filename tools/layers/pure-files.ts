@@ -44,8 +44,8 @@ export const PURE_FILES = [
   'src/throttle/queue/{queue-check,aged-times,caller-queue,expiry-heap,fair-order,heap,linked-queue,rank-counts,request-queue,response-times,round-robin}.ts',
   'src/throttle/signals/{divide-signal,hint-meanings,hinted-quotas,observed-signal-context,rate-limit-signal,stated-fields,vendor-fields}.ts',
   'src/token/token.ts',
-  'src/token/endpoint/{granted-scope,json-object,server-metadata,server-text,token-request,token-response,token-url}.ts',
-  'src/token/source/{invalidation-cooldown,kept-tokens,refresh-schedule,suspend-aware-clock,token-circuit-breaker,token-fetcher}.ts',
+  'src/token/endpoint/{json-object,server-metadata,server-text,token-request,token-response,token-url}.ts',
+  'src/token/source/{kept-tokens,refresh-schedule,suspend-aware-clock,token-circuit-breaker,token-fetcher}.ts',
   'src/token/store/shared-token-store.ts',
   'src/upstream/{circuit-breaker,client-view,cookies,failure,headers,references,request-target}.ts',
 ];

@@ -1,6 +1,5 @@
 /** The steps of a check, and a runner that measures the steps for one target and turns errors into findings. */
-import type { Clock } from '../../platform/clock.ts';
-import { abortable } from '../../token/source/abortable.ts';
+import { abortable, type Clock } from '../../platform/clock.ts';
 
 export type CheckStepName =
   | 'configuration'

@@ -1,5 +1,5 @@
 /** Checks a token that another program writes into a file: whether it can be used, and when it ends, if it says so. */
-import { readTokenFile } from '../../token/client/token-file.ts';
+import { readTokenFile } from '../../token/source/file-token-source.ts';
 import { readJwtExpiry } from '../../token/client/assertion-claims.ts';
 import type { TokensInUse } from '../../platform/tokens-in-use.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';

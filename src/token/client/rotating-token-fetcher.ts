@@ -13,25 +13,15 @@ import type {
 } from '../source/token-fetcher.ts';
 import type { TokenRequestResult } from '../endpoint/token-response.ts';
 import type { CredentialFault } from '../token.ts';
-import { pollFiles } from './poll-files.ts';
-import type { Unreadable } from './secret-file.ts';
+import type { ClientCredential, ClientCredentialReadResult } from './client-authentication.ts';
+import { pollFiles } from './secret-file.ts';
 
-export interface VersionedCredentials {
-  readonly kind: 'ready';
-  /** Changes with the credentials. */
-  readonly version: string;
-  /** Changes with a proof that is renewed while the credentials stay the same. Default: there is none. */
-  readonly proofVersion?: string | undefined;
-}
-
-export type CredentialReadResult<C extends VersionedCredentials> = C | Unreadable;
-
-export interface RotatingTokenFetcherOptions<C extends VersionedCredentials> {
+export interface RotatingTokenFetcherOptions {
   /** Label of the events. */
   readonly credential: string;
   /** Reads the newest credentials. Must not reject. */
-  readonly read: () => Promise<CredentialReadResult<C>>;
-  readonly request: SendTokenRequest<C>;
+  readonly read: () => Promise<ClientCredentialReadResult>;
+  readonly request: SendTokenRequest;
   /** False when no credential is in a file: there is nothing to watch. */
   readonly canChange: boolean;
   readonly clock: Clock;
@@ -58,16 +48,10 @@ interface RejectedCredentials {
   readonly isFallbackWorking: boolean;
 }
 
-export function createRotatingTokenFetcher<C extends VersionedCredentials>(
-  options: RotatingTokenFetcherOptions<C>,
-): TokenFetcher {
-  return new RotatingTokenFetcher(options);
-}
-
-class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetcher {
-  readonly #options: RotatingTokenFetcherOptions<C>;
+export class RotatingTokenFetcher implements TokenFetcher {
+  readonly #options: RotatingTokenFetcherOptions;
   /** The last ones that brought a token. */
-  #accepted: C | undefined;
+  #accepted: ClientCredential | undefined;
   /** Version of the newest ones that were tried. */
   #lastTriedVersion: string | undefined;
   #rejected: RejectedCredentials | undefined;
@@ -75,7 +59,7 @@ class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetch
   #failedProofVersion: string | undefined;
   #readFault: CredentialFault | undefined;
 
-  constructor(options: RotatingTokenFetcherOptions<C>) {
+  constructor(options: RotatingTokenFetcherOptions) {
     this.#options = options;
   }
 
@@ -137,7 +121,7 @@ class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetch
     return newest.version !== this.#accepted.version && !this.#isBackedOff(newest);
   }
 
-  async #read(): Promise<CredentialReadResult<C>> {
+  async #read(): Promise<ClientCredentialReadResult> {
     const newest = await this.#options.read();
     if (newest.kind === 'unreadable') this.#reportUnreadable(newest.detail);
     else this.#readFault = undefined;
@@ -146,24 +130,28 @@ class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetch
     return newest;
   }
 
-  async #hasChangedSince({ version }: C): Promise<boolean> {
+  async #hasChangedSince({ version }: ClientCredential): Promise<boolean> {
     const newest = await this.#read();
     return newest.kind === 'ready' && newest.version !== version;
   }
 
-  async #requestWithAccepted(accepted: C, signal: AbortSignal, need: TokenNeed): Promise<TokenFetchResult> {
+  async #requestWithAccepted(
+    accepted: ClientCredential,
+    signal: AbortSignal,
+    need: TokenNeed,
+  ): Promise<TokenFetchResult> {
     const result = await this.#options.request(accepted, signal, need);
     // If these are rejected too, the next fetch tries the new ones first, and then these again.
     if (this.#rejected) this.#rejected = { ...this.#rejected, isFallbackWorking: result.kind !== 'rejected' };
     return result;
   }
 
-  #isBackedOff({ version }: C): boolean {
+  #isBackedOff({ version }: ClientCredential): boolean {
     return this.#rejected?.version === version && this.#options.clock.now() < this.#rejected.retryAt;
   }
 
   /** @returns whether they replace others */
-  #adopt(credentials: C): boolean {
+  #adopt(credentials: ClientCredential): boolean {
     const { credential, observe } = this.#options;
     const isRotation = this.#accepted !== undefined && this.#accepted.version !== credentials.version;
     this.#accepted = credentials;
@@ -174,7 +162,7 @@ class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetch
     return true;
   }
 
-  #recordRejected({ version }: C, detail: string): void {
+  #recordRejected({ version }: ClientCredential, detail: string): void {
     const { clock, credential, observe } = this.#options;
     const earlier = this.#rejected?.version === version ? this.#rejected : undefined;
     const retryDelayMs =

@@ -4,6 +4,7 @@
  */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import type { Cancel, Clock } from '../../platform/clock.ts';
 import { describeFileError } from '../../platform/file-errors.ts';
 
 export type SecretSource =
@@ -102,4 +103,25 @@ async function readUpTo(path: string, limitBytes: number): Promise<Buffer> {
   for await (const chunk of createReadStream(path, { end: limitBytes - 1 }) as AsyncIterable<Buffer>)
     chunks.push(chunk);
   return Buffer.concat(chunks);
+}
+
+/** Between two readings of a file: that sees changes that file notifications miss, such as swapped links and network file systems. */
+export const POLL_INTERVAL_MS = 2_000;
+
+/**
+ * Reads files again and again.
+ * @param poll begins 2 s after the end of the one before; must not reject
+ */
+export function pollFiles(clock: Pick<Clock, 'after'>, poll: () => Promise<unknown>): Cancel {
+  let isCancelled = false;
+  const schedule = (): Cancel => clock.after(POLL_INTERVAL_MS, () => void run());
+  const run = async (): Promise<void> => {
+    await poll();
+    if (!isCancelled) cancel = schedule();
+  };
+  let cancel = schedule();
+  return () => {
+    isCancelled = true;
+    cancel();
+  };
 }

@@ -161,3 +161,19 @@ function readLifetime(
   if (lifetimeMs < MIN_LIFETIME_MS) return assume(`${expiresInField} below 1 s`);
   return { lifetimeMs: Math.min(lifetimeMs, MAX_LIFETIME_MS) };
 }
+
+/**
+ * Requested scopes that were not granted, each once, in the order requested.
+ * @param granted undefined or empty = unknown, which counts as all granted
+ */
+export function findMissingScopes(requested: string | undefined, granted: string | undefined): readonly string[] {
+  const missing = new Set(splitScope(requested));
+  const grantedNames = splitScope(granted);
+  if (grantedNames.length === 0) return [];
+  for (const name of grantedNames) missing.delete(name);
+  return [...missing];
+}
+
+function splitScope(scope: string | undefined): string[] {
+  return (scope ?? '').split(' ').filter((name) => name !== '');
+}

@@ -2,13 +2,11 @@
  * A token source without token requests: another program writes the token into a file and renews it. The file is read every 2 s, and
  * at each 401; a changed token is used at once. A good token stays in use while its file is missing or not valid.
  */
-import { sleep, type Cancel } from '../../platform/clock.ts';
+import { abortable, sleep, type Cancel } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
-import { POLL_INTERVAL_MS, pollFiles } from '../client/poll-files.ts';
-import type { SecretReadResult } from '../client/secret-file.ts';
-import { readTokenFile } from '../client/token-file.ts';
+import { POLL_INTERVAL_MS, pollFiles, readSecret, type SecretReadResult } from '../client/secret-file.ts';
+import { TOKEN_SYNTAX } from '../endpoint/token-response.ts';
 import type { CredentialFault, Token, TokenSource, TokenState, TokenUse } from '../token.ts';
-import { abortable } from './abortable.ts';
 import { createShutdownError } from './token-refresher.ts';
 import type { TokenSourceOptions } from './token-source.ts';
 
@@ -167,4 +165,17 @@ export class FileTokenSource implements TokenSource {
       observe({ kind: 'token-requested', credential, file, outcome: 'unavailable', durationMs, detail });
     else observe({ kind: 'credential-rotation', credential, outcome: 'unreadable', detail });
   }
+}
+
+/** As the longest access token of a token endpoint. */
+const LARGEST_TOKEN_BYTES = 16 * 1024;
+
+/** The token, without one trailing line end. Never rejects; a fault names the setting and the path, never the contents. */
+export function readTokenFile(path: string): Promise<SecretReadResult> {
+  return readSecret('auth.tokenFile', { kind: 'file', path }, (token) => {
+    if (token.length > LARGEST_TOKEN_BYTES) return `is larger than ${String(LARGEST_TOKEN_BYTES)} bytes`;
+    return TOKEN_SYNTAX.test(token)
+      ? undefined
+      : 'holds characters that a token may not have, such as a blank, a comma or a second line';
+  });
 }

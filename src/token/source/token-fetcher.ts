@@ -3,6 +3,7 @@
  * credential rotation, which wraps the fleet's shared store, which wraps the token endpoint.
  */
 import type { Cancel } from '../../platform/clock.ts';
+import type { ClientCredential } from '../client/client-authentication.ts';
 import type { StoredToken } from '../store/sealed-token.ts';
 import type { TokenRequestResult } from '../endpoint/token-response.ts';
 import type { CredentialFault, Token } from '../token.ts';
@@ -36,8 +37,12 @@ export type DeclinableFetchResult =
   /** Only for `rotated`: the new credentials were rejected, and nothing changes. */
   | { readonly kind: 'declined' };
 
-/** Gets a token with one set of credentials: from the endpoint, or from another replica. Never rejects, settles in bounded time. */
-export type SendTokenRequest<C> = (credentials: C, signal: AbortSignal, need: TokenNeed) => Promise<TokenFetchResult>;
+/** Gets a token with one credential: from the endpoint, or from another replica. Never rejects, settles in bounded time. */
+export type SendTokenRequest = (
+  credential: ClientCredential,
+  signal: AbortSignal,
+  need: TokenNeed,
+) => Promise<TokenFetchResult>;
 
 export interface TokenFetcher {
   /** Settles in bounded time; a thrown error is never shown. */

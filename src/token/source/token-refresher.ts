@@ -2,10 +2,9 @@
  * Sends token requests: one at a time (single flight), ahead of the expiry of the held token, and as the circuit breaker
  * allows after a failure. Which token is held and who may use it is decided in token-source.ts.
  */
-import { sleep, type Cancel, type Clock, type Random } from '../../platform/clock.ts';
+import { abortable, sleep, type Cancel, type Clock, type Random } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
-import { abortable } from './abortable.ts';
 import type { SuspendAwareClock } from './suspend-aware-clock.ts';
 import { chooseRefreshDelayMs, isUsable } from './refresh-schedule.ts';
 import { TokenCircuitBreaker } from './token-circuit-breaker.ts';

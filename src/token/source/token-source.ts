@@ -1,13 +1,11 @@
 /**
  * Holds the access token, in memory only, and decides who may use it: never past its expiry, and not while a refresh
  * replaces a token that the upstream rejected with 401. Token requests are sent by token-refresher.ts; which of the two newest
- * tokens is used is decided in kept-tokens.ts, how often a 401 may cause a token request in invalidation-cooldown.ts.
+ * tokens is used is decided in kept-tokens.ts.
  */
-import { sleep } from '../../platform/clock.ts';
+import { abortable, sleep } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
-import { abortable } from './abortable.ts';
-import { findMissingScopes } from '../endpoint/granted-scope.ts';
-import { InvalidationCooldown } from './invalidation-cooldown.ts';
+import { findMissingScopes } from '../endpoint/token-response.ts';
 import { KeptTokens } from './kept-tokens.ts';
 import { SuspendAwareClock } from './suspend-aware-clock.ts';
 import { TokenRefresher } from './token-refresher.ts';
@@ -40,11 +38,7 @@ type InvalidationRefresh =
 const UNWAITING_CALLER: TokenCaller = { arrivedAt: -Infinity };
 
 /** The first fetch begins with `start()` or with the first call that needs a token. */
-export function createTokenSource(options: TokenSourceOptions): TokenSource {
-  return new HeldTokenSource(options);
-}
-
-class HeldTokenSource implements TokenSource {
+export class HeldTokenSource implements TokenSource {
   readonly #options: TokenSourceOptions;
   readonly #clock: SuspendAwareClock;
   readonly #refresher: TokenRefresher;
@@ -242,5 +236,55 @@ class HeldTokenSource implements TokenSource {
 
   #joinRefresh(): boolean {
     return !(this.#refresher.joinOrStart() instanceof SidecarError);
+  }
+}
+
+const MAX_COOLDOWN_MS = 300_000;
+
+/**
+ * Limits how often a 401 from the upstream causes a token request. The cooldown doubles each time such a refresh brings a token that is
+ * rejected too, because then the token is not the fault. It returns to its base as soon as a token is accepted.
+ */
+class InvalidationCooldown {
+  readonly #baseMs: number;
+  #cooldownMs: number;
+  /** Start of the last refresh caused by a 401. */
+  #refreshedAt: number | undefined;
+  /** The token of that refresh until the upstream has rejected or accepted it. */
+  #unverifiedSerial: number | undefined;
+
+  constructor(baseMs: number) {
+    this.#baseMs = baseMs;
+    this.#cooldownMs = baseMs;
+  }
+
+  /** Whether a 401 may start a refresh at `now`. */
+  canRefresh(now: number): boolean {
+    return this.#refreshedAt === undefined || now - this.#refreshedAt >= this.#cooldownMs;
+  }
+
+  /** The token with this serial was rejected. Further 401s for the same one change nothing. */
+  recordRejected(serial: number): void {
+    if (serial !== this.#unverifiedSerial) return;
+    this.#cooldownMs = Math.max(this.#cooldownMs, Math.min(this.#cooldownMs * 2, MAX_COOLDOWN_MS));
+    this.#unverifiedSerial = undefined;
+  }
+
+  /** A refresh caused by a 401 starts. */
+  recordRefreshStart(now: number): void {
+    this.#refreshedAt = now;
+    this.#unverifiedSerial = undefined;
+  }
+
+  /** The token with this serial replaced a suspect one. */
+  recordReplaced(serial: number): void {
+    this.#unverifiedSerial = serial;
+  }
+
+  /** The upstream accepted a replay; an older token than the newest one changes nothing. */
+  recordAccepted(serial: number, heldSerial: number): void {
+    if (serial < (this.#unverifiedSerial ?? heldSerial)) return;
+    this.#cooldownMs = this.#baseMs;
+    this.#unverifiedSerial = undefined;
   }
 }

@@ -8,6 +8,7 @@ import { sleep, type Cancel, type Clock, type Random } from '../../platform/cloc
 import type { EventObserver } from '../../telemetry/events.ts';
 import { chooseRetryDelays } from '../source/refresh-schedule.ts';
 import { SuspendAwareClock } from '../source/suspend-aware-clock.ts';
+import type { ClientCredential } from '../client/client-authentication.ts';
 import type { ReusedToken, SendTokenRequest, TokenFetchResult, TokenNeed } from '../source/token-fetcher.ts';
 import type { TokenRequestFailure, TokenRequestResult } from '../endpoint/token-response.ts';
 import type { TokenIdentity } from './sealed-token.ts';
@@ -15,11 +16,11 @@ import { deriveRecordName, openFailure, openSharedToken, sealFailure, sealShared
 import type { SharedToken } from './shared-record.ts';
 import type { ClaimResult, SharedTokenStore } from './shared-token-store.ts';
 
-export interface SharedTokenOptions<C> {
+export interface SharedTokenOptions {
   readonly store: SharedTokenStore;
   /** Sends one token request to the endpoint. Never rejects, and ends when its signal is aborted. */
-  readonly sendRequest: (credentials: C, signal: AbortSignal) => Promise<TokenRequestResult>;
-  readonly identify: (credentials: C) => TokenIdentity;
+  readonly sendRequest: (credential: ClientCredential, signal: AbortSignal) => Promise<TokenRequestResult>;
+  readonly identify: (credential: ClientCredential) => TokenIdentity;
   /** Longest wait for the token request of one other replica, milliseconds: as long as a request may take. */
   readonly peerWaitMs: number;
   readonly clock: Clock;
@@ -50,16 +51,16 @@ const MIN_REMAINING_SHARE = 0.1;
 const MIN_REMAINING_SHARE_TO_REFRESH = 0.25;
 
 /** Wraps `sendRequest`, so that one replica of the fleet sends it at a time. */
-export function shareTokenRequests<C>(options: SharedTokenOptions<C>): SendTokenRequest<C> {
+export function shareTokenRequests(options: SharedTokenOptions): SendTokenRequest {
   const requester = new SharedTokenRequester(options);
-  return (credentials, signal, need) => requester.obtain(credentials, signal, need);
+  return (credential, signal, need) => requester.obtain(credential, signal, need);
 }
 
 const ABANDONED: TokenRequestResult = { kind: 'unavailable', detail: 'the token request was abandoned' };
 
 /** One need of one replica. */
-interface TokenTask<C> {
-  readonly credentials: C;
+interface TokenTask {
+  readonly credential: ClientCredential;
   readonly identity: TokenIdentity;
   readonly recordName: string;
   readonly need: TokenNeed;
@@ -92,8 +93,8 @@ interface Declined {
   readonly isUseless: boolean;
 }
 
-class SharedTokenRequester<C> {
-  readonly #options: SharedTokenOptions<C>;
+class SharedTokenRequester {
+  readonly #options: SharedTokenOptions;
   readonly #clock: SuspendAwareClock;
   readonly #owner = randomUUID();
   #failures = 0;
@@ -104,15 +105,15 @@ class SharedTokenRequester<C> {
   /** The newest that this replica took from the store or put there: it takes neither this one again nor an older one. */
   #newest: KnownToken | undefined;
 
-  constructor(options: SharedTokenOptions<C>) {
+  constructor(options: SharedTokenOptions) {
     this.#options = options;
     this.#clock = new SuspendAwareClock(options.clock);
   }
 
-  async obtain(credentials: C, signal: AbortSignal, need: TokenNeed): Promise<TokenFetchResult> {
+  async obtain(credential: ClientCredential, signal: AbortSignal, need: TokenNeed): Promise<TokenFetchResult> {
     const { clock, random, peerWaitMs } = this.#options;
-    const identity = this.#options.identify(credentials);
-    const task: TokenTask<C> = { credentials, identity, recordName: deriveRecordName(identity), need, signal };
+    const identity = this.#options.identify(credential);
+    const task: TokenTask = { credential, identity, recordName: deriveRecordName(identity), need, signal };
     const startedAt = this.#clock.now();
     let awaited: AwaitedReplica = { owner: undefined, since: startedAt };
     const hasTimeLeft = (now: number): boolean =>
@@ -135,19 +136,19 @@ class SharedTokenRequester<C> {
       await sleep(clock, pollMs, signal);
     }
     this.#cachedPeerStateSince = undefined;
-    return signal.aborted ? ABANDONED : this.#options.sendRequest(credentials, signal);
+    return signal.aborted ? ABANDONED : this.#options.sendRequest(credential, signal);
   }
 
   #isPeerStateTooOld(now: number): boolean {
     return this.#cachedPeerStateSince !== undefined && now - this.#cachedPeerStateSince >= MAX_CACHED_PEER_STATE_MS;
   }
 
-  #declineNewest({ recordName, need }: TokenTask<C>): Declined | undefined {
+  #declineNewest({ recordName, need }: TokenTask): Declined | undefined {
     const newest = this.#newest?.recordName === recordName ? this.#newest : undefined;
     return newest && { sealed: newest.sealed, isUseless: isRejected(newest.value, need) };
   }
 
-  async #claim({ recordName }: TokenTask<C>, declined: Declined | undefined): Promise<ClaimResult | undefined> {
+  async #claim({ recordName }: TokenTask, declined: Declined | undefined): Promise<ClaimResult | undefined> {
     const { store } = this.#options;
     const { sealed, isUseless = false } = declined ?? {};
     const request = { owner: this.#owner, leaseMs: LEASE_MS, declined: sealed, isUseless };
@@ -164,7 +165,7 @@ class SharedTokenRequester<C> {
 
   /** Judges the result of another replica by its sealed parts: others may write to the store. */
   #readPeerResult(
-    task: TokenTask<C>,
+    task: TokenTask,
     claim: Extract<ClaimResult, { kind: 'found' | 'failed' }>,
     claimedAt: number,
   ): ReusedToken | TokenRequestFailure | Declined {
@@ -177,7 +178,7 @@ class SharedTokenRequester<C> {
   }
 
   #readToken(
-    { recordName, identity, need }: TokenTask<C>,
+    { recordName, identity, need }: TokenTask,
     { sealed, storeNow }: Extract<ClaimResult, { kind: 'found' }>,
     claimedAt: number,
   ): ReusedToken | Declined {
@@ -199,7 +200,7 @@ class SharedTokenRequester<C> {
 
   /** The endpoint is requested again when the store's wait ends. */
   #readFailure(
-    { identity }: TokenTask<C>,
+    { identity }: TokenTask,
     { sealed, storeNow, leftMs }: Extract<ClaimResult, { kind: 'failed' }>,
   ): TokenRequestFailure | Declined {
     const opened = openFailure(sealed, identity);
@@ -211,18 +212,18 @@ class SharedTokenRequester<C> {
   }
 
   async #requestToken(
-    task: TokenTask<C>,
+    task: TokenTask,
     declined: Declined | undefined,
     start: RequestStart,
   ): Promise<TokenRequestResult> {
     const { store, sendRequest } = this.#options;
-    const { credentials, recordName, signal } = task;
+    const { credential, recordName, signal } = task;
     this.#cachedPeerStateSince = undefined;
     const release = (): void => void store.releaseLease(recordName, this.#owner);
     signal.addEventListener('abort', release, { once: true });
     const stopLeaseRenewal = this.#startLeaseRenewal(task, declined);
     try {
-      const result = await sendRequest(credentials, signal);
+      const result = await sendRequest(credential, signal);
       // In the background: the callers of this replica do not wait for the store.
       if (!signal.aborted) void this.#publishResult(task, result, start);
       return result;
@@ -232,7 +233,7 @@ class SharedTokenRequester<C> {
     }
   }
 
-  #startLeaseRenewal(task: TokenTask<C>, declined: Declined | undefined): Cancel {
+  #startLeaseRenewal(task: TokenTask, declined: Declined | undefined): Cancel {
     let cancel: Cancel;
     const schedule = (): void => {
       cancel = this.#options.clock.after(LEASE_RENEWAL_MS, () => {
@@ -244,7 +245,7 @@ class SharedTokenRequester<C> {
     return () => cancel();
   }
 
-  async #publishResult(task: TokenTask<C>, result: TokenRequestResult, start: RequestStart): Promise<void> {
+  async #publishResult(task: TokenTask, result: TokenRequestResult, start: RequestStart): Promise<void> {
     const { store } = this.#options;
     const { recordName, identity } = task;
     this.#count(result.kind);
@@ -263,7 +264,7 @@ class SharedTokenRequester<C> {
   }
 
   #sealNewest(
-    { identity, recordName }: TokenTask<C>,
+    { identity, recordName }: TokenTask,
     { value, scope, lifetimeMs }: Extract<TokenRequestResult, { kind: 'ok' }>,
     storeAt: number,
   ): string {

@@ -28,11 +28,7 @@ const MAX_FILE_BYTES = 64 * 1024;
 const RETRY_AFTER_MS = 30_000;
 
 /** The first fetch returns the token in the file, if that is still usable. */
-export function withTokenCache(fetcher: TokenFetcher, options: TokenCacheOptions): TokenFetcher {
-  return new CachedTokenFetcher(fetcher, options);
-}
-
-class CachedTokenFetcher implements TokenFetcher {
+export class CachedTokenFetcher implements TokenFetcher {
   readonly #fetcher: TokenFetcher;
   readonly #options: TokenCacheOptions;
   #isFirst = true;

@@ -22,7 +22,7 @@ import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
 import { signOfResponse } from '../../../src/throttle/refusal-evidence/refusal-observer.ts';
 import type { Permit, Throttle, ThrottleState, ThrottleTerms } from '../../../src/throttle/throttle.ts';
-import { createTokenSource } from '../../../src/token/source/token-source.ts';
+import { HeldTokenSource } from '../../../src/token/source/token-source.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import type { TokenSource, TokenState } from '../../../src/token/token.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -277,7 +277,7 @@ class PlayedCredential {
 
   constructor(name: string, clock: ManualClock, observe: (event: RecordedEvent) => void) {
     this.name = name;
-    this.source = createTokenSource({
+    this.source = new HeldTokenSource({
       ...{ credential: name, scope: 'quotes.write policies.write', invalidationCooldownMs: 5000, settleMs: 2000 },
       fetcher: {
         fetch: () => Promise.resolve(this.result),

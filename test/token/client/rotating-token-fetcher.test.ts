@@ -1,16 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
-import { createRotatingTokenFetcher } from '../../../src/token/client/rotating-token-fetcher.ts';
-import type { CredentialReadResult, VersionedCredentials } from '../../../src/token/client/rotating-token-fetcher.ts';
+import { RotatingTokenFetcher } from '../../../src/token/client/rotating-token-fetcher.ts';
+import type { Unreadable } from '../../../src/token/client/secret-file.ts';
 import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/token-fetcher.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { credentialOf } from './credential.ts';
 import { REJECTED, REJECTED_DETAIL, UNAVAILABLE } from '../source/source-harness.ts';
 
-const UNREADABLE: CredentialReadResult<VersionedCredentials> = {
-  kind: 'unreadable',
-  detail: 'auth.clientSecret: is empty',
-};
+const UNREADABLE: Unreadable = { kind: 'unreadable', detail: 'auth.clientSecret: is empty' };
 
 /** Credentials in a file, and a server that accepts some of them. */
 class Scenario {
@@ -25,9 +23,9 @@ class Scenario {
   outage: TokenRequestResult | undefined;
   /** Called during each request. */
   duringRequest: () => void = () => undefined;
-  readonly fetcher = createRotatingTokenFetcher({
+  readonly fetcher = new RotatingTokenFetcher({
     credential: 'default',
-    read: () => Promise.resolve(this.file === undefined ? UNREADABLE : { kind: 'ready', version: this.file }),
+    read: () => Promise.resolve(this.file === undefined ? UNREADABLE : credentialOf(this.file)),
     request: ({ version }) => {
       this.requested.push(version);
       this.duringRequest();
@@ -278,9 +276,9 @@ test('no file is read after the watch is cancelled, or without files', async () 
   const scenario = new Scenario();
   scenario.fetcher.watchCredentials(() => (scenario.changes += 1))();
   expect(scenario.clock.pendingTimers).toBe(0);
-  const withoutFiles = createRotatingTokenFetcher({
+  const withoutFiles = new RotatingTokenFetcher({
     credential: 'default',
-    read: () => Promise.resolve({ kind: 'ready', version: 'x' }),
+    read: () => Promise.resolve(credentialOf('x')),
     request: () => Promise.resolve(UNAVAILABLE),
     canChange: false,
     clock: scenario.clock,

@@ -1,7 +1,7 @@
 /** A token endpoint that echoes the client secret or the token, in any field and encoding. Neither is shown. */
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createTokenSource } from '../../../src/token/source/token-source.ts';
+import { HeldTokenSource } from '../../../src/token/source/token-source.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { call } from '../../support/calls.ts';
 import { startRecordingUpstream } from '../../support/recording-upstream.ts';
@@ -82,7 +82,7 @@ describe('a token endpoint that echoes the client secret', () => {
         clock,
         observe,
       };
-      const source = createTokenSource({ ...common, fetcher: supply, random: () => 0 });
+      const source = new HeldTokenSource({ ...common, fetcher: supply, random: () => 0 });
       source.start();
       await clock.advance(1);
       const fault = await source.waitForToken(AbortSignal.abort(new Error('left'))).catch(String);

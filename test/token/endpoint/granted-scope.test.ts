@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findMissingScopes } from '../../../src/token/endpoint/granted-scope.ts';
+import { findMissingScopes } from '../../../src/token/endpoint/token-response.ts';
 
 test.each<[string | undefined, string | undefined, string[]]>([
   ['a b', 'a b', []],

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { withKnownLifetimes } from '../../../src/token/endpoint/assumed-lifetime.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
-import { createTokenSource } from '../../../src/token/source/token-source.ts';
+import { HeldTokenSource } from '../../../src/token/source/token-source.ts';
 import type { TokenSource } from '../../../src/token/token.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { parseResponse } from '../endpoint/endpoint.ts';
@@ -41,7 +41,7 @@ class RepeatingServer {
       observe,
     });
     const fetcher = { fetch: () => send(), watchCredentials: () => () => undefined, credentialFault: () => undefined };
-    this.source = createTokenSource({
+    this.source = new HeldTokenSource({
       credential: 'default',
       scope: undefined,
       fetcher,

@@ -1,5 +1,5 @@
 /** A token source over a fetcher with a configurable result, in virtual time. */
-import { createTokenSource } from '../../../src/token/source/token-source.ts';
+import { HeldTokenSource } from '../../../src/token/source/token-source.ts';
 import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/token-fetcher.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import type { Token, TokenSource, TokenUse } from '../../../src/token/token.ts';
@@ -39,7 +39,7 @@ export class SourceHarness {
 
   constructor(setup: Setup = {}) {
     Object.assign(this, setup);
-    this.source = createTokenSource({
+    this.source = new HeldTokenSource({
       credential: 'default',
       scope: this.scope,
       fetcher: {

@@ -4,14 +4,15 @@
  */
 import type { Clock } from '../../../src/platform/clock.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
-import { createRotatingTokenFetcher } from '../../../src/token/client/rotating-token-fetcher.ts';
+import { RotatingTokenFetcher } from '../../../src/token/client/rotating-token-fetcher.ts';
 import type { TokenBinding } from '../../../src/token/store/sealed-token.ts';
 import { shareTokenRequests } from '../../../src/token/store/shared-token-requests.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import type { SharedTokenStore } from '../../../src/token/store/shared-token-store.ts';
-import { createTokenSource } from '../../../src/token/source/token-source.ts';
+import { HeldTokenSource } from '../../../src/token/source/token-source.ts';
 import type { TokenSource } from '../../../src/token/token.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { credentialOf } from '../client/credential.ts';
 import { MemoryTokenStore } from './memory-token-store.ts';
 import { ORDINARY_REQUEST } from './ordinary-request.ts';
 
@@ -43,11 +44,6 @@ export interface Replica {
   requests: number;
   /** Stops all its timers. */
   die(): void;
-}
-
-interface Client {
-  readonly kind: 'ready';
-  readonly version: string;
 }
 
 export class FleetHarness {
@@ -105,7 +101,7 @@ export class FleetHarness {
     const events: SidecarEvent[] = [];
     const observe = (event: SidecarEvent): void => void events.push(event);
     const random = (): number => this.random();
-    const request = shareTokenRequests<Client>({
+    const request = shareTokenRequests({
       store,
       sendRequest: (_client, signal) => {
         replica.requests++;
@@ -117,15 +113,15 @@ export class FleetHarness {
       random,
       observe,
     });
-    const fetcher = createRotatingTokenFetcher<Client>({
+    const fetcher = new RotatingTokenFetcher({
       credential: 'default',
-      read: () => Promise.resolve({ kind: 'ready', version: secret ?? this.secret }),
+      read: () => Promise.resolve(credentialOf(secret ?? this.secret)),
       request,
       canChange: true,
       clock,
       observe,
     });
-    const source = createTokenSource({
+    const source = new HeldTokenSource({
       credential: 'default',
       scope: undefined,
       fetcher,

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import type { TokenBinding } from '../../../src/token/store/sealed-token.ts';
 import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/token-fetcher.ts';
-import { withTokenCache } from '../../../src/token/store/token-cache.ts';
+import { CachedTokenFetcher } from '../../../src/token/store/token-cache.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { ORDINARY_REQUEST } from './ordinary-request.ts';
 
@@ -50,7 +50,7 @@ function startProcess({ at = path, result = grant('fresh'), isReadable = true, .
     requests: 0,
     warnings: (): string[] => events.flatMap((event) => (event.kind === 'warning' ? [event.message] : [])),
   };
-  const fetcher = withTokenCache(
+  const fetcher = new CachedTokenFetcher(
     {
       fetch: () => {
         process.requests += 1;

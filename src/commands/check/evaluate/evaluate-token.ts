@@ -6,7 +6,7 @@ import type { AuthConfig } from '../../../config/config.ts';
 import { maskQuery } from '../../../platform/secret-redaction.ts';
 import { describeTokenUrlSettings } from '../../../token/endpoint/token-url.ts';
 import { describeMissingTarget } from '../../../token/endpoint/token-request.ts';
-import { findMissingScopes } from '../../../token/endpoint/granted-scope.ts';
+import { findMissingScopes } from '../../../token/endpoint/token-response.ts';
 import { chooseRefreshDelayMs } from '../../../token/source/refresh-schedule.ts';
 import type { TokenRequestFailure, TokenRequestResult } from '../../../token/endpoint/token-response.ts';
 import { findAssertionSigning } from '../../../token/client/client-authentication.ts';
