@@ -2,8 +2,8 @@
  * Reads the arguments of one curl command as curl does (curl.1), as far as they decide what a request carries: URL, method, user,
  * header fields and body. Files are not read. Pure.
  */
-import { hasExpansion } from './expansion.ts';
-import type { CommandWords } from './word-scanner.ts';
+import { hasExpansion } from './placeholders.ts';
+import type { CommandWords } from './command-pieces.ts';
 
 /** One piece of the body; curl joins those of one kind by `&`. */
 export type CurlData =

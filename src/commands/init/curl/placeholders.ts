@@ -1,6 +1,33 @@
-/** Values of partners' documents that stand for others: `$CLIENT_ID`, `<client_id>`, `YOUR_API_KEY`. Pure. */
-import { hasExpansion, showExpansions } from './expansion.ts';
+/**
+ * Values of partners' documents that stand for others: `$CLIENT_ID`, `<client_id>`, `YOUR_API_KEY`. A variable or a command substitution
+ * stays in its word as a mark: its name between two noncharacters. Pure.
+ */
 
+/** No pasted text holds them, since such a text is refused. */
+const [OPEN, CLOSE] = ['\uFDD0', '\uFDD1'] as const;
+const MARKED = new RegExp(`${OPEN}([^${CLOSE}]*)${CLOSE}`, 'g');
+
+/** The mark of a variable; '' for a command substitution. */
+export function markExpansion(name: string): string {
+  return OPEN + name + CLOSE;
+}
+
+/** Whether a word has a variable or a command substitution in it. */
+export function hasExpansion(word: string): boolean {
+  return word.includes(OPEN);
+}
+
+/** The word with each expansion as it may be shown: `$NAME`, and `$(…)` for a command. */
+export function showExpansions(word: string): string {
+  return word.replaceAll(MARKED, (_, name: string) => (name === '' ? '$(…)' : `$${name}`));
+}
+
+/** The word with the expansions of known variables replaced. */
+export function expandVariables(word: string, values: ReadonlyMap<string, string>): string {
+  return word.replaceAll(MARKED, (mark, name: string) => values.get(name) ?? mark);
+}
+
+const MAX_PLACEHOLDER_CHARS = 100;
 const PLACEHOLDER_FORMS: readonly RegExp[] = [
   /^<[a-z][\w .:/()-]+>$/i,
   /^\{\{?\s*[a-z][\w .-]+\}?\}$/i,
@@ -18,8 +45,6 @@ export function isPlaceholder(value: string): boolean {
     hasExpansion(value) || (value.length <= MAX_PLACEHOLDER_CHARS && PLACEHOLDER_FORMS.some((form) => form.test(value)))
   );
 }
-
-const MAX_PLACEHOLDER_CHARS = 100;
 
 /** In a URL, or in a text that names one, a part alone may be a placeholder. */
 export function hasPlaceholderPart(text: string): boolean {

@@ -2,9 +2,10 @@
  * Splits pasted commands into words by the quoting rules of a POSIX shell (with `$'…'`) or of cmd.exe; PowerShell's are refused. Nothing is
  * executed or expanded: a variable or a command substitution stays in its word as a marked name. Pure.
  */
-import { CmdScanner } from './cmd-scanner.ts';
-import { PosixScanner } from './posix-scanner.ts';
-import type { CommandWords, ScanFault, WordScanner } from './word-scanner.ts';
+import { listCmdPieces } from './cmd-pieces.ts';
+import { collectCommands } from './command-pieces.ts';
+import type { CommandWords, ScanFault } from './command-pieces.ts';
+import { listPosixPieces } from './posix-pieces.ts';
 
 export type CommandSplit =
   /** In order; those within `$(…)` come after the command that holds them. */
@@ -21,10 +22,11 @@ export function splitCommands(text: string): CommandSplit {
     .replaceAll('\r\n', '\n')
     .replace(/^\uFEFF/, '')
     .replaceAll(CODE_FENCE, '');
-  const control = /[^\P{Cc}\t\n]|[\uFDD0\uFDD1]/u.exec(plain)?.[0];
+  // The noncharacters are marks of ours.
+  const control = /[^\P{Cc}\t\n]|[\uFDD0-\uFDD2]/u.exec(plain)?.[0];
   if (control !== undefined)
     return { kind: 'refused', fault: `holds the control character U+${formatCodePoint(control)}` };
-  const split = scan(dropPrompts(plain), 0);
+  const split = splitText(dropPrompts(plain), 0);
   if (!isPowerShell(plain)) return split;
   // The rest of a pasted command must not be taken for the next input.
   const isContinued = split.kind === 'incomplete' || /`\s*$/.test(plain);
@@ -58,24 +60,19 @@ function dropPrompts(text: string): string {
   return bare.replace(/^\s*(?:[A-Za-z]:\\[^>\n"']*>|[$%>#])\s*(?=curl)/, '');
 }
 
-function scan(text: string, depth: number): CommandSplit {
-  const Scanner = selectScanner(text);
-  const scanner = new Scanner(text);
-  const fault = scanner.run();
-  if (fault !== undefined) return fault;
-  const commands: CommandWords[] = [...scanner.commands];
-  for (const inner of scanner.substitutions) {
+/** By what continues a line. A single line in double quotes is nearly the same to both shells. */
+function splitText(text: string, depth: number): CommandSplit {
+  const isCmd = !isContinuedByBackslash(text) && isForCmd(text);
+  const found = collectCommands(isCmd ? listCmdPieces(text) : listPosixPieces(text));
+  if ('fault' in found) return found;
+  const commands = [...found.commands];
+  for (const inner of found.substitutions) {
     if (depth >= MAX_SUBSTITUTION_DEPTH || !/\bcurl/i.test(inner)) continue;
-    const split = scan(inner, depth + 1);
+    const split = splitText(inner, depth + 1);
     if (split.kind !== 'split') return split;
     commands.push(...split.commands);
   }
   return { kind: 'split', commands };
-}
-
-/** By what continues a line. A single line in double quotes is nearly the same to both. */
-function selectScanner(text: string): new (text: string) => WordScanner {
-  return !isContinuedByBackslash(text) && isForCmd(text) ? CmdScanner : PosixScanner;
 }
 
 function isContinuedByBackslash(text: string): boolean {

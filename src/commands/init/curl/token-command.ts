@@ -12,9 +12,15 @@ import { TOKEN_SYNTAX } from '../../../token/endpoint/token-response.ts';
 import type { InitSettingKey } from '../init-settings.ts';
 import { findCurlArguments, readCurlArguments } from './curl-arguments.ts';
 import type { CurlData, CurlRequest } from './curl-arguments.ts';
-import { expandVariables, hasExpansion, showExpansions } from './expansion.ts';
-import { hasPlaceholderPart, isPlaceholder, showPlaceholder } from './placeholders.ts';
-import type { CommandWords } from './word-scanner.ts';
+import {
+  expandVariables,
+  hasExpansion,
+  hasPlaceholderPart,
+  isPlaceholder,
+  showExpansions,
+  showPlaceholder,
+} from './placeholders.ts';
+import type { CommandWords } from './command-pieces.ts';
 
 /** What was understood. */
 export interface UnderstoodCommand {

@@ -285,6 +285,12 @@ describe('token requests of a form of their own', () => {
   });
 });
 
+test('a JSON body copied from a browser for cmd, with a caret before each backslash', () => {
+  const json = String.raw`^{^\^"clientId^\^":^\^"my-app^\^",^\^"clientSecret^\^":^\^"a b^\^"^}`;
+  const { get } = understand(`curl ^"${ORIGIN}/auth/token^" ^\r\n  --data-raw ^"${json}^"`);
+  expect(get('auth.extraParameters')).toBe('{"clientId":"my-app","clientSecret":"a b"}');
+});
+
 test('what the sidecar sends in another way than the command is shown', () => {
   const body = '{"user":{"name":"me"},"scopes":["a","b"],"kind":"app"}';
   expect(understand(`curl -X PUT ${ORIGIN}/auth/token --json '${body}'`).ignored).toEqual([
