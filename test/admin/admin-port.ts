@@ -12,7 +12,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { ConnectionSlots } from '../../src/platform/connection-slots.ts';
 import { unpaced, validToken } from './states.ts';
 
-export interface Answer {
+export interface AdminResponse {
   readonly status: number | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -41,7 +41,10 @@ export async function start(options: Partial<AdminOptions> & { readonly maxConne
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  const ask = async (path: string, { method = 'GET', ...headers }: Record<string, string> = {}): Promise<Answer> => {
+  const ask = async (
+    path: string,
+    { method = 'GET', ...headers }: Record<string, string> = {},
+  ): Promise<AdminResponse> => {
     const sent = request({ host: '127.0.0.1', port, path, method, headers, agent: false });
     sent.end();
     const [response] = (await once(sent, 'response')) as [IncomingMessage];

@@ -22,23 +22,23 @@ class FakeResponse extends EventEmitter {
   }
 }
 
-function start(tell: (at: number) => object = (at) => ({ row: [at] })) {
-  let hear: (() => void) | undefined;
+function start(rowAt: (at: number) => object = (at) => ({ row: [at] })) {
+  let publish: (() => void) | undefined;
   let now = 0;
   const streams = createEventStreams({
     subscribe(next) {
-      hear = next;
-      return () => (hear = undefined);
+      publish = next;
+      return () => (publish = undefined);
     },
     createSnapshot: () => ({ all: true }),
-    createUpdate: () => tell(now),
+    createUpdate: () => rowAt(now),
   });
   const open = (): FakeResponse => {
     const response = new FakeResponse();
     streams.respond().stream?.(response as unknown as ServerResponse);
     return response;
   };
-  return { streams, open, second: (at: number) => ((now = at), hear?.()), isFollowing: () => hear !== undefined };
+  return { streams, open, second: (at: number) => ((now = at), publish?.()), isFollowing: () => publish !== undefined };
 }
 
 describe('an event', () => {

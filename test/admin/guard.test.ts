@@ -6,7 +6,7 @@ const allowedHosts = [
   { host: 'metrics.example', port: 19464 },
 ];
 
-function judge(fields: readonly [string, string][], httpVersion = '1.1'): string {
+function check(fields: readonly [string, string][], httpVersion = '1.1'): string {
   const verdict = guardAdminRequest({ httpVersion, rawHeaders: fields.flat() }, allowedHosts);
   return verdict.kind === 'pass' ? 'pass' : verdict.code;
 }
@@ -22,7 +22,7 @@ describe('Host', () => {
     '[2001:db8::1]',
     'metrics.example:19464',
   ])('%s passes', (host) => {
-    expect(judge([['Host', host]])).toBe('pass');
+    expect(check([['Host', host]])).toBe('pass');
   });
 
   it.each([
@@ -37,7 +37,7 @@ describe('Host', () => {
     '0x7f000001',
     '2130706433',
   ])('"%s" is refused', (host) => {
-    expect(judge([['Host', host]])).toBe('HOST_NOT_ALLOWED');
+    expect(check([['Host', host]])).toBe('HOST_NOT_ALLOWED');
   });
 
   it.each([
@@ -54,18 +54,18 @@ describe('Host', () => {
     '',
     'localhost:x',
   ])('"%s" is invalid', (host) => {
-    expect(judge([['Host', host]])).toBe('BAD_REQUEST');
+    expect(check([['Host', host]])).toBe('BAD_REQUEST');
   });
 
   it('is required exactly once; HTTP/1.0 may omit it', () => {
-    expect(judge([])).toBe('BAD_REQUEST');
-    expect(judge([], '1.0')).toBe('pass');
+    expect(check([])).toBe('BAD_REQUEST');
+    expect(check([], '1.0')).toBe('pass');
     const twice: [string, string][] = [
       ['Host', 'localhost'],
       ['host', 'localhost'],
     ];
-    expect(judge(twice)).toBe('BAD_REQUEST');
-    expect(judge(twice, '1.0')).toBe('BAD_REQUEST');
+    expect(check(twice)).toBe('BAD_REQUEST');
+    expect(check(twice, '1.0')).toBe('BAD_REQUEST');
   });
 
   it('is named in the refusal, truncated, with the variable to set', () => {
@@ -77,7 +77,7 @@ describe('Host', () => {
 });
 
 describe('Origin and Sec-Fetch-Site', () => {
-  const from = (fields: readonly [string, string][], host = 'localhost:19464') => judge([['Host', host], ...fields]);
+  const from = (fields: readonly [string, string][], host = 'localhost:19464') => check([['Host', host], ...fields]);
 
   it.each([
     ['no browser', []],
@@ -113,7 +113,7 @@ describe('Origin and Sec-Fetch-Site', () => {
   });
 
   it('refuses every Origin without a Host', () => {
-    expect(judge([['Origin', 'http://']], '1.0')).toBe('ORIGIN_NOT_ALLOWED');
+    expect(check([['Origin', 'http://']], '1.0')).toBe('ORIGIN_NOT_ALLOWED');
   });
 });
 

@@ -8,7 +8,7 @@ import { Sampler } from '../../src/admin/samples/sampler.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { healthy, unpaced, validToken } from './states.ts';
 
-interface Told {
+interface Update {
   readonly fragments: Readonly<Record<string, string>>;
 }
 
@@ -21,7 +21,7 @@ class Page extends EventEmitter {
 
   write(text: string): boolean {
     const data = /^data: (.*)$/m.exec(text)?.[1] ?? '';
-    Object.assign(this.shown, (JSON.parse(data) as Told).fragments);
+    Object.assign(this.shown, (JSON.parse(data) as Update).fragments);
     return true;
   }
 }

@@ -8,7 +8,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { ConnectionSlots } from '../../src/platform/connection-slots.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { start } from './admin-port.ts';
-import type { Answer } from './admin-port.ts';
+import type { AdminResponse } from './admin-port.ts';
 import { failing, limited, noToken, validToken } from './states.ts';
 
 const ALL = ['/startupz', '/livez', '/readyz', '/metrics', '/status', '/'];
@@ -106,7 +106,7 @@ describe('resources', () => {
 });
 
 describe('refusals', () => {
-  const problem = ({ body }: Answer) => JSON.parse(body) as Record<string, unknown>;
+  const problem = ({ body }: AdminResponse) => JSON.parse(body) as Record<string, unknown>;
 
   it.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE'])('%s is 405 with Allow', async (method) => {
     const { ask } = await start();
@@ -232,14 +232,14 @@ describe('a port whose connections are all taken', () => {
 
   it('closes no connection whose request has no response yet', async () => {
     const { promise, resolve } = Promise.withResolvers<string>();
-    const asked = Promise.withResolvers<undefined>();
+    const requested = Promise.withResolvers<undefined>();
     const render = (): Promise<string> => {
-      asked.resolve(undefined);
+      requested.resolve(undefined);
       return promise;
     };
     const { port, ask } = await start({ maxConnections: 2, metrics: { render, contentType: 'text/plain' } });
     const scrape = ask('/metrics');
-    await asked.promise;
+    await requested.promise;
     for (let count = 0; count < 5; count++) expect((await ask('/livez')).status).toBe(200);
     await Promise.all(Array.from({ length: 5 }, () => open(port, '')));
     resolve('up 1\n');

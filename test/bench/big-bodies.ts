@@ -73,11 +73,11 @@ async function measure(name: string, transfer: () => Promise<string>): Promise<b
 
 console.log(`idle: peak RSS ${(processMemory(sidecar.pid, 'VmHWM') / MIB).toFixed(0)} MiB`);
 const up = await measure('1 GiB up', async () => {
-  const answer = await request(`${sidecar.proxyUrl}/upload`, { method: 'PUT', body: Readable.from(blocks()) });
-  return answer.body.text();
+  const response = await request(`${sidecar.proxyUrl}/upload`, { method: 'PUT', body: Readable.from(blocks()) });
+  return response.body.text();
 });
 const down = await measure('1 GiB down', async () => {
-  const answer = await request(`${sidecar.proxyUrl}/download`);
-  return readSlowly(answer.body);
+  const response = await request(`${sidecar.proxyUrl}/download`);
+  return readSlowly(response.body);
 });
 process.exitCode = up && down ? 0 : 1;

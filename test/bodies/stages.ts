@@ -44,7 +44,7 @@ export async function startStaged(firstToken?: Promise<void>): Promise<Staged> {
   const sidecar = await startInProcess({
     apiUrl: upstream.url,
     keepsEvents: false,
-    tokenAnswer: async (request, response, index) => {
+    respondToTokenRequest: async (request, response, index) => {
       await firstToken;
       await giveToken(request, response, index);
     },

@@ -66,7 +66,7 @@ export async function runByteOffsets(every: number, concurrency: number): Promis
     respond: (seen, response) => {
       const id = idOf(seen);
       ledger.recordReceived(id, seen.bodySha256);
-      const body = answerTo(id, seen.method);
+      const body = responseTo(id, seen.method);
       if (seen.method === 'POST') response.writeHead(200, { 'content-length': body.length }).end(body);
       else response.writeHead(200).write(body.slice(0, 900), () => response.end(body.slice(900)));
     },
@@ -155,7 +155,7 @@ async function sendOne(
   { id, method, mayGiveUp }: { id: string; method: Method; mayGiveUp: boolean },
 ): Promise<string> {
   const sent = method === 'POST' ? JSON.stringify({ id, pad: 'p'.repeat(800) }) : '';
-  ledger.recordSent(id, { method, sent, expected: answerTo(id, method), withinMs: WITHIN_MS, mayGiveUp });
+  ledger.recordSent(id, { method, sent, expected: responseTo(id, method), withinMs: WITHIN_MS, mayGiveUp });
   return ledger.recordOutcome(id, await outcomeOf(agent, url, { id, method, sent, mayGiveUp }));
 }
 
@@ -168,8 +168,8 @@ async function outcomeOf(
   try {
     const headers = { 'x-request-id': id, ...(method === 'POST' ? { 'content-type': 'application/json' } : {}) };
     const body = method === 'POST' ? sent : null;
-    const answer = await request(`${url}/chaos`, { dispatcher: agent, method, headers, body, signal });
-    return { kind: 'answered', status: answer.statusCode, body: await answer.body.text() };
+    const response = await request(`${url}/chaos`, { dispatcher: agent, method, headers, body, signal });
+    return { kind: 'answered', status: response.statusCode, body: await response.body.text() };
   } catch {
     return { kind: signal.aborted ? 'gave-up' : 'cut' };
   }
@@ -179,6 +179,6 @@ function idOf({ headers }: RecordedRequest): string {
   return String(headers['x-request-id']);
 }
 
-function answerTo(id: string, method: string): string {
+function responseTo(id: string, method: string): string {
   return `${id} `.repeat(250).slice(0, method === 'POST' ? 850 : 1700);
 }

@@ -16,7 +16,7 @@ interface Behaviour {
   /** How often it is chosen, compared with the others. */
   readonly weight: number;
   /** Reads the body and carries the call out before it acts. */
-  readonly isCarriedOut: boolean;
+  readonly isExecuted: boolean;
   readonly act: Act;
 }
 
@@ -36,31 +36,31 @@ const breakOff =
 const succeed: Act = ({ headers }, response) => void response.end(`done ${String(headers['x-request-id'])}`);
 
 const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
-  success: { weight: 28, isCarriedOut: true, act: succeed },
+  success: { weight: 28, isExecuted: true, act: succeed },
   slowSuccess: {
     weight: 10,
-    isCarriedOut: true,
+    isExecuted: true,
     act: async (message, response, random) => {
       await sleep(50 + 500 * random());
       await succeed(message, response, random);
     },
   },
-  silence: { weight: 5, isCarriedOut: true, act: stall },
-  reset: { weight: 7, isCarriedOut: true, act: reset },
-  end: { weight: 3, isCarriedOut: true, act: ({ socket }) => void socket.end() },
-  noHttp: { weight: 2, isCarriedOut: true, act: ({ socket }) => void socket.end('SSH-2.0-OpenSSH\r\n') },
-  brokenSuccess: { weight: 4, isCarriedOut: true, act: breakOff(200) },
-  gatewayError: { weight: 2, isCarriedOut: true, act: respond(502) },
-  gatewayTimeout: { weight: 2, isCarriedOut: true, act: respond(504) },
-  silenceUnread: { weight: 2, isCarriedOut: false, act: stall },
-  resetUnread: { weight: 5, isCarriedOut: false, act: reset },
-  tooMany: { weight: 14, isCarriedOut: false, act: respond(429, { 'retry-after-ms': '5' }) },
-  tooManyUnstated: { weight: 1, isCarriedOut: false, act: respond(429) },
-  brokenTooMany: { weight: 3, isCarriedOut: false, act: breakOff(429) },
-  unauthorized: { weight: 8, isCarriedOut: false, act: respond(401) },
-  brokenUnauthorized: { weight: 2, isCarriedOut: false, act: breakOff(401) },
-  unavailable: { weight: 3, isCarriedOut: false, act: respond(503) },
-  unavailableForAWhile: { weight: 1, isCarriedOut: false, act: respond(503, { 'retry-after': '1' }) },
+  silence: { weight: 5, isExecuted: true, act: stall },
+  reset: { weight: 7, isExecuted: true, act: reset },
+  end: { weight: 3, isExecuted: true, act: ({ socket }) => void socket.end() },
+  noHttp: { weight: 2, isExecuted: true, act: ({ socket }) => void socket.end('SSH-2.0-OpenSSH\r\n') },
+  brokenSuccess: { weight: 4, isExecuted: true, act: breakOff(200) },
+  gatewayError: { weight: 2, isExecuted: true, act: respond(502) },
+  gatewayTimeout: { weight: 2, isExecuted: true, act: respond(504) },
+  silenceUnread: { weight: 2, isExecuted: false, act: stall },
+  resetUnread: { weight: 5, isExecuted: false, act: reset },
+  tooMany: { weight: 14, isExecuted: false, act: respond(429, { 'retry-after-ms': '5' }) },
+  tooManyUnstated: { weight: 1, isExecuted: false, act: respond(429) },
+  brokenTooMany: { weight: 3, isExecuted: false, act: breakOff(429) },
+  unauthorized: { weight: 8, isExecuted: false, act: respond(401) },
+  brokenUnauthorized: { weight: 2, isExecuted: false, act: breakOff(401) },
+  unavailable: { weight: 3, isExecuted: false, act: respond(503) },
+  unavailableForAWhile: { weight: 1, isExecuted: false, act: respond(503, { 'retry-after': '1' }) },
 };
 const TOTAL_WEIGHT = Object.values(BEHAVIOURS).reduce((sum, { weight }) => sum + weight, 0);
 
@@ -72,17 +72,17 @@ export interface FaultyUpstream extends AsyncDisposable {
   refuseConnections(forMs: number): Promise<void>;
 }
 
-/** @param onCarriedOut called before the upstream acts on a call that it carries out */
+/** @param onExecuted called before the upstream acts on a call that it carries out */
 export async function startFaultyUpstream(
   random: Random,
-  onCarriedOut: (id: string, bodySha256: string) => void,
+  onExecuted: (id: string, bodySha256: string) => void,
 ): Promise<FaultyUpstream> {
   const acted: Record<string, number> = {};
   const server = createServer((message, response) => {
     const [name, behaviour] = choose(random);
     acted[name] = (acted[name] ?? 0) + 1;
     // A client that breaks its request off: it is not carried out.
-    serve(message, response, behaviour, random, onCarriedOut).catch(() => message.destroy());
+    serve(message, response, behaviour, random, onExecuted).catch(() => message.destroy());
   });
   const url = await listenOnLoopback(server);
   return {
@@ -101,14 +101,14 @@ export async function startFaultyUpstream(
 async function serve(
   message: IncomingMessage,
   response: ServerResponse,
-  { isCarriedOut, act }: Behaviour,
+  { isExecuted, act }: Behaviour,
   random: Random,
-  onCarriedOut: (id: string, bodySha256: string) => void,
+  onExecuted: (id: string, bodySha256: string) => void,
 ): Promise<void> {
-  if (isCarriedOut) {
+  if (isExecuted) {
     const hash = createHash('sha256');
     for await (const chunk of message) hash.update(chunk as Buffer);
-    onCarriedOut(String(message.headers['x-request-id']), hash.digest('hex'));
+    onExecuted(String(message.headers['x-request-id']), hash.digest('hex'));
   }
   await act(message, response, random);
 }

@@ -13,14 +13,14 @@ import { startVerifyingUpstream } from '../support/witness-upstream.ts';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const POST = { method: 'POST', sent: 'question', expected: 'answer', withinMs: 60_000 };
-const ANSWERED = { kind: 'answered', status: 200, body: 'answer' } as const;
+const RESPONDED = { kind: 'answered', status: 200, body: 'answer' } as const;
 
 describe('the ledger', () => {
   it('balances where everything went well', () => {
     const ledger = new OutcomeChecker();
     ledger.recordSent('a', POST);
     ledger.recordReceived('a', sha256('question'));
-    expect(ledger.recordOutcome('a', ANSWERED)).toBe('answered 200');
+    expect(ledger.recordOutcome('a', RESPONDED)).toBe('answered 200');
     expect(ledger.report()).toMatchObject({ requests: 1, seen: 1, violations: [], outcomes: { 'answered 200': 1 } });
   });
 
@@ -37,8 +37,8 @@ describe('the ledger', () => {
       'took a damaged body for whole',
     ],
     ['a request that was not sent', (ledger) => ledger.recordReceived('b', sha256('')), 'it was not sent'],
-    ['a damaged answer', (ledger) => ledger.recordOutcome('a', { ...ANSWERED, body: 'answ' }), 'damaged answer'],
-    ['a response out of nowhere', (ledger) => ledger.recordOutcome('a', ANSWERED), 'never saw it'],
+    ['a damaged answer', (ledger) => ledger.recordOutcome('a', { ...RESPONDED, body: 'answ' }), 'damaged answer'],
+    ['a response out of nowhere', (ledger) => ledger.recordOutcome('a', RESPONDED), 'never saw it'],
     [
       'two outcomes',
       (ledger) => ['', ''].forEach(() => ledger.recordOutcome('a', { kind: 'cut' })),
@@ -176,22 +176,22 @@ async function startChangingRelay(target: string, change: (text: string) => stri
 
 describe('the chaos proxy', () => {
   const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
-  const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody';
+  const RESPONSE = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody';
 
-  it.each([0, 1, 17, ANSWER.length])('lets %i bytes of a response pass before a FIN', async (offset) => {
-    const target = await startTarget(ANSWER);
+  it.each([0, 1, 17, RESPONSE.length])('lets %i bytes of a response pass before a FIN', async (offset) => {
+    const target = await startTarget(RESPONSE);
     await using proxy = await startChaosProxy(() => ({ direction: 'response', offset, fault: 'fin' }));
     proxy.target = target.url;
     const socket = await openSocket(proxy.url);
     socket.write(REQUEST);
-    expect((await readToEnd(socket)).bytes.toString()).toBe(ANSWER.slice(0, offset));
+    expect((await readToEnd(socket)).bytes.toString()).toBe(RESPONSE.slice(0, offset));
   });
 
   it.each<[Fault, string, 'fin' | 'reset']>([
     ['reset', '', 'reset'],
-    ['drip', ANSWER, 'fin'],
+    ['drip', RESPONSE, 'fin'],
   ])('%s within a request', async (fault, response, end) => {
-    const target = await startTarget(ANSWER);
+    const target = await startTarget(RESPONSE);
     await using proxy = await startChaosProxy(() => ({ direction: 'request', offset: 9, fault }));
     proxy.target = target.url;
     const socket = await openSocket(proxy.url);
@@ -202,7 +202,7 @@ describe('the chaos proxy', () => {
   });
 
   it('stalls without a word: neither bytes nor an end pass', async () => {
-    const target = await startTarget(ANSWER);
+    const target = await startTarget(RESPONSE);
     await using proxy = await startChaosProxy(() => ({ direction: 'request', offset: 9, fault: 'stall' }));
     proxy.target = target.url;
     const socket = await openSocket(proxy.url);

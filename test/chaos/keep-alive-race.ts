@@ -46,7 +46,7 @@ export async function runKeepAliveRace(count: number): Promise<RaceReport> {
     busy.add(message.socket);
   });
 
-  const tally = { gets: 0, failedGets: 0, posts: 0, failedPosts: 0 };
+  const counts = { gets: 0, failedGets: 0, posts: 0, failedPosts: 0 };
   const agent = new Agent();
   let sent = 0;
   const client = async (): Promise<void> => {
@@ -54,14 +54,14 @@ export async function runKeepAliveRace(count: number): Promise<RaceReport> {
       const index = sent++;
       const method = METHODS[index % 2] ?? 'GET';
       const hasFailed = (await sendOne(ledger, agent, chain.sidecar.proxyUrl, `id-${String(index)}`, method)) !== 200;
-      tally[method === 'GET' ? 'gets' : 'posts']++;
-      if (hasFailed) tally[method === 'GET' ? 'failedGets' : 'failedPosts']++;
+      counts[method === 'GET' ? 'gets' : 'posts']++;
+      if (hasFailed) counts[method === 'GET' ? 'failedGets' : 'failedPosts']++;
       await sleep(Math.random() * JITTER_MS);
     }
   };
   await Promise.all(Array.from({ length: CLIENTS }, client));
   await agent.destroy();
-  return { ...ledger.report(), ...tally, connections };
+  return { ...ledger.report(), ...counts, connections };
 }
 
 /** Connections with a request in flight. */
@@ -87,8 +87,8 @@ async function outcomeOf(agent: Agent, url: string, id: string, method: Method, 
   try {
     const headers = { 'x-request-id': id };
     const body = method === 'POST' ? sent : null;
-    const answer = await request(`${url}/race`, { dispatcher: agent, method, headers, body });
-    return { kind: 'answered', status: answer.statusCode, body: await answer.body.text() };
+    const response = await request(`${url}/race`, { dispatcher: agent, method, headers, body });
+    return { kind: 'answered', status: response.statusCode, body: await response.body.text() };
   } catch {
     return { kind: 'cut' };
   }

@@ -48,7 +48,7 @@ export async function runMixedSoak(count: number, onLook: (look: Look) => void):
   let faults = 0;
   const upstream = createServer((message, response) => {
     if (Math.random() >= FAULT_SHARE) {
-      void answerWhole(books, message, response);
+      void respondWhole(books, message, response);
       return;
     }
     faults++;
@@ -117,7 +117,7 @@ export function findGrowth(looks: readonly Look[]): string[] {
 
 type Respond = (message: IncomingMessage, response: ServerResponse) => void;
 
-async function answerWhole(
+async function respondWhole(
   books: VerificationStats,
   message: IncomingMessage,
   response: ServerResponse,

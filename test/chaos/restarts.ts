@@ -21,7 +21,7 @@ const RETRY_MS = 20;
 /** On a busy machine a caller may miss the short lives of several sidecars. */
 const WITHIN_MS = 200_000;
 /** How long the upstream takes, so that there is always something under way. */
-const ANSWER_MS = 10;
+const RESPONSE_MS = 10;
 
 export interface RestartReport extends OutcomeReport {
   readonly restarts: number;
@@ -44,7 +44,7 @@ export async function runRestarts(restarts: number): Promise<RestartReport> {
     const id = String(message.headers['x-request-id']);
     seen.add(id);
     ledger.recordReceived(id, message.bodySha256);
-    await sleep(ANSWER_MS);
+    await sleep(RESPONSE_MS);
     response.end(`answer to ${id}`);
   });
   const port = await freePort();
@@ -127,8 +127,8 @@ function startLoad(ledger: OutcomeChecker, url: string): Load {
 async function callOnce(agent: Agent, url: string, id: string, sent: string): Promise<ClientOutcome | 'refused'> {
   try {
     const headers = { 'x-request-id': id };
-    const answer = await request(`${url}/restarts`, { dispatcher: agent, method: 'POST', headers, body: sent });
-    return { kind: 'answered', status: answer.statusCode, body: await answer.body.text() };
+    const response = await request(`${url}/restarts`, { dispatcher: agent, method: 'POST', headers, body: sent });
+    return { kind: 'answered', status: response.statusCode, body: await response.body.text() };
   } catch (error) {
     const isRefused = error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
     return isRefused ? 'refused' : { kind: 'cut' };

@@ -57,14 +57,14 @@ describe('wait', () => {
   });
 
   it('ends with the signal between two requests', async () => {
-    let asked = 0;
+    let requests = 0;
     const stop = new AbortController();
     const { load } = await startAdmin((_, response) => {
-      asked++;
+      requests++;
       response.writeHead(503).end('no token yet', () => setImmediate(() => stop.abort()));
     });
     expect(await waitUntilReady(load, '60s', stop.signal)).toBe(1);
-    expect(asked).toBe(1);
+    expect(requests).toBe(1);
     expect(said).toMatch(/^bearer-sidecar: stopped before it was ready: /);
   });
 

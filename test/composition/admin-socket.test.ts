@@ -15,7 +15,7 @@ it('shows everything on a socket file, as on loopback', async () => {
   await startInProcess({ env: { SIDECAR_ADMIN_LISTEN: `unix:${socketPath}` } });
   const sent = request({ socketPath, path: '/status', headers: { host: 'localhost' } });
   sent.end();
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
-  answer.resume();
-  expect(answer.statusCode).toBe(200);
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  response.resume();
+  expect(response.statusCode).toBe(200);
 });

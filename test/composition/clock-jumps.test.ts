@@ -42,11 +42,11 @@ it.each<[string, Jump[]]>([
   const arrivals: { readonly bearer: string | undefined; readonly at: number }[] = [];
   const { url } = await startInProcess({
     clock,
-    tokenAnswer: (_request, response, index) => {
+    respondToTokenRequest: (_request, response, index) => {
       ends[index] = trueNow() + HOUR_MS;
       sendToken(response, index, 3600);
     },
-    answer: ({ headers }, response) => {
+    respond: ({ headers }, response) => {
       arrivals.push({ bearer: headers.authorization, at: trueNow() });
       response.end();
     },

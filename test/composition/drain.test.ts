@@ -39,7 +39,7 @@ describe('invariant 10: drain', () => {
     const release = gate();
     const { url, sidecar, eventsOf, throttle } = await startInProcess({
       clock,
-      answer: async (...call) => {
+      respond: async (...call) => {
         if (call[0].path !== '/kept') await release.opened;
         await echo(...call);
       },
@@ -57,9 +57,9 @@ describe('invariant 10: drain', () => {
     expect(late).toMatchObject({ status: 503, code: 'DRAINING', connection: 'close', retryAfter: '1' });
     expect(await readiness(sidecar.adminUrl)).toBe(503);
     release.open();
-    const answers = await Promise.all(calls);
-    expect(answers.map(({ status, text }) => [status, text])).toEqual([0, 1, 2, 3].map((n) => [200, String(n)]));
-    expect(answers.map(({ fields }) => fields.connection)).toEqual(Array(4).fill('close'));
+    const responses = await Promise.all(calls);
+    expect(responses.map(({ status, text }) => [status, text])).toEqual([0, 1, 2, 3].map((n) => [200, String(n)]));
+    expect(responses.map(({ fields }) => fields.connection)).toEqual(Array(4).fill('close'));
     expect(await drained).toBe(0);
     expect(eventsOf('draining')).toMatchObject([{ inFlight: 2, queued: 2 }]);
     kept.destroy();
@@ -81,7 +81,7 @@ describe('invariant 10: drain', () => {
     const clock = new ManualClock();
     const { url, sidecar, eventsOf, events, throttle, requestRecords } = await startInProcess({
       clock,
-      answer: (request, response) => {
+      respond: (request, response) => {
         if (request.path !== '/begun') return;
         response.writeHead(200).write('begun');
         begunHeads++;
@@ -128,7 +128,7 @@ describe('invariant 10: drain', () => {
     const clock = new ManualClock();
     const { url, sidecar, tokens, api, throttle } = await startInProcess({
       clock,
-      tokenAnswer: (_, response, index) => sendToken(response, index, 10),
+      respondToTokenRequest: (_, response, index) => sendToken(response, index, 10),
       env: { SIDECAR_DRAIN_MS: '60000', SIDECAR_RATE: '0.05', SIDECAR_BURST: '1' },
     });
     await send(url);
@@ -150,7 +150,7 @@ describe('invariant 10: drain', () => {
     const never = gate();
     const { url, sidecar, tokens, requestRecords } = await startInProcess({
       clock,
-      tokenAnswer: async (request, response, index) => {
+      respondToTokenRequest: async (request, response, index) => {
         await never.opened;
         await giveToken(request, response, index);
       },
@@ -167,14 +167,14 @@ describe('invariant 10: drain', () => {
   });
 });
 
-interface KeptAnswer {
+interface KeptResponse {
   readonly status: number | undefined;
   readonly connection: string | undefined;
   readonly retryAfter: string | undefined;
   readonly code: string | undefined;
 }
 
-async function callKept(agent: Agent, url: string): Promise<KeptAnswer> {
+async function callKept(agent: Agent, url: string): Promise<KeptResponse> {
   const [reply] = (await once(httpRequest(url, { agent }).end(), 'response')) as [IncomingMessage];
   const text = (await reply.toArray()).join('');
   const { connection } = reply.headers;

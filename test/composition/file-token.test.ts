@@ -33,10 +33,10 @@ function rename(path: string, token: string): void {
 }
 
 /** No authorization server, client id or secret is configured. */
-function startStatic(path: string, answer: RespondTo, more: Record<string, string> = {}): Promise<InProcess> {
+function startStatic(path: string, respond: RespondTo, more: Record<string, string> = {}): Promise<InProcess> {
   const none = { SIDECAR_AUTH_URL: '', SIDECAR_CLIENT_ID: '', SIDECAR_CLIENT_SECRET: '', SIDECAR_AUDIENCE: '' };
   const env = { ...none, SIDECAR_AUTH_METHOD: 'static', SIDECAR_AUTH_TOKEN_FILE: path, ...more };
-  return startInProcess({ env, answer, keepsEvents: false });
+  return startInProcess({ env, respond, keepsEvents: false });
 }
 
 /** 401 for every other token. */

@@ -19,11 +19,11 @@ export { waitUntil as until };
 
 export interface InProcessOptions {
   /** How the API responds. Default: echo. */
-  readonly answer?: RespondTo;
+  readonly respond?: RespondTo;
   /** Another upstream instead of `api`. */
   readonly apiUrl?: string;
   /** How the token endpoint responds. Default: `giveToken`. */
-  readonly tokenAnswer?: RespondTo;
+  readonly respondToTokenRequest?: RespondTo;
   readonly env?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
   /** Default true. */
@@ -80,8 +80,8 @@ export function sendToken(response: Parameters<RespondTo>[1], index: number, exp
 
 /** Starts all three; they end with the test. */
 export async function startInProcess(options: InProcessOptions = {}): Promise<InProcess> {
-  const tokens = await startRecordingUpstream(options.tokenAnswer ?? giveToken);
-  const api = await startRecordingUpstream(options.answer);
+  const tokens = await startRecordingUpstream(options.respondToTokenRequest ?? giveToken);
+  const api = await startRecordingUpstream(options.respond);
   const { id, secret } = newCredential();
   const load = () =>
     loadConfig({

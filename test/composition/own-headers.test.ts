@@ -12,7 +12,7 @@ import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { startInProcess, until } from './in-process.ts';
 import type { InProcess } from './in-process.ts';
 import { startRawUpstream } from './raw-upstream.ts';
-import type { RawAnswer } from './raw-upstream.ts';
+import type { RespondRaw } from './raw-upstream.ts';
 import { send } from './send.ts';
 
 const TOKEN = 'token-1-of-the-tests';
@@ -106,7 +106,7 @@ function expectOwnFields(head: string, own: readonly Field[], fields: readonly F
 }
 
 /** Each path is refused with 429 once. */
-function refuseOnce(heads: string[]): RawAnswer {
+function refuseOnce(heads: string[]): RespondRaw {
   const seen = new Set<string>();
   return (socket, _, head) => {
     heads.push(head);
@@ -252,12 +252,12 @@ describe('a value in a file', () => {
   ])('stays in use while the file is %s, with one warning', async (_, contents, fault) => {
     const { path, clock, sidecar } = await start('first-key-in-use');
     await (contents === undefined ? rm(path) : writeFile(path, contents));
-    const told = () => sidecar.eventsOf('credential-rotation');
+    const faults = () => sidecar.eventsOf('credential-rotation');
     await clock.advance(2000);
-    await until(() => told().length > 0, 'the fault is found');
+    await until(() => faults().length > 0, 'the fault is found');
     for (let poll = 0; poll < 3; poll++) await clock.advance(2000);
-    expect(told()).toMatchObject([{ outcome: 'unreadable', credential: 'default' }]);
-    expect(told()[0]?.detail).toContain(`upstream.headers X-Api-Key: the file ${path} ${fault}`);
+    expect(faults()).toMatchObject([{ outcome: 'unreadable', credential: 'default' }]);
+    expect(faults()[0]?.detail).toContain(`upstream.headers X-Api-Key: the file ${path} ${fault}`);
     expect(await keysOfCalls(sidecar)).toEqual(['first-key-in-use', 'first-key-in-use']);
     const { detail, degraded } = await readFault(sidecar);
     expect(detail).toContain(fault);
@@ -267,7 +267,7 @@ describe('a value in a file', () => {
       await clock.advance(2000);
       return (await readFault(sidecar)).detail === undefined;
     }, 'the fault is over');
-    expect(told()).toHaveLength(1);
+    expect(faults()).toHaveLength(1);
   });
 
   it('is masked when it is short too, where a short value of the configuration is not, nor one of a public field', async () => {
@@ -348,4 +348,4 @@ routes: [{ name: other, pathPrefix: /other, baseUrl: "${other.url}", credential:
   });
 });
 
-const respondEmpty: RawAnswer = (socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+const respondEmpty: RespondRaw = (socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');

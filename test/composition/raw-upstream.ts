@@ -12,9 +12,9 @@ export interface RawUpstream {
 }
 
 /** Called once for every request head, counted from 0 over all connections. */
-export type RawAnswer = (socket: Socket, index: number, head: string) => void;
+export type RespondRaw = (socket: Socket, index: number, head: string) => void;
 
-export async function startRawUpstream(answer: RawAnswer): Promise<RawUpstream> {
+export async function startRawUpstream(respond: RespondRaw): Promise<RawUpstream> {
   const received: string[] = [];
   const sockets: Socket[] = [];
   let heads = 0;
@@ -31,7 +31,7 @@ export async function startRawUpstream(answer: RawAnswer): Promise<RawUpstream> 
       for (let end = unread.indexOf('\r\n\r\n'); end >= 0; end = unread.indexOf('\r\n\r\n')) {
         const head = unread.slice(0, end);
         unread = unread.slice(end + 4);
-        if (/^[A-Z]+ \S+ HTTP\/1\.1\r\n/m.test(head)) answer(socket, heads++, head);
+        if (/^[A-Z]+ \S+ HTTP\/1\.1\r\n/m.test(head)) respond(socket, heads++, head);
       }
     });
   });

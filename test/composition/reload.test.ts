@@ -117,7 +117,7 @@ describe('requests', () => {
     const file = scratchFile('request: { deadlineMs: 20000 }');
     const sidecar = await startInProcess({
       file,
-      answer: async (_request, response) => {
+      respond: async (_request, response) => {
         await door.opened;
         response.end('served');
       },
@@ -139,7 +139,7 @@ describe('requests', () => {
     const sidecar = await startInProcess({
       file,
       env,
-      answer: async ({ path }, response) => {
+      respond: async ({ path }, response) => {
         if (path === '/held') await door.opened;
         response.writeHead(path === '/held' ? 200 : 503).end();
       },
@@ -158,7 +158,7 @@ describe('requests', () => {
 
   it('are buffered within the new total', async () => {
     const file = scratchFile('retry: { attempts: 2 }');
-    const sidecar = await startInProcess({ file, answer: (_request, response) => void response.writeHead(503).end() });
+    const sidecar = await startInProcess({ file, respond: (_request, response) => void response.writeHead(503).end() });
     const put = { method: 'PUT', body: 'some bytes' };
     await send(`${sidecar.url}/a`, put);
     expect(sidecar.api.requests).toHaveLength(2);
@@ -172,7 +172,7 @@ describe('requests', () => {
     const file = scratchFile('response: { cookies: pass }');
     const sidecar = await startInProcess({
       file,
-      answer: (_request, response) => void response.writeHead(200, { 'set-cookie': 'a=1; Secure; HttpOnly' }).end(),
+      respond: (_request, response) => void response.writeHead(200, { 'set-cookie': 'a=1; Secure; HttpOnly' }).end(),
     });
     expect((await send(sidecar.url)).fields['set-cookie']).toBe('a=1; Secure; HttpOnly');
     writeFileSync(file, 'response: { cookies: adapt }');

@@ -57,7 +57,7 @@ async function sendEveryKind({ url, api }: InProcess): Promise<number> {
 
 describe('invariant 7: every request ends in exactly one outcome, counted once', () => {
   it('in events and in metrics, which agree', async () => {
-    const sidecar = await startInProcess({ answer: everyKind });
+    const sidecar = await startInProcess({ respond: everyKind });
     const { requestRecords, eventsOf, metric, throttle, api } = sidecar;
     const count = await sendEveryKind(sidecar);
     const ended = await requestRecords(count);
@@ -79,7 +79,7 @@ describe('invariant 7: every request ends in exactly one outcome, counted once',
 
   it('and leaves no timer behind except that of the token refresh', async () => {
     const clock = new ManualClock();
-    const sidecar = await startInProcess({ clock, answer: everyKind });
+    const sidecar = await startInProcess({ clock, respond: everyKind });
     const { requestRecords, eventsOf } = sidecar;
     let done = 0;
     const all = sendEveryKind(sidecar).then((count) => (done = count));

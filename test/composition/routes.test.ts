@@ -34,7 +34,7 @@ const ONLY_ROUTES = { SIDECAR_BASE_URL: '', SIDECAR_AUDIENCE: '' };
 
 function start(yaml: string, more: Parameters<typeof startInProcess>[0] = {}): Promise<InProcess> {
   const env = { ...ONLY_ROUTES, SIDECAR_CONFIG: scratchFile(yaml), ...more.env };
-  return startInProcess({ tokenAnswer: tokenForScope, ...more, env });
+  return startInProcess({ respondToTokenRequest: tokenForScope, ...more, env });
 }
 
 async function statusOf({ sidecar }: InProcess): Promise<Shown> {
@@ -174,7 +174,7 @@ describe('readiness', () => {
   it('needs a token for every credential, names missing ones, and other routes are served', async () => {
     await using api = await startRecordingUpstream();
     const sidecar = await start(twoRoutes(api.url, api.url), {
-      tokenAnswer: (request, response, index) => {
+      respondToTokenRequest: (request, response, index) => {
         if (scopeOf(request) === 'quotes') return tokenForScope(request, response, index);
         response.writeHead(400, { 'content-type': 'application/json' }).end('{"error":"invalid_scope"}');
       },

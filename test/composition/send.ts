@@ -23,15 +23,15 @@ const agent = new Agent({ pipelining: 0, headersTimeout: 0, bodyTimeout: 0 });
 /** Sends a request and reads its whole response. */
 export async function send(url: string, options: SendOptions = {}): Promise<Sent> {
   const { method = 'GET', headers = {}, body = null, signal } = options;
-  const answer = await request(url, {
+  const response = await request(url, {
     dispatcher: agent,
     method: method,
     headers: { ...headers },
     body,
     ...(signal === undefined ? {} : { signal }),
   });
-  const text = await answer.body.text();
-  return { status: answer.statusCode, fields: answer.headers, text, code: localCode(answer.headers, text) };
+  const text = await response.body.text();
+  return { status: response.statusCode, fields: response.headers, text, code: localCode(response.headers, text) };
 }
 
 /** Sends a request that the caller aborts by `leave`; its outcome is ignored. */

@@ -26,24 +26,24 @@ it('a new secret is masked and used within 2 s after its symbolic link has chang
   await using server = await startRecordingUpstream(giveToken);
   const clock = new ManualClock();
   const events: SidecarEvent[] = [];
-  const withheld: string[][] = [];
+  const redacted: string[][] = [];
   const tokens = startTokens(
     server.url,
     { SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET_FILE: mounted.path('secret'), SIDECAR_SCOPE: 'a' },
     {
       clock,
-      redactValue: (...secret) => withheld.push(secret.filter((text) => text !== undefined)),
+      redactValue: (...secret) => redacted.push(secret.filter((text) => text !== undefined)),
       random: () => 0,
       observe: (event) => events.push(event),
     },
   );
   await until(() => tokens.current()?.token !== undefined, 'the first token');
-  expect(withheld).toEqual([[before, id]]);
+  expect(redacted).toEqual([[before, id]]);
 
   await mounted.replace({ secret: after });
   await clock.advance(2_000);
   await until(() => tokens.current()?.token.serial === 2, 'a token of the new secret');
-  expect(withheld).toEqual([
+  expect(redacted).toEqual([
     [before, id],
     [after, id],
   ]);

@@ -23,7 +23,7 @@ import { startTokenServer } from '../support/token-server.ts';
 import { render } from './chart.ts';
 
 /** Several processes start together, on a machine that may be busy. */
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 interface RuleFile {
   readonly groups: readonly {
@@ -156,7 +156,7 @@ describe('docs/operations.md and the runbooks', () => {
 /** Ends with the test. */
 async function startWith(name: string, upstreamUrl: string, tokenUrl: string): Promise<RunningSidecar> {
   const env = baseSettings(upstreamUrl, tokenUrl, newCredential());
-  const sidecar = await startSidecar({ name: `alerts-${name}`, env, lineTimeoutMs: PATIENCE_MS });
+  const sidecar = await startSidecar({ name: `alerts-${name}`, env, lineTimeoutMs: TIMEOUT_MS });
   onTestFinished(async () => {
     await sidecar.stop('SIGKILL');
   });
@@ -182,12 +182,12 @@ it(
     await using resetting = await startRecordingUpstream((_request, response) => {
       response.destroy();
     });
-    const nobody = `http://127.0.0.1:${await freePort()}`;
+    const closedUrl = `http://127.0.0.1:${await freePort()}`;
     const healthy = await startWith('healthy', api.url, tokens.url);
     const refused = await startWith('refused', api.url, refusing.url);
-    const alone = await startWith('alone', nobody, tokens.url);
+    const alone = await startWith('alone', closedUrl, tokens.url);
     const reset = await startWith('reset', resetting.url, tokens.url);
-    await Promise.all([healthy, alone, reset].map((sidecar) => waitUntilReady(sidecar, PATIENCE_MS)));
+    await Promise.all([healthy, alone, reset].map((sidecar) => waitUntilReady(sidecar, TIMEOUT_MS)));
     const targets = [healthy, refused, alone, reset].map(({ adminUrl }) => adminUrl);
     const { prometheus, readAlerts } = await startAlertReader(targets);
 

@@ -17,7 +17,7 @@ import { newCredential } from '../support/secrets.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 if (process.getuid?.() !== 0) throw new Error('systemd:boot needs root: it makes namespaces and mounts of its own');
 
@@ -103,7 +103,7 @@ function inside(...command: string[]): string {
 }
 
 async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  const end = performance.now() + PATIENCE_MS;
+  const end = performance.now() + TIMEOUT_MS;
   for (;;) {
     const reached = await isSo().catch((error: unknown) => {
       if (performance.now() > end) throw new Error(`not ${what}; ${inside('cat', '/run/output')}`, { cause: error });

@@ -24,7 +24,7 @@ const queries = queriesOf(dashboard);
 const variables = (dashboard.templating.list ?? []).map(({ name }) => name);
 
 /** For the start of a process, on a machine that may be busy. */
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 const ALL = '.*';
 /** As Grafana would have them, for a Prometheus that scrapes each second. */
@@ -100,7 +100,7 @@ async function startSandbox() {
     SIDECAR_CLIENT_ID: id,
     SIDECAR_CLIENT_SECRET: secret,
   };
-  const sandbox = spawnSidecar({ name: 'dashboard-sandbox', args: ['sandbox'], env, lineTimeoutMs: PATIENCE_MS });
+  const sandbox = spawnSidecar({ name: 'dashboard-sandbox', args: ['sandbox'], env, lineTimeoutMs: TIMEOUT_MS });
   onTestFinished(async () => {
     await sandbox.stop('SIGKILL');
   });
@@ -114,12 +114,12 @@ async function startMember() {
   const tokens = await startTokenServer({ expiresIn: 6 });
   const upstream = await startRecordingUpstream();
   const env = { ...baseSettings(upstream.url, tokens.url, newCredential()), SIDECAR_REDIS_URL: redis.url };
-  const member = await startSidecar({ name: 'dashboard-member', env, lineTimeoutMs: PATIENCE_MS });
+  const member = await startSidecar({ name: 'dashboard-member', env, lineTimeoutMs: TIMEOUT_MS });
   onTestFinished(async () => {
     await member.stop('SIGKILL');
     await Promise.all([tokens[Symbol.asyncDispose](), upstream[Symbol.asyncDispose]()]);
   });
-  await waitUntilReady(member, PATIENCE_MS);
+  await waitUntilReady(member, TIMEOUT_MS);
   return member;
 }
 
@@ -138,8 +138,8 @@ function hasData(series: readonly Series[]): boolean {
   return series.some(({ values }) => values.some(Number.isFinite));
 }
 
-async function withoutData(prometheus: Prometheus, values: Readonly<Record<string, string>>, asked = queries) {
-  const responses = asked.map(async (query) => {
+async function withoutData(prometheus: Prometheus, values: Readonly<Record<string, string>>, checked = queries) {
+  const responses = checked.map(async (query) => {
     const series = await prometheus.queryRange(substitute(query.expr, values), 10);
     return hasData(series) ? [] : [query];
   });
@@ -153,8 +153,8 @@ function nameOf({ panel, expr }: (typeof queries)[number]): string {
 it('every query returns data', { timeout: 150_000 }, async () => {
   const [sandbox, member] = await Promise.all([startSandbox(), startMember()]);
   const prometheus = await startPrometheus({ targets: [sandbox.adminUrl, member.adminUrl] });
-  const ending = new AbortController();
-  const loads = [load(sandbox.proxyUrl, ending.signal), load(member.proxyUrl, ending.signal)];
+  const aborter = new AbortController();
+  const loads = [load(sandbox.proxyUrl, aborter.signal), load(member.proxyUrl, aborter.signal)];
 
   // Some have data for a while only: a limit is shown as long as it is believed.
   let missing = queries;
@@ -172,15 +172,15 @@ it('every query returns data', { timeout: 150_000 }, async () => {
     credential: 'default',
   };
   const missingOfOne = await withoutData(prometheus, one);
-  const nobody = await withoutData(prometheus, { ...VALUES, instance: 'nobody' });
+  const unknownInstance = await withoutData(prometheus, { ...VALUES, instance: 'nobody' });
   const marks = await prometheus.query(substitute(dashboard.annotations.list?.[0]?.expr ?? '', VALUES));
-  ending.abort();
+  aborter.abort();
   await Promise.all(loads);
 
   console.info(`dashboard: ${queries.length - missing.length} of ${queries.length} queries return data`);
   expect(missing.map(nameOf)).toEqual([]);
   // The member's upstream has no limit.
   expect(missingOfOne.filter(({ expr }) => !/permit_rate|inferred_/.test(expr)).map(nameOf)).toEqual([]);
-  expect(nobody).toHaveLength(queries.length);
+  expect(unknownInstance).toHaveLength(queries.length);
   expect(marks).toEqual([]);
 });

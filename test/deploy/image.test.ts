@@ -180,14 +180,14 @@ describe('deploy/compose.yaml', () => {
   const file = join(ROOT, 'deploy', 'compose.yaml');
 
   it('is valid, as docker-compose judges', () => {
-    const judge = (path: string): string => {
+    const configOf = (path: string): string => {
       const { stdout, stderr } = spawnSync('docker-compose', ['--file', path, 'config'], { encoding: 'utf8' });
       return stdout === '' ? `refused: ${stderr}` : stdout;
     };
-    const { services } = parse(judge(file)) as { services: Record<string, unknown> };
+    const { services } = parse(configOf(file)) as { services: Record<string, unknown> };
     expect(Object.keys(services).toSorted()).toEqual(['app', 'grafana', 'prometheus', 'sidecar']);
     // The judge can say no.
-    expect(judge(join(ROOT, 'deploy', 'prometheus', 'prometheus.yml'))).toMatch(/^refused: /);
+    expect(configOf(join(ROOT, 'deploy', 'prometheus', 'prometheus.yml'))).toMatch(/^refused: /);
   });
 
   it('mounts existing files, opens ports on loopback only, and runs this version', () => {

@@ -71,7 +71,7 @@ it(
         (name) => `route:bearer_sidecar_request_duration_seconds:${name}`,
       );
       const wait = 'route:bearer_sidecar_queue_wait_seconds';
-      const asked = [
+      const checked = [
         ...latencyQueries.map(({ panel, expr }) => ({ name: panel, expr: substitute(expr, values) })),
         ...[...recorded, `${wait}:p95_rate5m`, `${wait}:mean_rate5m`].map((name) => ({
           name,
@@ -79,7 +79,7 @@ it(
         })),
       ];
       const results = await Promise.all(
-        asked.map(async ({ name, expr }) => ((await hasData(expr)) ? [] : [{ name, expr }])),
+        checked.map(async ({ name, expr }) => ((await hasData(expr)) ? [] : [{ name, expr }])),
       );
       return results
         .flat()

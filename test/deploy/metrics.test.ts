@@ -25,7 +25,7 @@ import { startTokenServer } from '../support/token-server.ts';
 import { readSamples } from '../telemetry/metrics/exposition.ts';
 
 /** For the start of a process, on a machine that may be busy. */
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 const route = 'default';
 const credential = 'default';
@@ -140,12 +140,12 @@ async function startMember(): Promise<RunningSidecar> {
     response.writeHead(Number(/status=(\d+)/.exec(request.path)?.[1] ?? 200)).end();
   });
   const env = { ...baseSettings(upstream.url, tokens.url, newCredential()), SIDECAR_REDIS_URL: redis.url };
-  const sidecar = await startSidecar({ name: 'metrics-member', env, lineTimeoutMs: PATIENCE_MS });
+  const sidecar = await startSidecar({ name: 'metrics-member', env, lineTimeoutMs: TIMEOUT_MS });
   onTestFinished(async () => {
     await sidecar.stop('SIGKILL');
     await Promise.all([tokens[Symbol.asyncDispose](), upstream[Symbol.asyncDispose]()]);
   });
-  await waitUntilReady(sidecar, PATIENCE_MS);
+  await waitUntilReady(sidecar, TIMEOUT_MS);
   return sidecar;
 }
 

@@ -57,7 +57,7 @@ type Reply = Pick<Traffic, 'response' | 'closes' | 'cut'>;
 export interface RawOrigin extends AsyncDisposable {
   readonly url: string;
   /** Sets the response from now on, and clears `seen`. */
-  answerWith(traffic: Reply): void;
+  respondWith(traffic: Reply): void;
   /** Whole requests since then, without probes. */
   readonly seen: readonly SeenRequest[];
   /** What was no request, since the start. */
@@ -65,7 +65,7 @@ export interface RawOrigin extends AsyncDisposable {
 }
 
 export async function startRawOrigin(): Promise<RawOrigin> {
-  let answer: Reply = { response: PROBE_RESPONSE, closes: false, cut: 1 };
+  let reply: Reply = { response: PROBE_RESPONSE, closes: false, cut: 1 };
   let seen: SeenRequest[] = [];
   const malformed: string[] = [];
   const sockets = new Set<Socket>();
@@ -76,8 +76,8 @@ export async function startRawOrigin(): Promise<RawOrigin> {
     }
     seen.push(viewOf(request));
     const wantsClose = valuesOf(request, 'connection').join().toLowerCase().includes('close');
-    const ends = answer.closes || wantsClose || request.version === 'HTTP/1.0';
-    void writeInTwo(socket, answer.response, answer.cut).then(() => {
+    const ends = reply.closes || wantsClose || request.version === 'HTTP/1.0';
+    void writeInTwo(socket, reply.response, reply.cut).then(() => {
       if (ends) socket.end();
     });
   };
@@ -114,8 +114,8 @@ export async function startRawOrigin(): Promise<RawOrigin> {
     get seen() {
       return seen;
     },
-    answerWith: (next) => {
-      answer = next;
+    respondWith: (next) => {
+      reply = next;
       seen = [];
     },
     [Symbol.asyncDispose]: async () => {
@@ -127,7 +127,7 @@ export async function startRawOrigin(): Promise<RawOrigin> {
 
 /** Sends the traffic to `url`, behind which `origin` is, at once or through a proxy. */
 export async function exchange(url: string, origin: RawOrigin, traffic: Traffic): Promise<Exchange> {
-  origin.answerWith(traffic);
+  origin.respondWith(traffic);
   const response = await converse(url, traffic);
   if (origin.seen.length > 1) throw new Error(`the origin received ${String(origin.seen.length)} requests`);
   return { request: origin.seen[0], response };

@@ -22,13 +22,13 @@ describe('64 MiB', () => {
     });
     const sent = createHash('sha256');
     for (const block of blocks()) sent.update(block);
-    const answer = await request(`${chain.sidecar.proxyUrl}/upload`, {
+    const response = await request(`${chain.sidecar.proxyUrl}/upload`, {
       method: 'PUT',
       headers: { 'content-length': String(SIZE), 'content-type': 'application/octet-stream' },
       body: Readable.from(blocks()),
     });
-    expect(answer.statusCode).toBe(200);
-    expect(await answer.body.text()).toBe(sent.digest('hex'));
+    expect(response.statusCode).toBe(200);
+    expect(await response.body.text()).toBe(sent.digest('hex'));
     expect(chain.upstream.requests[0]).toMatchObject({ bodyBytes: SIZE, headers: { 'content-length': String(SIZE) } });
   });
 
@@ -48,11 +48,11 @@ describe('64 MiB', () => {
 
     const client = new Agent();
     cleanup.defer(() => client.destroy());
-    const answer = await request(`${sidecar.proxyUrl}/download`, { dispatcher: client });
+    const response = await request(`${sidecar.proxyUrl}/download`, { dispatcher: client });
     const received = createHash('sha256');
     let bytes = 0;
     let nextPause = MIB;
-    for await (const chunk of answer.body as AsyncIterable<Buffer>) {
+    for await (const chunk of response.body as AsyncIterable<Buffer>) {
       received.update(chunk);
       bytes += chunk.length;
       if (bytes < nextPause) continue;

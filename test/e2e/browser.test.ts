@@ -177,8 +177,8 @@ describe('a person at the browser', () => {
   it('may type the address of the proxy port', async () => {
     await using own = await startSidecarStack({ name: 'browser-typed' });
     await using context = await browser.newContext();
-    const answer = await (await context.newPage()).goto(`${own.sidecar.proxyUrl}/quotes`);
-    expect(answer?.status()).toBe(200);
+    const response = await (await context.newPage()).goto(`${own.sidecar.proxyUrl}/quotes`);
+    expect(response?.status()).toBe(200);
     expect(own.upstream.requests.map(({ path }) => path)).toContain('/quotes');
   });
 

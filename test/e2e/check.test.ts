@@ -382,11 +382,11 @@ describe('the upstream', () => {
 
 describe('interrupted', () => {
   it('it says what it has found so far, and ends at once with 1', async () => {
-    const asked = Promise.withResolvers<undefined>();
-    await using silent = await startRecordingUpstream(() => asked.resolve(undefined));
+    const requested = Promise.withResolvers<undefined>();
+    await using silent = await startRecordingUpstream(() => requested.resolve(undefined));
     const env = environment({ SIDECAR_AUTH_URL: silent.url });
     await using check = spawnSidecar({ name: 'check-interrupted', args: ['check'], env });
-    await asked.promise;
+    await requested.promise;
     expect(await check.stop('SIGINT')).toEqual({ code: 1, signal: null });
     console.log(check.stdout());
     expect(check.stdout()).toMatch(/^skip +token +token endpoint .*interrupted$/m);

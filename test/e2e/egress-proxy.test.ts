@@ -89,8 +89,8 @@ describe('through tinyproxy with a password', () => {
       });
       await waitUntilReady(sidecar);
       bearers.length = 0;
-      const answer = await call(`${sidecar.proxyUrl}/quotes`, { method: 'POST', body: '{"a":1}' });
-      expect(answer).toMatchObject({ status: 200, text: '{"a":1}' });
+      const response = await call(`${sidecar.proxyUrl}/quotes`, { method: 'POST', body: '{"a":1}' });
+      expect(response).toMatchObject({ status: 200, text: '{"a":1}' });
       expect(bearers).toEqual([expect.stringMatching(/^Bearer [\w-]{24}$/)]);
     });
     expect(tunnels).toEqual([tokenHost, upstreamHost].toSorted());
@@ -164,12 +164,12 @@ describe('a proxy that stands in the way', () => {
     const env = environment({ SIDECAR_AUTH_URL: tokens.url, HTTPS_PROXY: url() });
     await using sidecar = await startSidecar({ name: `egress-${name.replaceAll(' ', '-')}`, env });
     await waitUntilReady(sidecar);
-    const answer = await call(`${sidecar.proxyUrl}/quotes`);
-    expect(answer).toMatchObject({
+    const response = await call(`${sidecar.proxyUrl}/quotes`);
+    expect(response).toMatchObject({
       status: 502,
       headers: { 'proxy-status': expect.stringContaining(`error=${proxyStatus}`) as unknown },
     });
-    const problem = JSON.parse(answer.text) as { code: string; detail: string };
+    const problem = JSON.parse(response.text) as { code: string; detail: string };
     expect(problem.code).toBe('UPSTREAM_UNREACHABLE');
     expect(problem.detail).toContain(`the egress proxy ${new URL(url()).host} `);
     expect(problem.detail).toContain(words);
@@ -178,9 +178,9 @@ describe('a proxy that stands in the way', () => {
   it('of the token endpoint is named in a 503', async () => {
     const env = environment({ HTTPS_PROXY: withUser().replace(user.password, 'wrong-password') });
     await using sidecar = await startSidecar({ name: 'egress-token-407', env });
-    const answer = await call(`${sidecar.proxyUrl}/quotes`);
-    expect(answer.status).toBe(503);
-    expect(JSON.parse(answer.text)).toMatchObject({
+    const response = await call(`${sidecar.proxyUrl}/quotes`);
+    expect(response.status).toBe(503);
+    expect(JSON.parse(response.text)).toMatchObject({
       code: 'TOKEN_UNAVAILABLE',
       detail: expect.stringContaining(`${tokenHost} was not reached: the egress proxy ${proxy.host} `) as unknown,
     });

@@ -13,7 +13,7 @@ import type { Limiter } from '../throttle/simulation.ts';
 
 const QUOTA = 40;
 const REPLICAS = 4;
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 interface Status {
   readonly throttle: {
@@ -45,9 +45,9 @@ async function startFleet(name: string, limiter: Limiter, env: Readonly<Record<s
     ...env,
   };
   await callConcurrently(REPLICAS, async (index) => {
-    replicas.push(await startSidecar({ name: `quota-${name}-${index}`, env: common, lineTimeoutMs: PATIENCE_MS }));
+    replicas.push(await startSidecar({ name: `quota-${name}-${index}`, env: common, lineTimeoutMs: TIMEOUT_MS }));
   });
-  await Promise.all(replicas.map((replica) => waitUntilReady(replica, PATIENCE_MS)));
+  await Promise.all(replicas.map((replica) => waitUntilReady(replica, TIMEOUT_MS)));
   return { redis, replicas, arrivals };
 }
 
@@ -58,7 +58,7 @@ async function readFleets(replicas: readonly RunningSidecar[]): Promise<Status['
 
 function waitUntilAll(replicas: readonly RunningSidecar[], state: string): Promise<void> {
   const isReached = async (): Promise<boolean> => (await readFleets(replicas)).every((fleet) => fleet.state === state);
-  return waitUntil(isReached, `the replicas are ${state}`, PATIENCE_MS);
+  return waitUntil(isReached, `the replicas are ${state}`, TIMEOUT_MS);
 }
 
 /** The largest number of arrivals ahead of the quota. It is the burst when the rate is kept. */
@@ -82,12 +82,12 @@ it('keeps the configured rate over all replicas, also while Redis is killed', { 
   await waitUntilAll(replicas, 'joined');
   const responses = callConcurrently(480, (index) => post(`${replicas[index % REPLICAS]!.proxyUrl}/things`, { index }));
   const hasArrived = (count: number): Promise<void> =>
-    waitUntil(() => arrivals.length >= count, `${count} requests have arrived`, PATIENCE_MS);
+    waitUntil(() => arrivals.length >= count, `${count} requests have arrived`, TIMEOUT_MS);
   const isWhole = async (): Promise<boolean> => {
     const fleets = await readFleets(replicas);
     return fleets.every((fleet) => fleet.replicas === REPLICAS) && fleets.filter((fleet) => fleet.leader).length === 1;
   };
-  await waitUntil(isWhole, 'each replica knows of all, and one of them leads', PATIENCE_MS);
+  await waitUntil(isWhole, 'each replica knows of all, and one of them leads', TIMEOUT_MS);
   await hasArrived(100);
   await redis.kill();
   await waitUntilAll(replicas, 'apart');

@@ -20,7 +20,7 @@ registerSecret('the password of Redis', PASSWORD);
 process.setMaxListeners(process.getMaxListeners() + 16);
 
 /** Sixteen processes that start together take their time on two cores. */
-const PATIENCE_MS = 90_000;
+const TIMEOUT_MS = 90_000;
 
 interface FleetOptions {
   readonly name: string;
@@ -59,7 +59,7 @@ async function startServers({ name, tokenDelayMs = 300, tokensHeld, response, en
       const replica = await startSidecar({
         name: `fleet-${name}-${from + index}`,
         env: all,
-        lineTimeoutMs: PATIENCE_MS,
+        lineTimeoutMs: TIMEOUT_MS,
       });
       replicas.push(replica);
     });
@@ -71,7 +71,7 @@ async function startFleet(options: FleetOptions) {
   // A busy machine would have some of them go on alone.
   const servers = await startServers({ ...options, env: { SIDECAR_FLEET_TIMEOUT_MS: '1000' } });
   await servers.start(options.replicas);
-  await Promise.all(servers.replicas.map((replica) => waitUntilReady(replica, PATIENCE_MS)));
+  await Promise.all(servers.replicas.map((replica) => waitUntilReady(replica, TIMEOUT_MS)));
   return servers;
 }
 
@@ -84,7 +84,7 @@ async function sum(replicas: readonly RunningSidecar[], sample: string): Promise
 }
 
 function untilJoined(replicas: readonly RunningSidecar[], count: number): Promise<void> {
-  return waitUntil(async () => (await sum(replicas, 'fleet_connected')) === count, 'the replicas joined', PATIENCE_MS);
+  return waitUntil(async () => (await sum(replicas, 'fleet_connected')) === count, 'the replicas joined', TIMEOUT_MS);
 }
 
 describe('sixteen cold starts at once', () => {

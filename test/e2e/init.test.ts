@@ -33,7 +33,7 @@ async function startSandbox({ id, secret }: Credential) {
 }
 
 /** Each question in turn: what it must show, what is typed. */
-async function answer(terminal: Terminal, turns: readonly (readonly [RegExp, string])[]): Promise<void> {
+async function typeReplies(terminal: Terminal, turns: readonly (readonly [RegExp, string])[]): Promise<void> {
   for (const [question, keys] of turns) {
     await terminal.waitFor(question);
     terminal.type(keys);
@@ -50,7 +50,7 @@ describe('on a terminal', () => {
       await using sandbox = await startSandbox(credential);
       const { authUrl, baseUrl } = sandbox;
       await using terminal = openTerminal({ name: 'init', command: `${PROGRAM_COMMAND} init`, cwd: folder });
-      await answer(terminal, [
+      await typeReplies(terminal, [
         [/Configuration file \[sidecar\.yaml\]: /, 'nowhere/at-all.yaml\n'],
         [/! the directory nowhere does not exist\s+Configuration file .*: /, '\n'],
         [/Base URL of the partner's API .*: /, '\n'],
@@ -92,7 +92,7 @@ describe('on a terminal', () => {
     const { secret } = newCredential();
     const command = `${PROGRAM_COMMAND} init ${[...PARTNER, ...CLIENT].join(' ')}`;
     await using terminal = openTerminal({ name: `init-${name}`, command, cwd: folder });
-    await answer(terminal, [
+    await typeReplies(terminal, [
       [/Configuration file .*: /, 'other.yaml\n'],
       [/token endpoint .*: /, '\n'],
       [/new file that only you can read: other\.client-secret\n[^]*\[1\]: /, '1\n'],
@@ -119,7 +119,7 @@ describe('on a terminal', () => {
     writeFileSync(join(folder, 'sidecar.yaml'), 'mine');
     const command = `${PROGRAM_COMMAND} init ${[...PARTNER, ...CLIENT].join(' ')} --token-path /token --rate 5`;
     await using terminal = openTerminal({ name: 'init-over', command, cwd: folder });
-    await answer(terminal, [
+    await typeReplies(terminal, [
       [/Configuration file .*: /, '\n'],
       [/sidecar\.yaml exists\. Overwrite it\? \[y\/N\] /, '\n'],
       [/Configuration file .*: /, 'b.yaml\n'],
@@ -137,7 +137,7 @@ describe('on a terminal', () => {
     const { secret } = newCredential();
     const command = `${PROGRAM_COMMAND} init ${[...PARTNER, ...CLIENT].join(' ')} --token-path /token --rate 5`;
     await using terminal = openTerminal({ name: 'init-write-over', command, cwd: folder });
-    await answer(terminal, [
+    await typeReplies(terminal, [
       [/Configuration file .*: /, '\n'],
       [/sidecar\.yaml exists\. Overwrite it\? \[y\/N\] /, 'y\n'],
       [/\[1\]: /, '1\n'],
@@ -176,7 +176,7 @@ describe('a curl command of the partner', () => {
     await using sandbox = await startSandbox(credential);
     const start = `${PROGRAM_COMMAND} init --base-url ${sandbox.baseUrl}`;
     await using terminal = openTerminal({ name: 'init-curl', command: start, cwd: folder });
-    await answer(terminal, [
+    await typeReplies(terminal, [
       [/Configuration file .*: /, '\n'],
       [/1 or 2 \[1\]: /, '1\n'],
       [/Base URL of the authorization server .*: /, 'http://login.example.com\n'],
@@ -216,7 +216,7 @@ describe('a curl command of the partner', () => {
     ] as const) {
       const folder = scratch();
       await using terminal = openTerminal({ name: `init-${name}`, command: `${PROGRAM_COMMAND} init`, cwd: folder });
-      await answer(terminal, [
+      await typeReplies(terminal, [
         [/Configuration file .*: /, '\n'],
         [/Base URL of the partner's API .*: /, base],
         ...turns,
@@ -241,7 +241,7 @@ describe('a curl command of the partner', () => {
     writeFileSync(join(folder, 'secret.txt'), 'a-secret');
     const start = `${PROGRAM_COMMAND} init --client-secret-file secret.txt`;
     await using terminal = openTerminal({ name: 'init-contradiction', command: start, cwd: folder });
-    await answer(terminal, [
+    await typeReplies(terminal, [
       [/Configuration file .*: /, '\n'],
       [/Base URL of the partner's API .*: /, "curl https://api.example.com/v1/quotes -H 'X-Api-Key: a-key'\n"],
       [/Calls per second.* \[auto\]: /, '\n'],

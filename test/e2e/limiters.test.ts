@@ -121,7 +121,7 @@ async function readCounter(sidecar: RunningSidecar, name: string, labels = /./):
   return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
 }
 
-async function readBelief(sidecar: RunningSidecar): Promise<string> {
+async function readLearned(sidecar: RunningSidecar): Promise<string> {
   const status = (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as { throttle: { learned: unknown } };
   return JSON.stringify(status.throttle.learned);
 }
@@ -137,16 +137,16 @@ describe.concurrent('against a limit of 10 a second that hides', () => {
 
     const startedAt = performance.now();
     await offerLoad(sidecar.proxyUrl, 1);
-    const [attempts, refused, belief] = await Promise.all([
+    const [attempts, refused, learned] = await Promise.all([
       readCounter(sidecar, 'upstream_attempts_total'),
       readCounter(sidecar, 'upstream_attempts_total', /outcome="rate_limited"/),
-      readBelief(sidecar),
+      readLearned(sidecar),
     ]);
     const accepted = limited.acceptedAt().filter((at) => at >= startedAt + SETTLED_MS && at < startedAt + LOAD_MS);
     const perSecond = accepted.length / ((LOAD_MS - SETTLED_MS) / 1000);
     const share = refused / attempts;
     console.info(
-      `${name}: ${perSecond.toFixed(2)} of ${LIMIT_PER_SECOND}/s, ${refused} of ${attempts} refused (${(share * 100).toFixed(1)} %), believes ${belief}`,
+      `${name}: ${perSecond.toFixed(2)} of ${LIMIT_PER_SECOND}/s, ${refused} of ${attempts} refused (${(share * 100).toFixed(1)} %), believes ${learned}`,
     );
     expect(perSecond / LIMIT_PER_SECOND).toBeGreaterThan(goodput);
     expect(share).toBeLessThan(refusedShare);

@@ -69,9 +69,9 @@ async function start(stdout: number, read: () => string) {
 
 /** @returns the number of the first path that was not asked for */
 async function askUntilDropped({ ask, dropped }: Awaited<ReturnType<typeof start>>, from: number): Promise<number> {
-  let asked = from;
-  for (; (await dropped()) === 0; asked += 100) await ask(asked, asked + 100, LONG);
-  return asked;
+  let requested = from;
+  for (; (await dropped()) === 0; requested += 100) await ask(requested, requested + 100, LONG);
+  return requested;
 }
 
 /** @throws SyntaxError for a line that is torn; the last may be on its way */
@@ -105,7 +105,7 @@ describe('a file that may not grow', () => {
     // The limit ends in the middle of a line: a part of it is written, and then nothing.
     const limit = statSync(file).size + 1000;
     execFileSync('prlimit', ['--pid', String(sidecar.pid), `--fsize=${String(limit)}:unlimited`]);
-    const asked = await askUntilDropped(sidecar, 10);
+    const requested = await askUntilDropped(sidecar, 10);
     expect(statSync(file).size).toBe(limit);
     expect(await sidecar.degraded()).toEqual([
       expect.stringMatching(/^log: writing to standard output failed \(EFBIG\); \d+ lines dropped so far$/),
@@ -113,15 +113,21 @@ describe('a file that may not grow', () => {
     expect(await sidecar.page()).toContain('writing to standard output failed (EFBIG)');
     execFileSync('prlimit', ['--pid', String(sidecar.pid), '--fsize=unlimited:unlimited']);
     await waitUntil(async () => (await sidecar.degraded()).length === 0, 'the log is written again');
-    await sidecar.ask(asked, asked + 10);
-    await waitUntil(() => requestsIn(sidecar.lines()).at(-1) === `/p${String(asked + 9)}`, 'later requests are logged');
+    await sidecar.ask(requested, requested + 10);
+    await waitUntil(
+      () => requestsIn(sidecar.lines()).at(-1) === `/p${String(requested + 9)}`,
+      'later requests are logged',
+    );
     const dropped = await sidecar.dropped();
     const paths = requestsIn(sidecar.lines());
-    expect(paths.length + dropped).toBe(asked + 10);
+    expect(paths.length + dropped).toBe(requested + 10);
     // Which lines of those made meanwhile are lost depends on when the buffer had room.
-    const inOrder = numbered(0, asked + 10).filter((path) => paths.includes(path));
+    const inOrder = numbered(0, requested + 10).filter((path) => paths.includes(path));
     expect(paths).toEqual(inOrder);
-    expect([...paths.slice(0, 10), ...paths.slice(-10)]).toEqual([...numbered(0, 10), ...numbered(asked, asked + 10)]);
+    expect([...paths.slice(0, 10), ...paths.slice(-10)]).toEqual([
+      ...numbered(0, 10),
+      ...numbered(requested, requested + 10),
+    ]);
     expect(sidecar.lines().filter(({ lines }) => lines !== undefined)).toEqual([
       expect.objectContaining({ lines: dropped, refusal: 'EFBIG' }),
     ]);
@@ -167,14 +173,14 @@ describe('a named pipe', () => {
   it('that is full for a while gets every line that was not dropped', { timeout: 120_000 }, async () => {
     const pipe = openPipe();
     const sidecar = await start(pipe.stdout, pipe.read);
-    const asked = await askUntilDropped(sidecar, 0);
+    const requested = await askUntilDropped(sidecar, 0);
     expect(await sidecar.degraded()).toEqual([expect.stringContaining('standard output is read too slowly')]);
     await waitUntil(
       async () => sidecar.lines().length > 0 && (await sidecar.degraded()).length === 0,
       'it is well again',
     );
     const dropped = await sidecar.dropped();
-    await waitUntil(() => requestsIn(sidecar.lines()).length + dropped === asked, 'every other line is there');
+    await waitUntil(() => requestsIn(sidecar.lines()).length + dropped === requested, 'every other line is there');
     await waitUntil(() => sidecar.lines().some(({ lines }) => lines === dropped), 'the loss is logged');
   });
 

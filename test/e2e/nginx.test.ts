@@ -13,8 +13,8 @@ describe('nginx limit_req rate=10r/s with status 429', () => {
     await using tokens = await startTokenServer();
     await using upstream = await startRecordingUpstream();
     await using nginx = await startNginx({ rate: '10r/s', upstream: upstream.url });
-    const patience = { SIDECAR_QUEUE_TIMEOUT_MS: '100000', SIDECAR_DEADLINE_MS: '110000' };
-    const env = { ...baseSettings(nginx.url, tokens.url, newCredential()), ...patience };
+    const longWaits = { SIDECAR_QUEUE_TIMEOUT_MS: '100000', SIDECAR_DEADLINE_MS: '110000' };
+    const env = { ...baseSettings(nginx.url, tokens.url, newCredential()), ...longWaits };
     await using sidecar = await startSidecar({ name: 'nginx', env });
     await waitUntilReady(sidecar);
 

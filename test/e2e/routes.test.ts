@@ -85,8 +85,8 @@ it('each token goes to its own origin with its own scope, under 401s, 429s, redi
   const statuses = await callConcurrently(150, async (index) => {
     const path = `${index % 2 === 0 ? '/quotes' : '/policies'}/${String(index)}`;
     const url = sidecar.proxyUrl + path;
-    const answer = index % 3 === 0 ? await call(url) : await post(url, { index }, { authorization: 'Bearer mine' });
-    return answer.status;
+    const response = index % 3 === 0 ? await call(url) : await post(url, { index }, { authorization: 'Bearer mine' });
+    return response.status;
   });
   expect(new Set(statuses)).toContain(200);
   for (const route of ['quotes', 'policies']) {

@@ -18,7 +18,7 @@ import type { Scene, SceneName } from './status-scenes.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 /** Seconds pass between two events, and more on a busy machine. */
-const PATIENCE = { timeout: 15_000 };
+const GENEROUS = { timeout: 15_000 };
 const MOST_BYTES = 100_000;
 const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
   light: { colorScheme: 'light', viewport: { width: 1240, height: 900 } },
@@ -44,25 +44,25 @@ interface Visit extends AsyncDisposable {
   /** What the console and the policy had to say. */
   readonly faults: string[];
   /** Every address that was asked for. */
-  readonly asked: string[];
+  readonly requested: string[];
 }
 
 async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
   // What is checked with is not held to the page's policy; the policy's own reports are heard.
   const context = await browser.newContext(options);
   const page = await context.newPage();
-  const [faults, asked]: [string[], string[]] = [[], []];
+  const [faults, requested]: [string[], string[]] = [[], []];
   page.on('console', (message) => faults.push(message.text())).on('pageerror', (error) => faults.push(error.message));
-  page.on('request', (request) => asked.push(request.url()));
+  page.on('request', (request) => requested.push(request.url()));
   await page.goto(url);
-  return { page, faults, asked, [Symbol.asyncDispose]: () => context.close() };
+  return { page, faults, requested, [Symbol.asyncDispose]: () => context.close() };
 }
 
 async function untilLive(page: Page): Promise<void> {
   await page.waitForSelector('#link:text-is("live")');
 }
 
-async function judgeWithAxe(page: Page): Promise<AxeResults> {
+async function checkWithAxe(page: Page): Promise<AxeResults> {
   return page.evaluate<AxeResults>(`${AXE}; axe.run(document)`);
 }
 
@@ -72,24 +72,24 @@ describe.each(SCENE_NAMES)('%s', (name) => {
     async (look) => {
       const { url } = scenes.get(name)!;
       await using seen = await visit(url, LOOKS[look]);
-      const { page, faults, asked } = seen;
+      const { page, faults, requested } = seen;
       await untilLive(page);
       // Calls take a moment to meet a limit.
-      await expect.poll(() => page.textContent('#headline'), PATIENCE).toMatch(HEADLINES[name]);
+      await expect.poll(() => page.textContent('#headline'), GENEROUS).toMatch(HEADLINES[name]);
       await page.waitForSelector('.plot canvas');
-      const { violations, passes } = await judgeWithAxe(page);
+      const { violations, passes } = await checkWithAxe(page);
       expect(passes.map(({ id }) => id)).toEqual(expect.arrayContaining(['color-contrast', 'region', 'heading-order']));
       expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
       const width = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
       // The figures change each second.
-      await expect.poll(() => page.evaluate<number>(width), PATIENCE).toBe(0);
+      await expect.poll(() => page.evaluate<number>(width), GENEROUS).toBe(0);
       expect((await page.textContent('#verdict')) ?? '').toContain(SCENE_ALERTS[name] ?? '');
       // A bad state never stands without what to do.
       expect(await page.locator('#verdict .bad .advice li').count()).toBeGreaterThanOrEqual(
         await page.locator('#verdict .bad').count(),
       );
       expect(faults).toEqual([]);
-      expect(asked.filter((address) => !address.startsWith(url))).toEqual([]);
+      expect(requested.filter((address) => !address.startsWith(url))).toEqual([]);
     },
   );
 });
@@ -114,7 +114,7 @@ describe('the page of a sidecar that calls go through', () => {
     });
     await seen.page.goto(url);
     await untilLive(seen.page);
-    await expect.poll(() => bytes.has('/events'), PATIENCE).toBe(true);
+    await expect.poll(() => bytes.has('/events'), GENEROUS).toBe(true);
     console.table([...bytes].map(([path, sent]) => ({ path, bytes: sent })));
     const total = [...bytes.values()].reduce((sum, sent) => sum + sent, 0);
     console.log(`status page: ${String(total)} bytes on the wire`);
@@ -133,8 +133,8 @@ describe('the page of a sidecar that calls go through', () => {
     await untilLive(page);
     const left = () => page.textContent('#parts time[data-until]');
     const before = await left();
-    await expect.poll(left, PATIENCE).not.toBe(before);
-    await expect.poll(() => page.textContent('[data-plot=requests] ~ .say'), PATIENCE).toMatch(/^Success: [1-9]/);
+    await expect.poll(left, GENEROUS).not.toBe(before);
+    await expect.poll(() => page.textContent('[data-plot=requests] ~ .say'), GENEROUS).toMatch(/^Success: [1-9]/);
     expect(await page.textContent('.legend li[data-colour=good] b')).toMatch(/^[1-9]/);
   });
 
@@ -179,16 +179,16 @@ describe('the page of a sidecar that calls go through', () => {
     expect(await focused()).toBe('calls-class');
     await page.keyboard.type('5xx');
     const statuses = async () => new Set(await page.locator('#calls tbody tr:visible .badge').allTextContents());
-    await expect.poll(statuses, PATIENCE).toEqual(new Set(['503']));
+    await expect.poll(statuses, GENEROUS).toEqual(new Set(['503']));
     // Updates keep the filter.
     const newest = () => page.textContent('#calls tbody tr:not([hidden]) time');
     const before = await newest();
-    await expect.poll(newest, PATIENCE).not.toBe(before);
+    await expect.poll(newest, GENEROUS).not.toBe(before);
     expect(await statuses()).toEqual(new Set(['503']));
     expect(await page.textContent('#aloud')).toMatch(/^\d+ of \d+ shown$/);
     await page.keyboard.press('Tab');
     await page.keyboard.type('no such path');
-    await expect.poll(() => page.textContent('#calls-shown'), PATIENCE).toMatch(/^0 of \d+ shown$/);
+    await expect.poll(() => page.textContent('#calls-shown'), GENEROUS).toMatch(/^0 of \d+ shown$/);
     expect(await page.locator('#calls tbody tr:visible').count()).toBe(0);
     await page.keyboard.press('Tab');
     expect(await page.evaluate<string>('document.activeElement.id')).toBe('calls');
@@ -214,7 +214,7 @@ describe('the page of a sidecar that calls go through', () => {
     expect(regions).toEqual(['aloud']);
     const clock = () => page.textContent('header time');
     const before = await clock();
-    await expect.poll(clock, PATIENCE).not.toBe(before);
+    await expect.poll(clock, GENEROUS).not.toBe(before);
     expect(await page.textContent('#aloud')).toBe('');
   });
 });
@@ -246,7 +246,7 @@ describe('a restart of the process behind an open page', () => {
     await untilLive(page);
     // What the first plot holds: the instants of its rows, and which of them are a gap.
     const plotted = () => page.evaluate<[number[], (number | null)[]]>(`uPlot.sync('all').plots[0].data.slice(0, 2)`);
-    await expect.poll(async () => (await plotted())[0].length, PATIENCE).toBeGreaterThanOrEqual(3);
+    await expect.poll(async () => (await plotted())[0].length, GENEROUS).toBeGreaterThanOrEqual(3);
     const [[begin]] = await plotted();
     await calls.stop();
     expect(faults).toEqual([]);
@@ -255,14 +255,14 @@ describe('a restart of the process behind an open page', () => {
     expect(code).toBe(0);
     await page.waitForSelector('#link:text("connection lost since")');
     expect(await page.textContent('#aloud')).toMatch(/^Connection lost since .*; reconnecting\.$/);
-    expect((await judgeWithAxe(page)).violations.map(({ id }) => id)).toEqual([]);
+    expect((await checkWithAxe(page)).violations.map(({ id }) => id)).toEqual([]);
 
     await start();
     await untilLive(page);
     expect(await page.textContent('#aloud')).toBe('Connected again.');
     // The page still has what it saw before, then a gap, then what is new.
-    await expect.poll(async () => (await plotted())[1].lastIndexOf(null), PATIENCE).toBeGreaterThan(0);
-    await expect.poll(async () => (await plotted())[1].at(-1), PATIENCE).toBe(0);
+    await expect.poll(async () => (await plotted())[1].lastIndexOf(null), GENEROUS).toBeGreaterThan(0);
+    await expect.poll(async () => (await plotted())[1].at(-1), GENEROUS).toBe(0);
     expect((await plotted())[0][0]).toBe(begin);
     expect(
       faults.filter((fault) => !/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET/.test(fault)),

@@ -77,13 +77,13 @@ const refuseClient: RespondTo = (_request, response) => {
 };
 
 /** Quick most of the time, wrong or slow now and then, and never by chance. */
-const answerWell: RespondTo = async (_request, response, index) => {
+const respondNormally: RespondTo = async (_request, response, index) => {
   await sleep(12 + ((index * 37) % 50) + (index % 29 === 0 ? 180 : 0));
   response.writeHead(index % 61 === 60 ? 422 : 201, { 'content-type': 'application/json' }).end('{"id":"4711"}');
 };
 
 const refuseAThird: RespondTo = (request, response, index) => {
-  if ((index * 31) % 100 >= 31) return answerWell(request, response, index);
+  if ((index * 31) % 100 >= 31) return respondNormally(request, response, index);
   response.writeHead(503).end();
 };
 
@@ -97,18 +97,18 @@ function limited(): RespondTo {
       return;
     }
     accepted.push(now);
-    await answerWell(request, response, index);
+    await respondNormally(request, response, index);
   };
 }
 
 const SCRIPTS: Readonly<Record<SceneName, () => Script>> = {
-  healthy: () => ({ callsPerSecond: 18, api: answerWell, token: giveToken }),
+  healthy: () => ({ callsPerSecond: 18, api: respondNormally, token: giveToken }),
   throttled: () => ({ callsPerSecond: 6.5, api: limited(), token: giveToken }),
-  failing: () => ({ callsPerSecond: 3, api: answerWell, token: refuseClient }),
+  failing: () => ({ callsPerSecond: 3, api: respondNormally, token: refuseClient }),
   refused: () => ({ callsPerSecond: 10, api: refuseAThird, token: giveToken }),
-  outage: () => ({ callsPerSecond: 3, api: answerWell, token: giveOneShortToken }),
-  'wrong-path': () => ({ callsPerSecond: 3, api: answerWell, token: giveTokenAtItsPath, hasWholeTokenUrl: true }),
-  idle: () => ({ callsPerSecond: 0, api: answerWell, token: giveToken }),
+  outage: () => ({ callsPerSecond: 3, api: respondNormally, token: giveOneShortToken }),
+  'wrong-path': () => ({ callsPerSecond: 3, api: respondNormally, token: giveTokenAtItsPath, hasWholeTokenUrl: true }),
+  idle: () => ({ callsPerSecond: 0, api: respondNormally, token: giveToken }),
 };
 
 /** Starts it, with callers that go on until it is disposed of. */
@@ -133,14 +133,14 @@ export async function startScene(name: SceneName, env: Environment = {}): Promis
 
 /** One call after the other; failures are ignored. */
 export function callSteadily(proxyUrl: string, perSecond: number): { readonly stop: () => Promise<void> } {
-  const ending = new AbortController();
+  const aborter = new AbortController();
   const pending = new Set<Promise<unknown>>();
   const call = async (): Promise<void> => {
     const body = '{"product":"travel"}';
-    const answer = await fetch(`${proxyUrl}/quotes`, { method: 'POST', body, signal: ending.signal }).catch(
+    const response = await fetch(`${proxyUrl}/quotes`, { method: 'POST', body, signal: aborter.signal }).catch(
       () => undefined,
     );
-    await answer?.arrayBuffer().catch(() => undefined);
+    await response?.arrayBuffer().catch(() => undefined);
   };
   const timer = setInterval(() => {
     const made = call().finally(() => pending.delete(made));
@@ -149,7 +149,7 @@ export function callSteadily(proxyUrl: string, perSecond: number): { readonly st
   return {
     stop: async () => {
       clearInterval(timer);
-      ending.abort();
+      aborter.abort();
       await Promise.all(pending);
     },
   };

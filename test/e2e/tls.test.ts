@@ -50,10 +50,10 @@ describe('an upstream with a certificate of a private authority', () => {
       env: baseSettings(url, tokens.url, newCredential()),
     });
     await waitUntilReady(sidecar);
-    const answer = await call(`${sidecar.proxyUrl}/things`);
-    expect(answer.status).toBe(502);
-    expect(answer.headers['proxy-status']).toContain('error=tls_certificate_error');
-    expect(JSON.parse(answer.text)).toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
+    const response = await call(`${sidecar.proxyUrl}/things`);
+    expect(response.status).toBe(502);
+    expect(response.headers['proxy-status']).toContain('error=tls_certificate_error');
+    expect(JSON.parse(response.text)).toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
     expect(requests).toBe(before);
   });
 });

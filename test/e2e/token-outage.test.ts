@@ -18,7 +18,7 @@ type Mode = 'works' | 'down' | 'html' | 'empty';
 /** A token endpoint that can be switched while it runs. */
 async function startSwitch(expiresIn: number) {
   const control = { mode: 'works' as Mode, given: 0 };
-  const answer: RespondTo = (_request, response) => {
+  const respond: RespondTo = (_request, response) => {
     if (control.mode === 'down') response.writeHead(503).end('<h1>Service Unavailable</h1>');
     else if (control.mode === 'html') response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Sign in</h1>');
     else if (control.mode === 'empty') response.writeHead(200).end();
@@ -30,7 +30,7 @@ async function startSwitch(expiresIn: number) {
         .end(JSON.stringify({ access_token: value, token_type: 'Bearer', expires_in: expiresIn }));
     }
   };
-  const server = await startRecordingUpstream(answer);
+  const server = await startRecordingUpstream(respond);
   return Object.assign(control, {
     url: server.url,
     server,
@@ -39,8 +39,8 @@ async function startSwitch(expiresIn: number) {
 }
 
 async function probe(sidecar: RunningSidecar, path: string): Promise<{ status: number; text: string }> {
-  const answer = await fetch(`${sidecar.adminUrl}${path}`);
-  return { status: answer.status, text: await answer.text() };
+  const response = await fetch(`${sidecar.adminUrl}${path}`);
+  return { status: response.status, text: await response.text() };
 }
 
 it.each<Mode>(['down', 'html', 'empty'])(

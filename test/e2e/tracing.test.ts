@@ -10,7 +10,7 @@ import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 
 /** No test listens on a port this low: a port of the usual range may be in use by then. */
-const NOBODY = 'http://127.0.0.1:9';
+const CLOSED_URL = 'http://127.0.0.1:9';
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
 
@@ -31,8 +31,8 @@ describe('without an endpoint', () => {
 
   it.each([
     ['nothing', false, {}],
-    ['OTEL_SDK_DISABLED', false, { OTEL_EXPORTER_OTLP_ENDPOINT: NOBODY, OTEL_SDK_DISABLED: 'true' }],
-    ['an endpoint', true, { OTEL_EXPORTER_OTLP_ENDPOINT: NOBODY }],
+    ['OTEL_SDK_DISABLED', false, { OTEL_EXPORTER_OTLP_ENDPOINT: CLOSED_URL, OTEL_SDK_DISABLED: 'true' }],
+    ['an endpoint', true, { OTEL_EXPORTER_OTLP_ENDPOINT: CLOSED_URL }],
   ] as const)('with %s set: the tracing SDK is loaded: %s', async (_, isLoaded, env) => {
     const folder = mkdtempSync(join(tmpdir(), 'modules-'));
     try {
@@ -115,7 +115,7 @@ describe('with an endpoint', () => {
     ['is not there', undefined, 'ECONNREFUSED'],
   ] as const)('a collector that %s delays no request, and is logged once', async (_, response, reason) => {
     await using receiver = response === undefined ? undefined : await startOtlpReceiver(response);
-    const url = receiver?.url ?? NOBODY;
+    const url = receiver?.url ?? CLOSED_URL;
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: url,
       OTEL_EXPORTER_OTLP_TIMEOUT: '300',
@@ -126,8 +126,8 @@ describe('with an endpoint', () => {
     for (let count = 0; count < 3; count++) expect((await call(`${chain.sidecar.proxyUrl}/quotes`)).status).toBe(200);
     await chain.sidecar.waitForLine(/spans could not be exported/);
     expect((await call(`${chain.sidecar.proxyUrl}/quotes`)).status).toBe(200);
-    const told = chain.sidecar.stdout().match(/spans could not be exported[^"]*/g);
-    expect(told).toEqual([expect.stringContaining(reason)]);
+    const warnings = chain.sidecar.stdout().match(/spans could not be exported[^"]*/g);
+    expect(warnings).toEqual([expect.stringContaining(reason)]);
     expect(chain.sidecar.stdout()).not.toContain('a secret of the collector');
     expect(await chain.sidecar.stop()).toMatchObject({ code: 0 });
   });

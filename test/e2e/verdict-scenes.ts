@@ -31,7 +31,7 @@ export interface VerdictScene {
   /** Default 10. */
   readonly perSecond?: number;
   /** When each client gives up. Default: it waits. */
-  readonly patienceMs?: number;
+  readonly timeoutMs?: number;
   readonly method?: string;
   readonly host?: string;
   readonly partner?: 'expired certificate' | 'silent TLS' | 'two routes, one refuses';
@@ -80,7 +80,7 @@ export const VERDICT_SCENES: readonly VerdictScene[] = [
     where: 'partner',
     words: 'The partner does not respond',
     api: silent,
-    patienceMs: 2000,
+    timeoutMs: 2000,
   },
   {
     ...{ name: '429 with Retry-After 20', where: 'limit', words: 'The rate limit of the partner is reached' },
@@ -114,7 +114,7 @@ export const VERDICT_SCENES: readonly VerdictScene[] = [
     ...{ method: 'POST', api: some(8, respondWith(422)) },
   },
   {
-    ...{ name: 'clients leave', where: 'application', words: 'The clients leave before their turn', patienceMs: 300 },
+    ...{ name: 'clients leave', where: 'application', words: 'The clients leave before their turn', timeoutMs: 300 },
     env: { SIDECAR_RATE: '1', SIDECAR_BURST: '1' },
   },
   {
@@ -257,13 +257,13 @@ async function preparePartner(
 }
 
 /** @returns stops the clients */
-function callSteadily(url: string, { perSecond = 10, patienceMs, method = 'GET', host, partner }: VerdictScene) {
+function callSteadily(url: string, { perSecond = 10, timeoutMs, method = 'GET', host, partner }: VerdictScene) {
   let count = 0;
   const timer = setInterval(() => {
     const path = partner === 'two routes, one refuses' ? ['/orders/1', '/stock/1'][count++ % 2] : '/quotes';
     const call = request(`${url}${path ?? ''}`, { method, agent: false, headers: host === undefined ? {} : { host } });
     call.on('error', () => call.destroy()).on('response', (response) => response.resume());
-    if (patienceMs !== undefined) setTimeout(() => call.destroy(), patienceMs).unref();
+    if (timeoutMs !== undefined) setTimeout(() => call.destroy(), timeoutMs).unref();
     call.end(method === 'POST' ? '{}' : undefined);
     calls.add(call.on('close', () => calls.delete(call)));
   }, 1000 / perSecond);

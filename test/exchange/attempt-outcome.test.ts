@@ -33,7 +33,7 @@ async function startGetAt(upstreamUrl: string, options?: ProxyOptions) {
 }
 
 async function attemptsOf(proxy: Proxy): Promise<AttemptEvent[]> {
-  await proxy.endings(1);
+  await proxy.requestRecords(1);
   return proxy.events.filter((event) => event.kind === 'attempt-ended');
 }
 

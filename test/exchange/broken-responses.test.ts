@@ -39,7 +39,7 @@ async function call(
   const endings = await sidecar.requestRecords(1);
   // A connection that is kept would be waited for.
   socket.end();
-  return { ...sidecar, upstream, answer: await reading, endings };
+  return { ...sidecar, upstream, response: await reading, endings };
 }
 
 describe.each(CLIENTS)('a response that breaks as soon as it begins, to a %s of HTTP/%s, %s', (...client) => {
@@ -51,9 +51,9 @@ describe.each(CLIENTS)('a response that breaks as soon as it begins, to a %s of 
     ['a trailer that is none', `${CHUNKED}4\r\ndata\r\n0\r\nX y\0z\r\n\r\n`],
   ])('%s: 502 with the code UPSTREAM_PROTOCOL_ERROR, recorded once, not sent again', async (_, bytes) => {
     for (const then of ['stay', 'fin'] as const) {
-      const { answer, upstream, eventsOf, endings } = await call(bytes, then, client);
-      expect(answer.status).toBe(502);
-      expect(answer.body.toString()).toContain('UPSTREAM_PROTOCOL_ERROR');
+      const { response, upstream, eventsOf, endings } = await call(bytes, then, client);
+      expect(response.status).toBe(502);
+      expect(response.body.toString()).toContain('UPSTREAM_PROTOCOL_ERROR');
       expect(upstream.received).toHaveLength(1);
       expect(endings[0]).toMatchObject({ code: 502, source: 'sidecar', localReply: 'UPSTREAM_PROTOCOL_ERROR' });
       expect(eventsOf('attempt-ended')).toMatchObject([{ outcome: 'cut', isOwn: false }]);
@@ -70,15 +70,15 @@ describe.each(CLIENTS)('a response that breaks as soon as it begins, to a %s of 
     ['a last head with chunks', 'HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n'],
   ])('%s, then FIN or RST: never an empty reply, never a whole one', async (_, bytes) => {
     for (const then of ['fin', 'reset'] as const) {
-      const { answer, upstream, eventsOf } = await call(bytes, then, client);
+      const { response, upstream, eventsOf } = await call(bytes, then, client);
       // A reset may overtake the head; a GET is sent again then.
       if (then === 'fin') expect(upstream.received).toHaveLength(1);
-      expect([200, 502]).toContain(answer.status);
-      if (answer.status === 200) {
-        expect(answer.bytes.toString()).not.toMatch(/\r\n0\r\n\r\n/);
-        expect(answer.body.toString().length).toBeLessThan(100);
-        if (SEES_RESET_BEHIND_DATA && client[1] === '1.0' && answer.headers['content-length'] === undefined)
-          expect(answer.end).toBe('reset');
+      expect([200, 502]).toContain(response.status);
+      if (response.status === 200) {
+        expect(response.bytes.toString()).not.toMatch(/\r\n0\r\n\r\n/);
+        expect(response.body.toString().length).toBeLessThan(100);
+        if (SEES_RESET_BEHIND_DATA && client[1] === '1.0' && response.headers['content-length'] === undefined)
+          expect(response.end).toBe('reset');
       }
       for (const { outcome } of eventsOf('attempt-ended')) expect(['cut', 'reset']).toContain(outcome);
     }
@@ -136,9 +136,9 @@ describe('a head whose lengths contradict each other', () => {
         ['503 Busy', 'stay'],
       ] as const) {
         const client = [method, '1.1', 'close'] as const;
-        const { answer, upstream, eventsOf } = await call(`HTTP/1.1 ${status}\r\n${rest}`, then, client);
-        expect([method, then, answer.status]).toEqual([method, then, 502]);
-        expect(answer.body.toString()).toContain('UPSTREAM_PROTOCOL_ERROR');
+        const { response, upstream, eventsOf } = await call(`HTTP/1.1 ${status}\r\n${rest}`, then, client);
+        expect([method, then, response.status]).toEqual([method, then, 502]);
+        expect(response.body.toString()).toContain('UPSTREAM_PROTOCOL_ERROR');
         expect(upstream.received).toHaveLength(1);
         expect(eventsOf('attempt-ended')).toMatchObject([{ outcome: 'reset', isOwn: false }]);
       }
@@ -153,9 +153,9 @@ describe('a head whose lengths contradict each other', () => {
     ['GET', '204 No Content', 'Content-Length: 0', undefined],
     ['GET', '204 No Content', 'Transfer-Encoding: chunked', undefined],
   ])('a %s answered %s with %s has no body, and is passed on', async (method, status, field, length) => {
-    const { answer } = await call(`HTTP/1.1 ${status}\r\n${field}\r\n\r\n`, 'stay', [method, '1.1', 'close']);
-    expect(answer.status).toBe(Number(status.slice(0, 3)));
-    expect([answer.headers['content-length'], answer.body.length]).toEqual([length, 0]);
+    const { response } = await call(`HTTP/1.1 ${status}\r\n${field}\r\n\r\n`, 'stay', [method, '1.1', 'close']);
+    expect(response.status).toBe(Number(status.slice(0, 3)));
+    expect([response.headers['content-length'], response.body.length]).toEqual([length, 0]);
   });
 
   it.each([
@@ -165,8 +165,8 @@ describe('a head whose lengths contradict each other', () => {
     ['content-length: 005', 'hello'],
     ['Transfer-Encoding: Chunked', '5\r\nhello\r\n0\r\n\r\n'],
   ])('%j is none', async (field, body) => {
-    const { answer } = await call(`HTTP/1.1 200 OK\r\n${field}\r\n\r\n${body}`, 'stay', ['GET', '1.1', 'close']);
-    expect([answer.status, answer.body.toString()]).toEqual([200, body]);
+    const { response } = await call(`HTTP/1.1 200 OK\r\n${field}\r\n\r\n${body}`, 'stay', ['GET', '1.1', 'close']);
+    expect([response.status, response.body.toString()]).toEqual([200, body]);
   });
 });
 
@@ -182,9 +182,9 @@ describe('a field that cannot be passed on', () => {
           'Connection: close\r\n\r\nok',
         ]) {
           const bytes = `HTTP/1.1 200 OK\r\nX-Odd: a${String.fromCharCode(code)}b\r\n${rest}`;
-          const { answer, upstream } = await call(bytes, 'stay', [method, '1.1', 'close']);
-          expect([rest, answer.status, upstream.received.length]).toEqual([rest, 502, 1]);
-          expect(answer.body.toString()).toContain('UPSTREAM_PROTOCOL_ERROR');
+          const { response, upstream } = await call(bytes, 'stay', [method, '1.1', 'close']);
+          expect([rest, response.status, upstream.received.length]).toEqual([rest, 502, 1]);
+          expect(response.body.toString()).toContain('UPSTREAM_PROTOCOL_ERROR');
         }
       }
     },

@@ -20,7 +20,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
   it('in the wait for a token leaves the shared token request to the others', async () => {
     const token = gate();
     const sidecar = await startInProcess({
-      tokenAnswer: async (request, response, index) => {
+      respondToTokenRequest: async (request, response, index) => {
         await token.opened;
         await giveToken(request, response, index);
       },
@@ -42,7 +42,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
   it('in the queue frees its place, and no permit is spent on it', async () => {
     const first = gate();
     const sidecar = await startInProcess({
-      answer: async (...call) => {
+      respond: async (...call) => {
         await first.opened;
         await echo(...call);
       },
@@ -102,7 +102,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
 
   it.each(['GET', 'POST'])('during the attempt of a %s ends that, and it is not repeated', async (method) => {
     let left = 0;
-    const sidecar = await startInProcess({ answer: (_, response) => void response.once('close', () => left++) });
+    const sidecar = await startInProcess({ respond: (_, response) => void response.once('close', () => left++) });
     const { url, api, eventsOf } = sidecar;
     const leaver = sendAndLeave(url, { method });
     await until(() => api.requests.length === 1, 'the call at the upstream');
@@ -114,7 +114,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
   });
 
   it('by half-closing its connection has left as well', async () => {
-    const sidecar = await startInProcess({ answer: () => undefined });
+    const sidecar = await startInProcess({ respond: () => undefined });
     const socket = await openSocket(sidecar.url);
     socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await until(() => sidecar.api.requests.length === 1, 'the call at the upstream');
@@ -126,7 +126,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     const clock = new ManualClock();
     const sidecar = await startInProcess({
       clock,
-      answer: (_, response) => void response.writeHead(503, { 'retry-after': '5' }).end(),
+      respond: (_, response) => void response.writeHead(503, { 'retry-after': '5' }).end(),
     });
     const { url, api, eventsOf } = sidecar;
     const leaver = sendAndLeave(url);
@@ -145,7 +145,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     const clock = new ManualClock();
     const sidecar = await startInProcess({
       clock,
-      answer: (_, response) => void response.writeHead(429, { 'retry-after': '5' }).end('later'),
+      respond: (_, response) => void response.writeHead(429, { 'retry-after': '5' }).end('later'),
     });
     const { url, eventsOf } = sidecar;
     const leaver = sendAndLeave(url);
@@ -158,7 +158,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
   it('within its response closes the upstream connection', async () => {
     let left = 0;
     const sidecar = await startInProcess({
-      answer: (_, response) => {
+      respond: (_, response) => {
         response.once('close', () => left++);
         response.writeHead(200, { 'content-length': 1000 }).write('half');
       },

@@ -20,7 +20,7 @@ describe('the deadline', () => {
     const token = gate();
     const { url, api, tokens, requestRecords } = await startInProcess({
       clock,
-      tokenAnswer: async (request, response, index) => {
+      respondToTokenRequest: async (request, response, index) => {
         await token.opened;
         await giveToken(request, response, index);
       },
@@ -29,9 +29,9 @@ describe('the deadline', () => {
     const call = send(url);
     await until(() => tokens.server.listening && clock.pendingTimers >= 2, 'the call waiting');
     await clock.advance(5000);
-    const answer = await call;
-    expect(answer).toMatchObject({ status: 503, code: 'TOKEN_UNAVAILABLE' });
-    expect(answer.fields['retry-after']).toBe('1');
+    const response = await call;
+    expect(response).toMatchObject({ status: 503, code: 'TOKEN_UNAVAILABLE' });
+    expect(response.fields['retry-after']).toBe('1');
     expect(await requestRecords(1)).toMatchObject([{ code: 503, durationMs: 5000, attempts: 0 }]);
     token.open();
     await until(() => tokens.requests.length === 1, 'the token');
@@ -45,7 +45,7 @@ describe('the deadline', () => {
     const release = gate();
     const { url, api, eventsOf, throttle } = await startInProcess({
       clock,
-      answer: async (...call) => {
+      respond: async (...call) => {
         await release.opened;
         await echo(...call);
       },
@@ -73,9 +73,9 @@ describe('the deadline', () => {
     await until(() => clock.pendingTimers >= 2, 'the body being read');
     await untilQueued(throttle);
     await clock.advance(5000);
-    const answer = await reading;
-    expect(answer.status).toBe(408);
-    const { code, detail } = JSON.parse(answer.body.toString()) as { code: string; detail: string };
+    const response = await reading;
+    expect(response.status).toBe(408);
+    const { code, detail } = JSON.parse(response.body.toString()) as { code: string; detail: string };
     expect(code).toBe('REQUEST_TIMEOUT');
     expect(detail).toBe(
       'the deadline passed (5000 ms: request.deadlineMs (SIDECAR_DEADLINE_MS)) before the request body was complete',
@@ -90,7 +90,7 @@ describe('the deadline', () => {
     let isLeft = false;
     const { url, eventsOf, requestRecords, throttle } = await startInProcess({
       clock,
-      answer: (_request, response) => void response.once('close', () => (isLeft = true)),
+      respond: (_request, response) => void response.once('close', () => (isLeft = true)),
       env: DEADLINE,
     });
     const call = send(url);
@@ -107,7 +107,7 @@ describe('the deadline', () => {
     const clock = new ManualClock();
     const { url, eventsOf } = await startInProcess({
       clock,
-      answer: (_request, response) => void response.destroy(),
+      respond: (_request, response) => void response.destroy(),
       env: { ...DEADLINE, SIDECAR_RATE: '0.1', SIDECAR_BURST: '1' },
     });
     const call = send(url);
@@ -123,30 +123,30 @@ describe('the deadline', () => {
     const rest = gate();
     const { url, eventsOf } = await startInProcess({
       clock,
-      answer: async (_request, response) => {
+      respond: async (_request, response) => {
         response.writeHead(200).write('begun, ');
         await rest.opened;
         response.end('ended');
       },
       env: DEADLINE,
     });
-    const [answer] = (await once(httpRequest(url, { agent: false }).end(), 'response')) as [IncomingMessage];
+    const [response] = (await once(httpRequest(url, { agent: false }).end(), 'response')) as [IncomingMessage];
     await clock.advance(60_000);
     rest.open();
-    expect((await answer.toArray()).join('')).toBe('begun, ended');
+    expect((await response.toArray()).join('')).toBe('begun, ended');
     expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(['ok']);
   });
 });
 
 describe('what the upstream needs of the deadline', () => {
   /** Twenty-five calls get their responses after this time, later ones as `answer` says. */
-  async function startAfter(latencyMs: number, env: Record<string, string>, answer: RespondTo) {
+  async function startAfter(latencyMs: number, env: Record<string, string>, respond: RespondTo) {
     const clock = new ManualClock();
     const first = gate();
     const started = await startInProcess({
       clock,
-      answer: async (request, response, index) => {
-        if (index >= 25) return answer(request, response, index);
+      respond: async (request, response, index) => {
+        if (index >= 25) return respond(request, response, index);
         await first.opened;
         await echo(request, response, index);
       },
@@ -196,7 +196,7 @@ describe('x-sidecar-timeout-ms', () => {
     ['cannot lengthen it', '999999', 5000, '5000 ms: request.deadlineMs (SIDECAR_DEADLINE_MS)'],
   ])('%s, and the reply names it', async (_, wish, endsAfterMs, limit) => {
     const clock = new ManualClock();
-    const { url, eventsOf, requestRecords } = await startInProcess({ clock, answer: never, env: DEADLINE });
+    const { url, eventsOf, requestRecords } = await startInProcess({ clock, respond: never, env: DEADLINE });
     const call = send(url, { headers: { 'x-sidecar-timeout-ms': wish } });
     await until(() => eventsOf('permit-granted').length === 1, 'the call in flight');
     await clock.advance(endsAfterMs - 1);
@@ -209,7 +209,7 @@ describe('x-sidecar-timeout-ms', () => {
   });
 
   it.each(['0', '-1', '1.5', 'soon', ''])('of %j is refused', async (wish) => {
-    const { url, api } = await startInProcess({ answer: never });
+    const { url, api } = await startInProcess({ respond: never });
     expect(await send(url, { headers: { 'x-sidecar-timeout-ms': wish } })).toMatchObject({ code: 'BAD_REQUEST' });
     expect(api.requests).toHaveLength(0);
   });
@@ -244,9 +244,9 @@ describe('a client that stops sending within its body', () => {
     await clock.advance(999);
     expect(eventsOf('request-ended').filter(({ method }) => method === 'POST')).toEqual([]);
     await clock.advance(1);
-    const answer = await reading;
-    expect(answer.status).toBe(408);
-    expect(JSON.parse(answer.body.toString())).toMatchObject({
+    const response = await reading;
+    expect(response.status).toBe(408);
+    expect(JSON.parse(response.body.toString())).toMatchObject({
       code: 'REQUEST_TIMEOUT',
       detail: expect.stringContaining('upstream.bodyIdleTimeoutMs (SIDECAR_BODY_IDLE_TIMEOUT_MS)') as string,
     });
@@ -287,7 +287,7 @@ describe('an upstream', () => {
     const clock = new ManualClock();
     const { url, eventsOf } = await startInProcess({
       clock,
-      answer: () => undefined,
+      respond: () => undefined,
       env: { SIDECAR_REQUEST_TIMEOUT_MS: '1000' },
     });
     const call = send(url);
@@ -305,7 +305,7 @@ describe('an upstream', () => {
     const clock = new ManualClock();
     const { url, eventsOf, requestRecords } = await startInProcess({
       clock,
-      answer: (_request, response) => void response.writeHead(200).write('half'),
+      respond: (_request, response) => void response.writeHead(200).write('half'),
       env: { SIDECAR_BODY_IDLE_TIMEOUT_MS: '1000' },
     });
     const failure = expect((await fetch(url)).text()).rejects.toThrow();

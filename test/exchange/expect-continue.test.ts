@@ -52,7 +52,7 @@ describe('a request with Expect: 100-continue and no body', () => {
   it.each(WITHOUT_BODY)('gets a 100 before the token: %s', async (_, head) => {
     const { opened, open } = gate();
     const { url, tokens } = await startInProcess({
-      tokenAnswer: async (_request, response) => {
+      respondToTokenRequest: async (_request, response) => {
         await opened;
         response.writeHead(500).end();
       },
@@ -131,7 +131,7 @@ function readOrDestroy(socket: Socket, reader: ResponseReader, chunk: Buffer): v
 it('pipelined requests get their responses in their order, and each 100 stands in front of its own response', async () => {
   let plan: readonly Pipelined[] = [];
   const waiting = new Map<number, () => void>();
-  const answer: RespondTo = async ({ path }, response) => {
+  const respond: RespondTo = async ({ path }, response) => {
     const index = Number(path.slice(1));
     const { responseBytes = 0, isChunked = false } = plan[index] ?? {};
     await new Promise<void>((resolve) => waiting.set(index, resolve));
@@ -141,7 +141,7 @@ it('pipelined requests get their responses in their order, and each 100 stands i
     await setImmediate();
     response.end(body.subarray(5));
   };
-  const { url } = await startInProcess({ answer });
+  const { url } = await startInProcess({ respond });
   await fc.assert(
     fc.asyncProperty(fc.array(pipelined, { minLength: 2, maxLength: 5 }), async (requests) => {
       plan = requests;

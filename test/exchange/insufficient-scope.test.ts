@@ -15,11 +15,11 @@ it.each([
   const refuse: RespondTo = (_request, response) => {
     response.writeHead(403, { ...fields, 'www-authenticate': CHALLENGE, 'x-own': 'upstream' }).end('{"no":"scope"}');
   };
-  const { url, api, tokens, eventsOf, metric, sidecar } = await startInProcess({ answer: refuse });
+  const { url, api, tokens, eventsOf, metric, sidecar } = await startInProcess({ respond: refuse });
   for (let n = 0; n < 3; n++) {
-    const answer = await send(url, { method, ...(method === 'POST' ? { body: '{}' } : {}) });
-    expect(answer).toMatchObject({ status: 403, text: '{"no":"scope"}' });
-    expect(answer.fields).toMatchObject({ 'www-authenticate': CHALLENGE, 'x-own': 'upstream' });
+    const response = await send(url, { method, ...(method === 'POST' ? { body: '{}' } : {}) });
+    expect(response).toMatchObject({ status: 403, text: '{"no":"scope"}' });
+    expect(response.fields).toMatchObject({ 'www-authenticate': CHALLENGE, 'x-own': 'upstream' });
   }
   expect(api.requests).toHaveLength(3);
   expect(tokens.requests).toHaveLength(1);

@@ -128,7 +128,7 @@ it('a call that was reset and waits to be repeated gets UPSTREAM_RESET when the 
   const clock = new ManualClock();
   const { url, sidecar, eventsOf } = await startInProcess({
     clock,
-    answer: (_, response) => void response.destroy(),
+    respond: (_, response) => void response.destroy(),
     env: { ...DRAIN, SIDECAR_RETRY_TRUST_IDEMPOTENCY_KEY: 'true', SIDECAR_RATE: '0.1', SIDECAR_BURST: '1' },
   });
   const call = send(url, { ...POST, headers: { 'idempotency-key': '"k"' } });

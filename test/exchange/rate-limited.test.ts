@@ -19,24 +19,24 @@ describe('a 429', () => {
   it.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'])(
     'is waited out for %s: it was not carried out',
     async (method) => {
-      const { url, api, eventsOf } = await startInProcess({ answer: refusing(2) });
+      const { url, api, eventsOf } = await startInProcess({ respond: refusing(2) });
       const body = ['GET', 'HEAD', 'OPTIONS'].includes(method) ? {} : { body: 'again' };
-      const answer = await send(url, { method, ...body });
-      expect(answer.status).toBe(200);
+      const response = await send(url, { method, ...body });
+      expect(response.status).toBe(200);
       expect(api.requests.map((request) => request.body.toString())).toEqual(Array(3).fill(body.body ?? ''));
       expect(eventsOf('retry').map(({ reason }) => reason)).toEqual(['rate_limited', 'rate_limited']);
     },
   );
 
   it('does not count among the attempts', async () => {
-    const { url, api } = await startInProcess({ answer: refusing(9), env: { SIDECAR_RETRY_ATTEMPTS: '1' } });
+    const { url, api } = await startInProcess({ respond: refusing(9), env: { SIDECAR_RETRY_ATTEMPTS: '1' } });
     expect((await send(url, { method: 'POST', body: 'x' })).status).toBe(200);
     expect(api.requests).toHaveLength(10);
   });
 
   it.each(['POST', 'PATCH'])('of a %s goes to the client where retry.unsafeOn429 is false', async (method) => {
     const { url, api } = await startInProcess({
-      answer: refusing(1),
+      respond: refusing(1),
       env: { SIDECAR_RETRY_UNSAFE_ON_429: 'false' },
     });
     expect(await send(url, { method, body: 'x' })).toMatchObject({ status: 429, text: 'refused 0' });
@@ -46,7 +46,7 @@ describe('a 429', () => {
 
   it('holds everybody back for as long as its Retry-After says, to the millisecond', async () => {
     const clock = new ManualClock();
-    const { url, api, eventsOf } = await startInProcess({ clock, answer: refusing(1, 429, { 'retry-after': '2' }) });
+    const { url, api, eventsOf } = await startInProcess({ clock, respond: refusing(1, 429, { 'retry-after': '2' }) });
     const first = send(url, { method: 'POST', body: 'first' });
     await until(() => eventsOf('rate-limited').length === 1, 'a pause');
     const second = send(url, { method: 'POST', body: 'second' });
@@ -60,18 +60,18 @@ describe('a 429', () => {
 
   it('whose wait would pass the deadline goes to the client at once and unchanged', async () => {
     const { url, api } = await startInProcess({
-      answer: refusing(1, 429, { 'retry-after': '61', 'content-type': 'text/odd', 'x-partner': 'kept' }),
+      respond: refusing(1, 429, { 'retry-after': '61', 'content-type': 'text/odd', 'x-partner': 'kept' }),
     });
-    const answer = await send(url, { method: 'POST', body: 'x' });
-    expect(answer).toMatchObject({ status: 429, text: 'refused 0', code: undefined });
-    expect(answer.fields).toMatchObject({ 'retry-after': '61', 'content-type': 'text/odd', 'x-partner': 'kept' });
-    expect(answer.fields['proxy-status']).toBeUndefined();
+    const response = await send(url, { method: 'POST', body: 'x' });
+    expect(response).toMatchObject({ status: 429, text: 'refused 0', code: undefined });
+    expect(response.fields).toMatchObject({ 'retry-after': '61', 'content-type': 'text/odd', 'x-partner': 'kept' });
+    expect(response.fields['proxy-status']).toBeUndefined();
     expect(api.requests).toHaveLength(1);
   });
 
   it('whose wait would pass the queue time-out goes to the client at once', async () => {
     const { url } = await startInProcess({
-      answer: refusing(1, 429, { 'retry-after': '3' }),
+      respond: refusing(1, 429, { 'retry-after': '3' }),
       env: { SIDECAR_QUEUE_TIMEOUT_MS: '2000' },
     });
     expect(await send(url)).toMatchObject({ status: 429, text: 'refused 0' });
@@ -82,7 +82,7 @@ describe('a 429', () => {
     const { url, eventsOf } = await startInProcess({
       clock,
       // The first refusal states a wait that fits; meanwhile the second one's makes it too long.
-      answer: (request, response, index) => {
+      respond: (request, response, index) => {
         const wait = request.path === '/late' ? '50' : '10';
         response.writeHead(429, { 'retry-after': wait }).end(`refused ${String(index)}`);
       },
@@ -112,7 +112,7 @@ describe('a 429', () => {
 
   it('too large to be held goes to the client whole', async () => {
     const large = 'x'.repeat(300 * 1024);
-    const { url, api } = await startInProcess({ answer: (_, response) => void response.writeHead(429).end(large) });
+    const { url, api } = await startInProcess({ respond: (_, response) => void response.writeHead(429).end(large) });
     expect(await send(url)).toMatchObject({ status: 429, text: large });
     expect(api.requests).toHaveLength(1);
   });
@@ -124,7 +124,7 @@ describe('a 403', () => {
     ['with nothing left', { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '2' }],
   ])('%s is waited out as a 429 is, for a POST as well, and pauses all', async (_, fields) => {
     const clock = new ManualClock();
-    const { url, api, eventsOf } = await startInProcess({ clock, answer: refusing(1, 403, fields) });
+    const { url, api, eventsOf } = await startInProcess({ clock, respond: refusing(1, 403, fields) });
     const call = send(url, { method: 'POST', body: 'x' });
     await until(() => eventsOf('rate-limited').length === 1, 'a pause');
     await clock.advance(1999);
@@ -139,7 +139,7 @@ describe('a 403', () => {
 
   it('with Retry-After goes to the client where retry.unsafeOn429 is false', async () => {
     const { url, api } = await startInProcess({
-      answer: refusing(1, 403, { 'retry-after': '1' }),
+      respond: refusing(1, 403, { 'retry-after': '1' }),
       env: { SIDECAR_RETRY_UNSAFE_ON_429: 'false' },
     });
     expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 403, text: 'refused 0' });
@@ -147,9 +147,9 @@ describe('a 403', () => {
   });
 
   it('whose wait would pass the deadline goes to the client at once and unchanged', async () => {
-    const { url, api } = await startInProcess({ answer: refusing(1, 403, { 'retry-after': '86400' }) });
-    const answer = await send(url, { method: 'POST', body: 'x' });
-    expect(answer).toMatchObject({ status: 403, text: 'refused 0', code: undefined });
+    const { url, api } = await startInProcess({ respond: refusing(1, 403, { 'retry-after': '86400' }) });
+    const response = await send(url, { method: 'POST', body: 'x' });
+    expect(response).toMatchObject({ status: 403, text: 'refused 0', code: undefined });
     expect(api.requests).toHaveLength(1);
   });
 
@@ -161,10 +161,10 @@ describe('a 403', () => {
       { 'retry-after': '2', 'www-authenticate': 'Bearer error="insufficient_scope", scope="quotes"' },
     ],
   ])('%s is relayed unchanged, and pauses no other call', async (_, fields) => {
-    const { url, api, eventsOf } = await startInProcess({ answer: refusing(1, 403, fields) });
-    const answer = await send(url);
-    expect(answer).toMatchObject({ status: 403, text: 'refused 0' });
-    expect(answer.fields).toMatchObject(fields);
+    const { url, api, eventsOf } = await startInProcess({ respond: refusing(1, 403, fields) });
+    const response = await send(url);
+    expect(response).toMatchObject({ status: 403, text: 'refused 0' });
+    expect(response.fields).toMatchObject(fields);
     expect(eventsOf('rate-limited')).toEqual([]);
     expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(['error_status']);
     expect((await send(url)).status).toBe(200);
@@ -175,7 +175,7 @@ describe('a 403', () => {
 describe('a 503', () => {
   it('is retried for an idempotent method once its Retry-After is over', async () => {
     const clock = new ManualClock();
-    const { url, api, eventsOf } = await startInProcess({ clock, answer: refusing(1, 503, { 'retry-after': '3' }) });
+    const { url, api, eventsOf } = await startInProcess({ clock, respond: refusing(1, 503, { 'retry-after': '3' }) });
     const call = send(url);
     await until(() => eventsOf('attempt-ended').length === 1, 'a first attempt');
     await clock.advance(2999);
@@ -187,7 +187,7 @@ describe('a 503', () => {
   });
 
   it('without Retry-After is retried for an idempotent method and pauses no other call', async () => {
-    const { url, api, eventsOf } = await startInProcess({ answer: refusing(2, 503) });
+    const { url, api, eventsOf } = await startInProcess({ respond: refusing(2, 503) });
     expect((await send(url)).status).toBe(200);
     expect(api.requests).toHaveLength(3);
     expect(eventsOf('rate-limited')).toEqual([]);
@@ -195,7 +195,7 @@ describe('a 503', () => {
 
   it('of a POST goes to the client, with Retry-After and without', async () => {
     for (const fields of [{}, { 'retry-after': '1' }]) {
-      const { url, api } = await startInProcess({ answer: refusing(1, 503, fields) });
+      const { url, api } = await startInProcess({ respond: refusing(1, 503, fields) });
       expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 503, text: 'refused 0' });
       expect(api.requests).toHaveLength(1);
     }
@@ -203,7 +203,7 @@ describe('a 503', () => {
 
   it('pauses all when two in a row state a wait', async () => {
     const clock = new ManualClock();
-    const { url, eventsOf, api } = await startInProcess({ clock, answer: refusing(2, 503, { 'retry-after': '5' }) });
+    const { url, eventsOf, api } = await startInProcess({ clock, respond: refusing(2, 503, { 'retry-after': '5' }) });
     await send(url, { method: 'POST', body: '1' });
     await send(url, { method: 'POST', body: '2' });
     expect(eventsOf('rate-limited')).toMatchObject([{ status: 503, pauseMs: 5000, stated: true }]);

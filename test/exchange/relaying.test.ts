@@ -39,12 +39,12 @@ describe('invariant 9: a response that the upstream cuts is cut for the client, 
         socket.write(bytes, () => setTimeout(() => socket[cut](), 20)),
       );
       const { url, requestRecords, throttle, eventsOf } = await startInProcess({ apiUrl: upstream.url });
-      const answer = await sendRaw(url, ask!);
-      expect(answer.status).toBe(200);
-      expect(answer.body.toString()).toContain('half');
-      expect(answer.body.toString()).not.toMatch(/0\r\n\r\n$/);
+      const response = await sendRaw(url, ask!);
+      expect(response.status).toBe(200);
+      expect(response.body.toString()).toContain('half');
+      expect(response.body.toString()).not.toMatch(/0\r\n\r\n$/);
       // Without a length and without chunks only a reset tells.
-      if (version === '1.0') expect(answer.end).toBe('reset');
+      if (version === '1.0') expect(response.end).toBe('reset');
       const ended = await requestRecords(1);
       expect(ended).toHaveLength(1);
       expect(ended[0]).toMatchObject({ code: 200, source: 'upstream', fault: expect.any(String) as string });
@@ -57,9 +57,9 @@ describe('invariant 9: a response that the upstream cuts is cut for the client, 
 
 it('what is no HTTP at all is a reply of the sidecar’s own', async () => {
   const { url } = await answering('SSH-2.0-OpenSSH_9.9\r\n');
-  const answer = await send(url);
-  expect(answer).toMatchObject({ status: 502, code: 'UPSTREAM_PROTOCOL_ERROR' });
-  expect(answer.fields['proxy-status']).toBe('bearer-sidecar; error=http_protocol_error');
+  const response = await send(url);
+  expect(response).toMatchObject({ status: 502, code: 'UPSTREAM_PROTOCOL_ERROR' });
+  expect(response.fields['proxy-status']).toBe('bearer-sidecar; error=http_protocol_error');
 });
 
 describe('a response', () => {
@@ -67,10 +67,10 @@ describe('a response', () => {
     const { url } = await answering(
       'HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n\r\n',
     );
-    const answer = await sendRaw(url, GET);
-    expect(answer.status).toBe(200);
-    expect(answer.bytes.toString()).not.toMatch(/trailer|x-sum/i);
-    expect(answer.body.toString()).toBe('2\r\nok\r\n0\r\n\r\n');
+    const response = await sendRaw(url, GET);
+    expect(response.status).toBe(200);
+    expect(response.bytes.toString()).not.toMatch(/trailer|x-sum/i);
+    expect(response.body.toString()).toBe('2\r\nok\r\n0\r\n\r\n');
   });
 
   it('without a length, ended by the upstream’s FIN, is ended cleanly', async () => {
@@ -84,9 +84,9 @@ describe('a response', () => {
       'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n',
       'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
     );
-    const answer = await send(url);
-    expect(answer).toMatchObject({ status: 200, text: 'ok' });
-    expect(answer.fields.link).toBeUndefined();
+    const response = await send(url);
+    expect(response).toMatchObject({ status: 200, text: 'ok' });
+    expect(response.fields.link).toBeUndefined();
   });
 
   it('with an empty body and repeated fields arrives as it was', async () => {
@@ -104,30 +104,30 @@ describe('a response', () => {
   ])('with a reason phrase of %s is passed on, with the usual phrase if need be', async (_, phrase) => {
     const rest = '\r\nContent-Length: 2\r\n\r\nok';
     const { url, eventsOf } = await answering(Buffer.concat([Buffer.from('HTTP/1.1 404 '), phrase, Buffer.from(rest)]));
-    const answer = await sendRaw(url, GET);
-    expect(answer.bytes.toString()).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
-    expect(answer.body.toString()).toBe('ok');
+    const response = await sendRaw(url, GET);
+    expect(response.bytes.toString()).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
+    expect(response.body.toString()).toBe('ok');
     expect(eventsOf('warning')).toEqual([]);
   });
 
   it.each([204, 304])('of status %i has no body', async (status) => {
-    const { url } = await startInProcess({ answer: (_, response) => void response.writeHead(status).end() });
+    const { url } = await startInProcess({ respond: (_, response) => void response.writeHead(status).end() });
     expect(await send(url)).toMatchObject({ status, text: '' });
   });
 
   it('to a HEAD keeps its Content-Length and has no body', async () => {
     const { url } = await startInProcess({
-      answer: (_, response) => void response.writeHead(200, { 'content-length': 1234 }).end(),
+      respond: (_, response) => void response.writeHead(200, { 'content-length': 1234 }).end(),
     });
-    const answer = await send(url, { method: 'HEAD' });
-    expect(answer).toMatchObject({ status: 200, text: '' });
-    expect(answer.fields['content-length']).toBe('1234');
+    const response = await send(url, { method: 'HEAD' });
+    expect(response).toMatchObject({ status: 200, text: '' });
+    expect(response.fields['content-length']).toBe('1234');
   });
 
   it('that is compressed stays so, byte for byte', async () => {
     const zipped = gzipSync('{"policies":[]}'.repeat(1000));
     const { url } = await startInProcess({
-      answer: (_, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped),
+      respond: (_, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped),
     });
     const raw = await sendRaw(url, GET_1_0);
     expect(raw.headers['content-encoding']).toBe('gzip');
@@ -137,17 +137,17 @@ describe('a response', () => {
   it('whose head comes long before its body reaches the client with its head at once', async () => {
     const rest = gate();
     const { url } = await startInProcess({
-      answer: async (_, response) => {
+      respond: async (_, response) => {
         response.flushHeaders();
         await rest.opened;
         response.end('rest');
       },
     });
     const call = httpRequest(url).end();
-    const [answer] = (await once(call, 'response')) as [IncomingMessage];
-    expect(answer.statusCode).toBe(200);
+    const [response] = (await once(call, 'response')) as [IncomingMessage];
+    expect(response.statusCode).toBe(200);
     rest.open();
-    expect((await answer.toArray()).join('')).toBe('rest');
+    expect((await response.toArray()).join('')).toBe('rest');
   });
 
   it('is read from the upstream only as fast as the client reads it', async () => {
@@ -155,7 +155,7 @@ describe('a response', () => {
     let written = 0;
     const piece = Buffer.alloc(64 * 1024);
     const { url } = await startInProcess({
-      answer: async (_, response) => {
+      respond: async (_, response) => {
         response.writeHead(200, { 'content-length': total });
         while (written < total) {
           written += piece.length;
@@ -181,7 +181,7 @@ describe('an event stream', () => {
   it('leaves maxInFlight at its head and counts as a stream until it ends', async () => {
     const rest = gate();
     const { url, throttle } = await startInProcess({
-      answer: async (request, response) => {
+      respond: async (request, response) => {
         if (request.path !== '/events') return void response.end('ok');
         response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' }).write('data: 1\n\n');
         await rest.opened;
@@ -215,9 +215,9 @@ describe('a response that comes before the request is whole', () => {
     socket.write(Buffer.alloc(200_000));
     await until(() => upstream.sockets.length === 1, 'the upstream called');
     socket.write(Buffer.alloc(200_000));
-    const answer = await reading;
-    expect(answer.status).toBe(413);
-    expect(answer.body.toString()).toBe('large');
+    const response = await reading;
+    expect(response.status).toBe(413);
+    expect(response.body.toString()).toBe('large');
     expect(await requestRecords(1)).toMatchObject([{ code: 413, source: 'upstream' }]);
   });
 
@@ -233,10 +233,10 @@ describe('a response that comes before the request is whole', () => {
       (socket: Socket) => socket.write('HTTP/1.1 413 No\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nlarge\r\n0\r\n\r\n'),
     ],
     ['the failure of the upload', 502, (socket: Socket) => socket.resetAndDestroy()],
-  ])('reaches a client that reads only when it has sent all: %s', async (_, status, answer) => {
+  ])('reaches a client that reads only when it has sent all: %s', async (_, status, respond) => {
     const LEFT_BYTES = 900_000;
     const upstream = await startRawUpstream((socket) => {
-      socket.once('data', () => answer(socket));
+      socket.once('data', () => respond(socket));
     });
     const { url, eventsOf } = await startInProcess({
       apiUrl: upstream.url,

@@ -7,8 +7,8 @@ import { startProxy } from '../listener/proxy.ts';
 import { call } from '../support/calls.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 
-async function open(answer: RequestListener) {
-  const upstream = createServer(answer);
+async function open(respond: RequestListener) {
+  const upstream = createServer(respond);
   const url = await listenOnLoopback(upstream);
   onTestFinished(() => closeServer(upstream));
   const heard: string[] = [];
@@ -32,9 +32,9 @@ it('adds its headers to the upstream request', async () => {
   const { heard, proxy } = await open((request, response) => {
     response.end(String(request.headers['x-from-watch']));
   });
-  const answer = await call(`${proxy.url}/quotes?a=b`, { method: 'POST', body: '{}' });
-  await proxy.endings(1);
-  expect(answer.text).toMatch(/^\d+$/);
+  const response = await call(`${proxy.url}/quotes?a=b`, { method: 'POST', body: '{}' });
+  await proxy.requestRecords(1);
+  expect(response.text).toMatch(/^\d+$/);
   expect(heard.filter((line) => !line.startsWith('wait'))).toEqual([
     'attempt POST /quotes?a=b',
     'relayed',
@@ -43,12 +43,12 @@ it('adds its headers to the upstream request', async () => {
 });
 
 it('traces each attempt to its end before the next one of a retried call', async () => {
-  let asked = 0;
+  let calls = 0;
   const { heard, proxy } = await open((_, response) => {
-    response.writeHead(++asked === 1 ? 429 : 200, { 'retry-after': '0' }).end();
+    response.writeHead(++calls === 1 ? 429 : 200, { 'retry-after': '0' }).end();
   });
   expect((await call(`${proxy.url}/quotes`)).status).toBe(200);
-  await proxy.endings(1);
+  await proxy.requestRecords(1);
   const story = heard.slice(heard.indexOf('attempt GET /quotes'));
   expect(story.filter((line) => line !== 'waited')).toEqual([
     'attempt GET /quotes',
@@ -64,7 +64,7 @@ it('ends every wait before anything else', async () => {
     response.end();
   });
   await call(`${proxy.url}/quotes`, { method: 'POST', body: '{}' });
-  await proxy.endings(1);
+  await proxy.requestRecords(1);
   for (const [index, line] of heard.entries()) if (line.startsWith('wait ')) expect(heard[index + 1]).toBe('waited');
 });
 
@@ -74,9 +74,9 @@ it('traces local replies and refused requests', async () => {
   });
   proxy.tokens.stop();
   expect((await call(`${proxy.url}/quotes`)).status).toBe(503);
-  await proxy.endings(1);
+  await proxy.requestRecords(1);
   expect(heard).toEqual(['wait token', 'waited', 'ended 503 true']);
   await call(`${proxy.url}/quotes`, { headers: { host: 'evil.example' } });
-  await proxy.endings(2);
+  await proxy.requestRecords(2);
   expect(heard.slice(3)).toEqual(['ended 403 true']);
 });

@@ -40,7 +40,7 @@ it('a chunked body that came in one packet with its refused head counts as recei
 describe('the Authorization of a client', () => {
   it('is replaced, and counted once however many attempts there are', async () => {
     const { url, api, eventsOf, metric } = await startInProcess({
-      answer: (request, response, index) => {
+      respond: (request, response, index) => {
         if (index === 0) response.writeHead(429).end();
         else void echo(request, response, index);
       },
@@ -90,17 +90,17 @@ describe('invariant 1: a token is sent only to the configured origin', () => {
   it('and not to where a redirect points', async () => {
     const elsewhere = await startRawUpstream(() => undefined);
     const { url } = await startInProcess({
-      answer: (_, response) => void response.writeHead(307, { location: `${elsewhere.url}/x` }).end(),
+      respond: (_, response) => void response.writeHead(307, { location: `${elsewhere.url}/x` }).end(),
     });
-    const answer = await send(url, { method: 'POST', body: 'x' });
-    expect(answer.status).toBe(307);
-    expect(answer.fields.location).toBe(`${elsewhere.url}/x`);
+    const response = await send(url, { method: 'POST', body: 'x' });
+    expect(response.status).toBe(307);
+    expect(response.fields.location).toBe(`${elsewhere.url}/x`);
     expect(elsewhere.received).toEqual([]);
   });
 
   it('and appears in no event, metric, status or reply', async () => {
     const { url, sidecar, events, api } = await startInProcess({
-      answer: (_, response, index) => {
+      respond: (_, response, index) => {
         if (index % 2 === 0) response.writeHead(401).end();
         else response.destroy();
       },
@@ -138,7 +138,7 @@ describe('requests', () => {
     const clock = new ManualClock();
     const { url, api, eventsOf, throttle } = await startInProcess({
       clock,
-      answer: (request, response, index) => {
+      respond: (request, response, index) => {
         if (index === 0) response.writeHead(429, { 'retry-after': '1' }).end();
         else void echo(request, response, index);
       },
@@ -159,7 +159,7 @@ it('invariant 3: a token that ends while a request is queued costs no permit and
   const renewal = gate();
   const { url, api, eventsOf, throttle } = await startInProcess({
     clock,
-    tokenAnswer: async (_, response, index) => {
+    respondToTokenRequest: async (_, response, index) => {
       if (index > 0) await renewal.opened;
       sendToken(response, index, index === 0 ? 10 : 3600);
     },

@@ -66,7 +66,7 @@ function wireBytes({ size: length, framing, chunkBytes, status, keepsAlive }: Sc
   return Buffer.concat([...parts, Buffer.from('0\r\n\r\n')]);
 }
 
-async function answer(socket: Socket, { cuts, hasPauses, broken, ...rest }: Scene): Promise<void> {
+async function respond(socket: Socket, { cuts, hasPauses, broken, ...rest }: Scene): Promise<void> {
   const whole = wireBytes({ cuts, hasPauses, broken, ...rest });
   const bytes = broken === null ? whole : whole.subarray(0, Math.floor(broken.at * whole.length));
   const ends = [...cuts.map((share) => Math.round(share * bytes.length)), bytes.length].sort(
@@ -118,7 +118,7 @@ async function askAs10(url: string): Promise<Received> {
 }
 
 /** A FIN ends a body that only the end of its connection completes, wherever it comes, so no recipient can tell. */
-function isTold({ broken, framing, version }: Scene): boolean {
+function isDetectable({ broken, framing, version }: Scene): boolean {
   if (broken === null) return true;
   const endsWithConnection = framing === 'close' || (version === '1.0' && framing === 'chunked');
   if (endsWithConnection && !SEES_RESET_BEHIND_DATA) return false;
@@ -133,7 +133,7 @@ it(
     let heads = 0;
     const upstream = await startRawUpstream((socket) => {
       heads++;
-      if (current !== undefined) void answer(socket, current);
+      if (current !== undefined) void respond(socket, current);
     });
     const { url } = await startInProcess({
       apiUrl: upstream.url,
@@ -157,7 +157,7 @@ it(
         // What has come is the beginning of what was sent, in any case.
         expect(seen.body.equals(sent.subarray(0, seen.body.length))).toBe(true);
         if (made.broken === null) expect([seen.isWhole, seen.body.length]).toEqual([true, made.size]);
-        else if (isTold(made)) expect(seen.isWhole).toBe(false);
+        else if (isDetectable(made)) expect(seen.isWhole).toBe(false);
         if (made.status === 200) expect(heads).toBe(1);
       }),
       { numRuns: 150 },

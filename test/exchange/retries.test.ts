@@ -25,20 +25,20 @@ const resettingOnce: RespondTo = (request, response, index) => {
 
 describe.each([408, 502, 503, 504])('a %i', (status) => {
   it.each(IDEMPOTENT)('is retried for %s', async (method) => {
-    const { url, api } = await startInProcess({ answer: failingOnce(status) });
+    const { url, api } = await startInProcess({ respond: failingOnce(status) });
     expect((await send(url, { method })).status).toBe(200);
     expect(api.requests).toHaveLength(2);
   });
 
   it.each(OTHERS)('goes to the client for %s', async (method) => {
-    const { url, api } = await startInProcess({ answer: failingOnce(status) });
+    const { url, api } = await startInProcess({ respond: failingOnce(status) });
     expect(await send(url, { method, body: 'x' })).toMatchObject({ status, text: 'in trouble', code: undefined });
     expect(api.requests).toHaveLength(1);
   });
 });
 
 it.each([400, 404, 409, 422, 500, 501])('relays a %i to the client without a retry', async (status) => {
-  const { url, api } = await startInProcess({ answer: failingOnce(status) });
+  const { url, api } = await startInProcess({ respond: failingOnce(status) });
   expect(await send(url)).toMatchObject({ status, text: 'in trouble' });
   expect(api.requests).toHaveLength(1);
 });
@@ -48,15 +48,15 @@ describe('an Idempotency-Key', () => {
 
   it('makes a POST repeatable where it is trusted', async () => {
     const env = { SIDECAR_RETRY_TRUST_IDEMPOTENCY_KEY: 'true' };
-    for (const answer of [failingOnce(502), resettingOnce]) {
-      const { url, api } = await startInProcess({ answer, env });
+    for (const respond of [failingOnce(502), resettingOnce]) {
+      const { url, api } = await startInProcess({ respond, env });
       expect((await send(url, post)).status).toBe(200);
       expect(api.requests.map(({ headers }) => headers['idempotency-key'])).toEqual(['"k"', '"k"']);
     }
   });
 
   it('is only passed on where it is not', async () => {
-    const { url, api } = await startInProcess({ answer: failingOnce(502) });
+    const { url, api } = await startInProcess({ respond: failingOnce(502) });
     expect((await send(url, post)).status).toBe(502);
     expect(api.requests).toHaveLength(1);
   });
@@ -64,7 +64,7 @@ describe('an Idempotency-Key', () => {
 
 describe('a connection that breaks', () => {
   it.each(IDEMPOTENT)('before the response is retried for %s', async (method) => {
-    const { url, api, eventsOf } = await startInProcess({ answer: resettingOnce });
+    const { url, api, eventsOf } = await startInProcess({ respond: resettingOnce });
     expect((await send(url, { method })).status).toBe(200);
     expect(api.requests).toHaveLength(2);
     expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(['reset', 'ok']);
@@ -74,10 +74,10 @@ describe('a connection that breaks', () => {
   it.each(OTHERS)(
     'before the answer is told to the client of a %s, which may have been carried out',
     async (method) => {
-      const { url, api } = await startInProcess({ answer: resettingOnce });
-      const answer = await send(url, { method, body: 'x' });
-      expect(answer).toMatchObject({ status: 502, code: 'UPSTREAM_RESET' });
-      expect(answer.fields['proxy-status']).toBe('bearer-sidecar; error=connection_terminated');
+      const { url, api } = await startInProcess({ respond: resettingOnce });
+      const response = await send(url, { method, body: 'x' });
+      expect(response).toMatchObject({ status: 502, code: 'UPSTREAM_RESET' });
+      expect(response.fields['proxy-status']).toBe('bearer-sidecar; error=connection_terminated');
       expect(api.requests).toHaveLength(1);
     },
   );
@@ -86,7 +86,7 @@ describe('a connection that breaks', () => {
     const kept = new WeakSet<object>();
     const [warm, busy, released] = [gate(), gate(), gate()];
     const { url, api, requestRecords } = await startInProcess({
-      answer: async (request, response, index) => {
+      respond: async (request, response, index) => {
         const socket = response.socket!;
         if (request.path === '/busy') await busy.opened;
         else if (kept.has(socket)) {
@@ -111,7 +111,7 @@ describe('a connection that breaks', () => {
 
   it('after a held response counts: that response is of an earlier attempt', async () => {
     const { url, api, requestRecords } = await startInProcess({
-      answer: (_request, response, index) => {
+      respond: (_request, response, index) => {
         if (index === 0) response.writeHead(503).end('in trouble');
         else response.destroy();
       },
@@ -137,9 +137,9 @@ describe('a connection that never opens', () => {
       apiUrl: await closedPort(),
       env: { SIDECAR_RETRY_ATTEMPTS: '3' },
     });
-    const answer = await send(url, { method: 'POST', body: 'x' });
-    expect(answer).toMatchObject({ status: 502, code: 'UPSTREAM_UNREACHABLE' });
-    expect(answer.fields['proxy-status']).toBe('bearer-sidecar; error=connection_refused');
+    const response = await send(url, { method: 'POST', body: 'x' });
+    expect(response).toMatchObject({ status: 502, code: 'UPSTREAM_UNREACHABLE' });
+    expect(response.fields['proxy-status']).toBe('bearer-sidecar; error=connection_refused');
     expect(eventsOf('attempt-ended').map(({ outcome }) => outcome)).toEqual(Array(3).fill('unreachable'));
     expect(eventsOf('retry').map(({ reason }) => reason)).toEqual(['connect', 'connect']);
     expect(await requestRecords(1)).toMatchObject([{ attempts: 3, localReply: 'UPSTREAM_UNREACHABLE' }]);
@@ -164,7 +164,7 @@ describe('a connection that never opens', () => {
 describe('the retry budget', () => {
   it('loses nothing when a response is too large to be held', async () => {
     const { url, api, eventsOf } = await startInProcess({
-      answer: (request, response, index) => {
+      respond: (request, response, index) => {
         const body = 'x'.repeat(request.path === '/large' ? HELD_RESPONSE_MAX_BYTES + 1 : 1);
         if (index > 12) void echo(request, response, index);
         else response.writeHead(503).end(body);
@@ -181,7 +181,7 @@ describe('the retry budget', () => {
     const clock = new ManualClock();
     const { url, eventsOf, requestRecords } = await startInProcess({
       clock,
-      answer: (request, response, index) => {
+      respond: (request, response, index) => {
         if (index > 12) void echo(request, response, index);
         else response.writeHead(502).end('in trouble');
       },
@@ -206,7 +206,7 @@ describe('the retry budget', () => {
 
 it('attempts are counted over every kind of trouble together', async () => {
   const { url, api, requestRecords } = await startInProcess({
-    answer: (_request, response, index) => {
+    respond: (_request, response, index) => {
       if (index === 0) response.writeHead(429).end();
       else if (index % 2 === 0) response.writeHead(502).end(`trouble ${String(index)}`);
       else response.destroy();

@@ -10,7 +10,7 @@ import { echo } from '../support/recording-upstream.ts';
 async function startCrowded(env: Readonly<Record<string, string>> = {}) {
   const door = gate();
   const chain = await startInProcess({
-    answer: async (request, response, index) => {
+    respond: async (request, response, index) => {
       await door.opened;
       await echo(request, response, index);
     },
@@ -23,14 +23,14 @@ async function startCrowded(env: Readonly<Record<string, string>> = {}) {
 
 /** Sends calls one after another and waits until they all stand in the queue. */
 async function queueUp(chain: InProcess, calls: readonly (readonly [string, Record<string, string>])[]) {
-  const answers: Promise<Sent>[] = [];
+  const responses: Promise<Sent>[] = [];
   const { queued } = await chain.throttle();
   for (const [index, [path, headers]] of calls.entries()) {
-    answers.push(send(`${chain.url}${path}`, { method: 'POST', body: path, headers }));
+    responses.push(send(`${chain.url}${path}`, { method: 'POST', body: path, headers }));
     let seen = queued;
     while (seen < queued + index + 1) seen = (await chain.throttle()).queued;
   }
-  return answers;
+  return responses;
 }
 
 /** The end of a head and the body. */
@@ -45,13 +45,13 @@ const paths = (chain: InProcess): string[] => chain.api.requests.map(({ path }) 
 describe('calls that queue', () => {
   it('without these fields go out in the order in which they came', async () => {
     const chain = await startCrowded();
-    const answers = await queueUp(chain, [
+    const responses = await queueUp(chain, [
       ['/1', {}],
       ['/2', {}],
       ['/3', {}],
     ]);
     chain.door.open();
-    await Promise.all([chain.first, ...answers]);
+    await Promise.all([chain.first, ...responses]);
     expect(paths(chain)).toEqual(['/first', '/1', '/2', '/3']);
   });
 
@@ -80,7 +80,7 @@ describe('calls that queue', () => {
 
   it('let a slow body be read while those wait whose bodies came with their heads', async () => {
     const chain = await startCrowded();
-    const answers = await queueUp(chain, [
+    const responses = await queueUp(chain, [
       ['/whole-1', {}],
       ['/whole-2', {}],
     ]);
@@ -94,14 +94,14 @@ describe('calls that queue', () => {
     expect(paths(chain)).toEqual(['/first']);
     socket.write('hi');
     chain.door.open();
-    await Promise.all([chain.first, ...answers, response]);
+    await Promise.all([chain.first, ...responses, response]);
     expect(paths(chain)).toEqual(['/first', '/whole-1', '/whole-2', '/slow']);
   });
 
   it('go out in the order in which they came, with and without a body, also when they waited for a token', async () => {
     const token = gate();
     const chain = await startInProcess({
-      tokenAnswer: async (...given) => {
+      respondToTokenRequest: async (...given) => {
         await token.opened;
         await giveToken(...given);
       },
@@ -124,20 +124,20 @@ describe('calls that queue', () => {
   it('go out by turns of their callers', async () => {
     const chain = await startCrowded();
     const batch = { 'x-sidecar-caller': 'batch' };
-    const answers = await queueUp(chain, [
+    const responses = await queueUp(chain, [
       ['/batch-1', batch],
       ['/batch-2', batch],
       ['/batch-3', batch],
       ['/single', { 'X-Sidecar-Caller': 'single' }],
     ]);
     chain.door.open();
-    await Promise.all([chain.first, ...answers]);
+    await Promise.all([chain.first, ...responses]);
     expect(paths(chain)).toEqual(['/first', '/batch-1', '/single', '/batch-2', '/batch-3']);
   });
 
   it('go out by priority, and the fields stay here', async () => {
     const chain = await startCrowded();
-    const answers = await queueUp(chain, [
+    const responses = await queueUp(chain, [
       ['/batch-1', { 'x-sidecar-priority': 'low' }],
       ['/batch-2', { 'x-sidecar-priority': 'low' }],
       ['/page-1', { 'x-sidecar-caller': 'page' }],
@@ -145,7 +145,7 @@ describe('calls that queue', () => {
       ['/alarm', { 'x-sidecar-priority': 'HIGH', 'x-sidecar-caller': 'alarm' }],
     ]);
     chain.door.open();
-    const all = await Promise.all([chain.first, ...answers]);
+    const all = await Promise.all([chain.first, ...responses]);
     expect(all.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200]);
     // Their bodies came with their heads: none of them took the one place for reading before the others came.
     expect(paths(chain)).toEqual(['/first', '/alarm', '/page-1', '/page-2', '/batch-1', '/batch-2']);
@@ -168,7 +168,7 @@ describe('calls that queue', () => {
     const status = (await (await fetch(`${chain.sidecar.adminUrl}/status`)).json()) as { throttle: object };
     expect(status.throttle).toMatchObject({ queued: 3, queuedByPriority: { high: 1, normal: 0, low: 2 } });
     chain.door.open();
-    for (const answer of [chain.first, first, second, urgent]) expect((await answer)?.status).toBe(200);
+    for (const call of [chain.first, first, second, urgent]) expect((await call)?.status).toBe(200);
     expect(paths(chain)).toEqual(['/first', '/urgent', '/1', '/2']);
   });
 });
@@ -179,9 +179,9 @@ describe('a wish that cannot be read', () => {
     ['x-sidecar-caller', 'two words', 'x-sidecar-caller is not a name of 1 to 64 visible ASCII characters'],
   ])('in %s is refused and not forwarded', async (name, value, detail) => {
     const { url, api } = await startInProcess();
-    const answer = await send(url, { headers: { [name]: value } });
-    expect(answer).toMatchObject({ status: 400, code: 'BAD_REQUEST' });
-    expect(JSON.parse(answer.text)).toMatchObject({ detail });
+    const response = await send(url, { headers: { [name]: value } });
+    expect(response).toMatchObject({ status: 400, code: 'BAD_REQUEST' });
+    expect(JSON.parse(response.text)).toMatchObject({ detail });
     expect(api.requests).toHaveLength(0);
   });
 });

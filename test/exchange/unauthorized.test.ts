@@ -60,14 +60,14 @@ class CrowdedClock extends ManualClock {
 describe('a 401 whose refresh fails in the turn of the event loop in which the deadline passes', () => {
   it.each([false, true])('goes to the client and is counted once: the refresh first %s', async (isReversed) => {
     const clock = new CrowdedClock(5000, isReversed);
-    const [answers, never] = [gate(), gate()];
+    const [apiGate, never] = [gate(), gate()];
     const { url, api, tokens, eventsOf, requestRecords } = await startInProcess({
       clock,
-      answer: async (_, response) => {
-        await answers.opened;
+      respond: async (_, response) => {
+        await apiGate.opened;
         response.writeHead(401).end('refused');
       },
-      tokenAnswer: async (request, response, index) => {
+      respondToTokenRequest: async (request, response, index) => {
         if (index > 0) await never.opened;
         await giveToken(request, response, index);
       },
@@ -76,7 +76,7 @@ describe('a 401 whose refresh fails in the turn of the event loop in which the d
     const call = send(url, { method: 'POST', body: 'x' });
     await until(() => api.requests.length === 1, 'the attempt');
     await clock.advance(1000);
-    answers.open();
+    apiGate.open();
     await until(() => tokens.requests.length === 2, 'the refresh');
     await clock.advance(4000);
     expect(await call).toMatchObject({ status: 401, text: 'refused', code: undefined });
@@ -90,9 +90,9 @@ describe('a 401 whose refresh fails in the turn of the event loop in which the d
 
 describe('a 401', () => {
   it('is replayed once with a newer token, for every method', async () => {
-    const { url, api, tokens, eventsOf } = await startInProcess({ answer: accepting(2) });
-    const answer = await send(`${url}/policies`, { method: 'POST', body: '{"a":1}' });
-    expect(answer).toMatchObject({ status: 200, text: '{"a":1}' });
+    const { url, api, tokens, eventsOf } = await startInProcess({ respond: accepting(2) });
+    const response = await send(`${url}/policies`, { method: 'POST', body: '{"a":1}' });
+    expect(response).toMatchObject({ status: 200, text: '{"a":1}' });
     expect(bearersOf(api.requests)).toEqual(['Bearer token-1-of-the-tests', 'Bearer token-2-of-the-tests']);
     expect(tokens.requests).toHaveLength(2);
     expect(eventsOf('retry')).toEqual([{ kind: 'retry', route: 'default', reason: 'unauthorized' }]);
@@ -100,19 +100,19 @@ describe('a 401', () => {
   });
 
   it('a second time goes to the client as it is', async () => {
-    const { url, api, tokens } = await startInProcess({ answer: accepting() });
-    const answer = await send(url, { method: 'POST', body: 'x' });
-    expect(answer).toMatchObject({ status: 401, text: 'refused', code: undefined });
-    expect(answer.fields['www-authenticate']).toBe('Bearer error="invalid_token"');
+    const { url, api, tokens } = await startInProcess({ respond: accepting() });
+    const response = await send(url, { method: 'POST', body: 'x' });
+    expect(response).toMatchObject({ status: 401, text: 'refused', code: undefined });
+    expect(response.fields['www-authenticate']).toBe('Bearer error="invalid_token"');
     expect(api.requests).toHaveLength(2);
     expect(tokens.requests).toHaveLength(2);
   });
 
   it('of 30 concurrent calls costs one refresh, and each gets its own response', async () => {
-    const { url, tokens, api, eventsOf } = await startInProcess({ answer: accepting(2) });
+    const { url, tokens, api, eventsOf } = await startInProcess({ respond: accepting(2) });
     const bodies = Array.from({ length: 30 }, (_, index) => `{"index":${String(index)}}`);
-    const answers = await Promise.all(bodies.map((body) => send(url, { method: 'POST', body })));
-    expect(answers.map(({ text }) => text)).toEqual(bodies);
+    const responses = await Promise.all(bodies.map((body) => send(url, { method: 'POST', body })));
+    expect(responses.map(({ text }) => text)).toEqual(bodies);
     expect(tokens.requests).toHaveLength(2);
     expect(api.requests.length).toBeLessThanOrEqual(60);
     // A permit that finds the token gone is given back, and recorded when it is spent.
@@ -121,7 +121,7 @@ describe('a 401', () => {
 
   it('of a streamed body is passed on, and the token is replaced all the same', async () => {
     const { url, tokens, api } = await startInProcess({
-      answer: accepting(2),
+      respond: accepting(2),
       env: { SIDECAR_REPLAY_BUFFER_BYTES: '10' },
     });
     const first = await send(url, { method: 'POST', body: 'longer than ten bytes' });
@@ -133,13 +133,13 @@ describe('a 401', () => {
   });
 
   it('of 30 streamed bodies at once marks the token once', async () => {
-    const [answers, refresh] = [gate(), gate()];
+    const [apiGate, refresh] = [gate(), gate()];
     const { url, tokens, api } = await startInProcess({
-      answer: async (request, response, index) => {
-        await answers.opened;
+      respond: async (request, response, index) => {
+        await apiGate.opened;
         await accepting(2)(request, response, index);
       },
-      tokenAnswer: async (request, response, index) => {
+      respondToTokenRequest: async (request, response, index) => {
         if (index > 0) await refresh.opened;
         await giveToken(request, response, index);
       },
@@ -147,7 +147,7 @@ describe('a 401', () => {
     });
     const calls = Array.from({ length: 30 }, () => send(url, { method: 'POST', body: 'longer than ten bytes' }));
     await until(() => api.requests.length === 30, '30 calls at the upstream');
-    answers.open();
+    apiGate.open();
     expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(Array(30).fill(401));
     refresh.open();
     await until(() => tokens.requests.length === 2, 'a second token request');
@@ -156,11 +156,11 @@ describe('a 401', () => {
   it('whose body is too large to be held is passed on, and the token is replaced all the same', async () => {
     const large = Buffer.alloc(300 * 1024, 'x');
     const { url, tokens } = await startInProcess({
-      answer: (_request, response) => void response.writeHead(401).end(large),
+      respond: (_request, response) => void response.writeHead(401).end(large),
     });
-    const answer = await send(url);
-    expect(answer.status).toBe(401);
-    expect(answer.text).toHaveLength(large.length);
+    const response = await send(url);
+    expect(response.status).toBe(401);
+    expect(response.text).toHaveLength(large.length);
     await until(() => tokens.requests.length === 2, 'a second token request');
   });
 
@@ -180,7 +180,7 @@ describe('a 401', () => {
     });
     const { url, requestRecords } = await startInProcess({
       apiUrl: upstream.url,
-      tokenAnswer: (_request, response, index) => {
+      respondToTokenRequest: (_request, response, index) => {
         if (index === 0) sendToken(response, index, 3600);
         else response.writeHead(503, { 'retry-after': '60' }).end();
       },
@@ -192,8 +192,8 @@ describe('a 401', () => {
 
   it('goes to the client when no newer token is to be had, and the old one stays in use', async () => {
     const { url, tokens } = await startInProcess({
-      answer: accepting(),
-      tokenAnswer: (_request, response, index) => {
+      respond: accepting(),
+      respondToTokenRequest: (_request, response, index) => {
         if (index === 0) sendToken(response, index, 3600);
         else response.writeHead(503, { 'retry-after': '60' }).end();
       },
@@ -206,7 +206,7 @@ describe('a 401', () => {
   it('invariant 5: a 401 invalidates the very token that was sent; a late one for an older token does nothing', async () => {
     const late = gate();
     const { url, tokens, api, eventsOf } = await startInProcess({
-      answer: async (request, response, index) => {
+      respond: async (request, response, index) => {
         if (index === 0) await late.opened;
         await accepting(2)(request, response, index);
       },
@@ -229,7 +229,7 @@ describe('a new token that the API does not accept yet', () => {
     const accepted = [1];
     const { url, api, tokens, eventsOf, metric } = await startInProcess({
       clock,
-      answer: (request, response, index) => accepting(...accepted)(request, response, index),
+      respond: (request, response, index) => accepting(...accepted)(request, response, index),
     });
     expect((await send(url)).status).toBe(200);
     // Random numbers are 0: at three quarters of the lifetime.
@@ -259,7 +259,7 @@ describe('a new token that the API does not accept yet', () => {
     const clock = new ManualClock();
     const { url, api, tokens, eventsOf } = await startInProcess({
       clock,
-      answer: accepting(1),
+      respond: accepting(1),
       env: { SIDECAR_REPLAY_BUFFER_BYTES: '10' },
     });
     expect((await send(url)).status).toBe(200);
@@ -277,7 +277,7 @@ describe('a new token that the API does not accept yet', () => {
 
 it('passes each 401 on with retry.on401: false, and replaces the token all the same', async () => {
   const { url, api, tokens, eventsOf } = await startInProcess({
-    answer: accepting(2),
+    respond: accepting(2),
     env: { SIDECAR_RETRY_ON_401: 'false' },
   });
   expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 401, text: 'refused' });
@@ -290,7 +290,7 @@ it('passes each 401 on with retry.on401: false, and replaces the token all the s
 
 it('relays a 403 without a token refresh', async () => {
   const { url, tokens, api } = await startInProcess({
-    answer: (_request, response) => void response.writeHead(403).end('not yours'),
+    respond: (_request, response) => void response.writeHead(403).end('not yours'),
   });
   expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 403, text: 'not yours' });
   expect(api.requests).toHaveLength(1);

@@ -6,7 +6,7 @@ import { echo } from '../support/recording-upstream.ts';
 
 it.each([403, 420, 503, 509, 529])('a bare %s goes to the client after one attempt, and is counted', async (status) => {
   const { url, api, eventsOf } = await startInProcess({
-    answer: (request, response, index) =>
+    respond: (request, response, index) =>
       index === 0 ? void response.writeHead(status).end() : echo(request, response, index),
   });
   expect((await send(url, { method: 'POST', body: 'x' })).status).toBe(status);
@@ -23,7 +23,7 @@ it.each([
   [200, {}],
 ])('a %s with %j is not counted', async (status, headers) => {
   const { url, eventsOf } = await startInProcess({
-    answer: (_, response) => void response.writeHead(status, headers).end(),
+    respond: (_, response) => void response.writeHead(status, headers).end(),
   });
   await send(url, { method: 'POST', body: 'x' });
   expect(eventsOf('unconfigured-refusal')).toEqual([]);

@@ -36,7 +36,7 @@ describe('a call that may have been carried out', () => {
     );
   });
 
-  const RESET: InProcessOptions = { answer: (_, response) => void response.destroy() };
+  const RESET: InProcessOptions = { respond: (_, response) => void response.destroy() };
 
   it.each([
     ['POST', 1],

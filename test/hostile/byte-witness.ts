@@ -49,7 +49,7 @@ export async function startByteWitness(): Promise<ByteWitness> {
       connection.unread = connection.unread.slice(reading.length);
       requests.push(reading.request);
       seen++;
-      connection.socket.write(answerTo(reading.request));
+      connection.socket.write(responseTo(reading.request));
     }
   };
   const server = createServer({ noDelay: true }, (socket) => {
@@ -83,6 +83,6 @@ export async function startByteWitness(): Promise<ByteWitness> {
   };
 }
 
-function answerTo({ method }: WitnessedRequest): string {
+function responseTo({ method }: WitnessedRequest): string {
   return `HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\n${method === 'HEAD' ? '' : 'seen'}`;
 }

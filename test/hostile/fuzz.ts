@@ -46,7 +46,7 @@ const QUIET_MS = 40;
 const STATED_EVERY = 20;
 const STATED_BYTES = 3001;
 /** A client that closes its side before the response has left. */
-const STATED_PATIENCE_MS = 20_000;
+const STATED_TIMEOUT_MS = 20_000;
 
 /** @throws Error when a claim does not hold */
 export async function fuzz(
@@ -99,7 +99,7 @@ async function sendStated(url: string, index: number): Promise<void> {
   const conversation = await converse(url, bytes, {
     sendsFin: false,
     quietMs: QUIET_MS,
-    firstByteMs: STATED_PATIENCE_MS,
+    firstByteMs: STATED_TIMEOUT_MS,
     splitAt,
   });
   if (statusesOf(conversation).join() !== '200') throw new Error(`${id}: ${JSON.stringify(conversation)}`);

@@ -13,7 +13,7 @@ const SECOND = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecond';
 const POISON = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
 
 /** The first call gets these bytes, every later one SECOND. */
-async function answeredWith(bytes: string) {
+async function startResponding(bytes: string) {
   const upstream = await startRawUpstream((socket, _, head) => {
     socket.write(head.includes(' /first ') ? bytes : SECOND, 'latin1');
   });
@@ -26,8 +26,8 @@ function request(method: string, path: string): string {
 
 /** As received, without the fields that the sidecar's own connection needs. */
 async function readBytes(url: string, bytes: string): Promise<string> {
-  const answer = await sendRaw(url, bytes);
-  return answer.bytes.toString('latin1').replaceAll(/^(?:Date|Connection): .*\r\n/gm, '');
+  const response = await sendRaw(url, bytes);
+  return response.bytes.toString('latin1').replaceAll(/^(?:Date|Connection): .*\r\n/gm, '');
 }
 
 describe('the client reads exactly', () => {
@@ -108,7 +108,7 @@ describe('the client reads exactly', () => {
     ],
     ['a response of HTTP/1.0', 'GET', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok', OK],
   ])('%s', async (_, method, upstreamBytes, clientBytes) => {
-    const { url, eventsOf } = await answeredWith(upstreamBytes);
+    const { url, eventsOf } = await startResponding(upstreamBytes);
     expect(await readBytes(url, request(method, '/first'))).toBe(clientBytes);
     expect(await readBytes(url, request('GET', '/then'))).toBe(SECOND);
     expect(eventsOf('warning')).toEqual([]);
@@ -141,11 +141,11 @@ describe('the client gets a reply of the sidecar’s own for', () => {
     ['a status of four digits', 'HTTP/1.1 2000 High\r\nContent-Length: 2\r\n\r\nok'],
     ['a request', SMUGGLED],
   ])('%s', async (_, upstreamBytes) => {
-    const { url, eventsOf } = await answeredWith(upstreamBytes);
-    const answer = await sendRaw(url, request('GET', '/first'));
-    expect(answer.status).toBe(502);
+    const { url, eventsOf } = await startResponding(upstreamBytes);
+    const response = await sendRaw(url, request('GET', '/first'));
+    expect(response.status).toBe(502);
     // Undici reports a length that contradicts itself and one that is cut short as the same fault.
-    expect((JSON.parse(answer.body.toString()) as { code: string }).code).toMatch(
+    expect((JSON.parse(response.body.toString()) as { code: string }).code).toMatch(
       /^UPSTREAM_(?:PROTOCOL_ERROR|RESET)$/,
     );
     expect(await readBytes(url, request('GET', '/then'))).toBe(SECOND);
@@ -169,11 +169,11 @@ describe('after a response that closes the connection nothing is processed (RFC 
   it('a request hidden behind the body of one that was refused early', async () => {
     const { url, api, requestRecords } = await startInProcess();
     const socket = await openSocket(url);
-    const answer = readToEnd(socket);
+    const response = readToEnd(socket);
     socket.write(`POST / HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 4\r\n\r\n`);
     await requestRecords(1);
     socket.write(`body${SMUGGLED}`);
-    expect((await answer).bytes.toString('latin1').match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 403']);
+    expect((await response).bytes.toString('latin1').match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 403']);
     await sendRaw(url, request('GET', '/fence'));
     expect(api.requests.map(({ path }) => path)).toEqual(['/fence']);
     expect(await requestRecords(2)).toHaveLength(2);
@@ -182,9 +182,9 @@ describe('after a response that closes the connection nothing is processed (RFC 
   it('a request in the same packet as one whose length cannot be trusted', async () => {
     const { url, api, requestRecords } = await startInProcess();
     const refused = `POST / HTTP/1.0\r\n${HOST}Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n`;
-    const answer = await sendRaw(url, refused + SMUGGLED + request('GET', '/more'));
-    expect(answer.bytes.toString('latin1').match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 400']);
-    expect(answer.end).toBe('fin');
+    const response = await sendRaw(url, refused + SMUGGLED + request('GET', '/more'));
+    expect(response.bytes.toString('latin1').match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 400']);
+    expect(response.end).toBe('fin');
     await sendRaw(url, request('GET', '/fence'));
     expect(api.requests.map(({ path }) => path)).toEqual(['/fence']);
     expect(await requestRecords(2)).toHaveLength(2);
@@ -198,11 +198,11 @@ it('after a response that came before the end of the body, the rest of the body 
     env: { SIDECAR_REPLAY_BUFFER_BYTES: '1' },
   });
   const socket = await openSocket(url);
-  const answer = readToEnd(socket);
+  const response = readToEnd(socket);
   socket.write(`POST / HTTP/1.1\r\n${HOST}Content-Length: ${String(SMUGGLED.length + 4)}\r\n\r\nbody`);
   await requestRecords(1);
   socket.write(SMUGGLED + SMUGGLED);
-  const { bytes } = await answer;
+  const { bytes } = await response;
   expect(bytes.toString('latin1').match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 200']);
   expect(upstream.received.filter((text) => text.startsWith('GET /smuggled'))).toEqual([]);
 });

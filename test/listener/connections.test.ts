@@ -35,14 +35,14 @@ async function untilUnderWay({ listener }: InProcess, count: number): Promise<vo
 
 describe('pipelined requests', () => {
   it('get their responses in their order', async () => {
-    const { url, requestRecords } = await startInProcess({ answer: slowAfter(2) });
+    const { url, requestRecords } = await startInProcess({ respond: slowAfter(2) });
     const { bytes } = await sendRaw(url, get('/slow') + get('/b') + get('/c', HEAD));
     expect(bodies(bytes)).toEqual(['[/slow]', '[/b]', '[/c]']);
     expect(await requestRecords(3)).toHaveLength(3);
   });
 
   it('are each recorded once as 499 when the client leaves, and none stays under way', async () => {
-    const sidecar = await startInProcess({ answer: never });
+    const sidecar = await startInProcess({ respond: never });
     const socket = await openSocket(sidecar.url);
     socket.write(get('/a') + get('/b') + get('/c'));
     await untilUnderWay(sidecar, 3);
@@ -55,7 +55,7 @@ describe('pipelined requests', () => {
 
   it('of which the second breaks off upstream: the connection ends after the first response', async () => {
     const sidecar: InProcess = await startInProcess({
-      answer: async ({ path }, response) => {
+      respond: async ({ path }, response) => {
         if (path === '/cut')
           response.writeHead(200, { 'content-length': '99' }).write('half', () => response.destroy());
         if (path !== '/slow') return;
@@ -81,7 +81,7 @@ describe('a request that is refused because the queue is full', () => {
     ['with a body that came with its head', `POST /x HTTP/1.1\r\n${KEPT}Content-Length: 4\r\n\r\nbody`],
   ])('%s keeps its connection open for the next request', async (_, request) => {
     const env = { SIDECAR_MAX_IN_FLIGHT: '1', SIDECAR_QUEUE_MAX: '1' };
-    const sidecar = await startInProcess({ answer: never, env });
+    const sidecar = await startInProcess({ respond: never, env });
     const crowd = await openSocket(sidecar.url);
     crowd.write(get('/first') + get('/second'));
     await untilUnderWay(sidecar, 2);
@@ -99,7 +99,7 @@ describe('a request that is refused because the queue is full', () => {
 describe('a response without a body', () => {
   it('to HEAD keeps its Content-Length, and the next response follows', async () => {
     const { url } = await startInProcess({
-      answer: (_, response) => void response.writeHead(200, { 'content-length': '1234', etag: '"x"' }).end(),
+      respond: (_, response) => void response.writeHead(200, { 'content-length': '1234', etag: '"x"' }).end(),
     });
     const { bytes } = await sendRaw(url, `HEAD /a HTTP/1.1\r\n${KEPT}\r\nHEAD /b HTTP/1.1\r\n${HEAD}\r\n`);
     expect(bytes.toString().match(/^HTTP\/1\.1 200/gm)).toHaveLength(2);
@@ -112,7 +112,7 @@ describe('a response without a body', () => {
     [304, { etag: '"x"', 'content-length': '77' }],
   ])('with status %i is relayed, and the next response follows', async (status, headers) => {
     const { url, requestRecords } = await startInProcess({
-      answer: (_, response) => void response.writeHead(status, headers).end(),
+      respond: (_, response) => void response.writeHead(status, headers).end(),
     });
     const { bytes } = await sendRaw(url, get('/a') + get('/b', HEAD));
     expect(bytes.toString().match(/^HTTP\/1\.1 (\d+)/gm)).toEqual(Array(2).fill(`HTTP/1.1 ${String(status)}`));
@@ -125,7 +125,7 @@ describe('a client that leaves', () => {
   it('while it waits for its response is recorded as 499, and its upstream call is cancelled', async () => {
     const cancelled = gate();
     const { url, api, requestRecords, throttle } = await startInProcess({
-      answer: (_, response) => void response.once('close', cancelled.open),
+      respond: (_, response) => void response.once('close', cancelled.open),
     });
     const socket = await openSocket(url);
     socket.write(get('/a'));
@@ -137,7 +137,7 @@ describe('a client that leaves', () => {
   });
 
   it('with a FIN after its request is recorded as 499', async () => {
-    const { url, requestRecords } = await startInProcess({ answer: never });
+    const { url, requestRecords } = await startInProcess({ respond: never });
     const socket = await openSocket(url);
     const response = readToEnd(socket);
     socket.end(get('/a'));
@@ -159,7 +159,7 @@ describe('a client that leaves', () => {
 
   it('with a FIN after its request gets its response where half-closed connections are allowed', async () => {
     const { url, api, requestRecords } = await startInProcess({
-      answer: slowAfter(1),
+      respond: slowAfter(1),
       env: { SIDECAR_LISTEN_ALLOW_HALF_CLOSE: 'true' },
     });
     const socket = await openSocket(url);
@@ -179,7 +179,7 @@ describe('a large upload that is refused', () => {
     ['of 64 MB, which is cut', 64_000_000],
   ])('%s: the client gets the whole reply, then the connection closes', async (_, length) => {
     const { url, api, eventsOf, requestRecords } = await startInProcess({
-      tokenAnswer: (_request, response) => void response.writeHead(500).end(),
+      respondToTokenRequest: (_request, response) => void response.writeHead(500).end(),
     });
     await until(() => eventsOf('token-requested').length > 0, 'the token endpoint has failed');
     const socket = await openSocket(url);
@@ -201,7 +201,7 @@ describe('while the sidecar drains', () => {
 
   it('responses to requests under way and to new ones close their connections', async () => {
     const clock = new ManualClock();
-    const { url, api, sidecar } = await startInProcess({ clock, env, answer: slowAfter(1) });
+    const { url, api, sidecar } = await startInProcess({ clock, env, respond: slowAfter(1) });
     const underWay = sendRaw(url, get('/slow'));
     await until(() => api.requests.length === 1, 'the request reaches the upstream');
     const drained = sidecar.drain();
@@ -214,7 +214,7 @@ describe('while the sidecar drains', () => {
 
   it('a connection stays open for the responses to its pipelined requests', async () => {
     const clock = new ManualClock();
-    const { url, sidecar, requestRecords } = await startInProcess({ clock, env, answer: slowAfter(1) });
+    const { url, sidecar, requestRecords } = await startInProcess({ clock, env, respond: slowAfter(1) });
     const drained = sidecar.drain();
     const { bytes } = await sendRaw(url, get('/slow') + get('/b'));
     expect(bodies(bytes)).toEqual(['[/slow]', '[/b]']);
@@ -230,7 +230,7 @@ describe('while the sidecar drains', () => {
     const { url, api, sidecar, requestRecords } = await startInProcess({
       clock,
       env: { ...env, SIDECAR_DRAIN_DELAY_MS: '0' },
-      answer: async (_, response) => {
+      respond: async (_, response) => {
         await underWay.opened;
         response.end();
       },
@@ -253,7 +253,7 @@ describe('while the sidecar drains', () => {
     const { url, api, sidecar, requestRecords } = await startInProcess({
       clock,
       env: { ...env, SIDECAR_DRAIN_DELAY_MS: '0' },
-      answer: ({ path }, response) => {
+      respond: ({ path }, response) => {
         if (path === '/begun') response.writeHead(200, { 'content-length': '9' }).write('half');
       },
     });

@@ -89,7 +89,7 @@ describe('the id of a request', () => {
         expect(refused.status).toBe(403);
         const stated = readStatedId(refused);
         expect(stated).toEqual(expected);
-        const [first, second] = (await proxy.endings(before + 2)).slice(before);
+        const [first, second] = (await proxy.requestRecords(before + 2)).slice(before);
         expect(ensureRequestId(first!)).toEqual(expected);
         expect(second!.requestId).toBe(stated);
       }),
@@ -185,7 +185,7 @@ describe('a local reply states the id of its request, which is recorded with it'
       const stated = readStatedId(response);
       if (id === undefined) expect(stated).toBe('client-1');
       else expect(stated).toMatch(id);
-      expect(await proxy.endings(1)).toMatchObject([
+      expect(await proxy.requestRecords(1)).toMatchObject([
         { localReply: code, requestId: stated, caller: id === undefined ? 'billing' : undefined },
       ]);
     },
@@ -210,7 +210,7 @@ describe('a local reply states the id of its request, which is recorded with it'
     const request = Buffer.from([0, 0, 1, 1, 5, 0, 0, 0, 1, 0x82]);
     const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
     const text = (await sendRaw(proxy.url, Buffer.concat([preface, request]))).bytes.toString('latin1');
-    const [{ requestId = '' } = {}] = await proxy.endings(1);
+    const [{ requestId = '' } = {}] = await proxy.requestRecords(1);
     expect(requestId).toMatch(OWN_ID);
     expect(text).toContain(`\0\x0cx-request-id${String.fromCharCode(requestId.length)}${requestId}`);
     expect(text).toContain(`"requestId":"${requestId}"`);
@@ -230,7 +230,7 @@ describe('the caller', () => {
     await using proxy = await startProxy(upstream.url);
     const { status } = await sendRaw(proxy.url, formatRequest(`x-sidecar-caller: ${value}\r\n`));
     expect(status).toBe(recorded === undefined ? 400 : 200);
-    expect(await proxy.endings(1)).toMatchObject([{ caller: recorded }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ caller: recorded }]);
   });
 });
 
@@ -263,7 +263,7 @@ describe('the upstream’s own id', () => {
         const expected = UPSTREAM_NAMES.flatMap((each) =>
           valid.filter(([candidate]) => candidate.toLowerCase() === each),
         )[0]?.[1];
-        const record = (await proxy.endings(before + 1)).at(-1);
+        const record = (await proxy.requestRecords(before + 1)).at(-1);
         expect(record).toMatchObject({ requestId: 'mine' });
         expect(record?.upstreamRequestId).toBe(expected);
       }),
@@ -289,7 +289,7 @@ describe('the upstream’s own id', () => {
     });
     await using proxy = await startProxy(upstream.url);
     await sendRaw(proxy.url, formatRequest('Content-Length: 0\r\n', '127.0.0.1', 'POST /'));
-    expect(await proxy.endings(1)).toMatchObject([{ attempts: 2, upstreamRequestId: expected }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ attempts: 2, upstreamRequestId: expected }]);
   });
 
   it('is recorded of an upgrade', async () => {
@@ -300,7 +300,7 @@ describe('the upstream’s own id', () => {
       serveUpgrade: createUpgradeHandler(undefined, selectNoProxy),
     });
     expect((await sendRaw(proxy.url, Buffer.from(UPGRADE))).status).toBe(404);
-    expect(await proxy.endings(1)).toMatchObject([{ requestId: 'client-1', upstreamRequestId: 'theirs' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ requestId: 'client-1', upstreamRequestId: 'theirs' }]);
   });
 
   it('has no part of a token, in no name and no encoding', async () => {
@@ -312,11 +312,11 @@ describe('the upstream’s own id', () => {
       Buffer.from(`x${token}`).toString('base64url'),
     ];
     const { url, sidecar, requestRecords } = await startInProcess({
-      tokenAnswer: (_, response) =>
+      respondToTokenRequest: (_, response) =>
         void response
           .writeHead(200, { 'content-type': 'application/json' })
           .end(JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: 3600 })),
-      answer: (_, response, index) =>
+      respond: (_, response, index) =>
         void response
           .writeHead(200, { [UPSTREAM_NAMES[index % UPSTREAM_NAMES.length]!]: `id-${echoes[index % echoes.length]!}` })
           .end(),

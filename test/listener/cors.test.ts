@@ -28,7 +28,9 @@ describe('a preflight', () => {
     expect(fields).not.toHaveProperty('access-control-allow-credentials');
     expect(body).toHaveLength(0);
     expect(upstream.requests).toEqual([]);
-    expect(await proxy.endings(1)).toMatchObject([{ method: 'OPTIONS', code: 204, source: 'sidecar', attempts: 0 }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([
+      { method: 'OPTIONS', code: 204, source: 'sidecar', attempts: 0 },
+    ]);
     expect(proxy.events.filter(({ kind }) => kind === 'local-reply')).toEqual([]);
   });
 
@@ -38,7 +40,7 @@ describe('a preflight', () => {
     const { status, headers: fields } = await sendRaw(proxy.url, preflight('https://evil.example'));
     expect(status).toBe(403);
     expect(Object.keys(fields).filter((name) => name.startsWith('access-control'))).toEqual([]);
-    expect(await proxy.endings(1)).toMatchObject([{ code: 403, localReply: 'ORIGIN_NOT_ALLOWED' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 403, localReply: 'ORIGIN_NOT_ALLOWED' }]);
   });
 });
 

@@ -144,7 +144,7 @@ describe('requests beyond the limit', () => {
       `GET /b HTTP/1.1\r\n${KEPT}\r\nGET /c HTTP/1.1\r\n${KEPT}Connection: close\r\n\r\n`,
     );
     expect(statuses(reply.bytes)).toEqual(['HTTP/1.1 503', 'HTTP/1.1 503']);
-    expect(await proxy.endings(2)).toMatchObject([{ localReply: 'QUEUE_FULL' }, { localReply: 'QUEUE_FULL' }]);
+    expect(await proxy.requestRecords(2)).toMatchObject([{ localReply: 'QUEUE_FULL' }, { localReply: 'QUEUE_FULL' }]);
   });
 
   it.each([
@@ -157,7 +157,9 @@ describe('requests beyond the limit', () => {
     expect(statuses(reply.bytes)).toEqual([...Array<string>(64).fill('HTTP/1.1 200'), 'HTTP/1.1 503']);
     expect(reply.bytes.toString().match(/connection: close/gi)).toHaveLength(1);
     expect(upstream.requests).toHaveLength(64);
-    expect((await proxy.endings(65)).filter(({ code }) => code === 503)).toMatchObject([{ localReply: 'QUEUE_FULL' }]);
+    expect((await proxy.requestRecords(65)).filter(({ code }) => code === 503)).toMatchObject([
+      { localReply: 'QUEUE_FULL' },
+    ]);
     await proxy.server.activeRequests.whenIdle();
     expect(proxy.server.connections.state().connections).toBe(0);
   });
@@ -177,7 +179,9 @@ describe('a client that sends its request head slowly', () => {
       end: 'fin',
       headers: { 'content-type': 'application/problem+json' },
     });
-    expect(await proxy.endings(1)).toMatchObject([{ code: 408, source: 'sidecar', localReply: 'REQUEST_TIMEOUT' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([
+      { code: 408, source: 'sidecar', localReply: 'REQUEST_TIMEOUT' },
+    ]);
     expect(upstream.requests).toHaveLength(0);
   });
 

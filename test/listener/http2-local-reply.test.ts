@@ -19,7 +19,7 @@ it('a client gets the reason with GOAWAY, and is recorded once', async () => {
   expect(code).toBe(13);
   expect(reason.toString()).toContain(WORDS);
   session.destroy();
-  expect(await proxy.endings(1)).toMatchObject([{ code: 400, localReply: 'BAD_REQUEST' }]);
+  expect(await proxy.requestRecords(1)).toMatchObject([{ code: 400, localReply: 'BAD_REQUEST' }]);
   expect(upstream.requests).toEqual([]);
 });
 

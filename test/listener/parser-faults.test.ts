@@ -79,7 +79,7 @@ describe('is refused and does not reach the upstream:', () => {
     await using proxy = await startProxy(upstream.url);
     const reply = await sendRaw(proxy.url, Buffer.from(bytes, 'latin1'));
     expect([reply.status, codeOf(reply), reply.end]).toEqual([status, code, 'fin']);
-    const [ended, ...more] = await proxy.endings(1);
+    const [ended, ...more] = await proxy.requestRecords(1);
     expect(ended).toMatchObject({ code: status, source: 'sidecar', localReply: code });
     expect(more).toEqual([]);
     expect(proxy.events.filter((event) => event.kind === 'local-reply')).toHaveLength(1);
@@ -99,7 +99,7 @@ it('a body with an invalid chunk in a later packet does not reach the upstream',
   socket.write('ZZ\r\n');
   expect(codeOf(await reply)).toBe('BAD_REQUEST');
   expect((await reply).status).toBe(400);
-  expect(await proxy.endings(1)).toHaveLength(1);
+  expect(await proxy.requestRecords(1)).toHaveLength(1);
   expect(upstream.requests).toEqual([]);
 });
 
@@ -114,7 +114,7 @@ it('a streamed body with an invalid chunk is cut upstream, never ended', async (
   expect(codeOf(await reply)).toBe('BAD_REQUEST');
   await until(() => upstream.sockets[0]?.destroyed === true);
   expect(upstream.received[0]).not.toMatch(/0\r\n\r\n$/);
-  expect(await proxy.endings(1)).toMatchObject([{ code: 400, attempts: 1 }]);
+  expect(await proxy.requestRecords(1)).toMatchObject([{ code: 400, attempts: 1 }]);
 });
 
 it('an upgrade after a request with ambiguous framing is not served', async () => {
@@ -131,7 +131,7 @@ it('an upgrade after a request with ambiguous framing is not served', async () =
   const reply = await sendRaw(proxy.url, refused + upgrade);
   expect(reply.bytes.toString().match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 400']);
   expect(upgrades).toBe(0);
-  expect(await proxy.endings(1)).toHaveLength(1);
+  expect(await proxy.requestRecords(1)).toHaveLength(1);
 });
 
 it('chunk extensions are dropped, and the body is forwarded', async () => {
@@ -163,7 +163,7 @@ it('a complete request gets its response when invalid bytes follow it', async ()
   );
   expect([reply.status, reply.end]).toEqual([200, 'fin']);
   expect(reply.bytes.toString()).toContain('the answer');
-  expect(await proxy.endings(2)).toMatchObject([{ code: 200, path: '/a' }, { localReply: 'BAD_REQUEST' }]);
+  expect(await proxy.requestRecords(2)).toMatchObject([{ code: 200, path: '/a' }, { localReply: 'BAD_REQUEST' }]);
 });
 
 describe('a client that resets its connection', () => {

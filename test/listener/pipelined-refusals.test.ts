@@ -78,7 +78,7 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
     open();
     const { bytes, end } = await reply;
     expect([responses(bytes), end]).toEqual([inOrder, 'fin']);
-    await proxy.endings(3);
+    await proxy.requestRecords(3);
     expect(recorded(proxy)).toEqual({ requests: [200, 200, code], localReplies: 1, warnings: 0 });
     expect(proxy.server.activeRequests.count).toBe(0);
   });
@@ -94,7 +94,7 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
     socket.write(get('/a') + get('/b') + last, 'latin1');
     await waitUntil(() => upstream.requests.length === 2, 'the requests are at the upstream');
     leave(socket);
-    await proxy.endings(3);
+    await proxy.requestRecords(3);
     expect(recorded(proxy)).toEqual({ requests: [499, 499, code], localReplies: 1, warnings: 0 });
     expect(proxy.server.activeRequests.count).toBe(0);
     socket.destroy();
@@ -111,7 +111,7 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
     proxy.server.startClosing();
     open();
     expect(responses((await reply).bytes)).toEqual(['HTTP/1.1 200', '[/slow]']);
-    await proxy.endings(2);
+    await proxy.requestRecords(2);
     expect(recorded(proxy)).toEqual({ requests: [200, code], localReplies: 1, warnings: 0 });
   });
 });
@@ -121,7 +121,7 @@ it('an unfinished request head after a pending response gets 408 after that resp
   await using proxy = await startProxy(upstream.url, { headersTimeoutMs: 200 });
   const reply = await sendRaw(proxy.url, `${get('/a')}GET /half HTTP/1.1\r\n`);
   expect(responses(reply.bytes)).toEqual(['HTTP/1.1 200', '[/a]', 'HTTP/1.1 408', '"code":"REQUEST_TIMEOUT"']);
-  await proxy.endings(2);
+  await proxy.requestRecords(2);
   expect(recorded(proxy)).toEqual({ requests: [200, 'REQUEST_TIMEOUT'], localReplies: 1, warnings: 0 });
 });
 
@@ -131,7 +131,7 @@ it('an upgrade after a response that closes the connection is neither served nor
   const bad = get('/x', 'x-sidecar-priority: urgent\r\n');
   const reply = await sendRaw(proxy.url, bad + upgradeRequest());
   expect(responses(reply.bytes).filter((each) => each.startsWith('HTTP'))).toEqual(['HTTP/1.1 400']);
-  await proxy.endings(1);
+  await proxy.requestRecords(1);
   expect(recorded(proxy).requests).toEqual(['BAD_REQUEST']);
   expect(upstream.requests).toEqual([]);
 });
@@ -161,7 +161,7 @@ it('any number of pending requests in any packets get their responses in order b
         const seen = responses((await reply).bytes);
         const ordinary = paths.flatMap((path) => ['HTTP/1.1 200', `[${path}]`]);
         expect(seen).toEqual([...ordinary, `HTTP/1.1 ${String(status)}`, `"code":"${code}"`]);
-        await proxy.endings(before + paths.length + 1);
+        await proxy.requestRecords(before + paths.length + 1);
       },
     ),
     { numRuns: 60 },

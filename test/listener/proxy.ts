@@ -53,7 +53,7 @@ export interface Proxy extends AsyncDisposable {
   /** The requests that have ended so far. */
   ended(): RequestEnded[];
   /** The ended requests, once there are `count` of them. */
-  endings(count: number): Promise<RequestEnded[]>;
+  requestRecords(count: number): Promise<RequestEnded[]>;
 }
 
 /** @param upstreamUrl base URL of the upstream, `http:` */
@@ -100,7 +100,7 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
     throttle: parts.throttle,
     events,
     ended,
-    endings: (count) =>
+    requestRecords: (count) =>
       new Promise((resolve) => {
         const look = (): void => {
           if (ended().length < count) return;

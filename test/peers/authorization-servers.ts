@@ -165,7 +165,7 @@ export async function startNodeOAuth(...credentials: readonly Credential[]): Pro
     },
     accessTokenLifetime: 3600,
   });
-  const server = createPlainServer((incoming, outgoing) => {
+  const server = createPlainServer((incoming, serverResponse) => {
     const chunks: Buffer[] = [];
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
     incoming.on('end', () => {
@@ -173,10 +173,10 @@ export async function startNodeOAuth(...credentials: readonly Credential[]): Pro
       const request = new Request({ method: 'POST', headers: incoming.headers as never, query: {}, body });
       const response = new Response();
       // What went wrong is in the response as well.
-      const answered = oauth.token(request, response).catch(() => undefined);
-      void answered.then(() => {
-        outgoing.writeHead(response.status ?? 500, { ...response.headers, 'content-type': 'application/json' });
-        outgoing.end(JSON.stringify(response.body));
+      const handled = oauth.token(request, response).catch(() => undefined);
+      void handled.then(() => {
+        serverResponse.writeHead(response.status ?? 500, { ...response.headers, 'content-type': 'application/json' });
+        serverResponse.end(JSON.stringify(response.body));
       });
     });
   });

@@ -102,8 +102,8 @@ describe('http-proxy-3: a request with Expect skips the proxyReq event, where a 
 
   it('not here: it has its bearer and gets a 100, and its Expect is not forwarded', async () => {
     const { url, api } = await startInProcess();
-    const answer = await sendRaw(url, EXPECTING);
-    expect(answer.bytes.toString()).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
+    const response = await sendRaw(url, EXPECTING);
+    expect(response.bytes.toString()).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
     expect(api.requests[0]!.headers.authorization).toMatch(/^Bearer token-1-/);
     expect(api.requests[0]!.headers.expect).toBeUndefined();
   });
@@ -130,27 +130,27 @@ describe('http-proxy-3: GET http://a:99999/ throws out of web()', () => {
 describe('http-proxy-3: a FIN of the upstream in the middle of a body leaves the client hanging', () => {
   const HALF = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf';
 
-  /** @param patienceMs how long the end is waited for */
-  async function isToldOfTheCut(url: string, patienceMs: number): Promise<boolean> {
+  /** @param timeoutMs how long the end is waited for */
+  async function seesTheCut(url: string, timeoutMs: number): Promise<boolean> {
     const socket = await openSocket(url);
     socket.on('error', () => undefined);
     socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await once(socket, 'data');
     const ended = once(socket, 'close').then(() => true);
-    const hanging = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), patienceMs));
-    const isTold = await Promise.race([ended, hanging]);
+    const hanging = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), timeoutMs));
+    const hasEnded = await Promise.race([ended, hanging]);
     socket.destroy();
-    return isTold;
+    return hasEnded;
   }
 
   it('the peer: nothing ends', async () => {
     const upstream = await startRawUpstream((socket) => socket.end(HALF));
-    expect(await isToldOfTheCut((await startPeer(upstream.url)).url, 300)).toBe(false);
+    expect(await seesTheCut((await startPeer(upstream.url)).url, 300)).toBe(false);
   });
 
   it('not here: the client is cut off', async () => {
     const upstream = await startRawUpstream((socket) => socket.end(HALF));
-    expect(await isToldOfTheCut((await startInProcess({ apiUrl: upstream.url })).url, 15_000)).toBe(true);
+    expect(await seesTheCut((await startInProcess({ apiUrl: upstream.url })).url, 15_000)).toBe(true);
   });
 });
 
@@ -161,42 +161,42 @@ it('http-proxy-3: a response with both Trailer and Content-Length crashes the pr
   });
   const { url } = await startInProcess({ apiUrl: upstream.url });
   for (let times = 0; times < 2; times++) {
-    const answer = await sendRaw(url, GET);
-    expect([answer.status, answer.body.toString()]).toEqual([200, 'ok']);
-    expect(answer.headers.trailer).toBeUndefined();
+    const response = await sendRaw(url, GET);
+    expect([response.status, response.body.toString()]).toEqual([200, 'ok']);
+    expect(response.headers.trailer).toBeUndefined();
   }
 });
 
 it('http-proxy-3: a consumed body cannot be retried — here it is sent again whole', async () => {
   const { url, api } = await startInProcess({
-    answer: (request, response, index) => {
+    respond: (request, response, index) => {
       if (index < 2) response.writeHead(429).end();
       else response.end(request.body);
     },
   });
-  const answer = await sendRaw(
+  const response = await sendRaw(
     url,
     'POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbody',
   );
-  expect(answer.status).toBe(200);
+  expect(response.status).toBe(200);
   expect(api.requests.map(({ body }) => body.toString())).toEqual(['body', 'body', 'body']);
 });
 
 it('http-proxy-3, fetch mode: gzip is corrupted — here not one byte of it changes', async () => {
   const zipped = gzipSync('partner');
   const { url } = await startInProcess({
-    answer: (_, response) => {
+    respond: (_, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip', 'content-length': zipped.length }).end(zipped);
     },
   });
-  const answer = await sendRaw(url, GET);
-  expect(answer.headers).toMatchObject({ 'content-encoding': 'gzip', 'content-length': String(zipped.length) });
-  expect(gunzipSync(answer.body).toString()).toBe('partner');
+  const response = await sendRaw(url, GET);
+  expect(response.headers).toMatchObject({ 'content-encoding': 'gzip', 'content-length': String(zipped.length) });
+  expect(gunzipSync(response.body).toString()).toBe('partner');
 });
 
 it('http-proxy-3, fetch mode: all but the last Set-Cookie are dropped — here all are kept, in order', async () => {
   const { url } = await startInProcess({
-    answer: (_, response) => void response.writeHead(200, { 'set-cookie': ['a=1; Path=/', 'b=2', 'c=3'] }).end(),
+    respond: (_, response) => void response.writeHead(200, { 'set-cookie': ['a=1; Path=/', 'b=2', 'c=3'] }).end(),
   });
   const { bytes } = await sendRaw(url, GET);
   expect(bytes.toString().match(/^set-cookie: .*$/gim)).toEqual([

@@ -19,7 +19,7 @@ describe('structured-headers 2.1.0 throws on the older `RateLimit: limit=10, rem
     const clock = new ManualClock();
     const { url, eventsOf } = await startInProcess({
       clock,
-      answer: (request, response, index) => {
+      respond: (request, response, index) => {
         if (index === 0) response.writeHead(429, { ratelimit: field }).end();
         else void echo(request, response, index);
       },
@@ -35,32 +35,32 @@ describe('structured-headers 2.1.0 throws on the older `RateLimit: limit=10, rem
 describe('oauth4webapi 3.8.8', () => {
   it('loses invalid_client when the 401 carries WWW-Authenticate — here it is named', async () => {
     const { url } = await startInProcess({
-      tokenAnswer: (_, response) => {
+      respondToTokenRequest: (_, response) => {
         response.writeHead(401, { 'www-authenticate': 'Basic realm="x"', 'content-type': 'application/json' });
         response.end('{"error":"invalid_client"}');
       },
     });
-    const answer = await send(url);
-    expect(answer).toMatchObject({ status: 502, code: 'TOKEN_REJECTED' });
-    expect(answer.text).toContain('invalid_client');
+    const response = await send(url);
+    expect(response).toMatchObject({ status: 502, code: 'TOKEN_REJECTED' });
+    expect(response.text).toContain('invalid_client');
   });
 
   it('has the token in the cause of its errors — here the body of a bad response appears nowhere', async () => {
     const { url, sidecar, events } = await startInProcess({
-      tokenAnswer: (_, response) => {
+      respondToTokenRequest: (_, response) => {
         response.writeHead(200, { 'content-type': 'application/json' });
         response.end('{"access_token":"a-token-never-to-be-shown","token_type":"mac","expires_in":60}');
       },
     });
-    const answer = await send(url);
-    expect(answer).toMatchObject({ status: 503, code: 'TOKEN_UNAVAILABLE' });
+    const response = await send(url);
+    expect(response).toMatchObject({ status: 503, code: 'TOKEN_UNAVAILABLE' });
     const status = await (await fetch(`${sidecar.adminUrl}/status`)).text();
-    expect(answer.text + status + JSON.stringify(events)).not.toContain('a-token-never-to-be-shown');
+    expect(response.text + status + JSON.stringify(events)).not.toContain('a-token-never-to-be-shown');
   });
 
   it('form-encodes the id and secret in Basic — here they are joined as they are', async () => {
     const { tokens, api, url } = await startInProcess({
-      tokenAnswer: (_, response, index) => sendToken(response, index, 3600),
+      respondToTokenRequest: (_, response, index) => sendToken(response, index, 3600),
       env: { SIDECAR_CLIENT_ID: 'a b+c', SIDECAR_CLIENT_SECRET: 'ü%/+: x' },
     });
     await send(url);
@@ -97,7 +97,7 @@ describe('convict', () => {
 
 it('a rebinding GET of Chromium carries neither Origin nor Sec-Fetch-Site — its Host is enough to refuse it', async () => {
   const { url, api } = await startInProcess();
-  const answer = await send(url, { headers: { host: `rebound.example:${new URL(url).port}` } });
-  expect(answer).toMatchObject({ status: 403, code: 'HOST_NOT_ALLOWED' });
+  const response = await send(url, { headers: { host: `rebound.example:${new URL(url).port}` } });
+  expect(response).toMatchObject({ status: 403, code: 'HOST_NOT_ALLOWED' });
   expect(api.requests).toHaveLength(0);
 });

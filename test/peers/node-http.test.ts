@@ -21,9 +21,9 @@ describe('node:http accepts what no proxy should forward:', () => {
     ],
   ])('%s', async (_, bytes) => {
     const { url, api } = await startInProcess();
-    const answer = await sendRaw(url, bytes);
-    expect([400, 403]).toContain(answer.status);
-    expect(answer.headers['proxy-status']).toBe('bearer-sidecar; error=http_request_denied');
+    const response = await sendRaw(url, bytes);
+    expect([400, 403]).toContain(response.status);
+    expect(response.headers['proxy-status']).toBe('bearer-sidecar; error=http_request_denied');
     expect(api.requests).toHaveLength(0);
   });
 
@@ -46,9 +46,9 @@ describe('node:http refuses with an empty reply; the sidecar sends a problem doc
     ['NUL', 'GET / HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\n\r\n'],
   ])('%s', async (_, bytes) => {
     const { url, api, requestRecords } = await startInProcess();
-    const answer = await sendRaw(url, bytes);
-    expect(answer.status).toBe(400);
-    expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'BAD_REQUEST' });
+    const response = await sendRaw(url, bytes);
+    expect(response.status).toBe(400);
+    expect(JSON.parse(response.body.toString())).toMatchObject({ code: 'BAD_REQUEST' });
     expect(api.requests).toHaveLength(0);
     expect(await requestRecords(1)).toHaveLength(1);
   });
@@ -57,9 +57,9 @@ describe('node:http refuses with an empty reply; the sidecar sends a problem doc
 it('node:http reports chunk errors after the request event — here the request has one ending, and no upstream call', async () => {
   const { url, api, requestRecords, throttle } = await startInProcess();
   const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n';
-  const answer = await sendRaw(url, `${head}5\r\nhello\r\nzz\r\n`);
-  expect(answer.status).toBe(400);
-  expect(answer.bytes.toString().match(/^HTTP\/1\.1/gm)).toHaveLength(1);
+  const response = await sendRaw(url, `${head}5\r\nhello\r\nzz\r\n`);
+  expect(response.status).toBe(400);
+  expect(response.bytes.toString().match(/^HTTP\/1\.1/gm)).toHaveLength(1);
   expect(await requestRecords(1)).toHaveLength(1);
   expect(api.requests).toHaveLength(0);
   expect(await throttle()).toEqual(IDLE);
@@ -78,12 +78,12 @@ it('node:http closes idle connections after 5 s and so resets pooled clients —
 });
 
 it('node:http reports neither FIN nor RST while ≥ 200 kB of a paused body are unread — here that is found when reading resumes', async () => {
-  let answered = 0;
+  let responses = 0;
   const leaving = gate();
   const { url, api, eventsOf, throttle, requestRecords } = await startInProcess({
-    answer: async (_, response) => {
-      answered++;
-      if (answered === 1) await leaving.opened;
+    respond: async (_, response) => {
+      responses++;
+      if (responses === 1) await leaving.opened;
       response.end('answered');
     },
     env: { SIDECAR_MAX_IN_FLIGHT: '1' },

@@ -134,7 +134,7 @@ describe('undici’s RetryAgent', () => {
     const clock = new ManualClock();
     const { url, api, eventsOf } = await startInProcess({
       clock,
-      answer: (request, response, index) => {
+      respond: (request, response, index) => {
         if (index === 0) response.writeHead(429, { 'retry-after': '45' }).end();
         else void echo(request, response, index);
       },
@@ -150,7 +150,7 @@ describe('undici’s RetryAgent', () => {
 
   it('cannot replay a stream — here a chunked upload is sent again whole', async () => {
     const { url, api } = await startInProcess({
-      answer: (request, response, index) => {
+      respond: (request, response, index) => {
         if (index === 0) response.writeHead(503).end();
         else void echo(request, response, index);
       },

@@ -6,7 +6,7 @@ import { KNOWN_SCOPES, POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/to
 import { ManualClock } from '../support/manual-clock.ts';
 import { sendRaw } from './raw-request.ts';
 import { AUDIENCE, FORM, OTHER_AUDIENCE, ask, closeStarted, fetchToken, start } from './token-client.ts';
-import type { Asked } from './token-client.ts';
+import type { TokenRequest } from './token-client.ts';
 
 const GRANT = 'grant_type=client_credentials';
 
@@ -72,7 +72,7 @@ describe('granting', () => {
 });
 
 describe('refusing', () => {
-  test.each<[string, Asked, number, string]>([
+  test.each<[string, TokenRequest, number, string]>([
     ['GET', { method: 'GET' }, 405, 'invalid_request'],
     ['a JSON body', { headers: { 'content-type': 'application/json' }, body: '{}' }, 400, 'invalid_request'],
     [
@@ -91,9 +91,9 @@ describe('refusing', () => {
     ['a secret in field and form', { body: `${FORM}&client_secret=secret` }, 400, 'invalid_request'],
     ['too large a form', { body: `${FORM}&pad=${'x'.repeat(17 * 1024)}` }, 413, 'invalid_request'],
     ['a form far too large', { body: `${FORM}&pad=${'x'.repeat(1024 * 1024)}` }, 413, 'invalid_request'],
-  ])('%s', async (_name, asked, status, error) => {
+  ])('%s', async (_name, requested, status, error) => {
     const server = await start();
-    const response = await ask(server.tokenUrl, asked);
+    const response = await ask(server.tokenUrl, requested);
     expect(response.status).toBe(status);
     expect(response.body.error).toBe(error);
     // RFC 6749 §5.2 bounds the characters of a description.

@@ -24,13 +24,13 @@ export async function closeStarted(): Promise<void> {
   await Promise.all(started.splice(0).map((server) => server.close()));
 }
 
-export interface TokenAnswer {
+export interface TokenResponse {
   readonly status: number;
   readonly field: (name: string) => string | null;
   readonly body: Record<string, unknown>;
 }
 
-export interface Asked {
+export interface TokenRequest {
   readonly method?: string;
   readonly headers?: Record<string, string>;
   readonly body?: string;
@@ -41,7 +41,10 @@ export function basic(credentials: string): string {
 }
 
 /** Sends a valid request with the given changes. */
-export async function ask(url: URL, { method = 'POST', headers = {}, body }: Asked = {}): Promise<TokenAnswer> {
+export async function ask(
+  url: URL,
+  { method = 'POST', headers = {}, body }: TokenRequest = {},
+): Promise<TokenResponse> {
   const form = { 'content-type': 'application/x-www-form-urlencoded' };
   const response = await fetch(url, {
     method,

@@ -63,7 +63,7 @@ export interface LoadResult {
   /** Of the clients: how many connections, or responses by status. */
   readonly clients: Readonly<Record<string, number>>;
   /** Of 50 requests for /livez beside the load, each on a connection of its own. */
-  readonly answeredPings: number;
+  readonly pingResponses: number;
   /** Of those that got a response, milliseconds. */
   readonly pingMs: { readonly p50: number; readonly max: number };
   readonly log: string;
@@ -97,7 +97,7 @@ export async function runLoad(name: string, machine: MachineLimits, load: Client
   const times = pings.toSorted((a, b) => a - b);
   const pingMs = { p50: times[times.length >> 1] ?? NaN, max: times.at(-1) ?? NaN };
   const printed = { log: sidecar.stdout(), stderr: sidecar.stderr() };
-  return { isAlive, peakBytes, clients, answeredPings: times.length, pingMs, ...printed };
+  return { isAlive, peakBytes, clients, pingResponses: times.length, pingMs, ...printed };
 }
 
 /** The shell keeps the limits for the program that it becomes. */
@@ -162,10 +162,10 @@ function ping(url: string): Promise<boolean> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
     const socket = connect({ host: hostname, port: Number(port) });
-    const finish = (isAnswered: boolean): void => {
+    const finish = (hasResponse: boolean): void => {
       clearTimeout(timer);
       socket.destroy();
-      resolve(isAnswered);
+      resolve(hasResponse);
     };
     const timer = setTimeout(finish, PING_TIMEOUT_MS, false);
     socket.on('error', () => finish(false)).on('close', () => finish(false));

@@ -52,7 +52,7 @@ const CASES: readonly Case[] = [
 const [, , wanted = ''] = process.argv;
 for (const [name, machine, load] of CASES) {
   if (!name.startsWith(wanted)) continue;
-  const { isAlive, peakBytes, clients, answeredPings, pingMs, log } = await runLoad(name, machine, load);
+  const { isAlive, peakBytes, clients, pingResponses, pingMs, log } = await runLoad(name, machine, load);
   const lines = log.split('\n');
   const exhausted = lines.filter((line) => /EMFILE|ENFILE/.test(line)).length;
   const { '200': served = 0, '503 QUEUE_FULL': refused = 0, open = 0, ...others } = clients;
@@ -60,13 +60,13 @@ for (const [name, machine, load] of CASES) {
     load.kind === 'posts'
       ? `served ${served}, refused ${refused}, others ${JSON.stringify(others)}`
       : `${open} connections`;
-  const pings = `livez ${answeredPings} of 50 (p50 ${pingMs.p50.toFixed(0)} ms, longest ${pingMs.max.toFixed(0)} ms)`;
+  const pings = `livez ${pingResponses} of 50 (p50 ${pingMs.p50.toFixed(0)} ms, longest ${pingMs.max.toFixed(0)} ms)`;
   console.log(`${name}: ${seen}; ${pings}, peak ${(peakBytes / MIB).toFixed(0)} MiB`);
   for (const warning of lines.filter((line) => /"level":"warn".*(limit|heap) of/.test(line)))
     console.log(`  ${warning}`);
   claim('the process is alive', isAlive);
   claim('no descriptor ran out', exhausted === 0);
-  claim('at least 45 of 50 probes get a response', answeredPings >= 45);
+  claim('at least 45 of 50 probes get a response', pingResponses >= 45);
   if (machine === CHART) claim("the peak is below the chart's limit", peakBytes < CHART_LIMIT_BYTES);
   // Of those that are still sending when they are refused, some see a reset.
   if (machine.flags === SMALL_HEAP.flags && (load.size ?? 0) <= 2000)

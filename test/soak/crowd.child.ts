@@ -10,16 +10,16 @@ const [, , url = '', idle = '0', slow = '0'] = process.argv;
 const TOGETHER = 200;
 const DRIP_EVERY_MS = 1000;
 
-async function openMany(count: number, first: string, isAnswered: boolean): Promise<Socket[]> {
+async function openMany(count: number, first: string, expectsResponse: boolean): Promise<Socket[]> {
   const sockets: Socket[] = [];
   while (sockets.length < count) {
     const batch = Array.from({ length: Math.min(TOGETHER, count - sockets.length) }, async () => {
       const socket = await openSocket(url);
-      const answered = new Promise((resolve) => socket.once('data', resolve));
+      const responded = new Promise((resolve) => socket.once('data', resolve));
       // A connection that ends early is missing in the count of the other end.
       socket.on('error', () => socket.destroy()).on('data', () => undefined);
       socket.write(first);
-      if (isAnswered) await answered;
+      if (expectsResponse) await responded;
       return socket;
     });
     sockets.push(...(await Promise.all(batch)));

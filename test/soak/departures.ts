@@ -75,8 +75,8 @@ async function sendAndWait(chain: SidecarStack, load: SidecarLoad) {
 async function waitForLoad({ sidecar }: SidecarStack, { queued, inFlight }: SidecarLoad): Promise<void> {
   const giveUpAt = performance.now() + 5000;
   while (performance.now() < giveUpAt) {
-    const answer = await fetch(`${sidecar.adminUrl}/status`);
-    const { throttle } = (await answer.json()) as { throttle: SidecarLoad };
+    const response = await fetch(`${sidecar.adminUrl}/status`);
+    const { throttle } = (await response.json()) as { throttle: SidecarLoad };
     if (throttle.queued === queued && throttle.inFlight === inFlight) return;
     await sleep(1);
   }

@@ -24,13 +24,13 @@ do {
   times.push(await ping());
   await sleep(50);
 } while (!process.stdin.readableEnded);
-const answered = times.filter((time) => time !== undefined).sort((a, b) => a - b);
+const measured = times.filter((time) => time !== undefined).sort((a, b) => a - b);
 const round = (time = NaN): number => Math.round(time * 10) / 10;
 console.log(
   JSON.stringify({
     count: times.length,
-    failed: times.length - answered.length,
-    p50: round(answered[Math.floor(answered.length / 2)]),
-    max: round(answered.at(-1)),
+    failed: times.length - measured.length,
+    p50: round(measured[Math.floor(measured.length / 2)]),
+    max: round(measured.at(-1)),
   }),
 );

@@ -29,9 +29,9 @@ function call(url: string, body: Buffer | undefined): Promise<Call> {
   const startedAt = performance.now();
   const { promise, resolve } = Promise.withResolvers<Call>();
   const end = (isRight: boolean): void => resolve({ ms: performance.now() - startedAt, isRight });
-  const outgoing = request(url, { method: body === undefined ? 'GET' : 'POST', timeout: REQUEST_TIMEOUT_MS });
-  outgoing.on('timeout', () => outgoing.destroy()).on('error', () => end(false));
-  outgoing.on('response', (response) => {
+  const clientRequest = request(url, { method: body === undefined ? 'GET' : 'POST', timeout: REQUEST_TIMEOUT_MS });
+  clientRequest.on('timeout', () => clientRequest.destroy()).on('error', () => end(false));
+  clientRequest.on('response', (response) => {
     const received = createHash('sha256');
     response.on('data', (chunk: Buffer) => void received.update(chunk));
     response.on('end', () => {
@@ -39,7 +39,7 @@ function call(url: string, body: Buffer | undefined): Promise<Call> {
       end(response.statusCode === 200 && received.digest('hex') === sent.digest('hex'));
     });
   });
-  outgoing.end(body);
+  clientRequest.end(body);
   return promise;
 }
 

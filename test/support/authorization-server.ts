@@ -58,8 +58,8 @@ export async function startAuthorizationServer(
         enabled: true,
         // The partner's `audience` field is RFC 8707's `resource` under an older name.
         defaultResource: (ctx) => {
-          const asked = ctx.oidc.body?.audience;
-          return typeof asked === 'string' ? asked : [];
+          const requestedAudience = ctx.oidc.body?.audience;
+          return typeof requestedAudience === 'string' ? requestedAudience : [];
         },
         getResourceServerInfo: () => ({ scope, audience, accessTokenTTL: 3600, accessTokenFormat: format }),
       },

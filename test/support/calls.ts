@@ -24,8 +24,8 @@ const agent = new Agent({ pipelining: 0, headersTimeout: 120_000, bodyTimeout: 1
 export async function call(url: string, options: CallOptions = {}): Promise<CallResponse> {
   const { method = 'GET', headers = {}, body = null } = options;
   const stated = body === null ? {} : { [DIGEST_HEADER]: formatStatedBody(stateBody(randomUUID(), Buffer.from(body))) };
-  const answer = await request(url, { dispatcher: agent, method, headers: { ...stated, ...headers }, body });
-  return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+  const response = await request(url, { dispatcher: agent, method, headers: { ...stated, ...headers }, body });
+  return { status: response.statusCode, headers: response.headers, text: await response.body.text() };
 }
 
 /** A POST of a JSON object. */

@@ -90,7 +90,7 @@ export class OutcomeChecker {
     if (tookMs > account.withinMs) this.#violations.push(`${id}: took ${tookMs.toFixed(0)} ms`);
     if (outcome.kind === 'gave-up' && account.mayGiveUp !== true)
       this.#violations.push(`${id}: left without an outcome`);
-    if (outcome.kind === 'answered' && outcome.status === 200) this.#checkAnswer(id, account, outcome.body);
+    if (outcome.kind === 'answered' && outcome.status === 200) this.#checkResponse(id, account, outcome.body);
     return name;
   }
 
@@ -117,7 +117,7 @@ export class OutcomeChecker {
     };
   }
 
-  #checkAnswer(id: string, account: TrackedRequest, body: string | Buffer): void {
+  #checkResponse(id: string, account: TrackedRequest, body: string | Buffer): void {
     if (account.seen === 0) this.#violations.push(`${id}: answered, and the upstream never saw it`);
     if (sha256(body) === sha256(account.expected)) return;
     this.#falselyComplete++;

@@ -87,8 +87,8 @@ export interface OtlpReceiver extends AsyncDisposable {
   waitForSpan(name: string): Promise<readonly ReceivedSpan[]>;
 }
 
-/** @param answer `hang`: never responds. Default: accepts everything */
-export async function startOtlpReceiver(answer: 'take' | 'hang' | 500 = 'take'): Promise<OtlpReceiver> {
+/** @param behaviour `hang`: never responds. Default: accepts everything */
+export async function startOtlpReceiver(behaviour: 'take' | 'hang' | 500 = 'take'): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
   const exports: IncomingHttpHeaders[] = [];
   const bodies: Buffer[] = [];
@@ -97,8 +97,8 @@ export async function startOtlpReceiver(answer: 'take' | 'hang' | 500 = 'take'):
       exports.push(request.headers);
       bodies.push(body);
       if (request.method !== 'POST' || request.url !== '/v1/traces') response.writeHead(404).end();
-      else if (answer === 500) response.writeHead(500).end('a secret of the collector');
-      else if (answer === 'take') {
+      else if (behaviour === 500) response.writeHead(500).end('a secret of the collector');
+      else if (behaviour === 'take') {
         spans.push(...decode(body));
         response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
       }

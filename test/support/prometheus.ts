@@ -80,9 +80,9 @@ export async function startPrometheus({ targets, rules = [] }: PrometheusOptions
 function connectTo(url: string): Prometheus {
   const ask = async (path: string): Promise<unknown> => {
     const { text } = await call(`${url}/api/v1/${path}`);
-    const answer = JSON.parse(text) as { status: string; error?: string; data: unknown };
-    if (answer.status !== 'success') throw new Error(answer.error);
-    return answer.data;
+    const response = JSON.parse(text) as { status: string; error?: string; data: unknown };
+    if (response.status !== 'success') throw new Error(response.error);
+    return response.data;
   };
   return {
     get: ask,
@@ -136,13 +136,13 @@ export function runPromtool(
 /** Polls until `holds` or for `patienceMs`. @returns the last result in either case */
 export async function pollUntil<T>(
   ask: () => Promise<T>,
-  holds: (answer: T) => boolean,
-  patienceMs: number,
+  holds: (result: T) => boolean,
+  timeoutMs: number,
 ): Promise<T> {
-  const giveUpAt = performance.now() + patienceMs;
+  const giveUpAt = performance.now() + timeoutMs;
   for (;;) {
-    const answer = await ask();
-    if (holds(answer) || performance.now() > giveUpAt) return answer;
+    const result = await ask();
+    if (holds(result) || performance.now() > giveUpAt) return result;
     await sleep(500);
   }
 }

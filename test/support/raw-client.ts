@@ -29,7 +29,7 @@ export async function openSocket(url: string): Promise<Socket> {
 }
 
 /** Waits until connections to `url` are accepted. */
-export function waitUntilAccepted(url: string, patienceMs?: number): Promise<void> {
+export function waitUntilAccepted(url: string, timeoutMs?: number): Promise<void> {
   const isAccepted = async (): Promise<boolean> => {
     try {
       (await openSocket(url)).destroy();
@@ -38,7 +38,7 @@ export function waitUntilAccepted(url: string, patienceMs?: number): Promise<voi
       return false;
     }
   };
-  return waitUntil(isAccepted, `connections to ${url} are accepted`, patienceMs);
+  return waitUntil(isAccepted, `connections to ${url} are accepted`, timeoutMs);
 }
 
 /** Waits until connections to `url` are refused. */
@@ -71,9 +71,9 @@ export async function readToEnd(socket: Socket): Promise<RawResponse> {
 /** Sends `bytes` on a connection of its own and reads to the end of it. */
 export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawResponse> {
   const socket = await openSocket(url);
-  const answer = readToEnd(socket);
+  const response = readToEnd(socket);
   socket.write(bytes);
-  return answer;
+  return response;
 }
 
 function parse(bytes: Buffer): Omit<RawResponse, 'end'> {

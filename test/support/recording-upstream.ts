@@ -43,7 +43,7 @@ export const echo: RespondTo = (request, response) => {
   response.writeHead(200, { 'content-type': request.headers['content-type'] ?? 'text/plain' }).end(request.body);
 };
 
-export async function startRecordingUpstream(answer: RespondTo = echo): Promise<RecordingUpstream> {
+export async function startRecordingUpstream(respond: RespondTo = echo): Promise<RecordingUpstream> {
   const requests: (RecordedRequest | undefined)[] = [];
   const altered: string[] = [];
   const server = createServer((message, response) => {
@@ -51,7 +51,7 @@ export async function startRecordingUpstream(answer: RespondTo = echo): Promise<
     record(message, altered)
       .then((request) => {
         requests[index] = request;
-        return answer(request, response, index);
+        return respond(request, response, index);
       })
       .catch(() => {
         // The caller disconnected within its body, or the test's own handler threw: both show as a cut.

@@ -12,7 +12,7 @@ import type { SecretMessage, ServerMessage } from './rotating-client.ts';
 const LIFETIME_S = 6;
 
 let secret = '';
-const tell = (message: ServerMessage): void => void process.send?.(message);
+const report = (message: ServerMessage): void => void process.send?.(message);
 
 /** Knows the one client, and keeps nothing. */
 const adapter: Adapter = {
@@ -60,20 +60,20 @@ async function serve(): Promise<void> {
     },
   });
   provider.on('grant.success', (ctx) => {
-    tell({ kind: 'granted', token: (ctx.body as { access_token: string }).access_token });
+    report({ kind: 'granted', token: (ctx.body as { access_token: string }).access_token });
   });
   provider.on('grant.error', (_ctx, error) => {
-    tell({ kind: 'refused', error: error.message });
+    report({ kind: 'refused', error: error.message });
   });
   const handle = provider.callback();
   server.on('request', (request, response) => void handle(request, response));
-  tell({ kind: 'listening', url });
+  report({ kind: 'listening', url });
 }
 
 process.on('message', (message: SecretMessage) => {
   const isFirst = secret === '';
   secret = message.secret;
   if (isFirst) void serve();
-  else tell({ kind: 'rotated' });
+  else report({ kind: 'rotated' });
 });
 process.on('disconnect', () => process.exit(0));

@@ -127,12 +127,12 @@ export function baseSettings(upstreamUrl: string, authUrl: string, credential: C
 }
 
 /** Waits until the sidecar holds its first token. */
-export async function waitUntilReady(sidecar: RunningSidecar, patienceMs = START_TIMEOUT_MS): Promise<void> {
-  const until = performance.now() + patienceMs;
+export async function waitUntilReady(sidecar: RunningSidecar, timeoutMs = START_TIMEOUT_MS): Promise<void> {
+  const until = performance.now() + timeoutMs;
   while (performance.now() < until) {
-    const answer = await fetch(`${sidecar.adminUrl}/readyz`);
-    await answer.arrayBuffer();
-    if (answer.ok) return;
+    const response = await fetch(`${sidecar.adminUrl}/readyz`);
+    await response.arrayBuffer();
+    if (response.ok) return;
     await sleep(20);
   }
   throw new Error('the sidecar did not become ready');
@@ -164,11 +164,11 @@ async function waitForFirstLine(
   text: () => string,
   pattern: RegExp,
   exit: Promise<Exit>,
-  patienceMs: number,
+  timeoutMs: number,
 ): Promise<string> {
   let ended: Exit | undefined;
   void exit.then((end) => (ended = end));
-  const until = performance.now() + patienceMs;
+  const until = performance.now() + timeoutMs;
   while (performance.now() < until) {
     const line = text()
       .split('\n')
@@ -179,5 +179,5 @@ async function waitForFirstLine(
       throw new Error(`ended with ${String(ended.code ?? ended.signal)} before it printed ${String(pattern)}`);
     await sleep(10);
   }
-  throw new Error(`printed no line that matches ${String(pattern)} in ${String(patienceMs)} ms`);
+  throw new Error(`printed no line that matches ${String(pattern)} in ${String(timeoutMs)} ms`);
 }

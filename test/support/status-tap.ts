@@ -14,7 +14,7 @@ export interface StatusTap extends AsyncDisposable {
 /** @param serverUrl of a server on loopback that is asked without pipelining */
 export async function startStatusTap(serverUrl: string): Promise<StatusTap> {
   const { hostname, port } = new URL(serverUrl);
-  const answers = new Map<string, string[]>();
+  const statusesByPath = new Map<string, string[]>();
   const sockets = new Set<Socket>();
   let connections = 0;
   const server = createServer((client) => {
@@ -26,7 +26,7 @@ export async function startStatusTap(serverUrl: string): Promise<StatusTap> {
     });
     behind.on('data', (chunk: Buffer) => {
       const status = /^HTTP\/1\.1 (\d{3}) /.exec(chunk.toString('latin1'))?.[1];
-      if (status !== undefined) answers.set(path, [...(answers.get(path) ?? []), status]);
+      if (status !== undefined) statusesByPath.set(path, [...(statusesByPath.get(path) ?? []), status]);
     });
     for (const [socket, other] of [
       [client, behind],
@@ -40,7 +40,7 @@ export async function startStatusTap(serverUrl: string): Promise<StatusTap> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`,
-    statuses: (path) => answers.get(path) ?? [],
+    statuses: (path) => statusesByPath.get(path) ?? [],
     connections: () => connections,
     [Symbol.asyncDispose]: () => {
       for (const socket of sockets) socket.destroy();

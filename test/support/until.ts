@@ -10,9 +10,9 @@ const READ_INTERVAL_MS = 50;
 export async function waitUntil(
   holds: () => boolean | Promise<boolean>,
   what: string,
-  patienceMs = WAIT_TIMEOUT_MS,
+  timeoutMs = WAIT_TIMEOUT_MS,
 ): Promise<void> {
-  const giveUpAt = performance.now() + patienceMs;
+  const giveUpAt = performance.now() + timeoutMs;
   while (!(await holds())) {
     if (performance.now() > giveUpAt) throw new Error(`this did not come about: ${what}`);
     await sleep(5);

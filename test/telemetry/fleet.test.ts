@@ -9,7 +9,7 @@ import { ManualClock } from '../support/manual-clock.ts';
 import { readSamples } from './metrics/exposition.ts';
 import { MemoryStream } from './log/memory-stream.ts';
 
-const notAsked: SidecarEvent = {
+const notRequested: SidecarEvent = {
   kind: 'token-not-asked',
   credential: 'default',
   from: 'fleet',
@@ -64,7 +64,7 @@ describe('metrics of a fleet', () => {
       metrics.observe({ kind: 'fleet-command', outcome });
     metrics.observe({ kind: 'token-found', credential: 'default', from: 'fleet', validForMs: 1000 });
     metrics.observe({ kind: 'token-found', credential: 'default', from: 'a file', validForMs: 1000 });
-    metrics.observe(notAsked);
+    metrics.observe(notRequested);
     expect(await fleetSamples(metrics)).toMatchObject({
       connected: 1,
       'commands_total{outcome="ok"}': 2,
@@ -96,7 +96,7 @@ it('the log has lines for the fleet connection and for failed token requests of 
   log.observe({ kind: 'fleet-joined' });
   log.observe({ kind: 'fleet-command', outcome: 'timeout' });
   log.observe({ kind: 'fleet-lost', detail: 'Redis refused the connection (ECONNREFUSED)' });
-  log.observe(notAsked);
+  log.observe(notRequested);
   await log.close(0);
   expect(stream.lines.map(({ time: _time, ...line }) => line)).toEqual([
     { level: 'info', msg: 'fleet joined' },

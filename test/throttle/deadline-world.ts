@@ -72,7 +72,7 @@ export interface DeadlineResult {
   /** Calls that were rejected on arrival. */
   readonly refusals: readonly RefusalRecord[];
   /** Carried out by the upstream in the counted time. */
-  readonly carriedOut: number;
+  readonly executed: number;
 }
 
 /** As an upstream with a limit that it does not state. */
@@ -93,7 +93,7 @@ class Player {
   readonly #figures: CallFigures[];
   readonly #grants: GrantRecord[] = [];
   readonly #refusals: RefusalRecord[] = [];
-  #carriedOut = 0;
+  #executed = 0;
 
   constructor(world: DeadlineWorld) {
     this.#world = world;
@@ -113,8 +113,8 @@ class Player {
     const sources = this.#world.kinds.map((kind, index) => this.#offer(kind, index));
     await this.#clock.runUntilIdle();
     await Promise.all(sources);
-    const carriedOut = this.#carriedOut;
-    return { figures: this.#figures, grants: this.#grants, refusals: this.#refusals, carriedOut };
+    const executed = this.#executed;
+    return { figures: this.#figures, grants: this.#grants, refusals: this.#refusals, executed };
   }
 
   #isCounted(at: number): boolean {
@@ -175,7 +175,7 @@ class Player {
     this.#grants.push({ kind, at, remainingMs: deadlineAt - at, waitedMs });
     const latencyMs = kind.latencyMs(at, this.#random);
     const isAccepted = this.#world.limiter?.(at).accepted !== false;
-    if (isAccepted && this.#isCounted(at)) this.#carriedOut++;
+    if (isAccepted && this.#isCounted(at)) this.#executed++;
     const lastsMs = isAccepted ? latencyMs : 5;
     const isCut = at + lastsMs >= deadlineAt;
     await this.#clock.sleep(isCut ? deadlineAt - at : lastsMs);

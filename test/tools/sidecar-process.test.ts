@@ -9,8 +9,8 @@ const shell = (script: string) =>
 it.each([
   ['exits', 'exit 3', { code: 3, signal: null }],
   ['is killed', 'kill -9 $$', { code: null, signal: 'SIGKILL' }],
-])('one that %s while its output is still on its way', async (_, ending, exit) => {
-  await using process = shell(`(sleep 0.1; ${PRINTS}) & ${ending}`);
+])('one that %s while its output is still on its way', async (_, lastCommand, exit) => {
+  await using process = shell(`(sleep 0.1; ${PRINTS}) & ${lastCommand}`);
   expect(await process.exit).toEqual(exit);
   expect([process.stdout().length, process.stderr().length]).toEqual([60_001 + 'the last line\n'.length, 60_001]);
 });

@@ -10,7 +10,7 @@ import type { SendOptions } from './wire.ts';
 const KEPT = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
 /** The outcome of one request that the server answers with these bytes, and then as `then` says. */
-async function answered(bytes: string, then: 'fin' | 'reset' | 'stay', options: SendOptions = {}) {
+async function respondedWith(bytes: string, then: 'fin' | 'reset' | 'stay', options: SendOptions = {}) {
   await using server = await startWireServer(
     afterHead(bytes, (socket) => {
       if (then === 'fin') socket.end();
@@ -40,7 +40,7 @@ describe('before the response head', () => {
     ['fields of 1 MB', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(1_000_000)}\r\n\r\n`, 'stay', 'protocol'],
   ] as const)('%s fails', async (_, bytes, then, kind) => {
     for (const hold of [true, false]) {
-      const { end, heads } = await answered(bytes, then, { hold });
+      const { end, heads } = await respondedWith(bytes, then, { hold });
       expect(end).toMatchObject({ kind: 'failed', failure: { kind } });
       expect(heads).toEqual([]);
     }
@@ -104,12 +104,12 @@ describe('within the response body', () => {
       /before its response was complete/,
     ],
   ] as const)('%s is cut for the client, and known to be a part when held', async (_, bytes, then, fault) => {
-    const relayed = await answered(bytes, then);
+    const relayed = await respondedWith(bytes, then);
     expect(relayed.end).toMatchObject({ kind: 'relayed', head: { status: 200 } });
     expect(relayed.end.kind === 'relayed' ? relayed.end.fault?.detail : '').toMatch(fault);
-    expect([relayed.seen.ending, relayed.seen.body.toString()]).toEqual(['cut', 'half']);
+    expect([relayed.seen.state, relayed.seen.body.toString()]).toEqual(['cut', 'half']);
 
-    const held = await answered(bytes, then, { hold: true });
+    const held = await respondedWith(bytes, then, { hold: true });
     expect(held.end).toMatchObject({ kind: 'held', head: { status: 200 } });
     expect(held.end.kind === 'held' ? held.end.fault?.detail : '').toMatch(fault);
     expect(held.seen.head).toBeUndefined();
@@ -120,15 +120,15 @@ describe('within the response body', () => {
     ['a length and chunks', 'Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n'],
   ])('%s contradict each other: no response', async (_, rest) => {
     for (const hold of [true, false]) {
-      const { end, seen } = await answered(`HTTP/1.1 200 OK\r\n${rest}`, 'stay', { hold });
-      expect([end.kind, seen.ending]).toEqual(['failed', 'open']);
+      const { end, seen } = await respondedWith(`HTTP/1.1 200 OK\r\n${rest}`, 'stay', { hold });
+      expect([end.kind, seen.state]).toEqual(['failed', 'open']);
     }
   });
 
   it('a FIN is the proper end where neither length nor chunks were announced', async () => {
-    const { end, seen } = await answered('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it', 'fin');
+    const { end, seen } = await respondedWith('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it', 'fin');
     expect(end).toMatchObject({ kind: 'relayed', fault: undefined });
-    expect([seen.ending, seen.body.toString()]).toEqual(['ended', 'all of it']);
+    expect([seen.state, seen.body.toString()]).toEqual(['ended', 'all of it']);
   });
 
   it('bytes beyond the length are dropped, and their connection is not used again', async () => {
@@ -147,7 +147,7 @@ describe('within the response body', () => {
 describe('a head', () => {
   it('after interim responses is the only one that counts', async () => {
     const interim = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n';
-    const { end, heads, seen } = await answered(interim + KEPT, 'stay');
+    const { end, heads, seen } = await respondedWith(interim + KEPT, 'stay');
     expect(end).toMatchObject({ kind: 'relayed', head: { status: 200 } });
     expect(heads.map(({ status }) => status)).toEqual([200]);
     expect(seen.body.toString()).toBe('ok');
@@ -158,7 +158,7 @@ describe('a head', () => {
     ['Latin-1', ' Tr\xe8s bien', 'Tr\u00e8s bien'],
     ['UTF-8', ` ${Buffer.from('✓ ok').toString('latin1')}`, '\u00e2\u009c\u0093 ok'],
   ])('may have any reason phrase: %s', async (_, phrase, seenAs) => {
-    const { end, seen } = await answered(`HTTP/1.1 200${phrase}\r\nContent-Length: 2\r\n\r\nok`, 'stay');
+    const { end, seen } = await respondedWith(`HTTP/1.1 200${phrase}\r\nContent-Length: 2\r\n\r\nok`, 'stay');
     expect(end).toMatchObject({ kind: 'relayed', fault: undefined });
     // A phrase that cannot be passed on is dropped: RFC 9112 §4 tells clients to ignore it.
     expect(['', seenAs]).toContain(seen.head?.statusText);
@@ -181,7 +181,7 @@ describe('a head', () => {
 
 describe('a held response', () => {
   it('is given whole', async () => {
-    const { end, seen } = await answered(KEPT, 'stay', { hold: true });
+    const { end, seen } = await respondedWith(KEPT, 'stay', { hold: true });
     expect(end).toMatchObject({ kind: 'held', head: { status: 200 } });
     expect(end.kind === 'held' ? end.body.toString() : '').toBe('ok');
     expect(seen.head).toBeUndefined();
@@ -190,19 +190,19 @@ describe('a held response', () => {
   it.each([0, 1])('of 256 KiB and %i bytes is streamed only when it is larger', async (extra) => {
     const body = 'x'.repeat(HELD_RESPONSE_MAX_BYTES + extra);
     const bytes = `HTTP/1.1 429 Too Many\r\nContent-Length: ${String(body.length)}\r\n\r\n${body}`;
-    const { end, seen } = await answered(bytes, 'stay', { hold: true });
+    const { end, seen } = await respondedWith(bytes, 'stay', { hold: true });
     expect(end.kind).toBe(extra === 0 ? 'held' : 'relayed');
     const length = end.kind === 'held' ? end.body.length : seen.body.length;
     expect(length).toBe(body.length);
-    expect(seen.ending).toBe(extra === 0 ? 'open' : 'ended');
+    expect(seen.state).toBe(extra === 0 ? 'open' : 'ended');
   });
 
   it('that grew too large and then breaks off is cut', async () => {
     const body = 'x'.repeat(HELD_RESPONSE_MAX_BYTES + 1);
     const bytes = `HTTP/1.1 429 Too Many\r\nContent-Length: 9999999\r\n\r\n${body}`;
-    const { end, seen } = await answered(bytes, 'fin', { hold: true });
+    const { end, seen } = await respondedWith(bytes, 'fin', { hold: true });
     expect(end).toMatchObject({ kind: 'relayed', head: { status: 429 } });
-    expect([seen.ending, seen.body.length]).toEqual(['cut', body.length]);
+    expect([seen.state, seen.body.length]).toEqual(['cut', body.length]);
   });
 });
 
@@ -243,7 +243,7 @@ describe('time-outs', () => {
     await clock.advance(999);
     expect(await soFar(sent.end)).toBe('waiting');
     await clock.advance(1);
-    expect([(await sent.end).kind, sent.seen.ending]).toEqual(['relayed', 'cut']);
+    expect([(await sent.end).kind, sent.seen.state]).toEqual(['relayed', 'cut']);
     expect(clock.pendingTimers).toBe(0);
   });
 

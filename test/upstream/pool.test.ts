@@ -100,7 +100,7 @@ describe('abort', () => {
     await until(() => sent.seen.body.length === 4);
     sent.attempt.abort();
     expect((await sent.end).kind).toBe('relayed');
-    expect(sent.seen.ending).toBe('cut');
+    expect(sent.seen.state).toBe('cut');
     await until(() => server.sockets[0]?.destroyed === true);
   });
 
@@ -110,7 +110,7 @@ describe('abort', () => {
     const sent = send(upstream);
     const end = await sent.end;
     sent.attempt.abort();
-    expect([await sent.end, sent.seen.ending]).toEqual([end, 'ended']);
+    expect([await sent.end, sent.seen.state]).toEqual([end, 'ended']);
   });
 });
 

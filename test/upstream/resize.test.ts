@@ -65,6 +65,6 @@ it('closing ends what is under way on the former connections as well', async () 
   upstream.resize(2);
   await upstream.close();
   expect((await busy.end).kind).toBe('relayed');
-  expect(busy.seen.ending).toBe('cut');
+  expect(busy.seen.state).toBe('cut');
   await until(() => server.sockets.every(({ destroyed }) => destroyed));
 });

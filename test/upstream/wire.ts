@@ -53,10 +53,10 @@ async function listen(server: Server): Promise<URL> {
 
 /** Responds once per connection, when the head of a request has come. */
 export function afterHead(bytes: string | Buffer, then: (socket: Socket) => void = () => undefined) {
-  const answered = new WeakSet<Socket>();
+  const responded = new WeakSet<Socket>();
   return (socket: Socket, received: string): void => {
-    if (answered.has(socket) || !received.includes('\r\n\r\n')) return;
-    answered.add(socket);
+    if (responded.has(socket) || !received.includes('\r\n\r\n')) return;
+    responded.add(socket);
     socket.write(bytes, 'latin1', () => {
       then(socket);
     });
@@ -67,7 +67,7 @@ export function afterHead(bytes: string | Buffer, then: (socket: Socket) => void
 export class SeenResponse implements ResponseSink {
   head: UpstreamResponse | undefined;
   readonly chunks: Buffer[] = [];
-  ending: 'open' | 'ended' | 'cut' = 'open';
+  state: 'open' | 'ended' | 'cut' = 'open';
   /** Called back by a test that plays a slow client. */
   resume: (() => void) | undefined;
   takesMore = true;
@@ -89,7 +89,7 @@ export class SeenResponse implements ResponseSink {
   }
 
   end(): void {
-    this.ending = 'ended';
+    this.state = 'ended';
   }
 
   discardUnsent(): boolean {
@@ -97,7 +97,7 @@ export class SeenResponse implements ResponseSink {
   }
 
   cut(): void {
-    this.ending = 'cut';
+    this.state = 'cut';
   }
 
   get body(): Buffer {

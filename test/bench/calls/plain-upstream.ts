@@ -30,7 +30,7 @@ export async function startPlainUpstream(limit: number): Promise<PlainUpstream> 
     socket.setNoDelay(true);
     socket.on('close', () => sockets.delete(socket));
     socket.on('error', () => socket.destroy());
-    answerEachRequest(socket, respond);
+    respondToEachRequest(socket, respond);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -47,7 +47,7 @@ export async function startPlainUpstream(limit: number): Promise<PlainUpstream> 
   };
 }
 
-function answerEachRequest(socket: Socket, respond: () => string): void {
+function respondToEachRequest(socket: Socket, respond: () => string): void {
   let received = '';
   socket.setEncoding('latin1').on('data', (text: string) => {
     received += text;

@@ -34,13 +34,13 @@ const deadlineMs = Number(values.deadline);
 interface Upstream extends AsyncDisposable {
   readonly url: string;
   /** Of `performance.now()`. */
-  readonly carriedOutAt: readonly number[];
+  readonly executedAt: readonly number[];
 }
 
 /** Refuses beyond the limit where it is to be learned. */
 async function startUpstream(latencyMs: number): Promise<Upstream> {
   const limiter = bucketLimiter(LIMIT, LIMIT / 4);
-  const carriedOutAt: number[] = [];
+  const executedAt: number[] = [];
   const server = createServer((message, response) => {
     message.resume();
     const at = performance.now();
@@ -48,11 +48,11 @@ async function startUpstream(latencyMs: number): Promise<Upstream> {
       response.writeHead(429).end();
       return;
     }
-    carriedOutAt.push(at);
+    executedAt.push(at);
     setTimeout(() => response.end('{}'), latencyMs);
   });
   server.keepAliveTimeout = 600_000;
-  return { url: await listenOnLoopback(server), carriedOutAt, [Symbol.asyncDispose]: () => closeServer(server) };
+  return { url: await listenOnLoopback(server), executedAt, [Symbol.asyncDispose]: () => closeServer(server) };
 }
 
 const agent = new Agent({ connections: 2000, pipelining: 0 });
@@ -82,14 +82,14 @@ async function play(latencyMs: number): Promise<string[]> {
     calls.push(call(nextAt));
   }
   await Promise.all(calls);
-  const carriedOut = upstream.carriedOutAt.filter((at) => at >= countedFrom && at < until).length;
+  const executed = upstream.executedAt.filter((at) => at >= countedFrom && at < until).length;
   const possible = LIMIT * (seconds - from);
   const served = counts.get('served') ?? 0;
   counts.delete('served');
   const others = [...counts].map(([code, count]) => `${code} ${count}`).join(', ');
   return [
-    ...[`${latencyMs} ms`, formatShare(carriedOut / possible), formatShare(served / possible)],
-    ...[formatShare((counts.get('UPSTREAM_TIMEOUT') ?? 0) / Math.max(1, carriedOut)), others],
+    ...[`${latencyMs} ms`, formatShare(executed / possible), formatShare(served / possible)],
+    ...[formatShare((counts.get('UPSTREAM_TIMEOUT') ?? 0) / Math.max(1, executed)), others],
   ];
 }
 

@@ -63,12 +63,12 @@ function play(rate: string, kinds: readonly CallKind[], durationMs = DURATION_MS
   });
 }
 
-function describe({ latencyMs, deadlineMs, offered }: Case, { figures, carriedOut }: DeadlineResult): string[] {
+function describe({ latencyMs, deadlineMs, offered }: Case, { figures, executed }: DeadlineResult): string[] {
   const { served = 0, inVain = 0, refusedAtOnce = 0, timedOut = 0 } = figures[0] ?? {};
   const possible = (LIMIT * (DURATION_MS - COUNTED_FROM_MS)) / 1000;
   return [
-    ...[`${latencyMs} ms`, `${deadlineMs / 1000} s`, `${offered} ×`, formatShare(carriedOut / possible)],
-    ...[formatShare(served / possible), formatShare(inVain / Math.max(1, carriedOut))],
+    ...[`${latencyMs} ms`, `${deadlineMs / 1000} s`, `${offered} ×`, formatShare(executed / possible)],
+    ...[formatShare(served / possible), formatShare(inVain / Math.max(1, executed))],
     ...[`${refusedAtOnce}`, `${timedOut}`],
   ];
 }

@@ -114,11 +114,11 @@ function prepareRoutes(size: number, terms: CurveOptions, routeOf: (index: numbe
   const all = Array.from({ length: size }, (_, index) => index);
   const routes = all.map((index) => ({ name: `r${index}`, pathPrefix: `/r${index}`, stripPrefix: true }));
   writeFileSync(file, JSON.stringify({ routes }));
-  const asked = [...new Set(all.map(routeOf))];
+  const requested = [...new Set(all.map(routeOf))];
   const targetsFile = writeTargets(
     terms,
-    `routes-${asked.length}-of-${size}`,
-    asked.map((index) => `GET /r${index}/item`),
+    `routes-${requested.length}-of-${size}`,
+    requested.map((index) => `GET /r${index}/item`),
   );
   const prefix = `/r${routeOf(0)}`;
   return { subject: sidecar(size, terms, { SIDECAR_CONFIG: file }), load: { ...GET, targetsFile }, prefix };

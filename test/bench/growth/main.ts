@@ -107,23 +107,23 @@ async function measureCurve(curve: Curve): Promise<Table> {
 async function takeSample(running: RunningSubject, ask: WrkOptions): Promise<Sample> {
   running.truncateLog();
   const pids = running.pids();
-  const answeredAtFirst = await upstream.countAnswered();
+  const responsesAtFirst = await upstream.countResponses();
   const client = startWrk(running.url, ask);
   try {
     const until = performance.now() + FIRST_RESPONSES_TIMEOUT_MS;
-    while ((await upstream.countAnswered()) < answeredAtFirst + ask.connections) {
+    while ((await upstream.countResponses()) < responsesAtFirst + ask.connections) {
       if (performance.now() > until) throw new Error(`${ask.connections} requests were not answered in time`);
       await sleep(POLL_MS);
     }
-    const [startedAt, cpuBefore, answeredBefore] = [
+    const [startedAt, cpuBefore, responsesBefore] = [
       performance.now(),
       cpuSecondsOf(pids),
-      await upstream.countAnswered(),
+      await upstream.countResponses(),
     ];
     await sleep(seconds * 1000);
     const elapsedMs = performance.now() - startedAt;
     const cpuSeconds = cpuSecondsOf(pids) - cpuBefore;
-    const requests = (await upstream.countAnswered()) - answeredBefore;
+    const requests = (await upstream.countResponses()) - responsesBefore;
     return { requestsPerSecond: (requests * 1000) / elapsedMs, cpuUs: (cpuSeconds * 1e6) / requests };
   } finally {
     await client.stop();

@@ -121,8 +121,8 @@ function listSubjects(): readonly BenchmarkSubject[] {
     ...(nodeFlags.length === 0
       ? []
       : [sidecarSubject({ ...terms, name: 'sidecar-unset', title: 'bearer-sidecar, no flags', nodeFlags: [] })]),
-    ...values.beside.map((told) => {
-      const [name = '', main = ''] = told.split('=');
+    ...values.beside.map((option) => {
+      const [name = '', main = ''] = option.split('=');
       return sidecarSubject({ ...terms, name, title: `bearer-sidecar, ${name}`, main: resolve(main) });
     }),
     ...listPeers(nodeFlags),

@@ -23,14 +23,14 @@ const free: Connection[] = [];
 const all: Connection[] = [];
 const lateness = new Float64Array(total);
 let sent = 0;
-let answered = 0;
+let responses = 0;
 let badResponses = 0;
 let brokenOff = 0;
 let startedAt = 0;
 
 class Connection {
   readonly #socket: Socket;
-  #asked = -1;
+  #requestIndex = -1;
   #missingBytes = 0;
 
   constructor(socket: Socket) {
@@ -40,7 +40,7 @@ class Connection {
   }
 
   sendRequest(index: number): void {
-    this.#asked = index;
+    this.#requestIndex = index;
     this.#socket.write(REQUEST);
   }
 
@@ -58,16 +58,16 @@ class Connection {
     }
     this.#missingBytes -= chunk.length;
     if (this.#missingBytes > 0) return;
-    lateness[this.#asked] = performance.now() - startedAt - this.#asked / perMs;
-    this.#asked = -1;
-    answered++;
+    lateness[this.#requestIndex] = performance.now() - startedAt - this.#requestIndex / perMs;
+    this.#requestIndex = -1;
+    responses++;
     free.push(this);
     sendDueRequests();
   }
 
   #breakOff(): void {
-    if (this.#asked >= 0) brokenOff++;
-    this.#asked = -1;
+    if (this.#requestIndex >= 0) brokenOff++;
+    this.#requestIndex = -1;
   }
 }
 
@@ -105,17 +105,17 @@ const pacer = new Worker(
 startedAt = performance.now();
 pacer.on('message', sendDueRequests);
 const until = startedAt + Number(seconds) * 1000 + COMPLETION_TIMEOUT_MS;
-while (answered + brokenOff < total && performance.now() < until) await sleep(20);
+while (responses + brokenOff < total && performance.now() < until) await sleep(20);
 await pacer.terminate();
 for (const connection of all) connection.close();
 
 const measured = lateness.slice(Math.floor(total * WARM_UP_SHARE)).toSorted();
 const at = (share: number): number => Math.round((measured[Math.floor(measured.length * share)] ?? NaN) * 1000);
 const figures = {
-  requests: answered,
+  requests: responses,
   p50Us: at(0.5),
   p99Us: at(0.99),
   p999Us: at(0.999),
-  failed: total - answered + badResponses,
+  failed: total - responses + badResponses,
 };
 console.log(JSON.stringify(figures));

@@ -9,7 +9,7 @@ const POLL_MS = 2;
  * @param hasEnded whether the process of the server has ended
  * @throws Error without a 200 in time, or when the process ends before
  */
-export async function waitUntilAnswered(url: string, hasEnded: () => boolean): Promise<void> {
+export async function waitUntilResponding(url: string, hasEnded: () => boolean): Promise<void> {
   const until = performance.now() + READY_TIMEOUT_MS;
   while (performance.now() < until) {
     if (hasEnded()) throw new Error(`the server of ${url} has ended`);

@@ -6,7 +6,7 @@ import { newCredential } from '../../support/secrets.ts';
 import { baseSettings } from '../../support/sidecar-process.ts';
 import { CORES, launch } from './processes.ts';
 import type { LaunchedProcess } from './processes.ts';
-import { waitUntilAnswered } from './ready.ts';
+import { waitUntilResponding } from './ready.ts';
 import { caddyConfiguration, haproxyConfiguration, nginxConfiguration } from './servers.ts';
 import { readImageMemory } from './image-flags.ts';
 
@@ -201,7 +201,7 @@ async function startReady({
   const launched = launch(command, { core: CORES.proxy, env, stdout, stderr });
   closeSync(stderr);
   try {
-    await waitUntilAnswered(readyUrl ?? `${url}/item`, launched.hasEnded);
+    await waitUntilResponding(readyUrl ?? `${url}/item`, launched.hasEnded);
   } catch (error) {
     await launched.stop();
     throw new Error(`${(error as Error).message}; it said: ${readFileSync(words, 'utf8')}`, { cause: error });

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { makeCertificates } from '../../support/certificates.ts';
 import { freePort } from '../../support/loopback.ts';
 import { CORES, launch } from './processes.ts';
-import { waitUntilAnswered } from './ready.ts';
+import { waitUntilResponding } from './ready.ts';
 
-const ANSWER_BYTES = 500;
+const RESPONSE_BYTES = 500;
 /** Statuses of `/code/STATUS`: none of them has a meaning for a proxy. */
 export const CODES: readonly number[] = [...numbersFrom(210, 90), ...numbersFrom(310, 60)];
 const DOWNLOAD_BYTES = 1024 * 1024;
@@ -17,7 +17,7 @@ export interface BenchmarkUpstream {
   /** PEM file of the authority that has signed the TLS side. */
   readonly caFile: string;
   /** Responses so far. */
-  readonly countAnswered: () => Promise<number>;
+  readonly countResponses: () => Promise<number>;
   readonly stop: () => Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export async function startUpstream(folder: string, witnessUrl: string): Promise
   const certificates = makeCertificates();
   const files = join(folder, 'files');
   mkdirSync(files);
-  const response = `{"id":"q-1","text":"${'x'.repeat(ANSWER_BYTES - 21)}"}`;
+  const response = `{"id":"q-1","text":"${'x'.repeat(RESPONSE_BYTES - 21)}"}`;
   writeFileSync(join(files, 'post'), response);
   writeFileSync(join(files, 'response'), response);
   writeFileSync(join(files, 'download'), Buffer.alloc(DOWNLOAD_BYTES, 'x'));
@@ -41,12 +41,12 @@ export async function startUpstream(folder: string, witnessUrl: string): Promise
   const errors = join(folder, 'upstream-error.log');
   const nginx = launch(['nginx', '-p', folder, '-c', 'upstream.conf', '-e', errors], { core: CORES.upstream });
   const plainUrl = `http://127.0.0.1:${plainPort}`;
-  await waitUntilAnswered(`${plainUrl}/item`, nginx.hasEnded);
+  await waitUntilResponding(`${plainUrl}/item`, nginx.hasEnded);
   return {
     plainUrl,
     tlsUrl: `https://127.0.0.1:${tlsPort}`,
     caFile: certificates.caFile,
-    countAnswered: async () => {
+    countResponses: async () => {
       const text = await (await fetch(`${plainUrl}/told`)).text();
       return Number(/^ \d+ \d+ (\d+) $/m.exec(text)?.[1] ?? NaN);
     },

@@ -14,10 +14,10 @@ import { DOCUMENTED_RIGHTS, startRedis, startRedisWithRights } from '../../suppo
 async function stepsFor(url: string, timeoutMs = 1000) {
   const { fleet } = configOf({ SIDECAR_REDIS_URL: url, SIDECAR_FLEET_TIMEOUT_MS: String(timeoutMs) });
   const { signal } = new AbortController();
-  const withheld: string[] = [];
+  const redacted: string[] = [];
   const surroundings = { clock: systemClock, stop: signal, signal };
-  const steps = await checkFleet(fleet!, surroundings, (secret) => withheld.push(secret));
-  return { steps, withheld, outcomes: steps.map(({ step, outcome }) => `${step} ${outcome}`) };
+  const steps = await checkFleet(fleet!, surroundings, (secret) => redacted.push(secret));
+  return { steps, redacted, outcomes: steps.map(({ step, outcome }) => `${step} ${outcome}`) };
 }
 
 describe('the check of a fleet', () => {
@@ -30,14 +30,14 @@ describe('the check of a fleet', () => {
 
   test('reports a wrong password without quoting it', async () => {
     const redis = await startRedis({ args: ['--requirepass', 'the-right-one'] });
-    const { steps, withheld } = await stepsFor(`redis://:the-wrong-one@127.0.0.1:${redis.port}`);
+    const { steps, redacted } = await stepsFor(`redis://:the-wrong-one@127.0.0.1:${redis.port}`);
     expect(steps.at(-1)).toMatchObject({
       outcome: 'fail',
       detail: expect.stringMatching(/^Redis refused the user or the password/) as string,
       advice: expect.stringContaining('SIDECAR_REDIS_URL') as string,
     });
     expect(JSON.stringify(steps)).not.toMatch(/the-(right|wrong)-one/);
-    expect(withheld).toEqual(['the-wrong-one']);
+    expect(redacted).toEqual(['the-wrong-one']);
   });
 
   test('names missing permissions', async () => {

@@ -26,9 +26,9 @@ test.each([
   [{}, true],
   [{ SIDECAR_CLIENT_SECRET: '' }, true],
   [{ SIDECAR_CLIENT_SECRET: 'x' }, false],
-])('a secret in the environment: %j', (env, isAsked) => {
+])('a secret in the environment: %j', (env, isRequested) => {
   const text = describeNextSteps({ ...PLAN, secret: { kind: 'environment' } }, 'bearer-sidecar', env, paintNothing);
-  expect(text.includes("export SIDECAR_CLIENT_SECRET='…'")).toBe(isAsked);
+  expect(text.includes("export SIDECAR_CLIENT_SECRET='…'")).toBe(isRequested);
 });
 test('warns about a variable that overrides the file', () => {
   const env = { SIDECAR_AUTH_URL: 'x', SIDECAR_BASE_URL: 'not written' };

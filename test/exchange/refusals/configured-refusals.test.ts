@@ -11,9 +11,9 @@ import { echo, type RespondTo } from '../../support/recording-upstream.ts';
 
 const TEXT = 'limit exceeded';
 
-function start(rules: readonly RefusalRule[], answer: RespondTo, rest: InProcessOptions = {}) {
+function start(rules: readonly RefusalRule[], respond: RespondTo, rest: InProcessOptions = {}) {
   const env = { SIDECAR_THROTTLE_REFUSALS: JSON.stringify(rules), ...rest.env };
-  return startInProcess({ ...rest, answer, env });
+  return startInProcess({ ...rest, respond, env });
 }
 
 /** Refuses the first `times` requests. */
@@ -51,8 +51,8 @@ describe.each([400, 403, 420, 500, 502, 503, 504, 509, 529, 302])('a bare %i tha
 
   it('pauses all calls from the first one on, for as long as its Retry-After says', async () => {
     const clock = new ManualClock();
-    const answer = refusing(1, status, 'no', { 'retry-after': '2' });
-    const { url, api, eventsOf } = await start([{ status }], answer, { clock });
+    const respond = refusing(1, status, 'no', { 'retry-after': '2' });
+    const { url, api, eventsOf } = await start([{ status }], respond, { clock });
     const first = send(url, { method: 'POST', body: 'first' });
     await until(() => eventsOf('rate-limited').length === 1, 'a pause');
     const second = send(url, { method: 'POST', body: 'second' });
@@ -123,9 +123,9 @@ describe('a text in the body', () => {
   });
 
   it('of a 200 is not repeated for POST, since the call may have been carried out, and pauses the others', async () => {
-    const answer = refusing(1, 200, TEXT, { 'retry-after': '2' });
+    const respond = refusing(1, 200, TEXT, { 'retry-after': '2' });
     const clock = new ManualClock();
-    const { url, api, eventsOf } = await start([{ status: 200, bodyContains: TEXT }], answer, { clock });
+    const { url, api, eventsOf } = await start([{ status: 200, bodyContains: TEXT }], respond, { clock });
     expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 200, text: TEXT });
     expect(eventsOf('rate-limited')).toMatchObject([{ status: 200, pauseMs: 2000 }]);
     expect(eventsOf('attempt-ended')).toMatchObject([{ outcome: 'rate_limited' }]);
@@ -178,8 +178,8 @@ describe('a text in the body', () => {
     ['GET', 205],
     ['GET', 302],
   ])('is not waited for where there is no body: %s and %i', async (method, status) => {
-    const answer: RespondTo = (_, response) => void response.writeHead(status, { 'content-length': 0 }).end();
-    const { url, eventsOf } = await start([{ status, bodyContains: TEXT }], answer);
+    const respond: RespondTo = (_, response) => void response.writeHead(status, { 'content-length': 0 }).end();
+    const { url, eventsOf } = await start([{ status, bodyContains: TEXT }], respond);
     expect((await send(url, { method })).status).toBe(status);
     expect(eventsOf('rate-limited')).toEqual([]);
   });
@@ -188,16 +188,16 @@ describe('a text in the body', () => {
     'that has not come by the end (%s): one outcome, one attempt, nothing lost, no slot kept',
     async (end) => {
       const clock = new ManualClock();
-      const answered: (() => void)[] = [];
-      const answer: RespondTo = ({ path }, response) => {
+      const continuations: (() => void)[] = [];
+      const respond: RespondTo = ({ path }, response) => {
         if (path === '/other') return void response.writeHead(404).end();
         response.writeHead(200, { 'content-type': 'text/plain' }).write('first ');
-        answered.push(() => (end === 'broke-off' ? response.destroy() : response.end('second')));
+        continuations.push(() => (end === 'broke-off' ? response.destroy() : response.end('second')));
       };
       const env = { SIDECAR_DEADLINE_MS: '5000', SIDECAR_BODY_IDLE_TIMEOUT_MS: end === 'idle' ? '1000' : '0' };
       const { url, eventsOf, requestRecords, throttle, sidecar } = await start(
         [{ status: 200, bodyContains: TEXT }],
-        answer,
+        respond,
         {
           clock,
           env,
@@ -205,14 +205,14 @@ describe('a text in the body', () => {
       );
       const aborter = new AbortController();
       const sent = send(url, { signal: aborter.signal }).catch(() => undefined);
-      await until(() => answered.length === 1, 'the upstream has begun');
+      await until(() => continuations.length === 1, 'the upstream has begun');
       // What was sent before the response to another request has been read before it.
       await send(`${url}/other`);
       if (end === 'client-left') aborter.abort();
       else if (end === 'drain') await Promise.all([sidecar.drain(), clock.advance(10_000)]);
       else if (end === 'idle') await clock.advance(1000);
       else if (end === 'deadline') await clock.advance(5000);
-      if (end === 'deadline' || end === 'broke-off') answered[0]?.();
+      if (end === 'deadline' || end === 'broke-off') continuations[0]?.();
       const received = await sent;
       const [, outcome, ...others] = await requestRecords(2);
       const [, attempt, ...repeated] = eventsOf('attempt-ended');
@@ -263,7 +263,7 @@ it('a response that no rule names is handled as without rules', async () => {
 
 it('a reload changes the rules for the next request', async () => {
   const file = scratchFile('throttle: { refusals: [] }', 'config.yaml');
-  const { url, api, sidecar } = await startInProcess({ answer: refusing(2, 420), file });
+  const { url, api, sidecar } = await startInProcess({ respond: refusing(2, 420), file });
   expect((await send(url, { method: 'POST', body: 'x' })).status).toBe(420);
   writeFileSync(file, 'throttle: { refusals: [{ status: 420 }] }');
   sidecar.reload();

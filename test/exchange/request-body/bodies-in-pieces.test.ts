@@ -74,7 +74,7 @@ describe('invariant 11: a body in pieces arrives byte for byte', () => {
   it('when all of it has come before the first token', async () => {
     const token = gate();
     const world = await startInProcess({
-      tokenAnswer: async (...call) => {
+      respondToTokenRequest: async (...call) => {
         await token.opened;
         await giveToken(...call);
       },
@@ -88,7 +88,7 @@ describe('invariant 11: a body in pieces arrives byte for byte', () => {
     let first = gate();
     let refusals = 0;
     const world = await startInProcess({
-      answer: async ({ path }, response) => {
+      respond: async ({ path }, response) => {
         if (path === '/first') await first.opened;
         else if (refusals++ % 5 === 0) return void response.writeHead(429, { 'retry-after': '0' }).end();
         response.end('done');

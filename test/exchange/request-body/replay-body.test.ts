@@ -35,7 +35,7 @@ describe('a body', () => {
     ['chunked', (bytes: Buffer) => chunked(bytes, 100)],
   ])('of just replayBufferBytes, %s, is sent again byte for byte', async (_, form) => {
     const bytes = randomBytes(1000);
-    const { url, api } = await startInProcess({ answer: refusingFirst(429), env });
+    const { url, api } = await startInProcess({ respond: refusingFirst(429), env });
     expect((await send(url, { method: 'POST', body: form(bytes) })).status).toBe(200);
     expect(api.requests.map(({ bodySha256 }) => bodySha256)).toEqual([sha256(bytes), sha256(bytes)]);
     expect(api.requests.map(({ headers }) => headers['content-length'])).toEqual(['1000', '1000']);
@@ -48,7 +48,7 @@ describe('a body', () => {
     [401, 'chunked', (bytes: Buffer) => chunked(bytes, 100)],
   ])('of one byte more streams once: its %i, %s, goes to the client', async (status, _, form) => {
     const bytes = randomBytes(1001);
-    const { url, api } = await startInProcess({ answer: refusingFirst(status), env });
+    const { url, api } = await startInProcess({ respond: refusingFirst(status), env });
     expect(await send(url, { method: 'PUT', body: form(bytes) })).toMatchObject({ status, text: 'refused' });
     expect(api.requests).toHaveLength(1);
     expect(api.requests[0]).toMatchObject({ bodySha256: sha256(bytes) });
@@ -66,8 +66,8 @@ describe('a body', () => {
   it('that ends in the very piece that is one too many is streamed to its end', async () => {
     const { url, api } = await startInProcess({ env: { SIDECAR_REPLAY_BUFFER_BYTES: '10' } });
     const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n';
-    const answer = await sendRaw(url, `${head}8\r\n12345678\r\n3\r\n9ab\r\n0\r\n\r\n`);
-    expect(answer.status).toBe(200);
+    const response = await sendRaw(url, `${head}8\r\n12345678\r\n3\r\n9ab\r\n0\r\n\r\n`);
+    expect(response.status).toBe(200);
     expect(api.requests.map(({ body }) => body.toString())).toEqual(['123456789ab']);
   });
 
@@ -108,7 +108,7 @@ describe('a body', () => {
   it('in chunks of one byte costs memory of the order of its length', async () => {
     const release = gate();
     const { url, eventsOf } = await startInProcess({
-      answer: async (_request, response) => {
+      respond: async (_request, response) => {
         await release.opened;
         response.end();
       },
@@ -131,7 +131,7 @@ it('a refused body is not kept for as long as its connection is idle', async () 
   const env = { SIDECAR_MAX_IN_FLIGHT: '1', SIDECAR_QUEUE_TIMEOUT_MS: '1000' };
   const clock = new ManualClock();
   const hold = gate();
-  const { url, throttle, requestRecords } = await startInProcess({ clock, env, answer: () => hold.opened });
+  const { url, throttle, requestRecords } = await startInProcess({ clock, env, respond: () => hold.opened });
   const isQueued = (count: number) => until(async () => (await throttle()).queued === count, `${String(count)} queued`);
   const holder = sendAndLeave(url);
   await until(async () => (await throttle()).inFlight === 1, 'the only slot taken');
@@ -159,7 +159,7 @@ describe('a body in chunks of one byte', () => {
   it('costs memory of the order of its length while its request waits for a token', async () => {
     const token = gate();
     const { url, tokens, api } = await startInProcess({
-      tokenAnswer: async (...call) => {
+      respondToTokenRequest: async (...call) => {
         await token.opened;
         await giveToken(...call);
       },
@@ -183,11 +183,11 @@ describe('a body in chunks of one byte', () => {
 it('a chunked body that fits is sent again, however its chunks grow and its request waits', async () => {
   const token = gate();
   const { url, tokens, api, throttle } = await startInProcess({
-    tokenAnswer: async (...call) => {
+    respondToTokenRequest: async (...call) => {
       await token.opened;
       await giveToken(...call);
     },
-    answer: refusingFirst(429),
+    respond: refusingFirst(429),
     env: { SIDECAR_REPLAY_BUFFER_BYTES: '1000' },
   });
   await until(() => tokens.requests.length === 1, 'the token request');
@@ -211,7 +211,7 @@ describe('all replay buffers together', () => {
   it('are bounded: past the total a body streams once, and is replayable again when memory has come back', async () => {
     const hold = gate();
     const { url, api } = await startInProcess({
-      answer: async (request, response, index) => {
+      respond: async (request, response, index) => {
         if (request.path === '/holder') await hold.opened;
         if (request.path !== '/holder' && index === 1) return void response.writeHead(429).end('refused');
         await echo(request, response, index);
@@ -230,7 +230,7 @@ describe('all replay buffers together', () => {
   it('its memory is given back when the response begins', async () => {
     const hold = gate();
     const { url } = await startInProcess({
-      answer: async (request, response, index) => {
+      respond: async (request, response, index) => {
         if (request.path === '/whole') {
           if (index === 1) response.writeHead(429).end('refused');
           else await echo(request, response, index);
@@ -252,7 +252,7 @@ describe('all replay buffers together', () => {
     const kinds = ['/ok', '/refused', '/reset', '/left', '/trouble'];
     const refusedOnce = new Set<string>();
     const { url, api, eventsOf } = await startInProcess({
-      answer: (request, response, index) => {
+      respond: (request, response, index) => {
         const path = new URL(request.path, 'http://x').pathname;
         if (path === '/reset') return void response.destroy();
         if (path === '/left') return undefined;

@@ -80,7 +80,7 @@ it.each(['length', 'chunked'] as const)(
 it('announced lengths of bodies that do not come take no replay memory from others', async () => {
   let refusals = 0;
   const chain = await startInProcess({
-    answer: (_request, response) => {
+    respond: (_request, response) => {
       response.writeHead(refusals++ === 0 ? 429 : 200, { 'retry-after': '0' }).end();
     },
     env: { SIDECAR_REPLAY_BUFFER_BYTES: '1000', SIDECAR_REPLAY_TOTAL_BYTES: '1000' },

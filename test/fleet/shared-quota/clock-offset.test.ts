@@ -41,9 +41,9 @@ test('is never wrong by more than half a round trip plus drift', () => {
         let now = 0;
         let best = Infinity;
         for (const { gapMs, thereMs, backMs } of samples) {
-          const askedAt = (now += gapMs);
+          const sentAt = (now += gapMs);
           now += thereMs + backMs;
-          clock.addSample(askedAt, now, askedAt + thereMs + offsetMs);
+          clock.addSample(sentAt, now, sentAt + thereMs + offsetMs);
           best = Math.min(best, (thereMs + backMs) / 2 - now * 0.0005);
         }
         expect(Math.abs(clock.toStoreTime(0) - offsetMs)).toBeLessThanOrEqual(best + now * 0.0005 + 0.001);

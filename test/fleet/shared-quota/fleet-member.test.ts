@@ -25,7 +25,7 @@ class WatchedClock extends ManualClock {
 
 /** Replies after a millisecond with what the test has set, and applies what its leader publishes. */
 class PlayedStore implements QuotaStore {
-  readonly asked: QuotaRequest[] = [];
+  readonly requests: QuotaRequest[] = [];
   readonly #clock: WatchedClock;
   listener: QuotaListener | undefined;
   isAway = false;
@@ -37,7 +37,7 @@ class PlayedStore implements QuotaStore {
   }
 
   async exchange(request: QuotaRequest): Promise<QuotaReply | undefined> {
-    this.asked.push(request);
+    this.requests.push(request);
     await new Promise<void>((resolve) => void this.#clock.after(1, resolve));
     if (this.isAway) return undefined;
     const { rate, burst, epoch, isTentative } = request.published ?? {};
@@ -135,7 +135,7 @@ async function paceOfLeader(changes?: Changes, before: Changes = {}): Promise<un
   const refusedAt = clock.wallNow();
   store.reply = { ...store.reply, reports: `${String(refusedAt)} 1 5 1;`, oldestReportAt: refusedAt + 1 };
   await clock.advance(710);
-  const { rate, burst } = store.asked.findLast(({ published }) => published !== undefined)?.published ?? {};
+  const { rate, burst } = store.requests.findLast(({ published }) => published !== undefined)?.published ?? {};
   return { rate, burst };
 }
 
@@ -155,7 +155,7 @@ async function learnFrom(reports: readonly string[], inFirstPacket: number): Pro
     await clock.advance(4_600);
     store.reply = { ...store.reply, reports: '' };
   }
-  return store.asked.findLast(({ published }) => published !== undefined)?.published?.rate;
+  return store.requests.findLast(({ published }) => published !== undefined)?.published?.rate;
 }
 
 test('a leader learns from grants and responses in their order, for any order of the reports', async () => {
@@ -217,19 +217,19 @@ test('calls that do not wait schedule no exchange', async () => {
   const looksAlone = clock.looks - looks;
   expect(looksFor(100)).toBe(looksAlone);
   // It is asked no less for it.
-  const asked = store.asked.length;
+  const requestsBefore = store.requests.length;
   await clock.advance(4500);
-  expect(store.asked.length).toBe(asked + 1);
-  expect(store.asked.at(-1)).toMatchObject({ want: 0, activity: 'active' });
+  expect(store.requests.length).toBe(requestsBefore + 1);
+  expect(store.requests.at(-1)).toMatchObject({ want: 0, activity: 'active' });
 });
 
 test('exchanges again soon after a disconnection, also when no request waits', async () => {
   const { clock, store } = await join();
   store.isAway = true;
   store.listener?.onDisconnected();
-  const asked = store.asked.length;
+  const requestsBefore = store.requests.length;
   await clock.advance(250);
-  expect(store.asked.length).toBe(asked + 1);
+  expect(store.requests.length).toBe(requestsBefore + 1);
 });
 
 test('a leader ends a pause as soon as its last call has ended, also when no request waits', async () => {
@@ -243,7 +243,7 @@ test('a leader ends a pause as soon as its last call has ended, also when no req
   refused?.permit?.release();
   refused?.ticket.leave();
   await clock.advance(2600);
-  const hasResumed = (): boolean => store.asked.some(({ published }) => published?.epoch === 1);
+  const hasResumed = (): boolean => store.requests.some(({ published }) => published?.epoch === 1);
   expect([slow?.outcome, hasResumed()]).toEqual(['granted', false]);
   slow?.permit?.release();
   slow?.ticket.leave();

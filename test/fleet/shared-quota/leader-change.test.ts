@@ -13,15 +13,15 @@ const ALL_REPORTED_MS = 5_000;
 /** Longer than a replica counts as active after its last call. */
 const IDLE_MS = 12_000;
 
-interface Tally {
+interface CallCounts {
   readonly accepted: number;
   readonly refused: number;
 }
 
 /** What each leader has read since it began to learn. */
 class LeaderReadings {
-  readonly #byReplica = new Map<string, Tally>();
-  last: Tally | undefined;
+  readonly #byReplica = new Map<string, CallCounts>();
+  last: CallCounts | undefined;
 
   add({ id, reportsReadUpTo }: QuotaRequest, { isLeader, reports }: QuotaReply): void {
     if (!isLeader) return;

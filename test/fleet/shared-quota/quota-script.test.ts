@@ -58,14 +58,14 @@ describe('permits of a configured rate', () => {
   });
 
   test('never exceed burst + rate · interval, for any replicas and times', async () => {
-    const createBoard = await openStores();
+    const createStore = await openStores();
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 1, maxLength: 40 }),
         fc.integer({ min: 1, max: 12 }),
         fc.double({ min: 0.5, max: 200, noNaN: true }),
         async (steps, burst, rate) => {
-          const ask = createBoard();
+          const ask = createStore();
           let slots: number[] = [];
           let at = 0;
           let epoch = 0;
@@ -113,7 +113,7 @@ describe('permits of a configured rate', () => {
   }
 
   test('never exceed the highest burst + rate · interval in force while rates and bursts change', async () => {
-    const createBoard = await openStores();
+    const createStore = await openStores();
     const change = fc.record({
       ...stepOfChange,
       rate: fc.double({ min: 0.5, max: 200, noNaN: true }),
@@ -121,7 +121,7 @@ describe('permits of a configured rate', () => {
     });
     await fc.assert(
       fc.asyncProperty(fc.array(change, { minLength: 2, maxLength: 30 }), async (steps) => {
-        const ask = createBoard();
+        const ask = createStore();
         const slots: number[] = [];
         const limits: { at: number; rate: number; burst: number }[] = [];
         let at = 0;
@@ -138,11 +138,11 @@ describe('permits of a configured rate', () => {
   }, 60_000);
 
   test('of rates that change are never closer than the shortest interval that held between them, and never in time that is leased', async () => {
-    const createBoard = await openStores();
+    const createStore = await openStores();
     const change = fc.record({ ...stepOfChange, rate: fc.constantFrom(1, 5, 40, 200) });
     await fc.assert(
       fc.asyncProperty(fc.array(change, { minLength: 2, maxLength: 30 }), async (steps) => {
-        const ask = createBoard();
+        const ask = createStore();
         let at = 0;
         let lastSlot = -Infinity;
         let fastest = Infinity;

@@ -73,7 +73,7 @@ const side = fc.record({
   ),
   stopsAfter: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 300_000 })),
 });
-const ending = fc.constantFrom('client ends first', 'upstream ends first', 'both end');
+const endOrder = fc.constantFrom('client ends first', 'upstream ends first', 'both end');
 
 /** Runs one conversation over raw TCP. @returns what each side received */
 async function converse(
@@ -127,7 +127,7 @@ describe('each side of an upgraded connection receives exactly what the other ha
     await using proxy = await startUpgrading(upstream.url, { maxStreams: 8 });
     let conversations = 0;
     await fc.assert(
-      fc.asyncProperty(side, side, ending, async (client, atUpstream, order) => {
+      fc.asyncProperty(side, side, endOrder, async (client, atUpstream, order) => {
         const run = await converse(proxy.url, (next) => (respond = next), { client, upstream: atUpstream, order });
         expect(run.atUpstream).toMatchObject({ length: run.sent.client.length, digest: digestOf(run.sent.client) });
         expect(run.atClient).toMatchObject({ length: run.sent.upstream.length, digest: digestOf(run.sent.upstream) });
@@ -136,7 +136,7 @@ describe('each side of an upgraded connection receives exactly what the other ha
       }),
       { numRuns: 80, endOnFailure: true },
     );
-    expect(await proxy.endings(conversations)).toHaveLength(conversations);
+    expect(await proxy.requestRecords(conversations)).toHaveLength(conversations);
   }, 120_000);
 
   it('between a WebSocket client and a WebSocket server', async () => {

@@ -57,7 +57,7 @@ describe('a stream slot is released', () => {
       await waitUntil(isClosed, 'the upstream connections are closed', 5000);
       for (const client of clients) client.destroy();
     }
-    expect((await proxy.endings(12)).map(({ code }) => code)).toEqual(Array(12).fill(101));
+    expect((await proxy.requestRecords(12)).map(({ code }) => code)).toEqual(Array(12).fill(101));
     expect(proxy.server.activeRequests.count).toBe(0);
   });
 
@@ -75,7 +75,7 @@ describe('a stream slot is released', () => {
     vanish(atUpstream);
     const waitedMs = await advanceUntil(clock, () => proxy.throttle.state().streams === 0, 'the slot is free');
     expect(waitedMs).toBeLessThanOrEqual(3000);
-    expect(await proxy.endings(1)).toMatchObject([{ code: 101 }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 101 }]);
     expect(clock.pendingTimers).toBe(0);
     client.destroy();
   });
@@ -123,7 +123,7 @@ describe('a half-closed upgraded connection', () => {
     upstream.sockets[0]?.end('bye');
     await once(client, 'end');
     expect(seen.endsWith('20;bye')).toBe(true);
-    await proxy.endings(1);
+    await proxy.requestRecords(1);
     expect(clock.pendingTimers).toBe(0);
   });
 
@@ -141,7 +141,7 @@ describe('a half-closed upgraded connection', () => {
     await waitUntil(() => received === 'still ', 'the upstream reads on');
     client.end('here');
     await waitUntil(() => received === 'still here', 'the upstream has all');
-    await proxy.endings(1);
+    await proxy.requestRecords(1);
     expect(clock.pendingTimers).toBe(0);
   });
 });
@@ -164,7 +164,7 @@ describe('a client that leaves during the handshake', () => {
     if (early !== '') await new Promise((resolve) => client.write(early, resolve));
     vanish(client);
     await waitUntil(() => proxy.throttle.state().streams === 0, 'the slot is free', 5000);
-    expect(await proxy.endings(1)).toMatchObject([{ code: 499 }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 499 }]);
     client.destroy();
   });
 
@@ -175,7 +175,7 @@ describe('a client that leaves during the handshake', () => {
     client.on('error', () => client.destroy());
     client.write(upgradeRequest());
     client.write(Buffer.alloc(1024 * 1024));
-    expect(await proxy.endings(1)).toMatchObject([{ code: 400, localReply: 'BAD_REQUEST' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 400, localReply: 'BAD_REQUEST' }]);
     expect(proxy.throttle.state().streams).toBe(0);
     client.destroy();
   });

@@ -40,7 +40,9 @@ describe('a 101 that does not accept the WebSocket', () => {
     expect(JSON.parse(reply.body.toString())).toMatchObject({ code: 'UPSTREAM_PROTOCOL_ERROR' });
     expect(reply.bytes.toString()).not.toContain('SECRET');
     await waitUntil(() => upstream.open === 0, 'the upstream connection is closed');
-    expect(await proxy.endings(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_PROTOCOL_ERROR', attempts: 1 }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([
+      { code: 502, localReply: 'UPSTREAM_PROTOCOL_ERROR', attempts: 1 },
+    ]);
     expect(proxy.events.filter(({ kind }) => kind === 'attempt-ended')).toHaveLength(1);
     expect(proxy.events.filter(({ kind }) => kind === 'local-reply')).toHaveLength(1);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
@@ -86,7 +88,7 @@ describe('a 101 that does not accept the WebSocket', () => {
     const [data] = (await once(socket, 'data')) as [Buffer];
     expect(data.toString()).toMatch(/^HTTP\/1\.1 101 /);
     socket.destroy();
-    await proxy.endings(1);
+    await proxy.requestRecords(1);
   });
 });
 
@@ -123,7 +125,7 @@ describe('an upgrade that is not sent upstream', () => {
       );
       socket.destroy();
     }
-    expect(await proxy.endings(2)).toMatchObject([{ localReply: 'BAD_REQUEST' }, { localReply: 'BAD_REQUEST' }]);
+    expect(await proxy.requestRecords(2)).toMatchObject([{ localReply: 'BAD_REQUEST' }, { localReply: 'BAD_REQUEST' }]);
     await waitUntil(() => proxy.server.activeRequests.count === 0, 'nothing is under way');
     expect(proxy.events.filter(({ kind }) => kind === 'request-ended')).toHaveLength(2);
     expect(proxy.events.filter(({ kind }) => kind === 'warning')).toEqual([]);
@@ -141,7 +143,7 @@ describe('an upgrade that is not sent upstream', () => {
     await using upstream = await startRawUpstream((socket) => socket.write(SWITCHING));
     await using proxy = await startUpgrading(upstream.url);
     expect(await sendRaw(proxy.url, upgradeRequest('', key))).toMatchObject({ status: 400, end: 'fin' });
-    expect(await proxy.endings(1)).toMatchObject([{ localReply: 'BAD_REQUEST' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ localReply: 'BAD_REQUEST' }]);
     expect(upstream.sockets).toEqual([]);
   });
 
@@ -151,7 +153,7 @@ describe('an upgrade that is not sent upstream', () => {
     const reply = await sendRaw(proxy.url, `${upgradeRequest('Content-Length: 200\r\n')}hi`);
     expect([reply.status, reply.end]).toEqual([403, 'fin']);
     expect(reply.body.toString()).toContain('SIDECAR_WEBSOCKET');
-    expect(await proxy.endings(1)).toMatchObject([{ localReply: 'UPGRADE_NOT_ALLOWED' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ localReply: 'UPGRADE_NOT_ALLOWED' }]);
   });
 });
 
@@ -172,7 +174,7 @@ it('an upgrade with Content-Length: 0 is served', async () => {
   const [data] = (await once(socket, 'data')) as [Buffer];
   expect(data.toString()).toMatch(/^HTTP\/1\.1 101 /);
   socket.destroy();
-  await proxy.endings(1);
+  await proxy.requestRecords(1);
 });
 
 function acceptFor(key: string): string {

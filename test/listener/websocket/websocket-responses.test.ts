@@ -46,10 +46,10 @@ describe('a target in absolute form', () => {
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(upstream.url);
     expect(await sendRaw(proxy.url, ASK('http://127.0.0.1:99999/feed'))).toMatchObject({ status: 400, end: 'fin' });
-    expect(await proxy.endings(1)).toMatchObject([{ code: 400, localReply: 'BAD_REQUEST', path: '/feed' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 400, localReply: 'BAD_REQUEST', path: '/feed' }]);
     expect(upstream.seen).toEqual([]);
     expect(await statusLine(proxy, '/feed')).toBe('HTTP/1.1 101 Switching Protocols');
-    await proxy.endings(2);
+    await proxy.requestRecords(2);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
     expect(uncaught).toEqual([]);
   });
@@ -58,14 +58,14 @@ describe('a target in absolute form', () => {
     ['http://[/feed?x=1', '/feed?x=1'],
     ['http://a:99999/feed?x=1', '/feed?x=1'],
     ['http://a:b:c//d:99999/', '//d:99999/'],
-  ])('is reduced to its path where every host is allowed: %s', async (target, asked) => {
+  ])('is reduced to its path where every host is allowed: %s', async (target, requested) => {
     const uncaught = collectUncaught();
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(`${upstream.url}/v1`, { guard: EVERY_HOST });
     expect(await statusLine(proxy, target)).toBe('HTTP/1.1 101 Switching Protocols');
-    expect(upstream.seen[0]?.url).toBe(`/v1${asked}`);
+    expect(upstream.seen[0]?.url).toBe(`/v1${requested}`);
     // Recorded with the client's path, without the upstream's base.
-    expect(await proxy.endings(1)).toMatchObject([{ code: 101, path: asked.replace(/\?.*/, '') }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 101, path: requested.replace(/\?.*/, '') }]);
     expect(uncaught).toEqual([]);
   });
 });
@@ -81,7 +81,7 @@ it('an error while an upgrade is sent gets a local reply, and leaves no timer, l
   const reply = await sendRaw(proxy.url, ASK('/'));
   expect(reply).toMatchObject({ status: 502, end: 'fin' });
   expect(reply.bytes.toString()).not.toContain('fit for');
-  expect(await proxy.endings(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_PROTOCOL_ERROR' }]);
+  expect(await proxy.requestRecords(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_PROTOCOL_ERROR' }]);
   expect(upstream.seen).toEqual([]);
   expect(clock.pendingTimers).toBe(0);
   expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
@@ -102,7 +102,7 @@ describe('a response that refuses the upgrade', () => {
     const reply = await sendRaw(proxy.url, ASK('/'));
     expect(reply.status).toBe(503);
     expect(reply.body.toString()).not.toContain('0\r\n\r\n');
-    expect(await proxy.endings(1)).toMatchObject([
+    expect(await proxy.requestRecords(1)).toMatchObject([
       { code: 503, source: 'upstream', fault: expect.any(String) as string },
     ]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
@@ -118,7 +118,7 @@ describe('a response that refuses the upgrade', () => {
     socket.resume();
     const reply = await readToEnd(socket);
     expect([reply.status, reply.body.length, reply.end]).toEqual([503, BODY_BYTES, 'fin']);
-    expect(await proxy.endings(1)).toMatchObject([{ code: 503, fault: undefined }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 503, fault: undefined }]);
     expect(proxy.throttle.state().streams).toBe(0);
   });
 
@@ -129,7 +129,7 @@ describe('a response that refuses the upgrade', () => {
     await until(() => upstream.hasStalled());
     socket.destroy();
     await until(() => upstream.sockets[0]?.destroyed === true);
-    expect(await proxy.endings(1)).toMatchObject([{ code: 503, fault: undefined }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 503, fault: undefined }]);
     expect(proxy.throttle.state().streams).toBe(0);
   });
 });
@@ -167,7 +167,7 @@ describe('a response that refuses the upgrade and stops', () => {
       await clock.advance(1);
       const fault =
         "the upstream's response stopped: nothing was received for 5000 ms: upstream.bodyIdleTimeoutMs (SIDECAR_BODY_IDLE_TIMEOUT_MS)";
-      expect(await proxy.endings(1)).toMatchObject([{ code: 403, source: 'upstream', fault }]);
+      expect(await proxy.requestRecords(1)).toMatchObject([{ code: 403, source: 'upstream', fault }]);
       expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
       expect((await reply).body.toString()).toBe(begun);
       await until(() => upstream.sockets[0]?.destroyed === true);
@@ -185,7 +185,7 @@ describe('a response that refuses the upgrade and stops', () => {
     }
     const { status, body, end } = await reply;
     expect([status, body.toString(), end]).toEqual([403, 'xxxx', 'fin']);
-    expect(await proxy.endings(1)).toMatchObject([{ code: 403, fault: undefined }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 403, fault: undefined }]);
     expect(clock.pendingTimers).toBe(0);
   });
 
@@ -204,7 +204,7 @@ describe('a response that refuses the upgrade and stops', () => {
     await clock.advance(IDLE_MS);
     const fault =
       'the client stopped reading: nothing was taken for 5000 ms: upstream.bodyIdleTimeoutMs (SIDECAR_BODY_IDLE_TIMEOUT_MS)';
-    expect(await proxy.endings(1)).toMatchObject([{ code: 503, source: 'upstream', fault }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 503, source: 'upstream', fault }]);
     expect(proxy.throttle.state().streams).toBe(0);
     socket.destroy();
   });

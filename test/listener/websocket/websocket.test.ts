@@ -65,7 +65,7 @@ describe('an upgraded connection', () => {
     expect(proxy.ended()).toEqual([]);
     socket.close(1000, 'done');
     expect(((await once(socket, 'close')) as [number])[0]).toBe(1000);
-    expect(await proxy.endings(1)).toMatchObject([
+    expect(await proxy.requestRecords(1)).toMatchObject([
       { code: 101, source: 'upstream', attempts: 1, method: 'GET', path: '/' },
     ]);
     expect(attempts(proxy)).toMatchObject([{ outcome: 'ok' }]);
@@ -108,11 +108,11 @@ describe('an upgraded connection', () => {
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(upstream.url);
     const socket = await openSocket(proxy.url);
-    const asked = RAW('/', ', Authorization, X-Hop').replace(
+    const requested = RAW('/', ', Authorization, X-Hop').replace(
       'Upgrade: w',
       'X-Hop: a\r\nAuthorization: Basic eA==\r\nUpgrade: w',
     );
-    socket.write(asked);
+    socket.write(requested);
     await once(socket, 'data');
     expect(upstream.seen[0]?.headers.authorization).toBe('Bearer token-1');
     expect(upstream.seen[0]?.headers).not.toHaveProperty('x-hop');
@@ -143,7 +143,7 @@ describe('an upgraded connection', () => {
     socket.write(frame('cd'), 'latin1');
     await until(() => seen.endsWith('\x81\x02ab\x81\x02cd'));
     socket.end('\x88\x80\0\0\0\0', 'latin1');
-    expect(await proxy.endings(1)).toMatchObject([{ code: 101 }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 101 }]);
   });
 
   it('is independent of many others at once', async () => {
@@ -158,7 +158,7 @@ describe('an upgraded connection', () => {
     const replies = await Promise.all(sockets.map((socket, index) => reply(socket, names[index] ?? '')));
     expect(replies.map(([data]) => String(data))).toEqual(names);
     for (const socket of sockets) socket.terminate();
-    expect((await proxy.endings(25)).every(({ code }) => code === 101)).toBe(true);
+    expect((await proxy.requestRecords(25)).every(({ code }) => code === 101)).toBe(true);
     process.off('warning', onWarning);
     expect(warnings).toEqual([]);
   });
@@ -172,7 +172,7 @@ describe('an upgraded connection', () => {
     const second = await open(proxy);
     await upstream[Symbol.asyncDispose]();
     await once(second, 'close');
-    expect((await proxy.endings(2)).map(({ code }) => code)).toEqual([101, 101]);
+    expect((await proxy.requestRecords(2)).map(({ code }) => code)).toEqual([101, 101]);
     expect(proxy.throttle.state().streams).toBe(0);
   });
 
@@ -186,7 +186,7 @@ describe('an upgraded connection', () => {
     expect(upstream.seen).toEqual([]);
     permit.release();
     (await opened).terminate();
-    expect(await proxy.endings(1)).toMatchObject([{ code: 101 }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 101 }]);
     expect(proxy.throttle.state().queued).toBe(0);
   });
 
@@ -227,7 +227,7 @@ describe('an upgrade that the upstream refuses', () => {
     await using proxy = await startUpgrading(upstream.url);
     expect(await refusal(proxy)).toMatchObject({ status: 401, text: 'no!', fields: { 'www-authenticate': 'Bearer' } });
     expect(proxy.tokens.refused).toEqual([1]);
-    expect(await proxy.endings(1)).toMatchObject([{ code: 401, source: 'upstream' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 401, source: 'upstream' }]);
     expect(upstream.seen).toHaveLength(1);
     expect(proxy.throttle.state().streams).toBe(0);
   });
@@ -272,7 +272,7 @@ describe('an upgrade that the upstream refuses', () => {
     await using upstream = await refusing('HTTP/1.1 429 Slow Down\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n');
     await using proxy = await startUpgrading(upstream.url);
     expect(await refusal(proxy)).toMatchObject({ status: 429, fields: { 'retry-after': '7' } });
-    expect(await proxy.endings(1)).toMatchObject([{ code: 429, source: 'upstream' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 429, source: 'upstream' }]);
     expect(proxy.throttle.state().pausedMs).toBeGreaterThan(6000);
     expect(attempts(proxy)).toMatchObject([{ outcome: 'rate_limited' }]);
   });
@@ -288,7 +288,7 @@ describe('an upgrade that the upstream refuses', () => {
     expect([status, text, fields['set-cookie']]).toEqual([503, 'abcdefg', ['a', 'b']]);
     const raw = await sendRaw(proxy.url, RAW('/'));
     expect([raw.status, raw.end]).toEqual([503, 'fin']);
-    expect((await proxy.endings(2)).map(({ code }) => code)).toEqual([503, 503]);
+    expect((await proxy.requestRecords(2)).map(({ code }) => code)).toEqual([503, 503]);
   });
 });
 
@@ -303,7 +303,7 @@ describe('an upgrade that the sidecar refuses', () => {
     expect([status, fields['content-type']]).toEqual([502, 'application/problem+json']);
     expect(fields['proxy-status']).toBe('bearer-sidecar; error=connection_refused');
     expect(JSON.parse(text)).toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
-    expect(await proxy.endings(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_UNREACHABLE' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_UNREACHABLE' }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
   });
 
@@ -313,7 +313,7 @@ describe('an upgrade that the sidecar refuses', () => {
     const { status, text } = await refusal(proxy);
     expect(status).toBe(502);
     expect(JSON.parse(text)).toMatchObject({ code: 'UPSTREAM_RESET' });
-    expect(await proxy.endings(1)).toMatchObject([{ code: 502, attempts: 1 }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 502, attempts: 1 }]);
     expect(attempts(proxy)).toMatchObject([{ outcome: 'reset', isOwn: false }]);
   });
 
@@ -325,7 +325,7 @@ describe('an upgrade that the sidecar refuses', () => {
     await until(() => upstream.seen.length === 1);
     await clock.advance(5000);
     expect(await reply).toMatchObject({ status: 504 });
-    expect(await proxy.endings(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
     expect(attempts(proxy)).toMatchObject([{ outcome: 'timeout' }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0 });
   });
@@ -338,7 +338,7 @@ describe('an upgrade that the sidecar refuses', () => {
     await until(() => upstream.seen.length === 1);
     await clock.advance(2000);
     expect(await reply).toMatchObject({ status: 504 });
-    expect(await proxy.endings(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
   });
 
   it('because the drain cuts it: UPSTREAM_TIMEOUT when it was sent', async () => {
@@ -348,7 +348,7 @@ describe('an upgrade that the sidecar refuses', () => {
     await until(() => upstream.seen.length === 1);
     expect(proxy.server.abortAll()).toBe(1);
     expect(await reply).toMatchObject({ status: 504 });
-    expect(await proxy.endings(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
     expect(attempts(proxy)).toMatchObject([{ outcome: 'reset', isOwn: true }]);
   });
 
@@ -363,7 +363,7 @@ describe('an upgrade that the sidecar refuses', () => {
     await until(() => sockets.length === 1);
     expect(proxy.server.abortAll()).toBe(1);
     expect(await reply).toMatchObject({ status: 503, fields: { 'retry-after': '1' } });
-    expect(await proxy.endings(1)).toMatchObject([{ code: 503, localReply: 'DRAINING' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 503, localReply: 'DRAINING' }]);
     sockets[0]?.destroy();
     await new Promise((resolve) => silent.close(resolve));
   });
@@ -383,7 +383,7 @@ describe('an upgrade that the sidecar refuses', () => {
     expect([status, fields['retry-after']]).toEqual([503, '1']);
     expect(JSON.parse(text)).toMatchObject({ code: 'QUEUE_FULL' });
     first.terminate();
-    await proxy.endings(2);
+    await proxy.requestRecords(2);
     (await open(proxy)).terminate();
   });
 
@@ -404,7 +404,7 @@ describe('an upgrade that the sidecar refuses', () => {
     const { status, text } = await refusal(proxy, headers);
     expect([status, JSON.parse(text)]).toMatchObject([403, { code }]);
     expect(upstream.seen).toEqual([]);
-    expect(await proxy.endings(1)).toMatchObject([{ localReply: code }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ localReply: code }]);
   });
 
   it('because upgrades are off', async () => {
@@ -423,7 +423,7 @@ describe('a client that leaves', () => {
     socket.write(RAW('/'));
     await until(() => upstream.seen.length === 1);
     socket.destroy();
-    expect(await proxy.endings(1)).toMatchObject([{ code: 499, source: 'sidecar' }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 499, source: 'sidecar' }]);
     // The upstream is not to blame.
     expect(attempts(proxy)).toMatchObject([{ outcome: 'client_left', isOwn: true }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
@@ -440,7 +440,7 @@ describe('a client that leaves', () => {
     socket.write(RAW('/'));
     await until(() => proxy.throttle.state().queued === 1);
     socket.destroy();
-    expect(await proxy.endings(1)).toMatchObject([{ code: 499, attempts: 0 }]);
+    expect(await proxy.requestRecords(1)).toMatchObject([{ code: 499, attempts: 0 }]);
     expect(proxy.throttle.state().queued).toBe(0);
     permit.release();
     blocker.leave();
@@ -462,7 +462,7 @@ describe('a client that leaves', () => {
       const next = await open(proxy);
       expect(String((await reply(next, 'still here'))[0])).toBe('still here');
       next.terminate();
-      await proxy.endings(1);
+      await proxy.requestRecords(1);
       process.off('uncaughtExceptionMonitor', onUncaught);
       expect(uncaught).toEqual([]);
     },

@@ -134,11 +134,11 @@ function findCallFaults({ customer, tokens }: Account, rawHeaders: readonly stri
   const valuesOf = (name: string): readonly string[] =>
     rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name.toLowerCase());
   const [value = '', ...more] = valuesOf(tokenField);
-  const isCarried = value.startsWith(prefix) && tokens.has(value.slice(prefix.length)) && more.length === 0;
+  const isTokenSent = value.startsWith(prefix) && tokens.has(value.slice(prefix.length)) && more.length === 0;
   const others = valuesOf('authorization').length - (tokenField === 'Authorization' ? 1 : 0);
   return [
-    ...(isCarried ? [] : [`the token is not in ${tokenField}, or with another prefix, or there are several`]),
-    ...(isCarried && others !== 0 ? ['one more Authorization field'] : []),
+    ...(isTokenSent ? [] : [`the token is not in ${tokenField}, or with another prefix, or there are several`]),
+    ...(isTokenSent && others !== 0 ? ['one more Authorization field'] : []),
     ...Object.entries(fields).flatMap(([name, text]) =>
       valuesOf(name).join('\n') === customer.fill(text) ? [] : [`another field ${name}`],
     ),

@@ -49,7 +49,7 @@ async function listen(server: Server): Promise<string> {
 
 interface ProxyOptions {
   /** What is written once the request's head is there; default: a tunnel is opened. */
-  readonly answer?: (client: Socket, destination: Socket) => void;
+  readonly respond?: (client: Socket, destination: Socket) => void;
   /** TLS to the proxy itself. */
   readonly isSecure?: boolean;
 }
@@ -61,7 +61,7 @@ interface TestProxy {
   readonly closed: Promise<unknown>;
 }
 
-async function startProxy({ answer, isSecure = false }: ProxyOptions = {}): Promise<TestProxy> {
+async function startProxy({ respond, isSecure = false }: ProxyOptions = {}): Promise<TestProxy> {
   const heads: string[] = [];
   const closed = Promise.withResolvers<undefined>();
   const serve = (client: Socket): void => {
@@ -72,8 +72,8 @@ async function startProxy({ answer, isSecure = false }: ProxyOptions = {}): Prom
       const [, host = '', port = ''] = /^CONNECT \[?([^\]]*?)\]?:(\d+) /.exec(head) ?? [];
       const destination = connectTcp(Number(port), host).on('error', () => client.destroy());
       client.once('close', () => destination.destroy());
-      if (answer !== undefined) {
-        answer(client, destination);
+      if (respond !== undefined) {
+        respond(client, destination);
         return;
       }
       client.write('HTTP/1.1 200 Connection established\r\n\r\n');
@@ -102,8 +102,8 @@ async function get(destination: URL, proxyUrl: string, terms: Terms = {}): Promi
   const options = { destination, egress, secureContext, timeoutMs, clock, ...(signal && { signal }) };
   const client = new Client(destination.origin, { connect: buildEgressConnector(options) });
   try {
-    const answer = await client.request({ method: 'GET', path: '/' });
-    return await answer.body.text();
+    const response = await client.request({ method: 'GET', path: '/' });
+    return await response.body.text();
   } catch (error) {
     return error as Error;
   } finally {
@@ -132,13 +132,13 @@ describe('a tunnel', () => {
   });
 
   test('names an IPv6 destination in brackets', async () => {
-    const { url, heads } = await startProxy({ answer: respondWith('HTTP/1.1 502 Bad Gateway') });
+    const { url, heads } = await startProxy({ respond: respondWith('HTTP/1.1 502 Bad Gateway') });
     await get(new URL('http://[2001:db8::1]/'), url);
     expect(heads[0]).toMatch(/^CONNECT \[2001:db8::1\]:80 HTTP\/1\.1\r\nhost: \[2001:db8::1\]:80\r\n/);
   });
 
   test('relays bytes that come with the response of the proxy', async () => {
-    const { url } = await startProxy({ answer: (client) => client.write('HTTP/1.0 200 OK\r\nVia: x\r\n\r\nearly') });
+    const { url } = await startProxy({ respond: (client) => client.write('HTTP/1.0 200 OK\r\nVia: x\r\n\r\nearly') });
     const { signal } = new AbortController();
     const tunnel = await openTunnel({ url: new URL(url), tlsContext: undefined }, getHostAndPort(plain), signal);
     const [first] = (await once(tunnel, 'data')) as [Buffer];
@@ -193,8 +193,8 @@ describe('a proxy that', () => {
     ],
     ['speaks no HTTP', respondWith('SSH-2.0-s3same'), /does not speak HTTP/, true],
     ['closes', (client: Socket) => client.destroy(), /cut the connection/, false],
-  ] as const)('%s is named in the error, and its password is not', async (_, answer, words, isPermanent) => {
-    const { url } = await startProxy({ answer });
+  ] as const)('%s is named in the error, and its password is not', async (_, respond, words, isPermanent) => {
+    const { url } = await startProxy({ respond });
     for (const destination of [plain, secure]) {
       const error = await get(destination, url.replace('//', '//user:s3same@'));
       expect(error).toBeInstanceOf(ProxyFault);
@@ -214,8 +214,8 @@ describe('a proxy that', () => {
   test.each([
     ['says nothing', () => undefined],
     ['opens the tunnel and then says nothing', (client: Socket) => client.write('HTTP/1.1 200 OK\r\n\r\n')],
-  ])('%s is disconnected after the connect timeout', async (_, answer) => {
-    const { url, closed, heads } = await startProxy({ answer });
+  ])('%s is disconnected after the connect timeout', async (_, respond) => {
+    const { url, closed, heads } = await startProxy({ respond });
     const clock = new ManualClock();
     // Longer than undici's own, real, timer could be waited for.
     const asking = get(secure, url, { clock, timeoutMs: 600_000 });
@@ -229,7 +229,7 @@ describe('a proxy that', () => {
   });
 
   test('says nothing is disconnected by an abort', async () => {
-    const { url, closed, heads } = await startProxy({ answer: () => undefined });
+    const { url, closed, heads } = await startProxy({ respond: () => undefined });
     const aborter = new AbortController();
     const asking = get(secure, url, { signal: aborter.signal });
     while (heads.length === 0) await new Promise((resolve) => setImmediate(resolve));

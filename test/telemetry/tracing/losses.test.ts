@@ -20,7 +20,7 @@ const ended: RequestRecord = {
   responseBytes: 0,
 };
 
-function hear() {
+function recordWarnings() {
   const events: SidecarEvent[] = [];
   const warnings = () => events.map((event) => (event.kind === 'warning' ? event.message : event.kind));
   return { observe: (event: SidecarEvent) => void events.push(event), warnings };
@@ -42,7 +42,7 @@ function failing(error: Error): SpanExporter {
 
 function open(exporter: SpanExporter, batching = { delayMs: 60_000, queueMax: 4, batchMax: 4 }) {
   const clock = new ManualClock();
-  const heard = hear();
+  const heard = recordWarnings();
   const options = { env: {}, version: '1', tokenServers: new Map<string, URL>(), clock, observe: heard.observe };
   const sampling = { ratio: 1, followsParent: true };
   const tracing = createTracing(options, { kind: 'on', sampling, batching, warnings: [] }, exporter);
@@ -55,7 +55,7 @@ function open(exporter: SpanExporter, batching = { delayMs: 60_000, queueMax: 4,
 describe('a collector that fails', () => {
   it('is reported at once, then once a minute with the number of lost spans, without its response', async () => {
     const clock = new ManualClock();
-    const { observe, warnings } = hear();
+    const { observe, warnings } = recordWarnings();
     const report = new SpanLossReporter(clock, observe);
     const exporter = report.wrapExporter(failing(Object.assign(new Error('Bearer s3cret?'), { code: 401 })));
     for (let batch = 0; batch < 3; batch++) exporter.export([], () => undefined);

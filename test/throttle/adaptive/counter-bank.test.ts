@@ -6,21 +6,21 @@ import { COUNTER_KINDS, CounterBank, WINDOW_TOLERANCE } from '../../../src/throt
 
 interface Step {
   readonly apartMs: number;
-  readonly isAsked: boolean;
+  readonly isCounted: boolean;
 }
 
 /** Calls in bursts, steadily and after quiet times. */
 const STEPS: fc.Arbitrary<Step[]> = fc.array(
   fc.record({
     apartMs: fc.oneof(fc.constantFrom(0, 1, 10, 250, 1000), fc.integer({ min: 0, max: 100_000 })),
-    isAsked: fc.boolean(),
+    isCounted: fc.boolean(),
   }),
   { minLength: 1, maxLength: 150 },
 );
 
 const JITTER_MS = fc.constantFrom(2, 10, 40, 100);
 
-interface Asked {
+interface Count {
   readonly at: number;
   /** Instants of the calls before. */
   readonly before: readonly number[];
@@ -28,14 +28,14 @@ interface Asked {
 }
 
 /** Logs the calls and asks before some of them. */
-function play(steps: readonly Step[], onAsked: (asked: Asked) => void): void {
+function play(steps: readonly Step[], onCount: (count: Count) => void): void {
   const calls = new CallLog(100_000, 1e9);
   const bank = new CounterBank(COUNTER_KINDS, calls);
   const before: number[] = [];
   let at = 0;
-  for (const { apartMs, isAsked } of steps) {
+  for (const { apartMs, isCounted } of steps) {
     at += apartMs;
-    if (isAsked) onAsked({ at, before, bank });
+    if (isCounted) onCount({ at, before, bank });
     calls.add(at);
     before.push(at);
   }

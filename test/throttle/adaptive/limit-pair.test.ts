@@ -63,14 +63,14 @@ it('only calls beyond the slower of two limits are probe calls, and the faster o
     { ...faster, second: slower },
   ]) {
     const governor = restored(0, snapshot);
-    const beyond: number[] = [];
-    for (let now = 6000; beyond.length === 0; now = Math.max(now + 1, governor.openAt(now))) {
+    const probeCalls: number[] = [];
+    for (let now = 6000; probeCalls.length === 0; now = Math.max(now + 1, governor.openAt(now))) {
       const grant = governor.recordGrant(now, true);
-      if (grant.isProbeCall) beyond.push(now);
+      if (grant.isProbeCall) probeCalls.push(now);
     }
     // Two at once, 20/s, until the window is used up.
-    expect(beyond[0]).toBeGreaterThan(6000 + 97 * 50);
-    expect(beyond[0]).toBeLessThan(6000 + 103 * 50);
+    expect(probeCalls[0]).toBeGreaterThan(6000 + 97 * 50);
+    expect(probeCalls[0]).toBeLessThan(6000 + 103 * 50);
   }
 });
 

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { PermitBucket } from '../../../src/throttle/pacing/permit-bucket.ts';
 
 /** The instants of the grants for requests at `askedAt`, in order. */
-function grantsOf(bucket: PermitBucket, askedAt: readonly number[]): number[] {
-  return askedAt.filter((at) => bucket.tryTake(at));
+function grantsOf(bucket: PermitBucket, requestedAt: readonly number[]): number[] {
+  return requestedAt.filter((at) => bucket.tryTake(at));
 }
 
 /** The most by which any interval holds more permits than burst + rate · interval. */
@@ -26,11 +26,11 @@ describe('invariant 2: permits granted in any interval ≤ burst + rate · inter
       fc.property(fc.integer({ min: -2, max: 6 }), fc.integer({ min: 1, max: 8 }), steps, (power, burst, waits) => {
         const intervalMs = 2 ** power;
         let now = 0;
-        const askedAt = waits.flatMap((wait) => {
+        const requestedAt = waits.flatMap((wait) => {
           now += wait / 64;
           return [now, now, now];
         });
-        const grants = grantsOf(new PermitBucket(1000 / intervalMs, burst), askedAt);
+        const grants = grantsOf(new PermitBucket(1000 / intervalMs, burst), requestedAt);
         expect(worstExcess(grants, burst, 1000 / intervalMs)).toBeLessThanOrEqual(0);
       }),
     );

@@ -38,13 +38,13 @@ const value = fc.oneof(fc.nat(100_000).map(String), date, fc.string({ maxLength:
 
 describe('a mapped field', () => {
   it('states the same as the standard field of its meaning, in any case of its name', () => {
-    const property = fc.property(name, meaning, value, fc.boolean(), (field, means, text, isUpper) => {
+    const property = fc.property(name, meaning, value, fc.boolean(), (field, kind, text, isUpper) => {
       const sent = isUpper ? field.toUpperCase() : field.toLowerCase();
       // A number of days may be meant as a wait, a word as nothing.
-      fc.pre(means === 'limit' || means === 'remaining' ? /^\d+$/.test(text) : true);
+      fc.pre(kind === 'limit' || kind === 'remaining' ? /^\d+$/.test(text) : true);
       fc.pre(!/\d\.\d|^\d+\.$/.test(text) && !/^(?:\d+(?:h|m|s|ms))+$/.test(text));
-      const mapped = read({ [sent]: text }, { [field]: means });
-      expect(statedOf(mapped)).toEqual(statedOf(read({ [STANDARD[means] ?? '']: text })));
+      const mapped = read({ [sent]: text }, { [field]: kind });
+      expect(statedOf(mapped)).toEqual(statedOf(read({ [STANDARD[kind] ?? '']: text })));
     });
     fc.assert(property, { numRuns: 500 });
   });
@@ -80,18 +80,16 @@ describe('a mapped field', () => {
     ['resetAt', '90', undefined],
     ['resetAt', '2026-11-01T11:00:00Z', undefined],
     ['resetInMs', '1s', undefined],
-  ])('as %s with %s is a reset in %s ms', (means, text, expected) => {
-    expect(read({ 'X-Back': text, 'X-Left': '0' }, { 'X-Back': means, 'X-Left': 'remaining' }).resetInMs).toBe(
-      expected,
-    );
+  ])('as %s with %s is a reset in %s ms', (kind, text, expected) => {
+    expect(read({ 'X-Back': text, 'X-Left': '0' }, { 'X-Back': kind, 'X-Left': 'remaining' }).resetInMs).toBe(expected);
   });
 
   it('never states a wait or a count that is negative, not finite or longer than a year', () => {
     const property = fc.property(
       fc.constantFrom(...HINT_MEANINGS),
       fc.oneof(value, fc.bigInt().map(String)),
-      (means, text) => {
-        const { statedWaitMs, resetInMs, quotas } = read({ 'X-A': text }, { 'X-A': means });
+      (kind, text) => {
+        const { statedWaitMs, resetInMs, quotas } = read({ 'X-A': text }, { 'X-A': kind });
         const numbers = [
           statedWaitMs,
           resetInMs,

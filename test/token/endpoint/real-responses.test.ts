@@ -17,7 +17,7 @@ const GRANT = { access_token: 'a-token-of-the-tests', token_type: 'Bearer', expi
 
 function startWith(next: (index: number) => TokenReply, options: InProcessOptions = {}): Promise<InProcess> {
   return startInProcess({
-    tokenAnswer: (_request, response, index) => {
+    respondToTokenRequest: (_request, response, index) => {
       const { status = 200, fields, headers } = next(index);
       response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(fields));
     },
@@ -129,7 +129,7 @@ test('token and lifetime come from the configured members of a compressed respon
   };
   const body = JSON.stringify({ data: { jwt: 'a-token-of-the-tests', ttl: 90_000 }, token_type: 'jwt', scope: ['a'] });
   const { url, api, eventsOf } = await startInProcess({
-    tokenAnswer: (_request, response) => {
+    respondToTokenRequest: (_request, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(body));
     },
     env,
@@ -212,7 +212,7 @@ test('the words of the server stand in the reply, the event and the status, with
   const fields = { error: 'invalid_client', error_description: 'No application for this id: ', trace_id: 't-1' };
   let clientId = '';
   const { url, tokens, eventsOf, sidecar } = await startInProcess({
-    tokenAnswer: (request, response) => {
+    respondToTokenRequest: (request, response) => {
       const [, basic = ''] = (request.headers.authorization ?? '').split(' ');
       [clientId = ''] = Buffer.from(basic, 'base64').toString().split(':');
       const text = JSON.stringify({ ...fields, error_description: fields.error_description + clientId });

@@ -94,9 +94,9 @@ class OurClient implements Client {
 
   describe(): string {
     const { rate, pausedMs, queued, inFlight, inFlightLimit, learned } = this.#throttle.state();
-    const belief = learned === undefined ? '' : ` ${learned.kind} ${learned.limit ?? ''} ${learned.confidence}`;
+    const learnedLimit = learned === undefined ? '' : ` ${learned.kind} ${learned.limit ?? ''} ${learned.confidence}`;
     const pause = pausedMs > 0 ? ` paused ${(pausedMs / 1000).toFixed(1)} s` : '';
-    return `rate ${rate.toFixed(2)}/s queued ${queued} in flight ${inFlight} of ${inFlightLimit}${pause}${belief}`;
+    return `rate ${rate.toFixed(2)}/s queued ${queued} in flight ${inFlight} of ${inFlightLimit}${pause}${learnedLimit}`;
   }
 }
 

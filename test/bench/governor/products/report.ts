@@ -28,9 +28,9 @@ const HIGH_REFUSED = 0.03;
 /** In order of the first run of each product. */
 export function summarizeProducts(played: readonly PlayedRun[]): ProductFigures[] {
   return [...Map.groupBy(played, ({ product }) => product)].map(([product, runs]) => {
-    const loads = [...Map.groupBy(runs, ({ load }) => load).values()].map(meansOf);
+    const loads = [...Map.groupBy(runs, ({ load }) => load).values()].map(averagesOf);
     const loadsMet = loads.filter((load) => load.goodput >= GOODPUT_GOAL && load.refusedShare <= REFUSED_GOAL).length;
-    return { product, ...meansOf(runs), loads: loads.length, loadsMet };
+    return { product, ...averagesOf(runs), loads: loads.length, loadsMet };
   });
 }
 
@@ -38,7 +38,7 @@ export function writeProductReport(played: readonly PlayedRun[]): string {
   const products = summarizeProducts(played);
   const met = products.reduce((sum, { loadsMet }) => sum + loadsMet, 0);
   const loads = products.reduce((sum, product) => sum + product.loads, 0);
-  const { goodput, refusedShare } = meansOf(played);
+  const { goodput, refusedShare } = averagesOf(played);
   const mean = ['**mean**', formatGoodput(goodput), formatPercent(refusedShare), `${met} of ${loads}`];
   const rows = products.map((figures) => [
     figures.product,
@@ -67,7 +67,7 @@ function listOf(
   return `${title}: ${names.length}${names.length === 0 ? '' : ` (${names.join('; ')})`}`;
 }
 
-function meansOf(runs: readonly PlayedRun[]) {
+function averagesOf(runs: readonly PlayedRun[]) {
   const mean = (read: (figures: MemberFigures) => number): number =>
     runs.reduce((sum, { figures }) => sum + read(figures), 0) / runs.length;
   return { goodput: mean(({ goodput }) => goodput), refusedShare: mean(({ refusedShare }) => refusedShare) };

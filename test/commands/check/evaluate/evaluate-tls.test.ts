@@ -40,13 +40,13 @@ describe('a handshake that succeeded', () => {
     [20, 'warn'],
     [0, 'warn'],
   ])('%i days before its end: %s', (days, outcome) => {
-    const ending = { ...leaf, validTo: NOW + days * DAY_MS };
-    expect(evaluateHandshake(secured({ chain: [ending, middle] }), context).outcome).toBe(outcome);
+    const expiring = { ...leaf, validTo: NOW + days * DAY_MS };
+    expect(evaluateHandshake(secured({ chain: [expiring, middle] }), context).outcome).toBe(outcome);
   });
 
   test('names an intermediate certificate that expires first', () => {
-    const ending = { ...middle, validTo: NOW + 3 * DAY_MS };
-    const finding = evaluateHandshake(secured({ chain: [leaf, ending] }), context);
+    const expiring = { ...middle, validTo: NOW + 3 * DAY_MS };
+    const finding = evaluateHandshake(secured({ chain: [leaf, expiring] }), context);
     expect(finding).toMatchObject({
       outcome: 'warn',
       detail: expect.stringContaining('3 days left (CN=Middle)') as string,
