@@ -11,26 +11,29 @@ export interface AdminResponse {
   readonly stream?: (response: ServerResponse) => void;
 }
 
-export function createJsonResponse(status: number, value: object): AdminResponse {
-  return { status, headers: { 'Content-Type': 'application/json' }, body: `${JSON.stringify(value)}\n` };
+export interface AdminProblem {
+  readonly status: number;
+  readonly code: string;
+  readonly detail: string;
+  /** Default: none. */
+  readonly headers?: OutgoingHttpHeaders;
+}
+
+export function createJsonResponse(status: number, value: object, headers: OutgoingHttpHeaders = {}): AdminResponse {
+  return {
+    status,
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: `${JSON.stringify(value)}\n`,
+  };
 }
 
 export function createTextResponse(contentType: string, body: string): AdminResponse {
   return { status: 200, headers: { 'Content-Type': contentType }, body };
 }
 
-export function createProblemResponse(
-  status: number,
-  code: string,
-  detail: string,
-  headers: OutgoingHttpHeaders = {},
-): AdminResponse {
+export function createProblemResponse({ status, code, detail, headers }: AdminProblem): AdminResponse {
   const problem = { type: 'about:blank', title: STATUS_CODES[status], status, detail, code };
-  return {
-    status,
-    headers: { ...headers, 'Content-Type': 'application/problem+json' },
-    body: `${JSON.stringify(problem)}\n`,
-  };
+  return createJsonResponse(status, problem, { ...headers, 'Content-Type': 'application/problem+json' });
 }
 
 /** Sends a response; HEAD gets the headers of GET and no body. */

@@ -51,8 +51,9 @@ export function createEventStreams({ subscribe, createSnapshot, createUpdate }: 
   return {
     respond() {
       if (open.size >= MAX_STREAMS)
-        return createProblemResponse(503, 'TOO_MANY_STREAMS', `${MAX_STREAMS} status pages are already open.`, {
-          'Retry-After': '5',
+        return createProblemResponse({
+          ...{ status: 503, code: 'TOO_MANY_STREAMS', detail: `${MAX_STREAMS} status pages are already open.` },
+          headers: { 'Retry-After': '5' },
         });
       const hello = formatEvent('hello', createSnapshot());
       const stream = (response: ServerResponse): void => {

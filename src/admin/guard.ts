@@ -5,15 +5,7 @@
 import { isIP, isIPv4 } from 'node:net';
 import { parseHostHeader, type HostPort } from '../platform/host-header.ts';
 import { truncate } from '../platform/truncate.ts';
-
-export type AdminGuardDecision =
-  | { readonly kind: 'pass' }
-  | {
-      readonly kind: 'refuse';
-      readonly status: 400 | 403;
-      readonly code: 'BAD_REQUEST' | 'HOST_NOT_ALLOWED' | 'ORIGIN_NOT_ALLOWED';
-      readonly detail: string;
-    };
+import type { AdminProblem } from './admin-response.ts';
 
 export interface GuardedAdminRequest {
   readonly httpVersion: string;
@@ -21,15 +13,18 @@ export interface GuardedAdminRequest {
   readonly rawHeaders: readonly string[];
 }
 
-const PASS: AdminGuardDecision = { kind: 'pass' };
 const MAX_ECHO_LENGTH = 100;
+const BROWSER_HEADERS: ReadonlySet<string> = new Set(['origin', 'sec-fetch-site', 'sec-fetch-mode', 'sec-fetch-dest']);
 
 /**
- * Checks the header fields of a request. IP literals always pass as Host (kubelet, Prometheus), since DNS rebinding needs a name.
+ * Checks the header fields of a request; undefined: it passes. IP literals always pass as Host (kubelet, Prometheus), since DNS rebinding needs a name.
  * `Origin` must be that of this server; `Sec-Fetch-Site` must be `none` or `same-origin`.
  * @param allowedHosts an entry without a port allows every port
  */
-export function guardAdminRequest(request: GuardedAdminRequest, allowedHosts: readonly HostPort[]): AdminGuardDecision {
+export function guardAdminRequest(
+  request: GuardedAdminRequest,
+  allowedHosts: readonly HostPort[],
+): AdminProblem | undefined {
   const parsed = parseHostHeader(listHeaderValues(request, 'host'));
   switch (parsed.kind) {
     case 'absent':
@@ -55,7 +50,7 @@ export function isLocalPeer(address: string | undefined, isOnSocketFile: boolean
   return address === '::1' || (isIPv4(bare) && bare.startsWith('127.'));
 }
 
-function evaluateOrigin(request: GuardedAdminRequest, host: string | undefined): AdminGuardDecision {
+function evaluateOrigin(request: GuardedAdminRequest, host: string | undefined): AdminProblem | undefined {
   const crossOrigin = listHeaderValues(request, 'origin').find(
     (origin) => host === undefined || origin.toLowerCase() !== `http://${host}`,
   );
@@ -72,7 +67,7 @@ function evaluateOrigin(request: GuardedAdminRequest, host: string | undefined):
       'ORIGIN_NOT_ALLOWED',
       `Requests from other sites ("${truncate(crossSite, MAX_ECHO_LENGTH)}") are refused.`,
     );
-  return PASS;
+  return undefined;
 }
 
 function isAllowed({ host, port = 80 }: HostPort, allowedHosts: readonly HostPort[]): boolean {
@@ -80,20 +75,19 @@ function isAllowed({ host, port = 80 }: HostPort, allowedHosts: readonly HostPor
   return allowedHosts.some((allowed) => allowed.host === host && (allowed.port ?? port) === port);
 }
 
-/** Whether one of these header fields is present; `names` in lower case. */
-export function hasAnyHeader(rawHeaders: readonly string[], names: ReadonlySet<string>): boolean {
-  return rawHeaders.some((name, index) => index % 2 === 0 && names.has(name.toLowerCase()));
+/** Whether a request has a header field that a browser adds to each POST and that no script can remove. */
+export function isFromBrowser(rawHeaders: readonly string[]): boolean {
+  return rawHeaders.some((name, index) => index % 2 === 0 && BROWSER_HEADERS.has(name.toLowerCase()));
 }
 
 function listHeaderValues({ rawHeaders }: GuardedAdminRequest, name: string): string[] {
   return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 }
 
-function refuseBadRequest(fault: string): AdminGuardDecision {
-  const detail = `The request has ${fault}: exactly one valid Host is expected.`;
-  return { kind: 'refuse', status: 400, code: 'BAD_REQUEST', detail };
+function refuseBadRequest(fault: string): AdminProblem {
+  return { status: 400, code: 'BAD_REQUEST', detail: `The request has ${fault}: exactly one valid Host is expected.` };
 }
 
-function refuse(code: 'HOST_NOT_ALLOWED' | 'ORIGIN_NOT_ALLOWED', detail: string): AdminGuardDecision {
-  return { kind: 'refuse', status: 403, code, detail };
+function refuse(code: 'HOST_NOT_ALLOWED' | 'ORIGIN_NOT_ALLOWED', detail: string): AdminProblem {
+  return { status: 403, code, detail };
 }

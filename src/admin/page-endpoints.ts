@@ -27,8 +27,8 @@ export interface PageEndpoints {
   render(request: IncomingMessage): Promise<AdminResponse>;
   /** A stream of the changes on the page. */
   events(): Promise<AdminResponse>;
-  /** Undefined when the page has no file of this path. */
-  asset(path: string, request: IncomingMessage): Promise<AdminResponse | undefined>;
+  /** A file of the page. */
+  asset(request: IncomingMessage): Promise<AdminResponse>;
 }
 
 /** Access is checked by the caller. */
@@ -45,7 +45,7 @@ export function createPageEndpoints(options: PageEndpointsOptions): PageEndpoint
   return {
     render: async (request) => (await load()).render(request),
     events: async () => (await load()).events(),
-    asset: async (path, request) => (await load()).assets.respond(path, request),
+    asset: async (request) => (await load()).assets.respond(request),
   };
 }
 

@@ -2,7 +2,7 @@
  * The request handler of the admin port: probes, metrics, status, page, and the optional `/quitquitquit`. guard.ts decides who has
  * access; the caller binds the address. Errors are problem details (RFC 9457).
  */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { systemClock } from '../platform/clock.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { HostPort } from '../platform/host-header.ts';
@@ -11,16 +11,14 @@ import type { FleetConnectionState } from '../fleet/redis/connection-health.ts';
 import type { ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
 import { createJsonResponse, createProblemResponse, sendResponse, createTextResponse } from './admin-response.ts';
-import type { AdminResponse } from './admin-response.ts';
+import type { AdminProblem, AdminResponse } from './admin-response.ts';
 import type { ConfigurationState, StatusPageSetting } from './status/configuration.ts';
-import { isLocalPeer, guardAdminRequest } from './guard.ts';
+import { guardAdminRequest, isFromBrowser, isLocalPeer } from './guard.ts';
 import type { AdminHandler } from './http-server.ts';
 import type { LogDeliveryProblem } from '../telemetry/events.ts';
 import { createPageEndpoints } from './page-endpoints.ts';
 import type { PageEndpoints } from './page-endpoints.ts';
-import { evaluateQuit, QUIT_PATH } from './control/quit.ts';
 import { describeReadiness } from './status/readiness.ts';
-import type { Readiness } from './status/readiness.ts';
 import { describeDegradation } from './status/degradation.ts';
 import { describeStatus } from './status/status.ts';
 import { evaluateVerdict } from './verdict/verdict.ts';
@@ -58,7 +56,7 @@ export interface AdminOptions {
   readonly sampler?: Sampler;
   /** Called when /readyz responds 503, so that a missing token is requested at once. Default: nothing. */
   readonly onNotReady?: () => void;
-  /** Called for `POST /quitquitquit` (quit.ts). Default: the endpoint does not exist. */
+  /** Called for `POST /quitquitquit` (`admin.allowQuit`). Default: the endpoint does not exist. */
   readonly onQuit?: (() => void) | undefined;
   /** Called with the reason of an internal error; a repeated reason is reported once. Default: nothing. */
   readonly onFault?: (reason: string) => void;
@@ -73,11 +71,20 @@ export interface AdminOptions {
 }
 
 const ASSET_PATH_PREFIX = '/assets/';
+/** Starts the shutdown: for a pod whose other containers cannot signal this one (a Job on a cluster without native sidecars). */
+const QUIT_PATH = '/quitquitquit';
+/** Where a request may have a body, which is not read. */
+const CLOSE = { Connection: 'close' };
 const NO_SERIES = { counters: new Map(), durations: new Map(), bounds: [], gauges: () => [] };
 
-interface Resource {
-  /** Allowed for peers that are not loopback. */
-  readonly isPublic: boolean;
+interface Endpoint {
+  /**
+   * Who may use it. `any`: every peer. `local`: peers on this machine, with `admin.exposeAll` every peer. `local-program`: programs on this
+   * machine that are no browser, the status page included.
+   */
+  readonly access: 'any' | 'local' | 'local-program';
+  /** GET includes HEAD. */
+  readonly method: 'GET' | 'POST';
   respond(request: IncomingMessage): AdminResponse | Promise<AdminResponse>;
 }
 
@@ -88,15 +95,15 @@ export function createAdminHandler(options: AdminOptions): AdminHandler {
   const readStatus = createStatusReader(options, activity, sampler, clock);
   const settings = options.settings ?? (() => undefined);
   const page = createPageEndpoints({ readStatus, activity, sampler, settings, clock });
-  const resources = createResources(options, readStatus, page);
+  const endpoints = createEndpoints(options, readStatus, page);
   const reportFault = createFaultReporter(options);
   const respondTo = async (request: IncomingMessage): Promise<AdminResponse> => {
     try {
-      return await routeRequest(request, resources, page, options);
+      return await routeRequest(request, endpoints, options);
     } catch (error) {
       reportFault(error);
       // The error message is for the log only.
-      return createProblemResponse(500, 'INTERNAL_ERROR', 'The state could not be read.');
+      return createProblemResponse({ status: 500, code: 'INTERNAL_ERROR', detail: 'The state could not be read.' });
     }
   };
   return async (request, response) => {
@@ -143,92 +150,76 @@ function createStatusReader(
   };
 }
 
-function createResources(
-  options: AdminOptions,
+function createEndpoints(
+  { tokens, draining, metrics, onNotReady, onQuit }: AdminOptions,
   readStatus: () => StatusInputs,
   page: PageEndpoints,
-): ReadonlyMap<string, Resource> {
-  const { tokens, draining, metrics } = options;
-  const readiness = () => describeReadiness({ draining: draining(), tokens: tokens() });
-  return new Map<string, Resource>([
-    ['/livez', { isPublic: true, respond: () => createJsonResponse(200, { live: true }) }],
-    [
-      '/startupz',
-      {
-        isPublic: true,
-        respond: () => {
-          const started = tokens().every((token) => token.hasHadToken);
-          return createJsonResponse(started ? 200 : 503, { started });
-        },
-      },
-    ],
-    ['/readyz', { isPublic: true, respond: () => respondReadiness(readiness(), options) }],
-    [
-      '/metrics',
-      { isPublic: true, respond: async () => createTextResponse(metrics.contentType, await metrics.render()) },
-    ],
-    ['/status', { isPublic: false, respond: () => createJsonResponse(200, describeStatus(readStatus())) }],
-    ['/', { isPublic: false, respond: (request) => page.render(request) }],
-    ['/events', { isPublic: false, respond: () => page.events() }],
-  ]);
-}
-
-function respondReadiness(readiness: Readiness, { onNotReady }: AdminOptions): AdminResponse {
-  if (!readiness.ready) onNotReady?.();
-  return createJsonResponse(readiness.ready ? 200 : 503, readiness);
+): ReadonlyMap<string, Endpoint> {
+  const get = (access: Endpoint['access'], respond: Endpoint['respond']): Endpoint => ({
+    ...{ access, method: 'GET', respond },
+  });
+  const endpoints: Record<string, Endpoint> = {
+    '/livez': get('any', () => createJsonResponse(200, { live: true })),
+    '/startupz': get('any', () => {
+      const started = tokens().every((token) => token.hasHadToken);
+      return createJsonResponse(started ? 200 : 503, { started });
+    }),
+    '/readyz': get('any', () => {
+      const readiness = describeReadiness({ draining: draining(), tokens: tokens() });
+      if (!readiness.ready) onNotReady?.();
+      return createJsonResponse(readiness.ready ? 200 : 503, readiness);
+    }),
+    '/metrics': get('any', async () => createTextResponse(metrics.contentType, await metrics.render())),
+    '/status': get('local', () => createJsonResponse(200, describeStatus(readStatus()))),
+    '/': get('local', (request) => page.render(request)),
+    '/events': get('local', () => page.events()),
+    [ASSET_PATH_PREFIX]: get('local', (request) => page.asset(request)),
+  };
+  // The response is sent before the drain closes the admin port, which closes last.
+  const quit = (): AdminResponse => {
+    onQuit?.();
+    return createJsonResponse(200, { draining: true }, CLOSE);
+  };
+  if (onQuit !== undefined) endpoints[QUIT_PATH] = { access: 'local-program', method: 'POST', respond: quit };
+  return new Map(Object.entries(endpoints));
 }
 
 function routeRequest(
   request: IncomingMessage,
-  resources: ReadonlyMap<string, Resource>,
-  page: PageEndpoints,
+  endpoints: ReadonlyMap<string, Endpoint>,
   options: AdminOptions,
 ): AdminResponse | Promise<AdminResponse> {
-  const access = guardAdminRequest(request, options.allowedHosts);
-  if (access.kind === 'refuse') return createProblemResponse(access.status, access.code, access.detail);
   const path = request.url?.split('?', 1)[0] ?? '';
-  const resource =
-    resources.get(path) ?? (path.startsWith(ASSET_PATH_PREFIX) ? createAssetResource(page, path) : undefined);
-  const isLocal = isLocalPeer((options.peerAddress ?? getPeerAddress)(request), options.isOnSocketFile ?? false);
-  if (path === QUIT_PATH && options.onQuit !== undefined) return handleQuit(request, isLocal, options.onQuit);
-  if (resource?.isPublic !== true && !options.exposeAll && !isLocal) {
-    return createProblemResponse(
-      403,
-      'REQUEST_NOT_ALLOWED',
-      'Only /metrics and the probes are available to other machines.',
-    );
-  }
-  if (resource === undefined) {
-    return createProblemResponse(404, 'NOT_FOUND', `Available paths: ${[...resources.keys()].join(', ')}.`);
-  }
-  if (request.method !== 'GET' && request.method !== 'HEAD') {
-    // Closes the connection, since a request body is not read.
-    return createProblemResponse(405, 'METHOD_NOT_ALLOWED', 'Use GET or HEAD.', {
-      Allow: 'GET, HEAD',
-      Connection: 'close',
-    });
-  }
-  return resource.respond(request);
+  const endpoint = endpoints.get(path.startsWith(ASSET_PATH_PREFIX) ? ASSET_PATH_PREFIX : path);
+  const refusal = guardAdminRequest(request, options.allowedHosts) ?? refuseAccess(request, endpoint, options);
+  if (refusal !== undefined) return createProblemResponse(refusal);
+  if (endpoint !== undefined) return endpoint.respond(request);
+  const paths = [...endpoints.keys()].filter((known) => known !== ASSET_PATH_PREFIX && known !== QUIT_PATH);
+  return createProblemResponse({ status: 404, code: 'NOT_FOUND', detail: `Available paths: ${paths.join(', ')}.` });
 }
 
-/** The response is sent before the drain closes the admin port, which closes last. */
-function handleQuit({ method, rawHeaders }: IncomingMessage, isLocal: boolean, quit: () => void): AdminResponse {
-  const decision = evaluateQuit({ method, rawHeaders, isLocal });
-  // A request body is not read.
-  const headers = { Connection: 'close' };
-  if (decision.kind === 'refuse') {
-    const { status, code, detail } = decision;
-    return createProblemResponse(status, code, detail, status === 405 ? { ...headers, Allow: 'POST' } : headers);
-  }
-  quit();
-  const response = createJsonResponse(200, { draining: true });
-  return { ...response, headers: { ...response.headers, ...headers } };
+/** Undefined: the request may be responded to. An unknown path is refused to other machines as a known one is. */
+function refuseAccess(
+  request: IncomingMessage,
+  endpoint: Endpoint | undefined,
+  { exposeAll, peerAddress = getPeerAddress, isOnSocketFile = false }: AdminOptions,
+): AdminProblem | undefined {
+  const { access = 'local', method = 'GET' } = endpoint ?? {};
+  const isLocal = isLocalPeer(peerAddress(request), isOnSocketFile);
+  if (access === 'local' && !isLocal && !exposeAll)
+    return refuse(403, 'Only /metrics and the probes are available to other machines.');
+  if (access === 'local-program' && !isLocal) return refuse(403, 'Only available from this machine.', CLOSE);
+  const isAllowed = request.method === method || (method === 'GET' && request.method === 'HEAD');
+  const allow = method === 'GET' ? ['GET', 'HEAD'] : [method];
+  if (endpoint !== undefined && !isAllowed)
+    return refuse(405, `Use ${allow.join(' or ')}.`, { ...CLOSE, Allow: allow.join(', ') });
+  if (access === 'local-program' && isFromBrowser(request.rawHeaders))
+    return refuse(403, 'A browser may not stop the sidecar.', CLOSE);
+  return undefined;
 }
 
-function createAssetResource(page: PageEndpoints, path: string): Resource {
-  const notFound = (): AdminResponse =>
-    createProblemResponse(404, 'NOT_FOUND', 'The page has no such file: reload the page.');
-  return { isPublic: false, respond: async (request) => (await page.asset(path, request)) ?? notFound() };
+function refuse(status: 403 | 405, detail: string, headers: OutgoingHttpHeaders = {}): AdminProblem {
+  return { status, code: status === 403 ? 'REQUEST_NOT_ALLOWED' : 'METHOD_NOT_ALLOWED', detail, headers };
 }
 
 function getPeerAddress(request: IncomingMessage): string | undefined {

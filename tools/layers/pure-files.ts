@@ -5,7 +5,6 @@
 
 /** Globs from the repository's root. */
 export const PURE_FILES = [
-  'src/admin/control/quit.ts',
   'src/admin/quantity-texts.ts',
   'src/admin/alerts/{active-alerts,alert-table,conditions,headline}.ts',
   'src/admin/samples/{duration-columns,sample-ring,sample-tier,samples,selector,traffic}.ts',

@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { readAsset } from '../../platform/asset.ts';
+import { createProblemResponse } from '../admin-response.ts';
 import type { AdminResponse } from '../admin-response.ts';
 import type { PageAssetPaths } from './status-page.ts';
 
@@ -26,8 +27,8 @@ interface PageAsset {
 export interface PageAssets {
   /** The paths that the page refers to. */
   readonly paths: PageAssetPaths;
-  /** Undefined for an unknown path. */
-  respond(path: string, request: Pick<IncomingMessage, 'headers'>): AdminResponse | undefined;
+  /** 404 for an unknown path. */
+  respond(request: Pick<IncomingMessage, 'headers' | 'url'>): AdminResponse;
 }
 
 /** @throws the file system's error when a file is missing */
@@ -56,9 +57,11 @@ export async function loadPageAssets(): Promise<PageAssets> {
   };
   return {
     paths,
-    respond(path, request) {
-      const file = files.get(path);
-      return file && respondWithAsset(file, request);
+    respond(request) {
+      const file = files.get(request.url?.split('?', 1)[0] ?? '');
+      if (file !== undefined) return respondWithAsset(file, request);
+      const detail = 'The page has no such file: reload the page.';
+      return createProblemResponse({ status: 404, code: 'NOT_FOUND', detail });
     },
   };
 }

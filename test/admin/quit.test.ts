@@ -6,12 +6,12 @@ import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAdminServer } from '../../../src/admin/http-server.ts';
-import { createAdminHandler } from '../../../src/admin/server.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
-import { ConnectionSlots } from '../../../src/platform/connection-slots.ts';
-import type { AdminOptions } from '../../../src/admin/server.ts';
-import { unpaced, validToken } from '../states.ts';
+import { createAdminServer } from '../../src/admin/http-server.ts';
+import { createAdminHandler } from '../../src/admin/server.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { ConnectionSlots } from '../../src/platform/connection-slots.ts';
+import type { AdminOptions } from '../../src/admin/server.ts';
+import { unpaced, validToken } from './states.ts';
 
 async function start(options: Partial<AdminOptions> = {}) {
   let quits = 0;
