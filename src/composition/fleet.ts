@@ -49,7 +49,7 @@ const CONNECT_TIMEOUT_MS = 2000;
 /** Undefined when no fleet is configured. `client.start()` connects. */
 export function createFleetParts(config: Config['fleet'], dependencies: FleetDependencies): FleetParts | undefined {
   if (config === undefined) return undefined;
-  const { timeoutMs, keyPrefix } = config;
+  const { keyPrefix } = config;
   const open = createConnector(config, dependencies);
   const subscriber = new Subscriber({ ...dependencies, open });
   const listeners: ConnectionListener[] = [];
@@ -61,7 +61,7 @@ export function createFleetParts(config: Config['fleet'], dependencies: FleetDep
     } else if (event.kind === 'fleet-lost' || event.kind === 'fleet-degraded')
       for (const listener of listeners) listener.onDisconnected();
   };
-  const client = createRedisScriptClient({ ...dependencies, observe, open, timeoutMs, keyPrefix });
+  const client = createRedisScriptClient({ ...config, ...dependencies, observe, open });
   const replicaId = randomUUID();
   return {
     client,

@@ -35,13 +35,13 @@ export interface Observation {
 export function createObservation(options: ObservationOptions): Observation {
   const { config, clock, log, readStates, readDroppedLines, recorders = { requests: [] } } = options;
   const metrics = createMetrics({
+    ...config.metrics,
     readStates,
     hasFleet: config.fleet !== undefined,
     // Requests without a route are counted under the default one.
     routes: [...new Set([DEFAULT_NAME, ...config.routes.map(({ name }) => name)])],
     throttleNames: [...findThrottleGroups(config).keys()],
     credentials: config.credentials.map(({ name }) => name),
-    buckets: config.metrics.buckets,
     readDroppedLines,
   });
   const activity = createActivity(clock, config.admin.recentCalls);

@@ -32,7 +32,7 @@ function buildRouteTable(config: Config, persistent: ReadonlyMap<string, Persist
       const { serveUpgrade, ...kept } = found;
       const clientPath = (path: string) => findClientPath(table, route, path);
       const parts: ExchangeParts = { ...kept, ...readRouteSettings(route, config), clientPath };
-      return { ...route, deadlineMs: route.request.deadlineMs, parts, serveUpgrade };
+      return { ...route, parts, serveUpgrade };
     }),
   );
   return table;
@@ -48,8 +48,7 @@ function readRouteSettings(
     route: name,
     retry,
     refusals: createRefusalRules(throttle.refusals),
-    requestTimeoutMs: upstream.requestTimeoutMs,
-    bodyIdleTimeoutMs: upstream.bodyIdleTimeoutMs,
+    timeouts: upstream,
     cookieRoot: response.cookies === 'adapt' ? ownPath : undefined,
   };
 }

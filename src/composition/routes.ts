@@ -214,12 +214,14 @@ function createUpstreams(
   for (const { upstream } of routes) {
     const key = createPoolKey(upstream);
     if (pools.has(key)) continue;
-    const { baseUrl, caFile, clientCertificate, connectTimeoutMs, maxConnectionAgeMs } = upstream;
+    const { baseUrl, caFile, clientCertificate } = upstream;
     const trust = baseUrl.protocol === 'https:' ? createTlsContextProvider(caFile, clientCertificate) : undefined;
-    const terms = { clock, baseUrl, trust, egress, connectTimeoutMs, maxConnectionAgeMs };
     const poolObserver = routes.length === 1 ? observe : prefixWarnings(baseUrl, observe);
     const maxConnections = computeMaxConnections(routes, key);
-    pools.set(key, { trust, client: createUpstream({ ...terms, observe: poolObserver, maxConnections }) });
+    pools.set(key, {
+      trust,
+      client: createUpstream({ ...upstream, clock, trust, egress, observe: poolObserver, maxConnections }),
+    });
   }
   return pools;
 }

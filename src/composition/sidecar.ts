@@ -131,14 +131,13 @@ async function createProxy(
 ): Promise<ProxyServer> {
   const { listen } = config;
   return new ProxyServer({
+    ...listen,
     routes: table,
     unrouted,
     clock,
     guard: await createGuard(config),
     checkAllowList: listen.allow.length === 0 ? undefined : createAllowList(listen.allow),
-    keepAliveMs: listen.keepAliveMs,
     limits,
-    allowHalfClose: listen.allowHalfClose,
     startTracer,
   });
 }
@@ -160,9 +159,8 @@ function createAdmin(
 ) {
   const { metrics, activity, sampler } = observation;
   return createAdminHandler({
+    ...config.admin,
     version,
-    allowedHosts: config.admin.allowedHosts,
-    exposeAll: config.admin.exposeAll,
     isOnSocketFile: config.admin.address.kind === 'unix',
     tokens: () => listStates(tokens),
     throttles: () => listStates(throttles),
@@ -201,9 +199,8 @@ function describeFleet({ client }: FleetParts, throttles: RunningRoutes['throttl
 async function createGuard({ listen, routes }: Config): Promise<Guard> {
   // DNS rebinding cannot reach a socket file.
   const allowedHosts = listen.address.kind === 'unix' ? undefined : listen.allowedHosts;
-  const { allowedOrigins, requiredHeader, forwardProxy } = listen;
-  const baseUrls = routes.map(({ upstream }) => upstream.baseUrl);
-  const options = { allowedHosts, allowedOrigins, baseUrls, forwardProxy };
+  const { requiredHeader } = listen;
+  const options = { ...listen, allowedHosts, baseUrls: routes.map(({ upstream }) => upstream.baseUrl) };
   if (requiredHeader === undefined) return new Guard({ ...options, requiredHeader });
   const secret = await readSecret('listen.requiredHeader.valueFile', requiredHeader.value);
   if (secret.kind === 'unreadable') throw new Error(secret.detail);

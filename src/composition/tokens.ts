@@ -58,8 +58,7 @@ export function createTokens(options: TokensOptions): TokenSource {
   const { canChange } = endpoint;
   const rotating = new RotatingTokenFetcher({ credential, read, request, canChange, clock, observe });
   const fetcher = createCachedFetcher(rotating, endpoint, options);
-  const { invalidationCooldownMs, settleMs, scope } = auth;
-  return new HeldTokenSource({ ...common, scope, fetcher, invalidationCooldownMs, settleMs, random });
+  return new HeldTokenSource({ ...auth, ...common, fetcher, random });
 }
 
 function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () => Promise<ClientCredentialReadResult> {

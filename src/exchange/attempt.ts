@@ -7,7 +7,7 @@ import type { AttemptOutcome } from '../telemetry/events.ts';
 import type { AttemptSign } from '../throttle/refusal-evidence/refusal-evidence.ts';
 import type { Permit } from '../throttle/throttle.ts';
 import type { TokenUse } from '../token/token.ts';
-import type { AttemptHandler, AttemptResult } from '../upstream/attempt-contract.ts';
+import type { AttemptHandler, AttemptTimeouts, AttemptResult } from '../upstream/attempt-contract.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { classifyAttempt, isCutShort, isUpstreamFault, labelResponse, showsAcceptedToken } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts, PendingAttempt } from './exchange.ts';
@@ -28,8 +28,7 @@ export interface AttemptContext {
 }
 
 export class Attempt implements AttemptHandler, PendingAttempt {
-  readonly responseTimeoutMs: number;
-  readonly bodyIdleTimeoutMs: number;
+  readonly timeouts: AttemptTimeouts;
   readonly permit: Permit;
   /** The one that was current when the permit was spent. */
   readonly use: TokenUse;
@@ -44,9 +43,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   #evidenceNumber: number | undefined;
 
   constructor(context: AttemptContext, permit: Permit, use: TokenUse) {
-    const { parts } = context;
-    this.responseTimeoutMs = parts.requestTimeoutMs;
-    this.bodyIdleTimeoutMs = parts.bodyIdleTimeoutMs;
+    this.timeouts = context.parts.timeouts;
     this.permit = permit;
     this.use = use;
     this.#context = context;

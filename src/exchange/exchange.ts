@@ -9,7 +9,7 @@ import type { QueueClass, Throttle } from '../throttle/throttle.ts';
 import type { TokenSource } from '../token/token.ts';
 import type { RetryBudget } from '../retry/budget.ts';
 import type { RetryRules } from '../retry/policy.ts';
-import type { ResponseCut } from '../upstream/attempt-contract.ts';
+import type { AttemptTimeouts, ResponseCut } from '../upstream/attempt-contract.ts';
 import type { Upstream } from '../upstream/client.ts';
 import type { OwnHeaders } from '../upstream/headers.ts';
 import type { RefusalRules } from './refusals/refusal-rules.ts';
@@ -39,10 +39,7 @@ export interface ExchangeParts {
   readonly retryBudget: RetryBudget;
   readonly memory: ReplayMemory;
   readonly retry: RetryRules & { readonly replayBufferBytes: number };
-  /** Last request byte sent to response head, milliseconds, each attempt. */
-  readonly requestTimeoutMs: number;
-  /** Longest silence within a body, milliseconds; 0 = no limit. */
-  readonly bodyIdleTimeoutMs: number;
+  readonly timeouts: AttemptTimeouts;
   /** Masks the access tokens in use in a text that the upstream sent and that is kept. */
   readonly maskTokens: Redact;
   /** The header fields that the sidecar adds to each call: the token and the fixed ones. */

@@ -20,7 +20,7 @@ export interface Route extends RoutePath {
   /** Undefined allows every method. */
   readonly methods: readonly string[] | undefined;
   /** Arrival to response head, milliseconds; a client may ask for less. */
-  readonly deadlineMs: number;
+  readonly request: { readonly deadlineMs: number };
   /** Serves WebSocket upgrades; undefined rejects them. */
   readonly serveUpgrade: ServeUpgrade | undefined;
 }
@@ -78,7 +78,7 @@ export function checkRequest(
   const preferences = readPreferences(headers);
   if (preferences.kind === 'rejected') return reject(new SidecarError('BAD_REQUEST', preferences.reason), route);
   const { timeoutMs = Infinity, queueClass } = preferences;
-  const { deadlineMs } = route;
+  const { deadlineMs } = route.request;
   const lifetime =
     timeoutMs < deadlineMs
       ? new RequestLifetime(clock, timeoutMs, arrivedAt, 'x-sidecar-timeout-ms of the request')

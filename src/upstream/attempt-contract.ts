@@ -53,12 +53,17 @@ export type AttemptResult =
   /** No response came, or it broke off before any of it was sent to the client. */
   | { readonly kind: 'failed'; readonly failure: UpstreamFailure };
 
+/** Settings of `upstream`. */
+export interface AttemptTimeouts {
+  /** From the last request byte sent to the response head, milliseconds. */
+  readonly requestTimeoutMs: number;
+  /** Longest silence within a body, in either direction, milliseconds; 0 = no limit. */
+  readonly bodyIdleTimeoutMs: number;
+}
+
 /** The caller of an attempt. No method may throw. */
 export interface AttemptHandler {
-  /** From the last request byte sent to the response head, milliseconds. */
-  readonly responseTimeoutMs: number;
-  /** Longest silence within a response body, milliseconds; 0 = no limit. */
-  readonly bodyIdleTimeoutMs: number;
+  readonly timeouts: AttemptTimeouts;
   /** The request goes onto a connection. */
   onStart(): void;
   /**

@@ -92,7 +92,7 @@ export class ResponseReceiver implements Dispatcher.DispatchHandler {
 
   onRequestSent(): void {
     if (this.hasEnded || this.hasHead) return;
-    this.#startTimeout(this.#handler.responseTimeoutMs, this.#clock.now());
+    this.#startTimeout(this.#handler.timeouts.requestTimeoutMs, this.#clock.now());
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, statusText = ''): void {
@@ -147,7 +147,7 @@ export class ResponseReceiver implements Dispatcher.DispatchHandler {
 
   #inspect(inspector: BodyInspector, now: number): void {
     this.#inspector = inspector;
-    this.#startTimeout(this.#handler.bodyIdleTimeoutMs, now);
+    this.#startTimeout(this.#handler.timeouts.bodyIdleTimeoutMs, now);
     inspector.begin((destination) => this.#onInspected(destination));
   }
 
@@ -161,7 +161,7 @@ export class ResponseReceiver implements Dispatcher.DispatchHandler {
     // Set before `begin`: a head that cannot be sent on is taken back like any other unsent one.
     this.#sink = sink;
     sink.begin(head);
-    this.#startTimeout(this.#handler.bodyIdleTimeoutMs, now);
+    this.#startTimeout(this.#handler.timeouts.bodyIdleTimeoutMs, now);
   }
 
   /** Streams a response of which a part has been held. */
@@ -227,7 +227,7 @@ export class ResponseReceiver implements Dispatcher.DispatchHandler {
 
   #timeoutFailure(): UpstreamFailure {
     if (!this.hasHead) return timeoutFailure(this.#timeoutMs);
-    const isConfigured = this.#timeoutMs === this.#handler.bodyIdleTimeoutMs;
+    const isConfigured = this.#timeoutMs === this.#handler.timeouts.bodyIdleTimeoutMs;
     return idleTimeoutFailure(this.#isPaused ? 'client' : 'upstream', this.#timeoutMs, isConfigured);
   }
 

@@ -69,7 +69,14 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
   const { maxHeadBytes = Infinity } = options;
   const server = new ProxyServer({
     routes: createRouteTable<Route>([
-      { pathPrefix: '/', stripPrefix: false, methods: undefined, deadlineMs, parts, serveUpgrade: rest.serveUpgrade },
+      {
+        pathPrefix: '/',
+        stripPrefix: false,
+        methods: undefined,
+        request: { deadlineMs },
+        parts,
+        serveUpgrade: rest.serveUpgrade,
+      },
     ]),
     unrouted: parts,
     clock: parts.clock,
@@ -164,8 +171,7 @@ function buildParts(
       trustIdempotencyKey: options.trustIdempotencyKey ?? false,
       replayBufferBytes,
     },
-    requestTimeoutMs,
-    bodyIdleTimeoutMs,
+    timeouts: { requestTimeoutMs, bodyIdleTimeoutMs },
     ownHeaders: {
       filter: createRequestHeaderFilter(['Authorization'].concat(options.guard?.requiredHeader?.name ?? [])),
       list: (token) => ['Authorization', `Bearer ${token}`],

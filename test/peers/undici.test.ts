@@ -54,8 +54,7 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
       onBufferExceeded: () => {
         throw new Error('nothing large is expected');
       },
-      responseTimeoutMs: 1000,
-      bodyIdleTimeoutMs: 1000,
+      timeouts: { requestTimeoutMs: 1000, bodyIdleTimeoutMs: 1000 },
     };
     const get = { method: 'GET', path: '/', body: undefined, contentLength: undefined, needsNewConnection: false };
     for (let times = 0; times < CONNECTIONS + 1; times++) {

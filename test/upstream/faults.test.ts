@@ -211,7 +211,7 @@ describe('time-outs', () => {
     const clock = new ManualClock();
     await using server = await startWireServer(() => undefined);
     await using upstream = openUpstream(server.url, { clock });
-    const sent = send(upstream, { responseTimeoutMs: 1000 });
+    const sent = send(upstream, { requestTimeoutMs: 1000 });
     await until(() => clock.pendingTimers === 1);
     await clock.advance(999);
     expect(await soFar(sent.end)).toBe('waiting');
@@ -225,7 +225,7 @@ describe('time-outs', () => {
     const clock = new ManualClock();
     await using server = await startWireServer(afterHead('HTTP/1.1 103 Early Hints\r\n\r\n'));
     await using upstream = openUpstream(server.url, { clock });
-    const sent = send(upstream, { responseTimeoutMs: 1000 });
+    const sent = send(upstream, { requestTimeoutMs: 1000 });
     await until(() => clock.pendingTimers === 1);
     await clock.advance(1000);
     expect(await sent.end).toMatchObject({ failure: { kind: 'timeout' } });

@@ -115,14 +115,14 @@ export interface Sent {
 export interface SendOptions extends Partial<UpstreamRequest> {
   /** Default: streamed. */
   readonly hold?: boolean;
-  readonly responseTimeoutMs?: number;
+  readonly requestTimeoutMs?: number;
   readonly bodyIdleTimeoutMs?: number;
   readonly seen?: SeenResponse;
 }
 
 /** Sends one request. Default: a GET of `/`. */
 export function send(upstream: Upstream, options: SendOptions = {}): Sent {
-  const { hold = false, responseTimeoutMs = 30_000, bodyIdleTimeoutMs = 0, seen = new SeenResponse() } = options;
+  const { hold = false, requestTimeoutMs = 30_000, bodyIdleTimeoutMs = 0, seen = new SeenResponse() } = options;
   const heads: UpstreamResponse[] = [];
   const { method = 'GET', path = '/', headers = [], body, contentLength, needsNewConnection = false } = options;
   const attempt = upstream.send(
@@ -134,8 +134,7 @@ export function send(upstream: Upstream, options: SendOptions = {}): Sent {
         return hold ? 'hold' : seen;
       },
       onBufferExceeded: () => seen,
-      responseTimeoutMs,
-      bodyIdleTimeoutMs,
+      timeouts: { requestTimeoutMs, bodyIdleTimeoutMs },
     },
   );
   return { attempt, seen, heads, end: attempt.ended };

@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
+import type { AttemptTimeouts } from '../../upstream/attempt-contract.ts';
 import { BodyReceiver, type BodySink, type ReadSlot } from './body-receiver.ts';
 import { GrowableBuffer } from '../../platform/growable-buffer.ts';
 import type { RequestLifetime } from '../request-lifetime.ts';
@@ -56,8 +57,7 @@ export class ReplayMemory {
 export interface BodyLimits {
   readonly retry: { readonly replayBufferBytes: number };
   readonly memory: ReplayMemory;
-  /** Longest time without a byte of the body, milliseconds; 0 = no limit. */
-  readonly bodyIdleTimeoutMs: number;
+  readonly timeouts: Pick<AttemptTimeouts, 'bodyIdleTimeoutMs'>;
 }
 
 export class RequestBody implements BodySink {
@@ -216,7 +216,7 @@ export class RequestBody implements BodySink {
 
   /** Calls `onIdle` once when no byte has come for the idle time-out, and until then `onStalled` each second while none comes. */
   startIdleTimer(onIdle: (reason: SidecarError) => void, onStalled?: () => void): () => void {
-    const idleTimeoutMs = this.#limits.bodyIdleTimeoutMs || Infinity;
+    const idleTimeoutMs = this.#limits.timeouts.bodyIdleTimeoutMs || Infinity;
     const intervalMs = Math.min(idleTimeoutMs, onStalled === undefined ? Infinity : STALLED_AFTER_MS);
     if (intervalMs === Infinity) return () => undefined;
     this.receivedAt = this.#clock.now();

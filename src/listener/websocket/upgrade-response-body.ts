@@ -4,14 +4,9 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Cancel, Clock } from '../../platform/clock.ts';
+import type { ExchangeParts } from '../../exchange/exchange.ts';
+import type { Cancel } from '../../platform/clock.ts';
 import { idleTimeoutFailure, type UpstreamFailure } from '../../upstream/failure.ts';
-
-export interface UpgradeBodyOptions {
-  readonly clock: Clock;
-  /** The longest time without progress, milliseconds; 0 = no limit. */
-  readonly bodyIdleTimeoutMs: number;
-}
 
 /**
  * Reads the response no faster than the client does.
@@ -20,7 +15,7 @@ export interface UpgradeBodyOptions {
 export function limitBodyToClientPace(
   response: IncomingMessage,
   socket: Duplex,
-  { clock, bodyIdleTimeoutMs }: UpgradeBodyOptions,
+  { clock, timeouts: { bodyIdleTimeoutMs } }: Pick<ExchangeParts, 'clock' | 'timeouts'>,
   onIdle: (failure: UpstreamFailure) => void,
 ): void {
   let lastProgressAt = clock.now();

@@ -115,9 +115,9 @@ class Handshake {
     trust: TlsContextProvider | undefined,
     egress: ProxySelector,
   ): Promise<HandshakeResult> {
-    const { clock, requestTimeoutMs } = this.#parts;
-    const cancelTimer = clock.after(requestTimeoutMs, () => {
-      this.#fail(timeoutFailure(requestTimeoutMs));
+    const { clock, timeouts } = this.#parts;
+    const cancelTimer = clock.after(timeouts.requestTimeoutMs, () => {
+      this.#fail(timeoutFailure(timeouts.requestTimeoutMs));
     });
     const { lifetime } = this.#upgrade;
     const abort = (): void => this.#fail(abortedFailure());

@@ -118,7 +118,11 @@ it.each([
   const request = new PassThrough();
   Object.assign(request, { headers: { 'content-length': String(declared) }, complete: true });
   request.end(Buffer.alloc(received));
-  const limits = { retry: { replayBufferBytes: 100 }, memory: new ReplayMemory(100), bodyIdleTimeoutMs: 0 };
+  const limits = {
+    retry: { replayBufferBytes: 100 },
+    memory: new ReplayMemory(100),
+    timeouts: { bodyIdleTimeoutMs: 0 },
+  };
   const body = new RequestBody(request as unknown as IncomingMessage, limits, systemClock);
   expect(() => body.tryReadReceived()).toThrow(
     `the request body has ${String(received)} bytes, and ${String(declared)} are`,
