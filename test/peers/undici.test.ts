@@ -59,7 +59,7 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
     const get = { method: 'GET', path: '/', body: undefined, contentLength: undefined, needsNewConnection: false };
     for (let times = 0; times < CONNECTIONS + 1; times++) {
       const refused = upstream.send({ ...get, headers: ['Expect', '100-continue'] }, terms);
-      expect(await refused.ended).toMatchObject({ kind: 'failed', failure: { kind: 'refused' } });
+      expect(await refused.ended).toMatchObject({ kind: 'failed', failure: { kind: 'unsendable' } });
     }
     expect(await upstream.send({ ...get, headers: [] }, terms).ended).toMatchObject({ kind: 'held' });
     await upstream.close();
