@@ -2,7 +2,7 @@
  * What a throttle asks of the fleet whose quota it shares, and what the fleet may ask of the throttle. A fleet wraps the
  * throttle's permits and its rate; where it keeps the quota is not known here (fleet/shared-quota implements this).
  */
-import type { PermitSource } from './pacing/permit-source.ts';
+import type { PermitSource } from './pacing/permit-bucket.ts';
 import type { RatePolicy } from './pacing/rate-policy.ts';
 import type { FleetQuotaState, RateSettings } from './throttle.ts';
 

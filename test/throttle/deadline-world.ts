@@ -5,8 +5,7 @@
 import { SidecarError } from '../../src/platform/errors.ts';
 import type { Random } from '../../src/platform/clock.ts';
 import { describeEndpoint } from '../../src/throttle/endpoint.ts';
-import { createThrottle } from '../../src/throttle/queue/queueing-throttle.ts';
-import type { ThrottleOptions } from '../../src/throttle/throttle-options.ts';
+import { createThrottle, type ThrottleOptions } from '../../src/throttle/queue/queueing-throttle.ts';
 import type { Permit, Throttle, Ticket } from '../../src/throttle/throttle.ts';
 import { ACCEPTED, rateLimited } from './fixture.ts';
 import { AUTO, bucketLimiter, type Limiter, seeded } from './simulation.ts';

@@ -1,6 +1,5 @@
 /** A throttle in virtual time with its events at hand, and the few moves that most tests make. */
-import { createThrottle } from '../../src/throttle/queue/queueing-throttle.ts';
-import type { ThrottleOptions } from '../../src/throttle/throttle-options.ts';
+import { createThrottle, type ThrottleOptions } from '../../src/throttle/queue/queueing-throttle.ts';
 import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
 import type { PermitReport, Permit, QueueClass, Throttle, Ticket } from '../../src/throttle/throttle.ts';
 import { createPermitRecorder } from '../support/recorded-events.ts';

@@ -3,8 +3,7 @@
  * the head of the queue, as the exchange does. Deterministic for a seed. Used by tests and by the bench that prints the table.
  */
 import type { Random } from '../../src/platform/clock.ts';
-import { createThrottle } from '../../src/throttle/queue/queueing-throttle.ts';
-import type { ThrottleOptions } from '../../src/throttle/throttle-options.ts';
+import { createThrottle, type ThrottleOptions } from '../../src/throttle/queue/queueing-throttle.ts';
 import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
 import type { Permit } from '../../src/throttle/throttle.ts';
 import { SteppingClock } from './stepping-clock.ts';

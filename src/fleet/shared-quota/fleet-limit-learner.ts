@@ -2,7 +2,7 @@
  * What the leader learns of the shared limit (pure): one learned rate policy, fed with the grants and responses of all replicas in the
  * order in which they happened. Reports come late, so it works a little in the past; a pause brings it up to the present at once.
  */
-import type { PermitGrant } from '../../throttle/pacing/permit-grant.ts';
+import type { PermitGrant } from '../../throttle/pacing/rate-policy.ts';
 import type { ReportedCalls } from './call-report.ts';
 import { CallLog } from '../../throttle/adaptive/call-log.ts';
 import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../../throttle/adaptive/learned-rate-policy.ts';

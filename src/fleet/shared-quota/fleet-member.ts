@@ -16,7 +16,7 @@ import { QuotaLease } from './quota-lease.ts';
 import { FleetPermitSource } from './fleet-permit-source.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { FleetHost, FleetMembership } from '../../throttle/fleet-membership.ts';
-import type { PermitSource } from '../../throttle/pacing/permit-source.ts';
+import type { PermitSource } from '../../throttle/pacing/permit-bucket.ts';
 import type { RatePolicy } from '../../throttle/pacing/rate-policy.ts';
 import type { FleetQuotaState, RateSettings } from '../../throttle/throttle.ts';
 
@@ -80,9 +80,7 @@ export class FleetMember implements FleetMembership {
 
   wrapRatePolicy(own: RatePolicy): RatePolicy {
     this.#ownPolicy = own;
-    const { calls } = this.#reports;
-    const settings = () => this.#settings;
-    return new FleetRatePolicy({ lease: this.#lease, calls, election: this.#election, ownPolicy: own, settings });
+    return new FleetRatePolicy(this.#lease, this.#election, this.#reports.calls, own, () => this.#settings);
   }
 
   state(now: number): FleetQuotaState {
@@ -232,7 +230,7 @@ export class FleetMember implements FleetMembership {
     const bounded = { ...reply, ...this.#boundUpdate(now, reply) };
     if (this.#lease.applyReply(now, bounded)) this.#startPause(now);
     this.#joinStatedPause(now, bounded);
-    const extraRate = this.#election.applyReply(now, reply, () => this.#ownPolicy?.snapshot(now));
+    const extraRate = this.#election.applyReply(now, reply, () => this.#ownPolicy?.learner?.snapshot(now));
     this.#lease.setExtraRate(now, extraRate);
     if (this.#election.nextPublication(now, this.#leaderInputs()) !== undefined) this.#isUrgent = true;
   }

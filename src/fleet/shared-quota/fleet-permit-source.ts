@@ -2,7 +2,7 @@
  * Permits of a throttle in a fleet (pure): leased ones while it is joined, the throttle's own otherwise, and both while it learns
  * alone and a `maxRate` holds for all. The own source is kept up to date all the time, so that it can take over at once.
  */
-import type { PermitSource } from '../../throttle/pacing/permit-source.ts';
+import type { PermitSource } from '../../throttle/pacing/permit-bucket.ts';
 import type { QuotaLease } from './quota-lease.ts';
 
 export class FleetPermitSource implements PermitSource {

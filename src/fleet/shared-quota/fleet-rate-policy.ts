@@ -5,136 +5,137 @@
 import type { LeaderElection } from './leader-election.ts';
 import type { CallCollector } from './call-report.ts';
 import type { QuotaLease } from './quota-lease.ts';
-import type { PermitGrant } from '../../throttle/pacing/permit-grant.ts';
-import type { RatePolicy, StatedWait } from '../../throttle/pacing/rate-policy.ts';
+import type { PermitGrant, RateLearner, RatePolicy, StatedWait } from '../../throttle/pacing/rate-policy.ts';
 import type { LearnedLimit, RateSettings } from '../../throttle/throttle.ts';
 
 const INITIAL_IN_FLIGHT = 4;
 
-export interface FleetRatePolicyOptions {
-  readonly lease: QuotaLease;
-  readonly calls: CallCollector;
-  readonly election: LeaderElection;
-  /** The policy without a fleet. */
-  readonly ownPolicy: RatePolicy;
-  /** The present settings: they may change while the policy stays. */
-  readonly settings: () => RateSettings;
-}
-
-export class FleetRatePolicy implements RatePolicy {
-  readonly #options: FleetRatePolicyOptions;
+export class FleetRatePolicy implements RatePolicy, RateLearner {
+  readonly learner: RateLearner = this;
+  readonly #lease: QuotaLease;
+  readonly #election: LeaderElection;
+  readonly #calls: CallCollector;
+  readonly #own: RatePolicy;
+  readonly #settings: () => RateSettings;
   readonly #isConfigured: boolean;
   #inFlightLimit: number;
 
-  constructor(options: FleetRatePolicyOptions) {
-    this.#options = options;
-    const { rate, maxInFlight } = options.settings();
+  /**
+   * @param own the policy without a fleet
+   * @param settings the present ones: they may change while the policy stays
+   */
+  constructor(
+    lease: QuotaLease,
+    election: LeaderElection,
+    calls: CallCollector,
+    own: RatePolicy,
+    settings: () => RateSettings,
+  ) {
+    this.#lease = lease;
+    this.#election = election;
+    this.#calls = calls;
+    this.#own = own;
+    this.#settings = settings;
+    const { rate, maxInFlight } = settings();
     this.#isConfigured = rate !== 'auto';
     this.#inFlightLimit = this.#isConfigured ? maxInFlight : Math.min(INITIAL_IN_FLIGHT, maxInFlight);
   }
 
   get rate(): number {
-    const { lease, ownPolicy } = this.#options;
-    if (lease.isLearningAlone) return ownPolicy.rate;
-    return lease.state === 'apart' ? lease.ownRate : Infinity;
+    if (this.#lease.isLearningAlone) return this.#own.rate;
+    return this.#lease.state === 'apart' ? this.#lease.ownRate : Infinity;
   }
 
   get burst(): number {
-    const { lease, ownPolicy } = this.#options;
-    return lease.isLearningAlone ? ownPolicy.burst : lease.ownBurst;
+    return this.#lease.isLearningAlone ? this.#own.burst : this.#lease.ownBurst;
   }
 
   get inFlightLimit(): number {
-    const { lease, ownPolicy } = this.#options;
-    return lease.isLearningAlone ? ownPolicy.inFlightLimit : this.#inFlightLimit;
+    return this.#lease.isLearningAlone ? this.#own.inFlightLimit : this.#inFlightLimit;
   }
 
   get limitsConcurrency(): boolean {
-    return this.#options.lease.isLearningAlone && this.#options.ownPolicy.limitsConcurrency;
+    return this.#lease.isLearningAlone && this.#own.limitsConcurrency;
   }
 
   get isConfident(): boolean {
-    const { lease, ownPolicy } = this.#options;
     // The demand of the other replicas is not known.
-    return lease.isLearningAlone ? ownPolicy.isConfident : this.#isConfigured || lease.state === 'apart';
+    return this.#lease.isLearningAlone ? this.#own.isConfident : this.#isConfigured || this.#lease.state === 'apart';
   }
 
   openAt(now: number, isPaused: boolean): number {
-    const { lease, ownPolicy, election } = this.#options;
-    const leaderAt = lease.isFleetPaused && lease.isLeader ? election.openAt(now, lease.epoch) : -Infinity;
-    if (lease.isLearningAlone) return Math.max(leaderAt, ownPolicy.openAt(now, isPaused));
+    const lease = this.#lease;
     if (lease.state === 'apart') return lease.apartOpenAt;
-    return leaderAt;
+    const leaderAt = lease.isFleetPaused && lease.isLeader ? this.#election.openAt(now, lease.epoch) : -Infinity;
+    return Math.max(leaderAt, this.#ownLearner?.openAt(now, isPaused) ?? -Infinity);
   }
 
   recordGrant(now: number, waitedFor: boolean): boolean {
-    const { lease, ownPolicy } = this.#options;
-    return lease.isLearningAlone ? ownPolicy.recordGrant(now, waitedFor) : lease.tookExtra;
+    if (!this.#lease.isLearningAlone) return this.#lease.tookExtra;
+    return this.#own.learner?.recordGrant(now, waitedFor) ?? false;
   }
 
   recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
-    const { lease, ownPolicy } = this.#options;
     this.#recordCall(now, grant, false);
-    if (this.#inFlightLimit < this.#options.settings().maxInFlight) this.#inFlightLimit++;
-    if (lease.isLearningAlone) ownPolicy.recordAccepted(now, grant, fresh);
-    else if (lease.state === 'apart') lease.adjustApartRate(false);
+    if (this.#inFlightLimit < this.#settings().maxInFlight) this.#inFlightLimit++;
+    this.#ownLearner?.recordAccepted(now, grant, fresh);
+    if (this.#lease.state === 'apart') this.#lease.adjustApartRate(false);
   }
 
   recordRefused(now: number, grant: PermitGrant, statedWait?: StatedWait): void {
-    const { lease, ownPolicy } = this.#options;
     this.#recordCall(now, grant, true);
-    if (lease.isLearningAlone) ownPolicy.recordRefused(now, grant, statedWait);
-    else if (lease.state === 'apart') lease.adjustApartRate(true);
+    this.#ownLearner?.recordRefused(now, grant, statedWait);
+    if (this.#lease.state === 'apart') this.#lease.adjustApartRate(true);
   }
 
   recordLateRefusal(now: number, grant: PermitGrant): void {
-    const { lease, ownPolicy } = this.#options;
     this.#recordCall(now, grant, true);
-    if (lease.isLearningAlone) ownPolicy.recordLateRefusal(now, grant);
+    this.#ownLearner?.recordLateRefusal(now, grant);
   }
 
   recordEnded(grant: PermitGrant): void {
-    const { lease, ownPolicy } = this.#options;
-    if (grant.isProbeCall) lease.onExtraEnded();
-    if (lease.isLearningAlone) ownPolicy.recordEnded(grant);
+    if (grant.isProbeCall) this.#lease.onExtraEnded();
+    this.#ownLearner?.recordEnded(grant);
   }
 
   recordUnused(grant: PermitGrant): void {
-    const { lease, ownPolicy } = this.#options;
-    if (grant.isProbeCall) lease.onExtraEnded();
-    if (lease.isLearningAlone) ownPolicy.recordUnused(grant);
+    if (grant.isProbeCall) this.#lease.onExtraEnded();
+    this.#ownLearner?.recordUnused(grant);
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
     if (this.#isConfigured) return undefined;
-    const { lease, ownPolicy, election } = this.#options;
-    if (lease.isLearningAlone) return ownPolicy.learned(wallAt);
-    const learned = election.learned(wallAt);
-    return learned && { ...learned, rate: lease.fleetRate };
+    if (this.#lease.isLearningAlone) return this.#own.learner?.learned(wallAt);
+    const learned = this.#election.learned(wallAt);
+    return learned && { ...learned, rate: this.#lease.fleetRate };
   }
 
   /** A replica sees its own calls only: what it counts says nothing about a quota that others use. */
-  countUsed(now: number): ReturnType<RatePolicy['countUsed']> {
-    const { lease, ownPolicy } = this.#options;
-    return !this.#isConfigured && lease.isLearningAlone ? ownPolicy.countUsed(now) : undefined;
+  countUsed(now: number): ReturnType<RateLearner['countUsed']> {
+    return this.#ownLearner?.countUsed(now);
   }
 
   snapshot(now: number): object | undefined {
     if (this.#isConfigured) return undefined;
-    const { lease, ownPolicy, election } = this.#options;
     // What a replica has learned beside others is its part of the limit.
-    return lease.isLearningAlone && lease.replicaCount === 1 ? ownPolicy.snapshot(now) : election.snapshot(now);
+    const isAlone = this.#lease.isLearningAlone && this.#lease.replicaCount === 1;
+    return isAlone ? this.#own.learner?.snapshot(now) : this.#election.snapshot(now);
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
-    this.#options.ownPolicy.restore(now, snapshot, ageMs);
+    this.#own.learner?.restore(now, snapshot, ageMs);
+  }
+
+  /** Undefined with a configured rate, and while all replicas keep one schedule. */
+  get #ownLearner(): RateLearner | undefined {
+    return this.#lease.isLearningAlone ? this.#own.learner : undefined;
   }
 
   #recordCall(now: number, { at, isWaitedFor, isPauseProbe, isProbeCall }: PermitGrant, isRefused: boolean): void {
-    const { lease, calls } = this.#options;
-    if (isProbeCall) lease.onExtraEnded();
+    if (isProbeCall) this.#lease.onExtraEnded();
     const tookMs = Math.max(0, now - at);
     // A call above the limit uses the whole rate by definition.
-    calls.add({ at, count: 1, tookMs, isRefused, isWaitedFor: isWaitedFor || isProbeCall, isProbe: isPauseProbe });
+    const usesRate = isWaitedFor || isProbeCall;
+    this.#calls.add({ at, count: 1, tookMs, isRefused, isWaitedFor: usesRate, isProbe: isPauseProbe });
   }
 }

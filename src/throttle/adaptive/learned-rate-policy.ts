@@ -8,8 +8,7 @@
  * A refusal below a limit that has explained others, and that leaves the choice as it is, comes from jitter or from another client: less of
  * the rate is used for a while.
  */
-import type { PermitGrant } from '../pacing/permit-grant.ts';
-import type { RatePolicy, StatedWait } from '../pacing/rate-policy.ts';
+import type { PermitGrant, RateLearner, RatePolicy, StatedWait } from '../pacing/rate-policy.ts';
 import type { LearnedLimit, LimitUsage } from '../throttle.ts';
 import { CallLog } from './call-log.ts';
 import { ClosureHistory } from './closure-history.ts';
@@ -70,7 +69,8 @@ export interface LearnedRatePolicyOptions {
 type LearningPhase = 'unlimited' | 'tracking' | 'probing';
 
 /** The rate policy of `auto`. */
-export class LearnedRatePolicy implements RatePolicy {
+export class LearnedRatePolicy implements RatePolicy, RateLearner {
+  readonly learner: RateLearner = this;
   readonly #options: LearnedRatePolicyOptions;
   readonly #pending: CallLog;
   /** Calls that were accepted, are in flight, or ended without a response. */
@@ -162,7 +162,7 @@ export class LearnedRatePolicy implements RatePolicy {
     if (this.#phase === 'unlimited') return false;
     if (isProbeCall) this.#limitProbe.recordProbeCallSent(now);
     this.#limitProbe.countCall(now, this.#isTrusted);
-    if (this.#phase === 'tracking' && now >= this.#limitProbe.dueAt && this.#isInUse(waitedFor)) {
+    if (this.#phase === 'tracking' && now >= this.#limitProbe.dueAt && waitedFor) {
       this.#limitProbe.start(this.#limitRate, this.#limit?.rate ?? Infinity, this.#limit?.slower.startProbe(now) ?? 0);
       this.#phase = 'probing';
     }
@@ -181,8 +181,8 @@ export class LearnedRatePolicy implements RatePolicy {
     if (this.#phase === 'tracking') {
       if (this.#margin.share < 1) this.#margin.recover(now, this.#isTrusted, this.#marginCost);
     } else if (fresh) {
-      const isInUse = this.#isInUse(grant.isWaitedFor);
-      this.#limitProbe.recordAccepted(now, grant.isProbeCall, isInUse, this.#limit === undefined);
+      // A rate that the application does not use proves nothing.
+      this.#limitProbe.recordAccepted(now, grant.isProbeCall, grant.isWaitedFor, this.#limit === undefined);
       this.#evaluateProbe(now, grant);
     }
   }
@@ -307,11 +307,6 @@ export class LearnedRatePolicy implements RatePolicy {
     return this.#limit === undefined || this.limitsConcurrency
       ? 0
       : (this.#limit.burst(this.#options.learning.burstShare) * 1000) / this.#limit.rate;
-  }
-
-  /** A rate that the application does not use proves nothing. */
-  #isInUse(waitedFor: boolean): boolean {
-    return waitedFor || !this.#options.learning.growsOnlyWhenUsed;
   }
 
   #acceptedPerSecond(now: number): number {

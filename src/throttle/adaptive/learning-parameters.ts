@@ -1,5 +1,5 @@
 /**
- * The constants of `auto` (pure), in one place so that the benchmark can change one and leave out a rule. docs/adr/0026 says where
+ * The constants of `auto` (pure), in one place so that the benchmark can leave out a rule. docs/adr/0026 says where
  * each comes from.
  */
 import { COUNTER_KINDS, type CounterKind } from './counter-bank.ts';
@@ -30,12 +30,6 @@ export interface LearningParameters {
   readonly maxUnansweredProbeCalls: number;
   /** Multiplies the margin at an unexpected refusal below a trusted limit. */
   readonly toleratedRefusalFactor: number;
-  /** False: the refusals of calls already in flight cut the rate again. */
-  readonly decreasesOncePerEpoch: boolean;
-  /** False: after a pause all calls continue at once. */
-  readonly probesAfterPause: boolean;
-  /** False: rates grow while the application does not use them. */
-  readonly growsOnlyWhenUsed: boolean;
 }
 
 export const DEFAULT_LEARNING: LearningParameters = {
@@ -53,9 +47,6 @@ export const DEFAULT_LEARNING: LearningParameters = {
   probeGain: 1.25,
   maxUnansweredProbeCalls: 1,
   toleratedRefusalFactor: 0.98,
-  decreasesOncePerEpoch: true,
-  probesAfterPause: true,
-  growsOnlyWhenUsed: true,
 };
 
 /** A fleet begins from less: what its replicas did alone. One process loses by early probes, docs/adr/0015 has the figures. */

@@ -1,19 +1,20 @@
 /** One permit as an attempt holds it: calls in any order and number become exactly one result and one freed slot. */
 import type { Clock } from '../../platform/clock.ts';
-import type { PermitGate } from './permit-gate.ts';
-import type { PermitGrant } from './permit-grant.ts';
+import type { RecordPermit } from '../../telemetry/request-record.ts';
+import type { Governor } from './governor.ts';
+import type { PermitGrant } from './rate-policy.ts';
 import type { ResponseTimes } from '../queue/response-times.ts';
 import type { PermitReport, Permit, RateLimitReport } from '../throttle.ts';
 
 /** The throttle, as a permit calls it. */
 export interface PermitHost {
-  readonly gate: PermitGate;
+  readonly governor: Governor;
   readonly clock: Clock;
-  readonly responseTimes: Pick<ResponseTimes, 'record'>;
-  /** A refusal has begun or lengthened a pause; the gate already applies it. */
+  readonly responseTimes: ResponseTimes;
+  /** Called for each permit that is spent. */
+  readonly recordPermit: RecordPermit | undefined;
+  /** A refusal has begun or lengthened a pause; the governor already applies it. */
   recordPause(report: RateLimitReport, pauseMs: number, stated: boolean): void;
-  /** A permit is spent, after a wait of so many milliseconds. */
-  recordSpentPermit(waitedMs: number): void;
   /** A request waits for a permit, and every slot is taken. */
   readonly hasSlotWaiters: boolean;
   /** Slots, rate or pause may have changed: others may have their turn. */
@@ -47,7 +48,7 @@ export class ActivePermit implements Permit {
   markSent(): void {
     if (this.#isSent || this.#slot === 'freed') return;
     this.#isSent = true;
-    this.#host.gate.recordSent(this.#host.clock.now(), this.#grant);
+    this.#host.governor.permits.recordUse(this.#host.clock.now(), this.grantedAt);
     if (!this.#isSpent) this.#spend();
   }
 
@@ -58,7 +59,7 @@ export class ActivePermit implements Permit {
     const now = this.#host.clock.now();
     // Refused calls take another time at the upstream.
     if (result.kind === 'accepted') this.#host.responseTimes.record(now, this.#endpoint, now - this.grantedAt, true);
-    const decision = this.#host.gate.report(now, this.#grant, result);
+    const decision = this.#host.governor.recordResult(now, this.#grant, result);
     if (decision.kind === 'limited' && result.kind === 'rate-limited')
       this.#host.recordPause(result, decision.pauseMs, decision.stated);
     this.#host.pump();
@@ -69,7 +70,7 @@ export class ActivePermit implements Permit {
     if (!this.#isReported) {
       const now = this.#host.clock.now();
       if (isCut) this.#host.responseTimes.record(now, this.#endpoint, now - this.grantedAt, false);
-      this.#host.gate.endWithoutResult(now, this.#grant);
+      this.#host.governor.recordEnded(now, this.#grant);
     }
     if (!this.#isSpent) this.#spend();
     this.#freeSlot();
@@ -78,13 +79,13 @@ export class ActivePermit implements Permit {
   cancel(): void {
     if (this.#slot === 'freed') return;
     // With a response the permit has been spent, so there is nothing to give back.
-    if (!this.#isReported) this.#host.gate.giveBack(this.#host.clock.now(), this.#grant);
+    if (!this.#isReported) this.#host.governor.recordUnused(this.#host.clock.now(), this.#grant);
     this.#freeSlot();
   }
 
   becomeStream(): boolean {
     if (this.#slot !== 'in-flight') return this.#slot === 'stream';
-    if (!this.#host.gate.moveSlotToStreams()) return false;
+    if (!this.#host.governor.moveSlotToStreams()) return false;
     this.#slot = 'stream';
     this.#host.pump();
     return true;
@@ -97,12 +98,12 @@ export class ActivePermit implements Permit {
   /** Not called for a permit that is given back. */
   #spend(): void {
     this.#isSpent = true;
-    this.#host.recordSpentPermit(this.#waitedMs);
+    this.#host.recordPermit?.(this.#waitedMs);
   }
 
   #freeSlot(): void {
-    if (this.#slot === 'stream') this.#host.gate.freeStream();
-    else this.#host.gate.freeSlot();
+    if (this.#slot === 'stream') this.#host.governor.freeStream();
+    else this.#host.governor.freeSlot();
     this.#slot = 'freed';
     this.#host.pump();
   }

@@ -1,48 +1,68 @@
 /**
- * The governor (pure): rate, pause and number in flight, from how attempts end. With a number for `rate` that rate holds and
- * only refusals pause it. With `auto` nothing is paced until the first refusal; then the limit is learned (adaptive/), and what
- * accepted responses state as remaining is kept to. A refusal pauses all calls; then one probe goes first. A response to a call
- * granted before the last pause changes nothing but the length of that pause. Slots and permits are the gate's.
+ * Decides when a permit may go, and what follows from how attempts end (pure). A permit needs a free slot in flight, no pause and the rate.
+ * With a number for `rate` that rate holds and only refusals pause it. With `auto` nothing is paced until the first refusal; then the limit
+ * is learned (adaptive/), and what accepted responses state as remaining is kept to. A refusal pauses all calls; then one probe goes first.
+ * A response to a call granted before the last pause changes nothing but the length of that pause. Which request gets a permit is the
+ * queue's decision. Time is a parameter of every method; results come in any order, each grant's at most once.
  */
-import type { Governor, GovernorOptions, GovernorTerms, GrantPause, LimitDecision } from './governor-contract.ts';
-import type { PermitGrant } from './permit-grant.ts';
+import type { Random } from '../../platform/clock.ts';
 import { CallLog } from '../adaptive/call-log.ts';
-import { LearnedRatePolicy } from '../adaptive/learned-rate-policy.ts';
+import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../adaptive/learned-rate-policy.ts';
 import { DEFAULT_LEARNING, type LearningParameters } from '../adaptive/learning-parameters.ts';
-import { FixedRatePolicy, type RatePolicy, type StatedWait } from './rate-policy.ts';
-import { SharedPause } from './pause.ts';
+import type { FleetMembership } from '../fleet-membership.ts';
 import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
+import type { LimitUsage, PermitReport, RateLimitReport, RateSettings } from '../throttle.ts';
+import { SharedPause } from './pause.ts';
+import { PermitBucket } from './permit-bucket.ts';
+import type { PermitSource } from './permit-bucket.ts';
+import type { PermitGrant, RateLearner, RatePolicy, StatedWait } from './rate-policy.ts';
 import { StatedAllowance } from './stated-allowance.ts';
-import type { PermitReport, LearnedLimit } from '../throttle.ts';
 
-/**
- * A governor for a configured `rate`, or one that learns it.
- * @param wrap puts another rate policy around its own
- */
-export function createGovernor(options: GovernorOptions, wrap: WrapRatePolicy = (policy) => policy): Governor {
-  return new PausingGovernor({ ...options, learning: options.learning ?? DEFAULT_LEARNING }, wrap);
+export interface GovernorOptions extends RateSettings {
+  readonly random: Random;
+  /** For experiments. */
+  readonly learning?: LearningParameters | undefined;
+  /** Wraps the source of permits and the rate. */
+  readonly fleet?: Pick<FleetMembership, 'wrapPermits' | 'wrapRatePolicy'> | undefined;
 }
 
-type WrapRatePolicy = (policy: RatePolicy) => RatePolicy;
+/** What followed from an attempt's result. */
+export type LimitDecision =
+  { readonly kind: 'unlimited' } | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean };
+
+/** A time in which no permit is granted, as far as it is known now. */
+interface GrantPause {
+  /** When the next permit may be granted; in the past when there is no pause. */
+  readonly endsAt: number;
+  /** The upstream stated it, or a trusted model computed it. */
+  readonly isCertain: boolean;
+}
 
 const MAX_IN_FLIGHT_CALLS = 65_536;
 const MAX_CALL_MS = 86_400_000;
+/** Part of a wait computed from a learned rate that is certain. */
+const LEARNED_RATE_SAFETY_FACTOR = 0.8;
 const NOT_LIMITED: LimitDecision = { kind: 'unlimited' };
-const NOOP_RATE_POLICY = new FixedRatePolicy(Infinity, 1, 1);
 
-class PausingGovernor implements Governor {
-  #terms: GovernorTerms;
-  /** Shared with a learned rate policy, so that it sees them change. */
-  readonly #bounds: Mutable<Pick<GovernorTerms, 'maxInFlight' | 'maxRate'>>;
-  readonly #wrapRatePolicy: WrapRatePolicy;
-  /** Of the present mode; only the governor sets it. */
+/** Its public fields are written here only. */
+export class Governor {
+  /** Of the present settings. */
   ratePolicy: RatePolicy;
-  readonly #parameters: LearningParameters;
-  readonly #pause: SharedPause;
+  readonly permits: PermitSource;
+  readonly pause: SharedPause;
+  inFlight = 0;
+  streams = 0;
+  inFlightLimit: number;
+  #settings: RateSettings;
+  readonly #wrapRatePolicy: ((own: RatePolicy) => RatePolicy) | undefined;
+  /** Shared with a learned rate policy, so that it sees `maxInFlight` and `maxRate` change. */
+  readonly #learnedRateOptions: { -readonly [K in keyof LearnedRatePolicyOptions]: LearnedRatePolicyOptions[K] };
   /** Created by the first response that states a quota. */
   #allowance: StatedAllowance | undefined;
   /** Calls without a response. */
   readonly #inFlightCalls = new CallLog(MAX_IN_FLIGHT_CALLS, MAX_CALL_MS);
+  /** The last request that got no permit waits for the upstream's limit, and not for an in-flight slot of ours. */
+  #waitsForRate = false;
   #lastGrantAt = -Infinity;
   #epoch = 0;
   #serial = 0;
@@ -50,137 +70,219 @@ class PausingGovernor implements Governor {
   #lastSerialBeforeModeChange = 0;
   #previousWas503WithWait = false;
 
-  constructor(options: GovernorOptions & { readonly learning: LearningParameters }, wrap: WrapRatePolicy) {
-    this.#wrapRatePolicy = wrap;
-    this.#parameters = options.learning;
-    this.#terms = options;
-    this.#bounds = { maxInFlight: options.maxInFlight, maxRate: options.maxRate };
+  constructor(options: GovernorOptions) {
+    const { fleet, random, maxInFlight, maxRate, maxPauseMs, learning = DEFAULT_LEARNING } = options;
+    this.#settings = options;
+    this.#wrapRatePolicy = fleet && ((own) => fleet.wrapRatePolicy(own));
+    this.#learnedRateOptions = { maxInFlight, maxRate, learning, inFlightCalls: this.#inFlightCalls };
+    this.pause = new SharedPause(maxPauseMs, random);
     this.ratePolicy = this.#createRatePolicy();
-    this.#pause = new SharedPause(options);
+    const { rate, burst, inFlightLimit } = this.ratePolicy;
+    const bucket = new PermitBucket(rate, burst);
+    this.permits = fleet?.wrapPermits(bucket) ?? bucket;
+    this.inFlightLimit = Math.min(inFlightLimit, maxInFlight);
   }
 
-  get hasConfiguredRate(): boolean {
-    return this.#terms.rate !== 'auto';
+  /**
+   * Grants if slots, pause and rate allow it.
+   * @param hasWaited the request was held up before
+   */
+  tryGrant(now: number, hasWaited: boolean): PermitGrant | undefined {
+    const hasSlot = this.inFlight < this.inFlightLimit;
+    if (!hasSlot || this.openAt(now) > now || !this.permits.tryTake(now)) {
+      this.#waitsForRate = hasSlot || this.ratePolicy.limitsConcurrency;
+      return undefined;
+    }
+    this.inFlight++;
+    const isWaitedFor = hasWaited && this.#waitsForRate && this.permits.isScarce;
+    const grant = this.recordGrant(now, isWaitedFor);
+    this.applyRate(now);
+    return grant;
   }
 
-  openAt(now: number): number {
-    const pausedUntil = this.#pause.openAt;
-    const policyAt = this.ratePolicy.openAt(now, pausedUntil !== -Infinity);
-    return Math.max(pausedUntil, policyAt, this.#allowance?.openAt(now) ?? -Infinity);
-  }
-
-  currentPause(now: number): GrantPause {
-    const exhaustedUntil = this.#exhaustedUntil(now);
-    // While only a probe's response is awaited its duration is unknown, so no pause is reported.
-    const pausedUntil = this.#pause.remainingMs(now) > 0 ? this.#pause.openAt : -Infinity;
-    if (exhaustedUntil > pausedUntil) return { endsAt: exhaustedUntil, isCertain: true };
-    const closedUntil =
-      this.hasConfiguredRate || !this.ratePolicy.isConfident ? -Infinity : this.ratePolicy.openAt(now, false);
-    if (closedUntil > Math.max(now, pausedUntil)) return { endsAt: closedUntil, isCertain: true };
-    return { endsAt: pausedUntil, isCertain: this.#pause.isStated };
-  }
-
-  pausedMs(now: number): number {
-    return Math.max(this.#pause.remainingMs(now), this.#exhaustedUntil(now) - now, 0);
-  }
-
-  rejectsNew(now: number, probeIsTaken: boolean): boolean {
-    return this.#pause.rejectsNew(now, probeIsTaken);
-  }
-
-  get isPaused(): boolean {
-    return this.#pause.openAt !== -Infinity;
-  }
-
-  joinPause(now: number, statedWaitMs: number | undefined): void {
-    this.#epoch++;
-    this.#pause.begin(now, statedWaitMs, true);
-  }
-
+  /** A call goes out without regard to rate and slots. */
   recordGrant(now: number, isWaitedFor: boolean): PermitGrant {
-    if (this.#allowance?.isProbeDue(now) === true) this.#pause.requireProbe(now);
+    if (this.#allowance?.isProbeDue(now) === true) this.pause.requireProbe(now);
     this.#allowance?.recordSent(now);
     this.#lastGrantAt = now;
-    const isPauseProbe = this.#pause.recordGrant(now, this.ratePolicy);
-    if (isPauseProbe && !this.#parameters.probesAfterPause) this.#pause.recordProbeAccepted();
-    const { rate } = this.ratePolicy;
+    const isPauseProbe = this.pause.recordGrant(now, this.ratePolicy);
+    const { rate, learner } = this.ratePolicy;
     const inFlight = this.#inFlightCalls.size;
     this.#inFlightCalls.add(now);
-    const isProbeCall = this.ratePolicy.recordGrant(now, isWaitedFor);
+    const isProbeCall = learner?.recordGrant(now, isWaitedFor) ?? false;
     const serial = ++this.#serial;
     return { at: now, serial, epoch: this.#epoch, rate, isPauseProbe, isWaitedFor, isProbeCall, inFlight };
   }
 
   recordResult(now: number, grant: PermitGrant, result: PermitReport): LimitDecision {
-    switch (result.kind) {
-      case 'accepted':
-        this.#recordAccepted(now, grant, result.hint);
-        return NOT_LIMITED;
-      case 'rate-limited':
-        return this.#recordRefused(now, grant, result.signal, result.isConfigured);
-      case 'unknown':
-        this.recordEnded(now, grant);
-        return NOT_LIMITED;
-    }
+    let decision = NOT_LIMITED;
+    if (result.kind === 'accepted') this.#recordAccepted(now, grant, result.hint);
+    else if (result.kind === 'rate-limited') decision = this.#recordRefused(now, grant, result);
+    else this.recordEnded(now, grant);
+    this.applyRate(now);
+    return decision;
   }
 
-  learned(wallAt: (at: number) => number): LearnedLimit | undefined {
-    return this.ratePolicy.learned(wallAt);
+  /** The attempt ended without a result. */
+  recordEnded(now: number, grant: PermitGrant): void {
+    this.#inFlightCalls.remove(grant.at);
+    this.#allowance?.recordEnded(grant);
+    this.#learnerOf(grant)?.recordEnded(grant);
+    if (grant.isPauseProbe && grant.epoch === this.#epoch) this.pause.recordProbeEnded(now);
   }
 
-  snapshot(now: number): object | undefined {
-    return this.ratePolicy.snapshot(now);
+  /** The attempt was never made: its permit is unspent. */
+  recordUnused(now: number, grant: PermitGrant): void {
+    this.permits.giveBack(now);
+    this.#inFlightCalls.remove(grant.at);
+    this.#learnerOf(grant)?.recordUnused(grant);
+    if (grant.isPauseProbe && grant.epoch === this.#epoch) this.pause.recordProbeUnused(now);
   }
 
+  freeSlot(): void {
+    this.inFlight--;
+  }
+
+  /** Moves a slot to the streams; false when `maxStreams` are open. */
+  moveSlotToStreams(): boolean {
+    if (this.streams >= this.#settings.maxStreams) return false;
+    this.streams++;
+    this.inFlight--;
+    return true;
+  }
+
+  freeStream(): void {
+    this.streams--;
+  }
+
+  /** When the next permit may be granted, apart from slots and rate; a past instant or -Infinity: now. */
+  openAt(now: number): number {
+    const pausedUntil = this.pause.openAt;
+    const learnerAt = this.ratePolicy.learner?.openAt(now, pausedUntil !== -Infinity) ?? -Infinity;
+    return Math.max(pausedUntil, learnerAt, this.#allowance?.openAt(now) ?? -Infinity);
+  }
+
+  /** When to try again; Infinity when only a freed slot or the fleet can help. */
+  nextTryAt(now: number): number {
+    if (this.inFlight >= this.inFlightLimit) return Infinity;
+    return this.permits.nextAt(now, Math.max(now, this.openAt(now)));
+  }
+
+  /** How many permits could be granted now. */
+  grantablePermits(now: number): number {
+    if (this.openAt(now) > now) return 0;
+    return Math.max(0, Math.min(this.inFlightLimit - this.inFlight, this.permits.available(now)));
+  }
+
+  /** How many permits `waiting` requests could use now. */
+  usablePermits(now: number, waiting: number): number {
+    if (this.openAt(now) > now) return 0;
+    return Math.max(0, Math.min(waiting, this.inFlightLimit - this.inFlight, this.pause.isClosed ? 1 : Infinity));
+  }
+
+  /** The pause or used-up quota that holds at `now`. */
+  currentPause(now: number): GrantPause {
+    const exhaustedUntil = this.#exhaustedUntil(now);
+    // While only a probe's response is awaited its duration is unknown, so no pause is reported.
+    const pausedUntil = this.pause.remainingMs(now) > 0 ? this.pause.openAt : -Infinity;
+    if (exhaustedUntil > pausedUntil) return { endsAt: exhaustedUntil, isCertain: true };
+    const { learner, isConfident } = this.ratePolicy;
+    const learns = this.#settings.rate === 'auto' && isConfident;
+    const closedUntil = learns ? (learner?.openAt(now, false) ?? -Infinity) : -Infinity;
+    if (closedUntil > Math.max(now, pausedUntil)) return { endsAt: closedUntil, isCertain: true };
+    return { endsAt: pausedUntil, isCertain: this.pause.isStated };
+  }
+
+  /** Milliseconds left of the pause; 0 without one. */
+  pausedMs(now: number): number {
+    return Math.max(this.pause.remainingMs(now), this.#exhaustedUntil(now) - now, 0);
+  }
+
+  /** Until when the upstream itself said to wait; `now` when it said nothing. */
+  statedPauseUntil(now: number): number {
+    const pause = this.currentPause(now);
+    return pause.isCertain ? Math.max(now, pause.endsAt) : now;
+  }
+
+  /**
+   * Expected wait behind `ahead` others, from pause and present rate; with `auto` an estimate.
+   * @param maxPauseMs of the pause that counts. Default: all of it
+   */
+  estimateWaitMs(now: number, ahead: number, maxPauseMs = Infinity): number {
+    const pausedMs = Math.max(0, this.currentPause(now).endsAt - now);
+    return this.permits.nthAt(now + Math.min(pausedMs, maxPauseMs), ahead) - now;
+  }
+
+  /** Lower bound of the wait behind `ahead` others, from what is configured and what the upstream stated. */
+  minWaitMs(now: number, ahead: number): number {
+    const knownMs = this.permits.minWaitMs(ahead);
+    if (knownMs !== undefined) return Math.max(knownMs, this.statedPauseUntil(now) - now);
+    if (this.#settings.rate !== 'auto') return this.estimateWaitMs(now, ahead);
+    if (this.ratePolicy.isConfident) return this.estimateWaitMs(now, ahead) * LEARNED_RATE_SAFETY_FACTOR;
+    return this.statedPauseUntil(now) - now;
+  }
+
+  /** Lower bound of a retry's wait behind `older` ones; with a learned rate only the next permit counts. */
+  retryWaitMs(now: number, older: number): number {
+    return this.estimateWaitMs(now, this.#settings.rate === 'auto' ? 0 : older);
+  }
+
+  /** How much of the chosen limit is used; undefined without one. */
+  usage(now: number): LimitUsage | undefined {
+    const counted = this.ratePolicy.learner?.countUsed(now);
+    return counted && { ...counted, opensInMs: Math.max(0, this.nextTryAt(now) - now) };
+  }
+
+  /** Another replica was refused: pauses as for a refusal here, and learns nothing. */
+  joinPause(now: number, statedWaitMs: number | undefined): void {
+    this.#epoch++;
+    this.pause.begin(now, statedWaitMs, true);
+  }
+
+  /** Continues with what an earlier process kept. */
   restore(now: number, snapshot: unknown, ageMs: number): void {
-    this.ratePolicy.restore(now, snapshot, ageMs);
+    this.ratePolicy.learner?.restore(now, snapshot, ageMs);
+    this.applyRate(now);
   }
 
-  reconfigure(now: number, terms: GovernorTerms): void {
-    const former = this.#terms;
-    const hadConfiguredRate = this.hasConfiguredRate;
-    this.#terms = terms;
-    this.#bounds.maxInFlight = terms.maxInFlight;
-    this.#bounds.maxRate = terms.maxRate;
-    this.#pause.setMaxPause(now, terms.maxPauseMs);
-    this.#allowance?.setMaxPause(terms.maxPauseMs);
-    if (hadConfiguredRate !== this.hasConfiguredRate) {
+  /** A pause goes on, calls in flight stay, and saved-up permits do not become more. What was learned stays while the rate is `auto`. */
+  reconfigure(now: number, settings: RateSettings): void {
+    const former = this.#settings;
+    const { rate, burst, maxInFlight, maxRate, maxPauseMs } = settings;
+    this.#settings = settings;
+    Object.assign(this.#learnedRateOptions, { maxInFlight, maxRate });
+    this.pause.setMaxPause(now, maxPauseMs);
+    this.#allowance?.setMaxPause(maxPauseMs);
+    if ((former.rate === 'auto') !== (rate === 'auto')) {
       this.#lastSerialBeforeModeChange = this.#serial;
       this.#allowance = undefined;
     }
     // A learned policy sees the bounds change, and keeps what it knows.
-    const needsNewPolicy =
-      terms.rate !== former.rate ||
-      (this.hasConfiguredRate && (terms.burst !== former.burst || terms.maxInFlight !== former.maxInFlight));
-    if (needsNewPolicy) this.ratePolicy = this.#createRatePolicy();
+    const hasOtherBounds = burst !== former.burst || maxInFlight !== former.maxInFlight;
+    if (rate !== former.rate || (rate !== 'auto' && hasOtherBounds)) this.ratePolicy = this.#createRatePolicy();
+    this.applyRate(now);
   }
 
-  recordEnded(now: number, grant: PermitGrant): void {
-    this.#inFlightCalls.remove(grant.at);
-    this.#allowance?.recordEnded(grant);
-    this.#ratePolicyFor(grant).recordEnded(grant);
-    if (grant.isPauseProbe && grant.epoch === this.#epoch) this.#pause.recordProbeEnded(now);
-  }
-
-  recordUnused(now: number, grant: PermitGrant): void {
-    this.#inFlightCalls.remove(grant.at);
-    this.#ratePolicyFor(grant).recordUnused(grant);
-    if (grant.isPauseProbe && grant.epoch === this.#epoch) this.#pause.recordProbeUnused(now);
+  /** Takes over rate and limits from the policy; to be called when something else than this governor may have changed them. */
+  applyRate(now: number): void {
+    const { rate, burst, inFlightLimit } = this.ratePolicy;
+    this.inFlightLimit = Math.min(inFlightLimit, this.#settings.maxInFlight);
+    this.permits.setRate(now, rate, burst);
   }
 
   #recordAccepted(now: number, grant: PermitGrant, hint: RateLimitSignal | undefined): void {
     this.#inFlightCalls.remove(grant.at);
     const isCurrent = grant.epoch === this.#epoch;
     this.#previousWas503WithWait = false;
-    if (isCurrent && grant.isPauseProbe) this.#pause.recordProbeAccepted();
-    this.#ratePolicyFor(grant).recordAccepted(now, grant, isCurrent);
-    const quotas = this.#terms.rate === 'auto' ? (hint?.quotas ?? []) : [];
+    if (isCurrent && grant.isPauseProbe) this.pause.recordProbeAccepted();
+    this.#learnerOf(grant)?.recordAccepted(now, grant, isCurrent);
+    const quotas = this.#settings.rate === 'auto' ? (hint?.quotas ?? []) : [];
     if (quotas.length > 0)
-      this.#allowance ??= new StatedAllowance(this.#terms.maxPauseMs, this.#inFlightCalls, this.#lastGrantAt);
+      this.#allowance ??= new StatedAllowance(this.#settings.maxPauseMs, this.#inFlightCalls, this.#lastGrantAt);
     this.#allowance?.recordAccepted(now, grant, quotas);
   }
 
-  #recordRefused(now: number, grant: PermitGrant, signal: RateLimitSignal, isConfigured = false): LimitDecision {
+  #recordRefused(now: number, grant: PermitGrant, { signal, isConfigured = false }: RateLimitReport): LimitDecision {
     const isUnavailable = signal.status === 503 && !isConfigured;
     const isConfirmed = this.#previousWas503WithWait;
     this.#previousWas503WithWait = isUnavailable && signal.statedWaitMs !== undefined;
@@ -191,16 +293,17 @@ class PausingGovernor implements Governor {
     }
     this.#inFlightCalls.remove(grant.at);
     this.#allowance?.recordRefused(grant);
-    this.#pause.recordRefusalTime(now - grant.at);
-    const isCurrent = grant.epoch === this.#epoch || !this.#parameters.decreasesOncePerEpoch;
+    this.pause.recordRefusalTime(now - grant.at);
+    const learner = this.#learnerOf(grant);
+    const isCurrent = grant.epoch === this.#epoch;
     if (isCurrent) {
-      if (grant.isPauseProbe) this.#pause.recordProbeRefused();
-      if (isUnavailable) this.#ratePolicyFor(grant).recordEnded(grant);
-      else this.#ratePolicyFor(grant).recordRefused(now, grant, readStatedWait(signal));
+      if (grant.isPauseProbe) this.pause.recordProbeRefused();
+      if (isUnavailable) learner?.recordEnded(grant);
+      else learner?.recordRefused(now, grant, readStatedWait(signal));
       this.#epoch++;
-    } else this.#ratePolicyFor(grant).recordLateRefusal(now, grant);
-    this.#pause.begin(now, signal.statedWaitMs, isCurrent);
-    return { kind: 'limited', pauseMs: this.#pause.remainingMs(now), stated: this.#pause.isStated };
+    } else learner?.recordLateRefusal(now, grant);
+    this.pause.begin(now, signal.statedWaitMs, isCurrent);
+    return { kind: 'limited', pauseMs: this.pause.remainingMs(now), stated: this.pause.isStated };
   }
 
   #exhaustedUntil(now: number): number {
@@ -208,18 +311,19 @@ class PausingGovernor implements Governor {
   }
 
   #createRatePolicy(): RatePolicy {
-    const { rate, burst, maxInFlight } = this.#terms;
-    const learned = { learning: this.#parameters, inFlightCalls: this.#inFlightCalls };
-    return this.#wrapRatePolicy(
-      rate === 'auto'
-        ? new LearnedRatePolicy(Object.assign(this.#bounds, learned))
-        : new FixedRatePolicy(rate, burst, maxInFlight),
-    );
+    const { rate, burst, maxInFlight } = this.#settings;
+    const own =
+      rate === 'auto' ? new LearnedRatePolicy(this.#learnedRateOptions) : fixedRatePolicy(rate, burst, maxInFlight);
+    return this.#wrapRatePolicy?.(own) ?? own;
   }
 
-  #ratePolicyFor(grant: PermitGrant): RatePolicy {
-    return grant.serial > this.#lastSerialBeforeModeChange ? this.ratePolicy : NOOP_RATE_POLICY;
+  #learnerOf(grant: PermitGrant): RateLearner | undefined {
+    return grant.serial > this.#lastSerialBeforeModeChange ? this.ratePolicy.learner : undefined;
   }
+}
+
+function fixedRatePolicy(rate: number, burst: number, inFlightLimit: number): RatePolicy {
+  return { rate, burst, inFlightLimit, limitsConcurrency: false, isConfident: true, learner: undefined };
 }
 
 function readStatedWait({
@@ -228,5 +332,3 @@ function readStatedWait({
 }: RateLimitSignal): StatedWait | undefined {
   return waitMs === undefined ? undefined : { waitMs, resolutionMs };
 }
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -21,12 +21,6 @@ const MIN_SILENCE_MS = 100;
 /** Part of the longest time of a refusal that counts at the next one. */
 const REFUSAL_TIME_DECAY = 0.9;
 
-export interface PauseOptions {
-  /** A longer pause is probed once in each such interval, and no backoff is longer. */
-  readonly maxPauseMs: number;
-  readonly random: Random;
-}
-
 /** Open, or closed until an instant, and after that for all calls but probes. */
 export class SharedPause {
   #maxPauseMs: number;
@@ -41,9 +35,15 @@ export class SharedPause {
   /** A probe was sent since the last refusal. */
   #isProbed = false;
 
-  constructor(options: PauseOptions) {
-    this.#maxPauseMs = options.maxPauseMs;
-    this.#random = options.random;
+  /** @param maxPauseMs a longer pause is probed once in each such interval, and no backoff is longer */
+  constructor(maxPauseMs: number, random: Random) {
+    this.#maxPauseMs = maxPauseMs;
+    this.#random = random;
+  }
+
+  /** From a pause on until its probe is accepted. */
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   /** The next instant at which a permit may be granted; -Infinity when open. */

@@ -2,7 +2,30 @@
  * A token bucket of permits (pure; the shape of golang.org/x/time/rate). It keeps an instant instead of a level (GCRA), so that
  * the instant it names and the instant at which it grants are the same number.
  */
-import type { PermitSource } from './permit-source.ts';
+
+/** Where permits come from: the bucket here, which a fleet wraps. */
+export interface PermitSource {
+  /** Permits per second; Infinity while unlimited. */
+  readonly rate: number;
+  /** False while a request waits for the exchange with a fleet and not for a permit. */
+  readonly isScarce: boolean;
+  /** Takes a permit if one is available at `now`. */
+  tryTake(now: number): boolean;
+  /** The instant, not before `from`, at which a permit is available; Infinity when only the fleet can bring one. */
+  nextAt(now: number, from?: number): number;
+  /** The instant, not before `from`, at which the permit behind `ahead` others is available. */
+  nthAt(from: number, ahead: number): number;
+  /** Whole permits available at `now`; Infinity while unlimited. */
+  available(now: number): number;
+  /** Milliseconds that the one behind `ahead` others waits at least; undefined where `nthAt` is the best estimate. */
+  minWaitMs(ahead: number): number | undefined;
+  /** A permit taken at `takenAt` was used only now. */
+  recordUse(now: number, takenAt: number): void;
+  /** Puts an unspent permit back. */
+  giveBack(now: number): void;
+  /** From `now` on permits come at `rate`, and up to `burst` are saved up. */
+  setRate(now: number, rate: number, burst: number): void;
+}
 
 const JITTER_MS = 5;
 

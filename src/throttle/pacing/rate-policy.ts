@@ -1,6 +1,25 @@
-/** Rate and number in flight, as the governor uses them (pure): fixed by configuration here, learned in adaptive/. */
-import type { PermitGrant } from './permit-grant.ts';
+/** Rate and number in flight that hold now (pure): fixed by configuration, or learned from calls in adaptive/. A fleet wraps either. */
 import type { LearnedLimit, LimitUsage } from '../throttle.ts';
+
+/** A granted permit, kept until its attempt has ended: a response is evaluated by the circumstances of its call. */
+export interface PermitGrant {
+  /** Monotonic instant. */
+  readonly at: number;
+  /** Rises by one with every grant. */
+  readonly serial: number;
+  /** Rises with every pause: the response to a grant of an older epoch says nothing new. */
+  readonly epoch: number;
+  /** Permits per second at the time. */
+  readonly rate: number;
+  /** The first call after a pause; the others wait for its response. */
+  readonly isPauseProbe: boolean;
+  /** A request waited for this permit: the application uses the whole rate. */
+  readonly isWaitedFor: boolean;
+  /** Exceeds the selected limit, to see whether it was raised. */
+  readonly isProbeCall: boolean;
+  /** Calls without a response at the time. */
+  readonly inFlight: number;
+}
 
 /** A wait that a refusal stated. */
 export interface StatedWait {
@@ -20,6 +39,11 @@ export interface RatePolicy {
   readonly limitsConcurrency: boolean;
   /** Waits can be computed from the rate. */
   readonly isConfident: boolean;
+  /** Learns from each call; undefined where only the pause reacts to a refusal. */
+  readonly learner: RateLearner | undefined;
+}
+
+export interface RateLearner {
   /** When the next permit may be granted, apart from rate and slots; a past instant or -Infinity: now. */
   openAt(now: number, isPaused: boolean): number;
   /** @returns true when the call exceeds the selected limit */
@@ -42,63 +66,4 @@ export interface RatePolicy {
   snapshot(now: number): object | undefined;
   /** Continues with what an earlier process kept. A malformed snapshot is ignored. */
   restore(now: number, snapshot: unknown, ageMs: number): void;
-}
-
-/** The configured rate. Only the pause reacts to a refusal. */
-export class FixedRatePolicy implements RatePolicy {
-  readonly rate: number;
-  readonly burst: number;
-  readonly inFlightLimit: number;
-  readonly limitsConcurrency = false;
-  readonly isConfident = true;
-
-  constructor(rate: number, burst: number, maxInFlight: number) {
-    this.rate = rate;
-    this.burst = burst;
-    this.inFlightLimit = maxInFlight;
-  }
-
-  openAt(): number {
-    return -Infinity;
-  }
-
-  recordGrant(): boolean {
-    return false;
-  }
-
-  recordAccepted(): void {
-    // Nothing to learn.
-  }
-
-  recordRefused(): void {
-    // Nothing to learn.
-  }
-
-  recordLateRefusal(): void {
-    // Nothing to learn.
-  }
-
-  recordEnded(): void {
-    // Nothing to learn.
-  }
-
-  recordUnused(): void {
-    // Nothing to learn.
-  }
-
-  learned(): undefined {
-    return undefined;
-  }
-
-  countUsed(): undefined {
-    return undefined;
-  }
-
-  snapshot(): undefined {
-    return undefined;
-  }
-
-  restore(): void {
-    // Nothing to learn.
-  }
 }

@@ -2,7 +2,7 @@
  * What accepted responses state as remaining (pure): one tracker for each quota, and the tightest decides. Refusals are the
  * pause's, for all stated values.
  */
-import type { PermitGrant } from './permit-grant.ts';
+import type { PermitGrant } from './rate-policy.ts';
 import type { CallLog } from '../adaptive/call-log.ts';
 import { QuotaTracker } from './quota-tracker.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';

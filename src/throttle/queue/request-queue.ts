@@ -5,7 +5,7 @@
  */
 import { ExpiryHeap } from './expiry-heap.ts';
 import { FairOrder } from './fair-order.ts';
-import type { TicketPhase, QueueTicket } from './queue-ticket.ts';
+import type { PendingWait, TicketPhase, QueueTicket } from './queue-ticket.ts';
 import type { Priority, QueueClass } from '../throttle.ts';
 import { LinkedQueue } from './linked-queue.ts';
 
@@ -113,13 +113,21 @@ export class RequestQueue {
     if (to === 'buffering') this.#readers.insert(ticket);
   }
 
-  /** The ticket's wait, which has begun, may expire. */
-  trackExpiry(ticket: QueueTicket): void {
+  beginWait(ticket: QueueTicket, now: number, wait: PendingWait): void {
+    ticket.beginWait(now, wait);
     if (ticket.expiresAt < Infinity) this.#expiries.add(ticket);
   }
 
-  untrackExpiry(ticket: QueueTicket): void {
+  /** Ends the present wait and returns it, so that the caller settles it. */
+  endWait(ticket: QueueTicket, now: number): PendingWait | undefined {
     this.#expiries.remove(ticket);
+    return ticket.endWait(now);
+  }
+
+  /** @returns the wait that it has ended */
+  remove(ticket: QueueTicket, now: number): PendingWait | undefined {
+    this.move(ticket, 'left');
+    return this.endWait(ticket, now);
   }
 
   /** A ticket whose wait ends at `at` or before. */

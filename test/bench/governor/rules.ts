@@ -32,9 +32,6 @@ export const RULES: ReadonlyMap<string, Rule> = new Map([
     'reserve',
     { title: 'stay slightly below the learned rate', without: without({ windowRateShare: 1, bucketRateShare: 1 }) },
   ],
-  ['epochs', { title: 'one decrease per epoch', without: without({ decreasesOncePerEpoch: false }) }],
-  ['probe', { title: 'one probe after a pause', without: without({ probesAfterPause: false }) }],
-  ['in-use', { title: 'grow only rates in use', without: without({ growsOnlyWhenUsed: false }) }],
   ['head', { title: 'retry at the head of the queue', without: DEFAULT_LEARNING, retriesAtHead: false }],
 ]);
 

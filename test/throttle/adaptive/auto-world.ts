@@ -5,8 +5,7 @@
 import type { Clock } from '../../../src/platform/clock.ts';
 import { SidecarError } from '../../../src/platform/errors.ts';
 import { ResponseClassifier } from '../../../src/exchange/response-classifier.ts';
-import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
-import type { ThrottleOptions } from '../../../src/throttle/throttle-options.ts';
+import { createThrottle, type ThrottleOptions } from '../../../src/throttle/queue/queueing-throttle.ts';
 import type { LearnedState, Throttle } from '../../../src/throttle/throttle.ts';
 import type { Client, ClientContext, CallOutcome, Send } from '../../bench/governor/client.ts';
 import { type Figures, measure } from '../../bench/governor/figures.ts';

@@ -4,8 +4,7 @@ import type { Closure } from '../../../src/throttle/adaptive/closure-history.ts'
 import type { Counter } from '../../../src/throttle/adaptive/counter-bank.ts';
 import type { ChosenLimit } from '../../../src/throttle/adaptive/limit-choice.ts';
 import { choosePair } from '../../../src/throttle/adaptive/limit-pair.ts';
-import { createGovernor } from '../../../src/throttle/pacing/governor.ts';
-import type { Governor } from '../../../src/throttle/pacing/governor-contract.ts';
+import { Governor } from '../../../src/throttle/pacing/governor.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { play } from './auto-world.ts';
 
@@ -14,7 +13,7 @@ const PER_MINUTE: LimiterRule = { kind: 'fixed-window', calls: 200, windowMs: 60
 
 function restored(now: number, snapshot: unknown): Governor {
   const terms = { rate: 'auto', burst: 1, maxInFlight: 64, maxPauseMs: 300_000 } as const;
-  const governor = createGovernor({ ...terms, random: () => 0.5 });
+  const governor = new Governor({ maxStreams: 100, ...terms, random: () => 0.5 });
   governor.restore(now, snapshot, 0);
   return governor;
 }
@@ -43,9 +42,9 @@ describe('two limits at once', () => {
       const governor = restored(1000, JSON.parse(JSON.stringify(snapshot)));
       expect(governor.ratePolicy.rate).toBeCloseTo(200 / 60, 0);
       expect(governor.ratePolicy.burst).toBe(1);
-      expect(governor.learned((at) => at)).toMatchObject({ kind: 'window', limit: 200 });
-      expect(governor.ratePolicy.countUsed(1001)).toMatchObject({ used: 150, limit: 200 });
-      expect(governor.snapshot(1001)).toMatchObject({
+      expect(governor.ratePolicy.learner?.learned((at) => at)).toMatchObject({ kind: 'window', limit: 200 });
+      expect(governor.ratePolicy.learner?.countUsed(1001)).toMatchObject({ used: 150, limit: 200 });
+      expect(governor.ratePolicy.learner?.snapshot(1001)).toMatchObject({
         limit: snapshot.limit,
         second: { limit: snapshot.second.limit },
       });

@@ -1,15 +1,21 @@
 /** Snapshots of a learned limit: restored as they were, and anything else is ignored. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createGovernor } from '../../../src/throttle/pacing/governor.ts';
-import type { Governor } from '../../../src/throttle/pacing/governor-contract.ts';
+import { Governor } from '../../../src/throttle/pacing/governor.ts';
 import { parseLimitSnapshot } from '../../../src/throttle/adaptive/limit-snapshot.ts';
 import type { LearnedState } from '../../../src/throttle/throttle.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { play } from './auto-world.ts';
 
 function governor(): Governor {
-  return createGovernor({ rate: 'auto', burst: 1, maxInFlight: 64, maxPauseMs: 300_000, random: () => 0.5 });
+  return new Governor({
+    maxStreams: 100,
+    rate: 'auto',
+    burst: 1,
+    maxInFlight: 64,
+    maxPauseMs: 300_000,
+    random: () => 0.5,
+  });
 }
 
 function restored(snapshot: unknown, ageMs = 0): Governor {
@@ -35,22 +41,22 @@ describe('a restored limit', () => {
     const state = JSON.parse(text) as LearnedState;
     const governorAgain = restored(state.governor);
     const before = throttle?.state().learned;
-    const after = governorAgain.learned((at) => at);
+    const after = governorAgain.ratePolicy.learner?.learned((at) => at);
     expect(before?.kind).toBeDefined();
     expect(after).toMatchObject({ kind: before?.kind, limit: before?.limit });
     expect(before?.windowMs === undefined).toBe(after?.windowMs === undefined);
     expect(Math.abs((after?.windowMs ?? 1) / (before?.windowMs ?? 1) - 1)).toBeLessThan(0.015);
     expect(Math.min(after?.rate ?? 0, 1e6)).toBeGreaterThan(0);
-    const kept = JSON.parse(JSON.stringify(governorAgain.snapshot(1000))) as object;
+    const kept = JSON.parse(JSON.stringify(governorAgain.ratePolicy.learner?.snapshot(1000))) as object;
     expect(kept).toMatchObject({ limit: before?.limit });
-    expect(JSON.stringify(restored(kept).snapshot(1000))).toBe(JSON.stringify(kept));
+    expect(JSON.stringify(restored(kept).ratePolicy.learner?.snapshot(1000))).toBe(JSON.stringify(kept));
   });
 
   it('is used from the first call on, with maxInFlight calls in flight', () => {
     const auto = restored(SNAPSHOT);
     expect(auto.ratePolicy.rate).toBeCloseTo(10, 0);
     expect([auto.ratePolicy.inFlightLimit, auto.ratePolicy.isConfident]).toEqual([64, false]);
-    expect(auto.learned((at) => at)).toMatchObject({ kind: 'window', limit: 100 });
+    expect(auto.ratePolicy.learner?.learned((at) => at)).toMatchObject({ kind: 'window', limit: 100 });
   });
 
   it('counts calls that were sent shortly before the snapshot, until their window is over', () => {
@@ -62,7 +68,10 @@ describe('a restored limit', () => {
   it('does not exist before the first refusal', () => {
     const auto = governor();
     auto.recordResult(5, auto.recordGrant(0, false), { kind: 'accepted' });
-    expect([auto.snapshot(5), auto.learned((at) => at)]).toEqual([undefined, undefined]);
+    expect([auto.ratePolicy.learner?.snapshot(5), auto.ratePolicy.learner?.learned((at) => at)]).toEqual([
+      undefined,
+      undefined,
+    ]);
   });
 });
 
@@ -124,7 +133,7 @@ describe('restoring', () => {
     fc.assert(
       fc.property(window, ({ windowMs, limit }) => {
         const rate = (limit * 1000) / windowMs;
-        const learned = restored({ ...SNAPSHOT, windowMs, limit, rate }).learned((at) => at);
+        const learned = restored({ ...SNAPSHOT, windowMs, limit, rate }).ratePolicy.learner?.learned((at) => at);
         expect(learned).toMatchObject({ kind: 'window', limit });
         expect(Math.abs((learned?.windowMs ?? 0) / windowMs - 1)).toBeLessThan(0.015);
       }),
@@ -139,7 +148,7 @@ describe('restoring', () => {
     fc.assert(
       fc.property(bucket, ({ perSecond, limit }) => {
         const auto = restored({ ...SNAPSHOT, kind: 'bucket', windowMs: 0, limit, rate: perSecond });
-        expect(auto.learned((at) => at)).toMatchObject({ kind: 'bucket', limit });
+        expect(auto.ratePolicy.learner?.learned((at) => at)).toMatchObject({ kind: 'bucket', limit });
         expect(Math.abs(auto.ratePolicy.rate / perSecond - 1)).toBeLessThan(0.03);
       }),
       { examples: [[{ perSecond: 40, limit: 1 }]] },
@@ -148,7 +157,10 @@ describe('restoring', () => {
 
   it.each(['sliding-window', 'fixed-window', 'first-call-window'])('reads the former kind %s as a window', (kind) => {
     expect(parseLimitSnapshot({ ...SNAPSHOT, kind })).toEqual(SNAPSHOT);
-    expect(restored({ ...SNAPSHOT, kind }).learned((at) => at)).toMatchObject({ kind: 'window', limit: 100 });
+    expect(restored({ ...SNAPSHOT, kind }).ratePolicy.learner?.learned((at) => at)).toMatchObject({
+      kind: 'window',
+      limit: 100,
+    });
   });
 });
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createGovernor } from '../../../src/throttle/pacing/governor.ts';
-import type { Governor, GovernorOptions } from '../../../src/throttle/pacing/governor-contract.ts';
+import { Governor, type GovernorOptions } from '../../../src/throttle/pacing/governor.ts';
 import type { RateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 import type { PermitReport } from '../../../src/throttle/throttle.ts';
 import {
@@ -18,7 +17,15 @@ import {
 const ACCEPTED: PermitReport = { kind: 'accepted' };
 
 function governor(part: Partial<GovernorOptions> = {}): Governor {
-  return createGovernor({ rate: 'auto', burst: 1, maxInFlight: 64, maxPauseMs: 300_000, random: () => 0.5, ...part });
+  return new Governor({
+    maxStreams: 100,
+    rate: 'auto',
+    burst: 1,
+    maxInFlight: 64,
+    maxPauseMs: 300_000,
+    random: () => 0.5,
+    ...part,
+  });
 }
 
 /** The pauses after refusals in a row, each by the probe of the last pause, without a stated wait. */
@@ -114,7 +121,7 @@ describe('auto', () => {
     expect(auto.recordGrant(80, true).isPauseProbe).toBe(true);
     expect(auto.openAt(81)).toBe(240);
     expect(auto.recordGrant(240, true).isPauseProbe).toBe(false);
-    expect(auto.isPaused).toBe(false);
+    expect(auto.pause.isClosed).toBe(false);
     expect(auto.openAt(240)).toBe(-Infinity);
   });
 
@@ -249,7 +256,7 @@ describe('503 with Retry-After', () => {
     expect(auto.recordResult(0, grant(), refused(1000, 503)).kind).toBe('limited');
     expect(auto.openAt(0)).toBe(1000);
     expect(auto.ratePolicy.rate).toBe(Infinity);
-    expect(auto.learned((at) => at)).toBeUndefined();
+    expect(auto.ratePolicy.learner?.learned((at) => at)).toBeUndefined();
   });
 });
 
@@ -278,8 +285,8 @@ describe('a configured rate', () => {
     expect([fixed.ratePolicy.rate, fixed.ratePolicy.burst, fixed.ratePolicy.inFlightLimit, fixed.openAt(0)]).toEqual([
       50, 5, 64, 2000,
     ]);
-    expect([fixed.hasConfiguredRate, fixed.ratePolicy.isConfident, fixed.snapshot(0)]).toEqual([true, true, undefined]);
-    expect(fixed.learned((at) => at)).toBeUndefined();
+    expect([fixed.ratePolicy.isConfident, fixed.ratePolicy.learner?.snapshot(0)]).toEqual([true, undefined]);
+    expect(fixed.ratePolicy.learner?.learned((at) => at)).toBeUndefined();
   });
 });
 

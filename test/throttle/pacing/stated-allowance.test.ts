@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallLog } from '../../../src/throttle/adaptive/call-log.ts';
-import type { PermitGrant } from '../../../src/throttle/pacing/permit-grant.ts';
+import type { PermitGrant } from '../../../src/throttle/pacing/rate-policy.ts';
 import { StatedAllowance } from '../../../src/throttle/pacing/stated-allowance.ts';
 import type { StatedQuota } from '../../../src/platform/rate-limit-fields/stated-quota.ts';
 

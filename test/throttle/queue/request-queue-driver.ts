@@ -1,24 +1,8 @@
 /** A waiting queue without time: bodies are there the moment they may be read, and permits are given when the test says so. */
-import { type TicketHost, QueueTicket } from '../../../src/throttle/queue/queue-ticket.ts';
+import { QueueTicket } from '../../../src/throttle/queue/queue-ticket.ts';
 import type { Priority, QueueClass } from '../../../src/throttle/throttle.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
+import { ResponseTimes } from '../../../src/throttle/queue/response-times.ts';
 import { RequestQueue } from '../../../src/throttle/queue/request-queue.ts';
-
-const unasked = (): never => {
-  throw new Error('not called in this test');
-};
-
-const HOST: TicketHost = {
-  isShutDown: false,
-  clock: new ManualClock(),
-  waitForBodySlot: unasked,
-  waitForPermit: unasked,
-  tryTakePermit: unasked,
-  retryWaitMs: unasked,
-  responseTimes: { longestMs: unasked, shortestMs: unasked },
-  leave: unasked,
-  recordBodyEnd: unasked,
-};
 
 export class QueueDriver {
   readonly queue: RequestQueue;
@@ -38,7 +22,8 @@ export class QueueDriver {
   }
 
   createTicket(queueClass: QueueClass): QueueTicket {
-    return new QueueTicket(HOST, this.#arrivals++, Infinity, Infinity, queueClass);
+    const arrival = { arrivedAt: 0, deadlineAt: Infinity, queueClass, awaitsBody: true, endpoint: '' };
+    return new QueueTicket(new ResponseTimes(), { arrivalNumber: this.#arrivals++, ...arrival }, Infinity);
   }
 
   /** Gives the next permit; undefined when no ticket waits. */
