@@ -5,6 +5,7 @@
 import { NO_RETRY, type RetryDecision } from '../retry/policy.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
 import type { AttemptSign } from '../throttle/refusal-evidence/refusal-evidence.ts';
+import { signOfResponse } from '../throttle/refusal-evidence/refusal-observer.ts';
 import type { Permit } from '../throttle/throttle.ts';
 import type { TokenUse } from '../token/token.ts';
 import type { AttemptHandler, AttemptTimeouts, AttemptResult } from '../upstream/attempt-contract.ts';
@@ -15,7 +16,8 @@ import { RefusalInspector } from './refusals/refusal-inspector.ts';
 import { EVENT_STREAM } from './refusals/refusal-rules.ts';
 import type { Relay } from './relay.ts';
 import type { RequestBody } from './request-body/replay-body.ts';
-import { signOfHead } from './attempt-sign.ts';
+import { readInsufficientScope } from './insufficient-scope.ts';
+import type { ResponseClassification } from './response-classifier.ts';
 import type { RetryPlanner } from './retry-planner.ts';
 
 /** What the attempts of one request share. */
@@ -79,13 +81,16 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     const classification = parts.responseClassifier.classify(head, refusal);
     this.#headOutcome = labelResponse(status, classification.isRateLimited);
     this.#headAt = at;
+    // To the throttle: a refusal for the rate pauses all requests of the route.
     this.permit.report(classification.permitReport);
     const { refusalObserver } = parts.throttle;
     if (status < 400 && this.#evidenceNumber === undefined && !refusalObserver.isCollecting)
       refusalObserver.recordCalm(at - this.permit.grantedAt);
     else this.#endEvidence(at, signOfHead(head, classification));
+    // To the token source: a 401 invalidates the very token that was sent, and starts one refresh.
     if (status === 401) parts.tokens.recordRejected(this.use);
     else if (showsAcceptedToken(status)) parts.tokens.recordAccepted(this.use, planner.hasReplayedAfter401);
+    // Only then: how long a retry would wait depends on the pause.
     this.#decision = planner.decideAfterResponse(status, classification);
     return this.#decision.kind === 'no-retry' ? this.#startRelay(head) : 'hold';
   }
@@ -96,7 +101,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     return this.#startRelay(head);
   }
 
-  /** Frees the slot and records the attempt. */
+  /** The attempt has ended: frees its slot in flight and records it. */
   release(result: AttemptResult): void {
     const { observe, counters, route, clock } = this.#context.parts;
     const { tracer, lifetime, stats } = this.#context.exchange;
@@ -152,4 +157,14 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     body.dispose();
     return relay;
   }
+}
+
+/** A refusal that states a limit or a missing scope is no evidence: it says itself what it is. */
+function signOfHead(
+  head: UpstreamResponse,
+  { permitReport, isRateLimited, statedWaitMs }: ResponseClassification,
+): AttemptSign {
+  const isStated =
+    isRateLimited || permitReport.kind === 'rate-limited' || (head.status >= 400 && statedWaitMs !== undefined);
+  return signOfResponse(head.status, isStated || readInsufficientScope(head) !== undefined);
 }

@@ -1,21 +1,21 @@
 /**
- * One request that passed the guard, from token to relayed response. A usable token comes first, so that a broken login fails fast and
- * fills no queue. Only what is not there yet is awaited: most requests reach the upstream in the turn of the event loop in which
- * they came. What a step does is in request-sender.ts and in request-body/.
+ * One request that passed the listener's check, from token to relayed response: ARCHITECTURE.md (One request) has the same steps by number.
+ * Only what is not there yet is awaited: most requests reach the upstream in the turn of the event loop in which they came.
  */
 import type { ServerResponse } from 'node:http';
 import { describeEndpoint } from '../throttle/endpoint.ts';
 import type { Ticket } from '../throttle/throttle.ts';
-import { RequestSender } from './request-sender.ts';
+import type { Attempt } from './attempt.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 import { expectsContinue, sendContinue } from './expect-continue.ts';
 import { RequestBody } from './request-body/replay-body.ts';
 import { isFullyReceived } from './request-body/request-receipt.ts';
+import { RequestSender, type NotRelayed } from './request-sender.ts';
 import { awaitToken, throwIfAborted, toStageError, waitInStage } from './stage.ts';
 
 /**
  * Sends a request to the upstream, again where the retry policy says so, and relays a response to the client. Resolves when the last byte of
- * the response has been handed to node:http; the listener waits for the end of the connection's write.
+ * the response has been handed to node:http; the listener waits for the end of the connection's write, and then records the outcome.
  * @throws SidecarError for a local reply; RequestAborted when the client has left
  */
 export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): Promise<RequestOutcome> {
@@ -33,24 +33,31 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
   try {
     // This wait comes first: after a later step a request without a body would overtake this one.
     if (response.socket === null || !body.isWhole) await waitForPacket(response);
+    // 1. A usable token, before the queue: with a broken login a request fails at once and fills no queue.
     if (tokens.current(lifetime) === undefined) await awaitToken(tokens, lifetime, tracer);
     throwIfAborted(lifetime, 'token');
+    // 2. A ticket, which is no wait.
     const awaitsBody = !body.isWhole && (expectsContinue(request) || !isFullyReceived(request));
     const endpoint = describeEndpoint(request.method ?? 'GET', exchange.path);
     ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, endpoint);
+    // 3. A body slot and the body, before a permit: a slow client would hold the permit.
     if (awaitsBody) await receiveBody(exchange, ticket, body);
     sender = new RequestSender(parts, exchange, ticket, body);
     for (;;) {
+      // 4. A permit for one attempt, with the token of that moment.
       const attempt = sender.tryTakePermit() ?? (await sender.waitForPermit());
+      // 5. The attempt. Its `onHead` reports to throttle and token source, and decides: relay the response, or hold it for a retry.
       const result = await sender.send(attempt);
+      // The response has ended, or there is none: the permit's slot in flight is free, and the attempt is recorded.
       attempt.release(result);
       if (result.kind === 'relayed') return { kind: 'relayed', status: result.head.status, fault: result.fault };
-      await sender.prepareRetry(attempt, result);
+      // 6. A retry goes back to 4, where it stands at the head of the queue.
+      await prepareRetry(sender, attempt, result, exchange);
     }
   } catch (error) {
     // By the next microtask node:http has parsed the end of a request that came in one packet: its connection can stay open.
     if (ticket === undefined) await Promise.resolve();
-    // A response is handed over at once, so that the cleanup below may follow.
+    // No further attempt: the result of the last one that was sent goes to the client, at once, so that the cleanup below may follow.
     const outcome = sender?.relayLastResult(error);
     if (outcome === undefined) throw error;
     return outcome;
@@ -70,9 +77,8 @@ async function waitForPacket(response: ServerResponse): Promise<void> {
 }
 
 /**
- * Resolves when a request whose body is still coming may ask for a permit. The body is then in the replay buffer, or received by node:http and read when it is sent, or too
- * large for the buffer and streamed.
- * A client that expects 100 (Continue) gets it when its body may be read.
+ * Step 3. Waits for a body slot, then reads the body into the replay buffer; one that is larger than the buffer is streamed by the attempt.
+ * A body that has come to its end meanwhile needs no slot. A client that expects 100 (Continue) gets it with its slot.
  */
 async function receiveBody(exchange: Exchange, ticket: Ticket, body: RequestBody): Promise<void> {
   const { request, response, lifetime, tracer } = exchange;
@@ -90,7 +96,7 @@ async function receiveBody(exchange: Exchange, ticket: Ticket, body: RequestBody
   await waitInStage('body', body.read(lifetime, ticket), tracer);
 }
 
-/** @param body one that is received meanwhile needs no place for being read */
+/** @param body one that is received meanwhile needs no slot */
 async function waitForBodySlot({ tracer }: Exchange, ticket: Ticket, body: RequestBody | undefined): Promise<void> {
   const stop = body?.onFullyReceived(() => ticket.recordBodyEnd());
   tracer?.startWait('queue');
@@ -99,5 +105,29 @@ async function waitForBodySlot({ tracer }: Exchange, ticket: Ticket, body: Reque
   } finally {
     stop?.();
     tracer?.endWait();
+  }
+}
+
+/**
+ * Step 6. Decides whether another attempt follows, and waits for what it needs before its permit.
+ * @throws the reason why none follows
+ */
+async function prepareRetry(
+  sender: RequestSender,
+  attempt: Attempt,
+  result: NotRelayed,
+  { lifetime, tracer }: Exchange,
+): Promise<void> {
+  const retry = sender.decideRetry(attempt, result);
+  switch (retry.kind) {
+    case 'await-permit':
+      // A 429: the throttle paused all requests at the head of the response. The permit comes when the pause is over, and costs no retry budget.
+      return;
+    case 'refresh-token':
+      // A 401: its token was invalidated at the head of the response. All callers wait for one refresh, which costs no retry budget.
+      return sender.waitForNewerToken(attempt);
+    case 'back-off':
+      // 503, reset and the like: the decision has taken this retry out of the budget.
+      return waitInStage('upstream', lifetime.sleep(retry.delayMs), tracer);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The attempts of one admitted request: takes permit and token, sends, decides about a retry. When attempts or time are spent, the last
- * attempt that was sent decides what the client gets: a response that a retry follows is held for that. The order of the steps is forward.ts's.
+ * What forward.ts does for each attempt of a request: permit and token, sending, the retry. It keeps the result of the last attempt that was
+ * sent, which goes to the client when no other follows.
  */
 import { SidecarError } from '../platform/errors.ts';
 import type { RetryDecision } from '../retry/policy.ts';
@@ -19,7 +19,8 @@ import type { TokenCaller } from '../token/token.ts';
 import { awaitToken, isClientFacing, throwIfAborted, waitInStage } from './stage.ts';
 
 type Retry = Exclude<RetryDecision, { kind: 'no-retry' }>;
-type NotRelayed = Exclude<AttemptResult, { kind: 'relayed' }>;
+/** No byte of it has gone to the client. */
+export type NotRelayed = Exclude<AttemptResult, { kind: 'relayed' }>;
 
 export class RequestSender implements AttemptContext, TokenCaller {
   readonly parts: ExchangeParts;
@@ -111,21 +112,26 @@ export class RequestSender implements AttemptContext, TokenCaller {
   }
 
   /**
-   * Decides whether another attempt follows, and waits for what it needs before its permit: a backoff, or a newer token. After a 429 nothing
-   * is waited for here: the permit comes when the pause is over.
-   * @throws the reason why no further attempt follows
+   * Keeps a result that was not relayed, and decides whether another attempt follows.
+   * @throws the reason why none follows
    */
-  async prepareRetry(attempt: Attempt, result: NotRelayed): Promise<void> {
+  decideRetry(attempt: Attempt, result: NotRelayed): Retry {
+    if (result.kind === 'held') this.relay.hold(result);
+    else this.#recordFailure(attempt, result.failure);
+    const decision = attempt.decideRetry(result);
+    if (decision.kind !== 'no-retry') return (this.#retry = decision);
+    if (result.kind === 'failed') throw toSidecarError(result.failure);
+    throw new SidecarError('UPSTREAM_PROTOCOL_ERROR', 'the response was held and not forwarded');
+  }
+
+  /**
+   * After a 401 of `attempt`: waits for the refresh that all callers share. A request is replayed once.
+   * @throws SidecarError TOKEN_UNAVAILABLE: the 401 goes to the client
+   */
+  async waitForNewerToken({ use }: Attempt): Promise<void> {
     const { lifetime, tracer } = this.exchange;
-    const retry = this.#decideRetry(attempt, result);
-    this.#retry = retry;
-    if (retry.kind === 'back-off') await waitInStage('upstream', lifetime.sleep(retry.delayMs), tracer);
-    if (retry.kind !== 'refresh-token') return;
-    const hasReplacement = await waitInStage(
-      'token',
-      lifetime.withAbortSignal((signal) => this.parts.tokens.waitForReplacement(attempt.use, signal)),
-      tracer,
-    );
+    const wait = lifetime.withAbortSignal((signal) => this.parts.tokens.waitForReplacement(use, signal));
+    const hasReplacement = await waitInStage('token', wait, tracer);
     this.planner.hasReplayedAfter401 = true;
     if (!hasReplacement) throw new SidecarError('TOKEN_UNAVAILABLE', 'no newer access token is available');
   }
@@ -155,15 +161,6 @@ export class RequestSender implements AttemptContext, TokenCaller {
     this.exchange.stats.responseBytes = this.relay.sentBytes;
     this.planner.cancel();
     this.relay.discardHeld();
-  }
-
-  #decideRetry(attempt: Attempt, result: NotRelayed): Retry {
-    if (result.kind === 'held') this.relay.hold(result);
-    else this.#recordFailure(attempt, result.failure);
-    const decision = attempt.decideRetry(result);
-    if (decision.kind !== 'no-retry') return decision;
-    if (result.kind === 'failed') throw toSidecarError(result.failure);
-    throw new SidecarError('UPSTREAM_PROTOCOL_ERROR', 'the response was held and not forwarded');
   }
 
   /** @throws the error of the attempt, when its request has been aborted */
