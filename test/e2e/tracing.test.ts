@@ -46,7 +46,7 @@ describe('without an endpoint', () => {
       expect(modules.some((url) => /\/(?:src\/commands\/run\.ts|dist\/run\.js)$/.test(url))).toBe(true);
       // The API alone is there in either case: prom-client loads it for itself.
       expect(modules.some((url) => /\/@opentelemetry\/(?!api\/)/.test(url))).toBe(isLoaded);
-      expect(modules.some((url) => /\/(?:tracing\/request-spans\.ts|dist\/exporting\.js)$/.test(url))).toBe(isLoaded);
+      expect(modules.some((url) => /\/(?:tracing\/spans\.ts|dist\/exporting\.js)$/.test(url))).toBe(isLoaded);
     } finally {
       rmSync(folder, { recursive: true });
     }

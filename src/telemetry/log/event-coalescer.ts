@@ -17,7 +17,12 @@ export interface EventCoalescer<T> {
   stop(): void;
 }
 
-function createCoalescer<T>({ clock, windowMs, onFirst, onSummary }: EventCoalescerOptions<T>): EventCoalescer<T> {
+export function createCoalescer<T>({
+  clock,
+  windowMs,
+  onFirst,
+  onSummary,
+}: EventCoalescerOptions<T>): EventCoalescer<T> {
   let cancel: Cancel | undefined;
   let pending: { count: number; last: T } | undefined;
 

@@ -19,11 +19,32 @@ import {
   type Sampler,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace';
+import type { StartTracer } from '../../exchange/request-tracer.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { EventObserver } from '../events.ts';
 import { SpanLossReporter } from './loss-report.ts';
-import { startRequestSpans } from './request-spans.ts';
 import type { TraceSampling, TracingSettings } from './settings.ts';
-import { recordTokenSpan } from './token-span.ts';
-import type { Tracing, TracingOptions } from './tracing.ts';
+import { recordTokenSpan, RequestSpans } from './spans.ts';
+
+export interface TracingOptions {
+  /** The environment that settings are read from; the exporter reads that of the process. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly version: string;
+  /** The token endpoint or issuer of each credential, by its name. */
+  readonly tokenServers: ReadonlyMap<string, URL>;
+  readonly clock: Clock;
+  /** Receives warnings. */
+  readonly observe: EventObserver;
+}
+
+export interface Tracing {
+  /** Starts the span of a request. */
+  readonly startTracer: StartTracer;
+  /** Records token requests as spans. */
+  readonly observe: EventObserver;
+  /** Sends the remaining spans, waiting at most `timeoutMs`; later spans are dropped. Never rejects. */
+  close(timeoutMs: number): Promise<void>;
+}
 
 const SERVICE_NAME = 'bearer-sidecar';
 
@@ -52,13 +73,13 @@ export function createTracing(
       }),
     ],
   });
-  onSpansDropped((spans) => losses.report({ spans, reason: 'the export queue was full' }));
-  const tracer = provider.getTracer(SERVICE_NAME, version);
+  onSpansDropped((spans) => losses.report(spans, 'the export queue was full'));
+  const spans = { tracer: provider.getTracer(SERVICE_NAME, version), clock };
   return {
-    startTracer: (request) => startRequestSpans({ tracer, clock }, request),
+    startTracer: (request) => new RequestSpans(spans, request),
     observe: (event) => {
       if (event.kind === 'token-requested' && event.file === undefined)
-        recordTokenSpan({ tracer, clock, tokenServers }, event);
+        recordTokenSpan(spans, event, tokenServers.get(event.credential));
     },
     async close(timeoutMs) {
       const [outcome] = await Promise.allSettled([withTimeout(provider.shutdown(), timeoutMs, clock)]);
@@ -93,11 +114,7 @@ function onSpansDropped(report: (spans: number) => void): void {
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
 }
 
-async function withTimeout(
-  work: Promise<void>,
-  timeoutMs: number,
-  clock: TracingOptions['clock'],
-): Promise<'done' | 'late'> {
+async function withTimeout(work: Promise<void>, timeoutMs: number, clock: Clock): Promise<'done' | 'late'> {
   const late = Promise.withResolvers<'late'>();
   const cancel = clock.after(timeoutMs, () => {
     late.resolve('late');

@@ -1,15 +1,9 @@
 /** Counts spans that could not be exported and reports them: the first loss at once, then a summary per minute. Responses of a collector are not quoted. */
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../platform/clock.ts';
-import { createKeyedCoalescer } from '../log/event-coalescer.ts';
+import { createCoalescer } from '../log/event-coalescer.ts';
 import type { EventCoalescer } from '../log/event-coalescer.ts';
 import type { EventObserver } from '../events.ts';
-
-export interface SpanLoss {
-  readonly spans: number;
-  /** Fit for a log. */
-  readonly reason: string;
-}
 
 type ExportCallback = Parameters<SpanExporter['export']>[1];
 type SpanExportResult = Parameters<ExportCallback>[0];
@@ -18,25 +12,25 @@ const SUMMARY_INTERVAL_MS = 60_000;
 const EXPORT_SUCCEEDED = 0;
 
 export class SpanLossReporter {
-  readonly #coalescer: EventCoalescer<SpanLoss>;
+  readonly #coalescer: EventCoalescer<string>;
   #spans = 0;
 
   constructor(clock: Clock, observe: EventObserver) {
-    const warn = ({ reason }: SpanLoss): void => {
+    const warn = (reason: string): void => {
       const message = `spans could not be exported: ${reason}; ${String(this.#spans)} lost since the start`;
       observe({ kind: 'warning', message });
     };
-    this.#coalescer = createKeyedCoalescer<SpanLoss>(() => '', {
-      clock,
-      windowMs: SUMMARY_INTERVAL_MS,
+    this.#coalescer = createCoalescer<string>({
+      ...{ clock, windowMs: SUMMARY_INTERVAL_MS },
       onFirst: warn,
       onSummary: (_, last) => warn(last),
     });
   }
 
-  report(loss: SpanLoss): void {
-    this.#spans += loss.spans;
-    this.#coalescer.add(loss);
+  /** @param reason fit for a log */
+  report(spans: number, reason: string): void {
+    this.#spans += spans;
+    this.#coalescer.add(reason);
   }
 
   /** Wraps an exporter and reports its failures. */
@@ -45,7 +39,7 @@ export class SpanLossReporter {
       export: (spans, done) => {
         exporter.export(spans, (result) => {
           const code: number = result.code;
-          if (code !== EXPORT_SUCCEEDED) this.report({ spans: spans.length, reason: reasonOf(result.error) });
+          if (code !== EXPORT_SUCCEEDED) this.report(spans.length, reasonOf(result.error));
           done(result);
         });
       },

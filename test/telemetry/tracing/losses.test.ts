@@ -59,7 +59,7 @@ describe('a collector that fails', () => {
     const report = new SpanLossReporter(clock, observe);
     const exporter = report.wrapExporter(failing(Object.assign(new Error('Bearer s3cret?'), { code: 401 })));
     for (let batch = 0; batch < 3; batch++) exporter.export([], () => undefined);
-    report.report({ spans: 7, reason: 'the collector responded with 401' });
+    report.report(7, 'the collector responded with 401');
     expect(warnings()).toEqual([
       'spans could not be exported: the collector responded with 401; 0 lost since the start',
     ]);

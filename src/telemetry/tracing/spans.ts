@@ -1,19 +1,19 @@
 /**
- * The spans of one request: a server span, in it a client span per attempt, whose context is sent upstream (W3C Trace Context), and a
- * span per wait of at least 1 ms. Spans hold no header field of request or response.
+ * Spans, after OpenTelemetry's semantic conventions for HTTP. Of a request: a server span, in it a client span per attempt, whose context is
+ * sent upstream (W3C Trace Context), and a span per wait of at least 1 ms. Spans hold no header field and no query.
  */
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from '@opentelemetry/api';
-import type { Context, Span, Tracer } from '@opentelemetry/api';
+import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api';
 import type { Clock } from '../../platform/clock.ts';
+import { truncate } from '../../platform/truncate.ts';
 import { readTraceParent, replaceTraceContext, type TraceParent } from '../../exchange/trace-context.ts';
 import type { TracedAttempt, Stage, RequestTracer, TracedRequest } from '../../exchange/request-tracer.ts';
 import type { AttemptResult } from '../../upstream/attempt-contract.ts';
+import type { SidecarEvent } from '../events.ts';
+import { KNOWN_METHODS } from '../metrics/route-metrics.ts';
 import type { RequestRecord } from '../request-record.ts';
-import { truncate } from '../../platform/truncate.ts';
-import { describeAttempt, describeMethod, spanNameOfMethod } from './attributes.ts';
-import { createSpanTimeConverter } from './times.ts';
 
-export interface RequestSpanOptions {
+export interface SpanOptions {
   readonly tracer: Tracer;
   readonly clock: Clock;
 }
@@ -28,12 +28,8 @@ const WAIT_SPAN_NAMES: Readonly<Record<Stage, string>> = {
   upstream: 'wait before a retry',
 };
 
-/** Starts the span of a request that has just arrived. */
-export function startRequestSpans(options: RequestSpanOptions, request: TracedRequest): RequestTracer {
-  return new RequestSpans(options, request);
-}
-
-class RequestSpans implements RequestTracer {
+/** The span of a request, which begins when it is constructed. */
+export class RequestSpans implements RequestTracer {
   readonly traceId: string;
   readonly #tracer: Tracer;
   readonly #clock: Clock;
@@ -47,7 +43,7 @@ class RequestSpans implements RequestTracer {
   #attempt: Span | undefined;
   #attempts = 0;
 
-  constructor({ tracer, clock }: RequestSpanOptions, { method = '', httpVersion, headers }: TracedRequest) {
+  constructor({ tracer, clock }: SpanOptions, { method = '', httpVersion, headers }: TracedRequest) {
     this.#tracer = tracer;
     this.#clock = clock;
     this.#toTime = createSpanTimeConverter(clock);
@@ -150,4 +146,64 @@ function contextOf(parent: TraceParent | undefined): Context {
   const { traceId, spanId, isSampled } = parent;
   const traceFlags = isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
+}
+
+/**
+ * To be called when the token request has just ended. Its span is a trace of its own, since one token request serves many waiting requests.
+ */
+export function recordTokenSpan(
+  { tracer, clock }: SpanOptions,
+  event: Extract<SidecarEvent, { kind: 'token-requested' }>,
+  server: URL | undefined,
+): void {
+  const endAt = createSpanTimeConverter(clock)(clock.now());
+  const attributes = {
+    'bearer_sidecar.credential': event.credential,
+    'bearer_sidecar.token_outcome': event.outcome,
+    ...(server === undefined ? {} : describeServer(server)),
+    ...(event.outcome === 'ok' ? {} : { 'error.type': event.outcome }),
+  };
+  const startTime = endAt - event.durationMs;
+  const span = tracer.startSpan('token request', { kind: SpanKind.CLIENT, startTime, attributes }, ROOT_CONTEXT);
+  if (event.outcome !== 'ok') span.setStatus({ code: SpanStatusCode.ERROR, message: event.detail ?? event.outcome });
+  span.end(endAt);
+}
+
+/** To span times: milliseconds since the Unix epoch. The offset is fixed, so that a jump of the wall clock changes no order or length. */
+function createSpanTimeConverter(clock: Clock): (at: number) => number {
+  const offsetMs = clock.wallNow() - clock.now();
+  return (at) => at + offsetMs;
+}
+
+/** `HTTP` for a non-standard method: span names must be few. */
+function spanNameOfMethod(method: string): string {
+  return KNOWN_METHODS.has(method) ? method : 'HTTP';
+}
+
+/** The method; a non-standard one also as it was sent. */
+function describeMethod(method: string): Attributes {
+  if (KNOWN_METHODS.has(method)) return { 'http.request.method': method };
+  return { 'http.request.method': '_OTHER', 'http.request.method_original': truncate(method) };
+}
+
+/** The address and port of a server. */
+function describeServer({ protocol, hostname, port }: URL): Attributes {
+  const usual = protocol === 'https:' ? 443 : 80;
+  return { 'server.address': hostname, 'server.port': port === '' ? usual : Number(port) };
+}
+
+/** @param resends earlier attempts of the same request */
+function describeAttempt({ method, baseUrl, path }: TracedAttempt, resends: number): Attributes {
+  const bare = truncate(withoutQuery(path));
+  return {
+    ...describeMethod(method),
+    ...describeServer(baseUrl),
+    'url.full': `${baseUrl.origin}${bare}`,
+    'url.path': bare,
+    ...(resends === 0 ? {} : { 'http.request.resend_count': resends }),
+  };
+}
+
+function withoutQuery(path: string): string {
+  return path.split(/[?#]/, 1)[0] ?? '';
 }
