@@ -4,8 +4,7 @@ import type { Clock, Random } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
 import { hasUnencryptedPassword, redisUrlFault } from '../config/schema/formats/redis-url.ts';
 import { Subscriber } from '../fleet/redis/subscriber.ts';
-import { createRedisScriptClient } from '../fleet/redis/script-client.ts';
-import type { RedisScriptClient } from '../fleet/redis/script-client.ts';
+import { RedisScriptClient } from '../fleet/redis/script-client.ts';
 import { RedisFault } from '../fleet/redis/redis-fault.ts';
 import { openRedisConnection } from '../fleet/redis/redis-connection.ts';
 import type { RedisConnection } from '../fleet/redis/redis-connection.ts';
@@ -61,7 +60,7 @@ export function createFleetParts(config: Config['fleet'], dependencies: FleetDep
     } else if (event.kind === 'fleet-lost' || event.kind === 'fleet-degraded')
       for (const listener of listeners) listener.onDisconnected();
   };
-  const client = createRedisScriptClient({ ...config, ...dependencies, observe, open });
+  const client = new RedisScriptClient({ ...config, ...dependencies, observe, open });
   const replicaId = randomUUID();
   return {
     client,

@@ -1,8 +1,7 @@
 /** A script client over a real Redis in real time, with its events. It is closed at the end of the test. */
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { createRedisScriptClient } from '../../src/fleet/redis/script-client.ts';
-import type { RedisScriptClient, RedisScriptClientOptions } from '../../src/fleet/redis/script-client.ts';
+import { RedisScriptClient, type RedisScriptClientOptions } from '../../src/fleet/redis/script-client.ts';
 import { openRedisConnection } from '../../src/fleet/redis/redis-connection.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 
@@ -25,7 +24,7 @@ export interface OpenedClient {
 /** Starts to connect; a test that needs the connection waits for it. */
 export function openClient({ url, caFile, connectTimeoutMs = 15_000, ...rest }: OpenClientOptions): OpenedClient {
   const events: SidecarEvent[] = [];
-  const client = createRedisScriptClient({
+  const client = new RedisScriptClient({
     open: () => openRedisConnection({ url, caFile, timeoutMs: connectTimeoutMs, clock: systemClock }),
     timeoutMs: 5000,
     keyPrefix: 'bearer-sidecar',

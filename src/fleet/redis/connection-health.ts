@@ -1,6 +1,6 @@
 /**
  * Whether Redis is available, and why not; each change is one event, however many commands it affects. A server that accepts
- * connections and refuses every command, or replies too late, counts as not available.
+ * connections and rejects every command, or replies too late, counts as not available.
  */
 import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';

@@ -1,9 +1,9 @@
 /**
  * Runs scripts on Redis or Valkey, each within a fixed time. No reply is a normal result here: the caller must be able to go on
- * without Redis. While replies are too late (latency-monitor.ts), only probes are sent. Keys and scripts belong to the stores; the
+ * without Redis. While replies are too late (latency-monitor.ts), only heartbeats are sent. Keys and scripts belong to the stores; the
  * connection is kept open by reconnecting-connection.ts and checked by connection-check.ts.
  */
-import type { Cancel, Clock, Random } from '../../platform/clock.ts';
+import type { Cancel, Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { ConnectionHealth } from './connection-health.ts';
 import { findModeFault, CHECK_SCRIPT, checkKey, checkScripts } from './connection-check.ts';
@@ -13,38 +13,14 @@ import { toRedisFault, RedisFault } from './redis-fault.ts';
 import type { RedisConnection } from './redis-connection.ts';
 import { runScript } from './script.ts';
 import type { ScriptArguments, ScriptReply, Script } from './script.ts';
-import { ReconnectingConnection } from './reconnecting-connection.ts';
+import { ReconnectingConnection, type ReconnectingConnectionOptions } from './reconnecting-connection.ts';
 
-export interface RedisScriptClientOptions {
-  /** Opens one connection within a bounded time, or rejects with a RedisFault. */
-  readonly open: () => Promise<RedisConnection>;
+export interface RedisScriptClientOptions extends Pick<ReconnectingConnectionOptions, 'open' | 'clock' | 'random'> {
   /** Longest wait for the reply to one script, milliseconds. */
   readonly timeoutMs: number;
   /** Begins the names of the keys on which a new connection is checked. */
   readonly keyPrefix: string;
-  readonly clock: Clock;
-  readonly random: Random;
   readonly observe: EventObserver;
-}
-
-export interface RedisScriptClient {
-  /** Starts to connect in the background. */
-  start(): void;
-  /**
-   * Runs a script on one key. Never rejects. Undefined when there is no reply within the time-out (the server may still run the
-   * script later), and at once without a connection, while the server owes a late reply, or while its replies are too late in general.
-   */
-  run(script: Script, key: string, args: ScriptArguments): Promise<ScriptReply | undefined>;
-  /** As `run`, with 250 ms more: for rare scripts that are worth a wait. */
-  runWithLongerTimeout(script: Script, key: string, args: ScriptArguments): Promise<ScriptReply | undefined>;
-  /**
-   * Whether a script can run now. Waits if that is likely to make it so: for the end of the first attempt to connect, or up to
-   * 250 ms for a late reply.
-   */
-  whenReady(): Promise<boolean>;
-  state(): FleetConnectionState;
-  /** Waits for the scripts in flight, each within its time-out, then closes the connection. */
-  close(): Promise<void>;
 }
 
 /** How long `runWithLongerTimeout` and `whenReady` wait for a late reply. */
@@ -54,13 +30,9 @@ const MAX_STALL_MS = 1000;
 /** Keeps an idle connection open, and detects a server that hangs before it is needed. */
 const HEARTBEAT_MS = 30_000;
 /** The same while the last reply was late. */
-const PROBE_MS = 500;
+const HEARTBEAT_AFTER_LATE_MS = 500;
 /** Error replies after which a new connection may reach another server. */
 const RECONNECT_REPLY_CODES: ReadonlySet<string> = new Set(['READONLY', 'MASTERDOWN', 'LOADING']);
-
-export function createRedisScriptClient(options: RedisScriptClientOptions): RedisScriptClient {
-  return new ReconnectingScriptClient(options);
-}
 
 /** The server owes a reply on this connection. */
 interface Stall {
@@ -68,7 +40,7 @@ interface Stall {
   readonly cancel: Cancel;
 }
 
-class ReconnectingScriptClient implements RedisScriptClient {
+export class RedisScriptClient {
   readonly #options: RedisScriptClientOptions;
   readonly #connection: ReconnectingConnection;
   readonly #health: ConnectionHealth;
@@ -109,20 +81,43 @@ class ReconnectingScriptClient implements RedisScriptClient {
     });
   }
 
+  /** Starts to connect in the background. */
   start(): void {
     if (this.#isClosed) return;
     this.#isFirstConnect = true;
     this.#connection.start();
   }
 
-  run(script: Script, key: string, args: ScriptArguments): Promise<ScriptReply | undefined> {
-    return this.#run(script, key, args, this.#options.timeoutMs);
+  /**
+   * Runs a script on one key. Never rejects. Undefined when there is no reply within the time-out (the server may still run the
+   * script later), and at once without a connection, while the server owes a late reply, or while its replies are too late in general.
+   */
+  async run(
+    script: Script,
+    key: string,
+    args: ScriptArguments,
+    limitMs = this.#options.timeoutMs,
+  ): Promise<ScriptReply | undefined> {
+    const connection = this.#usableConnection();
+    if (connection === undefined) return undefined;
+    const reply = runScript(connection, script, key, args);
+    this.#trackReply(connection, reply, (fault) => this.#recordReply(connection, fault));
+    const run = this.#withTimeout(reply, limitMs);
+    this.#pendingRuns.add(run);
+    const result = await run;
+    this.#pendingRuns.delete(run);
+    return result;
   }
 
+  /** As `run`, with 250 ms more: for rare scripts that are worth a wait. */
   runWithLongerTimeout(script: Script, key: string, args: ScriptArguments): Promise<ScriptReply | undefined> {
-    return this.#run(script, key, args, this.#options.timeoutMs + LATE_REPLY_MS);
+    return this.run(script, key, args, this.#options.timeoutMs + LATE_REPLY_MS);
   }
 
+  /**
+   * Whether a script can run now. Waits if that is likely to make it so: for the end of the first attempt to connect, or up to
+   * 250 ms for a late reply.
+   */
   async whenReady(): Promise<boolean> {
     const mayBecomeReady = this.#isFirstConnect || (this.#isUsable && this.#stall !== undefined);
     if (this.#isClosed || !mayBecomeReady) return this.#usableConnection() !== undefined;
@@ -143,6 +138,7 @@ class ReconnectingScriptClient implements RedisScriptClient {
     return this.#health.state();
   }
 
+  /** Waits for the scripts in flight, each within its time-out, then closes the connection. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#notifyWaiters();
@@ -163,7 +159,7 @@ class ReconnectingScriptClient implements RedisScriptClient {
       await this.#measure(connection, checkScripts(connection, this.#options.keyPrefix));
       const fault = await this.#findModeFault(connection);
       if (fault !== undefined) throw fault;
-      if (this.#latencies.isLastLate) await this.#sendProbe(connection);
+      if (this.#latencies.isLastLate) await this.#sendHeartbeat(connection);
     } catch (error) {
       this.#connection.drop(connection, toRedisFault(error));
     }
@@ -184,7 +180,7 @@ class ReconnectingScriptClient implements RedisScriptClient {
     return fault;
   }
 
-  #sendProbe(connection: RedisConnection): Promise<ScriptReply> {
+  #sendHeartbeat(connection: RedisConnection): Promise<ScriptReply> {
     return this.#measure(connection, runScript(connection, CHECK_SCRIPT, checkKey(this.#options.keyPrefix), []));
   }
 
@@ -196,18 +192,6 @@ class ReconnectingScriptClient implements RedisScriptClient {
 
   #notifyWaiters(): void {
     for (const wake of this.#readyWaiters) wake();
-  }
-
-  async #run(script: Script, key: string, args: ScriptArguments, limitMs: number): Promise<ScriptReply | undefined> {
-    const connection = this.#usableConnection();
-    if (connection === undefined) return undefined;
-    const reply = runScript(connection, script, key, args);
-    this.#trackReply(connection, reply, (fault) => this.#recordReply(connection, fault));
-    const run = this.#withTimeout(reply, limitMs);
-    this.#pendingRuns.add(run);
-    const result = await run;
-    this.#pendingRuns.delete(run);
-    return result;
   }
 
   /** Undefined when the reply is late or an error. */
@@ -282,12 +266,12 @@ class ReconnectingScriptClient implements RedisScriptClient {
 
   #scheduleHeartbeat(): void {
     this.#cancelHeartbeat?.();
-    const delayMs = this.#latencies.isLastLate || !this.#isUsable ? PROBE_MS : HEARTBEAT_MS;
+    const delayMs = this.#latencies.isLastLate || !this.#isUsable ? HEARTBEAT_AFTER_LATE_MS : HEARTBEAT_MS;
     this.#cancelHeartbeat = this.#options.clock.after(delayMs, () => {
       const connection = this.#connection.current;
-      // The reply that is owed is a probe as well.
+      // The reply that is owed is a heartbeat as well.
       if (connection !== undefined && this.#isChecked && this.#stall === undefined && !this.#isClosed)
-        this.#sendProbe(connection).catch(() => undefined);
+        this.#sendHeartbeat(connection).catch(() => undefined);
       this.#scheduleHeartbeat();
     });
   }

@@ -2,19 +2,13 @@
  * Receives the messages that scripts publish to all replicas (PUBLISH), over a connection of its own: in RESP 2 a subscribed
  * connection cannot send. Messages are missed while it is down; the next quota exchange returns the same state.
  */
-import type { Clock, Random } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { toRedisFault } from './redis-fault.ts';
 import type { RedisFault } from './redis-fault.ts';
-import type { RedisConnection } from './redis-connection.ts';
-import { ReconnectingConnection } from './reconnecting-connection.ts';
+import { ReconnectingConnection, type ReconnectingConnectionOptions } from './reconnecting-connection.ts';
 
-export interface SubscriberOptions {
-  /** Opens one connection within a bounded time, or rejects with a RedisFault. */
-  readonly open: () => Promise<RedisConnection>;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Receives one warning if the server refuses SUBSCRIBE. */
+export interface SubscriberOptions extends Pick<ReconnectingConnectionOptions, 'open' | 'clock' | 'random'> {
+  /** Receives one warning if the server rejects SUBSCRIBE. */
   readonly observe: EventObserver;
 }
 
@@ -26,12 +20,10 @@ export class Subscriber {
   #isStarted = false;
   #hasWarned = false;
 
-  constructor({ open, clock, random, observe }: SubscriberOptions) {
+  constructor({ observe, ...options }: SubscriberOptions) {
     this.#observe = observe;
     this.#connection = new ReconnectingConnection({
-      open,
-      clock,
-      random,
+      ...options,
       onConnected: () => {
         for (const channel of this.#listeners.keys()) this.#sendSubscribe(channel);
       },

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RedisConnection } from '../../../src/fleet/redis/redis-connection.ts';
 import { defineScript } from '../../../src/fleet/redis/script.ts';
-import { createRedisScriptClient } from '../../../src/fleet/redis/script-client.ts';
+import { RedisScriptClient } from '../../../src/fleet/redis/script-client.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
@@ -25,7 +25,7 @@ async function openInVirtualTime(timeoutMs: number) {
     if (kind !== 'fleet-command') kinds.push(kind);
   };
   const options = { open, timeoutMs, keyPrefix: 'p', clock, random: () => 0.5, observe };
-  const client = createRedisScriptClient(options);
+  const client = new RedisScriptClient(options);
   client.start();
   await clock.advance(100);
   expect(client.state().state).toBe('connected');

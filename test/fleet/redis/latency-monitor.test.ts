@@ -4,15 +4,15 @@ import { describe, expect, test } from 'vitest';
 import { LatencyMonitor } from '../../../src/fleet/redis/latency-monitor.ts';
 
 const TIMEOUT_MS = 50;
-/** Between two probes (script-client.ts). */
-const PROBE_MS = 500;
+/** Between two heartbeats (script-client.ts). */
+const HEARTBEAT_MS = 500;
 
 interface Step {
   readonly now: number;
   readonly isDegraded: boolean;
 }
 
-/** One command after another, each `gapMs` after the reply to the last one, and as probes while replies are too late. */
+/** One command after another, each `gapMs` after the reply to the last one, and as heartbeats while replies are too late. */
 function recordAll(
   latencies: readonly number[],
   gapMs: (index: number) => number,
@@ -20,7 +20,7 @@ function recordAll(
 ): Step[] {
   let now = 0;
   return latencies.map((latencyMs, index) => {
-    now += (monitor.isDegraded ? PROBE_MS : gapMs(index)) + latencyMs;
+    now += (monitor.isDegraded ? HEARTBEAT_MS : gapMs(index)) + latencyMs;
     if (latencyMs <= TIMEOUT_MS) monitor.recordInTime(now);
     else monitor.recordLate(now, latencyMs);
     return { now, isDegraded: monitor.isDegraded };
@@ -103,7 +103,7 @@ describe('a degraded Redis', () => {
         for (const [index, { now, isDegraded }] of changes.entries()) {
           const previous = changes[index - 1];
           // The state lasts for ten probes at least.
-          if (!isDegraded && previous !== undefined) expect(now - previous.now).toBeGreaterThan(9 * PROBE_MS);
+          if (!isDegraded && previous !== undefined) expect(now - previous.now).toBeGreaterThan(9 * HEARTBEAT_MS);
         }
         const hours = (steps.at(-1)?.now ?? 0) / 3_600_000;
         const entries = changes.filter(({ isDegraded }) => isDegraded).length;
