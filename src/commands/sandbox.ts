@@ -3,7 +3,7 @@ import { loadConfig, hasConfigFile, type LoadOptions, type Preset } from '../con
 import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';
 import { formatProblems, formatWarnings } from '../config/load/problems.ts';
 import { formatSandboxLines } from './sandbox-text.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/sandbox.ts';
+import { startSandbox, type Sandbox, type SandboxClient } from '../sandbox/sandbox.ts';
 import { describeShutdown } from './banner.ts';
 import { logSamplingOptions } from './observability.ts';
 import { paintFor } from './terminal.ts';
@@ -71,6 +71,9 @@ function presetFor(sandbox: Sandbox): Preset {
 }
 
 /** With both variables set, the client is known, for `check` or another client of the sandbox. */
-function readClient({ SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET: secret }: LoadOptions['env']): SandboxOptions {
-  return id === undefined || id === '' || secret === undefined || secret === '' ? {} : { client: { id, secret } };
+function readClient({
+  SIDECAR_CLIENT_ID: id,
+  SIDECAR_CLIENT_SECRET: secret,
+}: LoadOptions['env']): SandboxClient | undefined {
+  return id === undefined || id === '' || secret === undefined || secret === '' ? undefined : { id, secret };
 }

@@ -5,57 +5,35 @@
  */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
-import { systemClock } from '../platform/clock.ts';
 import { jsonResponse, pathOf, readBody, serveOnLoopback } from './loopback-server.ts';
 import type { LoopbackServer, SandboxResponse } from './loopback-server.ts';
-import { TokenIssuer } from './token-issuer.ts';
-import type { TokenAuthority } from './token-issuer.ts';
-import { evaluateTokenRequest, KNOWN_SCOPES } from './token-request.ts';
+import { LIFETIME_S, TokenIssuer } from './token-issuer.ts';
+import { evaluateTokenRequest, TokenRequestError } from './token-request.ts';
 import type { OAuthError, RegisteredClient } from './token-request.ts';
 
-export interface AuthorizationServerOptions {
-  /** Without a colon. */
-  readonly clientId: string;
-  /** Any text; compared byte by byte in UTF-8. */
-  readonly clientSecret: string;
-  /** Audiences that the client may request; the first is the default. At least one. */
-  readonly audiences: readonly string[];
-  /** Scopes that the client may request. Default: every known scope. */
-  readonly scopes?: readonly string[];
-  /** Lifetime of a token; `expires_in` has whole seconds. Default 3 600 000. */
-  readonly tokenLifetimeMs?: number;
-  /** Default: the system clock. */
-  readonly clock?: Clock;
-}
-
-export interface AuthorizationServer extends LoopbackServer, TokenAuthority {
+export interface AuthorizationServer extends LoopbackServer {
   /** The full token endpoint. */
   readonly tokenUrl: URL;
-  /** The number of tokens issued so far. */
-  tokensIssued(): number;
+  /** Verifies its tokens, in place of token introspection. */
+  readonly issuer: TokenIssuer;
 }
 
 const TOKEN_PATH = '/oauth/token';
 const JWKS_PATH = '/.well-known/jwks.json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 const BODY_LIMIT_BYTES = 16 * 1024;
-const DEFAULT_LIFETIME_MS = 3_600_000;
 
 /**
  * Starts it on 127.0.0.1, on a free port.
  * @throws the listen error of node:net
  */
-export async function startAuthorizationServer(options: AuthorizationServerOptions): Promise<AuthorizationServer> {
-  const { clock = systemClock, tokenLifetimeMs = DEFAULT_LIFETIME_MS, scopes = KNOWN_SCOPES, audiences } = options;
-  const client: RegisteredClient = { id: options.clientId, secret: options.clientSecret, audiences, scopes };
-  const issuer = new TokenIssuer(clock, tokenLifetimeMs);
-  const expiresInSeconds = Math.floor(tokenLifetimeMs / 1000);
-
+export async function startAuthorizationServer(client: RegisteredClient, clock: Clock): Promise<AuthorizationServer> {
+  const issuer = new TokenIssuer(clock);
   const server = await serveOnLoopback(async (request) => {
     switch (pathOf(request)) {
       case TOKEN_PATH:
         return request.method === 'POST'
-          ? handleTokenRequest(request, client, issuer, expiresInSeconds)
+          ? handleTokenRequest(request, client, issuer)
           : errorResponse(405, 'invalid_request', 'The token endpoint takes POST only.', { allow: 'POST' });
       case JWKS_PATH:
         return request.method === 'GET'
@@ -65,43 +43,32 @@ export async function startAuthorizationServer(options: AuthorizationServerOptio
         return errorResponse(404, 'invalid_request', `Nothing here: the token endpoint is ${TOKEN_PATH}.`);
     }
   });
-  return {
-    ...server,
-    tokenUrl: new URL(TOKEN_PATH, server.url),
-    tokensIssued: () => issuer.issued,
-    verify: (token) => issuer.verify(token),
-    revokeAll: () => {
-      issuer.revokeAll();
-    },
-  };
+  return { ...server, tokenUrl: new URL(TOKEN_PATH, server.url), issuer };
 }
 
 async function handleTokenRequest(
   request: IncomingMessage,
   client: RegisteredClient,
   issuer: TokenIssuer,
-  expiresInSeconds: number,
 ): Promise<SandboxResponse> {
   // The real service is described with this type and no charset: a parameter should fail here, not in production.
   if (request.headers['content-type']?.toLowerCase() !== FORM_TYPE)
     return errorResponse(400, 'invalid_request', `Content-Type is not exactly ${FORM_TYPE}.`);
   const body = await readBody(request, BODY_LIMIT_BYTES);
-  if (body.kind === 'too-large')
+  if (body === undefined)
     return errorResponse(413, 'invalid_request', 'The form is too large.', { connection: 'close' });
-  const form = new URLSearchParams(body.bytes.toString('utf8'));
-  const decision = evaluateTokenRequest(client, request.headersDistinct.authorization ?? [], form);
-  switch (decision.kind) {
-    case 'granted': {
-      const { audience, scope } = decision;
-      const token = issuer.issue({ clientId: client.id, audience, scope });
-      return tokenResponse(200, { access_token: token, token_type: 'Bearer', expires_in: expiresInSeconds, scope });
-    }
-    case 'rejected':
-      return decision.error === 'invalid_client'
-        ? errorResponse(401, decision.error, decision.description, {
-            'www-authenticate': 'Basic realm="sandbox", charset="UTF-8"',
-          })
-        : errorResponse(400, decision.error, decision.description);
+  const form = new URLSearchParams(body.toString('utf8'));
+  try {
+    const { audience, scope } = evaluateTokenRequest(client, request.headersDistinct.authorization ?? [], form);
+    const token = issuer.issue({ clientId: client.id, audience, scope });
+    return tokenResponse(200, { access_token: token, token_type: 'Bearer', expires_in: LIFETIME_S, scope });
+  } catch (fault) {
+    if (!(fault instanceof TokenRequestError)) throw fault;
+    const { error, message } = fault;
+    const challenge = { 'www-authenticate': 'Basic realm="sandbox", charset="UTF-8"' };
+    return error === 'invalid_client'
+      ? errorResponse(401, error, message, challenge)
+      : errorResponse(400, error, message);
   }
 }
 

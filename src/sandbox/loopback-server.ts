@@ -16,13 +16,19 @@ export interface SandboxResponse {
 /** Handles one request; `gone` is aborted when the response has ended or the client has left. */
 export type SandboxRequestHandler = (request: IncomingMessage, gone: AbortSignal) => Promise<SandboxResponse>;
 
-export type BodyReadResult = { readonly kind: 'whole'; readonly bytes: Buffer } | { readonly kind: 'too-large' };
+/** Thrown by a handler: ends a request with this response. */
+export class RequestRejection extends Error {
+  readonly reply: SandboxResponse;
+
+  constructor(reply: SandboxResponse) {
+    super(`the sandbox rejects the request with ${String(reply.status)}`);
+    this.reply = reply;
+  }
+}
 
 export interface LoopbackServer {
   /** Origin of the server, `http://127.0.0.1:<port>/`. */
   readonly url: URL;
-  /** The number of responses with this status. */
-  responseCount(status: number): number;
   /** Closes the listener and all connections; further calls wait for the same end. */
   close(): Promise<void>;
 }
@@ -38,11 +44,7 @@ const MAX_DROPPED_BYTES = 1024 * 1024;
  * @throws the listen error of node:net
  */
 export async function serveOnLoopback(handle: SandboxRequestHandler): Promise<LoopbackServer> {
-  const responseCounts = new Map<number, number>();
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
-    response.once('finish', () => {
-      responseCounts.set(response.statusCode, (responseCounts.get(response.statusCode) ?? 0) + 1);
-    });
     void handleRequest(handle, request, response);
   });
   server.listen(0, '127.0.0.1');
@@ -51,7 +53,6 @@ export async function serveOnLoopback(handle: SandboxRequestHandler): Promise<Lo
   let closed: Promise<void> | undefined;
   return {
     url: new URL(`http://127.0.0.1:${port.toString()}/`),
-    responseCount: (status) => responseCounts.get(status) ?? 0,
     close: () => (closed ??= closeImmediately(server)),
   };
 }
@@ -82,8 +83,11 @@ export function problemResponse(
   return jsonResponse(status, problem, { 'content-type': 'application/problem+json', ...headers });
 }
 
-/** Reads up to `limitBytes`. A longer body is dropped; a much longer one closes the connection. Rejects when the client breaks off. */
-export async function readBody(request: IncomingMessage, limitBytes: number): Promise<BodyReadResult> {
+/**
+ * Reads up to `limitBytes`; undefined for a longer body, which is dropped. A much longer one closes the connection. Rejects when the client
+ * breaks off.
+ */
+export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -92,7 +96,7 @@ export async function readBody(request: IncomingMessage, limitBytes: number): Pr
     // Leaving the loop destroys the request, and with it the connection.
     else if (bytes > limitBytes + MAX_DROPPED_BYTES) break;
   }
-  return bytes > limitBytes ? { kind: 'too-large' } : { kind: 'whole', bytes: Buffer.concat(chunks) };
+  return bytes > limitBytes ? undefined : Buffer.concat(chunks);
 }
 
 /** The target's path, without its query. */
@@ -111,9 +115,10 @@ async function handleRequest(
   });
   try {
     await sendResponse(response, await handle(request, gone.signal));
-  } catch {
+  } catch (error) {
     // The client broke off, or the handler failed: after the head the response can only be cut.
     if (response.headersSent || response.destroyed) response.destroy();
+    else if (error instanceof RequestRejection) await sendResponse(response, error.reply);
     else await sendResponse(response, jsonResponse(500, { title: 'The sandbox failed', status: 500, simulated: true }));
   }
 }

@@ -3,33 +3,30 @@
  * Paths, payloads and error bodies are invented, since the real ones are unknown; every body has `"simulated": true`.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../platform/clock.ts';
-import { systemClock } from '../platform/clock.ts';
-import { checkBearer, rejectScope } from './bearer-check.ts';
-import { HiddenLimit } from './hidden-limit.ts';
-import type { HiddenLimitOptions } from './hidden-limit.ts';
-import { jsonResponse, pathOf, problemResponse, readBody, serveOnLoopback } from './loopback-server.ts';
+import { sleep, type Clock } from '../platform/clock.ts';
+import { HiddenLimit, type HiddenLimitOptions } from './hidden-limit.ts';
+import {
+  jsonResponse,
+  pathOf,
+  problemResponse,
+  readBody,
+  RequestRejection,
+  serveOnLoopback,
+} from './loopback-server.ts';
 import type { LoopbackServer, SandboxResponse } from './loopback-server.ts';
-import { SalesService } from './sales-service.ts';
-import { streamSalesEvents } from './sales-events.ts';
 import { checkPolicyRequest, checkQuoteRequest, parseJsonObject } from './sales-input.ts';
-import type { FieldFault } from './sales-input.ts';
+import { SalesService } from './sales-service.ts';
+import type { TokenIssuer, TokenVerification } from './token-issuer.ts';
 import { POLICIES_SCOPE, QUOTES_SCOPE } from './token-request.ts';
-import type { TokenAuthority } from './token-issuer.ts';
 
 export interface SalesApiOptions {
-  /** Verifies and revokes tokens. */
-  readonly tokens: TokenAuthority;
+  /** Issued the tokens of the calls. */
+  readonly tokens: TokenIssuer;
   /** The required audience of a token. */
   readonly audience: string;
-  /** The hidden rate limit. Default: 5 permits per second, 5 saved up, `Retry-After` on a 429. */
+  readonly clock: Clock;
+  /** Default: 5 permits per second, 5 saved up: a shell loop reaches it, a first try does not. */
   readonly limit?: HiddenLimitOptions;
-  /** Interval at which all tokens are revoked. Default: never. */
-  readonly revokeEveryMs?: number;
-  /** Most quotes and most policies that are kept. Default 1000. */
-  readonly recordsMax?: number;
-  /** Default: the system clock. */
-  readonly clock?: Clock;
 }
 
 export interface SalesApi extends LoopbackServer {
@@ -37,10 +34,8 @@ export interface SalesApi extends LoopbackServer {
   readonly baseUrl: URL;
 }
 
-/** The default limit: a shell loop reaches it, a first try does not. */
-export const DEFAULT_LIMIT: HiddenLimitOptions = { permitsPerSecond: 5, burst: 5, hint: 'retry-after' };
+const DEFAULT_LIMIT: HiddenLimitOptions = { permitsPerSecond: 5, burst: 5 };
 
-const DEFAULT_RECORDS_MAX = 1000;
 const BODY_LIMIT_BYTES = 64 * 1024;
 
 interface SalesApiContext {
@@ -75,66 +70,79 @@ const ROUTES: readonly SalesApiRoute[] = [
  * @throws the listen error of node:net
  */
 export async function startSalesApi(options: SalesApiOptions): Promise<SalesApi> {
-  const { tokens, audience, clock = systemClock, limit = DEFAULT_LIMIT, recordsMax = DEFAULT_RECORDS_MAX } = options;
-  const context: SalesApiContext = { service: new SalesService(recordsMax), clock };
+  const { tokens, audience, clock, limit = DEFAULT_LIMIT } = options;
+  const context: SalesApiContext = { service: new SalesService(), clock };
   const hiddenLimit = new HiddenLimit(clock, limit);
 
   const server = await serveOnLoopback(async (request, gone) => {
-    const { isAllowed, headers } = hiddenLimit.take();
-    const reply = isAllowed
-      ? await handleRequest(request, gone, context, checkBearer(request, tokens, audience))
-      : problemResponse(429, 'Too many calls.');
-    return { ...reply, headers: { ...reply.headers, ...headers } };
+    const retryAfter = hiddenLimit.take();
+    if (retryAfter !== undefined)
+      return problemResponse(429, 'Too many calls.', {}, { 'retry-after': String(retryAfter) });
+    const scopes = checkBearer(request, tokens, audience);
+    const path = pathOf(request);
+    const matches = ROUTES.filter((route) => route.path.test(path));
+    const route = matches.find(({ method }) => method === request.method);
+    if (matches.length === 0) return problemResponse(404, 'There is no such resource.');
+    if (route === undefined) {
+      const allow = matches.map(({ method }) => method).join(', ');
+      return problemResponse(405, `This resource takes ${allow} only.`, {}, { allow });
+    }
+    if (route.scope !== undefined && !scopes.has(route.scope)) return rejectScope(route.scope);
+    return route.serve(context, { request, gone, id: route.path.exec(path)?.[1] ?? '' });
   });
-  const stopRevoking = startRevoking(options.revokeEveryMs, clock, tokens);
-  return {
-    ...server,
-    baseUrl: new URL('/v1', server.url),
-    close: () => {
-      stopRevoking();
-      return server.close();
-    },
-  };
+  return { ...server, baseUrl: new URL('/v1', server.url) };
 }
 
-async function handleRequest(
-  request: IncomingMessage,
-  gone: AbortSignal,
-  context: SalesApiContext,
-  bearer: ReturnType<typeof checkBearer>,
-): Promise<SandboxResponse> {
-  if (bearer.kind === 'rejected') return bearer.reply;
-  const path = pathOf(request);
-  const matches = ROUTES.filter((route) => route.path.test(path));
-  const route = matches.find(({ method }) => method === request.method);
-  if (matches.length === 0) return problemResponse(404, 'There is no such resource.');
-  if (route === undefined) {
-    const allow = matches.map(({ method }) => method).join(', ');
-    return problemResponse(405, `This resource takes ${allow} only.`, {}, { allow });
-  }
-  const id = route.path.exec(path)?.[1] ?? '';
-  return rejectScope(bearer.scopes, route.scope) ?? (await route.serve(context, { request, gone, id }));
+const REASONS: Record<Extract<TokenVerification, { kind: 'invalid' }>['reason'] | 'audience', string> = {
+  malformed: 'The access token is malformed.',
+  signature: 'The signature of the access token is wrong.',
+  expired: 'The access token has expired.',
+  audience: 'The access token is for another audience.',
+};
+
+/**
+ * Checks token and audience; rejections follow RFC 6750 §3.1.
+ * @returns the token's scopes
+ * @throws RequestRejection
+ */
+function checkBearer(request: IncomingMessage, tokens: TokenIssuer, audience: string): ReadonlySet<string> {
+  const authorization = request.headersDistinct.authorization ?? [];
+  if (authorization.length > 1)
+    throw createBearerRejection(400, 'invalid_request', 'The request carries more than one access token.');
+  const [, token] = /^bearer +(\S+)$/i.exec(authorization[0] ?? '') ?? [];
+  // Without a token the challenge has the scheme only, no error code.
+  if (token === undefined)
+    throw new RequestRejection(problemResponse(401, 'A bearer token is expected.', {}, formatChallenge('')));
+  const verification = tokens.verify(token);
+  if (verification.kind === 'invalid') throw createBearerRejection(401, 'invalid_token', REASONS[verification.reason]);
+  if (verification.claims.aud !== audience) throw createBearerRejection(401, 'invalid_token', REASONS.audience);
+  return new Set(verification.claims.scope.split(' '));
+}
+
+function createBearerRejection(status: 400 | 401, error: string, detail: string): RequestRejection {
+  const parameters = `, error="${error}", error_description="${detail}"`;
+  return new RequestRejection(problemResponse(status, detail, {}, formatChallenge(parameters)));
+}
+
+/** The token lacks the scope of the resource. */
+function rejectScope(needed: string): SandboxResponse {
+  const detail = `The access token lacks the scope ${needed}.`;
+  return problemResponse(403, detail, {}, formatChallenge(`, error="insufficient_scope", scope="${needed}"`));
+}
+
+function formatChallenge(parameters: string): Record<string, string> {
+  return { 'www-authenticate': `Bearer realm="sandbox"${parameters}` };
 }
 
 async function createQuote({ service }: SalesApiContext, { request }: SalesApiCall): Promise<SandboxResponse> {
-  const input = await readInput(request);
-  if (input.kind === 'rejected') return input.reply;
-  const checked = checkQuoteRequest(input.value);
-  return checked.kind === 'faulty'
-    ? rejectInput(checked.faults)
-    : jsonResponse(201, service.createQuote(checked.value));
+  return jsonResponse(201, service.createQuote(checkQuoteRequest(await readInput(request))));
 }
 
 async function createPolicy({ service }: SalesApiContext, { request }: SalesApiCall): Promise<SandboxResponse> {
-  const input = await readInput(request);
-  if (input.kind === 'rejected') return input.reply;
-  const checked = checkPolicyRequest(input.value);
-  if (checked.kind === 'faulty') return rejectInput(checked.faults);
-  const decision = service.issuePolicy(checked.value);
-  if (decision.kind === 'rejected') return rejectInput([decision.fault]);
+  const policy = service.issuePolicy(checkPolicyRequest(await readInput(request)));
   // Absolute, as many APIs send it: the sidecar must rewrite it.
-  const location = `http://${request.headers.host ?? ''}/v1/policies/${decision.policy.policyId}`;
-  return jsonResponse(201, decision.policy, { location });
+  const location = `http://${request.headers.host ?? ''}/v1/policies/${policy.policyId}`;
+  return jsonResponse(201, policy, { location });
 }
 
 function getPolicy({ service }: SalesApiContext, { id }: SalesApiCall): SandboxResponse {
@@ -147,35 +155,27 @@ function streamEvents({ clock }: SalesApiContext, { gone }: SalesApiCall): Sandb
   return { status: 200, headers, body: streamSalesEvents(clock, gone) };
 }
 
-type RequestInput =
-  | { readonly kind: 'read'; readonly value: Readonly<Record<string, unknown>> }
-  | { readonly kind: 'rejected'; readonly reply: SandboxResponse };
+const EVENTS = ['received', 'priced', 'ready'] as const;
+const EVENT_INTERVAL_MS = 300;
 
-async function readInput(request: IncomingMessage): Promise<RequestInput> {
-  if (!/^application\/json *(;|$)/i.test(request.headers['content-type'] ?? ''))
-    return { kind: 'rejected', reply: problemResponse(415, 'Content-Type application/json is expected.') };
-  const body = await readBody(request, BODY_LIMIT_BYTES);
-  if (body.kind === 'too-large')
-    return { kind: 'rejected', reply: problemResponse(413, 'The body is too large.', {}, { connection: 'close' }) };
-  const value = parseJsonObject(body.bytes);
-  if (value === undefined) return { kind: 'rejected', reply: problemResponse(400, 'The body is not a JSON object.') };
-  return { kind: 'read', value };
-}
-
-function rejectInput(faults: readonly FieldFault[]): SandboxResponse {
-  const names = faults.map(({ field }) => field).join(', ');
-  return problemResponse(422, `Fields are missing or wrong: ${names}.`, { errors: faults });
-}
-
-/** Returns a function that stops it. */
-function startRevoking(intervalMs: number | undefined, clock: Clock, tokens: TokenAuthority): () => void {
-  if (intervalMs === undefined) return () => undefined;
-  let cancel = clock.after(intervalMs, revoke);
-  function revoke(): void {
-    tokens.revokeAll();
-    cancel = clock.after(intervalMs ?? 0, revoke);
+/** Server-sent events (WHATWG HTML), to try streaming through the sidecar; ends early when `gone` is aborted. */
+async function* streamSalesEvents(clock: Clock, gone: AbortSignal): AsyncGenerator<string> {
+  for (const [index, status] of EVENTS.entries()) {
+    if (index > 0) await sleep(clock, EVENT_INTERVAL_MS, gone);
+    if (gone.aborted) return;
+    const data = JSON.stringify({ status, simulated: true });
+    yield `id: ${(index + 1).toString()}\nevent: quote-status\ndata: ${data}\n\n`;
   }
-  return () => {
-    cancel();
-  };
+}
+
+/** @throws RequestRejection */
+async function readInput(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
+  if (!/^application\/json *(;|$)/i.test(request.headers['content-type'] ?? ''))
+    throw new RequestRejection(problemResponse(415, 'Content-Type application/json is expected.'));
+  const bytes = await readBody(request, BODY_LIMIT_BYTES);
+  if (bytes === undefined)
+    throw new RequestRejection(problemResponse(413, 'The body is too large.', {}, { connection: 'close' }));
+  const value = parseJsonObject(bytes);
+  if (value === undefined) throw new RequestRejection(problemResponse(400, 'The body is not a JSON object.'));
+  return value;
 }

@@ -1,13 +1,19 @@
 /** Validates the JSON bodies of the simulated API. The fields are invented, since the real payloads are unknown. */
 
+import { problemResponse, RequestRejection } from './loopback-server.ts';
+
 /** One field that is missing or wrong, by its path, such as `travellers[0].birthDate`. */
 export interface FieldFault {
   readonly field: string;
   readonly message: string;
 }
 
-export type CheckedInput<T> =
-  { readonly kind: 'fine'; readonly value: T } | { readonly kind: 'faulty'; readonly faults: readonly FieldFault[] };
+/** A 422 that lists the faults. */
+export function createInputRejection(faults: readonly FieldFault[]): RequestRejection {
+  const names = faults.map(({ field }) => field).join(', ');
+  const detail = `Fields are missing or wrong: ${names}.`;
+  return new RequestRejection(problemResponse(422, detail, { errors: faults }));
+}
 
 export interface QuoteRequest {
   /** Insured days, including the first and the last. */
@@ -36,19 +42,20 @@ export function parseJsonObject(bytes: Uint8Array): JsonObject | undefined {
   }
 }
 
-/** `destination`, `startDate`, `endDate` and `travellers`, each with a `birthDate`. */
-export function checkQuoteRequest(input: JsonObject): CheckedInput<QuoteRequest> {
+/** `destination`, `startDate`, `endDate` and `travellers`, each with a `birthDate`. @throws RequestRejection */
+export function checkQuoteRequest(input: JsonObject): QuoteRequest {
   const faults: FieldFault[] = [];
   readText(input, 'destination', '', faults);
   const start = readDate(input, 'startDate', '', faults);
   const end = readDate(input, 'endDate', '', faults);
   if (end < start) faults.push({ field: 'endDate', message: 'must not be before startDate' });
   const travellers = readTravellers(input, faults);
-  return toCheckedInput(faults, { days: Math.round((end - start) / DAY_MS) + 1, travellers });
+  if (faults.length > 0) throw createInputRejection(faults);
+  return { days: Math.round((end - start) / DAY_MS) + 1, travellers };
 }
 
-/** `quoteRequestId`, and a `policyholder` with `name` and `email`. */
-export function checkPolicyRequest(input: JsonObject): CheckedInput<PolicyRequest> {
+/** `quoteRequestId`, and a `policyholder` with `name` and `email`. @throws RequestRejection */
+export function checkPolicyRequest(input: JsonObject): PolicyRequest {
   const faults: FieldFault[] = [];
   const quoteRequestId = readText(input, 'quoteRequestId', '', faults);
   const holder = input.policyholder;
@@ -56,11 +63,8 @@ export function checkPolicyRequest(input: JsonObject): CheckedInput<PolicyReques
     readText(holder, 'name', 'policyholder.', faults);
     readText(holder, 'email', 'policyholder.', faults);
   } else faults.push({ field: 'policyholder', message: 'must be an object with name and email' });
-  return toCheckedInput(faults, { quoteRequestId });
-}
-
-function toCheckedInput<T>(faults: readonly FieldFault[], value: T): CheckedInput<T> {
-  return faults.length === 0 ? { kind: 'fine', value } : { kind: 'faulty', faults };
+  if (faults.length > 0) throw createInputRejection(faults);
+  return { quoteRequestId };
 }
 
 /** Returns the number of travellers. */

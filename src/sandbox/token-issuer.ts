@@ -20,14 +20,10 @@ interface TokenClaims {
 
 export type TokenVerification =
   | { readonly kind: 'valid'; readonly claims: TokenClaims }
-  | { readonly kind: 'invalid'; readonly reason: 'malformed' | 'signature' | 'expired' | 'revoked' };
+  | { readonly kind: 'invalid'; readonly reason: 'malformed' | 'signature' | 'expired' };
 
-/** What the simulated API needs of the authorization server, in place of token introspection. */
-export interface TokenAuthority {
-  verify(token: string): TokenVerification;
-  /** Revokes every token issued so far. */
-  revokeAll(): void;
-}
+/** From issue to expiry, seconds. */
+export const LIFETIME_S = 3600;
 
 /** The `iss` of every token: a name that is never a real host (RFC 2606). */
 export const ISSUER = 'https://authorization.sandbox.invalid/';
@@ -36,26 +32,17 @@ const KEY_ID = 'sandbox';
 const HEADER = encode({ alg: 'ES256', typ: 'at+jwt', kid: KEY_ID });
 
 /** One signing key and the tokens made with it. */
-export class TokenIssuer implements TokenAuthority {
+export class TokenIssuer {
   readonly #clock: Clock;
-  readonly #lifetimeMs: number;
   readonly #privateKey: KeyObject;
   readonly #publicKey: KeyObject;
   #issued = 0;
-  #revokedThrough = 0;
 
-  /** @param lifetimeMs from issue to expiry, not rounded to whole seconds */
-  constructor(clock: Clock, lifetimeMs: number) {
+  constructor(clock: Clock) {
     this.#clock = clock;
-    this.#lifetimeMs = lifetimeMs;
     const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     this.#privateKey = pair.privateKey;
     this.#publicKey = pair.publicKey;
-  }
-
-  /** The number of tokens issued so far. */
-  get issued(): number {
-    return this.#issued;
   }
 
   /** The public key as a JSON Web Key (RFC 7517). */
@@ -73,7 +60,7 @@ export class TokenIssuer implements TokenAuthority {
       aud: grant.audience,
       scope: grant.scope,
       iat: wallMs / 1000,
-      exp: (wallMs + this.#lifetimeMs) / 1000,
+      exp: wallMs / 1000 + LIFETIME_S,
       jti: this.#issued.toString(),
     };
     const signed = `${HEADER}.${encode(claims)}`;
@@ -91,13 +78,8 @@ export class TokenIssuer implements TokenAuthority {
       return { kind: 'invalid', reason: 'signature' };
     // The valid signature shows that `issue` wrote this.
     const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as TokenClaims;
-    if (Number(claims.jti) <= this.#revokedThrough) return { kind: 'invalid', reason: 'revoked' };
     if (this.#clock.wallNow() >= claims.exp * 1000) return { kind: 'invalid', reason: 'expired' };
     return { kind: 'valid', claims };
-  }
-
-  revokeAll(): void {
-    this.#revokedThrough = this.#issued;
   }
 }
 

@@ -11,84 +11,77 @@ export interface RegisteredClient {
   /** Without a colon (RFC 7617 §2). */
   readonly id: string;
   readonly secret: string;
-  /** The first is granted when the request names none. At least one. */
-  readonly audiences: readonly string[];
-  /** All are granted when the request names none. */
-  readonly scopes: readonly string[];
+  /** The only one that it may request. */
+  readonly audience: string;
 }
 
 /** RFC 6749 §5.2, and `invalid_target` for an audience (RFC 8693 §2.2.2). */
 export type OAuthError =
   'invalid_request' | 'invalid_client' | 'unsupported_grant_type' | 'invalid_scope' | 'invalid_target';
 
-export type TokenDecision =
-  | { readonly kind: 'granted'; readonly audience: string; readonly scope: string }
-  | { readonly kind: 'rejected'; readonly error: OAuthError; readonly description: string };
+/** A token request that gets no token. @param description printable ASCII without quotes and backslashes (RFC 6749 §5.2) */
+export class TokenRequestError extends Error {
+  readonly error: OAuthError;
 
-type RejectedTokenDecision = Extract<TokenDecision, { kind: 'rejected' }>;
+  constructor(error: OAuthError, description: string) {
+    super(description);
+    this.error = error;
+  }
+}
+
+export interface TokenGrant {
+  readonly audience: string;
+  readonly scope: string;
+}
 
 /**
  * @param authorization every Authorization field of the request, in order
  * @param form the decoded body; a parameter without a value counts as absent (RFC 6749 §3.2)
+ * @throws TokenRequestError, whose description never quotes the request
  */
 export function evaluateTokenRequest(
   client: RegisteredClient,
   authorization: readonly string[],
   form: URLSearchParams,
-): TokenDecision {
-  return (
-    rejectRepeated(authorization, form) ??
-    rejectClient(client, authorization[0], form) ??
-    rejectGrantType(form) ??
-    grantToken(client, form)
-  );
+): TokenGrant {
+  if (authorization.length > 1) throw new TokenRequestError('invalid_request', 'More than one Authorization field.');
+  if (new Set(form.keys()).size < form.size) throw new TokenRequestError('invalid_request', 'A parameter is repeated.');
+  authenticateClient(client, authorization[0], form);
+  const grantType = form.get('grant_type') ?? '';
+  if (grantType === '') throw new TokenRequestError('invalid_request', 'grant_type is missing.');
+  if (grantType !== 'client_credentials')
+    throw new TokenRequestError('unsupported_grant_type', 'Only client_credentials is supported.');
+  return grantToken(client, form);
 }
 
-function rejectRepeated(authorization: readonly string[], form: URLSearchParams): RejectedTokenDecision | undefined {
-  if (authorization.length > 1) return reject('invalid_request', 'More than one Authorization field.');
-  if (new Set(form.keys()).size < form.size) return reject('invalid_request', 'A parameter is repeated.');
-  return undefined;
-}
-
-function rejectClient(
-  client: RegisteredClient,
-  authorization: string | undefined,
-  form: URLSearchParams,
-): RejectedTokenDecision | undefined {
+function authenticateClient(client: RegisteredClient, authorization: string | undefined, form: URLSearchParams): void {
   if (authorization === undefined)
-    return reject('invalid_client', 'Client authentication is missing: HTTP Basic is expected.');
-  if (form.has('client_secret')) return reject('invalid_request', 'More than one way of client authentication.');
+    throw new TokenRequestError('invalid_client', 'Client authentication is missing: HTTP Basic is expected.');
+  if (form.has('client_secret'))
+    throw new TokenRequestError('invalid_request', 'More than one way of client authentication.');
   const given = readBasic(authorization);
   if (given === undefined)
-    return reject('invalid_client', 'Authorization is not Basic with BASE64(client_id:client_secret) in UTF-8.');
+    throw new TokenRequestError(
+      'invalid_client',
+      'Authorization is not Basic with BASE64(client_id:client_secret) in UTF-8.',
+    );
   // Both are always compared, so that the time does not show which one is wrong.
   const sameId = isEqualInConstantTime(given.id, client.id);
   const sameSecret = isEqualInConstantTime(given.secret, client.secret);
-  return sameId && sameSecret ? undefined : reject('invalid_client', 'Unknown client or wrong secret.');
+  if (!sameId || !sameSecret) throw new TokenRequestError('invalid_client', 'Unknown client or wrong secret.');
 }
 
-function rejectGrantType(form: URLSearchParams): RejectedTokenDecision | undefined {
-  const grantType = form.get('grant_type') ?? '';
-  if (grantType === '') return reject('invalid_request', 'grant_type is missing.');
-  if (grantType !== 'client_credentials')
-    return reject('unsupported_grant_type', 'Only client_credentials is supported.');
-  return undefined;
-}
-
-function grantToken(client: RegisteredClient, form: URLSearchParams): TokenDecision {
+/** Without a scope all known ones are granted, and without an audience the client's own. */
+function grantToken(client: RegisteredClient, form: URLSearchParams): TokenGrant {
   const audience = form.get('audience') ?? '';
   const scopes = new Set((form.get('scope') ?? '').split(' ').filter((name) => name !== ''));
   if (audience === '' && scopes.size === 0)
-    return reject('invalid_request', 'Neither audience nor scope is given: at least one is expected.');
-  if (audience !== '' && !client.audiences.includes(audience))
-    return reject('invalid_target', 'This client may not have a token for the audience.');
-  if (![...scopes].every((name) => client.scopes.includes(name)))
-    return reject('invalid_scope', 'A scope is unknown, or not for this client.');
-  return {
-    kind: 'granted',
-    audience: audience === '' ? (client.audiences[0] ?? '') : audience,
-    scope: [...(scopes.size === 0 ? client.scopes : scopes)].join(' '),
-  };
+    throw new TokenRequestError('invalid_request', 'Neither audience nor scope is given: at least one is expected.');
+  if (audience !== '' && audience !== client.audience)
+    throw new TokenRequestError('invalid_target', 'This client may not have a token for the audience.');
+  if (![...scopes].every((name) => KNOWN_SCOPES.includes(name)))
+    throw new TokenRequestError('invalid_scope', 'A scope is unknown, or not for this client.');
+  return { audience: client.audience, scope: [...(scopes.size === 0 ? KNOWN_SCOPES : scopes)].join(' ') };
 }
 
 /** RFC 7617 §2 with UTF-8; the first colon ends the id, further ones belong to the secret. */
@@ -110,9 +103,4 @@ function isEqualInConstantTime(left: string, right: string): boolean {
 
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
-}
-
-/** @param description printable ASCII without quotes and backslashes (RFC 6749 §5.2), so it never quotes the request */
-function reject(error: OAuthError, description: string): RejectedTokenDecision {
-  return { kind: 'rejected', error, description };
 }

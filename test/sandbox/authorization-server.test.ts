@@ -5,7 +5,7 @@ import type { AuthorizationServer } from '../../src/sandbox/authorization-server
 import { KNOWN_SCOPES, POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/token-request.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { sendRaw } from './raw-request.ts';
-import { AUDIENCE, FORM, OTHER_AUDIENCE, ask, closeStarted, fetchToken, start } from './token-client.ts';
+import { AUDIENCE, FORM, ask, closeStarted, fetchToken, start } from './token-client.ts';
 import type { TokenRequest } from './token-client.ts';
 
 const GRANT = 'grant_type=client_credentials';
@@ -13,13 +13,13 @@ const GRANT = 'grant_type=client_credentials';
 afterEach(closeStarted);
 
 function audienceOf(server: AuthorizationServer, token: unknown): unknown {
-  const verdict = server.verify(String(token));
+  const verdict = server.issuer.verify(String(token));
   return verdict.kind === 'valid' ? verdict.claims.aud : verdict.reason;
 }
 
 describe('granting', () => {
   test.each([
-    ['audience only', `audience=${encodeURIComponent(OTHER_AUDIENCE)}`, OTHER_AUDIENCE, KNOWN_SCOPES.join(' ')],
+    ['audience only', `audience=${encodeURIComponent(AUDIENCE)}`, AUDIENCE, KNOWN_SCOPES.join(' ')],
     ['scope only', `scope=${encodeURIComponent(QUOTES_SCOPE)}`, AUDIENCE, QUOTES_SCOPE],
     ['two scopes', `scope=${QUOTES_SCOPE}+${POLICIES_SCOPE}`, AUDIENCE, `${QUOTES_SCOPE} ${POLICIES_SCOPE}`],
     ['both', `audience=${encodeURIComponent(AUDIENCE)}&scope=${POLICIES_SCOPE}`, AUDIENCE, POLICIES_SCOPE],
@@ -32,29 +32,18 @@ describe('granting', () => {
     expect(field('content-type')).toBe('application/json');
     expect(field('cache-control')).toBe('no-store');
     expect(audienceOf(server, body.access_token)).toBe(audience);
-    expect(server.tokensIssued()).toBe(1);
-    expect(server.responseCount(200)).toBe(1);
   });
 
-  test('expires_in and the lifetime of the token follow the option', async () => {
+  test('expires_in is the lifetime of the token', async () => {
     const clock = new ManualClock();
-    const server = await start({ clock, tokenLifetimeMs: 4000 });
+    const server = await start(clock);
     const { body } = await ask(server.tokenUrl, { body: FORM });
-    expect(body.expires_in).toBe(4);
+    expect(body.expires_in).toBe(3600);
     const token = String(body.access_token);
-    await clock.advance(3999);
-    expect(server.verify(token).kind).toBe('valid');
+    await clock.advance(3_599_999);
+    expect(server.issuer.verify(token).kind).toBe('valid');
     await clock.advance(1);
-    expect(server.verify(token)).toEqual({ kind: 'invalid', reason: 'expired' });
-  });
-
-  test('revocation affects the tokens issued before it only', async () => {
-    const server = await start();
-    const first = await fetchToken(server);
-    server.revokeAll();
-    const second = await fetchToken(server);
-    expect(server.verify(first)).toEqual({ kind: 'invalid', reason: 'revoked' });
-    expect(server.verify(second).kind).toBe('valid');
+    expect(server.issuer.verify(token)).toEqual({ kind: 'invalid', reason: 'expired' });
   });
 
   test('refuses a changed token and one of another server', async () => {
@@ -63,11 +52,11 @@ describe('granting', () => {
     const [header = '', payload = '', signature = ''] = token.split('.');
     const richer = Buffer.from(JSON.stringify({ aud: AUDIENCE, scope: 'all', exp: 9e9 })).toString('base64url');
     const unsigned = Buffer.from(JSON.stringify({ alg: 'none', typ: 'at+jwt' })).toString('base64url');
-    expect(server.verify(`${header}.${richer}.${signature}`)).toEqual({ kind: 'invalid', reason: 'signature' });
-    expect(server.verify(`${header}.${payload}.`)).toEqual({ kind: 'invalid', reason: 'signature' });
-    expect(server.verify(`${unsigned}.${payload}.`)).toEqual({ kind: 'invalid', reason: 'malformed' });
-    expect(server.verify(`${token}.x`)).toEqual({ kind: 'invalid', reason: 'malformed' });
-    expect(other.verify(token)).toEqual({ kind: 'invalid', reason: 'signature' });
+    expect(server.issuer.verify(`${header}.${richer}.${signature}`)).toEqual({ kind: 'invalid', reason: 'signature' });
+    expect(server.issuer.verify(`${header}.${payload}.`)).toEqual({ kind: 'invalid', reason: 'signature' });
+    expect(server.issuer.verify(`${unsigned}.${payload}.`)).toEqual({ kind: 'invalid', reason: 'malformed' });
+    expect(server.issuer.verify(`${token}.x`)).toEqual({ kind: 'invalid', reason: 'malformed' });
+    expect(other.issuer.verify(token)).toEqual({ kind: 'invalid', reason: 'signature' });
   });
 });
 
@@ -98,16 +87,6 @@ describe('refusing', () => {
     expect(response.body.error).toBe(error);
     // RFC 6749 §5.2 bounds the characters of a description.
     expect(response.body.error_description).toMatch(/^[\x20-\x21\x23-\x5B\x5D-\x7E]+$/);
-    expect(server.tokensIssued()).toBe(0);
-    expect(server.responseCount(status)).toBe(1);
-  });
-
-  test('a known scope that is not for this client', async () => {
-    const server = await start({ scopes: [QUOTES_SCOPE] });
-    const refused = await ask(server.tokenUrl, { body: `${GRANT}&scope=${POLICIES_SCOPE}` });
-    expect(refused.body.error).toBe('invalid_scope');
-    const granted = await ask(server.tokenUrl, { body: FORM });
-    expect(granted.body.scope).toBe(QUOTES_SCOPE);
   });
 
   test('another path', async () => {

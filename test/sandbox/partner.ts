@@ -9,7 +9,7 @@ import { ManualClock } from '../support/manual-clock.ts';
 
 export const AUDIENCE = 'https://api.example/';
 
-const UNLIMITED = { permitsPerSecond: 1000, burst: 1000, hint: 'none' } as const;
+const UNLIMITED = { permitsPerSecond: 1000, burst: 1000 };
 
 const started: SalesApi[] = [];
 
@@ -21,7 +21,7 @@ export async function closeStarted(): Promise<void> {
 /** A simulated API in virtual time, the issuer of its tokens, and a client with a valid token. */
 export class Partner {
   readonly clock = new ManualClock();
-  readonly issuer = new TokenIssuer(this.clock, 60_000);
+  readonly issuer = new TokenIssuer(this.clock);
   #api: SalesApi | undefined;
 
   static async start(options: Partial<SalesApiOptions> = {}): Promise<Partner> {

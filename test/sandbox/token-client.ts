@@ -1,10 +1,11 @@
 /** A client of the simulated authorization server that can send faulty requests. */
 import { fetch } from 'undici';
+import { systemClock, type Clock } from '../../src/platform/clock.ts';
 import { startAuthorizationServer } from '../../src/sandbox/authorization-server.ts';
-import type { AuthorizationServer, AuthorizationServerOptions } from '../../src/sandbox/authorization-server.ts';
+import type { RegisteredClient } from '../../src/sandbox/token-request.ts';
+import type { AuthorizationServer } from '../../src/sandbox/authorization-server.ts';
 
 export const AUDIENCE = 'https://api.example/';
-export const OTHER_AUDIENCE = 'https://other.example/';
 
 /** A valid form. */
 export const FORM = `grant_type=client_credentials&audience=${AUDIENCE}`;
@@ -12,9 +13,12 @@ export const FORM = `grant_type=client_credentials&audience=${AUDIENCE}`;
 const started: AuthorizationServer[] = [];
 
 /** Starts a server that knows `client` with `secret`. */
-export async function start(options: Partial<AuthorizationServerOptions> = {}): Promise<AuthorizationServer> {
-  const client = { clientId: 'client', clientSecret: 'secret', audiences: [AUDIENCE, OTHER_AUDIENCE] };
-  const server = await startAuthorizationServer({ ...client, ...options });
+export async function start(
+  clock: Clock = systemClock,
+  client: Partial<RegisteredClient> = {},
+): Promise<AuthorizationServer> {
+  const known = { id: 'client', secret: 'secret', audience: AUDIENCE, ...client };
+  const server = await startAuthorizationServer(known, clock);
   started.push(server);
   return server;
 }
