@@ -12,7 +12,7 @@ interface Update {
   readonly fragments: Readonly<Record<string, string>>;
 }
 
-/** What the page shows by now: all that it was told, the newest last. */
+/** What the page shows by now: all updates, the newest last. */
 class Page extends EventEmitter {
   readonly socket = {};
   readonly destroyed = false;

@@ -34,7 +34,7 @@ async function start(options: Partial<AdminOptions> = {}) {
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  const heard = once(server, 'request');
+  const received = once(server, 'request');
   const ask = async (
     method: string,
     headers: Readonly<Record<string, string>> = {},
@@ -46,7 +46,7 @@ async function start(options: Partial<AdminOptions> = {}) {
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
     return { status: response.statusCode, headers: response.headers, body: await text(response) };
   };
-  return { port, ask, heard, quits: () => quits };
+  return { port, ask, received, quits: () => quits };
 }
 
 const elsewhere = () => '10.0.0.9';
@@ -86,9 +86,9 @@ describe('POST /quitquitquit', () => {
   });
 
   it('is refused for a peer that has reset its connection, since its address is unknown', async () => {
-    const { port, heard, quits } = await start({ exposeAll: true });
+    const { port, received, quits } = await start({ exposeAll: true });
     await askAndReset(port);
-    await heard;
+    await received;
     expect(quits()).toBe(0);
   });
 

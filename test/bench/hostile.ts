@@ -8,8 +8,8 @@ import { CORPUS } from '../hostile/corpus/corpus.ts';
 import type { HostileCase } from '../hostile/corpus/case.ts';
 import { CONTENDERS } from '../hostile/contenders.ts';
 import type { Contender } from '../hostile/contenders.ts';
-import { arrivedAsMeant, reachedUpstream, send } from '../hostile/judge.ts';
-import type { Outcome } from '../hostile/judge.ts';
+import { arrivedAsMeant, reachedUpstream, send } from '../hostile/case-run.ts';
+import type { Outcome } from '../hostile/case-run.ts';
 
 interface ProxyScore {
   /** Ids of the cases. */

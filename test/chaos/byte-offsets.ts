@@ -169,7 +169,7 @@ async function outcomeOf(
     const headers = { 'x-request-id': id, ...(method === 'POST' ? { 'content-type': 'application/json' } : {}) };
     const body = method === 'POST' ? sent : null;
     const response = await request(`${url}/chaos`, { dispatcher: agent, method, headers, body, signal });
-    return { kind: 'answered', status: response.statusCode, body: await response.body.text() };
+    return { kind: 'responded', status: response.statusCode, body: await response.body.text() };
   } catch {
     return { kind: signal.aborted ? 'gave-up' : 'cut' };
   }

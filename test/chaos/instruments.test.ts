@@ -12,16 +12,16 @@ import { callVerified } from '../support/witness-client.ts';
 import { startVerifyingUpstream } from '../support/witness-upstream.ts';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
-const POST = { method: 'POST', sent: 'question', expected: 'answer', withinMs: 60_000 };
-const RESPONDED = { kind: 'answered', status: 200, body: 'answer' } as const;
+const POST = { method: 'POST', sent: 'question', expected: 'response', withinMs: 60_000 };
+const RESPONDED = { kind: 'responded', status: 200, body: 'response' } as const;
 
 describe('the ledger', () => {
   it('balances where everything went well', () => {
     const ledger = new OutcomeChecker();
     ledger.recordSent('a', POST);
     ledger.recordReceived('a', sha256('question'));
-    expect(ledger.recordOutcome('a', RESPONDED)).toBe('answered 200');
-    expect(ledger.report()).toMatchObject({ requests: 1, seen: 1, violations: [], outcomes: { 'answered 200': 1 } });
+    expect(ledger.recordOutcome('a', RESPONDED)).toBe('responded 200');
+    expect(ledger.report()).toMatchObject({ requests: 1, seen: 1, violations: [], outcomes: { 'responded 200': 1 } });
   });
 
   it.each<[string, (ledger: OutcomeChecker) => void, string]>([
@@ -37,7 +37,7 @@ describe('the ledger', () => {
       'took a damaged body for whole',
     ],
     ['a request that was not sent', (ledger) => ledger.recordReceived('b', sha256('')), 'it was not sent'],
-    ['a damaged answer', (ledger) => ledger.recordOutcome('a', { ...RESPONDED, body: 'answ' }), 'damaged answer'],
+    ['a damaged response', (ledger) => ledger.recordOutcome('a', { ...RESPONDED, body: 'resp' }), 'damaged response'],
     ['a response out of nowhere', (ledger) => ledger.recordOutcome('a', RESPONDED), 'never saw it'],
     [
       'two outcomes',
@@ -67,7 +67,7 @@ describe('the ledger', () => {
     const ledger = new OutcomeChecker();
     for (const id of ['done', 'undone']) {
       ledger.recordSent(id, POST);
-      ledger.recordOutcome(id, { kind: 'answered', status, body });
+      ledger.recordOutcome(id, { kind: 'responded', status, body });
     }
     // The upstream may carry it out after the client has its response.
     ledger.recordReceived('done', sha256('question'));
@@ -79,7 +79,7 @@ describe('the ledger', () => {
     const ledger = new OutcomeChecker();
     for (const id of ['done', 'undone']) {
       ledger.recordSent(id, POST);
-      ledger.recordOutcome(id, { kind: 'answered', status: 502, body: '{"code":"UPSTREAM_RESET"}' });
+      ledger.recordOutcome(id, { kind: 'responded', status: 502, body: '{"code":"UPSTREAM_RESET"}' });
     }
     ledger.recordReceived('done', sha256('question'));
     expect(ledger.report()).toMatchObject({ unmarked: 1, falselyRefused: 0, violations: [expect.any(String)] });

@@ -33,7 +33,7 @@ export async function runKeepAliveRace(count: number): Promise<RaceReport> {
     respond: (seen, response) => {
       const id = String(seen.headers['x-request-id']);
       ledger.recordReceived(id, seen.bodySha256);
-      response.end(`answer to ${id}`);
+      response.end(`response to ${id}`);
     },
   });
   let connections = 0;
@@ -77,10 +77,10 @@ function closeWhenIdle(socket: Socket): void {
 /** @returns the status of the response; 0 without one */
 async function sendOne(ledger: OutcomeChecker, agent: Agent, url: string, id: string, method: Method): Promise<number> {
   const sent = method === 'POST' ? JSON.stringify({ id }) : '';
-  ledger.recordSent(id, { method, sent, expected: `answer to ${id}`, withinMs: 20_000 });
+  ledger.recordSent(id, { method, sent, expected: `response to ${id}`, withinMs: 20_000 });
   const outcome = await outcomeOf(agent, url, id, method, sent);
   ledger.recordOutcome(id, outcome);
-  return outcome.kind === 'answered' ? outcome.status : 0;
+  return outcome.kind === 'responded' ? outcome.status : 0;
 }
 
 async function outcomeOf(agent: Agent, url: string, id: string, method: Method, sent: string): Promise<ClientOutcome> {
@@ -88,7 +88,7 @@ async function outcomeOf(agent: Agent, url: string, id: string, method: Method, 
     const headers = { 'x-request-id': id };
     const body = method === 'POST' ? sent : null;
     const response = await request(`${url}/race`, { dispatcher: agent, method, headers, body });
-    return { kind: 'answered', status: response.statusCode, body: await response.body.text() };
+    return { kind: 'responded', status: response.statusCode, body: await response.body.text() };
   } catch {
     return { kind: 'cut' };
   }

@@ -40,7 +40,7 @@ export interface SoakReport {
   readonly altered: readonly string[];
 }
 
-/** @param onLook hears of each look as it is taken */
+/** @param onLook called with each look as it is taken */
 export async function runMixedSoak(count: number, onLook: (look: Look) => void): Promise<SoakReport> {
   await using cleanup = new AsyncDisposableStack();
   const tokens = cleanup.use(await startTokenServer());

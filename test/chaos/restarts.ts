@@ -45,7 +45,7 @@ export async function runRestarts(restarts: number): Promise<RestartReport> {
     seen.add(id);
     ledger.recordReceived(id, message.bodySha256);
     await sleep(RESPONSE_MS);
-    response.end(`answer to ${id}`);
+    response.end(`response to ${id}`);
   });
   const port = await freePort();
   const load = startLoad(ledger, `http://127.0.0.1:${String(port)}`);
@@ -97,7 +97,7 @@ function startLoad(ledger: OutcomeChecker, url: string): Load {
     for (let count = 0; !isOver; count++) {
       const id = `${name}-${String(count)}`;
       const sent = JSON.stringify({ id });
-      ledger.recordSent(id, { method: 'POST', sent, expected: `answer to ${id}`, withinMs: WITHIN_MS });
+      ledger.recordSent(id, { method: 'POST', sent, expected: `response to ${id}`, withinMs: WITHIN_MS });
       let outcome = await callOnce(agent, url, id, sent);
       for (; outcome === 'refused'; outcome = await callOnce(agent, url, id, sent)) {
         refusals++;
@@ -128,7 +128,7 @@ async function callOnce(agent: Agent, url: string, id: string, sent: string): Pr
   try {
     const headers = { 'x-request-id': id };
     const response = await request(`${url}/restarts`, { dispatcher: agent, method: 'POST', headers, body: sent });
-    return { kind: 'answered', status: response.statusCode, body: await response.body.text() };
+    return { kind: 'responded', status: response.statusCode, body: await response.body.text() };
   } catch (error) {
     const isRefused = error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
     return isRefused ? 'refused' : { kind: 'cut' };

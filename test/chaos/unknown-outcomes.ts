@@ -172,7 +172,7 @@ async function callOnce(
   };
   try {
     const response = await request(url, { dispatcher: agent, method: 'POST', headers, body });
-    return { kind: 'answered', status: response.statusCode, body: await response.body.text() };
+    return { kind: 'responded', status: response.statusCode, body: await response.body.text() };
   } catch (error) {
     const isRefused = error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
     return isRefused ? 'not connected' : { kind: 'cut' };
@@ -180,7 +180,7 @@ async function callOnce(
 }
 
 function describeReply(outcome: ClientOutcome): string {
-  if (outcome.kind !== 'answered') return outcome.kind;
+  if (outcome.kind !== 'responded') return outcome.kind;
   const [, code = 'upstream'] = /"code":"([A-Z_]+)"/.exec(String(outcome.body)) ?? [];
   return `${String(outcome.status)} ${code}`;
 }

@@ -1,4 +1,4 @@
-/** An upstream that reads heads and bodies as bytes and answers with bytes: for what no HTTP library would send. */
+/** An upstream that reads heads and bodies as bytes and responds with bytes: for what no HTTP library would send. */
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';

@@ -15,7 +15,7 @@ import { IDLE, startInProcess, until } from './in-process.ts';
 import type { InProcess } from './in-process.ts';
 import { send, sendAndLeave } from './send.ts';
 
-/** Every kind of answer, by the path that asks for it. */
+/** Every kind of response, by the path that requests it. */
 const everyKind: RespondTo = (request, response, index) => {
   switch (request.path) {
     case '/trouble':
@@ -118,7 +118,7 @@ describe('invariant 7: every request ends in exactly one outcome, counted once',
 describe('invariant 8: memory is bounded', () => {
   it('10 000 sequential requests do not grow the heap', async () => {
     let calls = 0;
-    // One that remembers nothing itself.
+    // One that keeps nothing itself.
     const forgetful = createServer((request, response) => {
       request.resume().once('end', () => response.writeHead(++calls % 50 === 0 ? 429 : 200).end('ok'));
     });

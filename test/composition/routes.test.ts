@@ -41,7 +41,7 @@ async function statusOf({ sidecar }: InProcess): Promise<Shown> {
   return (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as Shown;
 }
 
-/** What is believed of a route's limit; null: nothing yet. */
+/** The learned limit of a route; null: none yet. */
 async function limitOf(sidecar: InProcess, name: string): Promise<number | null> {
   return (await statusOf(sidecar)).throttles.find(({ route }) => route === name)?.learned?.limit ?? null;
 }
@@ -179,7 +179,7 @@ describe('readiness', () => {
         response.writeHead(400, { 'content-type': 'application/json' }).end('{"error":"invalid_scope"}');
       },
     });
-    await until(() => sidecar.eventsOf('token-requested').length === 2, 'both answers');
+    await until(() => sidecar.eventsOf('token-requested').length === 2, 'both token requests');
     const probe = await send(`${sidecar.sidecar.adminUrl}/readyz`);
     expect(probe.status).toBe(503);
     expect(JSON.parse(probe.text)).toEqual({

@@ -1,4 +1,4 @@
-/** The parts of one credential, joined: what its files hold is noticed, tried and withheld from the log. */
+/** The parts of one credential, joined: what its files hold is noticed, tried and redacted in the log. */
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * The rules for Prometheus: judged by promtool with series made for them, and by a real Prometheus with sidecars in health and in
+ * The rules for Prometheus: checked by promtool with series made for them, and by a real Prometheus with sidecars in health and in
  * trouble. Each alert has a test in which it fires, and a runbook.
  */
 import { execFileSync } from 'node:child_process';

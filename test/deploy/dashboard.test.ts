@@ -156,7 +156,7 @@ it('every query returns data', { timeout: 150_000 }, async () => {
   const aborter = new AbortController();
   const loads = [load(sandbox.proxyUrl, aborter.signal), load(member.proxyUrl, aborter.signal)];
 
-  // Some have data for a while only: a limit is shown as long as it is believed.
+  // Some have data for a while only: a limit is shown as long as it is in use.
   let missing = queries;
   await pollUntil(
     async () => (missing = await withoutData(prometheus, VALUES, missing)),
@@ -172,7 +172,7 @@ it('every query returns data', { timeout: 150_000 }, async () => {
     credential: 'default',
   };
   const missingOfOne = await withoutData(prometheus, one);
-  const unknownInstance = await withoutData(prometheus, { ...VALUES, instance: 'nobody' });
+  const unknownInstance = await withoutData(prometheus, { ...VALUES, instance: 'none' });
   const marks = await prometheus.query(substitute(dashboard.annotations.list?.[0]?.expr ?? '', VALUES));
   aborter.abort();
   await Promise.all(loads);

@@ -151,7 +151,7 @@ describe('the bill of materials', () => {
       ajv.addSchema(schema(name), `http://cyclonedx.org/schema/${name}`);
     const validate = ajv.compile(schema('bom-1.5.SNAPSHOT.schema.json'));
     expect(validate(bom), JSON.stringify(validate.errors)).toBe(true);
-    // The judge can say no.
+    // The check can fail.
     expect(validate({ ...bom, components: [{ name: 'without a type' }] })).toBe(false);
   });
 
@@ -179,14 +179,14 @@ describe('the bill of materials', () => {
 describe('deploy/compose.yaml', () => {
   const file = join(ROOT, 'deploy', 'compose.yaml');
 
-  it('is valid, as docker-compose judges', () => {
+  it('is valid for docker-compose', () => {
     const configOf = (path: string): string => {
       const { stdout, stderr } = spawnSync('docker-compose', ['--file', path, 'config'], { encoding: 'utf8' });
       return stdout === '' ? `refused: ${stderr}` : stdout;
     };
     const { services } = parse(configOf(file)) as { services: Record<string, unknown> };
     expect(Object.keys(services).toSorted()).toEqual(['app', 'grafana', 'prometheus', 'sidecar']);
-    // The judge can say no.
+    // The check can fail.
     expect(configOf(join(ROOT, 'deploy', 'prometheus', 'prometheus.yml'))).toMatch(/^refused: /);
   });
 

@@ -258,8 +258,8 @@ ${patch}`);
   it('lets OpenShift choose the user of the Valkey', () => {
     const objects = kustomizeOwn(`resources: [deploy/kubernetes/examples/fleet]\n${patchOfDocs('name: valkey')}`);
     for (const pod of podsOf(objects)) {
-      const judged = pod.owner === 'Deployment valkey' ? pod.containers : [sidecarOf(pod)!];
-      expect(findSecurityFaults(pod, judged)).toEqual([]);
+      const checked = pod.owner === 'Deployment valkey' ? pod.containers : [sidecarOf(pod)!];
+      expect(findSecurityFaults(pod, checked)).toEqual([]);
     }
   });
 

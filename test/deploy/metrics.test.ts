@@ -1,5 +1,5 @@
 /**
- * The exposition as a real Prometheus and promtool see it: of a registry that has heard every kind of event, and of a sidecar that
+ * The exposition as a real Prometheus and promtool see it: of a registry that has counted every kind of event, and of a sidecar that
  * was called in many ways. And every metric that rules, dashboard and pages name is there.
  */
 import { globSync, readFileSync } from 'node:fs';

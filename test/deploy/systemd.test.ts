@@ -1,5 +1,5 @@
 /**
- * The unit as systemd itself judges it. That the process runs under all of its restrictions is shown by `npm run systemd:boot`,
+ * The unit as systemd itself checks it. That the process runs under all of its restrictions is shown by `npm run systemd:boot`,
  * which starts a systemd of its own.
  */
 import { spawnSync } from 'node:child_process';

@@ -161,7 +161,7 @@ describe('a page that SIDECAR_ALLOWED_ORIGINS names', () => {
     });
     const call = `fetch('${allowing.sidecar.proxyUrl}/quotes', {
       method: 'PUT', body: '{"a":1}', headers: { 'content-type': 'application/json', 'x-trace': '1' },
-    }).then(async (answer) => [answer.status, await answer.text()], (error) => error.name)`;
+    }).then(async (response) => [response.status, await response.text()], (error) => error.name)`;
     await using context = await browser.newContext();
     const page = await openPage(context, `${pageUrl}/`);
     expect(await page.evaluate(call)).toEqual([201, '{"got":"{\\"a\\":1}"}']);

@@ -20,13 +20,13 @@ const UNTHROTTLED = { SIDECAR_RATE: '5000', SIDECAR_BURST: '500' };
 describe('SIGTERM', () => {
   it('finishes 50 requests in flight, after readiness is gone and new connections are refused, and exits with 0', async () => {
     let waiting = 0;
-    const { promise: answering, resolve: response } = Promise.withResolvers<undefined>();
+    const { promise: responding, resolve: respond } = Promise.withResolvers<undefined>();
     await using chain = await startSidecarStack({
       name: 'drain',
       env: UNTHROTTLED,
       respond: async (...call) => {
         waiting++;
-        await answering;
+        await responding;
         await echo(...call);
       },
     });
@@ -37,7 +37,7 @@ describe('SIGTERM', () => {
     await waitUntil(async () => (await fetch(`${sidecar.adminUrl}/readyz`)).status === 503, 'readiness gone');
     await waitUntilRefused(sidecar.proxyUrl);
 
-    response(undefined);
+    respond(undefined);
     const responses = await calls;
     expect(responses.map(({ status }) => status)).toEqual(Array(50).fill(200));
     expect(responses.map(({ text }) => text)).toEqual(

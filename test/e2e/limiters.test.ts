@@ -32,7 +32,7 @@ type StartLimiter = (upstream: RecordingUpstream) => Promise<Limited>;
 
 /**
  * Below the worst of 400 seeds in virtual time: one run of real time, with arrivals never twice the same, must not fail by bad luck.
- * How good the governor is on the average is judged in virtual time (test/throttle, `npm run bench:governor`).
+ * How good the governor is on the average is measured in virtual time (test/throttle, `npm run bench:governor`).
  */
 interface Expected {
   /** Of what the limit lets through, in the time after `SETTLED_MS`. */
@@ -146,7 +146,7 @@ describe.concurrent('against a limit of 10 a second that hides', () => {
     const perSecond = accepted.length / ((LOAD_MS - SETTLED_MS) / 1000);
     const share = refused / attempts;
     console.info(
-      `${name}: ${perSecond.toFixed(2)} of ${LIMIT_PER_SECOND}/s, ${refused} of ${attempts} refused (${(share * 100).toFixed(1)} %), believes ${learned}`,
+      `${name}: ${perSecond.toFixed(2)} of ${LIMIT_PER_SECOND}/s, ${refused} of ${attempts} refused (${(share * 100).toFixed(1)} %), learned ${learned}`,
     );
     expect(perSecond / LIMIT_PER_SECOND).toBeGreaterThan(goodput);
     expect(share).toBeLessThan(refusedShare);

@@ -14,13 +14,13 @@ const ALLOWED = { SIDECAR_ADMIN_ALLOW_QUIT: 'true', SIDECAR_RATE: '5000', SIDECA
 
 it('finishes 20 requests in flight, refuses new ones, and exits with 0', async () => {
   let waiting = 0;
-  const { promise: answering, resolve: response } = Promise.withResolvers<undefined>();
+  const { promise: responding, resolve: respond } = Promise.withResolvers<undefined>();
   await using chain = await startSidecarStack({
     name: 'quit',
     env: ALLOWED,
     respond: async (...exchange) => {
       waiting++;
-      await answering;
+      await responding;
       await echo(...exchange);
     },
   });
@@ -31,11 +31,11 @@ it('finishes 20 requests in flight, refuses new ones, and exits with 0', async (
   const quit = await call(`${sidecar.adminUrl}/quitquitquit`, { method: 'POST' });
   expect([quit.status, quit.text]).toEqual([200, '{"draining":true}\n']);
   expect((await call(`${sidecar.adminUrl}/readyz`)).status).toBe(503);
-  // Asked twice is not the second signal, which would cut everything.
+  // A second request is not the second signal, which would cut everything.
   expect((await call(`${sidecar.adminUrl}/quitquitquit`, { method: 'POST' })).status).toBe(200);
   await waitUntilRefused(sidecar.proxyUrl);
 
-  response(undefined);
+  respond(undefined);
   const responses = await calls;
   expect(responses.map(({ text }) => text)).toEqual(
     Array.from({ length: 20 }, (_, index) => JSON.stringify({ index })),

@@ -48,7 +48,7 @@ interface Visit extends AsyncDisposable {
 }
 
 async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
-  // What is checked with is not held to the page's policy; the policy's own reports are heard.
+  // What is checked with is not held to the page's policy; the policy's own reports are recorded.
   const context = await browser.newContext(options);
   const page = await context.newPage();
   const [faults, requested]: [string[], string[]] = [[], []];
@@ -278,7 +278,7 @@ describe('from another machine', () => {
     [false, [403, 403, 403, 200]],
     [true, [200, 200, 404, 200]],
   ])('page and events are refused unless admin.exposeAll: %s', async (exposeAll, expected) => {
-    // An address of this machine that is not loopback is judged as another machine's.
+    // An address of this machine that is not loopback is treated as another machine's.
     if (address === undefined) throw new Error('this machine has no address but loopback');
     await using stack = new AsyncDisposableStack();
     const upstream = stack.use(await startRecordingUpstream());

@@ -16,7 +16,7 @@ const HALF = 'Content-Length: 9\r\n\r\nhalf';
 
 type AttemptEvent = RecordedEventOf<'attempt-ended'>;
 
-/** A GET through a proxy before an upstream that answers as `respond` does. */
+/** A GET through a proxy before an upstream that responds as `respond` does. */
 async function startGet(respond: (socket: Socket, received: string, index: number) => void, options?: ProxyOptions) {
   const upstream = await startWireServer(respond);
   onTestFinished(() => upstream[Symbol.asyncDispose]());

@@ -36,10 +36,10 @@ async function call(
   const socket = await openSocket(sidecar.url);
   const reading = readToEnd(socket);
   socket.write(requestOf(method, version, connection));
-  const endings = await sidecar.requestRecords(1);
+  const records = await sidecar.requestRecords(1);
   // A connection that is kept would be waited for.
   socket.end();
-  return { ...sidecar, upstream, response: await reading, endings };
+  return { ...sidecar, upstream, response: await reading, records };
 }
 
 describe.each(CLIENTS)('a response that breaks as soon as it begins, to a %s of HTTP/%s, %s', (...client) => {
@@ -51,11 +51,11 @@ describe.each(CLIENTS)('a response that breaks as soon as it begins, to a %s of 
     ['a trailer that is none', `${CHUNKED}4\r\ndata\r\n0\r\nX y\0z\r\n\r\n`],
   ])('%s: 502 with the code UPSTREAM_PROTOCOL_ERROR, recorded once, not sent again', async (_, bytes) => {
     for (const then of ['stay', 'fin'] as const) {
-      const { response, upstream, eventsOf, endings } = await call(bytes, then, client);
+      const { response, upstream, eventsOf, records } = await call(bytes, then, client);
       expect(response.status).toBe(502);
       expect(response.body.toString()).toContain('UPSTREAM_PROTOCOL_ERROR');
       expect(upstream.received).toHaveLength(1);
-      expect(endings[0]).toMatchObject({ code: 502, source: 'sidecar', localReply: 'UPSTREAM_PROTOCOL_ERROR' });
+      expect(records[0]).toMatchObject({ code: 502, source: 'sidecar', localReply: 'UPSTREAM_PROTOCOL_ERROR' });
       expect(eventsOf('attempt-ended')).toMatchObject([{ outcome: 'cut', isOwn: false }]);
       expect(eventsOf('retry')).toEqual([]);
     }
@@ -152,7 +152,7 @@ describe('a head whose lengths contradict each other', () => {
     ['GET', '304 Not Modified', 'Transfer-Encoding: chunked', undefined],
     ['GET', '204 No Content', 'Content-Length: 0', undefined],
     ['GET', '204 No Content', 'Transfer-Encoding: chunked', undefined],
-  ])('a %s answered %s with %s has no body, and is passed on', async (method, status, field, length) => {
+  ])('the response to a %s, %s with %s, has no body, and is passed on', async (method, status, field, length) => {
     const { response } = await call(`HTTP/1.1 ${status}\r\n${field}\r\n\r\n`, 'stay', [method, '1.1', 'close']);
     expect(response.status).toBe(Number(status.slice(0, 3)));
     expect([response.headers['content-length'], response.body.length]).toEqual([length, 0]);

@@ -31,7 +31,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     await until(() => tokens.requests.length === 1, 'the token request');
     // A third call on the way proves that the first two are inside.
     leaver.leave();
-    await until(() => eventsOf('request-ended').length === 1, 'the leaver told of');
+    await until(() => eventsOf('request-ended').length === 1, 'the client that left is recorded');
     token.open();
     expect((await stayer).status).toBe(200);
     expect(api.requests.map(({ path }) => path)).toEqual(['/stayer']);
@@ -52,9 +52,9 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     const inFlight = send(`${url}/first`);
     await until(() => eventsOf('permit-granted').length === 1, 'the first in flight');
     const leaver = sendAndLeave(`${url}/leaver`);
-    await until(async () => (await throttle()).queued > 0, 'somebody queued');
+    await until(async () => (await throttle()).queued > 0, 'a request queued');
     leaver.leave();
-    await until(() => eventsOf('request-ended').length === 1, 'the leaver told of');
+    await until(() => eventsOf('request-ended').length === 1, 'the client that left is recorded');
     expect(await throttle()).toEqual({ queued: 0, inFlight: 1, streams: 0 });
     expect(eventsOf('queue-rejected')).toEqual([{ kind: 'queue-rejected', route: 'default', reason: 'client_left' }]);
     first.open();
@@ -69,9 +69,9 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     expect((await send(url)).status).toBe(200);
     const socket = await openSocket(url);
     socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf');
-    await until(async () => (await throttle()).queued > 0, 'somebody queued');
+    await until(async () => (await throttle()).queued > 0, 'a request queued');
     socket.destroy();
-    await until(() => eventsOf('request-ended').length === 2, 'the leaver told of');
+    await until(() => eventsOf('request-ended').length === 2, 'the client that left is recorded');
     expect(eventsOf('queue-rejected')).toEqual([{ kind: 'queue-rejected', route: 'default', reason: 'client_left' }]);
   });
 
@@ -80,7 +80,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     const { url, api, throttle } = sidecar;
     const socket = await openSocket(url);
     socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf');
-    await until(async () => (await throttle()).queued > 0, 'somebody queued');
+    await until(async () => (await throttle()).queued > 0, 'a request queued');
     socket.resetAndDestroy();
     await expectLeft(sidecar, 0);
     expect(api.requests).toHaveLength(0);

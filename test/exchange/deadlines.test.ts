@@ -139,7 +139,7 @@ describe('the deadline', () => {
 });
 
 describe('what the upstream needs of the deadline', () => {
-  /** Twenty-five calls get their responses after this time, later ones as `answer` says. */
+  /** Twenty-five calls get their responses after this time, later ones as `respond` does. */
   async function startAfter(latencyMs: number, env: Record<string, string>, respond: RespondTo) {
     const clock = new ManualClock();
     const first = gate();
@@ -225,7 +225,7 @@ describe('a client that stops sending within its body', () => {
   it.each([
     ['read whole', '1000', 0],
     ['streamed', '1', 1],
-  ])('is answered 408 after upstream.bodyIdleTimeoutMs: %s', async (_, replayBufferBytes, attempts) => {
+  ])('gets 408 after upstream.bodyIdleTimeoutMs: %s', async (_, replayBufferBytes, attempts) => {
     const clock = new ManualClock();
     const { url, api, eventsOf, requestRecords, throttle } = await startInProcess({
       clock,
@@ -239,7 +239,7 @@ describe('a client that stops sending within its body', () => {
     await until(() => clock.pendingTimers >= 3, 'the watch');
     await clock.advance(600);
     socket.write('more');
-    // What was sent before on another connection has been read by the time that this is answered.
+    // What was sent before on another connection has been read by the time of this response.
     await send(url, { headers: { host: 'elsewhere.example' } });
     await clock.advance(999);
     expect(eventsOf('request-ended').filter(({ method }) => method === 'POST')).toEqual([]);
@@ -320,5 +320,5 @@ describe('an upstream', () => {
 });
 
 function untilQueued(throttle: () => Promise<{ queued: number }>): Promise<void> {
-  return until(async () => (await throttle()).queued > 0, 'somebody queued');
+  return until(async () => (await throttle()).queued > 0, 'a request queued');
 }

@@ -11,7 +11,7 @@ it.each([
   ['POST', {}],
   // As if it were a limit of the rate, which it is not.
   ['POST', { 'retry-after': '1', 'x-ratelimit-remaining': '0' }],
-])('%s answered with it and %j: one attempt, one token, the response unchanged', async (method, fields) => {
+])('%s with it and %j as the response: one attempt, one token, the response unchanged', async (method, fields) => {
   const refuse: RespondTo = (_request, response) => {
     response.writeHead(403, { ...fields, 'www-authenticate': CHALLENGE, 'x-own': 'upstream' }).end('{"no":"scope"}');
   };

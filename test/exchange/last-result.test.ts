@@ -24,7 +24,7 @@ const EXAMPLES: readonly Plan[] = [
 ];
 
 describe('the result of the last attempt that was sent', () => {
-  it('is what the client gets, whatever comes before and however the request ends', async () => {
+  it('is what the client gets, after any earlier result and however the request ends', async () => {
     await fc.assert(
       fc.asyncProperty(plans, async (plan) => {
         const { reply, proxy } = await play(plan);

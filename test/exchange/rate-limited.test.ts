@@ -44,7 +44,7 @@ describe('a 429', () => {
     expect((await send(url, { method: 'PUT', body: 'x' })).status).toBe(200);
   });
 
-  it('holds everybody back for as long as its Retry-After says, to the millisecond', async () => {
+  it('holds all requests back for as long as its Retry-After says, to the millisecond', async () => {
     const clock = new ManualClock();
     const { url, api, eventsOf } = await startInProcess({ clock, respond: refusing(1, 429, { 'retry-after': '2' }) });
     const first = send(url, { method: 'POST', body: 'first' });

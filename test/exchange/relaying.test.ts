@@ -14,7 +14,7 @@ import { waitUntilStable } from '../support/until.ts';
 const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
 const GET_1_0 = 'GET / HTTP/1.0\r\nHost: localhost\r\n\r\n';
 
-async function answering(...bytes: readonly (string | Buffer)[]) {
+async function startResponding(...bytes: readonly (string | Buffer)[]) {
   const upstream = await startRawUpstream((socket) => {
     for (const part of bytes) socket.write(part);
   });
@@ -43,7 +43,7 @@ describe('invariant 9: a response that the upstream cuts is cut for the client, 
       expect(response.status).toBe(200);
       expect(response.body.toString()).toContain('half');
       expect(response.body.toString()).not.toMatch(/0\r\n\r\n$/);
-      // Without a length and without chunks only a reset tells.
+      // Without a length and without chunks only a reset shows it.
       if (version === '1.0') expect(response.end).toBe('reset');
       const ended = await requestRecords(1);
       expect(ended).toHaveLength(1);
@@ -56,7 +56,7 @@ describe('invariant 9: a response that the upstream cuts is cut for the client, 
 });
 
 it('what is no HTTP at all is a reply of the sidecar’s own', async () => {
-  const { url } = await answering('SSH-2.0-OpenSSH_9.9\r\n');
+  const { url } = await startResponding('SSH-2.0-OpenSSH_9.9\r\n');
   const response = await send(url);
   expect(response).toMatchObject({ status: 502, code: 'UPSTREAM_PROTOCOL_ERROR' });
   expect(response.fields['proxy-status']).toBe('bearer-sidecar; error=http_protocol_error');
@@ -64,7 +64,7 @@ it('what is no HTTP at all is a reply of the sidecar’s own', async () => {
 
 describe('a response', () => {
   it('with trailers arrives whole, without them and without a Trailer field', async () => {
-    const { url } = await answering(
+    const { url } = await startResponding(
       'HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n\r\n',
     );
     const response = await sendRaw(url, GET);
@@ -80,7 +80,7 @@ describe('a response', () => {
   });
 
   it('is not affected by interim responses before it', async () => {
-    const { url } = await answering(
+    const { url } = await startResponding(
       'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n',
       'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
     );
@@ -90,7 +90,7 @@ describe('a response', () => {
   });
 
   it('with an empty body and repeated fields arrives as it was', async () => {
-    const { url } = await answering('HTTP/1.1 299 Odd\r\nX-One: a\r\nx-one: b\r\nContent-Length: 0\r\n\r\n');
+    const { url } = await startResponding('HTTP/1.1 299 Odd\r\nX-One: a\r\nx-one: b\r\nContent-Length: 0\r\n\r\n');
     const { bytes, body } = await sendRaw(url, GET);
     expect(bytes.toString()).toMatch(/^HTTP\/1\.1 299 Odd\r\nX-One: a\r\nx-one: b\r\n/);
     expect(body).toHaveLength(0);
@@ -103,7 +103,9 @@ describe('a response', () => {
     ['nothing', Buffer.from('')],
   ])('with a reason phrase of %s is passed on, with the usual phrase if need be', async (_, phrase) => {
     const rest = '\r\nContent-Length: 2\r\n\r\nok';
-    const { url, eventsOf } = await answering(Buffer.concat([Buffer.from('HTTP/1.1 404 '), phrase, Buffer.from(rest)]));
+    const { url, eventsOf } = await startResponding(
+      Buffer.concat([Buffer.from('HTTP/1.1 404 '), phrase, Buffer.from(rest)]),
+    );
     const response = await sendRaw(url, GET);
     expect(response.bytes.toString()).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
     expect(response.body.toString()).toBe('ok');
@@ -167,7 +169,7 @@ describe('a response', () => {
     const socket = await openSocket(url);
     socket.pause();
     socket.write(GET);
-    await until(() => written > 0, 'the answer begun');
+    await until(() => written > 0, 'the response begun');
     await waitUntilStable(() => written);
     // What the kernel's buffers of four sockets hold, and no more.
     expect(written).toBeLessThan(total / 2);
@@ -223,7 +225,7 @@ describe('a response that comes before the request is whole', () => {
 
   it.each([
     [
-      'an answer of the upstream',
+      'a response of the upstream',
       413,
       (socket: Socket) => socket.write('HTTP/1.1 413 No\r\nContent-Length: 5\r\n\r\nlarge'),
     ],
@@ -245,7 +247,7 @@ describe('a response that comes before the request is whole', () => {
     const socket = await openSocket(url);
     socket.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${String(LEFT_BYTES + 100_000)}\r\n\r\n`);
     socket.write(Buffer.alloc(100_000));
-    await until(() => eventsOf('attempt-ended').length === 1, 'the upstream heard of');
+    await until(() => eventsOf('attempt-ended').length === 1, 'the attempt recorded');
     await new Promise<void>((resolve, reject) => {
       socket.write(Buffer.alloc(LEFT_BYTES), (error) => (error ? reject(error) : resolve()));
     });

@@ -11,31 +11,31 @@ async function open(respond: RequestListener) {
   const upstream = createServer(respond);
   const url = await listenOnLoopback(upstream);
   onTestFinished(() => closeServer(upstream));
-  const heard: string[] = [];
+  const recorded: string[] = [];
   const watch: RequestTracer = {
     traceId: 'ab'.repeat(16),
-    startWait: (stage) => void heard.push(`wait ${stage}`),
-    endWait: () => void heard.push('waited'),
+    startWait: (stage) => void recorded.push(`wait ${stage}`),
+    endWait: () => void recorded.push('waited'),
     startAttempt: ({ method, path, baseUrl, headers }) => {
-      heard.push(`attempt ${method} ${baseUrl.origin === url ? path : baseUrl.origin}`);
-      return [...headers, 'x-from-watch', String(heard.length)];
+      recorded.push(`attempt ${method} ${baseUrl.origin === url ? path : baseUrl.origin}`);
+      return [...headers, 'x-from-watch', String(recorded.length)];
     },
-    endAttempt: (end) => void heard.push(end.kind),
-    endRequest: ({ code, traceId }) => void heard.push(`ended ${String(code)} ${String(traceId === watch.traceId)}`),
+    endAttempt: (end) => void recorded.push(end.kind),
+    endRequest: ({ code, traceId }) => void recorded.push(`ended ${String(code)} ${String(traceId === watch.traceId)}`),
   };
   const proxy = await startProxy(url, { startTracer: () => watch });
   onTestFinished(() => proxy[Symbol.asyncDispose]());
-  return { heard, proxy };
+  return { recorded, proxy };
 }
 
 it('adds its headers to the upstream request', async () => {
-  const { heard, proxy } = await open((request, response) => {
+  const { recorded, proxy } = await open((request, response) => {
     response.end(String(request.headers['x-from-watch']));
   });
   const response = await call(`${proxy.url}/quotes?a=b`, { method: 'POST', body: '{}' });
   await proxy.requestRecords(1);
   expect(response.text).toMatch(/^\d+$/);
-  expect(heard.filter((line) => !line.startsWith('wait'))).toEqual([
+  expect(recorded.filter((line) => !line.startsWith('wait'))).toEqual([
     'attempt POST /quotes?a=b',
     'relayed',
     'ended 200 true',
@@ -44,12 +44,12 @@ it('adds its headers to the upstream request', async () => {
 
 it('traces each attempt to its end before the next one of a retried call', async () => {
   let calls = 0;
-  const { heard, proxy } = await open((_, response) => {
+  const { recorded, proxy } = await open((_, response) => {
     response.writeHead(++calls === 1 ? 429 : 200, { 'retry-after': '0' }).end();
   });
   expect((await call(`${proxy.url}/quotes`)).status).toBe(200);
   await proxy.requestRecords(1);
-  const story = heard.slice(heard.indexOf('attempt GET /quotes'));
+  const story = recorded.slice(recorded.indexOf('attempt GET /quotes'));
   expect(story.filter((line) => line !== 'waited')).toEqual([
     'attempt GET /quotes',
     'held',
@@ -60,23 +60,24 @@ it('traces each attempt to its end before the next one of a retried call', async
 });
 
 it('ends every wait before anything else', async () => {
-  const { heard, proxy } = await open((_, response) => {
+  const { recorded, proxy } = await open((_, response) => {
     response.end();
   });
   await call(`${proxy.url}/quotes`, { method: 'POST', body: '{}' });
   await proxy.requestRecords(1);
-  for (const [index, line] of heard.entries()) if (line.startsWith('wait ')) expect(heard[index + 1]).toBe('waited');
+  for (const [index, line] of recorded.entries())
+    if (line.startsWith('wait ')) expect(recorded[index + 1]).toBe('waited');
 });
 
 it('traces local replies and refused requests', async () => {
-  const { heard, proxy } = await open((_, response) => {
+  const { recorded, proxy } = await open((_, response) => {
     response.end();
   });
   proxy.tokens.stop();
   expect((await call(`${proxy.url}/quotes`)).status).toBe(503);
   await proxy.requestRecords(1);
-  expect(heard).toEqual(['wait token', 'waited', 'ended 503 true']);
+  expect(recorded).toEqual(['wait token', 'waited', 'ended 503 true']);
   await call(`${proxy.url}/quotes`, { headers: { host: 'evil.example' } });
   await proxy.requestRecords(2);
-  expect(heard.slice(3)).toEqual(['ended 403 true']);
+  expect(recorded.slice(3)).toEqual(['ended 403 true']);
 });

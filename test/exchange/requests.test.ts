@@ -168,7 +168,7 @@ it('invariant 3: a token that ends while a request is queued costs no permit and
   });
   expect((await send(`${url}/first`)).status).toBe(200);
   const second = send(`${url}/second`);
-  await until(async () => (await throttle()).queued > 0, 'somebody queued');
+  await until(async () => (await throttle()).queued > 0, 'a request queued');
   await clock.advance(20_000);
   expect(api.requests).toHaveLength(1);
   renewal.open();

@@ -1,6 +1,6 @@
 /**
  * Responses byte for byte: for every size and framing, however the upstream cuts them into packets and wherever it breaks off, the
- * client gets exactly those bytes and a clean end, or can tell that it has not, or gets a reply of the sidecar's own.
+ * client gets exactly those bytes and a clean end, or can detect that it has not, or gets a reply of the sidecar's own.
  */
 import fc from 'fast-check';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
@@ -117,7 +117,7 @@ async function askAs10(url: string): Promise<Received> {
   return { status, body, isWhole: status > 0 && isWhole, isOwn: headers['proxy-status'] !== undefined };
 }
 
-/** A FIN ends a body that only the end of its connection completes, wherever it comes, so no recipient can tell. */
+/** A FIN ends a body that only the end of its connection completes, at any byte, so no recipient can detect it. */
 function isDetectable({ broken, framing, version }: Scene): boolean {
   if (broken === null) return true;
   const endsWithConnection = framing === 'close' || (version === '1.0' && framing === 'chunked');

@@ -41,7 +41,7 @@ describe('a response', () => {
     expect(resultOf(503, 'Retry-After', '2')).toMatchObject({ kind: 'rate-limited', signal: { statedWaitMs: 2000 } });
   });
 
-  it('of 503 is judged by the governor, and repeated like every 503', () => {
+  it('of 503 is evaluated by the governor, and repeated like every 503', () => {
     expect(read(503, 'Retry-After', '2')).toMatchObject({ isRateLimited: false, statedWaitMs: 2000 });
   });
 
@@ -126,7 +126,7 @@ describe('among replicas', () => {
     });
   });
 
-  it('a 403 is judged by what the upstream said', () => {
+  it('a 403 is classified by what the upstream stated', () => {
     signals = create(4);
     expect(read(403, 'X-RateLimit-Remaining', '3', 'X-RateLimit-Reset', '5').isRateLimited).toBe(false);
   });

@@ -72,7 +72,7 @@ describe('a connection that breaks', () => {
   });
 
   it.each(OTHERS)(
-    'before the answer is told to the client of a %s, which may have been carried out',
+    'before the response is reported to the client of a %s, which may have been carried out',
     async (method) => {
       const { url, api } = await startInProcess({ respond: resettingOnce });
       const response = await send(url, { method, body: 'x' });

@@ -153,7 +153,7 @@ describe('calls that queue', () => {
     expect(names.filter((name) => name.startsWith('x-sidecar'))).toEqual([]);
   });
 
-  it('are refused when a higher class needs their places, and /status tells who waits', async () => {
+  it('are refused when a higher class needs their places, and /status shows who waits', async () => {
     const chain = await startCrowded({ SIDECAR_QUEUE_MAX: '3' });
     const low = { 'x-sidecar-priority': 'low' };
     const [first, second, third] = await queueUp(chain, [

@@ -1,6 +1,6 @@
 /**
- * The upstream as a witness: remembers every byte of every connection and what they are when read strictly, and responses
- * each whole request. What is no request is remembered too, and its connection closed.
+ * The upstream as a witness: records every byte of every connection and what they are when read strictly, and responses
+ * each whole request. What is no request is recorded too, and its connection closed.
  */
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';

@@ -5,7 +5,7 @@ export interface Conversation {
   /** Everything received, latin1. */
   readonly received: string;
   /** `silent`: neither a byte nor an end came, although the client had closed its own side. */
-  readonly end: 'closed' | 'answered' | 'silent';
+  readonly end: 'closed' | 'responded' | 'silent';
 }
 
 export interface ConversationTerms {
@@ -19,7 +19,7 @@ export interface ConversationTerms {
   readonly splitAt?: number | undefined;
 }
 
-/** Long enough for the first packet to have been read and judged. */
+/** Long enough for the first packet to have been read and checked. */
 const SPLIT_MS = 5;
 
 /** How long the other side may take to close after the client has. */
@@ -33,7 +33,7 @@ export async function converse(url: string, bytes: Buffer, terms: ConversationTe
     // A response that is not there yet is waited for longer: the client gives up on it by closing its side.
     const whenQuiet = (): void => {
       if (received !== '') {
-        resolve('answered');
+        resolve('responded');
         return;
       }
       socket.end();
@@ -62,7 +62,7 @@ export async function converse(url: string, bytes: Buffer, terms: ConversationTe
     });
   });
   // Without a reset, thousands of connections would stay behind in TIME_WAIT.
-  if (end === 'answered') socket.resetAndDestroy();
+  if (end === 'responded') socket.resetAndDestroy();
   else socket.destroy();
   return { received, end };
 }

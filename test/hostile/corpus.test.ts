@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CORPUS } from './corpus/corpus.ts';
 import type { HostileCase } from './corpus/case.ts';
-import { faultsOf, send } from './judge.ts';
+import { faultsOf, send } from './case-run.ts';
 import { startBeforeWitness } from './sidecar-before-witness.ts';
 import type { WitnessedSidecar } from './sidecar-before-witness.ts';
 
@@ -33,7 +33,7 @@ function endOfHead({ bytes }: HostileCase): number | undefined {
   return end > 3 && end < bytes.length ? end : undefined;
 }
 
-describe('the same when the head has been judged before the rest arrives', () => {
+describe('the same when the head has been checked before the rest arrives', () => {
   it.each(CORPUS.filter((each) => endOfHead(each) !== undefined))('$id ($clause)', async (hostile) => {
     const outcome = await send(running.sidecar.proxyUrl, running.witness, hostile, endOfHead(hostile));
     expect(faultsOf(outcome)).toEqual([]);

@@ -1,11 +1,11 @@
 /**
  * Sends mutated requests to the sidecar, many at a time, in rounds. After each round the sidecar's own count of attempts
  * must be what the witness saw, to the request (with streamed bodies: at least that); a violated claim throws and names the round's seed, which repeats it.
- * What the body of a mutated request should be, nobody can say: beside them go whole requests that state their bodies (witness.ts).
+ * The body of a mutated request is not known in advance: beside them go whole requests that state their bodies (witness.ts).
  */
 import fc from 'fast-check';
 import { converse, statusesOf } from './conversation.ts';
-import { brokenPromises } from './judge.ts';
+import { brokenPromises } from './case-run.ts';
 import { mutatedRequest } from './mutation.ts';
 import type { WitnessedSidecar } from './sidecar-before-witness.ts';
 import { valuesOf } from './strict-request.ts';
@@ -80,7 +80,7 @@ async function sendAll(url: string, requests: readonly Buffer[]): Promise<number
       if (index % STATED_EVERY === 0) await sendStated(url, index);
       const conversation = await converse(url, bytes, { sendsFin: false, quietMs: QUIET_MS });
       if (conversation.end === 'silent')
-        throw new Error(`neither answered nor closed: ${JSON.stringify(bytes.toString('latin1'))}`);
+        throw new Error(`neither a response nor a close: ${JSON.stringify(bytes.toString('latin1'))}`);
       statuses.push(statusesOf(conversation));
     }
   };
@@ -127,7 +127,7 @@ async function checkRound(running: WitnessedSidecar, streams: boolean): Promise<
   faults.push(...requests.map(alterationOf).filter((alteration) => alteration !== undefined));
   if (wrong.length > 0) faults.push(`no whole requests: ${wrong.join(' | ')}`);
   if (streams ? attempts < witness.seen() : attempts !== witness.seen())
-    faults.push(`${attempts} attempts told of, ${witness.seen()} seen`);
+    faults.push(`${attempts} attempts recorded, ${witness.seen()} seen`);
   if (sidecar.stderr() !== '') faults.push(`stderr: ${sidecar.stderr()}`);
   const complaint = /^.*"level":(?:"(?:warn|error|fatal)"|[456]0).*$/m.exec(sidecar.stdout());
   if (complaint !== null) faults.push(`log: ${complaint[0]}`);

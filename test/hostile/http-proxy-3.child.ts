@@ -1,4 +1,4 @@
-/** http-proxy-3 as its own documentation has it: one target, a keep-alive agent, errors answered 502. */
+/** http-proxy-3 as its own documentation has it: one target, a keep-alive agent, errors become 502. */
 import { Agent, createServer } from 'node:http';
 import { createProxyServer } from 'http-proxy-3';
 

@@ -64,7 +64,7 @@ const TOKENS = [
 
 type Mutation = (bytes: string) => string;
 
-/** A place in the bytes, whatever their number. */
+/** A place in any number of bytes. */
 const place = fc.nat({ max: 1_000_000 });
 
 function at(bytes: string, where: number): number {

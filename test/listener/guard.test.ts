@@ -75,7 +75,7 @@ const INVALID_HOSTS = [
 ];
 const WITH_SECRET = { ...OPTIONS, requiredHeader: { name: 'x-key', value: 'open sesame' } };
 
-/** One guard for all tests with the same options: what it remembers of one request must not change the next decision. */
+/** One guard for all tests with the same options: what it keeps of one request must not change the next decision. */
 const guards = new Map<GuardOptions, Guard>();
 
 function check(request: Partial<GuardedRequest>, options: GuardOptions = OPTIONS): ProxyGuardDecision {

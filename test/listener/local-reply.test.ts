@@ -80,7 +80,7 @@ it('a more specific Proxy-Status replaces the default', () => {
 describe('a reply to a client that is still sending', () => {
   const fault = new SidecarError('BAD_REQUEST', 'no');
 
-  /** A client that sends half a body, reads the answer, and never closes. */
+  /** A client that sends half a body, reads the response, and never closes. */
   async function callAnd(reply: (request: IncomingMessage, response: ServerResponse) => void): Promise<Socket> {
     const server = createServer(reply);
     const { port } = new URL(await listenOnLoopback(server));

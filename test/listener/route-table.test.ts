@@ -124,7 +124,7 @@ describe('for every path', () => {
   const target = fc.array(fc.constantFrom(...PIECES, ...MORE), { maxLength: 9 }).map((parts) => `/${parts.join('')}`);
   const strips = fc.boolean();
 
-  /** Readers that we did not write, or that are as plain as can be: each gives the path that it believes in. */
+  /** Readers that we did not write, or that are as plain as can be: each gives the path that it has read. */
   const READERS: readonly ((path: string) => string)[] = [
     (path) => new URL(path.replace(/^\/+/, '/'), 'http://a').pathname,
     (path) => decodeURIComponent(path),

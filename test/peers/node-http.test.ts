@@ -54,7 +54,7 @@ describe('node:http refuses with an empty reply; the sidecar sends a problem doc
   });
 });
 
-it('node:http reports chunk errors after the request event — here the request has one ending, and no upstream call', async () => {
+it('node:http reports chunk errors after the request event — here the request has one outcome, and no upstream call', async () => {
   const { url, api, requestRecords, throttle } = await startInProcess();
   const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n';
   const response = await sendRaw(url, `${head}5\r\nhello\r\nzz\r\n`);

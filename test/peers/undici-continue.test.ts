@@ -5,11 +5,11 @@ import { startInProcess } from '../composition/in-process.ts';
 import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { send } from '../composition/send.ts';
 
-describe('undici: a 100 (Continue) that nobody asked for breaks the connection off', () => {
+describe('undici: a 100 (Continue) that was not requested breaks the connection off', () => {
   const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
   const BOUGHT = 'HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok';
 
-  it('the peer: the answer behind it is lost', async () => {
+  it('the peer: the response after it is lost', async () => {
     const upstream = await startRawUpstream((socket) => socket.write(CONTINUE + BOUGHT));
     const pool = new Pool(upstream.url);
     await expect(pool.request({ path: '/', method: 'POST', body: 'x' })).rejects.toThrow('bad response');

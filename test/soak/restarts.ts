@@ -11,7 +11,7 @@ console.log(
   `outcomes: ${JSON.stringify(report.outcomes)}; connections refused meanwhile: ${report.rejectedConnections}`,
 );
 console.log(
-  `accepted and not answered: ${report.lost.length}; broken before they were read: ${report.brokenUnread.length}`,
+  `accepted and without a response: ${report.lost.length}; broken before they were read: ${report.brokenUnread.length}`,
 );
 console.log(`exits other than 0: ${report.failedExits.length}`);
 for (const violation of report.violations.slice(0, 20)) console.error(violation);

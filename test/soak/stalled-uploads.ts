@@ -62,7 +62,7 @@ function summarize(calls: readonly Call[]): { readonly p99: number; readonly wro
   const times = calls.map(({ ms }) => ms).toSorted((a, b) => a - b);
   const at = (share: number): number => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? NaN;
   const wrong = calls.filter(({ isRight }) => !isRight).length;
-  const text = `${calls.length} requests, wrong or unanswered ${wrong}, p50 ${at(0.5).toFixed(1)} ms, p99 ${at(0.99).toFixed(1)} ms`;
+  const text = `${calls.length} requests, wrong or without a response ${wrong}, p50 ${at(0.5).toFixed(1)} ms, p99 ${at(0.99).toFixed(1)} ms`;
   return { p99: at(0.99), wrong, text };
 }
 

@@ -6,10 +6,10 @@ import { createHash } from 'node:crypto';
 
 export type ClientOutcome =
   /** Complete by the rules of HTTP. */
-  | { readonly kind: 'answered'; readonly status: number; readonly body: string | Buffer }
+  | { readonly kind: 'responded'; readonly status: number; readonly body: string | Buffer }
   /** The connection broke before the response was complete. */
   | { readonly kind: 'cut' }
-  /** The client's own patience ran out. */
+  /** The client's own timeout passed. */
   | { readonly kind: 'gave-up' };
 
 export interface ExpectedExchange {
@@ -25,7 +25,7 @@ export interface ExpectedExchange {
 
 export interface OutcomeReport {
   readonly requests: number;
-  /** How often each outcome occurred: `answered 200`, `cut`, … */
+  /** How often each outcome occurred: `responded 200`, `cut`, … */
   readonly outcomes: Readonly<Record<string, number>>;
   /** Complete requests at the upstream. */
   readonly seen: number;
@@ -77,7 +77,7 @@ export class OutcomeChecker {
 
   /** The client's outcome. @returns its name in the balance */
   recordOutcome(id: string, outcome: ClientOutcome): string {
-    const name = outcome.kind === 'answered' ? `answered ${String(outcome.status)}` : outcome.kind;
+    const name = outcome.kind === 'responded' ? `responded ${String(outcome.status)}` : outcome.kind;
     const account = this.#accounts.get(id);
     if (account === undefined || account.outcome !== undefined) {
       this.#violations.push(`${id}: a second outcome, ${name}`);
@@ -90,7 +90,7 @@ export class OutcomeChecker {
     if (tookMs > account.withinMs) this.#violations.push(`${id}: took ${tookMs.toFixed(0)} ms`);
     if (outcome.kind === 'gave-up' && account.mayGiveUp !== true)
       this.#violations.push(`${id}: left without an outcome`);
-    if (outcome.kind === 'answered' && outcome.status === 200) this.#checkResponse(id, account, outcome.body);
+    if (outcome.kind === 'responded' && outcome.status === 200) this.#checkResponse(id, account, outcome.body);
     return name;
   }
 
@@ -118,10 +118,10 @@ export class OutcomeChecker {
   }
 
   #checkResponse(id: string, account: TrackedRequest, body: string | Buffer): void {
-    if (account.seen === 0) this.#violations.push(`${id}: answered, and the upstream never saw it`);
+    if (account.seen === 0) this.#violations.push(`${id}: a response, and the upstream never saw it`);
     if (sha256(body) === sha256(account.expected)) return;
     this.#falselyComplete++;
-    this.#violations.push(`${id}: a damaged answer passed for complete`);
+    this.#violations.push(`${id}: a damaged response passed for complete`);
   }
 }
 
@@ -130,21 +130,21 @@ const NOT_SENT = /"code":"(?:UPSTREAM_UNREACHABLE|TOKEN_REJECTED)"/;
 
 /** Whether the client was informed that its request was not carried out, so that it may be sent again. */
 function statesRefusal(outcome: ClientOutcome | undefined): boolean {
-  if (outcome?.kind !== 'answered') return false;
+  if (outcome?.kind !== 'responded') return false;
   return [401, 408, 429, 503].includes(outcome.status) || NOT_SENT.test(String(outcome.body));
 }
 
 /** A local reply of a call without a response. */
-const UNANSWERED = /"code":"UPSTREAM_(?:RESET|TIMEOUT|PROTOCOL_ERROR)"/;
+const NO_RESPONSE = /"code":"UPSTREAM_(?:RESET|TIMEOUT|PROTOCOL_ERROR)"/;
 
 function isUnmarked({ method, outcome }: TrackedRequest): boolean {
-  if (method !== 'POST' || outcome?.kind !== 'answered') return false;
+  if (method !== 'POST' || outcome?.kind !== 'responded') return false;
   const body = String(outcome.body);
-  return UNANSWERED.test(body) && !body.includes('"outcome":"unknown"');
+  return NO_RESPONSE.test(body) && !body.includes('"outcome":"unknown"');
 }
 
 function describe(outcome: ClientOutcome | undefined): string {
-  return outcome?.kind === 'answered' ? `${String(outcome.status)} ${String(outcome.body)}` : String(outcome?.kind);
+  return outcome?.kind === 'responded' ? `${String(outcome.status)} ${String(outcome.body)}` : String(outcome?.kind);
 }
 
 function sha256(bytes: string | Buffer): string {

@@ -1,5 +1,5 @@
 /**
- * Kubernetes objects as they were rendered, judged in two ways: by the JSON schemas of the Kubernetes API (types, required
+ * Kubernetes objects as they were rendered, checked in two ways: by the JSON schemas of the Kubernetes API (types, required
  * fields, patterns), and by the types made from the same API, which know a field that does not exist.
  */
 import { join } from 'node:path';

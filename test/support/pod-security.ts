@@ -22,7 +22,7 @@ interface SecurityContext {
   readonly windowsOptions?: { readonly hostProcess?: boolean };
 }
 
-/** A pod as its admission sees it; only these containers are judged, since the app's own are not ours. */
+/** A pod as its admission sees it; only these containers are checked, since the app's own are not ours. */
 export interface Subject {
   readonly spec: PodSpec;
   readonly containers: readonly Container[];

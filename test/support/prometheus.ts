@@ -1,5 +1,5 @@
 /**
- * A real Prometheus on a free port of 127.0.0.1 with a temporary folder, scraping once a second; and promtool, its judge of files.
+ * A real Prometheus on a free port of 127.0.0.1 with a temporary folder, scraping once a second; and promtool, which checks its files.
  * Both come with Debian's package prometheus.
  */
 import { spawnSync } from 'node:child_process';
@@ -133,7 +133,7 @@ export function runPromtool(
   return { code: status, said: `${stdout}${stderr}` };
 }
 
-/** Polls until `holds` or for `patienceMs`. @returns the last result in either case */
+/** Polls until `holds` or for `timeoutMs`. @returns the last result in either case */
 export async function pollUntil<T>(
   ask: () => Promise<T>,
   holds: (result: T) => boolean,

@@ -6,7 +6,7 @@ const WAIT_TIMEOUT_MS = 15_000;
 const STABLE_READS = 10;
 const READ_INTERVAL_MS = 50;
 
-/** Resolves as soon as `holds`, fails after `patienceMs`, by default fifteen seconds. */
+/** Resolves as soon as `holds`, fails after `timeoutMs`, by default fifteen seconds. */
 export async function waitUntil(
   holds: () => boolean | Promise<boolean>,
   what: string,

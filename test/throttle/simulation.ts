@@ -8,7 +8,7 @@ import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signa
 import type { Permit } from '../../src/throttle/throttle.ts';
 import { SteppingClock } from './stepping-clock.ts';
 
-/** Judges a call by the instant of its arrival at the upstream; fields go with a refusal. */
+/** Accepts or refuses a call by the instant of its arrival at the upstream; fields go with a refusal. */
 export type Limiter = (at: number) => { readonly accepted: boolean; readonly fields?: Record<string, string> };
 
 export interface SimulationResult {

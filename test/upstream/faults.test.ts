@@ -9,7 +9,7 @@ import type { SendOptions } from './wire.ts';
 
 const KEPT = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
-/** The outcome of one request that the server answers with these bytes, and then as `then` says. */
+/** The outcome of one request to which the server responds with these bytes, and then as `then` says. */
 async function respondedWith(bytes: string, then: 'fin' | 'reset' | 'stay', options: SendOptions = {}) {
   await using server = await startWireServer(
     afterHead(bytes, (socket) => {
@@ -32,7 +32,7 @@ describe('before the response head', () => {
     ['a status that is none', 'HTTP/1.1 9999 X\r\n\r\n', 'stay', 'protocol'],
     ['a NUL in a field', 'HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 0\r\n\r\n', 'stay', 'protocol'],
     [
-      'an upgrade that nobody asked for',
+      'an upgrade that was not requested',
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
       'stay',
       'protocol',
@@ -80,19 +80,19 @@ describe('within the response body', () => {
       /not valid HTTP/,
     ],
     [
-      'FIN before the length of a last answer',
+      'FIN before the length of a last response',
       'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\nhalf',
       'fin',
       /before its response was complete/,
     ],
     [
-      'RST before the length of a last answer',
+      'RST before the length of a last response',
       'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\nhalf',
       'reset',
       /before its response was complete/,
     ],
     [
-      'FIN between the chunks of a last answer',
+      'FIN between the chunks of a last response',
       'HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n',
       'fin',
       /before its response was complete/,

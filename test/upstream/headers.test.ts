@@ -55,7 +55,7 @@ describe('a request', () => {
     });
   });
 
-  it('tells what it had', () => {
+  it('reports what it had', () => {
     expect(filterRequestHeaders(['content-TYPE', 'a/b', 'IDEMPOTENCY-key', '1'])).toMatchObject({
       hadAuthorization: false,
       hasContentType: true,

@@ -67,7 +67,7 @@ describe('an upstream that lets every connection time out', () => {
   });
 });
 
-it('an upstream that comes back is found by the next probe, and serves everybody at once', async () => {
+it('an upstream that comes back is found by the next probe, and serves all callers at once', async () => {
   const clock = new ManualClock();
   const events: SidecarEvent[] = [];
   const observe = (event: SidecarEvent): void => void events.push(event);

@@ -4,15 +4,15 @@ import { openUpstream, send, startWireServer, until } from './wire.ts';
 
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n';
 
-/** Answers each request with a head alone. */
-function startHalfAnswering() {
+/** Responds to each request with a head alone. */
+function startHalfResponding() {
   return startWireServer((socket, received) => {
     if (received.endsWith('\r\n\r\n')) socket.write(HEAD);
   });
 }
 
 it('more connections are there at once, for those that wait as well', async () => {
-  await using server = await startHalfAnswering();
+  await using server = await startHalfResponding();
   await using upstream = openUpstream(server.url, { maxConnections: 1 });
   const first = send(upstream);
   const waiting = send(upstream);
@@ -32,7 +32,7 @@ it('more connections are there at once, for those that wait as well', async () =
 });
 
 it('idle connections beyond the bound are given up, and those in use when they are free', async () => {
-  await using server = await startHalfAnswering();
+  await using server = await startHalfResponding();
   await using upstream = openUpstream(server.url, { maxConnections: 3 });
   const all = [send(upstream), send(upstream), send(upstream)];
   await until(() => all.every(({ heads }) => heads.length === 1));
@@ -58,7 +58,7 @@ it('fewer connections hold for what comes after', async () => {
 });
 
 it('closing ends what is under way on the former connections as well', async () => {
-  await using server = await startHalfAnswering();
+  await using server = await startHalfResponding();
   await using upstream = openUpstream(server.url, { maxConnections: 1 });
   const busy = send(upstream);
   await until(() => busy.heads.length === 1);

@@ -63,7 +63,7 @@ export function afterHead(bytes: string | Buffer, then: (socket: Socket) => void
   };
 }
 
-/** Remembers what a client would see. */
+/** Records what a client would see. */
 export class SeenResponse implements ResponseSink {
   head: UpstreamResponse | undefined;
   readonly chunks: Buffer[] = [];

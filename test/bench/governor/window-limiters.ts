@@ -101,7 +101,7 @@ export class FirstCallWindow extends Windowed {
   }
 }
 
-/** Remembers the instant of every call of the last window. */
+/** Keeps the instant of every call of the last window. */
 export class SlidingLog extends Windowed {
   override readonly burst: number;
   /** Ring of the last `calls` counted instants: whether the oldest of them has left decides. */

@@ -85,7 +85,7 @@ async function measureCurve(curve: Curve): Promise<Table> {
       steps.push({ size, running, ask: load, prefix, samples: [] });
       await addBackgroundLoad?.(running);
       const { failed } = await runWrk(running.url, load, Number(values['warm-up']));
-      if (failed > 0) fail(`${curve.name} ${size}: ${failed} requests were not answered well`);
+      if (failed > 0) fail(`${curve.name} ${size}: ${failed} requests failed`);
     }
     for (let round = 0; round < Number(values.rounds); round++)
       for (const { size, running, ask, prefix, samples } of steps)
@@ -112,7 +112,7 @@ async function takeSample(running: RunningSubject, ask: WrkOptions): Promise<Sam
   try {
     const until = performance.now() + FIRST_RESPONSES_TIMEOUT_MS;
     while ((await upstream.countResponses()) < responsesAtFirst + ask.connections) {
-      if (performance.now() > until) throw new Error(`${ask.connections} requests were not answered in time`);
+      if (performance.now() > until) throw new Error(`${ask.connections} requests got no response in time`);
       await sleep(POLL_MS);
     }
     const [startedAt, cpuBefore, responsesBefore] = [

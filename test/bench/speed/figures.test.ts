@@ -38,7 +38,7 @@ it('without the yardstick there are no ratios to it', () => {
   expect(summarize(ALL.slice(0, 2), 'bare')[1]?.ratio).toBeNaN();
 });
 
-it('goals are judged on what was measured and silent about the rest', () => {
+it('goals are compared with what was measured and silent about the rest', () => {
   const played = [{ scenario: 'get64', title: 'GET', figures: summarize(ALL, 'bare') }];
   const verdicts = evaluateGoals({ played, openLoop: [] });
   const of = (what: RegExp): unknown => verdicts.find((verdict) => what.test(verdict.what));

@@ -47,7 +47,7 @@ export async function startUpstream(folder: string, witnessUrl: string): Promise
     tlsUrl: `https://127.0.0.1:${tlsPort}`,
     caFile: certificates.caFile,
     countResponses: async () => {
-      const text = await (await fetch(`${plainUrl}/told`)).text();
+      const text = await (await fetch(`${plainUrl}/count`)).text();
       return Number(/^ \d+ \d+ (\d+) $/m.exec(text)?.[1] ?? NaN);
     },
     stop: async () => {
@@ -85,7 +85,7 @@ function configuration({ folder, files, listen, response, witnessUrl }: Configur
         location = /post { mirror /nowhere; error_page 405 =200 /response; }
         ${CODES.map((code) => `location = /code/${code} { return ${code} '${response}'; }`).join('\n        ')}
         location = /witness { proxy_pass ${witnessUrl}; proxy_http_version 1.1; proxy_set_header Connection ''; }
-        location = /told { stub_status; }
+        location = /count { stub_status; }
         location = /nowhere { internal; return 204; }
       }
     }

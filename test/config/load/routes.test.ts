@@ -229,7 +229,7 @@ credentials:
       'routes[0].throttle.stateFile: belongs to the top level, as throttle.stateFile: all routes share it',
     ],
     [
-      'a URL that anybody can read',
+      'a URL without TLS',
       '{ name: a, pathPrefix: /a, baseUrl: http://a.example.com }',
       /^routes\[0\]\.baseUrl: http: is accepted for loopback hosts only/,
     ],

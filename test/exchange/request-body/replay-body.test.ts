@@ -248,7 +248,7 @@ describe('all replay buffers together', () => {
     expect(await stream.text()).toBe('data: 1\n\n');
   });
 
-  it('invariant 8: memory is given back by every ending, so that the thousandth request is as replayable as the first', async () => {
+  it('invariant 8: memory is given back by every outcome, so that the thousandth request is as replayable as the first', async () => {
     const kinds = ['/ok', '/refused', '/reset', '/left', '/trouble'];
     const refusedOnce = new Set<string>();
     const { url, api, eventsOf } = await startInProcess({

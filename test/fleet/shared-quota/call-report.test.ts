@@ -98,7 +98,7 @@ describe('a report', () => {
     expect(decodeCalls(`${text}5 1 2 1;`, same, 5)).toEqual([call(5, { tookMs: 2, isRefused: true })]);
   });
 
-  test('stands for a bounded number of calls, whatever it says', () => {
+  test('stands for a bounded number of calls, also if it states more', () => {
     const number = fc.oneof(fc.integer({ min: 0, max: 20_000 }), fc.double());
     const entry = fc.tuple(number, number, number, fc.integer({ min: 0, max: 7 })).map((one) => `${one.join(' ')};`);
     fc.assert(

@@ -1,4 +1,4 @@
-/** How the store's clock is judged. */
+/** How the store's clock is evaluated. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ClockOffset } from '../../../src/fleet/shared-quota/clock-offset.ts';

@@ -26,7 +26,7 @@ type RunExchange = (
   request: Partial<QuotaRequest>,
 ) => Promise<NonNullable<Awaited<ReturnType<SimulatedRedis['run']>>>>;
 
-/** Boards on one Redis, each asked at instants counted from the start. It ends with the test. */
+/** Stores on one Redis, each called at instants counted from the start. It ends with the test. */
 async function openStores(): Promise<() => RunExchange> {
   const server = await startRedis();
   const redis = await SimulatedRedis.open(server.url, new SimulationClock());
@@ -249,7 +249,7 @@ describe('the lead', () => {
 });
 
 describe('reports', () => {
-  /** Asks as a leader that remembers up to where it has read. */
+  /** Calls as a leader that keeps up to where it has read. */
   function createReader(ask: RunExchange, id: string) {
     let reportsReadUpTo = 0;
     return async (at: number, calls = ''): Promise<string> => {

@@ -97,7 +97,7 @@ export const REQUEST_LINES = [
     'an SSH banner': 'SSH-2.0-OpenSSH_9.9\r\n\r\n',
     'a PROXY line': `PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n${get('/x')}`,
     'a Redis command': '*1\r\n$4\r\nPING\r\n\r\n',
-    'an answer': 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',
+    'a response': 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',
     'a field section alone': `${HEAD}\r\n`,
     'NULs alone': '\0\0\0\0\r\n\r\n',
   }),

@@ -30,7 +30,7 @@ export interface RawUpstream extends AsyncDisposable {
 }
 
 /**
- * Its connections stay half-open: a FIN is not answered unless a test does so.
+ * Its connections stay half-open: a FIN is not followed by one of ours unless a test does so.
  * @param respond called once for each connection, with what came behind the head of its request, and with that head
  */
 export async function startRawUpstream(

@@ -1,4 +1,4 @@
-/** A real WebSocket server that echoes, plain HTTP answers for paths that refuse, and what reached it. */
+/** A real WebSocket server that echoes, plain HTTP responses for paths that refuse, and what reached it. */
 import { createServer } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -21,9 +21,9 @@ export interface EchoServer extends AsyncDisposable {
 export interface EchoOptions {
   /** Given: speaks TLS. */
   readonly tls?: { readonly key: Buffer; readonly cert: Buffer };
-  /** Bytes to answer with in place of the upgrade; undefined upgrades. */
+  /** Bytes to respond with in place of the upgrade; undefined upgrades. */
   readonly refuse?: (request: IncomingMessage) => string | undefined;
-  /** Leaves these upgrades without any answer. */
+  /** Leaves these upgrades without any response. */
   readonly ignore?: (request: IncomingMessage) => boolean;
 }
 

@@ -49,7 +49,7 @@ describe('a 101 that does not accept the WebSocket', () => {
     expect(proxy.server.activeRequests.count).toBe(0);
   });
 
-  it('is told apart from a valid one for every case, order and key', async () => {
+  it('is distinguished from a valid one for every case, order and key', async () => {
     let respond = (key: string): string => key;
     await using upstream = await startRawUpstreamWithKey((key) => respond(key));
     await using proxy = await startUpgrading(upstream.url);

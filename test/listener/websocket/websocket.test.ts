@@ -28,7 +28,7 @@ async function open(proxy: Proxy, path = '/', headers: Record<string, string> = 
   return socket;
 }
 
-/** The answer in place of an upgrade, read whole. */
+/** The response in place of an upgrade, read whole. */
 async function refusal(proxy: Proxy, headers: Record<string, string> = {}) {
   const socket = new WebSocket(proxy.url.replace('http', 'ws'), { headers });
   socket.on('error', () => undefined);

@@ -218,8 +218,8 @@ describe('a destination that fails', () => {
     fill(log, 7);
     await clock.advance(10_000);
     stream.refusal = undefined;
-    log.info('heard');
+    log.info('written');
     await clock.advance(10_000);
-    expect(stream.lines).toMatchObject([{ msg: 'heard' }, { lines: 7, refusal: 'EPIPE' }]);
+    expect(stream.lines).toMatchObject([{ msg: 'written' }, { lines: 7, refusal: 'EPIPE' }]);
   });
 });

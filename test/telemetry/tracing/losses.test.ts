@@ -42,14 +42,14 @@ function failing(error: Error): SpanExporter {
 
 function open(exporter: SpanExporter, batching = { delayMs: 60_000, queueMax: 4, batchMax: 4 }) {
   const clock = new ManualClock();
-  const heard = recordWarnings();
-  const options = { env: {}, version: '1', tokenServers: new Map<string, URL>(), clock, observe: heard.observe };
+  const recorder = recordWarnings();
+  const options = { env: {}, version: '1', tokenServers: new Map<string, URL>(), clock, observe: recorder.observe };
   const sampling = { ratio: 1, followsParent: true };
   const tracing = createTracing(options, { kind: 'on', sampling, batching, warnings: [] }, exporter);
   const request = (): void => {
     tracing.startTracer({ method: 'GET', httpVersion: '1.1', headers: {} }).endRequest(ended);
   };
-  return { clock, tracing, request, warnings: heard.warnings };
+  return { clock, tracing, request, warnings: recorder.warnings };
 }
 
 describe('a collector that fails', () => {

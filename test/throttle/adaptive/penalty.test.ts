@@ -46,7 +46,7 @@ describe('a penalty', () => {
     expect(penalty.known).toBeUndefined();
   });
 
-  it('is doubted: the first call after it goes early, and a shorter closure refutes it', () => {
+  it('is tested: the first call after it goes early, and a shorter closure refutes it', () => {
     const penalty = record([5000, 20_000], [5000, 40_000], [5000, 60_000]);
     expect(penalty.waitMs).toBeLessThan(4500);
     penalty.record({ leastMs: 0, mostMs: 3600 }, around(10_000));

@@ -1,6 +1,6 @@
 /**
- * The rules of the fair order, written down as they are told and with no regard to cost: every question sorts everybody who
- * waits. What the real one keeps in heaps and counters is compared with it.
+ * The rules of the fair order, written down as they are documented and with no regard to cost: each decision sorts all tickets that
+ * wait. What the real one keeps in heaps and counters is compared with it.
  */
 import type { QueueTicket } from '../../../src/throttle/queue/queue-ticket.ts';
 import type { Priority } from '../../../src/throttle/throttle.ts';

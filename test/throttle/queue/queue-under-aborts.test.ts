@@ -10,7 +10,7 @@ type Step =
 
 const NAMELESS: fc.Arbitrary<QueueClass> = fc.constant({ priority: 'normal', caller: '' });
 
-const ANYBODY: fc.Arbitrary<QueueClass> = fc.record({
+const ANY_CLASS: fc.Arbitrary<QueueClass> = fc.record({
   priority: fc.constantFrom('high', 'normal', 'low'),
   caller: fc.constantFrom('', 'a', 'b'),
 });
@@ -101,8 +101,8 @@ class Play {
 it.each([
   ['auto' as const, 'nameless', NAMELESS],
   [20, 'nameless', NAMELESS],
-  ['auto' as const, 'of all standings', ANYBODY],
-  [20, 'of all standings', ANYBODY],
+  ['auto' as const, 'of all classes', ANY_CLASS],
+  [20, 'of all classes', ANY_CLASS],
 ])(
   'keeps the order, loses no request and counts right under random aborts (rate %s, %s)',
   async (rate, _, queueClass) => {

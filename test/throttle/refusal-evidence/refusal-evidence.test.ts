@@ -85,7 +85,7 @@ test('proposes none for statuses of which every call to an endpoint is refused',
   expect(evidence.findings).toEqual([]);
 });
 
-test('takes attempts in the order in which they were sent, whatever the order of their responses', () => {
+test('takes attempts in the order in which they were sent, in any order of their responses', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(5000), { minLength: 1, maxLength: 300 }), (delays) => {
       const sequence = new AttemptSequence();

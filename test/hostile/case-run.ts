@@ -99,7 +99,7 @@ export function faultsOf(outcome: Outcome): string[] {
       if (seen.length > 0) faults.push(`reached the upstream: ${seen.join(' | ')}`);
       if (statusesOf(conversation).some((status) => status < 400)) faults.push('was not refused');
       if (expected.status !== undefined && statusesOf(conversation)[0] !== expected.status)
-        faults.push(`was answered ${statusesOf(conversation).join()}`);
+        faults.push(`got ${statusesOf(conversation).join()}`);
       break;
     case 'forward':
       if (!arrivedAsMeant(outcome, expected.requests))
