@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { gate } from '../composition/in-process.ts';
+import { createLatch } from '../composition/in-process.ts';
 import { headerOf } from '../support/raw-response.ts';
 import type { ReceivedResponse } from '../support/raw-response.ts';
 import { waitUntil } from '../support/until.ts';
@@ -216,7 +216,7 @@ describe('invariant 11: a body arrives as it was sent, in any division into pack
     process.setMaxListeners(2 * TOKEN_RUNS);
     await fc.assert(
       fc.asyncProperty(conversation, async (plan) => {
-        const { opened, open } = gate();
+        const { opened, open } = createLatch();
         const staged = await startStaged(opened);
         const exchanged = await converse(staged.url, 'token', plan, open);
         expect([...faultsOf('token', exchanged), ...takeAlterations(staged)]).toEqual([]);

@@ -3,7 +3,7 @@
  * queue, for a place to read a body, or for their replay. Each stage ends when the test releases it.
  */
 import type { Socket } from 'node:net';
-import { gate, giveToken, startInProcess } from '../composition/in-process.ts';
+import { createLatch, giveToken, startInProcess } from '../composition/in-process.ts';
 import type { InProcess } from '../composition/in-process.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { waitUntil } from '../support/until.ts';
@@ -67,7 +67,7 @@ export async function startStaged(firstToken?: Promise<void>): Promise<Staged> {
   };
   /** @param waiting of which so many wait for a permit: each of them has a place to read its body */
   const fillQueue = async (waiting: number): Promise<() => void> => {
-    const { opened, open: release } = gate();
+    const { opened, open: release } = createLatch();
     blocking = opened;
     const sockets = await Promise.all(Array.from({ length: IN_FLIGHT + waiting }, () => open(0, 0)));
     await waitUntil(async () => {

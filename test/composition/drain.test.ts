@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket, readToEnd, waitUntilRefused } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
-import { gate, giveToken, sendToken, startInProcess, until } from './in-process.ts';
+import { createLatch, giveToken, sendToken, startInProcess, until } from './in-process.ts';
 import { send } from './send.ts';
 
 const DRAIN = { SIDECAR_DRAIN_MS: '10000', SIDECAR_DRAIN_DELAY_MS: '2000' };
@@ -36,7 +36,7 @@ describe('invariant 10: drain', () => {
 
   it('finishes requests in flight and in the queue, and refuses new connections and late requests', async () => {
     const clock = new ManualClock();
-    const release = gate();
+    const release = createLatch();
     const { url, sidecar, eventsOf, throttle } = await startInProcess({
       clock,
       respond: async (...call) => {
@@ -147,7 +147,7 @@ describe('invariant 10: drain', () => {
 
   it('aborts a request that waits for a token', async () => {
     const clock = new ManualClock();
-    const never = gate();
+    const never = createLatch();
     const { url, sidecar, tokens, requestRecords } = await startInProcess({
       clock,
       respondToTokenRequest: async (request, response, index) => {

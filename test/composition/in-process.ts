@@ -156,8 +156,8 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
 
 const AT_ONCE = { drainMs: 0, delayMs: 0 };
 
-/** Holds responses back until it is opened. */
-export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
+/** What a test waits for until it is opened, such as a response that is held back. */
+export function createLatch(): { readonly opened: Promise<void>; readonly open: () => void } {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   return { opened: promise, open: () => resolve(undefined) };
 }

@@ -9,7 +9,7 @@ import { createReloader } from '../../src/composition/reload.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { BASE_ENV, scratchFile } from '../config/base-env.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { gate, startInProcess, until } from './in-process.ts';
+import { createLatch, startInProcess, until } from './in-process.ts';
 import { send } from './send.ts';
 
 const START = Date.UTC(2026, 10, 1);
@@ -113,7 +113,7 @@ describe('a reload', () => {
 
 describe('requests', () => {
   it('under way keep their settings, and later ones have the new ones', async () => {
-    const door = gate();
+    const door = createLatch();
     const file = scratchFile('request: { deadlineMs: 20000 }');
     const sidecar = await startInProcess({
       file,
@@ -132,7 +132,7 @@ describe('requests', () => {
   });
 
   it('get the new number of attempts and the new number of connections', async () => {
-    const door = gate();
+    const door = createLatch();
     const unthrottled = 'throttle: { rate: 1000, burst: 100, maxInFlight: 2, maxStreams: 0 }\n';
     const file = scratchFile(`${unthrottled}retry: { attempts: 3 }`);
     const env = { SIDECAR_RATE: '', SIDECAR_BURST: '' };

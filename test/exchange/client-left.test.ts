@@ -1,6 +1,6 @@
 /** A client that leaves, in every stage: its place, slot, timer and upstream call are free at once, and it is recorded once. */
 import { describe, expect, it } from 'vitest';
-import { gate, giveToken, IDLE, startInProcess, until } from '../composition/in-process.ts';
+import { createLatch, giveToken, IDLE, startInProcess, until } from '../composition/in-process.ts';
 import type { InProcess } from '../composition/in-process.ts';
 import { send, sendAndLeave } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -18,7 +18,7 @@ async function expectLeft({ requestRecords, throttle, eventsOf }: InProcess, att
 
 describe('a client that leaves (invariant 7: its wait, its backoff and its upstream call end, a shared token request never)', () => {
   it('in the wait for a token leaves the shared token request to the others', async () => {
-    const token = gate();
+    const token = createLatch();
     const sidecar = await startInProcess({
       respondToTokenRequest: async (request, response, index) => {
         await token.opened;
@@ -40,7 +40,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
   });
 
   it('in the queue frees its place, and no permit is spent on it', async () => {
-    const first = gate();
+    const first = createLatch();
     const sidecar = await startInProcess({
       respond: async (...call) => {
         await first.opened;

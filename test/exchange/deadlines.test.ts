@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { gate, giveToken, IDLE, startInProcess, until } from '../composition/in-process.ts';
+import { createLatch, giveToken, IDLE, startInProcess, until } from '../composition/in-process.ts';
 import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { send } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -17,7 +17,7 @@ const DEADLINE = { SIDECAR_DEADLINE_MS: '5000' };
 describe('the deadline', () => {
   it('in the wait for a token is TOKEN_UNAVAILABLE, and the shared token request goes on', async () => {
     const clock = new ManualClock();
-    const token = gate();
+    const token = createLatch();
     const { url, api, tokens, requestRecords } = await startInProcess({
       clock,
       respondToTokenRequest: async (request, response, index) => {
@@ -42,7 +42,7 @@ describe('the deadline', () => {
 
   it('in the queue is QUEUE_TIMEOUT, and counted as one', async () => {
     const clock = new ManualClock();
-    const release = gate();
+    const release = createLatch();
     const { url, api, eventsOf, throttle } = await startInProcess({
       clock,
       respond: async (...call) => {
@@ -120,7 +120,7 @@ describe('the deadline', () => {
 
   it('does not affect a response that has begun', async () => {
     const clock = new ManualClock();
-    const rest = gate();
+    const rest = createLatch();
     const { url, eventsOf } = await startInProcess({
       clock,
       respond: async (_request, response) => {
@@ -142,7 +142,7 @@ describe('what the upstream needs of the deadline', () => {
   /** Twenty-five calls get their responses after this time, later ones as `respond` does. */
   async function startAfter(latencyMs: number, env: Record<string, string>, respond: RespondTo) {
     const clock = new ManualClock();
-    const first = gate();
+    const first = createLatch();
     const started = await startInProcess({
       clock,
       respond: async (request, response, index) => {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { gate, startInProcess, until } from '../composition/in-process.ts';
+import { createLatch, startInProcess, until } from '../composition/in-process.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { headerOf, ResponseReader } from '../support/raw-response.ts';
 import type { RespondTo } from '../support/recording-upstream.ts';
@@ -50,7 +50,7 @@ describe('a request with Expect: 100-continue and no body', () => {
   ];
 
   it.each(WITHOUT_BODY)('gets a 100 before the token: %s', async (_, head) => {
-    const { opened, open } = gate();
+    const { opened, open } = createLatch();
     const { url, tokens } = await startInProcess({
       respondToTokenRequest: async (_request, response) => {
         await opened;

@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { gate, IDLE, startInProcess, until } from '../composition/in-process.ts';
+import { createLatch, IDLE, startInProcess, until } from '../composition/in-process.ts';
 import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { send } from '../composition/send.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
@@ -137,7 +137,7 @@ describe('a response', () => {
   });
 
   it('whose head comes long before its body reaches the client with its head at once', async () => {
-    const rest = gate();
+    const rest = createLatch();
     const { url } = await startInProcess({
       respond: async (_, response) => {
         response.flushHeaders();
@@ -181,7 +181,7 @@ describe('a response', () => {
 
 describe('an event stream', () => {
   it('leaves maxInFlight at its head and counts as a stream until it ends', async () => {
-    const rest = gate();
+    const rest = createLatch();
     const { url, throttle } = await startInProcess({
       respond: async (request, response) => {
         if (request.path !== '/events') return void response.end('ok');

@@ -1,6 +1,6 @@
 /** What reaches the upstream: in which order, with which bearer, and with what of the client's own fields. */
 import { describe, expect, it } from 'vitest';
-import { gate, sendToken, startInProcess, until } from '../composition/in-process.ts';
+import { createLatch, sendToken, startInProcess, until } from '../composition/in-process.ts';
 import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { send } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -156,7 +156,7 @@ describe('requests', () => {
 
 it('invariant 3: a token that ends while a request is queued costs no permit and is never sent', async () => {
   const clock = new ManualClock();
-  const renewal = gate();
+  const renewal = createLatch();
   const { url, api, eventsOf, throttle } = await startInProcess({
     clock,
     respondToTokenRequest: async (_, response, index) => {

@@ -1,7 +1,7 @@
 /** Which attempts are repeated, how often, and what the client gets in the end. */
 import { describe, expect, it } from 'vitest';
 import { HELD_RESPONSE_MAX_BYTES } from '../../src/upstream/response-receiver.ts';
-import { gate, startInProcess, until } from '../composition/in-process.ts';
+import { createLatch, startInProcess, until } from '../composition/in-process.ts';
 import { closedPort, startRawUpstream } from '../composition/raw-upstream.ts';
 import { send, sendAndLeave } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -84,7 +84,7 @@ describe('a connection that breaks', () => {
 
   it('is not followed by a retry on another kept one, which may be about to break as well', async () => {
     const kept = new WeakSet<object>();
-    const [warm, busy, released] = [gate(), gate(), gate()];
+    const [warm, busy, released] = [createLatch(), createLatch(), createLatch()];
     const { url, api, requestRecords } = await startInProcess({
       respond: async (request, response, index) => {
         const socket = response.socket!;

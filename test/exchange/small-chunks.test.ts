@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { heldBytes } from '../composition/heap.ts';
-import { gate, startInProcess, until } from '../composition/in-process.ts';
+import { createLatch, startInProcess, until } from '../composition/in-process.ts';
 import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
 import { waitUntilStable } from '../support/until.ts';
@@ -42,7 +42,7 @@ describe('a response in chunks of one byte', () => {
 
   it('that is held for another attempt costs memory of the order of its length, and arrives whole', async () => {
     const count = 200_000;
-    const rest = gate();
+    const rest = createLatch();
     let isWritten = false;
     const upstream = await startRawUpstream((socket) => {
       socket.write(`HTTP/1.1 429 Too Many Requests\r\nRetry-After: 4000\r\n${CHUNKED}`);

@@ -1,14 +1,14 @@
 /** Who has the next turn over HTTP: x-sidecar-priority and x-sidecar-caller, from the client's field to the upstream's socket. */
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { gate, giveToken, startInProcess, until, type InProcess } from '../composition/in-process.ts';
+import { createLatch, giveToken, startInProcess, until, type InProcess } from '../composition/in-process.ts';
 import { send, type Sent } from '../composition/send.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
 
 /** One call at a time reaches the upstream; the first is held until its door opens, while others queue. */
 async function startCrowded(env: Readonly<Record<string, string>> = {}) {
-  const door = gate();
+  const door = createLatch();
   const chain = await startInProcess({
     respond: async (request, response, index) => {
       await door.opened;
@@ -99,7 +99,7 @@ describe('calls that queue', () => {
   });
 
   it('go out in the order in which they came, with and without a body, also when they waited for a token', async () => {
-    const token = gate();
+    const token = createLatch();
     const chain = await startInProcess({
       respondToTokenRequest: async (...given) => {
         await token.opened;

@@ -1,7 +1,7 @@
 /** What a 401 of the upstream sets off: one refresh, one replay, and never more of either. */
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { gate, giveToken, sendToken, startInProcess, until } from '../composition/in-process.ts';
+import { createLatch, giveToken, sendToken, startInProcess, until } from '../composition/in-process.ts';
 import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { send } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -60,11 +60,11 @@ class CrowdedClock extends ManualClock {
 describe('a 401 whose refresh fails in the turn of the event loop in which the deadline passes', () => {
   it.each([false, true])('goes to the client and is counted once: the refresh first %s', async (isReversed) => {
     const clock = new CrowdedClock(5000, isReversed);
-    const [apiGate, never] = [gate(), gate()];
+    const [apiLatch, never] = [createLatch(), createLatch()];
     const { url, api, tokens, eventsOf, requestRecords } = await startInProcess({
       clock,
       respond: async (_, response) => {
-        await apiGate.opened;
+        await apiLatch.opened;
         response.writeHead(401).end('refused');
       },
       respondToTokenRequest: async (request, response, index) => {
@@ -76,7 +76,7 @@ describe('a 401 whose refresh fails in the turn of the event loop in which the d
     const call = send(url, { method: 'POST', body: 'x' });
     await until(() => api.requests.length === 1, 'the attempt');
     await clock.advance(1000);
-    apiGate.open();
+    apiLatch.open();
     await until(() => tokens.requests.length === 2, 'the refresh');
     await clock.advance(4000);
     expect(await call).toMatchObject({ status: 401, text: 'refused', code: undefined });
@@ -133,10 +133,10 @@ describe('a 401', () => {
   });
 
   it('of 30 streamed bodies at once marks the token once', async () => {
-    const [apiGate, refresh] = [gate(), gate()];
+    const [apiLatch, refresh] = [createLatch(), createLatch()];
     const { url, tokens, api } = await startInProcess({
       respond: async (request, response, index) => {
-        await apiGate.opened;
+        await apiLatch.opened;
         await accepting(2)(request, response, index);
       },
       respondToTokenRequest: async (request, response, index) => {
@@ -147,7 +147,7 @@ describe('a 401', () => {
     });
     const calls = Array.from({ length: 30 }, () => send(url, { method: 'POST', body: 'longer than ten bytes' }));
     await until(() => api.requests.length === 30, '30 calls at the upstream');
-    apiGate.open();
+    apiLatch.open();
     expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(Array(30).fill(401));
     refresh.open();
     await until(() => tokens.requests.length === 2, 'a second token request');
@@ -204,7 +204,7 @@ describe('a 401', () => {
   });
 
   it('invariant 5: a 401 invalidates the very token that was sent; a late one for an older token does nothing', async () => {
-    const late = gate();
+    const late = createLatch();
     const { url, tokens, api, eventsOf } = await startInProcess({
       respond: async (request, response, index) => {
         if (index === 0) await late.opened;

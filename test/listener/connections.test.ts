@@ -1,7 +1,7 @@
 /** A client's connection: the order and framing of responses, clients that leave or half-close, interim responses, draining. */
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { gate, IDLE, startInProcess, until, type InProcess } from '../composition/in-process.ts';
+import { createLatch, IDLE, startInProcess, until, type InProcess } from '../composition/in-process.ts';
 import { send } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket, readToEnd, sendRaw, waitUntilRefused } from '../support/raw-client.ts';
@@ -16,7 +16,7 @@ const never: RespondTo = () => undefined;
 
 /** Responds with the requested path; to `/slow` only once `others` other requests have had their responses. */
 function slowAfter(others: number): RespondTo {
-  const { opened, open } = gate();
+  const { opened, open } = createLatch();
   let responses = 0;
   return async ({ path }, response) => {
     if (path === '/slow') await opened;
@@ -123,7 +123,7 @@ describe('a response without a body', () => {
 
 describe('a client that leaves', () => {
   it('while it waits for its response is recorded as 499, and its upstream call is cancelled', async () => {
-    const cancelled = gate();
+    const cancelled = createLatch();
     const { url, api, requestRecords, throttle } = await startInProcess({
       respond: (_, response) => void response.once('close', cancelled.open),
     });
@@ -226,7 +226,7 @@ describe('while the sidecar drains', () => {
 
   it('late requests on open connections get 503, and new connections are refused', async () => {
     const clock = new ManualClock();
-    const underWay = gate();
+    const underWay = createLatch();
     const { url, api, sidecar, requestRecords } = await startInProcess({
       clock,
       env: { ...env, SIDECAR_DRAIN_DELAY_MS: '0' },

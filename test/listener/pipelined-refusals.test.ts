@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import type { RespondTo } from '../support/recording-upstream.ts';
-import { gate } from '../composition/in-process.ts';
+import { createLatch } from '../composition/in-process.ts';
 import { waitUntil } from '../support/until.ts';
 import type { Proxy } from './proxy.ts';
 import { startProxy } from './proxy.ts';
@@ -62,7 +62,7 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
     ['one packet', [PENDING + last]],
     ['two packets', [PENDING, last]],
   ])('is refused after them and recorded once, in %s', async (_packets, packets) => {
-    const { opened, open } = gate();
+    const { opened, open } = createLatch();
     await using upstream = await startRecordingUpstream(byPath(() => opened));
     await using proxy = await startUpgrading(upstream.url);
     const socket = await openSocket(proxy.url);
@@ -101,7 +101,7 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
   });
 
   it('is recorded once after a response that closes the connection', async () => {
-    const { opened, open } = gate();
+    const { opened, open } = createLatch();
     await using upstream = await startRecordingUpstream(byPath(() => opened));
     await using proxy = await startUpgrading(upstream.url);
     const socket = await openSocket(proxy.url);

@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { gate } from '../composition/in-process.ts';
+import { createLatch } from '../composition/in-process.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { waitUntil } from '../support/until.ts';
@@ -54,7 +54,7 @@ async function openKept(url: string): Promise<Socket> {
 it('any heads on new and kept connections are all served, and never more at a time than the limit allows', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(generatedHead, { minLength: 30, maxLength: 60 }), async (heads) => {
-      const { opened, open } = gate();
+      const { opened, open } = createLatch();
       await using upstream = await startRecordingUpstream(async ({ path }, response) => {
         if (path !== '/first') await opened;
         response.end(path);
@@ -87,7 +87,7 @@ it('any heads on new and kept connections are all served, and never more at a ti
 });
 
 it('beyond the limit connections wait, also new ones; a pipelined request is refused, and no connection is displaced', async () => {
-  const { opened, open } = gate();
+  const { opened, open } = createLatch();
   await using upstream = await startRecordingUpstream(async (_request, response) => {
     await opened;
     response.end('ok');
@@ -115,7 +115,7 @@ it('beyond the limit connections wait, also new ones; a pipelined request is ref
 });
 
 it('a client that leaves while it is not read is found when reading resumes, and leaves nothing behind', async () => {
-  const { opened, open } = gate();
+  const { opened, open } = createLatch();
   await using upstream = await startRecordingUpstream(async (_request, response) => {
     await opened;
     response.end('ok');

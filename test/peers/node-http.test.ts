@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { gate, IDLE, startInProcess, until } from '../composition/in-process.ts';
+import { createLatch, IDLE, startInProcess, until } from '../composition/in-process.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 
 const CLOSE = 'Connection: close\r\n';
@@ -79,7 +79,7 @@ it('node:http closes idle connections after 5 s and so resets pooled clients —
 
 it('node:http reports neither FIN nor RST while ≥ 200 kB of a paused body are unread — here that is found when reading resumes', async () => {
   let responses = 0;
-  const leaving = gate();
+  const leaving = createLatch();
   const { url, api, eventsOf, throttle, requestRecords } = await startInProcess({
     respond: async (_, response) => {
       responses++;

@@ -69,14 +69,14 @@ describe('a configured rate', () => {
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 6 }), async (steps) => {
         const fixture = new Fixture({ rate: 5, timeoutMs: DAY_MS });
         const grantedAt = askFor(fixture, 300);
-        const paces = [{ from: 0, rate: 5, burst: 1 }];
+        const settings = [{ from: 0, rate: 5, burst: 1 }];
         for (const { afterMs, rate, burst } of steps) {
           await fixture.clock.advance(afterMs);
           fixture.throttle.reconfigure(terms({ rate, burst }));
-          paces.push({ from: fixture.clock.now(), rate, burst });
+          settings.push({ from: fixture.clock.now(), rate, burst });
         }
         await fixture.clock.advance(300);
-        expect(worstExcess(grantedAt, paces)).toBeLessThan(1e-6);
+        expect(worstExcess(grantedAt, settings)).toBeLessThan(1e-6);
       }),
       { numRuns: 40 },
     );
@@ -86,18 +86,18 @@ describe('a configured rate', () => {
 /** By how many permits the fullest interval exceeds what its rates and the burst at its start, or a later one, allow. */
 function worstExcess(
   grantedAt: readonly number[],
-  paces: readonly { from: number; rate: number; burst: number }[],
+  settings: readonly { from: number; rate: number; burst: number }[],
 ): number {
   let worst = -Infinity;
   for (const [first, from] of grantedAt.entries()) {
     for (const [last, to] of grantedAt.entries()) {
       if (last < first) continue;
-      const inForce = paces.map((pace, index) => {
-        const [begin, end] = [Math.max(pace.from, from), Math.min(paces[index + 1]?.from ?? Infinity, to)];
-        return { ...pace, ms: end - begin };
+      const inForce = settings.map((setting, index) => {
+        const [begin, end] = [Math.max(setting.from, from), Math.min(settings[index + 1]?.from ?? Infinity, to)];
+        return { ...setting, ms: end - begin };
       });
       const allowed = inForce.reduce((sum, { rate, ms }) => sum + (rate * Math.max(0, ms)) / 1000, 0);
-      const burst = Math.max(...inForce.filter(({ ms }) => ms >= 0).map((pace) => pace.burst));
+      const burst = Math.max(...inForce.filter(({ ms }) => ms >= 0).map((setting) => setting.burst));
       worst = Math.max(worst, last - first + 1 - (allowed + burst));
     }
   }

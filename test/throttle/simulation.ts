@@ -53,16 +53,16 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
 
   const attempt = async (permit: Permit): Promise<boolean> => {
     await flight();
-    const verdict = limiter(clock.now());
+    const decision = limiter(clock.now());
     await flight();
-    if (verdict.accepted) permit.report({ kind: 'accepted' });
+    if (decision.accepted) permit.report({ kind: 'accepted' });
     else {
       refusals++;
-      const signal = readRateLimitSignal(429, (name) => verdict.fields?.[name], clock.wallNow());
+      const signal = readRateLimitSignal(429, (name) => decision.fields?.[name], clock.wallNow());
       permit.report({ kind: 'rate-limited', signal });
     }
     permit.release();
-    return verdict.accepted;
+    return decision.accepted;
   };
   const call = async (): Promise<void> => {
     const ticket = throttle.enter(clock.now() + deadlineMs);

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { ReplayMemory, RequestBody } from '../../../src/exchange/request-body/replay-body.ts';
-import { gate, giveToken, startInProcess, until } from '../../composition/in-process.ts';
+import { createLatch, giveToken, startInProcess, until } from '../../composition/in-process.ts';
 import type { InProcess } from '../../composition/in-process.ts';
 import { openSocket, readToEnd } from '../../support/raw-client.ts';
 import { send } from '../../composition/send.ts';
@@ -72,7 +72,7 @@ async function compareAll({ url, api }: InProcess, all: readonly Sending[], open
 
 describe('invariant 11: a body in pieces arrives byte for byte', () => {
   it('when all of it has come before the first token', async () => {
-    const token = gate();
+    const token = createLatch();
     const world = await startInProcess({
       respondToTokenRequest: async (...call) => {
         await token.opened;
@@ -85,7 +85,7 @@ describe('invariant 11: a body in pieces arrives byte for byte', () => {
   });
 
   it('when its request waits for a permit or for a place, and after a 429', async () => {
-    let first = gate();
+    let first = createLatch();
     let refusals = 0;
     const world = await startInProcess({
       respond: async ({ path }, response) => {
@@ -98,7 +98,7 @@ describe('invariant 11: a body in pieces arrives byte for byte', () => {
     const manyAtOnce = fc.array(sendings, { minLength: 2, maxLength: 6 });
     await fc.assert(
       fc.asyncProperty(manyAtOnce, async (all) => {
-        first = gate();
+        first = createLatch();
         const before = world.api.requests.length;
         const holder = send(`${world.url}/first`);
         await until(() => world.api.requests.length > before, 'the only slot taken');

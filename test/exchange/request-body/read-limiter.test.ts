@@ -12,16 +12,16 @@ const MOST_IN_A_TURN = 25_000;
 const HEAD = 'POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n';
 const bodyOf = (chunks: number): string => `${'1\r\nx\r\n'.repeat(chunks)}0\r\n\r\n`;
 
-/** Reads a body as a server does that counts each chunk with a pace, or with none. @returns the most chunks in one turn */
-async function countPerTurn(hasPace: boolean): Promise<{ received: number; most: number }> {
+/** Reads a body as a server does that counts each chunk with a limiter, or with none. @returns the most chunks in one turn */
+async function countPerTurn(isLimited: boolean): Promise<{ received: number; most: number }> {
   let [received, inTurn, most] = [0, 0, 0];
   let isOver = false;
   const server = createServer((request, response) => {
-    const pace = hasPace ? getReadLimiter(request.socket) : undefined;
+    const limiter = isLimited ? getReadLimiter(request.socket) : undefined;
     request.on('data', (chunk: Buffer) => {
       received += chunk.length;
       inTurn++;
-      pace?.countChunk();
+      limiter?.countChunk();
     });
     request.on('end', () => response.end());
   });
@@ -46,11 +46,11 @@ it('one connection brings one buffer in a turn, and no chunk is lost', async () 
   expect(most).toBeLessThan(MOST_IN_A_TURN);
 });
 
-it('without a pace it brings many', async () => {
+it('without a limiter it brings many', async () => {
   expect((await countPerTurn(false)).most).toBeGreaterThan(MOST_IN_A_TURN);
 });
 
-it('pipelined requests of many small chunks share the pace of their connection', async () => {
+it('pipelined requests of many small chunks share the limiter of their connection', async () => {
   // The process must not be warned of listeners: startInProcess fails then.
   const { url, requestRecords } = await startInProcess();
   const socket = await openSocket(url);

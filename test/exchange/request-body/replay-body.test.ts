@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { heldBytes } from '../../composition/heap.ts';
-import { gate, giveToken, IDLE, startInProcess, until } from '../../composition/in-process.ts';
+import { createLatch, giveToken, IDLE, startInProcess, until } from '../../composition/in-process.ts';
 import { send, sendAndLeave } from '../../composition/send.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { openSocket, readToEnd, sendRaw } from '../../support/raw-client.ts';
@@ -106,7 +106,7 @@ describe('a body', () => {
   });
 
   it('in chunks of one byte costs memory of the order of its length', async () => {
-    const release = gate();
+    const release = createLatch();
     const { url, eventsOf } = await startInProcess({
       respond: async (_request, response) => {
         await release.opened;
@@ -130,7 +130,7 @@ describe('a body', () => {
 it('a refused body is not kept for as long as its connection is idle', async () => {
   const env = { SIDECAR_MAX_IN_FLIGHT: '1', SIDECAR_QUEUE_TIMEOUT_MS: '1000' };
   const clock = new ManualClock();
-  const hold = gate();
+  const hold = createLatch();
   const { url, throttle, requestRecords } = await startInProcess({ clock, env, respond: () => hold.opened });
   const isQueued = (count: number) => until(async () => (await throttle()).queued === count, `${String(count)} queued`);
   const holder = sendAndLeave(url);
@@ -157,7 +157,7 @@ it('a refused body is not kept for as long as its connection is idle', async () 
 
 describe('a body in chunks of one byte', () => {
   it('costs memory of the order of its length while its request waits for a token', async () => {
-    const token = gate();
+    const token = createLatch();
     const { url, tokens, api } = await startInProcess({
       respondToTokenRequest: async (...call) => {
         await token.opened;
@@ -181,7 +181,7 @@ describe('a body in chunks of one byte', () => {
 });
 
 it('a chunked body that fits is sent again, however its chunks grow and its request waits', async () => {
-  const token = gate();
+  const token = createLatch();
   const { url, tokens, api, throttle } = await startInProcess({
     respondToTokenRequest: async (...call) => {
       await token.opened;
@@ -209,7 +209,7 @@ it('a chunked body that fits is sent again, however its chunks grow and its requ
 
 describe('all replay buffers together', () => {
   it('are bounded: past the total a body streams once, and is replayable again when memory has come back', async () => {
-    const hold = gate();
+    const hold = createLatch();
     const { url, api } = await startInProcess({
       respond: async (request, response, index) => {
         if (request.path === '/holder') await hold.opened;
@@ -228,7 +228,7 @@ describe('all replay buffers together', () => {
   });
 
   it('its memory is given back when the response begins', async () => {
-    const hold = gate();
+    const hold = createLatch();
     const { url } = await startInProcess({
       respond: async (request, response, index) => {
         if (request.path === '/whole') {

@@ -121,7 +121,7 @@ test('applies a raised maxInFlight at once while the rate is learned together', 
 type Changes = Partial<ThrottleTerms['throttle']>;
 
 /** The others make 29 accepted calls, this one reloads, and then one of theirs is refused. @returns what it publishes */
-async function paceOfLeader(changes?: Changes, before: Changes = {}): Promise<unknown> {
+async function rateOfLeader(changes?: Changes, before: Changes = {}): Promise<unknown> {
   const { clock, store, throttle } = await join(before, { isLeader: true });
   const startedAt = clock.wallNow();
   const calls = Array.from({ length: 29 }, (_, index) => `${String(startedAt + index * 50)} 1 5 0;`);
@@ -190,7 +190,7 @@ describe('a reload', () => {
     ['changes only what is each replica’s own', { maxInFlight: 16, maxStreams: 5, maxPauseMs: 1000 }],
     ['changes a burst that is not used', { burst: 8 }],
   ])('that %s keeps what the leader has learned', async (_, changes) => {
-    expect(await paceOfLeader(changes)).toEqual(await paceOfLeader());
+    expect(await rateOfLeader(changes)).toEqual(await rateOfLeader());
   });
 
   it.each<[string, Changes, Changes, object]>([
@@ -198,7 +198,7 @@ describe('a reload', () => {
     ['configured rate', { rate: 40, burst: 8 }, { rate: 20 }, { rate: 20, burst: 8 }],
     ['configured burst', { rate: 40, burst: 8 }, { burst: 2 }, { rate: 40, burst: 2 }],
   ])('that changes the %s changes what the leader publishes', async (_, before, changes, limit) => {
-    expect(await paceOfLeader(changes, before)).toEqual(limit);
+    expect(await rateOfLeader(changes, before)).toEqual(limit);
   });
 });
 

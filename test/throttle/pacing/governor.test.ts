@@ -57,8 +57,8 @@ it('extends a stated wait that is too short again and again, up to a bound', () 
   let now = 0;
   for (let round = 0; round < 12; round++) {
     const grant = auto.recordGrant(now, false);
-    const verdict = auto.recordResult(now, grant, refused(1000));
-    expect(verdict).toMatchObject({ kind: 'limited' });
+    const decision = auto.recordResult(now, grant, refused(1000));
+    expect(decision).toMatchObject({ kind: 'limited' });
     const pausedMs = auto.pausedMs(now);
     expect(pausedMs).toBeGreaterThanOrEqual(1000);
     expect(pausedMs).toBeLessThanOrEqual(3000);

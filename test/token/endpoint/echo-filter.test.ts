@@ -69,7 +69,7 @@ describe('a token endpoint that echoes the client secret', () => {
       const endpoint = buildEndpoint(new URL(`${server.url}/oauth/token`), { method, observe });
       const result = await askOnce(endpoint);
       const clock = new ManualClock();
-      const supply = {
+      const fetcher = {
         fetch: () => Promise.resolve(result),
         watchCredentials: () => () => undefined,
         credentialFault: () => undefined,
@@ -82,7 +82,7 @@ describe('a token endpoint that echoes the client secret', () => {
         clock,
         observe,
       };
-      const source = new HeldTokenSource({ ...common, fetcher: supply, random: () => 0 });
+      const source = new HeldTokenSource({ ...common, fetcher, random: () => 0 });
       source.start();
       await clock.advance(1);
       const fault = await source.waitForToken(AbortSignal.abort(new Error('left'))).catch(String);
