@@ -1,4 +1,4 @@
-/** The linter's rule against words that the glossary of ARCHITECTURE.md replaces. */
+/** The linter's rule against words that others have replaced. */
 import { Linter } from 'eslint';
 import { expect, it } from 'vitest';
 import { REFUSED_WORDS } from '../../tools/lint/glossary.ts';
@@ -29,10 +29,11 @@ it('accepts the word as a part of another word, in a use, in a comment and in a 
 it('refuses a word only in the folders that its entry lists', () => {
   expect(refusedIn('const gate = 1;')).toEqual([]);
   expect(refusedIn('const gate = 1;', '/project/src/exchange/example.js')).toHaveLength(1);
+  expect(refusedIn('const gate = 1;', '/project/test/exchange/example.js')).toHaveLength(1);
 });
 
 it('names the word and its replacement', () => {
-  expect(refusedIn('const lifeline = 1;')).toEqual(['"lifeline": the glossary has lifetime for "lifeline"']);
+  expect(refusedIn('const lifeline = 1;')).toEqual(['"lifeline": write lifetime for "lifeline"']);
 });
 
 it('lists each word once, in lower case', () => {

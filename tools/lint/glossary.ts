@@ -1,10 +1,10 @@
-/** Words that no declared name of src/ may hold, and what they are called instead; ARCHITECTURE.md (Glossary) has the whole table. */
+/** Words that no declared name of src/ or test/ may hold, and what they are called instead; docs/adr/0031-one-word-for-one-thing.md has the whole table. */
 
 export interface RefusedWord {
   /** One word of a name in camel case, in lower case. */
   readonly word: string;
   readonly instead: string;
-  /** Folders of src/ in which it is refused. Default: all. */
+  /** Folders of src/ and test/ in which it is refused. Default: all. */
   readonly folders?: readonly string[];
 }
 
@@ -27,6 +27,7 @@ export const REFUSED_WORDS: readonly RefusedWord[] = [
   { word: 'lifeline', instead: 'lifetime' },
   { word: 'tally', instead: 'stats' },
   { word: 'ending', instead: 'outcome' },
+  { word: 'endings', instead: 'outcomes or records' },
   { word: 'carried', instead: 'active exchange' },
   { word: 'linger', instead: 'drainThenClose' },
   { word: 'outgoing', instead: 'request builder' },

@@ -1,4 +1,4 @@
-/** An ESLint rule: a declared name of src/ holds no word that the glossary replaces. */
+/** An ESLint rule: a declared name of src/ or test/ holds no word that is listed as replaced. */
 import type { Rule } from 'eslint';
 import { REFUSED_WORDS } from './glossary.ts';
 
@@ -11,10 +11,10 @@ export const refusedWords: Rule.RuleModule = {
   meta: {
     type: 'suggestion',
     schema: [],
-    messages: { refused: '"{{name}}": the glossary has {{instead}} for "{{word}}"' },
+    messages: { refused: '"{{name}}": write {{instead}} for "{{word}}"' },
   },
   create(context) {
-    const folder = /\/src\/([^/]+)\//.exec(context.filename.replaceAll('\\', '/'))?.[1];
+    const folder = /\/(?:src|test)\/([^/]+)\//.exec(context.filename.replaceAll('\\', '/'))?.[1];
     const check = ({ node, name }: Declared): void => {
       const words = new Set(wordsOf(name));
       const refused = REFUSED_WORDS.find(
