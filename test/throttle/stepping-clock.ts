@@ -1,6 +1,6 @@
 /** Virtual time for simulations: runs timer after timer until none is left, with only the turns of promises in between. */
 import type { Cancel, Clock } from '../../src/platform/clock.ts';
-import { ExpiryHeap, type ExpiryEntry } from '../../src/throttle/queue/expiry-heap.ts';
+import { ExpiryHeap, type ExpiryEntry } from '../../src/throttle/queue/heap.ts';
 
 class Timer implements ExpiryEntry {
   expiryHeapIndex = -1;

@@ -35,7 +35,7 @@ export const REFUSED_WORDS: readonly RefusedWord[] = [
   { word: 'wishes', instead: 'preferences' },
   { word: 'patience', instead: 'wait budget' },
   { word: 'alarm', instead: 'timer' },
-  { word: 'gate', instead: 'permit gate', folders: ['fleet', 'exchange', 'upstream', 'token', 'listener'] },
+  { word: 'gate', instead: 'governor', folders: ['fleet', 'exchange', 'upstream', 'token', 'listener'] },
   { word: 'pace', instead: 'rate or rate policy', folders: ['throttle', 'fleet', 'exchange', 'upstream'] },
   { word: 'verdict', instead: 'decision', folders: ['throttle', 'exchange', 'listener'] },
   { word: 'belief', instead: 'chosen limit' },

@@ -2,7 +2,7 @@
  * A request's place in the queue: its arrival number, its phase, its wait now, and how much longer it may wait: the upstream's own time is
  * reserved. RequestQueue keeps the order; RequestTicket is what the request itself does with its place.
  */
-import type { ExpiryEntry } from './expiry-heap.ts';
+import type { ExpiryEntry } from './heap.ts';
 import type { Permit, QueueClass } from '../throttle.ts';
 import type { QueueLinks } from './linked-queue.ts';
 import type { ResponseTimes } from './response-times.ts';

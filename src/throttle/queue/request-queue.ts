@@ -3,7 +3,7 @@
  * read their bodies; of those that have read them one is next, retries first. FairOrder decides the order. This file settles
  * no promise and reads no clock.
  */
-import { ExpiryHeap } from './expiry-heap.ts';
+import { ExpiryHeap } from './heap.ts';
 import { FairOrder } from './fair-order.ts';
 import type { PendingWait, TicketPhase, QueueTicket } from './queue-ticket.ts';
 import type { Priority, QueueClass } from '../throttle.ts';

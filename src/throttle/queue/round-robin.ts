@@ -2,10 +2,60 @@
  * The callers of one priority take turns: the next permit goes to the caller that has had none for longest, the next body slot to
  * the one that holds fewest. Within a caller the oldest request goes first.
  */
-import { CallerQueue } from './caller-queue.ts';
 import { Heap, type HeapOrder } from './heap.ts';
+import { LinkedQueue } from './linked-queue.ts';
 import type { TicketPhase, QueueTicket } from './queue-ticket.ts';
 import { RankCounts } from './rank-counts.ts';
+
+/** One caller's requests of one priority in order of arrival: those waiting for a body slot, reading, and waiting for a permit. */
+class CallerQueue {
+  readonly caller: string;
+  readonly bodyQueue = new LinkedQueue<QueueTicket>();
+  readonly permitQueue = new LinkedQueue<QueueTicket>();
+  /** Rank of its last permit, or of its arrival: the lowest is next. */
+  lastTurn = 0;
+  /** Positions in the heaps of its priority, which write them; -1 outside. */
+  grantHeapIndex = -1;
+  bodyHeapIndex = -1;
+  lengthHeapIndex = -1;
+  bodySlotsUsed = 0;
+  #bufferingCount = 0;
+
+  constructor(caller: string) {
+    this.caller = caller;
+  }
+
+  /** Tickets that do not wait for their own client. */
+  get waitingCount(): number {
+    return this.bodyQueue.size + this.permitQueue.size;
+  }
+
+  get size(): number {
+    return this.bodyQueue.size + this.#bufferingCount + this.permitQueue.size;
+  }
+
+  get youngestWaiting(): QueueTicket | undefined {
+    return this.bodyQueue.youngest ?? this.permitQueue.youngest;
+  }
+
+  /** Phases without a place in the queue change nothing. */
+  move(ticket: QueueTicket, from: TicketPhase, to: TicketPhase): void {
+    if (from === 'queued') this.bodyQueue.remove(ticket);
+    else if (from === 'buffering' || from === 'received') this.#bufferingCount--;
+    else if (from === 'ready') this.permitQueue.remove(ticket);
+    if (to === 'queued') this.bodyQueue.insert(ticket);
+    else if (to === 'buffering' || to === 'received') this.#bufferingCount++;
+    else if (to === 'ready') this.permitQueue.insert(ticket);
+    this.#countBodySlot(ticket, to);
+  }
+
+  /** A body slot is kept until the permit comes. A ticket that became `ready` without a slot takes none. */
+  #countBodySlot(ticket: QueueTicket, to: TicketPhase): void {
+    const holds = to === 'buffering' || (to === 'ready' && ticket.holdsBodySlot);
+    this.bodySlotsUsed += Number(holds) - Number(ticket.holdsBodySlot);
+    ticket.holdsBodySlot = holds;
+  }
+}
 
 const BY_LAST_TURN: HeapOrder<CallerQueue> = {
   precedes: (one, other) => one.lastTurn < other.lastTurn,
@@ -45,17 +95,9 @@ export class CallerRoundRobin {
   /** The queue that became empty last is kept: a caller without a backlog needs one for each request. */
   #emptyQueue: CallerQueue | undefined;
   #turnCount = 0;
-  #size = 0;
-  #bodySlotsUsed = 0;
-
-  /** Tickets that are queued, buffering, received or ready. */
-  get size(): number {
-    return this.#size;
-  }
-
-  get bodySlotsUsed(): number {
-    return this.#bodySlotsUsed;
-  }
+  /** Tickets that are queued, buffering, received or ready. Written here only, as `bodySlotsUsed`. */
+  size = 0;
+  bodySlotsUsed = 0;
 
   /** Callers that have a record. */
   get callerCount(): number {
@@ -81,8 +123,8 @@ export class CallerRoundRobin {
     queue.move(ticket, from, to);
     if (queue.size > size) this.#ranks.add(queue.size);
     else if (queue.size < size) this.#ranks.remove(size);
-    this.#size += queue.size - size;
-    this.#bodySlotsUsed += queue.bodySlotsUsed - bodySlotsUsed;
+    this.size += queue.size - size;
+    this.bodySlotsUsed += queue.bodySlotsUsed - bodySlotsUsed;
     if (to === 'granted') queue.lastTurn = ++this.#turnCount;
     this.#updateHeaps(queue);
   }

@@ -8,7 +8,7 @@ import { parseReply, toScriptArguments } from '../../../src/fleet/shared-quota/r
 import { buildExchangeScript } from '../../../src/fleet/shared-quota/quota-script.ts';
 import { FleetMember } from '../../../src/fleet/shared-quota/fleet-member.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
-import { ExpiryHeap, type ExpiryEntry } from '../../../src/throttle/queue/expiry-heap.ts';
+import { ExpiryHeap, type ExpiryEntry } from '../../../src/throttle/queue/heap.ts';
 import type {
   QuotaStore,
   QuotaListener,

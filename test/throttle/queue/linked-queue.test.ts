@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { ExpiryHeap } from '../../../src/throttle/queue/expiry-heap.ts';
+import { ExpiryHeap } from '../../../src/throttle/queue/heap.ts';
 import { LinkedQueue, type QueueLinks } from '../../../src/throttle/queue/linked-queue.ts';
 
 class Entry implements QueueLinks<Entry> {
