@@ -12,37 +12,33 @@ import { parseSigningKey } from '../../token/client/signing-key.ts';
 import { dropLineEnd, headerValueFault, secretFault } from '../schema/formats/credentials.ts';
 import { createSettingProblem } from './problems.ts';
 import type { SettingProblem } from './problems.ts';
-import type { SecretMap } from '../schema/formats/formats.ts';
+import type { SecretMap, SettingValue } from '../schema/formats/formats.ts';
 import { redisUrlFault } from '../schema/formats/redis-url.ts';
 import { isColonForbidden, colonFault, signsAssertions } from '../rules/rules-auth.ts';
-import type { SettingKey, Settings } from '../schema/schema.ts';
+import { isSettingMap, valueOfSetting, type SettingKey, type Settings } from '../schema/schema.ts';
 
-interface NamedFile {
-  readonly key: SettingKey;
-  readonly path: (settings: Settings) => string | null;
-  /** The fault of the contents, without quoting them; undefined when there is none. */
-  readonly fault: (contents: string, settings: Settings) => string | undefined;
-}
+/** The fault of the contents, without quoting them; undefined when there is none. */
+type FindFault = (contents: string, settings: Settings) => string | undefined;
 
-const NAMED_FILES: readonly NamedFile[] = [
-  { key: 'upstream.caFile', path: ({ upstream }) => upstream.caFile, fault: certificateFault },
-  { key: 'auth.clientIdFile', path: ({ auth }) => auth.clientIdFile, fault: withoutLineEnd(clientIdFault) },
-  { key: 'auth.clientSecretFile', path: ({ auth }) => auth.clientSecretFile, fault: withoutLineEnd(secretFault) },
-  { key: 'auth.privateKeyFile', path: ({ auth }) => auth.privateKeyFile, fault: signingKeyFault },
-  { key: 'auth.certificateFile', path: ({ auth }) => auth.certificateFile, fault: signingCertificateFault },
-  { key: 'auth.tlsCertificateFile', path: ({ auth }) => auth.tlsCertificateFile, fault: certificateFault },
-  { key: 'auth.tlsKeyFile', path: ({ auth }) => auth.tlsKeyFile, fault: tlsKeyFault('auth') },
-  { key: 'auth.caFile', path: ({ auth }) => auth.caFile, fault: certificateFault },
-  { key: 'upstream.tlsCertificateFile', path: ({ upstream }) => upstream.tlsCertificateFile, fault: certificateFault },
-  { key: 'upstream.tlsKeyFile', path: ({ upstream }) => upstream.tlsKeyFile, fault: tlsKeyFault('upstream') },
-  { key: 'egress.caFile', path: ({ egress }) => egress.caFile, fault: certificateFault },
-  { key: 'fleet.redisUrlFile', path: ({ fleet }) => fleet.redisUrlFile, fault: withoutLineEnd(redisUrlContentsFault) },
-  { key: 'fleet.caFile', path: ({ fleet }) => fleet.caFile, fault: certificateFault },
-  {
-    key: 'listen.requiredHeader.valueFile',
-    path: ({ listen }) => listen.requiredHeader.valueFile,
-    fault: withoutLineEnd(headerValueFault),
-  },
+/** Settings that name a file, or several in a map. */
+const NAMED_FILES: readonly (readonly [key: SettingKey, fault: FindFault])[] = [
+  ['upstream.caFile', certificateFault],
+  ['auth.clientIdFile', withoutLineEnd(clientIdFault)],
+  ['auth.clientSecretFile', withoutLineEnd(secretFault)],
+  ['auth.privateKeyFile', signingKeyFault],
+  ['auth.certificateFile', signingCertificateFault],
+  ['auth.tlsCertificateFile', certificateFault],
+  ['auth.tlsKeyFile', tlsKeyFault('auth')],
+  ['auth.caFile', certificateFault],
+  ['upstream.tlsCertificateFile', certificateFault],
+  ['upstream.tlsKeyFile', tlsKeyFault('upstream')],
+  ['egress.caFile', certificateFault],
+  ['fleet.redisUrlFile', withoutLineEnd(redisUrlContentsFault)],
+  ['fleet.caFile', certificateFault],
+  ['listen.requiredHeader.valueFile', withoutLineEnd(headerValueFault)],
+  ['auth.extraParameters', withoutLineEnd(secretFault)],
+  ['auth.extraHeaders', withoutLineEnd(headerValueFault)],
+  ['upstream.headers', withoutLineEnd(headerValueFault)],
 ];
 
 /** Credentials and certificate bundles are smaller; a wrong path may lead to a large file. */
@@ -56,25 +52,20 @@ export function findFileProblems(
   settings: Settings,
   isIncluded: (key: SettingKey) => boolean = () => true,
 ): SettingProblem[] {
-  return [...NAMED_FILES, ...listFilesInMaps(settings)].flatMap(({ key, path: pathOf, fault }) => {
-    const path = isIncluded(key) ? pathOf(settings) : null;
-    if (path === null) return [];
-    const found = checkFile(path, (contents) => fault(contents, settings));
-    return found === undefined ? [] : [createSettingProblem(key, `the file ${JSON.stringify(path)} ${found}`)];
-  });
+  return NAMED_FILES.flatMap(([key, fault]) =>
+    (isIncluded(key) ? listPaths(valueOfSetting(settings, key)) : []).flatMap((path) => {
+      const found = checkFile(path, (contents) => fault(contents, settings));
+      return found === undefined ? [] : [createSettingProblem(key, `the file ${JSON.stringify(path)} ${found}`)];
+    }),
+  );
 }
 
-/** Of settings whose values are texts or files. */
-function listFilesInMaps({ auth, upstream }: Settings): NamedFile[] {
-  const list = (key: SettingKey, map: SecretMap, fault: NamedFile['fault']): NamedFile[] =>
-    Object.values(map).flatMap((one) =>
-      typeof one === 'string' ? [] : [{ key, path: () => one.file, fault: withoutLineEnd(fault) }],
-    );
-  return [
-    ...list('auth.extraParameters', auth.extraParameters, secretFault),
-    ...list('auth.extraHeaders', auth.extraHeaders, headerValueFault),
-    ...list('upstream.headers', upstream.headers, headerValueFault),
-  ];
+/** The value itself, or the files in a map of secrets. */
+function listPaths(value: SettingValue): string[] {
+  if (typeof value === 'string') return [value];
+  return isSettingMap(value)
+    ? Object.values(value as SecretMap).flatMap((one) => (typeof one === 'string' ? [] : one.file))
+    : [];
 }
 
 function checkFile(path: string, fault: (contents: string) => string | undefined): string | undefined {
@@ -90,7 +81,7 @@ function checkFile(path: string, fault: (contents: string) => string | undefined
 }
 
 /** As the value is read later. */
-function withoutLineEnd(fault: NamedFile['fault']): NamedFile['fault'] {
+function withoutLineEnd(fault: FindFault): FindFault {
   return (contents, settings) => fault(dropLineEnd(contents.replace(/^\uFEFF/, '')), settings);
 }
 
@@ -112,7 +103,7 @@ function signingCertificateFault(contents: string, { auth }: Settings): string |
   return certificateFault(contents) ?? findSigningCertificateFault(contents, key.signingKey.key);
 }
 
-function tlsKeyFault(owner: 'auth' | 'upstream'): NamedFile['fault'] {
+function tlsKeyFault(owner: 'auth' | 'upstream'): FindFault {
   return (key, settings) => {
     const certificate = readOrUndefined(settings[owner].tlsCertificateFile);
     // An unreadable certificate is reported separately.

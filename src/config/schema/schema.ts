@@ -97,6 +97,12 @@ export function replaceSettings(settings: Settings, values: Iterable<readonly [S
   return copy;
 }
 
+export function valueOfSetting(settings: Settings, key: SettingKey): SettingValue {
+  return key
+    .split('.')
+    .reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], settings) as SettingValue;
+}
+
 /** Whether the value is a map by names. */
 export function isSettingMap(value: SettingValue): value is SettingMap {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
