@@ -10,15 +10,19 @@ interface BudgetOptions {
   /** Default: read from this process. */
   readonly machine?: Machine | undefined;
   /** Present when requests are traced. */
-  readonly traced?: unknown;
+  readonly startTracer?: unknown;
 }
 
 /**
  * The limits of this process; emits a warning for each that is lower than the configuration asks for.
  * @throws Error when the resources are not enough for one client
  */
-export function determineBudgets(config: Config, { machine, traced }: BudgetOptions, observe: EventObserver): Budgets {
-  const decision = planBudgets(machine ?? readMachine(), computeDemand(config, traced !== undefined));
+export function determineBudgets(
+  config: Config,
+  { machine, startTracer }: BudgetOptions,
+  observe: EventObserver,
+): Budgets {
+  const decision = planBudgets(machine ?? readMachine(), computeDemand(config, startTracer !== undefined));
   if (decision.kind === 'too-small') throw new Error(decision.problem);
   for (const message of decision.warnings) observe({ kind: 'warning', message });
   return decision.budgets;

@@ -1,6 +1,8 @@
 /** What may be held at once, from what the machine gives and the configuration asks for. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { determineBudgets } from '../../src/composition/machine.ts';
+import { configOf } from '../config/base-env.ts';
 import { planBudgets, type Budgets, type Demand, type Machine } from '../../src/composition/budgets.ts';
 
 const MIB = 1024 * 1024;
@@ -71,6 +73,16 @@ describe('the limit of descriptors', () => {
     expect(decision).toMatchObject({ kind: 'too-small' });
     expect('problem' in decision && decision.problem).toMatch(/36 file descriptors.*40 are needed/);
     expect(planBudgets({ ...LARGE, descriptorLimit: 40 }, DEFAULTS).kind).toBe('fits');
+  });
+});
+
+describe('a sidecar that exports traces', () => {
+  it('keeps two more descriptors for its connections to the collector', () => {
+    const machine = { ...LARGE, descriptorLimit: 10 };
+    const start = (options: { readonly startTracer?: unknown }) => () =>
+      determineBudgets(configOf(), { machine, ...options }, () => undefined);
+    expect(start({})).toThrow(': 40 are needed');
+    expect(start({ startTracer: () => undefined })).toThrow(': 42 are needed');
   });
 });
 
