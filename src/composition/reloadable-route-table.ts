@@ -58,7 +58,7 @@ function findClientPath(table: RouteTable<Route>, route: RouteConfig, path: stri
   const clientPath = (route.stripPrefix && route.pathPrefix !== '/' ? route.pathPrefix : '') + path || '/';
   const match = table.match(clientPath);
   if (match.kind !== 'matched') return undefined;
-  const { baseUrl } = match.route.parts.upstream;
+  const { baseUrl } = match.route.parts;
   const reached = joinTarget(baseUrl.pathname, clientPath, match.strippedLength);
   const intended = joinTarget(route.upstream.baseUrl.pathname, path || '/', path === '' ? 1 : 0);
   const isSame =

@@ -19,7 +19,7 @@ import type { FleetMembership } from '../throttle/fleet-membership.ts';
 import type { LearnedState, RateSettings, Throttle, ThrottleTerms } from '../throttle/throttle.ts';
 import { createTlsContextProvider, type TlsContextProvider } from '../platform/tls.ts';
 import type { TokenSource } from '../token/token.ts';
-import { createUpstream, type Upstream } from '../upstream/client.ts';
+import { Upstream } from '../upstream/client.ts';
 import type { Budgets } from './budgets.ts';
 import type { FleetParts } from './fleet.ts';
 import { createReloadableRouteTable, type PersistentRouteParts } from './reloadable-route-table.ts';
@@ -81,7 +81,8 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
         tokens: requireDefined(tokens.get(credential)),
         throttle: requireDefined(throttles.get(throttleGroup)),
         responseClassifier: createClassifier(route, options),
-        upstream: { ...client, baseUrl: upstream.baseUrl },
+        upstream: client,
+        baseUrl: upstream.baseUrl,
         retryBudget: createRetryBudget(),
         ownHeaders: requireDefined(headers.byRoute.get(name)),
         serveUpgrade: upstream.websocket ? createUpgradeHandler(trust, egress) : undefined,
@@ -220,7 +221,7 @@ function createUpstreams(
     const maxConnections = computeMaxConnections(routes, key);
     pools.set(key, {
       trust,
-      client: createUpstream({ ...upstream, clock, trust, egress, observe: poolObserver, maxConnections }),
+      client: new Upstream({ ...upstream, clock, trust, egress, observe: poolObserver, maxConnections }),
     });
   }
   return pools;

@@ -1,7 +1,7 @@
 /** Classifies how an attempt ended, for metrics and for the sidecar's own replies. */
 import { SidecarError } from '../platform/errors.ts';
 import type { AttemptOutcome, FaultCause } from '../telemetry/events.ts';
-import type { AttemptResult } from '../upstream/attempt-contract.ts';
+import type { AttemptResult } from '../upstream/response-receiver.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { describeInterception } from './interception.ts';

@@ -8,7 +8,7 @@ import type { AttemptSign } from '../throttle/refusal-evidence/refusal-evidence.
 import { signOfResponse } from '../throttle/refusal-evidence/refusal-observer.ts';
 import type { Permit } from '../throttle/throttle.ts';
 import type { TokenUse } from '../token/token.ts';
-import type { AttemptHandler, AttemptTimeouts, AttemptResult } from '../upstream/attempt-contract.ts';
+import type { AttemptHandler, AttemptTimeouts, AttemptResult } from '../upstream/response-receiver.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { classifyAttempt, isCutShort, isUpstreamFault, labelResponse, showsAcceptedToken } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts, PendingAttempt } from './exchange.ts';

@@ -4,11 +4,11 @@ import type { Exchange, ExchangeParts } from './exchange.ts';
 
 /** The view for the response to a request. */
 export function describeClientView(
-  { upstream, clientPath, cookieRoot }: Pick<ExchangeParts, 'upstream' | 'clientPath' | 'cookieRoot'>,
+  { baseUrl, clientPath, cookieRoot }: Pick<ExchangeParts, 'baseUrl' | 'clientPath' | 'cookieRoot'>,
   request: Pick<Exchange, 'path' | 'clientPath'>,
 ): ClientView {
   return {
-    baseUrl: upstream.baseUrl,
+    baseUrl,
     requestPath: request.path,
     clientPath: request.clientPath ?? clientPath,
     cookieRoot,

@@ -9,7 +9,7 @@ import type { QueueClass, Throttle } from '../throttle/throttle.ts';
 import type { TokenSource } from '../token/token.ts';
 import type { RetryBudget } from '../retry/budget.ts';
 import type { RetryRules } from '../retry/policy.ts';
-import type { AttemptTimeouts, ResponseCut } from '../upstream/attempt-contract.ts';
+import type { AttemptTimeouts, ResponseCut } from '../upstream/response-receiver.ts';
 import type { Upstream } from '../upstream/client.ts';
 import type { OwnHeaders } from '../upstream/headers.ts';
 import type { RefusalRules } from './refusals/refusal-rules.ts';
@@ -31,7 +31,9 @@ export interface ExchangeParts {
   readonly responseClassifier: ResponseClassifier;
   /** Responses that refuse a call for its rate, besides 429; undefined: none. */
   readonly refusals?: RefusalRules | undefined;
+  /** Routes to one origin may share it. */
   readonly upstream: Upstream;
+  readonly baseUrl: URL;
   /** The client's path for a path below the upstream's base; undefined when there is none. */
   readonly clientPath: (path: string) => string | undefined;
   /** The path below the base to which the cookies of the route are limited; undefined: cookies are not adapted. */

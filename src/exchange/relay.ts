@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http';
 import { SidecarError } from '../platform/errors.ts';
 import { GrowableBuffer } from '../platform/growable-buffer.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
-import type { AttemptResult, ResponseSink } from '../upstream/attempt-contract.ts';
+import type { AttemptResult, ResponseSink } from '../upstream/response-receiver.ts';
 import type { ClientView } from '../upstream/client-view.ts';
 import { rewriteResponseHeaders, withoutContentLength } from '../upstream/headers.ts';
 import { describeClientView } from './client-view.ts';
@@ -51,7 +51,7 @@ interface UnsentHead {
 }
 
 type HeldResult = Extract<AttemptResult, { kind: 'held' }>;
-type RelayParts = Pick<ExchangeParts, 'upstream' | 'clientPath' | 'cookieRoot' | 'clock' | 'memory'>;
+type RelayParts = Pick<ExchangeParts, 'baseUrl' | 'clientPath' | 'cookieRoot' | 'clock' | 'memory'>;
 
 export class Relay implements ResponseSink {
   /** Body bytes given to the client. */

@@ -64,7 +64,7 @@ export class RequestBuilder {
     headers.push(...this.#parts.ownHeaders.list(token.value));
     const { tracer, path } = this.#exchange;
     if (tracer === undefined) return headers;
-    return tracer.startAttempt({ method: this.method, baseUrl: this.#parts.upstream.baseUrl, path, headers });
+    return tracer.startAttempt({ method: this.method, baseUrl: this.#parts.baseUrl, path, headers });
   }
 
   #stream(permit: Permit): Readable {

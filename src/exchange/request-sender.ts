@@ -6,7 +6,7 @@ import { SidecarError } from '../platform/errors.ts';
 import type { RetryDecision } from '../retry/policy.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import type { ResponseReceiver } from '../upstream/response-receiver.ts';
-import type { AttemptResult } from '../upstream/attempt-contract.ts';
+import type { AttemptResult } from '../upstream/response-receiver.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
 import { toAttemptError, toSidecarError } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';

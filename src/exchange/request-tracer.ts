@@ -3,7 +3,7 @@
  * block.
  */
 import type { RequestRecord } from '../telemetry/request-record.ts';
-import type { AttemptResult } from '../upstream/attempt-contract.ts';
+import type { AttemptResult } from '../upstream/response-receiver.ts';
 
 /** Where a request can wait. `upstream` is the backoff before another attempt. */
 export type Stage = 'token' | 'queue' | 'body' | 'upstream';

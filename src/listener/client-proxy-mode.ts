@@ -10,7 +10,7 @@ import { createRouteTable, type RoutePath, type RouteTable } from './route-table
 
 /** What is read of a route. */
 export interface ProxiedRoute extends RoutePath {
-  readonly parts: { readonly upstream: { readonly baseUrl: URL } };
+  readonly parts: { readonly baseUrl: URL };
 }
 
 export type ProxiedRouteMatch<R> =
@@ -30,7 +30,7 @@ export function findProxiedRoute<R extends ProxiedRoute>(
   if (joined.kind === 'rejected') return reject(joined.why);
   const named = table.routes.map((route) => ({
     route,
-    match: matchBaseUrl(route.parts.upstream.baseUrl, { host, port }),
+    match: matchBaseUrl(route.parts.baseUrl, { host, port }),
   }));
   const isExact = named.some(({ match }) => match === 'exact');
   const candidates = named
@@ -59,7 +59,7 @@ function reject(detail: string): ProxiedRouteMatch<never> {
 }
 
 function getBasePath({ parts }: ProxiedRoute): string {
-  return withoutTrailingSlash(parts.upstream.baseUrl.pathname);
+  return withoutTrailingSlash(parts.baseUrl.pathname);
 }
 
 function isBelow(base: string, path: string): boolean {

@@ -108,7 +108,7 @@ function selectProxiedRoute(routes: RouteTable<Route>, upstream: UpstreamTarget)
   const match = findProxiedRoute(routes, upstream);
   if (match.kind === 'rejected') return reject(match.error, undefined);
   const { route, target } = match;
-  const basePath = withoutTrailingSlash(route.parts.upstream.baseUrl.pathname);
+  const basePath = withoutTrailingSlash(route.parts.baseUrl.pathname);
   return { kind: 'selected', route, path: upstream.path, target, clientPath: (path) => basePath + path };
 }
 
@@ -117,7 +117,7 @@ function selectRoute(routes: RouteTable<Route>, target: string): RejectedRequest
   const match = routes.match(target);
   const route = match.kind === 'matched' ? match.route : undefined;
   const strippedLength = match.kind === 'matched' ? match.strippedLength : 0;
-  const joined = joinTarget(route?.parts.upstream.baseUrl.pathname ?? '/', target, strippedLength);
+  const joined = joinTarget(route?.parts.baseUrl.pathname ?? '/', target, strippedLength);
   if (joined.kind === 'rejected') return reject(new SidecarError('BAD_REQUEST', joined.why), route);
   if (route !== undefined) return { kind: 'selected', route, path: joined.path, target, clientPath: undefined };
   const error =

@@ -1,12 +1,17 @@
 /**
- * The client of one upstream: HTTP/1.1 with keep-alive, without retries, redirects or decompression of undici's own. The origin is
- * fixed when the client is built; no request can change it.
+ * The client of one upstream: HTTP/1.1 with keep-alive, without retries, redirects or decompression of undici's own. The origin is fixed when
+ * it is built; no request can change it. Each connection is an undici client that carries one request. The one used last is used first, so that
+ * few stay in use and idle ones time out. Undici's own Pool looks at all its clients for every request; here a free one is taken from a stack.
+ * The throttle decides which request is sent when.
  */
-import type { Readable } from 'node:stream';
-import { ResponseReceiver } from './response-receiver.ts';
-import type { AttemptHandler } from './attempt-contract.ts';
-import { ConnectionPool } from './connection-pool.ts';
+import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import type { buildConnector, Dispatcher } from 'undici';
+import type { Clock } from '../platform/clock.ts';
+import { Client, errors } from '../platform/undici.ts';
 import { createConnector, type ConnectorOptions } from './connector.ts';
+import { DeferredWriteError } from './deferred-write-error.ts';
+import { ResponseReceiver, type AttemptHandler } from './response-receiver.ts';
 
 export interface UpstreamOptions extends ConnectorOptions {
   /** An older connection takes no further request, so that changes of DNS are followed; 0 = no limit. */
@@ -29,32 +34,207 @@ export interface UpstreamRequest {
   readonly needsNewConnection: boolean;
 }
 
-export interface Upstream {
-  readonly baseUrl: URL;
-  /** Starts one attempt; its outcome is a value, never an exception. */
-  send(request: UpstreamRequest, handler: AttemptHandler): ResponseReceiver;
-  /** Changes `maxConnections`. Requests in flight go on; idle connections beyond the bound are closed. */
-  resize(maxConnections: number): void;
-  /** Closes every connection, also those in use. */
-  close(): Promise<void>;
+/** Time-outs are the attempt's. */
+const CLIENT_OPTIONS = { pipelining: 1, headersTimeout: 0, bodyTimeout: 0, allowH2: false };
+
+interface QueuedAttempt {
+  readonly options: Dispatcher.DispatchOptions;
+  readonly receiver: ResponseReceiver;
 }
 
-export function createUpstream(options: UpstreamOptions): Upstream {
-  const { clock, baseUrl, maxConnections, maxConnectionAgeMs } = options;
-  const origin = new URL(baseUrl.origin);
-  const connect = createConnector(options);
-  const connections = new ConnectionPool({ clock, origin, connect, maxConnections, maxConnectionAgeMs });
-  return {
-    baseUrl,
-    send({ path, method, headers, body = null, contentLength, needsNewConnection }, handler) {
-      const receiver = new ResponseReceiver(clock, handler, method);
-      if (contentLength !== undefined) headers.push('content-length', String(contentLength));
-      const request = { path, method, headers, body };
-      if (needsNewConnection) connections.dispatchOnNew(request, receiver);
-      else connections.dispatch(request, receiver);
-      return receiver;
+export class Upstream {
+  readonly #origin: string;
+  readonly #clock: Clock;
+  readonly #maxConnectionAgeMs: number;
+  readonly #connect: buildConnector.connector;
+  /** The one used last comes last. */
+  readonly #idle: Connection[] = [];
+  readonly #open = new Set<Connection>();
+  readonly #singleUse = new Set<Connection>();
+  readonly #waiting: QueuedAttempt[] = [];
+  readonly #events: ConnectionEvents = {
+    onFree: (connection) => {
+      if (this.#isClosed) return;
+      if (this.#open.size > this.#maxConnections) this.#discard(connection);
+      else this.#idle.push(connection);
+      if (this.#waiting.length > 0) this.#dispatchWaiting();
     },
-    resize: (bound) => connections.resize(bound),
-    close: () => connections.close(),
+    onClosed: (connection) => {
+      if (this.#idle.includes(connection)) this.#discard(connection);
+    },
   };
+  #maxConnections: number;
+  #isClosed = false;
+
+  constructor(options: UpstreamOptions) {
+    this.#origin = options.baseUrl.origin;
+    this.#clock = options.clock;
+    this.#maxConnectionAgeMs = options.maxConnectionAgeMs;
+    this.#maxConnections = options.maxConnections;
+    this.#connect = createConnector(options);
+  }
+
+  /** Starts one attempt, on a free connection, on a new one, or when one is free again. Its outcome is a value, never an exception. */
+  send(request: UpstreamRequest, handler: AttemptHandler): ResponseReceiver {
+    const { path, method, headers, body = null, contentLength, needsNewConnection } = request;
+    const receiver = new ResponseReceiver(this.#clock, handler, method);
+    if (contentLength !== undefined) headers.push('content-length', String(contentLength));
+    const options = { path, method, headers, body };
+    if (this.#isClosed) {
+      receiver.onResponseError(null, new errors.ClientDestroyedError());
+    } else if (needsNewConnection) {
+      this.#sendOnOwnConnection({ ...options, reset: true }, receiver);
+    } else {
+      const connection = this.#acquire();
+      if (connection === undefined) this.#enqueue({ options, receiver });
+      else connection.send(options, receiver);
+    }
+    return receiver;
+  }
+
+  #sendOnOwnConnection(options: Dispatcher.DispatchOptions, receiver: ResponseReceiver): void {
+    const connection = this.#createConnection({ onFree: () => undefined, onClosed: () => undefined });
+    this.#singleUse.add(connection);
+    void receiver.ended.then(() => {
+      this.#singleUse.delete(connection);
+      return connection.destroy();
+    });
+    connection.send(options, receiver);
+  }
+
+  /** Changes `maxConnections`. Requests in flight go on; idle connections beyond the bound are closed. */
+  resize(maxConnections: number): void {
+    this.#maxConnections = maxConnections;
+    while (this.#open.size > this.#maxConnections) {
+      const [oldest] = this.#idle;
+      if (oldest === undefined) break;
+      this.#discard(oldest);
+    }
+    this.#dispatchWaiting();
+  }
+
+  /** Closes every connection, also those in use. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const { receiver } of this.#waiting.splice(0))
+      receiver.onResponseError(null, new errors.ClientDestroyedError());
+    await Promise.all([...this.#open, ...this.#singleUse].map((connection) => connection.destroy()));
+  }
+
+  /** An attempt that ends while it waits leaves at once: it would be sent and aborted, and a good connection lost with it. */
+  #enqueue(waiting: QueuedAttempt): void {
+    this.#waiting.push(waiting);
+    void waiting.receiver.ended.then(() => {
+      const at = this.#waiting.indexOf(waiting);
+      if (at < 0) return;
+      this.#waiting.splice(at, 1);
+      const { body } = waiting.options;
+      if (body instanceof Readable) body.destroy();
+    });
+  }
+
+  #acquire(): Connection | undefined {
+    for (let free = this.#idle.pop(); free !== undefined; free = this.#idle.pop()) {
+      if (!this.#isTooOld(free)) return free;
+      this.#discard(free);
+    }
+    return this.#open.size < this.#maxConnections ? this.#openConnection() : undefined;
+  }
+
+  #openConnection(): Connection {
+    const connection = this.#createConnection(this.#events);
+    this.#open.add(connection);
+    return connection;
+  }
+
+  #createConnection(events: ConnectionEvents): Connection {
+    return new Connection(this.#origin, this.#clock, this.#connect, events);
+  }
+
+  #dispatchWaiting(): void {
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      // An attempt that has just ended takes no connection.
+      const free = next.receiver.hasEnded ? undefined : this.#acquire();
+      if (free === undefined && !next.receiver.hasEnded) return;
+      this.#waiting.shift();
+      free?.send(next.options, next.receiver);
+    }
+  }
+
+  #isTooOld({ openedAt }: Connection): boolean {
+    return this.#maxConnectionAgeMs > 0 && this.#clock.now() - openedAt > this.#maxConnectionAgeMs;
+  }
+
+  #discard(connection: Connection): void {
+    this.#open.delete(connection);
+    const at = this.#idle.indexOf(connection);
+    if (at >= 0) this.#idle.splice(at, 1);
+    void connection.destroy();
+  }
+}
+
+interface ConnectionEvents {
+  /** It can carry another request. */
+  readonly onFree: (connection: Connection) => void;
+  /** Its socket has closed; with the next request it would open another. */
+  readonly onClosed: (connection: Connection) => void;
+}
+
+/**
+ * A client that reports the fault of its connection to the attempt. Undici takes a reset for the end of a response that ends with its
+ * connection, and reports a client that rejected a request outright as busy.
+ */
+class Connection extends Client {
+  /** Monotonic; Infinity before it is open. */
+  openedAt = Infinity;
+  readonly #events: ConnectionEvents;
+  #receiver: ResponseReceiver | undefined;
+  #writeError: DeferredWriteError | undefined;
+  #isBusy = false;
+
+  constructor(origin: string, clock: Clock, connect: buildConnector.connector, events: ConnectionEvents) {
+    super(origin, {
+      ...CLIENT_OPTIONS,
+      connect: (options, callback) => {
+        connect(options, (...outcome) => {
+          this.openedAt = clock.now();
+          // Added before undici's own listeners, so that the fault is known before the response is taken for whole.
+          const [, socket] = outcome;
+          socket?.on('error', (error: Error) => this.#receiver?.onConnectionError(error));
+          // On a fault some connectors pass no second argument.
+          this.#writeError = socket ? this.#deferWriteErrors(socket, clock) : undefined;
+          callback(...outcome);
+        });
+      },
+    });
+    this.#events = events;
+    this.on('drain', () => this.#release());
+    this.on('disconnect', () => events.onClosed(this));
+  }
+
+  /** Never throws: the attempt gets the error of a request that cannot be sent. */
+  send(options: Dispatcher.DispatchOptions, receiver: ResponseReceiver): void {
+    this.#receiver = receiver;
+    this.#isBusy = true;
+    const hasRoom = this.dispatch(options, receiver);
+    if (hasRoom || receiver.isUnsendable) this.#release();
+  }
+
+  #deferWriteErrors(socket: Socket, clock: Clock): DeferredWriteError {
+    return new DeferredWriteError(socket, {
+      clock,
+      onEnd: (fault) => this.#receiver?.onConnectionError(fault),
+      hasResponseHead: () => this.#receiver?.hasHead === true,
+    });
+  }
+
+  #release(): void {
+    if (!this.#isBusy) return;
+    this.#isBusy = false;
+    // Nothing more can be sent on a connection on which a write has failed.
+    this.#writeError?.release();
+    // An idle connection may be kept for long, and would keep the request and the response with it.
+    this.#receiver = undefined;
+    this.#events.onFree(this);
+  }
 }

@@ -57,10 +57,7 @@ function createTable({ base, routes }: Layout): RouteTable<Route> {
   const loaded = loadConfig({ env: { ...BASE_ENV, SIDECAR_BASE_URL: base }, file });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
   const persistent = new Map(
-    loaded.config.routes.map((route) => [
-      route.name,
-      { upstream: { baseUrl: route.upstream.baseUrl } } as PersistentRouteParts,
-    ]),
+    loaded.config.routes.map((route) => [route.name, { baseUrl: route.upstream.baseUrl } as PersistentRouteParts]),
   );
   return createReloadableRouteTable(loaded.config, persistent).table;
 }
@@ -77,10 +74,10 @@ function sendThrough(table: RouteTable<Route>, target: string): Sent | undefined
   const match = table.match(target);
   if (match.kind !== 'matched') return undefined;
   const { parts } = match.route;
-  const joined = joinTarget(parts.upstream.baseUrl.pathname, target, match.strippedLength);
+  const joined = joinTarget(parts.baseUrl.pathname, target, match.strippedLength);
   if (joined.kind !== 'joined') return undefined;
   const view = describeClientView(parts, { path: joined.path });
-  return { route: match.route, url: parts.upstream.baseUrl.origin + joined.path, view };
+  return { route: match.route, url: parts.baseUrl.origin + joined.path, view };
 }
 
 /** A slash at the end of a whole base cannot be expressed by every client. */

@@ -14,7 +14,7 @@ import { createRouteTable } from '../../src/listener/route-table.ts';
 import { createRetryBudget } from '../../src/retry/budget.ts';
 import { createThrottle } from '../../src/throttle/queue/queueing-throttle.ts';
 import type { Throttle } from '../../src/throttle/throttle.ts';
-import { createUpstream } from '../../src/upstream/client.ts';
+import { Upstream } from '../../src/upstream/client.ts';
 import { createRequestHeaderFilter } from '../../src/upstream/headers.ts';
 import { createPermitRecorder, createRecordingCounters } from '../support/recorded-events.ts';
 import type { RecordedEvent, RequestEnded } from '../support/recorded-events.ts';
@@ -151,7 +151,8 @@ function buildParts(
       recordPermit: createPermitRecorder(observe),
     }),
     responseClassifier: new ResponseClassifier({ route, replicas: 1, clock, observe }),
-    upstream: createUpstream({
+    baseUrl,
+    upstream: new Upstream({
       clock,
       baseUrl,
       trust: undefined,

@@ -4,7 +4,7 @@ import type { Dispatcher } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { selectNoProxy } from '../../src/platform/egress/proxy-selector.ts';
-import { createUpstream } from '../../src/upstream/client.ts';
+import { Upstream } from '../../src/upstream/client.ts';
 import { startInProcess, until } from '../composition/in-process.ts';
 import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { send } from '../composition/send.ts';
@@ -38,7 +38,7 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
 
   it('not here: after connections + 1 refusals a good request is served', async () => {
     await using api = await startRecordingUpstream();
-    const upstream = createUpstream({
+    const upstream = new Upstream({
       clock: systemClock,
       baseUrl: new URL(api.url),
       trust: undefined,

@@ -6,9 +6,9 @@ import { selectNoProxy } from '../../src/platform/egress/proxy-selector.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { UpstreamResponse } from '../../src/upstream/upstream-response.ts';
 import type { ResponseReceiver } from '../../src/upstream/response-receiver.ts';
-import type { ResponseSink, AttemptResult } from '../../src/upstream/attempt-contract.ts';
-import { createUpstream } from '../../src/upstream/client.ts';
-import type { Upstream, UpstreamOptions, UpstreamRequest } from '../../src/upstream/client.ts';
+import type { ResponseSink, AttemptResult } from '../../src/upstream/response-receiver.ts';
+import { Upstream } from '../../src/upstream/client.ts';
+import type { UpstreamOptions, UpstreamRequest } from '../../src/upstream/client.ts';
 
 export interface WireServer extends AsyncDisposable {
   readonly url: URL;
@@ -140,10 +140,10 @@ export function send(upstream: Upstream, options: SendOptions = {}): Sent {
   return { attempt, seen, heads, end: attempt.ended };
 }
 
-export interface OwnedUpstream extends Upstream, AsyncDisposable {}
+export type OwnedUpstream = Upstream & AsyncDisposable;
 
 export function openUpstream(baseUrl: URL, options: Partial<UpstreamOptions> & { clock?: Clock } = {}): OwnedUpstream {
-  const upstream = createUpstream({
+  const upstream = new Upstream({
     clock: systemClock,
     baseUrl,
     trust: undefined,
@@ -154,7 +154,7 @@ export function openUpstream(baseUrl: URL, options: Partial<UpstreamOptions> & {
     maxConnections: 4,
     ...options,
   });
-  return { ...upstream, [Symbol.asyncDispose]: () => upstream.close() };
+  return Object.assign(upstream, { [Symbol.asyncDispose]: () => upstream.close() });
 }
 
 /** The outcome if there is one, else `waiting`. */

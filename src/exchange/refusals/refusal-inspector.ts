@@ -2,7 +2,7 @@
  * Reads the beginning of a response body for the texts that make it a rate-limit refusal. Meanwhile upstream/response-receiver.ts keeps the bytes;
  * where the response then goes is attempt.ts's.
  */
-import type { BodyInspector, ResponseDestination } from '../../upstream/attempt-contract.ts';
+import type { BodyInspector, ResponseDestination } from '../../upstream/response-receiver.ts';
 import type { ReplayMemory } from '../request-body/replay-body.ts';
 import type { RequestLifetime } from '../request-lifetime.ts';
 

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
-import type { AttemptTimeouts } from '../../upstream/attempt-contract.ts';
+import type { AttemptTimeouts } from '../../upstream/response-receiver.ts';
 import { BodyReceiver, type BodySink, type ReadSlot } from './body-receiver.ts';
 import { GrowableBuffer } from '../../platform/growable-buffer.ts';
 import type { RequestLifetime } from '../request-lifetime.ts';

@@ -133,8 +133,7 @@ class Handshake {
 
   #send(proxy: ProxyServer, trust: TlsContextProvider | undefined, egress: ProxySelector): void {
     const { request, socket, path } = this.#upgrade;
-    const { ownHeaders, observe, upstream } = this.#parts;
-    const { baseUrl } = upstream;
+    const { ownHeaders, observe, baseUrl } = this.#parts;
     const clientTarget = request.url;
     const { headers, hadAuthorization } = buildUpgradeRequestHeaders(request, ownHeaders.filter);
     if (hadAuthorization) observe({ kind: 'authorization-overridden' });
@@ -184,7 +183,7 @@ class Handshake {
   #prepareRequest(proxyRequest: ClientRequest): void {
     const { path } = this.#upgrade;
     this.#permit.markSent();
-    const isSecure = this.#parts.upstream.baseUrl.protocol === 'https:';
+    const isSecure = this.#parts.baseUrl.protocol === 'https:';
     this.#proxyRequest = proxyRequest;
     // http-proxy-3 would normalise the path.
     proxyRequest.path = path;

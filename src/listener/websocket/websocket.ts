@@ -11,7 +11,7 @@ import { awaitToken, throwIfAborted, waitInStage, toStageError } from '../../exc
 import type { Permit, Ticket } from '../../throttle/throttle.ts';
 import type { TlsContextProvider } from '../../platform/tls.ts';
 import type { TokenUse } from '../../token/token.ts';
-import type { ResponseCut } from '../../upstream/attempt-contract.ts';
+import type { ResponseCut } from '../../upstream/response-receiver.ts';
 import { EarlyBytes } from './early-bytes.ts';
 import { checkHandshakeRequest } from './handshake-rules.ts';
 import { isWebSocketUpgrade } from '../ignored-upgrades.ts';

@@ -8,7 +8,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { truncate } from '../../platform/truncate.ts';
 import { readTraceParent, replaceTraceContext, type TraceParent } from '../../exchange/trace-context.ts';
 import type { TracedAttempt, Stage, RequestTracer, TracedRequest } from '../../exchange/request-tracer.ts';
-import type { AttemptResult } from '../../upstream/attempt-contract.ts';
+import type { AttemptResult } from '../../upstream/response-receiver.ts';
 import type { SidecarEvent } from '../events.ts';
 import { KNOWN_METHODS } from '../metrics/route-metrics.ts';
 import type { RequestRecord } from '../request-record.ts';
