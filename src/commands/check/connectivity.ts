@@ -10,7 +10,7 @@ import type { ClientCertificateFiles } from '../../platform/tls.ts';
 import { evaluateHandshake } from './evaluate/evaluate-tls.ts';
 import { connectToEach, resolveName } from './dns-and-tcp.ts';
 import { performHandshake } from './tls-handshake.ts';
-import type { TlsSettingNames } from './evaluate/tls-faults.ts';
+import type { TlsSettingNames } from './evaluate/evaluate-tls.ts';
 import { errorCodeOf } from './step-runner.ts';
 import type { StepResult, CheckContext, StepRunner } from './step-runner.ts';
 

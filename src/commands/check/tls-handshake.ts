@@ -9,7 +9,7 @@ import { connect } from 'node:tls';
 import type { SecureContext, TLSSocket } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
 import type { TlsHandshakeResult } from './evaluate/evaluate-tls.ts';
-import type { CertificateFacts } from './evaluate/tls-faults.ts';
+import type { CertificateFacts } from './evaluate/evaluate-tls.ts';
 import { errorCodeOf } from './step-runner.ts';
 
 export interface HandshakeOptions {
