@@ -29,73 +29,61 @@ export interface CommandSpec {
   readonly examples: readonly string[];
 }
 
-const TEXT = { value: 'TEXT' } as const;
-const URL_VALUE = { value: 'URL' } as const;
-const FILE = { value: 'FILE' } as const;
-const ADDRESS = { value: 'ADDRESS' } as const;
-const LIST = { value: 'LIST' } as const;
-const NUMBER = { value: 'NUMBER' } as const;
-const MILLISECONDS = { value: 'MS' } as const;
-
 /** Settings with an option of their own; most are named as their variable. The texts are for a line of the help. */
 const SETTING_OPTIONS = {
-  'base-url': { ...URL_VALUE, setting: 'upstream.baseUrl', description: "the partner API's base URL" },
-  'auth-url': { ...URL_VALUE, setting: 'auth.url', description: 'base URL of the authorization server, or token URL' },
-  'token-path': {
-    value: 'PATH',
-    setting: 'auth.tokenPath',
-    description: 'path of the token endpoint. Default: /oauth/token',
-  },
-  'auth-issuer': { ...URL_VALUE, setting: 'auth.issuer', description: 'issuer, instead of --auth-url' },
-  'client-id': { ...TEXT, setting: 'auth.clientId', description: 'the client identifier' },
-  'client-id-file': { ...FILE, setting: 'auth.clientIdFile', description: 'holds the client identifier' },
-  'client-secret-file': {
-    ...FILE,
-    setting: 'auth.clientSecretFile',
-    description: 'holds the secret; else SIDECAR_CLIENT_SECRET',
-  },
-  audience: { ...TEXT, setting: 'auth.audience', description: 'audience of the token' },
-  scope: { ...TEXT, setting: 'auth.scope', description: 'scopes of the token, separated by blanks' },
-  listen: { ...ADDRESS, setting: 'listen.address', description: 'address for the application' },
-  'admin-listen': { ...ADDRESS, setting: 'admin.address', description: 'address of probes, metrics, status' },
-  'allowed-hosts': { ...LIST, setting: 'listen.allowedHosts', description: 'allowed values of Host' },
-  'admin-allowed-hosts': { ...LIST, setting: 'admin.allowedHosts', description: 'the same, on the admin port' },
-  'allowed-origins': { ...LIST, setting: 'listen.allowedOrigins', description: 'web origins that may call' },
-  rate: { value: 'RATE', setting: 'throttle.rate', description: 'calls per second, or auto (the default)' },
-  burst: { ...NUMBER, setting: 'throttle.burst', description: 'most permits saved up' },
-  'max-in-flight': { ...NUMBER, setting: 'throttle.maxInFlight', description: 'most requests in flight' },
-  'queue-max': { ...NUMBER, setting: 'queue.max', description: 'most requests waiting' },
-  'queue-timeout-ms': { ...MILLISECONDS, setting: 'queue.timeoutMs', description: 'longest wait of a request' },
-  'deadline-ms': { ...MILLISECONDS, setting: 'request.deadlineMs', description: 'arrival to response head' },
-  'retry-attempts': { ...NUMBER, setting: 'retry.attempts', description: 'attempts, the first included' },
-  'replay-buffer-bytes': { ...NUMBER, setting: 'retry.replayBufferBytes', description: 'body kept for a retry' },
-  'replay-total-bytes': { ...NUMBER, setting: 'retry.replayTotalBytes', description: 'the same, all requests' },
-  'request-timeout-ms': { ...MILLISECONDS, setting: 'upstream.requestTimeoutMs', description: 'for one attempt' },
-  'body-idle-timeout-ms': {
-    ...MILLISECONDS,
-    setting: 'upstream.bodyIdleTimeoutMs',
-    description: 'longest time without a byte of a body',
-  },
-  websocket: { setting: 'upstream.websocket', description: 'forward WebSocket upgrades' },
-  'ca-file': { ...FILE, setting: 'upstream.caFile', description: 'certificate authorities to trust' },
-  'redis-url': { ...URL_VALUE, setting: 'fleet.redisUrl', description: 'Redis of a fleet, without a password' },
-  'redis-url-file': { ...FILE, setting: 'fleet.redisUrlFile', description: 'holds the URL with a password' },
-  'drain-ms': { ...MILLISECONDS, setting: 'shutdown.drainMs', description: 'longest drain' },
-  'drain-delay-ms': { ...MILLISECONDS, setting: 'shutdown.delayMs', description: 'with the listener open' },
-  'log-level': { value: 'LEVEL', setting: 'log.level', description: 'fatal, error, warn, info, debug, trace' },
-  'log-format': { value: 'FORMAT', setting: 'log.format', description: 'auto, json or pretty' },
-  'allow-insecure-http': { setting: 'allowInsecureHttp', description: 'accept http: URLs of other hosts' },
+  'base-url': giveSetting('upstream.baseUrl', "the partner API's base URL", 'URL'),
+  'auth-url': giveSetting('auth.url', 'base URL of the authorization server, or token URL', 'URL'),
+  'token-path': giveSetting('auth.tokenPath', 'path of the token endpoint. Default: /oauth/token', 'PATH'),
+  'auth-issuer': giveSetting('auth.issuer', 'issuer, instead of --auth-url', 'URL'),
+  'client-id': giveSetting('auth.clientId', 'the client identifier', 'TEXT'),
+  'client-id-file': giveSetting('auth.clientIdFile', 'holds the client identifier', 'FILE'),
+  'client-secret-file': giveSetting('auth.clientSecretFile', 'holds the secret; else SIDECAR_CLIENT_SECRET', 'FILE'),
+  audience: giveSetting('auth.audience', 'audience of the token', 'TEXT'),
+  scope: giveSetting('auth.scope', 'scopes of the token, separated by blanks', 'TEXT'),
+  listen: giveSetting('listen.address', 'address for the application', 'ADDRESS'),
+  'admin-listen': giveSetting('admin.address', 'address of probes, metrics, status', 'ADDRESS'),
+  'allowed-hosts': giveSetting('listen.allowedHosts', 'allowed values of Host', 'LIST'),
+  'admin-allowed-hosts': giveSetting('admin.allowedHosts', 'the same, on the admin port', 'LIST'),
+  'allowed-origins': giveSetting('listen.allowedOrigins', 'web origins that may call', 'LIST'),
+  rate: giveSetting('throttle.rate', 'calls per second, or auto (the default)', 'RATE'),
+  burst: giveSetting('throttle.burst', 'most permits saved up', 'NUMBER'),
+  'max-in-flight': giveSetting('throttle.maxInFlight', 'most requests in flight', 'NUMBER'),
+  'queue-max': giveSetting('queue.max', 'most requests waiting', 'NUMBER'),
+  'queue-timeout-ms': giveSetting('queue.timeoutMs', 'longest wait of a request', 'MS'),
+  'deadline-ms': giveSetting('request.deadlineMs', 'arrival to response head', 'MS'),
+  'retry-attempts': giveSetting('retry.attempts', 'attempts, the first included', 'NUMBER'),
+  'replay-buffer-bytes': giveSetting('retry.replayBufferBytes', 'body kept for a retry', 'NUMBER'),
+  'replay-total-bytes': giveSetting('retry.replayTotalBytes', 'the same, all requests', 'NUMBER'),
+  'request-timeout-ms': giveSetting('upstream.requestTimeoutMs', 'for one attempt', 'MS'),
+  'body-idle-timeout-ms': giveSetting('upstream.bodyIdleTimeoutMs', 'longest time without a byte of a body', 'MS'),
+  websocket: giveSetting('upstream.websocket', 'forward WebSocket upgrades'),
+  'ca-file': giveSetting('upstream.caFile', 'certificate authorities to trust', 'FILE'),
+  'redis-url': giveSetting('fleet.redisUrl', 'Redis of a fleet, without a password', 'URL'),
+  'redis-url-file': giveSetting('fleet.redisUrlFile', 'holds the URL with a password', 'FILE'),
+  'drain-ms': giveSetting('shutdown.drainMs', 'longest drain', 'MS'),
+  'drain-delay-ms': giveSetting('shutdown.delayMs', 'with the listener open', 'MS'),
+  'log-level': giveSetting('log.level', 'fatal, error, warn, info, debug, trace', 'LEVEL'),
+  'log-format': giveSetting('log.format', 'auto, json or pretty', 'FORMAT'),
+  'allow-insecure-http': giveSetting('allowInsecureHttp', 'accept http: URLs of other hosts'),
 } as const satisfies Readonly<Record<string, OptionSpec>>;
+
+function giveSetting<K extends SettingKey>(
+  setting: K,
+  description: string,
+  value?: string,
+): OptionSpec & { readonly setting: K } {
+  return { setting, description, ...(value !== undefined && { value }) };
+}
 
 /** The options that give one setting each. */
 export const SETTING_OPTION_NAMES = Object.keys(SETTING_OPTIONS) as (keyof typeof SETTING_OPTIONS)[];
 
 export const OPTIONS = {
-  config: { ...FILE, description: 'YAML or JSON; also set by SIDECAR_CONFIG' },
+  config: { value: 'FILE', description: 'YAML or JSON; also set by SIDECAR_CONFIG' },
   ...SETTING_OPTIONS,
   set: { value: 'KEY=VALUE', description: 'any setting, such as throttle.rate=5' },
   'client-secret': {
-    ...TEXT,
+    value: 'TEXT',
     description: 'the client secret',
     refused:
       'the process list would show the secret; expected it in SIDECAR_CLIENT_SECRET, or in a file: --client-secret-file FILE (SIDECAR_CLIENT_SECRET_FILE)',
@@ -104,7 +92,7 @@ export const OPTIONS = {
   probe: { value: 'PATH', description: 'also GET this upstream path with the token' },
   max: { value: 'DURATION', description: '500ms, 60s (the default), 2m' },
   watch: { description: 'show it again and again, until Ctrl-C' },
-  output: { ...FILE, description: 'file to write. Default: sidecar.yaml' },
+  output: { value: 'FILE', description: 'file to write. Default: sidecar.yaml' },
   yes: { description: 'ask no question; use defaults for missing options' },
   force: { description: 'overwrite existing files' },
   help: { short: 'h', description: 'details of a command, with examples' },

@@ -27,10 +27,15 @@ export function isReadableFormat(format: LogFormat, stream: Pick<OutputStream, '
 }
 
 /** Opens the log on a stream, with JSON or readable lines. */
-export function openLog(format: LogFormat, stream: OutputStream, options: Omit<LogOptions, 'format'>): Log {
+export function openLog(
+  { format, level, sample, slowMs }: Config['log'],
+  stream: OutputStream,
+  options: Pick<LogOptions, 'secretsInUse' | 'destination'> = {},
+): Log {
   const { destination = createDescriptorWriter(stream) } = options;
   const form = isReadableFormat(format, stream) ? { format: formatLines(paintFor(stream)) } : {};
-  return createLog({ ...options, ...form, destination });
+  const sampling = { share: sample, slowMs, random: Math.random };
+  return createLog({ ...options, ...form, level, sampling, destination });
 }
 
 /** A terminal shows ^C for Ctrl-C: the next log line then begins on a new line. */

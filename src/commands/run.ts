@@ -1,17 +1,20 @@
 /** `bearer-sidecar run`: the sidecar from its configuration, until a signal. */
-import type { AuthConfig, Config } from '../config/config.ts';
+import { once } from 'node:events';
+import { authorizationServerUrl, type AuthConfig, type Config } from '../config/config.ts';
 import type { LoadedConfig } from '../config/changes.ts';
 import { loadConfig, hasConfigFile, type LoadOptions, type LoadResult } from '../config/load/load.ts';
 import { formatWarnings } from '../config/load/problems.ts';
 import { redisPassword } from '../config/schema/formats/redis-url.ts';
 import { startSidecar, type Sidecar } from '../composition/sidecar.ts';
+import { systemClock } from '../platform/clock.ts';
 import type { Log } from '../telemetry/log/log.ts';
+import { openTracing } from '../telemetry/tracing/open-tracing.ts';
+import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import { describeStartup } from './banner.ts';
 import { listExtraSecrets, listProxyPasswords } from './configured-secrets.ts';
 import { describeLoadFailure } from './load-failure.ts';
 import { listenForSighup } from './sighup.ts';
-import { openObservability, logSamplingOptions, type Observability } from './observability.ts';
 import { terminalWidthOf, paintFor } from './terminal.ts';
 import { isReadableFormat, openLog, breakLineOnStop } from './readable-log.ts';
 
@@ -35,11 +38,10 @@ export async function run(
   }
   const { log: logConfig, credentials, routes } = loaded.config;
   const { stdout } = process;
-  const sampling = logSamplingOptions(loaded.config);
   const ofCredentials = credentials.flatMap(({ auth }) => [auth.extraParameters, auth.extraHeaders]);
   const maps = [...ofCredentials, ...routes.map(({ upstream }) => upstream.headers)];
   const secretsInUse = credentials.length + maps.flatMap((map) => Object.keys(map)).length;
-  const log = openLog(logConfig.format, stdout, { level: logConfig.level, secretsInUse, sampling });
+  const log = openLog(logConfig, stdout, { secretsInUse });
   for (const warning of [...warnings, ...loaded.warnings]) log.warn(warning);
   const reloadConfig = hasConfigFile(load) ? () => loadConfig(load) : undefined;
   const onListening = (urls: Sidecar): void => {
@@ -68,21 +70,23 @@ export interface ServeOptions {
 export async function serve({ loaded, reloadConfig, version, log, stop, onListening }: ServeOptions): Promise<number> {
   const hangUp = listenForSighup();
   const quit = new AbortController();
-  let observing: Observability | undefined;
+  let tracing: Tracing | undefined;
   try {
     const { config } = loaded;
     await registerSecrets(config, log);
-    observing = await openObservability(config, version, log);
-    const { observe, startTracer } = observing;
+    tracing = await openTracingFor(config, version, log);
     const sidecar = await startSidecar({
       config,
       version,
-      observe,
+      observe: (event) => {
+        log.observe(event);
+        tracing?.observe(event);
+      },
       recorders: log.recorders,
       logLinesDropped: log.droppedLines,
       logTrouble: log.deliveryProblem,
       source: { loaded, load: reloadConfig, setLogLevel: log.setLevel },
-      startTracer,
+      startTracer: tracing?.startTracer,
       redactValue: log.registerSecret,
       onQuit: () => {
         log.warn('asked to end by POST /quitquitquit');
@@ -93,16 +97,20 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
     hangUp.onReload(sidecar.reload);
     collectStartupGarbage();
     const end = AbortSignal.any([stop, quit.signal, hangUp.terminalClosed]);
-    if (!end.aborted)
-      await new Promise((resolve) => {
-        end.addEventListener('abort', resolve, { once: true });
-      });
+    if (!end.aborted) await once(end, 'abort');
     return (await sidecar.drain()) === 0 ? 0 : 1;
   } finally {
-    await observing?.close(SPAN_FLUSH_TIMEOUT_MS);
+    await tracing?.close(SPAN_FLUSH_TIMEOUT_MS);
     await log.close(LOG_FLUSH_TIMEOUT_MS);
     hangUp.restoreDefault();
   }
+}
+
+/** When the environment asks for it. */
+function openTracingFor({ credentials }: Config, version: string, { observe }: Log): Promise<Tracing | undefined> {
+  const servers = credentials.map(({ name, auth }) => [name, authorizationServerUrl(auth)] as const);
+  const tokenServers = new Map(servers.filter((entry): entry is [string, URL] => entry[1] !== undefined));
+  return openTracing({ env: process.env, version, tokenServers, clock: systemClock, observe });
 }
 
 /** Frees the memory that only the start needed, with `--expose-gc` only (the image sets it): the heap may never fill up later. */

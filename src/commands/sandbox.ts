@@ -5,7 +5,6 @@ import { formatProblems, formatWarnings } from '../config/load/problems.ts';
 import { formatSandboxLines } from './sandbox-text.ts';
 import { startSandbox, type Sandbox, type SandboxClient } from '../sandbox/sandbox.ts';
 import { describeShutdown } from './banner.ts';
-import { logSamplingOptions } from './observability.ts';
 import { paintFor } from './terminal.ts';
 import { openLog, breakLineOnStop } from './readable-log.ts';
 import { serve } from './run.ts';
@@ -23,10 +22,7 @@ export async function runSandbox(load: LoadOptions, version: string, stop: Abort
     }
     const { config } = loaded;
     // stdout is for the addresses, so the log goes to stderr.
-    const log = openLog(config.log.format, process.stderr, {
-      level: config.log.level,
-      sampling: logSamplingOptions(config),
-    });
+    const log = openLog(config.log, process.stderr);
     return await serve({
       loaded,
       reloadConfig: hasConfigFile(load) ? readConfig : undefined,

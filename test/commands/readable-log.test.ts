@@ -93,13 +93,14 @@ test.each([
 ] as const)('a log opened as %s writes that format and masks secrets', async (format, expected) => {
   const destination = new MemoryStream();
   const stream = Object.assign(new Writable(), { fd: -1 });
-  const log = openLog(format, stream, { level: 'info', destination });
+  const settings = { format, level: 'info', sample: 1, slowMs: 1000 } as const;
+  const log = openLog(settings, stream, { destination });
   log.registerSecret('sesame-of-the-log');
   log.info('hello', { a: 1 });
   await log.close(1000);
   expect(destination.text).toMatch(expected);
 
-  const other = openLog(format, stream, { level: 'info', destination });
+  const other = openLog(settings, stream, { destination });
   other.registerSecret('sesame-of-the-log');
   other.info('opened by sesame-of-the-log');
   await other.close(1000);

@@ -3,24 +3,17 @@ import type { ConfigProblem } from '../../config/load/problems.ts';
 import { loadConfig } from '../../config/load/load.ts';
 import { settingOf } from '../../config/schema/schema.ts';
 import type { SettingKey } from '../../config/schema/schema.ts';
-import type { OptionName } from '../command-table.ts';
+import { COMMANDS, OPTIONS } from '../command-table.ts';
 
-/** Options of init that are settings. */
-export const SETTING_OPTIONS = {
-  'base-url': 'upstream.baseUrl',
-  'auth-url': 'auth.url',
-  'auth-issuer': 'auth.issuer',
-  'token-path': 'auth.tokenPath',
-  'client-id': 'auth.clientId',
-  'client-secret-file': 'auth.clientSecretFile',
-  audience: 'auth.audience',
-  scope: 'auth.scope',
-  rate: 'throttle.rate',
-} as const satisfies Partial<Record<OptionName, SettingKey>>;
+/** The options of init that give a setting. */
+export const INIT_SETTING_OPTIONS = COMMANDS.init.options.flatMap((option) => {
+  const spec = OPTIONS[option];
+  return 'setting' in spec ? [{ option, key: spec.setting }] : [];
+});
 
 /** A setting that init writes; those without an option are read from a curl command. */
 export type InitSettingKey =
-  | (typeof SETTING_OPTIONS)[keyof typeof SETTING_OPTIONS]
+  | (typeof INIT_SETTING_OPTIONS)[number]['key']
   | Extract<
       SettingKey,
       | `auth.${'method' | 'grantType' | 'bodyFormat' | 'tokenFile' | 'resource' | 'extraParameters' | 'extraHeaders'}`
@@ -67,6 +60,6 @@ export function findFaultOf(
 
 /** The option of a setting, such as `--rate`; the key itself when it has none. */
 export function optionNameFor(key: string): string {
-  const found = Object.entries(SETTING_OPTIONS).find(([, setting]) => setting === key)?.[0];
-  return found === undefined ? key : `--${found}`;
+  const found = INIT_SETTING_OPTIONS.find((option) => option.key === key);
+  return found === undefined ? key : `--${found.option}`;
 }

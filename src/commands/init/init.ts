@@ -9,7 +9,7 @@ import { SETTINGS } from '../../config/schema/schema.ts';
 import type { OptionName } from '../command-table.ts';
 import { paintFor } from '../terminal.ts';
 import type { Paint } from '../terminal.ts';
-import { SETTING_OPTIONS, findSettingProblems, optionNameFor, secretFileKey } from './init-settings.ts';
+import { INIT_SETTING_OPTIONS, findSettingProblems, optionNameFor, secretFileKey } from './init-settings.ts';
 import type { InitSettingKey, InitSettings, SecretLocation } from './init-settings.ts';
 import { ownProgramCommand } from '../program-command.ts';
 import { TerminalPrompter, PrompterClosed } from './terminal-prompter.ts';
@@ -147,8 +147,8 @@ async function askToRunCheck(prompter: TerminalPrompter, paint: Paint): Promise<
 }
 
 function readOptions({ values, given }: InitOptions): GivenOptions {
-  const settings = Object.entries(SETTING_OPTIONS).flatMap(([option, key]): [InitSettingKey, string][] => {
-    const text = values.get(option as keyof typeof SETTING_OPTIONS);
+  const settings = INIT_SETTING_OPTIONS.flatMap(({ option, key }): [InitSettingKey, string][] => {
+    const text = values.get(option);
     if (text === undefined) return [];
     // A whole token URL is two settings, and one of published metadata is an issuer.
     return key === 'auth.url' ? [...readAuthAddress(text, values.get('token-path'))] : [[key, text]];
