@@ -9,7 +9,6 @@ import { startSidecar, type Sidecar } from '../composition/sidecar.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import { openTracing } from '../telemetry/tracing/open-tracing.ts';
-import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import { describeStartup } from './banner.ts';
 import { listExtraSecrets, listProxyPasswords } from './configured-secrets.ts';
@@ -70,7 +69,7 @@ export interface ServeOptions {
 export async function serve({ loaded, reloadConfig, version, log, stop, onListening }: ServeOptions): Promise<number> {
   const hangUp = listenForSighup();
   const quit = new AbortController();
-  let tracing: Tracing | undefined;
+  let tracing: Awaited<ReturnType<typeof openTracing>>;
   try {
     const { config } = loaded;
     await registerSecrets(config, log);
@@ -107,7 +106,7 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
 }
 
 /** When the environment asks for it. */
-function openTracingFor({ credentials }: Config, version: string, { observe }: Log): Promise<Tracing | undefined> {
+function openTracingFor({ credentials }: Config, version: string, { observe }: Log): ReturnType<typeof openTracing> {
   const servers = credentials.map(({ name, auth }) => [name, authorizationServerUrl(auth)] as const);
   const tokenServers = new Map(servers.filter((entry): entry is [string, URL] => entry[1] !== undefined));
   return openTracing({ env: process.env, version, tokenServers, clock: systemClock, observe });
