@@ -148,6 +148,18 @@ describe('the page of a sidecar that calls go through', () => {
     expect(await page.isVisible('.say')).toBe(true);
   });
 
+  it('shows each status code in the colour of its class', async () => {
+    await using seen = await visit(scenes.get('healthy')!.url);
+    const { page } = seen;
+    const badges = page.locator('#codes .badge.good');
+    await badges.first().waitFor();
+    const colours = await page.evaluate(
+      `['#codes .badge.good', '.card h2 .badge.good'].map((one) => getComputedStyle(document.querySelector(one)).color)`,
+    );
+    const [ofCode, ofState] = colours as string[];
+    expect(ofCode).toBe(ofState);
+  });
+
   it('is traversed in order with the keyboard, with a visible focus', async () => {
     await using seen = await visit(scenes.get('healthy')!.url);
     const { page } = seen;
