@@ -137,7 +137,7 @@ function createStatusReader(
       scopeRefusals: activity.listScopeRefusals(),
       configuration: options.configuration?.(),
       logTrouble: options.logTrouble?.(),
-      recentCalls: activity.recentCalls?.read(),
+      recentCalls: activity.listRecentCalls(),
     };
     const seen = { ...states, samples: sampler.read(), wallNow: clock.wallNow() };
     const alerts = evaluateAlerts(seen);

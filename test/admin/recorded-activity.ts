@@ -60,7 +60,7 @@ export function recordActivity(states: Partial<StatusInputs> = {}, keepsCalls = 
       const nothing = { pending: [], settings: undefined, isDegraded: false };
       const faults = activity.listLastFaults();
       const verdict = evaluateVerdict({ ...seen, ...nothing, alerts, faults });
-      const status = describeStatus({ ...known, alerts, verdict, recentCalls: activity.recentCalls?.read() });
+      const status = describeStatus({ ...known, alerts, verdict, recentCalls: activity.listRecentCalls() });
       return {
         ...{ status, nowWallAt: clock.wallNow(), lastMinute: readLastMinute(samples) },
         rows: readPlotRows(sampler.ring, status.throttles, clock.wallNow() - samples.now),

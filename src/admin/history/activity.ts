@@ -5,32 +5,35 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import type { RecordRequest } from '../../telemetry/request-record.ts';
-import type { ScopeRefusals } from '../status/status.ts';
+import type { RecentCall, ScopeRefusals } from '../status/status.ts';
 import type { LastFault } from '../verdict/verdict.ts';
 import { EventLog } from './event-log.ts';
-import { RecentCalls } from './recent-calls.ts';
 
 export interface Activity {
   readonly observe: EventObserver;
   readonly recordRequest: RecordRequest;
   readonly eventLog: EventLog;
-  /** Undefined when calls are not kept. */
-  readonly recentCalls: RecentCalls | undefined;
+  /** Newest first, at most 50; undefined when calls are not kept. */
+  readonly listRecentCalls: () => readonly RecentCall[] | undefined;
   /** In the order of the first refusal of each route. */
   readonly listScopeRefusals: () => readonly ScopeRefusals[];
   /** In the order of the first of each route and cause. */
   readonly listLastFaults: () => readonly LastFault[];
 }
 
+const MAX_CALLS = 50;
+
 /** @param keepsCalls whether the last calls are kept, with their paths. Default true */
 export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true): Activity {
   const eventLog = new EventLog(() => clock.wallNow());
-  const recentCalls = keepsCalls ? new RecentCalls() : undefined;
+  // A ring, whose oldest call is at `nextCall` once it is full.
+  const calls: RecentCall[] = [];
+  let nextCall = 0;
   const scopeRefusals = new Map<string, ScopeRefusals>();
   const lastFaults = new Map<string, LastFault>();
   return {
     eventLog,
-    recentCalls,
+    listRecentCalls: () => (keepsCalls ? [...calls.slice(nextCall), ...calls.slice(0, nextCall)].reverse() : undefined),
     listScopeRefusals: () => [...scopeRefusals.values()],
     listLastFaults: () => [...lastFaults.values()],
     observe(event) {
@@ -47,7 +50,10 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true)
       eventLog.observe(event);
     },
     recordRequest(record) {
-      recentCalls?.add(record, clock.wallNow());
+      if (keepsCalls) {
+        calls[nextCall] = { wallAt: clock.wallNow(), record };
+        nextCall = (nextCall + 1) % MAX_CALLS;
+      }
       if (record.localReply !== undefined) eventLog.addLocalReply(record.localReply);
     },
   };

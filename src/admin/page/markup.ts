@@ -1,4 +1,6 @@
-/** HTML templates that escape every value except other markup. */
+/** HTML templates that escape every value except other markup, and what several parts of the page are made of (pure). */
+import { formatInstant } from '../../platform/instant-text.ts';
+import { formatDuration } from '../quantity-texts.ts';
 
 export class Markup {
   readonly text: string;
@@ -42,4 +44,24 @@ export function renderAdvice(sentences: readonly string[]): Markup {
 
 function renderCode(sentence: string): Markup[] {
   return sentence.split('`').map((part, index) => (index % 2 === 1 ? markup`<code>${part}</code>` : markup`${part}`));
+}
+
+/** A countdown, which page.js updates. @param untilWallAt epoch milliseconds */
+export function renderCountdown(untilWallAt: number, nowWallAt: number): Markup {
+  // Whole seconds: the same end must give the same markup.
+  const until = Math.round(untilWallAt / 1000) * 1000;
+  return markup`<time data-until="${until}">${formatDuration(until - nowWallAt)}</time>`;
+}
+
+/** The elapsed time, which page.js updates. */
+export function renderElapsed(sinceWallAt: number, nowWallAt: number): Markup {
+  const since = Math.round(sinceWallAt / 1000) * 1000;
+  return markup`<time data-since="${since}">${formatDuration(nowWallAt - since)}</time>`;
+}
+
+/** The time of day in UTC, which page.js changes to local time. */
+export function renderClockTime(wallAt: number, digits: 'seconds' | 'minutes' = 'seconds'): Markup {
+  const iso = formatInstant(wallAt);
+  const shown = digits === 'seconds' ? iso.slice(11, 19) : iso.slice(11, 16);
+  return markup`<time datetime="${iso}" data-clock="${digits}">${shown} UTC</time>`;
 }

@@ -1,14 +1,13 @@
 /** The throttles: learned limit, current rate, queue. A card for each throttle, or a table for many. */
 import { describeStatedValue } from '../../throttle/signals/stated-fields.ts';
 import type { Status } from '../status/status.ts';
-import { renderUsage } from './usage-part.ts';
-import { markup, renderFacts } from './markup.ts';
+import { markup, renderClockTime, renderCountdown, renderFacts } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
-import { renderClockTime, renderCountdown } from './format.ts';
-import { formatCount, formatRate, formatDuration } from '../quantity-texts.ts';
+import { formatCount, formatDuration, formatLatency, formatRate } from '../quantity-texts.ts';
 import type { PageView } from './view.ts';
 
 type ThrottleStatus = Status['throttle'];
+type Usage = NonNullable<Status['throttle']['usage']>;
 
 /** More throttles than this are shown as a table. */
 const MAX_CARDS = 2;
@@ -123,4 +122,48 @@ ${throttles.map(
 )}</tbody>
 </table>
 </div>${throttles.map(renderProposals)}</section>`;
+}
+
+/** Width of the drawing in its own units. */
+const WIDTH = 400;
+/** The time axis of a limit without a window, seconds. */
+const MIN_AXIS_SECONDS = 1;
+
+/** The learned limit as a picture with its text: how much is used, and when the next request may be sent. Nothing while none is known. */
+function renderUsage({ usage, learned }: Pick<Status['throttle'], 'usage' | 'learned'>): Markup {
+  if (usage === null) return markup``;
+  const { used, limit, windowSeconds, opensInSeconds } = usage;
+  const fill = limit === 0 ? 0 : Math.min(1, used / limit) * WIDTH;
+  const axisSeconds = Math.max(windowSeconds ?? MIN_AXIS_SECONDS, opensInSeconds ?? 0);
+  const opening = opensInSeconds === null ? null : (opensInSeconds / axisSeconds) * WIDTH;
+  // The text beside the drawing says the same.
+  return markup`<figure class="usage"><svg viewBox="0 0 ${WIDTH} 44" aria-hidden="true" focusable="false">
+<rect class="track" x="0" y="0" width="${WIDTH}" height="16" rx="4"></rect>
+<rect class="${used >= limit ? 'used full' : 'used'}" x="0" y="0" width="${roundToTenths(fill)}" height="16" rx="4"></rect>
+<path class="axis" d="M0 30H${WIDTH}M0 26V34M${WIDTH} 26V34"></path>
+${opening !== null && markup`<circle class="opening" cx="${roundToTenths(Math.min(WIDTH - 5, Math.max(5, opening)))}" cy="30" r="5"></circle>`}
+<text x="0" y="43">now</text><text class="end" x="${WIDTH}" y="43">in ${formatSeconds(axisSeconds)}</text>
+</svg><figcaption class="say">${describeUsage(usage, learned?.kind)}</figcaption></figure>`;
+}
+
+function describeUsage({ used, limit, windowSeconds, opensInSeconds }: Usage, kind: string | undefined): string {
+  const counted = `${formatRate(used)} of ${formatRate(limit)}`;
+  const where =
+    windowSeconds !== null
+      ? `${counted} requests used in the window of ${formatDuration(windowSeconds * 1000)}`
+      : kind === 'bucket'
+        ? `${counted} requests of the burst used`
+        : `${counted} concurrent requests in use`;
+  if (opensInSeconds === null) return `${where}; the next one is sent when another ends.`;
+  return opensInSeconds === 0
+    ? `${where}; the next one may be sent now.`
+    : `${where}; the next one may be sent in ${formatSeconds(opensInSeconds)} (the dot).`;
+}
+
+function formatSeconds(seconds: number): string {
+  return seconds < 10 ? formatLatency(seconds * 1000) : formatDuration(seconds * 1000);
+}
+
+function roundToTenths(value: number): number {
+  return Math.round(value * 10) / 10;
 }

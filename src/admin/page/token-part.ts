@@ -2,9 +2,8 @@
 import type { Status } from '../status/status.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
 import { adviseOnRefusedToken, adviseOnTokenFailure } from '../verdict/token-failures.ts';
-import { markup, renderAdvice, renderFacts } from './markup.ts';
+import { markup, renderAdvice, renderClockTime, renderCountdown, renderFacts } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
-import { renderClockTime, renderCountdown } from './format.ts';
 import { formatCount } from '../quantity-texts.ts';
 import type { PageView } from './view.ts';
 

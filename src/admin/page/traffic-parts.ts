@@ -1,7 +1,6 @@
-/** The traffic: figures of the last minute, text alternatives of the plots, status codes, recent events. */
-import { markup } from './markup.ts';
+/** The traffic: figures of the last minute, text alternatives of the plots, last calls, status codes, recent events. */
+import { markup, renderClockTime } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
-import { renderClockTime } from './format.ts';
 import { formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
 import { ROW_COLUMNS } from '../samples/traffic.ts';
 import type { PlotRow } from '../samples/traffic.ts';
@@ -118,4 +117,49 @@ function findHighest(rows: readonly PlotRow[], name: RowColumn): number {
 
 function sumThrottles({ throttles }: PageView['status'], name: 'queued' | 'inFlight'): number {
   return throttles.reduce((sum, throttle) => sum + throttle[name], 0);
+}
+
+const HEADINGS = ['Time', 'Method', 'Path', 'Status', 'Attempts', 'Wait', 'Duration', 'Reason'] as const;
+
+/** The whole content of the table's region; page.js filters its rows by the class of their status and by text. */
+export function renderCalls({ status: { recentCalls, throttles } }: Pick<PageView, 'status'>): Markup {
+  if (recentCalls === null) return markup`<p>Not kept: <code>admin.recentCalls</code> is false.</p>`;
+  if (recentCalls.length === 0) return markup`<p>No calls yet.</p>`;
+  const headings = throttles.length > 1 ? (['Route', ...HEADINGS] as const) : HEADINGS;
+  // End tags of cells and rows are optional in HTML: fifty rows are sent with each change.
+  return markup`<table>
+<thead><tr>${headings.map((name) => markup`<th scope="col">${name}</th>`)}</tr></thead>
+<tbody>
+${recentCalls.map((call) => renderCall(call, throttles.length > 1))}</tbody>
+</table>`;
+}
+
+type Call = NonNullable<PageView['status']['recentCalls']>[number];
+
+function renderCall(call: Call, hasRoutes: boolean): Markup {
+  const { at, route, method, path, status, attempts, waitSeconds, durationSeconds } = call;
+  const level = status < 400 ? 'good' : status < 500 ? 'wait' : 'bad';
+  const cells = [
+    ...(hasRoutes ? [route] : []),
+    renderClockTime(Date.parse(at)),
+    method === '' ? '–' : method,
+    path === '' ? '–' : path,
+    markup`<span class="badge ${level}">${status}</span>`,
+    formatInteger(attempts),
+    formatLatency(waitSeconds * 1000),
+    formatLatency(durationSeconds * 1000),
+    markup`${describeEnd(call)}<br><small>${listIds(call)}</small>`,
+  ];
+  return markup`<tr data-class=${Math.floor(status / 100)}>${cells.map((cell) => markup`<td>${cell}`)}\n`;
+}
+
+function describeEnd({ reason, source, outcome }: Call): string {
+  const words = reason ?? (source === 'sidecar' ? 'from the sidecar' : '–');
+  return outcome === null ? words : `${words}, outcome ${outcome}`;
+}
+
+/** By which the call is found in the log, by its application and by the partner. */
+function listIds({ requestId, upstreamRequestId, caller }: Call): string {
+  const partner = upstreamRequestId === null ? '' : `, partner's id ${upstreamRequestId}`;
+  return `request ${requestId}${partner}${caller === null ? '' : `, caller ${caller}`}`;
 }

@@ -14,14 +14,11 @@ export interface LastMinute {
   readonly serverErrors: number;
   /** Local replies with a status of 400 or above. */
   readonly own: number;
-  /** Attempts that got a permit. */
-  readonly sent: number;
   /** Calls that the upstream rate limited. */
   readonly refused: number;
   /** Milliseconds; undefined without a request. */
   readonly p50Ms: number | undefined;
   readonly p95Ms: number | undefined;
-  readonly p99Ms: number | undefined;
   /** Medians of its two parts, milliseconds: the attempts, and the wait in the queue. */
   readonly upstreamMs: number | undefined;
   readonly queuedMs: number | undefined;
@@ -70,11 +67,9 @@ export function readLastMinute(samples: Samples): LastMinute {
     clientErrors: count('clientErrors'),
     serverErrors: count('serverErrors'),
     own: count('own'),
-    sent: count('sent'),
     refused: count('refused'),
     p50Ms: quantile(0.5),
     p95Ms: quantile(0.95),
-    p99Ms: quantile(0.99),
     upstreamMs: samples.quantile('upstream_duration_seconds', 0.5, MINUTE_MS),
     queuedMs: samples.quantile('queue_wait_seconds', 0.5, MINUTE_MS),
   };

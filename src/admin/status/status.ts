@@ -10,7 +10,7 @@ import type { TokenState } from '../../token/token.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import type { Verdict } from '../verdict/verdict.ts';
-import type { RecentCall } from '../history/recent-calls.ts';
+import type { RequestRecord } from '../../telemetry/request-record.ts';
 import { describeReloadChanges } from '../../telemetry/event-texts.ts';
 import type { ConfigurationState, ConfigurationStatus } from './configuration.ts';
 import { describeDegradation } from './degradation.ts';
@@ -54,6 +54,13 @@ export interface ListenerState {
   /** In progress, queued ones included. */
   readonly requests: number;
   readonly requestsLimit: number;
+}
+
+/** A call of a client that has ended: method, path without query, result. No header field and no body. */
+export interface RecentCall {
+  /** Epoch milliseconds of the end of its response. */
+  readonly wallAt: number;
+  readonly record: RequestRecord;
 }
 
 /** Requests that an upstream refused because the token lacks a scope (RFC 6750 §3.1). */
@@ -117,19 +124,7 @@ function describeAlert({ name, subject, value }: ActiveAlert) {
 }
 
 function describeCall({ wallAt, record }: RecentCall) {
-  const {
-    route,
-    method,
-    path,
-    code,
-    source,
-    attempts,
-    queuedMs,
-    durationMs,
-    isOutcomeUnknown,
-    caller,
-    upstreamRequestId,
-  } = record;
+  const { route, method, path, code, source, attempts, queuedMs, durationMs } = record;
   return {
     at: formatInstant(wallAt),
     ...{ route, method },
@@ -138,10 +133,10 @@ function describeCall({ wallAt, record }: RecentCall) {
     waitSeconds: Math.round(queuedMs) / 1000,
     durationSeconds: Math.round(durationMs) / 1000,
     reason: describeReason(record),
-    outcome: isOutcomeUnknown === true ? 'unknown' : null,
+    outcome: record.isOutcomeUnknown === true ? 'unknown' : null,
     requestId: ensureRequestId(record),
-    caller: caller ?? null,
-    upstreamRequestId: upstreamRequestId ?? null,
+    caller: record.caller ?? null,
+    upstreamRequestId: record.upstreamRequestId ?? null,
   };
 }
 

@@ -1,8 +1,8 @@
 /** The last calls: bounded, newest first, without queries; in /status and on the page. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { RecentCalls } from '../../../src/admin/history/recent-calls.ts';
-import { renderCalls } from '../../../src/admin/page/calls-part.ts';
+import { createActivity } from '../../../src/admin/history/activity.ts';
+import { renderCalls } from '../../../src/admin/page/traffic-parts.ts';
 import { recordActivity, requestEnded } from '../recorded-activity.ts';
 import { textOf } from '../view.ts';
 
@@ -10,10 +10,11 @@ describe('the recent calls', () => {
   it('are the newest 50, newest first, for any number of calls', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 180 }), (count) => {
-        const calls = new RecentCalls();
-        for (let index = 0; index < count; index++) calls.add(requestEnded(200), index);
+        let wallAt = -1;
+        const activity = createActivity({ wallNow: () => ++wallAt });
+        for (let index = 0; index < count; index++) activity.recordRequest(requestEnded(200));
         const expected = Array.from({ length: count }, (_, index) => count - 1 - index).slice(0, 50);
-        expect(calls.read().map(({ wallAt }) => wallAt)).toEqual(expected);
+        expect(activity.listRecentCalls()?.map((call) => call.wallAt)).toEqual(expected);
       }),
     );
   });

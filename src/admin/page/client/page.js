@@ -188,7 +188,7 @@ function setText(element, text) {
 }
 
 /**
- * A duration in its two largest units, as `formatDuration` of format.ts.
+ * A duration in its two largest units, as `formatDuration` of quantity-texts.ts.
  * @param {number} ms
  */
 function formatDuration(ms) {
