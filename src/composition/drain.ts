@@ -5,7 +5,7 @@ import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
 import { closeBoundServers, type BoundServers } from '../listener/bind.ts';
 import type { ProxyServer } from '../listener/proxy-server.ts';
-import type { StateFile } from '../throttle/adaptive/state-file.ts';
+import type { StateFile } from '../throttle/state-file.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { FleetParts } from './fleet.ts';
 import type { RunningRoutes } from './routes.ts';

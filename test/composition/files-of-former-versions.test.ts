@@ -8,7 +8,7 @@ import {
   formatStateFile,
   parseLearnedState,
   parseStateFile,
-} from '../../src/throttle/adaptive/learned-state.ts';
+} from '../../src/throttle/state-file.ts';
 import { parseLimitSnapshot } from '../../src/throttle/adaptive/limit-snapshot.ts';
 import { openToken, sealToken } from '../../src/token/store/sealed-token.ts';
 import { ORDINARY_REQUEST } from '../token/store/ordinary-request.ts';

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { formatLearnedState, formatStateFile } from '../../src/throttle/adaptive/learned-state.ts';
+import { formatLearnedState, formatStateFile } from '../../src/throttle/state-file.ts';
 import { recordWarmGet, startCallsFixture } from '../bench/calls/measured-calls.ts';
 import { countCalls } from '../bench/calls/recorded-calls.ts';
 

@@ -76,9 +76,7 @@ export class FleetLimitLearner {
   #burst = 1;
 
   constructor(options: FleetLearnerOptions) {
-    // The number of other replicas' calls in flight is not known.
-    const kinds = options.learning.kinds.filter((kind) => kind !== 'concurrency');
-    this.#options = { ...options, learning: { ...options.learning, kinds }, inFlightCalls: this.#inFlightCalls };
+    this.#options = { ...options, inFlightCalls: this.#inFlightCalls };
     this.#policy = new LearnedRatePolicy(this.#options);
   }
 

@@ -14,9 +14,8 @@ import { CallLog } from './call-log.ts';
 import { ClosureHistory } from './closure-history.ts';
 import { CounterBank } from './counter-bank.ts';
 import type { LearningParameters } from './learning-parameters.ts';
-import { type ChosenLimit, MIN_CLOSURES_IN_FLIGHT } from './limit-choice.ts';
-import { LimitInUse } from './limit-in-use.ts';
-import { choosePair, LimitPair } from './limit-pair.ts';
+import { type ChosenLimit, choosePair, MIN_CLOSURES_IN_FLIGHT } from './limit-choice.ts';
+import { LimitInUse, LimitPair } from './limit-in-use.ts';
 import { LimitProbe } from './limit-probe.ts';
 import {
   closureOf,

@@ -52,6 +52,8 @@ export const DEFAULT_LEARNING: LearningParameters = {
 /** A fleet begins from less: what its replicas did alone. One process loses by early probes, docs/adr/0015 has the figures. */
 export const FLEET_LEARNING: LearningParameters = {
   ...DEFAULT_LEARNING,
+  // How many calls of other replicas are in flight is not known.
+  kinds: COUNTER_KINDS.filter((kind) => kind !== 'concurrency'),
   untrustedProbeMs: 10_000,
   untrustedProbeCalls: 60,
 };

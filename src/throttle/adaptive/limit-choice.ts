@@ -2,6 +2,8 @@
  * Chooses the counter that explains all kept refusals (pure). The capacity of a counter is the lowest count at which a call was refused: a
  * client that had stayed below it would never have been refused. Of all counters the one with the highest rate is chosen, since a wrong
  * choice then shows by its next refusal; among equals the one with the longest memory, which allows the largest bursts.
+ * No counter explains the refusals of two limits: those that come long before a trusted limit is used up are another one's, and get a
+ * counter of their own.
  */
 import type { Closure } from './closure-history.ts';
 import type { Counter } from './counter-bank.ts';
@@ -19,6 +21,17 @@ export interface ChosenLimit {
   readonly isContradicted: boolean;
 }
 
+/** One limit, or two that hold at once. */
+export interface ChosenPair {
+  readonly first: ChosenLimit;
+  /** Explains `others`; undefined while one limit is enough. */
+  readonly second: ChosenLimit | undefined;
+  /** Closures that the divider does not explain. */
+  readonly others: readonly Closure[];
+  /** The limit by which closures are divided; undefined while one limit has to explain all. */
+  readonly divider: ChosenLimit | undefined;
+}
+
 /** Share of the rate that a counter loses when in every closure a call was accepted above its capacity. */
 const CONTRADICTION_WEIGHT = 0.5;
 /** Scores that differ by less are equal. */
@@ -33,11 +46,55 @@ const SAME_COUNT_FACTOR = 1.1;
 /** Before the first response; only a restored limit in flight is chosen then. */
 const UNKNOWN_ROUND_TRIP_MS = 100;
 
+/** Share of its capacity from which on a limit explains a refusal. */
+const EXPLAINED_SHARE = 0.7;
+const MIN_EXPLAINED = 3;
+/** With more of the others for each explained refusal the limit has changed. */
+const MAX_OTHERS = 2;
+/** A second limit that is slower needs as many refusals: it costs more if it is wrong. */
+const MIN_OF_SLOWER = 2;
+
+/**
+ * @param trusted a limit that has explained enough refusals to be kept beside another one
+ * @param roundTripMs of accepted calls
+ * @returns undefined when no counter explains the refusals
+ */
+export function choosePair(
+  counters: readonly Counter[],
+  closures: readonly Closure[],
+  trusted: ChosenLimit | undefined,
+  roundTripMs: number,
+): ChosenPair | undefined {
+  const { others, divider } = divide(closures, trusted);
+  const explained = closures.filter((closure) => !others.includes(closure));
+  const first = chooseLimit(counters, explained, roundTripMs);
+  const second = chooseLimit(counters, others, roundTripMs);
+  if (first === undefined) return undefined;
+  const isTooEarly = second !== undefined && second.rate < first.rate && others.length < MIN_OF_SLOWER;
+  return { first, second: isTooEarly ? undefined : second, others, divider };
+}
+
+function divide(
+  closures: readonly Closure[],
+  divider: ChosenLimit | undefined,
+): Pick<ChosenPair, 'others' | 'divider'> {
+  if (divider === undefined) return { others: [], divider };
+  const { index, counter, capacity } = divider;
+  // Calls in flight are counted exactly.
+  const share = counter.kind === 'concurrency' ? 1 : EXPLAINED_SHARE;
+  // Jitter changes small counts by one; a counter that held nothing explains nothing.
+  const least = Math.max(LEAST_LEVEL, share * capacity - 1);
+  const others = closures.filter(({ refused }) => (refused[index] ?? 0) < least);
+  const explained = closures.length - others.length;
+  if (explained < MIN_EXPLAINED || others.length > MAX_OTHERS * explained) return { others: [], divider: undefined };
+  return { others, divider };
+}
+
 /**
  * @param roundTripMs of accepted calls
  * @returns undefined when no counter explains the refusals
  */
-export function chooseLimit(
+function chooseLimit(
   counters: readonly Counter[],
   closures: readonly Closure[],
   roundTripMs: number,

@@ -1,8 +1,8 @@
-/** The chosen limit as it is kept to (pure): its rate and burst, when it allows the next call, and whether calls have shown that it was raised. */
+/** The chosen limits as they are kept to (pure): rate and burst, when they allow the next call, and whether calls have shown that one was raised. */
 import type { CallLog } from './call-log.ts';
 import { WINDOW_TOLERANCE } from './counter-bank.ts';
 import type { LearningParameters } from './learning-parameters.ts';
-import type { ChosenLimit } from './limit-choice.ts';
+import type { ChosenLimit, ChosenPair } from './limit-choice.ts';
 import type { LimitUsage } from '../throttle.ts';
 
 /** A window of at least this many calls is used up to this share, since its count is approximate. */
@@ -134,5 +134,42 @@ export class LimitInUse {
     return counter.kind === 'bucket' && this.#level > 0
       ? Math.max(0, this.#level - counter.leakPerMs * (now - this.#grantedAt))
       : 0;
+  }
+}
+
+/** The chosen limits as they are kept to: both must allow a call, and only the slower one is probed. */
+export class LimitPair {
+  readonly chosen: ChosenPair;
+  /** The slower one's. */
+  readonly choice: ChosenLimit;
+  /** Permits per second that are used; Infinity for a limit in flight. */
+  readonly rate: number;
+  readonly slower: LimitInUse;
+  readonly faster: LimitInUse | undefined;
+  /** The one on calls in flight. */
+  readonly inFlight: ChosenLimit | undefined;
+
+  constructor(chosen: ChosenPair, use: (choice: ChosenLimit) => LimitInUse) {
+    const { first, second } = chosen;
+    const isSlower = second !== undefined && second.rate < first.rate;
+    this.chosen = chosen;
+    this.choice = isSlower ? second : first;
+    this.slower = use(this.choice);
+    this.faster = second && use(isSlower ? first : second);
+    this.rate = Math.min(this.slower.rate, this.faster?.rate ?? Infinity);
+    this.inFlight = [first, second].find((choice) => choice?.counter.kind === 'concurrency');
+  }
+
+  /**
+   * Permits that may be saved up, at least 1.
+   * @param windowShare share of a window's limit
+   */
+  burst(windowShare: number): number {
+    return Math.min(this.slower.burst(windowShare), this.faster?.burst(windowShare) ?? Infinity);
+  }
+
+  recordGrant(now: number): void {
+    this.slower.recordGrant(now);
+    this.faster?.recordGrant(now);
   }
 }

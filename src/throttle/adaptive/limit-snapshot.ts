@@ -29,17 +29,14 @@ const MAX_RATE = 1e6;
 const LONGEST_WINDOW_MS = 86_400_000;
 /** More than the call log holds. */
 const MAX_USED = 1e5;
-/** Earlier names of kinds. */
-const FORMER_KINDS: Readonly<Record<string, CounterKind>> = {
-  'sliding-window': 'window',
-  'fixed-window': 'window',
-  'first-call-window': 'window',
-};
 const KINDS: Readonly<Record<string, CounterKind>> = {
-  ...FORMER_KINDS,
   window: 'window',
   bucket: 'bucket',
   concurrency: 'concurrency',
+  // Earlier names.
+  'sliding-window': 'window',
+  'fixed-window': 'window',
+  'first-call-window': 'window',
 };
 const DESCRIBED_KINDS: ReadonlySet<string> = new Set([...COUNTER_KINDS, 'unknown']);
 /** In the year 5138: as an instant of any clock it is still a time that can be shown. */

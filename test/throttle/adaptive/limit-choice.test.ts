@@ -3,11 +3,19 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Closure } from '../../../src/throttle/adaptive/closure-history.ts';
 import { WINDOW_TOLERANCE, type Counter } from '../../../src/throttle/adaptive/counter-bank.ts';
-import { chooseLimit } from '../../../src/throttle/adaptive/limit-choice.ts';
+import { type ChosenLimit, choosePair } from '../../../src/throttle/adaptive/limit-choice.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { seeded } from '../simulation.ts';
 import { play } from './auto-world.ts';
 import { observe } from './truthful-limiter.ts';
+
+/** The only limit, while no other one is trusted. */
+function chooseLimit(...[counters, closures, roundTripMs]: [Counters, Closures, number]): ChosenLimit | undefined {
+  return choosePair(counters, closures, undefined, roundTripMs)?.first;
+}
+
+type Counters = Parameters<typeof choosePair>[0];
+type Closures = Parameters<typeof choosePair>[1];
 
 /** Calls sent so close together may have arrived in either order. */
 const SAME_INSTANT_MS = 0.01;

@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Closure } from '../../../src/throttle/adaptive/closure-history.ts';
 import type { Counter } from '../../../src/throttle/adaptive/counter-bank.ts';
-import type { ChosenLimit } from '../../../src/throttle/adaptive/limit-choice.ts';
-import { choosePair } from '../../../src/throttle/adaptive/limit-pair.ts';
+import { type ChosenLimit, choosePair } from '../../../src/throttle/adaptive/limit-choice.ts';
 import { Governor } from '../../../src/throttle/pacing/governor.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { play } from './auto-world.ts';

@@ -6,7 +6,7 @@ import {
   formatLearnedState,
   parseStateFile,
   parseLearnedState,
-} from '../../../src/throttle/adaptive/learned-state.ts';
+} from '../../src/throttle/state-file.ts';
 
 const OWNER = { upstream: 'https://api.example.com', client: 'hash-of-the-client' };
 const NOW = Date.UTC(2026, 10, 1);

@@ -14,10 +14,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { StateFile } from '../../../src/throttle/adaptive/state-file.ts';
-import type { LearnedState } from '../../../src/throttle/throttle.ts';
-import { until } from '../../composition/in-process.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
+import { StateFile } from '../../src/throttle/state-file.ts';
+import type { LearnedState } from '../../src/throttle/throttle.ts';
+import { until } from '../composition/in-process.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 const OWNER = { upstream: 'https://api.example.com', client: 'hash-of-the-client' };
 
