@@ -8,8 +8,7 @@ import { format as prettify, resolveConfig } from 'prettier';
 import { stringify } from 'yaml';
 import { isTextList, type SettingValue } from '../src/config/schema/formats/formats.ts';
 import { INHERITED_BY_CREDENTIALS, INHERITED_BY_ROUTES, ROUTE_SETTINGS } from '../src/config/schema/schema-routes.ts';
-import { SETTINGS } from '../src/config/schema/schema.ts';
-import { JSON_SCHEMA_PATH } from '../src/config/schema/json-schema-location.ts';
+import { JSON_SCHEMA_PATH, SETTINGS } from '../src/config/schema/schema.ts';
 import { renderJsonSchema } from './json-schema.ts';
 import type { Setting } from '../src/config/schema/setting.ts';
 

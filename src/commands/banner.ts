@@ -1,5 +1,5 @@
 /** The summary that `run` prints on a terminal at startup: addresses, upstreams, credentials, rates. It contains no secret. */
-import type { LoadedConfig } from '../config/changes.ts';
+import type { LoadedConfig } from '../config/load/load.ts';
 import type { AuthConfig, RouteConfig } from '../config/config.ts';
 import { toSingleLine } from '../config/load/problems.ts';
 import type { SettingKey } from '../config/schema/schema.ts';

@@ -1,8 +1,8 @@
 /** `bearer-sidecar run`: the sidecar from its configuration, until a signal. */
 import { once } from 'node:events';
 import { authorizationServerUrl, type AuthConfig, type Config } from '../config/config.ts';
-import type { LoadedConfig } from '../config/changes.ts';
-import { loadConfig, hasConfigFile, type LoadOptions, type LoadResult } from '../config/load/load.ts';
+import { loadConfig, hasConfigFile } from '../config/load/load.ts';
+import type { LoadedConfig, LoadOptions, LoadResult } from '../config/load/load.ts';
 import { formatWarnings } from '../config/load/problems.ts';
 import { redisPassword } from '../config/schema/formats/redis-url.ts';
 import { startSidecar, type Sidecar } from '../composition/sidecar.ts';

@@ -4,9 +4,9 @@
  */
 import type { ConfigurationState } from '../admin/status/configuration.ts';
 import type { Clock } from '../platform/clock.ts';
-import { findChanges, type LoadedConfig } from '../config/changes.ts';
+import { findChanges } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
-import type { LoadResult } from '../config/load/load.ts';
+import type { LoadedConfig, LoadResult } from '../config/load/load.ts';
 import { describeProblem } from '../config/load/problems.ts';
 import { LOG_LEVELS, type EventObserver, type ReloadOutcome } from '../telemetry/events.ts';
 

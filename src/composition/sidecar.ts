@@ -6,11 +6,12 @@ import { TokensInUse } from '../platform/tokens-in-use.ts';
 import { systemClock, type Clock, type Random } from '../platform/clock.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
 import type { Config } from '../config/config.ts';
+import { formatSettingName } from '../config/load/problems.ts';
 import { DEFAULT_NAME } from '../config/schema/schema-routes.ts';
 import { listDisplayedSettings } from '../config/displayed-settings.ts';
 import type { StartTracer } from '../exchange/request-tracer.ts';
 import { createAllowList } from '../listener/allow-list.ts';
-import { closeBoundServers, type BoundServers } from '../listener/bind.ts';
+import { bind, closeBoundServers, findBindError, type BoundServers } from '../listener/bind.ts';
 import { Guard } from '../listener/guard.ts';
 import type { PortLimits } from '../listener/open-connections.ts';
 import { ProxyServer, type ProxyServerOptions } from '../listener/proxy-server.ts';
@@ -20,7 +21,6 @@ import type { RecordObservers } from '../telemetry/request-record.ts';
 import type { Machine } from './budgets.ts';
 import { drain, type DrainState } from './drain.ts';
 import { createFleetParts, type FleetParts } from './fleet.ts';
-import { bindAdmin, bindProxy } from './ports.ts';
 import { createReloader, type ConfigurationSource, type Reloader } from './reload.ts';
 import { createObservation, type Observation } from './observation.ts';
 import { createRoutes, type RunningRoutes } from './routes.ts';
@@ -206,6 +206,24 @@ async function createGuard({ listen, routes }: Config): Promise<Guard> {
   if (secret.kind === 'unreadable') throw new Error(secret.detail);
   const required = { name: requiredHeader.name.toLowerCase(), value: secret.value };
   return new Guard({ ...options, requiredHeader: required });
+}
+
+/** @throws Error; AggregateError when the proxy port cannot be bound either, because another sidecar often has both */
+async function bindAdmin(
+  create: () => Server,
+  { admin, listen: { address, socketMode } }: Config,
+): Promise<BoundServers<Server>> {
+  try {
+    return await bind(create, admin.address, { setting: formatSettingName('admin.address') });
+  } catch (error) {
+    const proxyError = await findBindError(address, { socketMode, setting: formatSettingName('listen.address') });
+    throw proxyError === undefined ? error : new AggregateError([proxyError, error], 'neither port can be bound');
+  }
+}
+
+/** @throws Error that names the setting and the address */
+function bindProxy(create: () => Server, { listen: { address, socketMode } }: Config): Promise<BoundServers<Server>> {
+  return bind(create, address, { socketMode, setting: formatSettingName('listen.address') });
 }
 
 /** The parts that run before a port is bound. */

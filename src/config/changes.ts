@@ -6,13 +6,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ConfigEntry } from './load/entries.ts';
 import { listEntryValues } from './load/entries.ts';
 import { isTextList, type SettingValue } from './schema/formats/formats.ts';
-import type { EffectiveSetting, LoadResult } from './load/load.ts';
+import type { EffectiveSetting, LoadedConfig } from './load/load.ts';
 import type { ValueOrigin } from './load/problems.ts';
 import { settingOf, type SettingKey } from './schema/schema.ts';
 import { ROUTE_SETTINGS, type RouteKey } from './schema/schema-routes.ts';
-
-/** A valid configuration. */
-export type LoadedConfig = Extract<LoadResult, { readonly ok: true }>;
 
 /** One setting whose value changed. */
 export interface SettingChange {

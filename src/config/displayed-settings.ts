@@ -1,7 +1,7 @@
 /** Settings as text, with every secret masked. */
 import { listEntryValues } from './load/entries.ts';
 import { isTextList, type SettingValue } from './schema/formats/formats.ts';
-import type { LoadResult } from './load/load.ts';
+import type { LoadedConfig } from './load/load.ts';
 import { isSettingMap, settingOf } from './schema/schema.ts';
 import type { SettingKey } from './schema/schema.ts';
 import { MASK } from '../platform/secret-redaction.ts';
@@ -28,10 +28,7 @@ export function maskSetting(key: SettingKey, value: SettingValue): SettingValue 
 }
 
 /** Every setting in the order of the reference, then the own settings of `credentials` and `routes`. */
-export function listDisplayedSettings({
-  effective,
-  entries,
-}: Extract<LoadResult, { readonly ok: true }>): DisplayedSetting[] {
+export function listDisplayedSettings({ effective, entries }: LoadedConfig): DisplayedSetting[] {
   const own = [...entries.credentials, ...entries.routes].flatMap((entry) =>
     [...listEntryValues(entry)].map(([path, { key, value }]) => ({
       key: `${entry.label}.${path}`,

@@ -1,10 +1,9 @@
 /** What a reload changes for requests, and which events it emits. */
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { LoadedConfig } from '../../src/config/changes.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
-import type { LoadResult } from '../../src/config/load/load.ts';
+import type { LoadedConfig, LoadResult } from '../../src/config/load/load.ts';
 import { createReloader } from '../../src/composition/reload.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { BASE_ENV, scratchFile } from '../config/base-env.ts';

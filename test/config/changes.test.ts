@@ -1,7 +1,7 @@
 /** The changes between two configurations, and which of them need a restart. */
 import { describe, expect, test } from 'vitest';
-import { findChanges, type SettingChange, type LoadedConfig } from '../../src/config/changes.ts';
-import { loadConfig } from '../../src/config/load/load.ts';
+import { findChanges, type SettingChange } from '../../src/config/changes.ts';
+import { loadConfig, type LoadedConfig } from '../../src/config/load/load.ts';
 import { SETTINGS, settingOf } from '../../src/config/schema/schema.ts';
 import type { SettingKey } from '../../src/config/schema/schema.ts';
 import { ROUTE_SETTINGS } from '../../src/config/schema/schema-routes.ts';

@@ -7,10 +7,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/load/load.ts';
+import { locateInPackage } from '../../src/platform/asset.ts';
 import { listSections } from '../../src/config/load/sections.ts';
-import { findJsonSchemaReference, JSON_SCHEMA_PATH } from '../../src/config/schema/json-schema-location.ts';
 import { LIST_KEYS } from '../../src/config/schema/schema-routes.ts';
-import { SETTINGS } from '../../src/config/schema/schema.ts';
+import { JSON_SCHEMA_PATH, SETTINGS } from '../../src/config/schema/schema.ts';
 import { blocksOf, PAGES, ROOT } from '../docs/pages.ts';
 import { BASE_ENV, scratchDirectory, scratchFile } from './base-env.ts';
 
@@ -74,7 +74,7 @@ test('every setting is in it; an empty file and one that names the schema are va
 });
 
 test('its location is that of the package', () => {
-  expect(fileURLToPath(findJsonSchemaReference() ?? '')).toBe(join(ROOT, JSON_SCHEMA_PATH));
+  expect(fileURLToPath(locateInPackage(JSON_SCHEMA_PATH) ?? '')).toBe(join(ROOT, JSON_SCHEMA_PATH));
 });
 
 /** One example of each class of mistake that the program reports and the schema can see. */

@@ -1,9 +1,9 @@
 /** The configuration file that init writes: YAML with the text of the reference as a comment for each setting. */
 import { Document, isMap, stringify } from 'yaml';
 import type { Scalar } from 'yaml';
-import { findJsonSchemaReference } from '../../config/schema/json-schema-location.ts';
-import { settingOf } from '../../config/schema/schema.ts';
+import { JSON_SCHEMA_PATH, settingOf } from '../../config/schema/schema.ts';
 import type { SettingKey } from '../../config/schema/schema.ts';
+import { locateInPackage } from '../../platform/asset.ts';
 import { wrapText } from '../terminal.ts';
 import type { InitSettings } from './init-settings.ts';
 
@@ -15,7 +15,7 @@ const COMMONLY_CHANGED: readonly SettingKey[] = ['listen.address', 'admin.addres
 /** @param isSecretInEnvironment adds a comment about SIDECAR_CLIENT_SECRET */
 export function renderSettings(settings: InitSettings, isSecretInEnvironment: boolean): string {
   const document = new Document(toSections(settings));
-  const schema = findJsonSchemaReference();
+  const schema = locateInPackage(JSON_SCHEMA_PATH)?.href;
   // Editors read it from the first line.
   document.commentBefore = `${schema === undefined ? '' : ` yaml-language-server: $schema=${schema}\n`} Written by bearer-sidecar init. Effective values and origins: bearer-sidecar config --config FILE`;
   for (const key of settings.keys()) addComment(document, key.split('.'), settingOf(key).doc);

@@ -20,8 +20,7 @@ import { VALUE_AND_FILE_KEYS, findBrokenRules } from '../rules/rules.ts';
 import { CONFIG_VARIABLE, SETTINGS, completeSettings } from '../schema/schema.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import { readConfigFile, readEnvironment } from './sources.ts';
-import type { ListKey } from '../schema/schema-routes.ts';
-import type { RawValue } from './sources.ts';
+import type { ConfigSource, RawValue } from './sources.ts';
 
 export interface LoadOptions {
   /** The environment, usually process.env. */
@@ -48,18 +47,21 @@ export interface EffectiveSetting {
   readonly origin: ValueOrigin;
 }
 
+/** A valid configuration. */
+export interface LoadedConfig {
+  readonly ok: true;
+  readonly config: Config;
+  /** Every setting with its origin, in the order of the schema. Contains secrets. */
+  readonly effective: ReadonlyMap<SettingKey, EffectiveSetting>;
+  /** The own settings of `routes` and `credentials`. Contains secrets. */
+  readonly entries: ConfigEntries;
+  /** There is a configuration file, and it names no setting. */
+  readonly isFileEmpty: boolean;
+  readonly warnings: readonly string[];
+}
+
 export type LoadResult =
-  | {
-      readonly ok: true;
-      readonly config: Config;
-      /** Every setting with its origin, in the order of the schema. Contains secrets. */
-      readonly effective: ReadonlyMap<SettingKey, EffectiveSetting>;
-      /** The own settings of `routes` and `credentials`. Contains secrets. */
-      readonly entries: ConfigEntries;
-      /** There is a configuration file, and it names no setting. */
-      readonly isFileEmpty: boolean;
-      readonly warnings: readonly string[];
-    }
+  | LoadedConfig
   | { readonly ok: false; readonly problems: readonly ConfigProblem[]; readonly warnings: readonly string[] };
 
 /** Whether the configuration is read from a file. */
@@ -73,7 +75,7 @@ export function loadConfig(options: LoadOptions): LoadResult {
   const warnings = [...environment.warnings];
   const file = readNamedFile(options);
   // Without the file every setting in it would seem missing: only this problem is reported.
-  if (!file.ok) return { ok: false, problems: [file.problem], warnings };
+  if ('message' in file) return { ok: false, problems: [file], warnings };
   const flags = readFlags(options.flags ?? []);
   // The same holds for a flag that cannot be used.
   if (flags.problems.length > 0) return { ok: false, problems: flags.problems, warnings };
@@ -125,25 +127,19 @@ function removeDuplicates(problems: readonly ConfigProblem[]): ConfigProblem[] {
   return [...new Map(problems.map((problem) => [JSON.stringify([problem.key, problem.message]), problem])).values()];
 }
 
-type ConfigFileResult =
-  | {
-      readonly ok: true;
-      readonly given: ReadonlyMap<SettingKey, RawValue>;
-      readonly lists: ReadonlyMap<ListKey, RawValue>;
-      readonly problems: readonly ConfigProblem[];
-    }
-  | { readonly ok: false; readonly problem: ConfigProblem };
+const NO_FILE: Pick<ConfigSource, 'given' | 'lists' | 'problems'> = {
+  given: new Map(),
+  lists: new Map(),
+  problems: [],
+};
 
-function readNamedFile({ env, file: named }: LoadOptions): ConfigFileResult {
+/** The settings of the file; the problem when it cannot be read. */
+function readNamedFile({ env, file: named }: LoadOptions): typeof NO_FILE | ConfigProblem {
   const [path, variable] = named === undefined ? [env[CONFIG_VARIABLE], CONFIG_VARIABLE] : [named, undefined];
-  if (path === undefined || (path === '' && variable !== undefined))
-    return { ok: true, given: new Map(), lists: new Map(), problems: [] };
+  if (path === undefined || (path === '' && variable !== undefined)) return NO_FILE;
   const file = readConfigFile(path);
-  if (file.kind === 'read') return { ok: true, ...file.source };
-  return {
-    ok: false,
-    problem: { key: 'configuration file', variable, message: `${JSON.stringify(path)}: ${file.fault}` },
-  };
+  if (file.kind === 'read') return file.value;
+  return { key: 'configuration file', variable, message: `${JSON.stringify(path)}: ${file.fault}` };
 }
 
 type Layer = ReadonlyMap<SettingKey, RawValue>;

@@ -76,12 +76,12 @@ function findSimilarVariable(variable: string, known: Iterable<string>): string 
   return meant === undefined ? undefined : `${VARIABLE_PREFIX}${meant}`;
 }
 
-/** A parsed file, or the reason why there is none. */
-export type ConfigFileReading =
-  { readonly kind: 'read'; readonly source: ConfigSource } | { readonly kind: 'unreadable'; readonly fault: string };
+/** A value, or why there is none. */
+type Reading<T> =
+  { readonly kind: 'read'; readonly value: T } | { readonly kind: 'unreadable'; readonly fault: string };
 
 /** Reads a configuration file. An empty value or null counts as not set. */
-export function readConfigFile(path: string): ConfigFileReading {
+export function readConfigFile(path: string): Reading<ConfigSource> {
   let contents: string;
   try {
     contents = readFileSync(path, 'utf8');
@@ -89,15 +89,10 @@ export function readConfigFile(path: string): ConfigFileReading {
     return { kind: 'unreadable', fault: describeFileError(error) };
   }
   const parsed = parseYaml(contents);
-  return parsed.ok
-    ? { kind: 'read', source: toConfigSource(parsed.value, path) }
-    : { kind: 'unreadable', fault: parsed.fault };
+  return parsed.kind === 'read' ? { kind: 'read', value: toConfigSource(parsed.value, path) } : parsed;
 }
 
-type ParsedYaml =
-  { readonly ok: true; readonly value: ReadonlyMap<unknown, unknown> } | { readonly ok: false; readonly fault: string };
-
-function parseYaml(contents: string): ParsedYaml {
+function parseYaml(contents: string): Reading<ReadonlyMap<unknown, unknown>> {
   const lineCounter = new LineCounter();
   const document = parseDocument(contents, { lineCounter, prettyErrors: false, stringKeys: true, logLevel: 'error' });
   const [error] = [...document.errors, ...document.warnings];
@@ -105,18 +100,21 @@ function parseYaml(contents: string): ParsedYaml {
     // The parser's messages quote the file, which may hold a secret: only its code is shown.
     const { line, col } = lineCounter.linePos(error.pos[0]);
     const code = error.code.toLowerCase().replaceAll('_', ' ');
-    return { ok: false, fault: `line ${String(line)}, column ${String(col)}: not valid YAML or JSON (${code})` };
+    return {
+      kind: 'unreadable',
+      fault: `line ${String(line)}, column ${String(col)}: not valid YAML or JSON (${code})`,
+    };
   }
   let value: unknown;
   try {
     value = document.toJS({ mapAsMap: true });
   } catch {
-    return { ok: false, fault: 'holds a YAML alias (*name) without its anchor, or too many of them' };
+    return { kind: 'unreadable', fault: 'holds a YAML alias (*name) without its anchor, or too many of them' };
   }
-  if (value === null || value === undefined) return { ok: true, value: new Map() };
+  if (value === null || value === undefined) return { kind: 'read', value: new Map() };
   return value instanceof Map
-    ? { ok: true, value }
-    : { ok: false, fault: 'expected sections such as "upstream:" at the top level' };
+    ? { kind: 'read', value }
+    : { kind: 'unreadable', fault: 'expected sections such as "upstream:" at the top level' };
 }
 
 function toConfigSource(tree: ReadonlyMap<unknown, unknown>, path: string): ConfigSource {

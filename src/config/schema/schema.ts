@@ -36,6 +36,9 @@ export type Settings = SettingTreeValues<typeof schema>;
 
 export const VARIABLE_PREFIX = 'SIDECAR_';
 
+/** The JSON Schema of a configuration file, below the folder of the package. */
+export const JSON_SCHEMA_PATH = 'config/schema.json';
+
 /** The variable that names the configuration file. */
 export const CONFIG_VARIABLE = 'SIDECAR_CONFIG';
 
