@@ -5,8 +5,7 @@ import type { AttemptResult } from '../upstream/response-receiver.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { describeInterception } from './interception.ts';
-import type { AbortReason, RequestAborted } from './request-lifetime.ts';
-import { toStageError } from './stage.ts';
+import { type AbortReason, type RequestAborted, toStageError } from './request-lifetime.ts';
 
 /**
  * The label of an attempt that brought a response.

@@ -11,7 +11,7 @@ import { expectsContinue, sendContinue } from './expect-continue.ts';
 import { RequestBody } from './request-body/replay-body.ts';
 import { isFullyReceived } from './request-body/request-receipt.ts';
 import { RequestSender, type NotRelayed } from './request-sender.ts';
-import { awaitToken, throwIfAborted, toStageError, waitInStage } from './stage.ts';
+import { awaitToken, throwIfAborted, toStageError, waitInStage } from './request-lifetime.ts';
 
 /**
  * Sends a request to the upstream, again where the retry policy says so, and relays a response to the client. Resolves when the last byte of

@@ -5,11 +5,10 @@
 import type { ServerResponse } from 'node:http';
 import { SidecarError } from '../platform/errors.ts';
 import { GrowableBuffer } from '../platform/growable-buffer.ts';
-import type { UpstreamResponse } from '../upstream/upstream-response.ts';
-import type { AttemptResult, ResponseSink } from '../upstream/response-receiver.ts';
 import type { ClientView } from '../upstream/client-view.ts';
 import { rewriteResponseHeaders, withoutContentLength } from '../upstream/headers.ts';
-import { describeClientView } from './client-view.ts';
+import type { AttemptResult, ResponseSink } from '../upstream/response-receiver.ts';
+import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { drainThenClose, markClosing } from './drain-then-close.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 
@@ -250,4 +249,17 @@ function breakConnection(response: ServerResponse): void {
   // Where an HTTP/1.0 body ends with its connection, only a reset shows that it is not whole (RFC 9112 §8).
   if (response.req.httpVersion === '1.0') response.socket?.resetAndDestroy();
   else response.destroy();
+}
+
+/** How the client of a request sees its route's upstream; what follows from it for header values is upstream/headers.ts's. */
+export function describeClientView(
+  { baseUrl, clientPath, cookieRoot }: Pick<ExchangeParts, 'baseUrl' | 'clientPath' | 'cookieRoot'>,
+  request: Pick<Exchange, 'path' | 'clientPath'>,
+): ClientView {
+  return {
+    baseUrl,
+    requestPath: request.path,
+    clientPath: request.clientPath ?? clientPath,
+    cookieRoot,
+  };
 }

@@ -5,8 +5,7 @@
 import { SidecarError } from '../platform/errors.ts';
 import type { RetryDecision } from '../retry/policy.ts';
 import type { Ticket } from '../throttle/throttle.ts';
-import type { ResponseReceiver } from '../upstream/response-receiver.ts';
-import type { AttemptResult } from '../upstream/response-receiver.ts';
+import type { ResponseReceiver, AttemptResult } from '../upstream/response-receiver.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
 import { toAttemptError, toSidecarError } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
@@ -16,7 +15,7 @@ import { RequestBuilder } from './request-builder.ts';
 import { Attempt, type AttemptContext } from './attempt.ts';
 import { RetryPlanner } from './retry-planner.ts';
 import type { TokenCaller } from '../token/token.ts';
-import { awaitToken, isClientFacing, throwIfAborted, waitInStage } from './stage.ts';
+import { awaitToken, isClientFacing, throwIfAborted, waitInStage } from './request-lifetime.ts';
 
 type Retry = Exclude<RetryDecision, { kind: 'no-retry' }>;
 /** No byte of it has gone to the client. */

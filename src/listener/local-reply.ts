@@ -3,14 +3,15 @@
  * response. A reply is never a 401, and contains no secret and no stack.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { STATUS_CODES } from '../platform/http.ts';
 import type { Duplex } from 'node:stream';
+import { UNREAD_BODY_DRAIN_MS, drainThenClose } from '../exchange/drain-then-close.ts';
+import { isFullyReceived } from '../exchange/request-body/request-receipt.ts';
 import { systemClock, type Clock } from '../platform/clock.ts';
 import { LOCAL_REPLIES, type LocalReplyCode, type SidecarError } from '../platform/errors.ts';
-import { UNREAD_BODY_DRAIN_MS, drainThenClose } from '../exchange/drain-then-close.ts';
-import { buildHttp2LocalReply, hasFirstRequest } from './http2-local-reply.ts';
+import { STATUS_CODES } from '../platform/http.ts';
+import { corsHeaders } from '../upstream/headers.ts';
 import { resumeReading } from './connection-reading.ts';
-import { isFullyReceived } from '../exchange/request-body/request-receipt.ts';
+import { buildHttp2LocalReply, hasFirstRequest } from './http2-local-reply.ts';
 
 const DEFAULT_ALLOW = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 
@@ -161,4 +162,21 @@ function endConnection(socket: Duplex, bytes: string | Buffer, clock: Pick<Clock
     'close',
     clock.after(UNREAD_BODY_DRAIN_MS, () => socket.destroy()),
   );
+}
+
+export const PREFLIGHT_STATUS = 204;
+
+/** Allows every method and header field that the page asks for: the upstream decides about the request itself. */
+export function replyToPreflight(request: IncomingMessage, response: ServerResponse, origin: string): void {
+  const { headers } = request;
+  response.writeHead(PREFLIGHT_STATUS, [
+    ...corsHeaders(origin),
+    'Access-Control-Allow-Methods',
+    headers['access-control-request-method'] ?? '',
+    'Access-Control-Allow-Headers',
+    headers['access-control-request-headers'] ?? '',
+    'Access-Control-Max-Age',
+    '600',
+  ]);
+  response.end();
 }

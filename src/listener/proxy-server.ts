@@ -14,18 +14,16 @@ import { destroyWhenAttached } from '../exchange/relay.ts';
 import { RequestAborted } from '../exchange/request-lifetime.ts';
 import type { StartTracer } from '../exchange/request-tracer.ts';
 import { corsHeaders } from '../upstream/headers.ts';
-import { ActiveRequest, ActiveRequests } from './active-requests.ts';
+import { ActiveRequest, ActiveRequests, ActiveExchange, type ExchangeHost } from './active-requests.ts';
 import { checkRequest, type RequestCheckOptions } from './request-check.ts';
-import { ActiveExchange, type ExchangeHost } from './active-exchange.ts';
 import { describeRequest } from './correlation.ts';
 import { ClosingConnections } from './closing-connections.ts';
 import { stopParsing } from './connection-reading.ts';
 import { CLIENT_LEFT, createRequestStats, recordOutcome, type OutcomeRecorder } from './request-outcome.ts';
-import { sendLocalReply, sendRawLocalReply, type ReplyFacts } from './local-reply.ts';
+import { sendLocalReply, sendRawLocalReply, type ReplyFacts, replyToPreflight } from './local-reply.ts';
 import { toSidecarError, createDrainingError, TOO_MANY_PIPELINED } from './listener-errors.ts';
 import { createProxyHttpServer, type ProxyHttpServerOptions } from './http-server.ts';
 import { OpenConnections, type PortLimits } from './open-connections.ts';
-import { replyToPreflight } from './preflight.ts';
 import { checkUpgrade } from './websocket/websocket.ts';
 
 export interface ProxyServerOptions extends RequestCheckOptions, ProxyHttpServerOptions {

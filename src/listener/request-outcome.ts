@@ -6,7 +6,7 @@ import { isIdempotentMethod } from '../retry/policy.ts';
 import type { RequestRecord } from '../telemetry/request-record.ts';
 import { readCorrelation } from './correlation.ts';
 import { LOCAL_REPLIES } from '../platform/errors.ts';
-import { PREFLIGHT_STATUS } from './preflight.ts';
+import { PREFLIGHT_STATUS } from './local-reply.ts';
 
 /** Logged and counted for a client that left before the end of its response. */
 const CLIENT_LEFT_STATUS = 499;

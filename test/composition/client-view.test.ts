@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { CookieJar } from 'tough-cookie';
 import { describe, expect, it } from 'vitest';
-import { describeClientView } from '../../src/exchange/client-view.ts';
+import { describeClientView } from '../../src/exchange/relay.ts';
 import type { Route } from '../../src/listener/request-check.ts';
 import type { RouteTable } from '../../src/listener/route-table.ts';
 import { createReloadableRouteTable, type PersistentRouteParts } from '../../src/composition/reloadable-route-table.ts';

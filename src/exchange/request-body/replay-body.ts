@@ -1,19 +1,16 @@
 /**
  * The request body. One that fits is read whole into bounded memory, so that a broken body never reaches the upstream and an
- * attempt can be repeated; a larger one is streamed once. Nothing is read before the request is admitted.
+ * attempt can be repeated; a larger one is streamed once. Nothing is read before its request has a body slot.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { AttemptTimeouts } from '../../upstream/response-receiver.ts';
-import { BodyReceiver, type BodySink, type ReadSlot } from './body-receiver.ts';
+import { BodyReceiver, type BodySink, type ReadSlot, EarlyChunks, Upload } from './body-readers.ts';
 import { GrowableBuffer } from '../../platform/growable-buffer.ts';
-import type { RequestLifetime } from '../request-lifetime.ts';
-import { EarlyChunks } from './early-chunks.ts';
+import { type RequestLifetime, throwIfAborted } from '../request-lifetime.ts';
 import { declaredLength, isFullyReceived, onFullyReceived } from './request-receipt.ts';
-import { throwIfAborted } from '../stage.ts';
-import { Upload } from './upload.ts';
 
 const EMPTY = Buffer.alloc(0);
 /** How much of a chunked body is received before it may be read; node:http would receive 64 KiB. */

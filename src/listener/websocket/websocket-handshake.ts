@@ -15,10 +15,9 @@ import {
   toSidecarError,
   toAttemptError,
 } from '../../exchange/attempt-outcome.ts';
-import { describeClientView } from '../../exchange/client-view.ts';
+import { describeClientView } from '../../exchange/relay.ts';
 import type { ExchangeParts, RequestStats } from '../../exchange/exchange.ts';
-import type { RequestLifetime } from '../../exchange/request-lifetime.ts';
-import { toStageError } from '../../exchange/stage.ts';
+import { type RequestLifetime, toStageError } from '../../exchange/request-lifetime.ts';
 import type { Permit, QueueClass } from '../../throttle/throttle.ts';
 import type { TlsContextProvider } from '../../platform/tls.ts';
 import type { TokenUse } from '../../token/token.ts';
@@ -33,10 +32,13 @@ import { findUpstreamRequestId } from '../../upstream/upstream-request-id.ts';
 import { describeRequest } from '../correlation.ts';
 import type { EarlyBytes } from './early-bytes.ts';
 import { sendRawLocalReply } from '../local-reply.ts';
-import { limitBodyToClientPace } from './upgrade-response-body.ts';
+import {
+  limitBodyToClientPace,
+  buildUpgradeRequestHeaders,
+  buildUpgradeResponseHeaders,
+  interceptUpgradeResponse,
+} from './http-proxy-adapter.ts';
 import { closeTogether } from './tunnel-teardown.ts';
-import { buildUpgradeRequestHeaders, buildUpgradeResponseHeaders } from './upgrade-headers.ts';
-import { interceptUpgradeResponse } from './upgrade-response.ts';
 
 /** An upgrade that the upstream has not accepted yet. */
 export interface PendingUpgrade {

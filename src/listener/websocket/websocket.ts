@@ -6,8 +6,14 @@ import type { IncomingMessage } from 'node:http';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { ExchangeParts, RequestOutcome } from '../../exchange/exchange.ts';
-import type { RequestLifetime, RequestAborted } from '../../exchange/request-lifetime.ts';
-import { awaitToken, throwIfAborted, waitInStage, toStageError } from '../../exchange/stage.ts';
+import {
+  type RequestLifetime,
+  type RequestAborted,
+  awaitToken,
+  throwIfAborted,
+  waitInStage,
+  toStageError,
+} from '../../exchange/request-lifetime.ts';
 import type { Permit, Ticket } from '../../throttle/throttle.ts';
 import type { TlsContextProvider } from '../../platform/tls.ts';
 import type { TokenUse } from '../../token/token.ts';

@@ -1,7 +1,7 @@
 /** A body of very many small chunks takes its turns of the event loop beside everything else. */
 import { createServer } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
-import { getReadLimiter } from '../../../src/exchange/request-body/read-limiter.ts';
+import { getReadLimiter } from '../../../src/exchange/request-body/body-readers.ts';
 import { startInProcess } from '../../composition/in-process.ts';
 import { closeServer, listenOnLoopback } from '../../support/loopback.ts';
 import { openSocket, readToEnd } from '../../support/raw-client.ts';

@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { expect, it } from 'vitest';
-import { Upload } from '../../../src/exchange/request-body/upload.ts';
+import { Upload } from '../../../src/exchange/request-body/body-readers.ts';
 
 async function endAnUpload(before: (request: PassThrough) => void): Promise<PassThrough> {
   const request = Object.assign(new PassThrough(), { socket: new Socket() });

@@ -1,0 +1,240 @@
+/**
+ * The three readers of a request body: before it may be read, into the replay buffer, and as a stream for the upstream. Each counts the chunks
+ * of its connection: clients that send very small ones must not block the event loop, since in one turn node:http reads up to 32 buffers from
+ * a connection. The order in which connections are read is reading-rounds.ts's.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import { resumeInTurn } from '../../platform/reading-rounds.ts';
+import type { Ticket } from '../../throttle/throttle.ts';
+import { type RequestAborted, type RequestLifetime, toStageError } from '../request-lifetime.ts';
+import { isFullyReceived } from './request-receipt.ts';
+
+/** After this many chunks a connection is paused until the connections paused before it have been read. */
+const CHUNKS_PER_ROUND = 256;
+
+const limiters = new WeakMap<Socket, ReadLimiter>();
+
+/** The limiter of a connection; pipelined requests share it. */
+export function getReadLimiter(socket: Socket): ReadLimiter {
+  let limiter = limiters.get(socket);
+  if (limiter === undefined) limiters.set(socket, (limiter = new ReadLimiter(socket)));
+  return limiter;
+}
+
+export class ReadLimiter {
+  readonly #socket: Socket;
+  readonly #keepPaused = (): void => void this.#socket.pause();
+  #chunksLeft = CHUNKS_PER_ROUND;
+
+  /** @param socket the connection that the body comes from */
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  /** To be called for each chunk. */
+  countChunk(): void {
+    // The rest of the current socket buffer comes in any case.
+    if (--this.#chunksLeft !== 0) return;
+    // The request's stream resumes the connection when it wants more.
+    this.#socket.on('resume', this.#keepPaused).pause();
+    resumeInTurn(() => this.resume());
+  }
+
+  /** Reads from the connection again. */
+  resume(): void {
+    this.#chunksLeft = CHUNKS_PER_ROUND;
+    this.#socket.off('resume', this.#keepPaused).resume();
+  }
+}
+
+/**
+ * Receives the first chunks of a chunked body before the body may be read. node:http keeps each chunk of an unread body as a buffer of its
+ * own, so that chunks of one byte cost about a hundred times their size; here they are joined. When enough have come, the connection is
+ * paused.
+ */
+export class EarlyChunks {
+  readonly #request: IncomingMessage;
+  readonly #append: (chunk: Buffer) => boolean;
+  readonly #readLimiter: ReadLimiter;
+  readonly #keepPaused = (): void => void this.#request.socket.pause();
+  #isPaused = false;
+  readonly #onData = (chunk: Buffer): void => {
+    this.#readLimiter.countChunk();
+    if (this.#append(chunk) || this.#isPaused) return;
+    this.#isPaused = true;
+    this.#request.socket.on('resume', this.#keepPaused).pause();
+  };
+
+  /** @param append returns false when enough has come; the rest of the current socket buffer is still passed to it */
+  constructor(request: IncomingMessage, append: (chunk: Buffer) => boolean) {
+    this.#request = request;
+    this.#append = append;
+    this.#readLimiter = getReadLimiter(request.socket);
+    request.on('data', this.#onData);
+  }
+
+  /** Leaves the rest of the body, paused, to another reader. Later calls do nothing. */
+  stop(): void {
+    const request = this.#request;
+    if (request.listenerCount('data', this.#onData) === 0) return;
+    request.off('data', this.#onData).pause();
+    if (this.#isPaused) request.socket.off('resume', this.#keepPaused).resume();
+  }
+}
+
+/** The slot that reading needs. Another request may take it while no bytes come. */
+export type ReadSlot = Pick<Ticket, 'recordBodyBytes' | 'waitForBodySlot'>;
+
+/** Where the body is kept. */
+export interface BodySink {
+  /** Body bytes received so far. */
+  readonly receivedBytes: number;
+  /** When the last of them came, monotonic. */
+  readonly receivedAt: number;
+  /** @returns false when no more is to be read */
+  append(chunk: Buffer): boolean;
+  /** Calls `onIdle` once when no byte has come for too long. @returns stops the timer */
+  startIdleTimer(onIdle: (reason: Error) => void): () => void;
+}
+
+/**
+ * Reads a body until it is whole or the sink takes no more. It pauses while the request has lost its slot, and ends with the request or
+ * after the idle time-out.
+ */
+export class BodyReceiver {
+  readonly #request: IncomingMessage;
+  readonly #sink: BodySink;
+  readonly #lifetime: RequestLifetime;
+  readonly #slot: ReadSlot;
+  readonly #done = Promise.withResolvers<'whole' | 'enough'>();
+  #stopIdleTimer: () => void;
+  #hasEnded = false;
+  readonly #readLimiter: ReadLimiter;
+
+  constructor(request: IncomingMessage, sink: BodySink, lifetime: RequestLifetime, slot: ReadSlot) {
+    this.#request = request;
+    this.#sink = sink;
+    this.#lifetime = lifetime;
+    this.#slot = slot;
+    this.#readLimiter = getReadLimiter(request.socket);
+    this.#stopIdleTimer = sink.startIdleTimer(this.#fail);
+    lifetime.onAbort(this.#onRequestAborted);
+    request.on('data', this.#onData).on('end', this.#onEnd).resume();
+  }
+
+  /** @throws SidecarError; RequestAborted when the client has left */
+  get done(): Promise<'whole' | 'enough'> {
+    return this.#done.promise;
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    this.#readLimiter.countChunk();
+    if (!this.#sink.append(chunk)) this.#finish('enough');
+    else if (!this.#slot.recordBodyBytes(this.#sink.receivedAt) && !this.#isReceived()) this.#waitForSlot();
+  };
+
+  readonly #onEnd = (): void => this.#finish('whole');
+
+  readonly #onRequestAborted = (reason: RequestAborted): void => this.#fail(toStageError('body', reason));
+
+  readonly #fail = (reason: Error): void => {
+    if (this.#hasEnded) return;
+    this.#stop();
+    this.#done.reject(reason);
+  };
+
+  readonly #resume = (): void => {
+    if (this.#hasEnded) return;
+    this.#stopIdleTimer = this.#sink.startIdleTimer(this.#fail);
+    this.#request.resume();
+  };
+
+  #isReceived(): boolean {
+    return isFullyReceived(this.#request, this.#sink.receivedBytes);
+  }
+
+  /** The idle time-out does not run while nothing is read. */
+  #waitForSlot(): void {
+    this.#stopIdleTimer();
+    this.#request.pause();
+    this.#slot.waitForBodySlot().then(this.#resume, this.#fail);
+  }
+
+  #finish(result: 'whole' | 'enough'): void {
+    this.#stop();
+    this.#done.resolve(result);
+  }
+
+  #stop(): void {
+    this.#hasEnded = true;
+    this.#lifetime.offAbort(this.#onRequestAborted);
+    this.#stopIdleTimer();
+    this.#request.pause();
+    this.#request.off('data', this.#onData).off('end', this.#onEnd);
+  }
+}
+
+interface UploadHooks {
+  readonly onChunk: (chunk: Buffer) => void;
+  /** @returns stops the timer */
+  readonly startIdleTimer: () => () => void;
+}
+
+/** The body as a separate stream: destroying it does not close the client's connection. */
+export class Upload extends Readable {
+  readonly #request: IncomingMessage;
+  /** Received before; goes first. */
+  #prefix: Buffer;
+  readonly #hooks: UploadHooks;
+  #stopIdleTimer: (() => void) | undefined;
+  readonly #readLimiter: ReadLimiter;
+  readonly #forward = (chunk: Buffer): void => {
+    this.#readLimiter.countChunk();
+    this.#hooks.onChunk(chunk);
+    if (!this.push(chunk)) this.#pause();
+  };
+  readonly #finish = (): void => {
+    this.#pause();
+    this.push(null);
+  };
+
+  constructor(request: IncomingMessage, prefix: Buffer, hooks: UploadHooks) {
+    super({ highWaterMark: 64 * 1024 });
+    this.#request = request;
+    this.#prefix = prefix;
+    this.#hooks = hooks;
+    this.#readLimiter = getReadLimiter(request.socket);
+    request.on('data', this.#forward).on('end', this.#finish).pause();
+  }
+
+  override _read(): void {
+    const prefix = this.#prefix;
+    this.#prefix = Buffer.alloc(0);
+    if (prefix.length > 0 && !this.push(prefix)) return;
+    // 'end' may have been emitted before: it comes in the same turn as the last bytes.
+    if (this.#request.readableEnded) {
+      this.push(null);
+      return;
+    }
+    // The idle time-out runs only while the upstream reads: a slow upstream is not the client's fault.
+    this.#stopIdleTimer ??= this.#hooks.startIdleTimer();
+    this.#request.resume();
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#stopIdleTimer?.();
+    this.#request.off('data', this.#forward).off('end', this.#finish);
+    // After an early response, the rest of the body is being discarded.
+    if (this.#request.listenerCount('data') > 0) this.#request.resume();
+    else this.#request.pause();
+    done(error);
+  }
+
+  #pause(): void {
+    this.#stopIdleTimer?.();
+    this.#stopIdleTimer = undefined;
+    this.#request.pause();
+  }
+}
