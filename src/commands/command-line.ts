@@ -1,5 +1,5 @@
 /** Runs the command that argv names. Exit codes: 0 success, 1 failure, 2 wrong usage or settings. */
-import { readProgramVersion } from '../platform/program-version.ts';
+import { readProgramVersion } from '../platform/asset.ts';
 import { formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { parseArguments } from './arguments.ts';
 import type { Invocation } from './arguments.ts';

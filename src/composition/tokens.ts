@@ -8,8 +8,7 @@ import { hasKeyMaterial } from '../token/client/client-authentication.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
 import { withKnownLifetimes } from '../token/endpoint/assumed-lifetime.ts';
 import { RotatingTokenFetcher } from '../token/client/rotating-token-fetcher.ts';
-import { createTokenEndpoint } from '../token/endpoint/token-endpoint.ts';
-import type { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
+import { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { SendTokenRequest, TokenFetcher } from '../token/source/token-fetcher.ts';
 import { FileTokenSource } from '../token/source/file-token-source.ts';
 import { HeldTokenSource, type TokenSourceOptions } from '../token/source/token-source.ts';
@@ -44,7 +43,7 @@ export function createTokens(options: TokensOptions): TokenSource {
   const onToken = (value: string): void => tokensInUse.add(credential, value);
   const common = { credential, onToken, headerFault, clock, observe };
   if (address.kind === 'file') return new FileTokenSource({ ...common, path: address.path });
-  const endpoint = createTokenEndpoint({
+  const endpoint = new TokenEndpoint({
     ...auth,
     endpoint: address,
     tokenHeaders: options.tokenHeaders,
@@ -89,29 +88,36 @@ function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () =>
  * nothing that could encrypt a token for two replicas.
  */
 function createRequest(
-  { request: send, identify }: TokenEndpoint,
+  endpoint: TokenEndpoint,
   { credential, auth, tokenStore: store, clock, random, observe }: TokensOptions,
 ): SendTokenRequest {
-  const request = withKnownLifetimes(send, { ...auth, credential, clock, observe });
+  const request = withKnownLifetimes(
+    (client: ClientCredential, signal: AbortSignal) => endpoint.request(client, signal),
+    { ...auth, credential, clock, observe },
+  );
   if (store === undefined) return request;
   if (!hasKeyMaterial(auth)) {
     const message = `${credential}: replicas do not share the token, since auth.method ${auth.method.name} has neither a secret nor a key to encrypt it with`;
     observe({ kind: 'warning', message });
     return request;
   }
-  const peerWaitMs = auth.timeoutMs;
-  return shareTokenRequests({ store, sendRequest: request, identify, peerWaitMs, clock, random, observe });
+  return shareTokenRequests({
+    ...{ store, clock, random, observe },
+    sendRequest: request,
+    identify: (client) => endpoint.identify(client),
+    peerWaitMs: auth.timeoutMs,
+  });
 }
 
 function createCachedFetcher(
   fetcher: TokenFetcher,
-  { readCredential, identify }: TokenEndpoint,
+  endpoint: TokenEndpoint,
   { auth: { cacheFile: path }, clock, observe }: TokensOptions,
 ): TokenFetcher {
   if (path === undefined) return fetcher;
   const readIdentity = async () => {
-    const client = await readCredential();
-    return client.kind === 'unreadable' ? undefined : identify(client);
+    const client = await endpoint.readCredential();
+    return client.kind === 'unreadable' ? undefined : endpoint.identify(client);
   };
   return new CachedTokenFetcher(fetcher, { path, readIdentity, clock, observe });
 }

@@ -4,7 +4,7 @@
  * settings that describe one thing together become one value. Validates nothing.
  */
 import { isLoopbackHost } from '../platform/loopback.ts';
-import { readProgramVersion } from '../platform/program-version.ts';
+import { readProgramVersion } from '../platform/asset.ts';
 import type { ClientCertificateFiles } from '../platform/tls.ts';
 import type { ClientAuthOptions } from '../token/client/client-authentication.ts';
 import type { SecretSource } from '../token/client/secret-file.ts';

@@ -3,7 +3,8 @@
  * a route's base URL. Pure. The guard checks the rest of the request; client-proxy-mode finds the route.
  */
 import { SidecarError } from '../platform/errors.ts';
-import { parseHostPort, quoteForMessage, type HostPort } from '../platform/host-header.ts';
+import { parseHostPort, type HostPort } from '../platform/host-header.ts';
+import { quoteForMessage } from '../platform/truncate.ts';
 
 export type AbsoluteTarget =
   /** This listener. Path and query begin with a slash. */

@@ -4,7 +4,8 @@
  * DNS rebinding only in Host. The framing is checked again, because node:http accepts some that is ambiguous (RFC 9112 §6).
  */
 import { SidecarError } from '../platform/errors.ts';
-import { parseHostHeader, quoteForMessage, type HostPort } from '../platform/host-header.ts';
+import { parseHostHeader, type HostPort } from '../platform/host-header.ts';
+import { quoteForMessage } from '../platform/truncate.ts';
 import {
   checkReferer,
   findHostConflict,

@@ -50,3 +50,16 @@ export function locateAsset(name: AssetName): URL {
 export function readAsset(name: AssetName): Buffer {
   return isSea() ? Buffer.from(getAsset(name)) : readFileSync(locateAsset(name));
 }
+
+let version: string | undefined;
+
+/** The version in package.json, which is read once; `unknown` when it states none. */
+export function readProgramVersion(): string {
+  return (version ??= readManifestVersion());
+}
+
+function readManifestVersion(): string {
+  const manifest: unknown = JSON.parse(readAsset('package.json').toString());
+  const hasVersion = typeof manifest === 'object' && manifest !== null && 'version' in manifest;
+  return hasVersion ? String(manifest.version) : 'unknown';
+}

@@ -2,6 +2,7 @@
  * Parses the Host field of a request, of which there must be exactly one (RFC 9112 §3.2). Pure. The guards of the two ports decide which
  * hosts are allowed.
  */
+import { quoteForMessage } from './truncate.ts';
 
 export interface HostPort {
   /** Lower case; IPv6 in brackets. */
@@ -38,11 +39,4 @@ export function parseHostHeader(hosts: readonly string[]): HostHeaderParseResult
   return hostPort === undefined
     ? { kind: 'invalid', fault: `the invalid Host ${quoteForMessage(value)}` }
     : { kind: 'valid', value, hostPort };
-}
-
-const MAX_QUOTED_CHARS = 100;
-
-/** Quotes text of a client for a message: shortened and printable. */
-export function quoteForMessage(text: string): string {
-  return JSON.stringify(text.slice(0, MAX_QUOTED_CHARS)).replace(/[\u007f-\uffff]/g, '?');
 }

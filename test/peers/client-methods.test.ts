@@ -13,7 +13,7 @@ import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
 import { createProxySelector } from '../../src/platform/egress/proxy-selector.ts';
 import { simple } from '../config/base-env.ts';
-import { createTokenEndpoint } from '../../src/token/endpoint/token-endpoint.ts';
+import { TokenEndpoint } from '../../src/token/endpoint/token-endpoint.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates, IssuedFiles } from '../support/certificates.ts';
 import { registerSecret } from '../support/secrets.ts';
@@ -144,7 +144,7 @@ async function obtain(name: ServerName, by: 'url' | 'issuer', env: Env): Promise
   const { auth } = simple(loaded.config);
   const { endpoint: address } = auth;
   if (address.kind === 'file') throw new Error('expected a token endpoint');
-  const endpoint = createTokenEndpoint({
+  const endpoint = new TokenEndpoint({
     ...auth,
     endpoint: address,
     egress: createProxySelector(loaded.config.egress),

@@ -16,7 +16,7 @@ export const CHUNK_GROUPS: CodeSplittingGroup[] = [
   // With the modules that the command line uses as well: `--help` reads no YAML.
   {
     name: 'config-schema',
-    test: /\/src\/(?:config\/(?:schema\/|load\/(?:nearest|problems)\.ts$)|platform\/(?:asset|program-version)\.ts$)/,
+    test: /\/src\/(?:config\/(?:schema\/|load\/(?:nearest|problems)\.ts$)|platform\/asset\.ts$)/,
   },
   { name: 'config-load', test: /\/src\/config\// },
   {

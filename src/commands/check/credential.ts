@@ -5,8 +5,7 @@ import { maskQuery } from '../../platform/secret-redaction.ts';
 import { describeAssertion } from '../../token/client/assertion-claims.ts';
 import { findAssertionSigning } from '../../token/client/client-authentication.ts';
 import { readAssertionFile } from '../../token/client/assertion-file.ts';
-import { createTokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
-import type { TokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
+import { TokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
 import { correctTokenUrl } from '../../token/endpoint/token-url.ts';
 import type { TokenRequestResult } from '../../token/endpoint/token-response.ts';
 import { evaluateSkew } from './clock-skew.ts';
@@ -190,7 +189,7 @@ function createEndpoint(
   runner: StepRunner,
   onHead: (head: DatedTokenResponse) => void,
 ): TokenEndpoint {
-  return createTokenEndpoint({
+  return new TokenEndpoint({
     ...auth,
     egress,
     clock,

@@ -3,6 +3,7 @@
  * token endpoint (RFC 7523 §3). Pure. The signature is not verified: the sidecar does not know the issuer's keys, and the
  * authorization server verifies it.
  */
+import { quoteForMessage } from '../../platform/truncate.ts';
 import { parseJsonObject } from '../endpoint/json-object.ts';
 
 /** What decides whether the assertion is sent, and what may be shown of it. Values of another party: not cleaned. */
@@ -126,7 +127,7 @@ function quoteClaims(values: readonly string[]): string {
 }
 
 function quoteClaim(value: string): string {
-  return JSON.stringify(value.slice(0, MAX_QUOTED_CHARS)).replace(/[^\x20-\x7e]/g, '?');
+  return quoteForMessage(value, MAX_QUOTED_CHARS);
 }
 
 function formatInstant(wallAt: number): string {

@@ -3,6 +3,7 @@
  * A document that does not name the configured issuer is rejected (RFC 8414 §3.3).
  */
 import { isLoopbackHost } from '../../platform/loopback.ts';
+import { quoteForMessage } from '../../platform/truncate.ts';
 import { isJsonObject, parseJsonObject } from './json-object.ts';
 
 export interface ServerMetadata {
@@ -112,11 +113,8 @@ function parseNames(value: unknown): readonly string[] | undefined {
   return (value as unknown[]).filter((name) => typeof name === 'string');
 }
 
-/** The server's text on one line, in printable ASCII. */
 function quoteValue(value: unknown): string {
-  return typeof value === 'string'
-    ? JSON.stringify(value.slice(0, MAX_QUOTED_VALUE_CHARS)).replace(/[^\x20-\x7e]/g, '?')
-    : 'nothing';
+  return typeof value === 'string' ? quoteForMessage(value, MAX_QUOTED_VALUE_CHARS) : 'nothing';
 }
 
 function quoteList(names: readonly string[]): string {

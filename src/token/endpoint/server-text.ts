@@ -50,10 +50,12 @@ export function createEchoFilter(
   };
 }
 
-/** @param secrets all secrets in the request; the client id is masked where it appears as a whole */
+/**
+ * Built for the first text only, since most responses have none.
+ * @param secrets all secrets in the request; the client id is masked where it appears as a whole
+ */
 export function createServerTextFilter(secrets: readonly string[], clientId: string): ShowServerText {
   let filter: ShowServerText | undefined;
-  // Most responses have no such text.
   return (text, maxChars) => (filter ??= buildFilter(secrets, clientId))(text, maxChars);
 }
 

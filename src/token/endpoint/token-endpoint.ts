@@ -58,27 +58,42 @@ export interface TokenEndpointOptions extends ClientAuthOptions, TokenGrantOptio
   readonly onResponseHead?: (head: Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'>) => void;
 }
 
-export interface TokenEndpoint {
-  /** Reads the client's credential from its files. Never rejects. */
-  readonly readCredential: () => Promise<ClientCredentialReadResult>;
-  /** False when no part of the credential is in a file. */
-  readonly canChange: boolean;
-  /** Sends one token request. Never rejects; an abort ends it as `unavailable`. */
-  readonly request: (credential: ClientCredential, signal: AbortSignal) => Promise<TokenRequestResult>;
-  /** What seals the token of such a request. With discovery the issuer stands for the endpoint's URL. */
-  readonly identify: (credential: ClientCredential) => TokenIdentity;
-}
-
 const MAX_BODY_BYTES = 64 * 1024;
 
-export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoint {
-  const { endpoint, assertionGrant } = options;
-  const sender = new TokenRequestSender(options);
-  return {
-    readCredential: () => readClientCredential(options),
-    canChange: canCredentialChange(options),
-    request: (credential, signal) => sender.send(credential, signal),
-    identify: (credential) => ({
+/** Shared by the token request and the metadata requests before it. */
+interface RequestInputs {
+  readonly credential: ClientCredential;
+  readonly context: SecureContext | undefined;
+  readonly signal: AbortSignal;
+}
+
+export class TokenEndpoint {
+  /** False when no part of the credential is in a file. */
+  readonly canChange: boolean;
+  readonly #options: TokenEndpointOptions;
+  readonly #address: URL | Discovery;
+  #lastMismatch: string | undefined;
+  /** For the credential of the latest request. */
+  #redact: Redact = (text) => text;
+
+  constructor(options: TokenEndpointOptions) {
+    this.#options = options;
+    this.canChange = canCredentialChange(options);
+    const { endpoint } = options;
+    const observe: EventObserver = (event) => this.#observe(event);
+    this.#address = endpoint.kind === 'url' ? endpoint.url : new Discovery({ ...options, ...endpoint, observe });
+  }
+
+  /** Reads the client's credential from its files. Never rejects. */
+  readCredential(): Promise<ClientCredentialReadResult> {
+    return readClientCredential(this.#options);
+  }
+
+  /** What seals the token of such a request. With discovery the issuer stands for the endpoint's URL. */
+  identify(credential: ClientCredential): TokenIdentity {
+    const options = this.#options;
+    const { endpoint, assertionGrant } = options;
+    return {
       binding: {
         tokenUrl: endpoint.kind === 'url' ? endpoint.url.href : endpoint.issuer,
         clientId: credential.clientId,
@@ -90,33 +105,14 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
         tokenHeaders: options.tokenHeaders ?? [],
       },
       keyMaterial: credential.keyMaterial,
-    }),
-  };
-}
-
-/** Shared by the token request and the metadata requests before it. */
-interface RequestInputs {
-  readonly credential: ClientCredential;
-  readonly context: SecureContext | undefined;
-  readonly signal: AbortSignal;
-}
-
-class TokenRequestSender {
-  readonly #options: TokenEndpointOptions;
-  readonly #address: URL | Discovery;
-  #lastMismatch: string | undefined;
-  /** For the credential of the latest request. */
-  #redact: Redact = (text) => text;
-
-  constructor(options: TokenEndpointOptions) {
-    this.#options = options;
-    const { endpoint } = options;
-    const observe: EventObserver = (event) => this.#observe(event);
-    this.#address = endpoint.kind === 'url' ? endpoint.url : new Discovery({ ...options, ...endpoint, observe });
+    };
   }
 
-  /** Every result passes here: no text of it, and no warning, holds the client's secret in any encoding. */
-  async send(credential: ClientCredential, abandon: AbortSignal): Promise<TokenRequestResult> {
+  /**
+   * Sends one token request. Never rejects; an abort ends it as `unavailable`. No text of a result, and no warning, holds the client's
+   * secret in any encoding.
+   */
+  async request(credential: ClientCredential, abandon: AbortSignal): Promise<TokenRequestResult> {
     this.#redact = createEchoFilter(credential, { valuesToRedact: [] }, this.#options).redact;
     const result = await this.#sendUnredacted(credential, abandon);
     return result.kind === 'ok' ? result : { ...result, detail: this.#redact(result.detail) };

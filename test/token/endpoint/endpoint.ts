@@ -4,8 +4,7 @@ import type { SecretSource } from '../../../src/token/client/secret-file.ts';
 import { parseTokenResponse } from '../../../src/token/endpoint/token-response.ts';
 import type { TokenRequestResult, TokenResponseForm } from '../../../src/token/endpoint/token-response.ts';
 import { createServerTextFilter } from '../../../src/token/endpoint/server-text.ts';
-import { createTokenEndpoint } from '../../../src/token/endpoint/token-endpoint.ts';
-import type { TokenEndpoint, TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
+import { TokenEndpoint, type TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 /** Values of extra parameters or header fields. */
@@ -31,7 +30,7 @@ export function parseResponse(body: string, form: Partial<TokenResponseForm> = {
 
 /** @param address a token URL, or an issuer as it names itself */
 export function buildEndpoint(address: URL | string, options: Partial<TokenEndpointOptions> = {}): TokenEndpoint {
-  return createTokenEndpoint({
+  return new TokenEndpoint({
     endpoint:
       address instanceof URL
         ? { kind: 'url', url: address }

@@ -2,7 +2,7 @@
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, it, onTestFinished, test } from 'vitest';
-import { readProgramVersion } from '../../../src/platform/program-version.ts';
+import { readProgramVersion } from '../../../src/platform/asset.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { startInProcess } from '../../composition/in-process.ts';
 import type { InProcess, InProcessOptions } from '../../composition/in-process.ts';
