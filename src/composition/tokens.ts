@@ -4,7 +4,6 @@
  */
 import type { AuthConfig } from '../config/config.ts';
 import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
-import { hasKeyMaterial } from '../token/client/client-authentication.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
 import { withKnownLifetimes } from '../token/endpoint/assumed-lifetime.ts';
 import { RotatingTokenFetcher } from '../token/client/rotating-token-fetcher.ts';
@@ -83,10 +82,7 @@ function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () =>
   };
 }
 
-/**
- * Inside the choice of credentials: replicas with the same credentials share, whether old or new. Without a secret or a key there is
- * nothing that could encrypt a token for two replicas.
- */
+/** Inside the choice of credentials: replicas with the same credentials share, whether old or new. */
 function createRequest(
   endpoint: TokenEndpoint,
   { credential, auth, tokenStore: store, clock, random, observe }: TokensOptions,
@@ -96,13 +92,8 @@ function createRequest(
     { ...auth, credential, clock, observe },
   );
   if (store === undefined) return request;
-  if (!hasKeyMaterial(auth)) {
-    const message = `${credential}: replicas do not share the token, since auth.method ${auth.method.name} has neither a secret nor a key to encrypt it with`;
-    observe({ kind: 'warning', message });
-    return request;
-  }
   return shareTokenRequests({
-    ...{ store, clock, random, observe },
+    ...{ credential, store, clock, random, observe },
     sendRequest: request,
     identify: (client) => endpoint.identify(client),
     peerWaitMs: auth.timeoutMs,

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderConfig } from '../../src/commands/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { DEFAULT_CLIENT_SETTINGS } from '../../src/config/default-client-settings.ts';
-import { hasKeyMaterial } from '../../src/token/client/client-authentication.ts';
+import { readClientCredential, type ClientAuthOptions } from '../../src/token/client/client-authentication.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates, IssuedFiles } from '../support/certificates.ts';
 import { BASE_ENV, configOf, problemsOf, scratchFile } from './base-env.ts';
@@ -279,7 +279,13 @@ describe('one problem that names both, for', () => {
   });
 });
 
-test('a cache is refused exactly for clients that have neither a secret nor a key', () => {
+async function readCredential(options: ClientAuthOptions) {
+  const credential = await readClientCredential(options);
+  if (credential.kind === 'unreadable') throw new Error(credential.detail);
+  return credential;
+}
+
+test('a cache is refused exactly for clients that have neither a secret nor a key', async () => {
   const methods = {
     client_secret_basic: {},
     client_secret_post: {},
@@ -302,7 +308,7 @@ test('a cache is refused exactly for clients that have neither a secret nor a ke
       expect([name, Object.keys(more), cached.ok]).toEqual([
         name,
         Object.keys(more),
-        hasKeyMaterial(configOf(all).auth),
+        (await readCredential(configOf(all).auth)).keyMaterial !== undefined,
       ]);
     }
 });

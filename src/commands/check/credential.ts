@@ -148,7 +148,7 @@ async function requestToken(
   const endpoint = createEndpoint(credential, check, runner, (head) => heads.push(head));
   const client = await endpoint.readCredential();
   if (client.kind === 'unreadable') return { outcome: 'fail', detail: client.detail, advice: 'fix that file' };
-  for (const secret of [client.keyMaterial, ...client.sentSecrets]) redactValue(secret);
+  for (const secret of [client.keyMaterial ?? [], client.sentSecrets].flat()) redactValue(secret);
   const sentAt = clock.wallNow();
   const response = await endpoint.request(client, signal);
   if (signal.aborted) throw signal.reason;

@@ -90,8 +90,8 @@ export interface ClientCredential {
    * repeating when it has changed.
    */
   readonly proofVersion: string | undefined;
-  /** The secret or the private key. Random for a client with neither: what it seals opens nowhere else. */
-  readonly keyMaterial: string;
+  /** The secret or the private key, from which a key for tokens is derived; undefined for a client with neither. */
+  readonly keyMaterial: string | undefined;
   /**
    * For one request: an assertion that is signed here is never used twice, and one in a file is read anew. Rejects only when the
    * platform cannot sign.
@@ -129,12 +129,6 @@ export function findAssertionSigning({
   return method.name === 'private_key_jwt' ? method : assertionGrant;
 }
 
-/** Whether the client has a secret or a key, from which a key for its tokens can be derived. */
-export function hasKeyMaterial({ method, assertionGrant, clientCertificate }: ClientAuthOptions): boolean {
-  if (method.name === 'client_assertion') return assertionGrant !== undefined;
-  return method.name !== 'none' || assertionGrant !== undefined || clientCertificate !== undefined;
-}
-
 /** Reads all files of the credential. Never rejects. */
 export async function readClientCredential(options: ClientAuthOptions): Promise<ClientCredentialReadResult> {
   const { method, assertionGrant, clientCertificate } = options;
@@ -153,7 +147,8 @@ export async function readClientCredential(options: ClientAuthOptions): Promise<
   const detail = findMethodFault(options, id.value);
   if (detail !== undefined) return { kind: 'unreadable', detail };
   const versions = [own, signer, certificate].flatMap((part) => part?.versionParts ?? []);
-  const keyMaterial = own.keyMaterial ?? signer?.keyMaterial ?? certificate?.keyMaterial;
+  // Beside an assertion in a file, the certificate is not what identifies the client.
+  const ofCertificate = method.name === 'client_assertion' ? undefined : certificate?.keyMaterial;
   return {
     kind: 'ready',
     clientId: id.value,
@@ -164,7 +159,7 @@ export async function readClientCredential(options: ClientAuthOptions): Promise<
     sentSecrets: [own.secret ?? [], extra.secrets].flat(),
     version: fingerprint([method.name, id.value, JSON.stringify(extra), ...versions]),
     proofVersion: own.proofVersion,
-    keyMaterial: (hasKeyMaterial(options) ? keyMaterial : undefined) ?? EPHEMERAL_KEY_MATERIAL,
+    keyMaterial: own.keyMaterial ?? signer?.keyMaterial ?? ofCertificate,
     authenticate: async (target) => {
       const assertion = await signer?.sign(id.value, target, assertionGrant?.claims);
       return addToAuthentication(await own.authenticate(id.value, target), assertion, extra.proofs);
@@ -323,8 +318,6 @@ async function readCertificate({ certificateFile, keyFile }: ClientCertificateFi
   const keyMaterial = encodePrivateKey(createPrivateKey(client.key));
   return { kind: 'read', client, keyMaterial, versionParts: [client.certificate, client.key] } as const;
 }
-
-const EPHEMERAL_KEY_MATERIAL = randomBytes(32).toString('base64url');
 
 /** Random per process: a fingerprint reveals nothing and matches nothing elsewhere. */
 const FINGERPRINT_KEY = randomBytes(32);

@@ -89,10 +89,15 @@ export class TokenEndpoint {
     return readClientCredential(this.#options);
   }
 
-  /** What seals the token of such a request. With discovery the issuer stands for the endpoint's URL. */
-  identify(credential: ClientCredential): TokenIdentity {
+  /**
+   * What seals the token of such a request; undefined for a client with neither a secret nor a key. With discovery the issuer stands for
+   * the endpoint's URL.
+   */
+  identify(credential: ClientCredential): TokenIdentity | undefined {
     const options = this.#options;
     const { endpoint, assertionGrant } = options;
+    const { keyMaterial } = credential;
+    if (keyMaterial === undefined) return undefined;
     return {
       binding: {
         tokenUrl: endpoint.kind === 'url' ? endpoint.url.href : endpoint.issuer,
@@ -104,7 +109,7 @@ export class TokenEndpoint {
         responseFields: [options.tokenField, options.expiresInField, options.expiresInUnit],
         tokenHeaders: options.tokenHeaders ?? [],
       },
-      keyMaterial: credential.keyMaterial,
+      keyMaterial,
     };
   }
 

@@ -17,10 +17,13 @@ import type { SharedToken } from './shared-record.ts';
 import type { ClaimResult, SharedTokenStore } from './shared-token-store.ts';
 
 export interface SharedTokenOptions {
+  /** Label of the warning. */
+  readonly credential: string;
   readonly store: SharedTokenStore;
   /** Sends one token request to the endpoint. Never rejects, and ends when its signal is aborted. */
   readonly sendRequest: (credential: ClientCredential, signal: AbortSignal) => Promise<TokenRequestResult>;
-  readonly identify: (credential: ClientCredential) => TokenIdentity;
+  /** Undefined: nothing could encrypt the token for two replicas, and it is not shared. */
+  readonly identify: (credential: ClientCredential) => TokenIdentity | undefined;
   /** Longest wait for the token request of one other replica, milliseconds: as long as a request may take. */
   readonly peerWaitMs: number;
   readonly clock: Clock;
@@ -113,6 +116,7 @@ class SharedTokenRequester {
   async obtain(credential: ClientCredential, signal: AbortSignal, need: TokenNeed): Promise<TokenFetchResult> {
     const { clock, random, peerWaitMs } = this.#options;
     const identity = this.#options.identify(credential);
+    if (identity === undefined) return this.#requestUnshared(credential, signal);
     const task: TokenTask = { credential, identity, recordName: deriveRecordName(identity), need, signal };
     const startedAt = this.#clock.now();
     let awaited: AwaitedReplica = { owner: undefined, since: startedAt };
@@ -137,6 +141,14 @@ class SharedTokenRequester {
     }
     this.#cachedPeerStateSince = undefined;
     return signal.aborted ? ABANDONED : this.#options.sendRequest(credential, signal);
+  }
+
+  #requestUnshared(credential: ClientCredential, signal: AbortSignal): Promise<TokenRequestResult> {
+    const method = `auth.method ${credential.method}`;
+    this.#warn(
+      `${this.#options.credential}: replicas do not share the token, since ${method} has neither a secret nor a key to encrypt it with`,
+    );
+    return this.#options.sendRequest(credential, signal);
   }
 
   #isPeerStateTooOld(now: number): boolean {
@@ -288,10 +300,14 @@ class SharedTokenRequester {
   }
 
   #declineUnreadable(sealed: string): Declined {
-    const message = 'what another replica left in Redis cannot be read: it is ignored, and replaced';
+    this.#warn('what another replica left in Redis cannot be read: it is ignored, and replaced');
+    return { sealed, isUseless: true };
+  }
+
+  /** Once. */
+  #warn(message: string): void {
     if (!this.#hasWarned) this.#options.observe({ kind: 'warning', message });
     this.#hasWarned = true;
-    return { sealed, isUseless: true };
   }
 }
 

@@ -5,11 +5,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  canCredentialChange,
-  hasKeyMaterial,
-  readClientCredential,
-} from '../../../src/token/client/client-authentication.ts';
+import { canCredentialChange, readClientCredential } from '../../../src/token/client/client-authentication.ts';
 import type {
   ClientCredential,
   ClientAuthMethod,
@@ -252,7 +248,7 @@ describe('a certificate', () => {
       valuesToRedact: [],
     });
     expect(credential.hasCertificate).toBe(true);
-    expect(credential.keyMaterial).not.toBe('');
+    expect(credential.keyMaterial).toMatch(/./);
   });
 
   test('is required by tls_client_auth', async () => {
@@ -309,20 +305,13 @@ describe('extra parameters and header fields', () => {
 describe('key material', () => {
   const signing = { keyId: undefined, algorithm: undefined, certificateFile: undefined, audience: 'a', claims: {} };
 
-  test('of a client without a secret is that of the grant or of the certificate, and else opens nowhere else', async () => {
+  test('of a client without a secret is that of the grant or of the certificate, and else there is none', async () => {
     const { certificateFile, keyFile } = certificates.issue('a');
-    const clients: [ClientAuthOptions, boolean][] = [
-      [clientOf({ name: 'none' }), false],
-      [clientOf({ name: 'none' }, { clientCertificate: { certificateFile, keyFile } }), true],
-      [clientOf({ name: 'none' }, { assertionGrant: { keyFile, ...signing } }), true],
-    ];
-    const materials = [];
-    for (const [options, hasOwn] of clients) {
-      expect(hasKeyMaterial(options)).toBe(hasOwn);
-      materials.push((await read(options)).keyMaterial);
-    }
-    expect(materials[1]).toBe(materials[2]);
-    expect(materials[0]).not.toBe(materials[1]);
+    const of = async (more?: Partial<ClientAuthOptions>) => (await read(clientOf({ name: 'none' }, more))).keyMaterial;
+    expect(await of()).toBeUndefined();
+    const ofGrant = await of({ assertionGrant: { keyFile, ...signing } });
+    expect(ofGrant).toBeDefined();
+    expect(await of({ clientCertificate: { certificateFile, keyFile } })).toBe(ofGrant);
   });
 });
 

@@ -225,7 +225,7 @@ test('a method that the server does not list causes one warning, and is used', a
 test('a token is bound to the issuer, not to the endpoint found by it', async () => {
   const endpoint = buildEndpoint('https://login.test/tenant', { extraHeaders: valuesOf({ 'X-Key': 'v' }), scope: 's' });
   const credential = await endpoint.readCredential();
-  expect(credential.kind === 'ready' && endpoint.identify(credential).binding).toMatchObject({
+  expect(credential.kind === 'ready' && endpoint.identify(credential)?.binding).toMatchObject({
     tokenUrl: 'https://login.test/tenant',
     clientId: 'client-1',
     method: 'client_secret_basic',
