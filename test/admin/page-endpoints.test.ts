@@ -47,12 +47,12 @@ it('a page that is opened between two updates shows the same as the others after
     scopeRefusals: [],
   };
   const states = () => ({ ...common, tokens: [validToken], throttles: throttles(), configuration: undefined });
-  const door = createPageEndpoints({
+  const endpoints = createPageEndpoints({
     ...{ readStatus: states, activity: createActivity(clock), sampler, settings: () => undefined, clock },
   });
   const open = async (): Promise<Page> => {
     const page = new Page();
-    (await door.events()).stream?.(page as unknown as ServerResponse);
+    (await endpoints.events()).stream?.(page as unknown as ServerResponse);
     return page;
   };
 

@@ -112,12 +112,12 @@ describe('a reload', () => {
 
 describe('requests', () => {
   it('under way keep their settings, and later ones have the new ones', async () => {
-    const door = createLatch();
+    const latch = createLatch();
     const file = scratchFile('request: { deadlineMs: 20000 }');
     const sidecar = await startInProcess({
       file,
       respond: async (_request, response) => {
-        await door.opened;
+        await latch.opened;
         response.end('served');
       },
     });
@@ -126,12 +126,12 @@ describe('requests', () => {
     writeFileSync(file, 'request: { deadlineMs: 50 }');
     sidecar.sidecar.reload();
     expect(await send(`${sidecar.url}/b`)).toMatchObject({ status: 504, code: 'UPSTREAM_TIMEOUT' });
-    door.open();
+    latch.open();
     expect((await before).text).toBe('served');
   });
 
   it('get the new number of attempts and the new number of connections', async () => {
-    const door = createLatch();
+    const latch = createLatch();
     const unthrottled = 'throttle: { rate: 1000, burst: 100, maxInFlight: 2, maxStreams: 0 }\n';
     const file = scratchFile(`${unthrottled}retry: { attempts: 3 }`);
     const env = { SIDECAR_RATE: '', SIDECAR_BURST: '' };
@@ -139,7 +139,7 @@ describe('requests', () => {
       file,
       env,
       respond: async ({ path }, response) => {
-        if (path === '/held') await door.opened;
+        if (path === '/held') await latch.opened;
         response.writeHead(path === '/held' ? 200 : 503).end();
       },
     });
@@ -151,7 +151,7 @@ describe('requests', () => {
     expect(sidecar.api.requests).toHaveLength(4);
     const held = Array.from({ length: 9 }, () => send(`${sidecar.url}/held`));
     await until(() => sidecar.api.requests.length === 13, 'all nine are at the upstream');
-    door.open();
+    latch.open();
     expect((await Promise.all(held)).map(({ status }) => status)).toEqual(held.map(() => 200));
   });
 

@@ -98,12 +98,12 @@ describe('job-classic', () => {
     // The port is closed.
     expect(String(((await once(child.stdout, 'data')) as [Buffer])[0])).toBe('curl: 7\n');
     await using pod = await startExample('job-classic');
-    const door = createServer((socket) => {
+    const listener = createServer((socket) => {
       pipeline(socket, connect(pod.adminPort, '127.0.0.1'), socket, () => socket.destroy());
     });
-    door.listen(port, '127.0.0.1');
+    listener.listen(port, '127.0.0.1');
     onTestFinished(() => {
-      door.close();
+      listener.close();
     });
     expect(await ended).toEqual([7, null]);
     const exit = await Promise.race([pod.process.exit, sleep(5000, 'still there')]);

@@ -12,25 +12,26 @@ async function open(respond: RequestListener) {
   const url = await listenOnLoopback(upstream);
   onTestFinished(() => closeServer(upstream));
   const recorded: string[] = [];
-  const watch: RequestTracer = {
+  const tracer: RequestTracer = {
     traceId: 'ab'.repeat(16),
     startWait: (stage) => void recorded.push(`wait ${stage}`),
     endWait: () => void recorded.push('waited'),
     startAttempt: ({ method, path, baseUrl, headers }) => {
       recorded.push(`attempt ${method} ${baseUrl.origin === url ? path : baseUrl.origin}`);
-      return [...headers, 'x-from-watch', String(recorded.length)];
+      return [...headers, 'x-from-tracer', String(recorded.length)];
     },
     endAttempt: (end) => void recorded.push(end.kind),
-    endRequest: ({ code, traceId }) => void recorded.push(`ended ${String(code)} ${String(traceId === watch.traceId)}`),
+    endRequest: ({ code, traceId }) =>
+      void recorded.push(`ended ${String(code)} ${String(traceId === tracer.traceId)}`),
   };
-  const proxy = await startProxy(url, { startTracer: () => watch });
+  const proxy = await startProxy(url, { startTracer: () => tracer });
   onTestFinished(() => proxy[Symbol.asyncDispose]());
   return { recorded, proxy };
 }
 
 it('adds its headers to the upstream request', async () => {
   const { recorded, proxy } = await open((request, response) => {
-    response.end(String(request.headers['x-from-watch']));
+    response.end(String(request.headers['x-from-tracer']));
   });
   const response = await call(`${proxy.url}/quotes?a=b`, { method: 'POST', body: '{}' });
   await proxy.requestRecords(1);

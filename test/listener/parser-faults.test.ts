@@ -155,14 +155,14 @@ it('header names with underscores replace neither framing nor credentials', asyn
 });
 
 it('a complete request gets its response when invalid bytes follow it', async () => {
-  await using upstream = await startRecordingUpstream((_, response) => void response.end('the answer'));
+  await using upstream = await startRecordingUpstream((_, response) => void response.end('the response'));
   await using proxy = await startProxy(upstream.url);
   const reply = await sendRaw(
     proxy.url,
     'POST /a HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\nhi\x01nonsense',
   );
   expect([reply.status, reply.end]).toEqual([200, 'fin']);
-  expect(reply.bytes.toString()).toContain('the answer');
+  expect(reply.bytes.toString()).toContain('the response');
   expect(await proxy.requestRecords(2)).toMatchObject([{ code: 200, path: '/a' }, { localReply: 'BAD_REQUEST' }]);
 });
 

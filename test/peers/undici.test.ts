@@ -24,7 +24,7 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
     const refused = { path: '/', method: 'GET' as const, headers: { expect: '100-continue' } };
     for (let times = 0; times < CONNECTIONS; times++) await pool.request(refused).catch(() => undefined);
     const good = pool.request({ path: '/', method: 'GET' }).then(
-      () => 'answered',
+      () => 'responded',
       () => 'ended by the test',
     );
     // Later requests get their response meanwhile.

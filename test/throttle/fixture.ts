@@ -36,13 +36,13 @@ export class Fixture {
   }
 
   /** @param withinMs from now to the deadline */
-  enter(withinMs = 60_000, standing?: QueueClass): Ticket {
-    return this.throttle.enter(this.clock.now() + withinMs, standing);
+  enter(withinMs = 60_000, queueClass?: QueueClass): Ticket {
+    return this.throttle.enter(this.clock.now() + withinMs, queueClass);
   }
 
   /** A request that has its body already, at the gate. */
-  ask(withinMs = 60_000, standing?: QueueClass): Asking {
-    return new Asking(this.enter(withinMs, standing));
+  ask(withinMs = 60_000, queueClass?: QueueClass): Asking {
+    return new Asking(this.enter(withinMs, queueClass));
   }
 
   /** Reasons of the rejections so far. */

@@ -151,7 +151,7 @@ export class SimulatedRedis {
     return new SimulatedRedis(await connect(url), clock);
   }
 
-  /** One replica's door to it. */
+  /** The client of one replica. */
   createStore(key: string): QuotaStore {
     const connection: SimulatedConnection = { listener: undefined, isLost: false, usableAt: 0, lateReplies: 0 };
     const store: QuotaStore = {

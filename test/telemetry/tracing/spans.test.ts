@@ -75,18 +75,18 @@ describe('a request with one attempt', () => {
   it('has a server span with a client span, whose context is sent upstream', async () => {
     const { clock, tracing, finish } = trace();
     await clock.advance(1000.5);
-    const watch = tracing.startTracer(get);
+    const tracer = tracing.startTracer(get);
     await clock.advance(2);
-    const sent = watch.startAttempt(attempt);
+    const sent = tracer.startAttempt(attempt);
     await clock.advance(3);
-    watch.endAttempt({ kind: 'relayed', head, fault: undefined });
-    watch.endRequest(ended);
+    tracer.endAttempt({ kind: 'relayed', head, fault: undefined });
+    tracer.endRequest(ended);
     const [client, server, ...others] = await finish();
 
     expect(others).toEqual([]);
     expect(sent.slice(0, 2)).toEqual(attempt.headers);
     expect(sentParent(sent)).toEqual({ ...pick(client), isSampled: true });
-    expect(watch.traceId).toBe(server?.spanContext().traceId);
+    expect(tracer.traceId).toBe(server?.spanContext().traceId);
     expect(client?.parentSpanContext?.spanId).toBe(server?.spanContext().spanId);
     expect(server).toMatchObject({ name: 'GET quotes', kind: SpanKind.SERVER, parentSpanContext: undefined });
     expect(server?.status).toEqual({ code: SpanStatusCode.UNSET });
@@ -117,14 +117,14 @@ describe('a request with one attempt', () => {
   it('continues the trace of the client', async () => {
     const { tracing, finish } = trace();
     const headers = { traceparent: `00-${TRACE}-${SPAN}-01`, tracestate: 'a=1' };
-    const watch = tracing.startTracer({ ...get, headers });
+    const tracer = tracing.startTracer({ ...get, headers });
     const fields = ['traceparent', headers.traceparent, 'tracestate', headers.tracestate];
-    const sent = watch.startAttempt({ ...attempt, headers: fields });
-    watch.endAttempt({ kind: 'relayed', head, fault: undefined });
-    watch.endRequest(ended);
+    const sent = tracer.startAttempt({ ...attempt, headers: fields });
+    tracer.endAttempt({ kind: 'relayed', head, fault: undefined });
+    tracer.endRequest(ended);
     const [client, server] = await finish();
 
-    expect(watch.traceId).toBe(TRACE);
+    expect(tracer.traceId).toBe(TRACE);
     expect(server?.parentSpanContext).toMatchObject({ spanId: SPAN, isRemote: true });
     expect(sent).toEqual(['tracestate', 'a=1', 'traceparent', expect.any(String)]);
     expect(sentParent(sent)).toEqual({ ...pick(client), isSampled: true });
@@ -133,14 +133,14 @@ describe('a request with one attempt', () => {
   it('starts a new trace when that of the client is invalid, and drops its tracestate', async () => {
     const { tracing, finish } = trace();
     const headers = { traceparent: `00-${'0'.repeat(32)}-${SPAN}-01`, tracestate: 'a=1' };
-    const watch = tracing.startTracer({ ...get, headers });
+    const tracer = tracing.startTracer({ ...get, headers });
     const fields = ['traceparent', headers.traceparent, 'tracestate', headers.tracestate];
-    const sent = watch.startAttempt({ ...attempt, headers: fields });
-    watch.endRequest(ended);
+    const sent = tracer.startAttempt({ ...attempt, headers: fields });
+    tracer.endRequest(ended);
     const [, server] = await finish();
     expect(server?.parentSpanContext).toBeUndefined();
     expect(sent).toHaveLength(2);
-    expect(sentParent(sent)?.traceId).toBe(watch.traceId);
+    expect(sentParent(sent)?.traceId).toBe(tracer.traceId);
   });
 });
 
@@ -150,31 +150,31 @@ describe('sampling', () => {
     ['a share of nothing', { ratio: 0, followsParent: false }, '01'],
   ])('%s records no span and passes the context on as not sampled', async (_, sampling, flags) => {
     const { clock, tracing, finish } = trace(sampling);
-    const watch = tracing.startTracer({ ...get, headers: { traceparent: `00-${TRACE}-${SPAN}-${flags}` } });
-    watch.startWait('queue');
+    const tracer = tracing.startTracer({ ...get, headers: { traceparent: `00-${TRACE}-${SPAN}-${flags}` } });
+    tracer.startWait('queue');
     await clock.advance(10);
-    watch.endWait();
-    const sent = sentParent(watch.startAttempt(attempt));
-    watch.endAttempt({ kind: 'relayed', head, fault: undefined });
-    watch.endRequest(ended);
+    tracer.endWait();
+    const sent = sentParent(tracer.startAttempt(attempt));
+    tracer.endAttempt({ kind: 'relayed', head, fault: undefined });
+    tracer.endRequest(ended);
     expect(await finish()).toEqual([]);
     expect(sent).toMatchObject({ traceId: TRACE, isSampled: false });
-    expect(watch.traceId).toBe(TRACE);
+    expect(tracer.traceId).toBe(TRACE);
   });
 });
 
 describe('an error', () => {
   it('is on the attempt span; the next attempt has a resend count', async () => {
     const { tracing, finish } = trace();
-    const watch = tracing.startTracer(get);
-    watch.startAttempt(attempt);
+    const tracer = tracing.startTracer(get);
+    tracer.startAttempt(attempt);
     const held = { head: { ...head, status: 429 }, body: Buffer.alloc(0), fault: undefined };
-    watch.endAttempt({ kind: 'held', ...held });
-    watch.startAttempt(attempt);
-    watch.endAttempt({ kind: 'failed', failure });
-    watch.startAttempt(attempt);
-    watch.endAttempt({ kind: 'relayed', head, fault: { detail: 'cut', cutBy: 'upstream', cause: 'response_cut' } });
-    watch.endRequest({ ...ended, attempts: 3, fault: 'cut' });
+    tracer.endAttempt({ kind: 'held', ...held });
+    tracer.startAttempt(attempt);
+    tracer.endAttempt({ kind: 'failed', failure });
+    tracer.startAttempt(attempt);
+    tracer.endAttempt({ kind: 'relayed', head, fault: { detail: 'cut', cutBy: 'upstream', cause: 'response_cut' } });
+    tracer.endRequest({ ...ended, attempts: 3, fault: 'cut' });
     const [first, second, third, server] = await finish();
     expect(first?.attributes).toMatchObject({ 'http.response.status_code': 429, 'error.type': '429' });
     expect(first?.attributes).not.toHaveProperty('http.request.resend_count');
@@ -213,7 +213,7 @@ describe('an error', () => {
 describe('waits', () => {
   it('of 1 ms and more are spans within the request', async () => {
     const { clock, tracing, finish } = trace();
-    const watch = tracing.startTracer(get);
+    const tracer = tracing.startTracer(get);
     for (const [stage, ms] of [
       ['token', 4],
       ['queue', 0.4],
@@ -221,11 +221,11 @@ describe('waits', () => {
       ['queue', 20],
       ['upstream', 7],
     ] as const) {
-      watch.startWait(stage);
+      tracer.startWait(stage);
       await clock.advance(ms);
-      watch.endWait();
+      tracer.endWait();
     }
-    watch.endRequest(ended);
+    tracer.endRequest(ended);
     const spans = await finish();
     const server = spans.pop();
     expect(spans.map(({ name, kind, duration }) => [name, kind, duration[1] / 1e6])).toEqual([

@@ -18,7 +18,7 @@ function askMany(fixture: Fixture, count: number, queueClass: QueueClass): Askin
   return Array.from({ length: count }, () => fixture.ask(60_000, queueClass));
 }
 
-/** The code with which `ask` is refused at the door, or what has become of it. */
+/** The code with which `ask` is refused on arrival, or what has become of it. */
 async function outcomeOf(fixture: Fixture, withinMs: number, queueClass: QueueClass): Promise<string> {
   try {
     const asking = fixture.ask(withinMs, queueClass);

@@ -32,7 +32,7 @@ class Play {
   readonly waiting: Asking[] = [];
   readonly holding: Asking[] = [];
   readonly gone = new Set<Asking>();
-  readonly standings = new Map<Asking, QueueClass>();
+  readonly queueClasses = new Map<Asking, QueueClass>();
 
   constructor(rate: number | 'auto') {
     this.fixture = new Fixture({ rate, burst: 2, maxInFlight: 3, queueMax: 8, timeoutMs: 1000 });
@@ -57,7 +57,7 @@ class Play {
     try {
       const asking = this.fixture.ask(withinMs, queueClass);
       this.waiting.push(asking);
-      this.standings.set(asking, queueClass);
+      this.queueClasses.set(asking, queueClass);
     } catch (error) {
       expect(error).toMatchObject({ name: 'SidecarError', code: expect.stringMatching(/^QUEUE_/) as unknown });
     }
@@ -94,7 +94,7 @@ class Play {
   }
 
   #standOf(asking: Asking): string {
-    return JSON.stringify(this.standings.get(asking));
+    return JSON.stringify(this.queueClasses.get(asking));
   }
 }
 

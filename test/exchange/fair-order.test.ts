@@ -6,19 +6,19 @@ import { send, type Sent } from '../composition/send.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
 
-/** One call at a time reaches the upstream; the first is held until its door opens, while others queue. */
+/** One call at a time reaches the upstream; the first is held until `firstResponse` opens, while others queue. */
 async function startCrowded(env: Readonly<Record<string, string>> = {}) {
-  const door = createLatch();
+  const firstResponse = createLatch();
   const chain = await startInProcess({
     respond: async (request, response, index) => {
-      await door.opened;
+      await firstResponse.opened;
       await echo(request, response, index);
     },
     env: { SIDECAR_MAX_IN_FLIGHT: '1', ...env },
   });
   const first = send(`${chain.url}/first`);
   await until(() => chain.eventsOf('permit-granted').length === 1, 'the first call in flight');
-  return { ...chain, door, first };
+  return { ...chain, firstResponse, first };
 }
 
 /** Sends calls one after another and waits until they all stand in the queue. */
@@ -50,12 +50,12 @@ describe('calls that queue', () => {
       ['/2', {}],
       ['/3', {}],
     ]);
-    chain.door.open();
+    chain.firstResponse.open();
     await Promise.all([chain.first, ...responses]);
     expect(paths(chain)).toEqual(['/first', '/1', '/2', '/3']);
   });
 
-  it('keep their turns when their bodies come while they wait', async () => {
+  it('keep their order when their bodies come while they wait', async () => {
     const chain = await startCrowded();
     const open = async (path: string, begin: string) => {
       const before = (await chain.throttle()).queued;
@@ -71,7 +71,7 @@ describe('calls that queue', () => {
     const later = [await open('/later-1', '1234'), await open('/later-2', '1234')];
     early.socket.write('34');
     for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
-    chain.door.open();
+    chain.firstResponse.open();
     for (const { response } of [early, ...later]) expect((await response).status).toBe(200);
     expect(paths(chain)).toEqual(['/first', '/early', '/later-1', '/later-2']);
     reader.socket.destroy();
@@ -93,7 +93,7 @@ describe('calls that queue', () => {
     expect(interim.toString()).toBe('HTTP/1.1 100 Continue\r\n\r\n');
     expect(paths(chain)).toEqual(['/first']);
     socket.write('hi');
-    chain.door.open();
+    chain.firstResponse.open();
     await Promise.all([chain.first, ...responses, response]);
     expect(paths(chain)).toEqual(['/first', '/whole-1', '/whole-2', '/slow']);
   });
@@ -121,7 +121,7 @@ describe('calls that queue', () => {
     expect(paths(chain)).toEqual(kinds.map((_, index) => `/${String(index)}`));
   });
 
-  it('go out by turns of their callers', async () => {
+  it('are granted to their callers in round-robin', async () => {
     const chain = await startCrowded();
     const batch = { 'x-sidecar-caller': 'batch' };
     const responses = await queueUp(chain, [
@@ -130,7 +130,7 @@ describe('calls that queue', () => {
       ['/batch-3', batch],
       ['/single', { 'X-Sidecar-Caller': 'single' }],
     ]);
-    chain.door.open();
+    chain.firstResponse.open();
     await Promise.all([chain.first, ...responses]);
     expect(paths(chain)).toEqual(['/first', '/batch-1', '/single', '/batch-2', '/batch-3']);
   });
@@ -144,7 +144,7 @@ describe('calls that queue', () => {
       ['/page-2', { 'x-sidecar-caller': 'page' }],
       ['/alarm', { 'x-sidecar-priority': 'HIGH', 'x-sidecar-caller': 'alarm' }],
     ]);
-    chain.door.open();
+    chain.firstResponse.open();
     const all = await Promise.all([chain.first, ...responses]);
     expect(all.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200]);
     // Their bodies came with their heads: none of them took the one place for reading before the others came.
@@ -167,7 +167,7 @@ describe('calls that queue', () => {
     expect(Number(refused?.fields['retry-after'])).toBeGreaterThanOrEqual(0);
     const status = (await (await fetch(`${chain.sidecar.adminUrl}/status`)).json()) as { throttle: object };
     expect(status.throttle).toMatchObject({ queued: 3, queuedByPriority: { high: 1, normal: 0, low: 2 } });
-    chain.door.open();
+    chain.firstResponse.open();
     for (const call of [chain.first, first, second, urgent]) expect((await call)?.status).toBe(200);
     expect(paths(chain)).toEqual(['/first', '/urgent', '/1', '/2']);
   });
