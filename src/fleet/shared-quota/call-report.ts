@@ -14,7 +14,7 @@ export interface ReportedCalls {
   /** The application used the whole rate. */
   readonly isWaitedFor: boolean;
   /** The first call after a pause. */
-  readonly isProbe: boolean;
+  readonly isPauseProbe: boolean;
 }
 
 /** Time steps into which a report with many calls is merged. */
@@ -30,7 +30,7 @@ const MAX_DECODED_CALLS = 65_536;
 const MAX_TOOK_MS = 86_400_000;
 const REFUSED = 1;
 const WAITED_FOR = 2;
-const PROBE = 4;
+const PAUSE_PROBE = 4;
 
 /** Collects calls until they are taken. */
 export class CallCollector {
@@ -75,8 +75,8 @@ export class CallCollector {
 /** @param toStoreTime converts an instant */
 export function encodeCalls(calls: readonly ReportedCalls[], toStoreTime: (at: number) => number): string {
   return calls
-    .map(({ at, count, tookMs, isRefused, isWaitedFor, isProbe }) => {
-      const traits = (isRefused ? REFUSED : 0) + (isWaitedFor ? WAITED_FOR : 0) + (isProbe ? PROBE : 0);
+    .map(({ at, count, tookMs, isRefused, isWaitedFor, isPauseProbe }) => {
+      const traits = (isRefused ? REFUSED : 0) + (isWaitedFor ? WAITED_FOR : 0) + (isPauseProbe ? PAUSE_PROBE : 0);
       return `${toStoreTime(at).toFixed(1)} ${String(count)} ${tookMs.toFixed(0)} ${String(traits)};`;
     })
     .join('');
@@ -107,7 +107,7 @@ export function decodeCalls(
       tookMs,
       isRefused: (traits & REFUSED) > 0,
       isWaitedFor: (traits & WAITED_FOR) > 0,
-      isProbe: (traits & PROBE) > 0,
+      isPauseProbe: (traits & PAUSE_PROBE) > 0,
     });
   }
   return calls;
@@ -124,14 +124,14 @@ function mergeCalls(calls: readonly ReportedCalls[], steps: number): ReportedCal
   /** Index of the open entry of refused calls, and of refused probes. */
   const refusedIndex = new Map<boolean, number>();
   for (const call of calls) {
-    const index = (call.isRefused ? refusedIndex.get(call.isProbe) : merged.length - 1) ?? -1;
+    const index = (call.isRefused ? refusedIndex.get(call.isPauseProbe) : merged.length - 1) ?? -1;
     const one = merged[index];
     if (one?.isRefused === call.isRefused && call.at - one.at <= stepMs) {
       const isWaitedFor = one.isWaitedFor || call.isWaitedFor;
       merged[index] = { ...one, count: one.count + call.count, isWaitedFor };
     } else {
       const length = merged.push(call);
-      if (call.isRefused) refusedIndex.set(call.isProbe, length - 1);
+      if (call.isRefused) refusedIndex.set(call.isPauseProbe, length - 1);
     }
   }
   return merged;

@@ -13,8 +13,8 @@ import type { LearnedLimit } from '../../throttle/throttle.ts';
 const MIN_RATE_CHANGE = 0.005;
 
 /** At first the leader alone probes: for this time, and for this many calls. */
-const MIN_LEADER_PROBE_MS = 2_000;
-const LEADER_PROBE_CALLS = 8;
+const MIN_LEADER_LIMIT_PROBE_MS = 2_000;
+const LEADER_LIMIT_PROBE_CALLS = 8;
 
 /** The state of the fleet and of the leader's own queue. */
 export interface LeaderInputs {
@@ -57,7 +57,7 @@ export class FleetLeader {
   readonly #learnedFrom: number | undefined;
   #settledEpoch = -1;
   #reportsReadUpTo = 0;
-  #probeSince: number | undefined;
+  #limitProbeSince: number | undefined;
 
   /**
    * @param configured undefined where the limit is learned
@@ -73,7 +73,7 @@ export class FleetLeader {
   /** Permits per second above the published limit, for its own calls: probes cost least while one replica makes them. */
   extraRate(now: number): number {
     const rate = this.#isPublishing ? (this.#learner?.extraRate ?? 0) : 0;
-    return rate > 0 && !this.#isProbedByAll(now, rate) ? rate : 0;
+    return rate > 0 && !this.#isLimitProbedByAll(now, rate) ? rate : 0;
   }
 
   /** Position of the last report that was added. */
@@ -146,15 +146,17 @@ export class FleetLeader {
     if (this.#learner === undefined) return undefined;
     if (!this.#isPublishing) return this.#unlearnedLimit;
     const { limit, extraRate } = this.#learner;
-    if (extraRate === 0) this.#probeSince = undefined;
-    else this.#probeSince ??= now;
-    return this.#isProbedByAll(now, extraRate) ? { ...limit, rate: limit.rate + extraRate } : limit;
+    if (extraRate === 0) this.#limitProbeSince = undefined;
+    else this.#limitProbeSince ??= now;
+    return this.#isLimitProbedByAll(now, extraRate) ? { ...limit, rate: limit.rate + extraRate } : limit;
   }
 
   /** The leader's own calls may be too few to show that the limit was raised. */
-  #isProbedByAll(now: number, extraRate: number): boolean {
-    if (this.#probeSince === undefined || !(extraRate > 0)) return false;
-    return now > this.#probeSince + Math.max(MIN_LEADER_PROBE_MS, (LEADER_PROBE_CALLS * 1000) / extraRate);
+  #isLimitProbedByAll(now: number, extraRate: number): boolean {
+    if (this.#limitProbeSince === undefined || !(extraRate > 0)) return false;
+    return (
+      now > this.#limitProbeSince + Math.max(MIN_LEADER_LIMIT_PROBE_MS, (LEADER_LIMIT_PROBE_CALLS * 1000) / extraRate)
+    );
   }
 
   canEndPause(now: number, { isFleetPaused, epoch, pausedUntil, isPaused, isIdle }: LeaderInputs): boolean {

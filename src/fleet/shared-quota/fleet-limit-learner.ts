@@ -110,7 +110,7 @@ export class FleetLimitLearner {
   recordLoss(at: number): void {
     if (!(at > this.#lostAt)) return;
     this.#lostAt = at;
-    this.#policy.postponeProbe(at);
+    this.#policy.postponeLimitProbe(at);
     const { rate, limit, windowMs } = this.#policy.learned(identity) ?? {};
     const memoryMs =
       limit === undefined || rate === undefined ? UNKNOWN_MEMORY_MS : (windowMs ?? (limit * 1000) / rate);
@@ -207,7 +207,7 @@ export class FleetLimitLearner {
     return ((accepted + 1) * 1000) / RECENT_MS >= rate / 2;
   }
 
-  #learnGrant({ at: madeAt, tookMs, isRefused, isWaitedFor: hasWaited, isProbe }: ReportedCalls): void {
+  #learnGrant({ at: madeAt, tookMs, isRefused, isWaitedFor: hasWaited, isPauseProbe }: ReportedCalls): void {
     // A call that was reported too late counts as made now.
     const at = Math.max(madeAt, this.#lastAt);
     this.#lastAt = at;
@@ -215,9 +215,9 @@ export class FleetLimitLearner {
     const isWaitedFor = hasWaited && this.#isRateInUse(at, rate);
     const inFlight = this.#inFlightCalls.size;
     this.#inFlightCalls.add(at);
-    const isProbeCall = this.#policy.recordGrant(at, isWaitedFor);
+    const isLimitProbe = this.#policy.recordGrant(at, isWaitedFor);
     const serial = ++this.#serial;
-    const grant = { at, serial, epoch: this.#epoch, rate, isWaitedFor, isProbeCall, inFlight, isPauseProbe: isProbe };
+    const grant = { at, serial, epoch: this.#epoch, rate, isWaitedFor, isLimitProbe, inFlight, isPauseProbe };
     this.#addOpenCall({ respondedAt: Math.max(at, madeAt + tookMs), isRefused, grant });
   }
 

@@ -94,12 +94,12 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
   }
 
   recordEnded(grant: PermitGrant): void {
-    if (grant.isProbeCall) this.#lease.onExtraEnded();
+    if (grant.isLimitProbe) this.#lease.onExtraEnded();
     this.#ownLearner?.recordEnded(grant);
   }
 
   recordUnused(grant: PermitGrant): void {
-    if (grant.isProbeCall) this.#lease.onExtraEnded();
+    if (grant.isLimitProbe) this.#lease.onExtraEnded();
     this.#ownLearner?.recordUnused(grant);
   }
 
@@ -131,11 +131,11 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
     return this.#lease.isLearningAlone ? this.#own.learner : undefined;
   }
 
-  #recordCall(now: number, { at, isWaitedFor, isPauseProbe, isProbeCall }: PermitGrant, isRefused: boolean): void {
-    if (isProbeCall) this.#lease.onExtraEnded();
+  #recordCall(now: number, { at, isWaitedFor, isPauseProbe, isLimitProbe }: PermitGrant, isRefused: boolean): void {
+    if (isLimitProbe) this.#lease.onExtraEnded();
     const tookMs = Math.max(0, now - at);
     // A call above the limit uses the whole rate by definition.
-    const usesRate = isWaitedFor || isProbeCall;
-    this.#calls.add({ at, count: 1, tookMs, isRefused, isWaitedFor: usesRate, isProbe: isPauseProbe });
+    const usesRate = isWaitedFor || isLimitProbe;
+    this.#calls.add({ at, count: 1, tookMs, isRefused, isWaitedFor: usesRate, isPauseProbe });
   }
 }

@@ -34,13 +34,13 @@ const MIN_RATE = 1 / 3600;
 const UNEXPLAINED_SHARE = 0.7;
 const MIN_UNEXPLAINED_RATE = 2;
 const RECENT_MS = 2_000;
-const UNEXPLAINED_PROBE_DELAY_MS = 1_000;
+const UNEXPLAINED_LIMIT_PROBE_DELAY_MS = 1_000;
 /** What a refusal without a stated wait costs: its backoff and the round trip of its probe. */
 const UNSTATED_PAUSE_MS = 200;
 /** A limit in flight frees a slot within a round trip: a wait of more round trips than this is evidence against it. */
 const LONG_WAIT_ROUND_TRIPS = 5;
 /** A restored limit is probed after this time. */
-const RESTORED_PROBE_DELAY_MS = 5_000;
+const RESTORED_LIMIT_PROBE_DELAY_MS = 5_000;
 /** Refusals that a limit must have explained before an unexpected one is taken for jitter. */
 const MIN_TRUSTED_REFUSALS = 4;
 /** Refusals that a limit must have explained before waits are computed from it. */
@@ -155,17 +155,21 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   }
 
   recordGrant(now: number, waitedFor: boolean): boolean {
-    const isProbeCall = this.#phase === 'probing' && this.#limit?.slower.wouldRefuse(now) === true;
+    const isLimitProbe = this.#phase === 'probing' && this.#limit?.slower.wouldRefuse(now) === true;
     this.#limit?.recordGrant(now);
     this.#notRefused.add(now);
     if (this.#phase === 'unlimited') return false;
-    if (isProbeCall) this.#limitProbe.recordProbeCallSent(now);
+    if (isLimitProbe) this.#limitProbe.recordLimitProbeSent(now);
     this.#limitProbe.countCall(now, this.#isTrusted);
     if (this.#phase === 'tracking' && now >= this.#limitProbe.dueAt && waitedFor) {
-      this.#limitProbe.start(this.#limitRate, this.#limit?.rate ?? Infinity, this.#limit?.slower.startProbe(now) ?? 0);
+      this.#limitProbe.start(
+        this.#limitRate,
+        this.#limit?.rate ?? Infinity,
+        this.#limit?.slower.startLimitProbe(now) ?? 0,
+      );
       this.#phase = 'probing';
     }
-    return isProbeCall;
+    return isLimitProbe;
   }
 
   recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
@@ -175,14 +179,14 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     if (this.#inFlightLimit < this.#options.maxInFlight) this.#inFlightLimit++;
     const ended = this.#history.recordAccepted(grant, this.#roundTrip.jitterMs);
     if (this.#phase === 'unlimited') return;
-    if (ended === 'long') this.#probeAfterOutage(now);
+    if (ended === 'long') this.#probeLimitAfterOutage(now);
     else if (ended === 'changed') this.#chooseLimit(now);
     if (this.#phase === 'tracking') {
       if (this.#margin.share < 1) this.#margin.recover(now, this.#isTrusted, this.#marginCost);
     } else if (fresh) {
       // A rate that the application does not use proves nothing.
-      this.#limitProbe.recordAccepted(now, grant.isProbeCall, grant.isWaitedFor, this.#limit === undefined);
-      this.#evaluateProbe(now, grant);
+      this.#limitProbe.recordAccepted(now, grant.isLimitProbe, grant.isWaitedFor, this.#limit === undefined);
+      this.#evaluateLimitProbe(now, grant);
     }
   }
 
@@ -202,7 +206,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     if (!isExpected || !grant.isPauseProbe) this.#adjustBurst(isExpected);
     if (isExpected) this.#explainedRefusals++;
     else if (!hasChanged && this.#limit !== undefined) this.#reduceMargin(now);
-    this.#scheduleProbe(now);
+    this.#scheduleLimitProbe(now);
     this.#limitSince ??= now;
     this.#phase = 'tracking';
   }
@@ -214,7 +218,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   }
 
   recordEnded(grant: PermitGrant): void {
-    if (grant.isProbeCall) this.#limitProbe.recordProbeCallEnded();
+    if (grant.isLimitProbe) this.#limitProbe.recordLimitProbeEnded();
   }
 
   recordUnused(grant: PermitGrant): void {
@@ -223,7 +227,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   }
 
   /** Calls are missing: a probe would find every limit raised. The one in progress ends, and the interval to the next begins anew. */
-  postponeProbe(now: number): void {
+  postponeLimitProbe(now: number): void {
     if (this.#limit === undefined) return;
     this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
     this.#phase = 'tracking';
@@ -259,7 +263,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#limitSince ??= now;
     this.#phase = 'tracking';
     this.#inFlightLimit = this.#options.maxInFlight;
-    this.#limitProbe.scheduleFirst(now, RESTORED_PROBE_DELAY_MS);
+    this.#limitProbe.scheduleFirst(now, RESTORED_LIMIT_PROBE_DELAY_MS);
   }
 
   #restoreLimit(now: number, snapshot: LimitSnapshot, ageMs: number): void {
@@ -338,14 +342,14 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   }
 
   /** When calls beyond the limit were accepted, either another counter explains that as well, or the limit was raised. */
-  #evaluateProbe(now: number, grant: PermitGrant): void {
+  #evaluateLimitProbe(now: number, grant: PermitGrant): void {
     const former = this.#limit;
     if (former?.slower.isExceeded(now, grant.inFlight) !== true) return;
     if (former.choice === former.chosen.second) {
       // The refusals that it explained had another cause.
       this.#history.drop(former.chosen.others);
       this.#chooseLimit(now);
-      this.postponeProbe(now);
+      this.postponeLimitProbe(now);
       return;
     }
     this.#history.recordExcess(grant, this.#roundTrip.jitterMs);
@@ -364,14 +368,14 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   }
 
   /** The upstream may have been out of order: the rate from before is used, until a call beyond the limit is refused. */
-  #probeAfterOutage(now: number): void {
-    this.#limitProbe.start(this.#rateBeforeClosure, Infinity, this.#limit?.slower.startProbe(now) ?? 0);
+  #probeLimitAfterOutage(now: number): void {
+    this.#limitProbe.start(this.#rateBeforeClosure, Infinity, this.#limit?.slower.startLimitProbe(now) ?? 0);
     this.#phase = 'probing';
   }
 
-  #scheduleProbe(now: number): void {
+  #scheduleLimitProbe(now: number): void {
     this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
-    if (this.#limit === undefined) this.#limitProbe.scheduleFirst(now, UNEXPLAINED_PROBE_DELAY_MS);
+    if (this.#limit === undefined) this.#limitProbe.scheduleFirst(now, UNEXPLAINED_LIMIT_PROBE_DELAY_MS);
     else this.#limitProbe.scheduleReturn(now, this.#limit.choice.rate);
   }
 

@@ -27,7 +27,7 @@ export interface LearningParameters {
   /** A probe begins at the learned rate times this. */
   readonly probeGain: number;
   /** Calls beyond the learned limit that may be without a response at a time. */
-  readonly maxUnansweredProbeCalls: number;
+  readonly maxOpenLimitProbes: number;
   /** Multiplies the margin at an unexpected refusal below a trusted limit. */
   readonly toleratedRefusalFactor: number;
 }
@@ -45,7 +45,7 @@ export const DEFAULT_LEARNING: LearningParameters = {
   untrustedProbeMs: Infinity,
   untrustedProbeCalls: Infinity,
   probeGain: 1.25,
-  maxUnansweredProbeCalls: 1,
+  maxOpenLimitProbes: 1,
   toleratedRefusalFactor: 0.98,
 };
 

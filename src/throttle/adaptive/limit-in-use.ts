@@ -25,7 +25,7 @@ export class LimitInUse {
   /** Of a bucket: calls that had not leaked away at the last grant. */
   #level = 0;
   #grantedAt = -Infinity;
-  #probeStartedAt = Infinity;
+  #limitProbeStartedAt = Infinity;
 
   /**
    * @param calls those that were not refused
@@ -106,8 +106,8 @@ export class LimitInUse {
   }
 
   /** @returns calls beyond the limit that the limiter may accept although it was not raised */
-  startProbe(now: number): number {
-    this.#probeStartedAt = now;
+  startLimitProbe(now: number): number {
+    this.#limitProbeStartedAt = now;
     return this.choice.counter.kind === 'window' ? this.choice.capacity : EXCESS_CALLS;
   }
 
@@ -116,10 +116,10 @@ export class LimitInUse {
     const { counter, capacity } = this.choice;
     if (counter.kind === 'concurrency') return inFlight > capacity * EXCESS_SHARE + EXCESS_CALLS;
     // What the limiter held at the start is not known: a bucket can have been full, and a window can have begun at any instant.
-    const ms = now - this.#probeStartedAt;
+    const ms = now - this.#limitProbeStartedAt;
     const allowed =
       counter.kind === 'bucket' ? capacity + 1 + counter.leakPerMs * ms : capacity * (1 + ms / counter.windowMs);
-    const probed = this.#calls.count(this.#probeStartedAt, Infinity) - this.#pending.size;
+    const probed = this.#calls.count(this.#limitProbeStartedAt, Infinity) - this.#pending.size;
     return probed > allowed * EXCESS_SHARE + EXCESS_CALLS;
   }
 

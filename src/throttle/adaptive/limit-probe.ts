@@ -8,7 +8,7 @@ import type { LearningParameters } from './learning-parameters.ts';
 /** The next call beyond the limit waits for the response to the last one for at most this time. */
 const MAX_RESPONSE_WAIT_MS = 2_000;
 /** This many accepted calls beyond what a limiter can save up allow one more at a time. */
-const ACCEPTED_CALLS_PER_EXTRA_PROBE = 4;
+const ACCEPTED_CALLS_PER_EXTRA_LIMIT_PROBE = 4;
 const MIN_GAIN = 1.02;
 /** A probe refused after fewer calls began too fast, one refused after more calls too slowly. */
 const TOO_FAST_CALLS = 4;
@@ -37,10 +37,10 @@ export class LimitProbe {
   #rate = Infinity;
   #maxRate = Infinity;
   #acceptedCalls = 0;
-  #acceptedProbeCalls = 0;
+  #acceptedLimitProbes = 0;
   #explainableCalls = 0;
-  #unansweredProbeCalls = 0;
-  #lastProbeCallAt = -Infinity;
+  #openLimitProbes = 0;
+  #lastLimitProbeAt = -Infinity;
   #lastIncreaseAt = 0;
 
   constructor(parameters: LearningParameters) {
@@ -130,7 +130,7 @@ export class LimitProbe {
   continueFrom(rate: number): void {
     this.#rate = rate;
     this.#acceptedCalls = 0;
-    this.#acceptedProbeCalls = 0;
+    this.#acceptedLimitProbes = 0;
   }
 
   /** A refusal ended the probe: adjusts the gain of the next one. */
@@ -142,30 +142,31 @@ export class LimitProbe {
 
   /** When the next call may go, as far as calls beyond the limit without a response delay it; -Infinity: now. */
   openAt(now: number): number {
-    const unexplained = Math.max(0, this.#acceptedProbeCalls - this.#explainableCalls);
-    const allowed = this.#parameters.maxUnansweredProbeCalls + Math.floor(unexplained / ACCEPTED_CALLS_PER_EXTRA_PROBE);
-    const waitsUntil = this.#lastProbeCallAt + MAX_RESPONSE_WAIT_MS;
-    return this.#unansweredProbeCalls >= allowed && now < waitsUntil ? waitsUntil : -Infinity;
+    const unexplained = Math.max(0, this.#acceptedLimitProbes - this.#explainableCalls);
+    const allowed =
+      this.#parameters.maxOpenLimitProbes + Math.floor(unexplained / ACCEPTED_CALLS_PER_EXTRA_LIMIT_PROBE);
+    const waitsUntil = this.#lastLimitProbeAt + MAX_RESPONSE_WAIT_MS;
+    return this.#openLimitProbes >= allowed && now < waitsUntil ? waitsUntil : -Infinity;
   }
 
-  recordProbeCallSent(now: number): void {
-    this.#unansweredProbeCalls++;
-    this.#lastProbeCallAt = now;
+  recordLimitProbeSent(now: number): void {
+    this.#openLimitProbes++;
+    this.#lastLimitProbeAt = now;
   }
 
   /** A call beyond the limit has ended, in this probe or a former one. */
-  recordProbeCallEnded(): void {
-    this.#unansweredProbeCalls--;
+  recordLimitProbeEnded(): void {
+    this.#openLimitProbes--;
   }
 
   /**
    * @param isInUse a call waited for the permit
    * @param hasNoLimit no limit is known: the rate doubles each second
    */
-  recordAccepted(now: number, isProbeCall: boolean, isInUse: boolean, hasNoLimit: boolean): void {
+  recordAccepted(now: number, isLimitProbe: boolean, isInUse: boolean, hasNoLimit: boolean): void {
     this.#acceptedCalls++;
-    if (isProbeCall) this.#acceptedProbeCalls++;
-    if (!isProbeCall && !isInUse) return;
+    if (isLimitProbe) this.#acceptedLimitProbes++;
+    if (!isLimitProbe && !isInUse) return;
     const ms = Math.min(now - this.#lastIncreaseAt, Math.max(100, 1000 / this.#rate));
     this.#lastIncreaseAt = now;
     const rate = this.#rate * (hasNoLimit ? 2 : 1 + (this.#gain - 1) * GROWTH_SHARE) ** (ms / 1000);

@@ -13,8 +13,8 @@ export interface Span {
 const MIN_EQUAL = 3;
 const KEPT = 4;
 /** So many of them must have been probed in vain, at least up to this share of it. */
-const MIN_PROBED = 2;
-const PROBED_SHARE = 1 / 3;
+const MIN_PAUSE_PROBED = 2;
+const PAUSE_PROBED_SHARE = 1 / 3;
 const MIN_PENALTY_MS = 800;
 /** How exactly the closed time must be known. */
 const MAX_RATIO = 1.6;
@@ -61,10 +61,10 @@ export class Penalty {
     this.#closed = [...this.#closed, closed].slice(-KEPT);
     this.#cycles = [...this.#cycles, cycle].slice(-KEPT);
     const common = overlap(this.#closed);
-    const probed = this.#closed.filter(({ leastMs }) => leastMs >= PROBED_SHARE * common.mostMs);
+    const probed = this.#closed.filter(({ leastMs }) => leastMs >= PAUSE_PROBED_SHARE * common.mostMs);
     if (
       this.#closed.length < MIN_EQUAL ||
-      probed.length < MIN_PROBED ||
+      probed.length < MIN_PAUSE_PROBED ||
       common.leastMs < MIN_PENALTY_MS ||
       common.leastMs > common.mostMs
     )

@@ -102,16 +102,16 @@ export class Governor {
 
   /** A call goes out without regard to rate and slots. */
   recordGrant(now: number, isWaitedFor: boolean): PermitGrant {
-    if (this.#allowance?.isProbeDue(now) === true) this.pause.requireProbe(now);
+    if (this.#allowance?.isResetProbeDue(now) === true) this.pause.requirePauseProbe(now);
     this.#allowance?.recordSent(now);
     this.#lastGrantAt = now;
     const isPauseProbe = this.pause.recordGrant(now, this.ratePolicy);
     const { rate, learner } = this.ratePolicy;
     const inFlight = this.#inFlightCalls.size;
     this.#inFlightCalls.add(now);
-    const isProbeCall = learner?.recordGrant(now, isWaitedFor) ?? false;
+    const isLimitProbe = learner?.recordGrant(now, isWaitedFor) ?? false;
     const serial = ++this.#serial;
-    return { at: now, serial, epoch: this.#epoch, rate, isPauseProbe, isWaitedFor, isProbeCall, inFlight };
+    return { at: now, serial, epoch: this.#epoch, rate, isPauseProbe, isWaitedFor, isLimitProbe, inFlight };
   }
 
   recordResult(now: number, grant: PermitGrant, result: PermitReport): LimitDecision {
@@ -128,7 +128,7 @@ export class Governor {
     this.#inFlightCalls.remove(grant.at);
     this.#allowance?.recordEnded(grant);
     this.#learnerOf(grant)?.recordEnded(grant);
-    if (grant.isPauseProbe && grant.epoch === this.#epoch) this.pause.recordProbeEnded(now);
+    if (grant.isPauseProbe && grant.epoch === this.#epoch) this.pause.recordPauseProbeEnded(now);
   }
 
   /** The attempt was never made: its permit is unspent. */
@@ -136,7 +136,7 @@ export class Governor {
     this.permits.giveBack(now);
     this.#inFlightCalls.remove(grant.at);
     this.#learnerOf(grant)?.recordUnused(grant);
-    if (grant.isPauseProbe && grant.epoch === this.#epoch) this.pause.recordProbeUnused(now);
+    if (grant.isPauseProbe && grant.epoch === this.#epoch) this.pause.recordPauseProbeUnused(now);
   }
 
   freeSlot(): void {
@@ -274,7 +274,7 @@ export class Governor {
     this.#inFlightCalls.remove(grant.at);
     const isCurrent = grant.epoch === this.#epoch;
     this.#previousWas503WithWait = false;
-    if (isCurrent && grant.isPauseProbe) this.pause.recordProbeAccepted();
+    if (isCurrent && grant.isPauseProbe) this.pause.recordPauseProbeAccepted();
     this.#learnerOf(grant)?.recordAccepted(now, grant, isCurrent);
     const quotas = this.#settings.rate === 'auto' ? (hint?.quotas ?? []) : [];
     if (quotas.length > 0)
@@ -297,7 +297,7 @@ export class Governor {
     const learner = this.#learnerOf(grant);
     const isCurrent = grant.epoch === this.#epoch;
     if (isCurrent) {
-      if (grant.isPauseProbe) this.pause.recordProbeRefused();
+      if (grant.isPauseProbe) this.pause.recordPauseProbeRefused();
       if (isUnavailable) learner?.recordEnded(grant);
       else learner?.recordRefused(now, grant, readStatedWait(signal));
       this.#epoch++;

@@ -9,12 +9,12 @@ import type { RatePolicy } from './rate-policy.ts';
 const BACKOFF_BASE_MS = 200;
 const BACKOFF_CAP_MS = 30_000;
 /** After this many refused probes in a row the next one waits for a share of the time that has passed, and not less than the cap. */
-const MAX_EARLY_PROBES = 10;
+const MAX_EARLY_PAUSE_PROBES = 10;
 const LATER_WAIT_SHARE = 0.1;
 /** A stated wait that was too short is extended to at most twice itself plus this. */
 const MIN_STRETCH_MS = 1_000;
 /** After this time without a response another probe goes, so that one slow call does not hold up all. */
-const PROBE_TIMEOUT_MS = 2_000;
+const PAUSE_PROBE_TIMEOUT_MS = 2_000;
 /** Under a limit in flight, a probe without a response for this many times as long as refusals took holds a slot: it was accepted. */
 const REFUSAL_TIMES_WAITED = 2;
 const MIN_SILENCE_MS = 100;
@@ -29,11 +29,11 @@ export class SharedPause {
   #closedSince = -Infinity;
   #pausedUntil = -Infinity;
   #isStated = false;
-  #nextProbeAt = -Infinity;
+  #nextPauseProbeAt = -Infinity;
   #consecutiveRefusals = 0;
   #longestRefusalMs = 0;
   /** A probe was sent since the last refusal. */
-  #isProbed = false;
+  #isPauseProbed = false;
 
   /** @param maxPauseMs a longer pause is probed once in each such interval, and no backoff is longer */
   constructor(maxPauseMs: number, random: Random) {
@@ -48,7 +48,7 @@ export class SharedPause {
 
   /** The next instant at which a permit may be granted; -Infinity when open. */
   get openAt(): number {
-    return this.#isClosed ? this.#nextProbeAt : -Infinity;
+    return this.#isClosed ? this.#nextPauseProbeAt : -Infinity;
   }
 
   /** The upstream stated the end of the pause. */
@@ -62,8 +62,8 @@ export class SharedPause {
   }
 
   /** True while the pause is longer than `maxPauseMs`: a new request should not wait for it, unless it is the probe that is due. */
-  rejectsNew(now: number, probeIsTaken: boolean): boolean {
-    return this.remainingMs(now) > this.#maxPauseMs && (probeIsTaken || now < this.#nextProbeAt);
+  rejectsNew(now: number, pauseProbeIsTaken: boolean): boolean {
+    return this.remainingMs(now) > this.#maxPauseMs && (pauseProbeIsTaken || now < this.#nextPauseProbeAt);
   }
 
   /**
@@ -83,21 +83,21 @@ export class SharedPause {
       this.#isStated = statedWaitMs !== undefined && statedWaitMs >= backoffMs;
     }
     this.#close(now);
-    this.#isProbed = false;
-    this.#nextProbeAt = Math.min(this.#pausedUntil, now + this.#maxPauseMs);
+    this.#isPauseProbed = false;
+    this.#nextPauseProbeAt = Math.min(this.#pausedUntil, now + this.#maxPauseMs);
   }
 
   /** Changes the interval of probes, also of the present pause. */
   setMaxPause(now: number, maxPauseMs: number): void {
     this.#maxPauseMs = maxPauseMs;
-    this.#nextProbeAt = Math.min(this.#nextProbeAt, now + maxPauseMs);
+    this.#nextPauseProbeAt = Math.min(this.#nextPauseProbeAt, now + maxPauseMs);
   }
 
   /** From `at` on a single call goes first, and the others wait for its response. */
-  requireProbe(at: number): void {
+  requirePauseProbe(at: number): void {
     if (this.#isClosed) return;
     this.#close(at);
-    this.#pausedUntil = this.#nextProbeAt = at;
+    this.#pausedUntil = this.#nextPauseProbeAt = at;
   }
 
   /** @param ms from the grant of a refused call to its response */
@@ -112,42 +112,42 @@ export class SharedPause {
   recordGrant(now: number, policy: Pick<RatePolicy, 'limitsConcurrency'>): boolean {
     if (!this.#isClosed) return false;
     const { limitsConcurrency } = policy;
-    if (limitsConcurrency && this.#isProbed && this.#pausedUntil <= now) {
+    if (limitsConcurrency && this.#isPauseProbed && this.#pausedUntil <= now) {
       this.#open();
       return false;
     }
     // A probe before the stated end proves nothing by its silence.
-    this.#isProbed = this.#pausedUntil <= now;
-    const timeoutMs = limitsConcurrency ? this.#silenceMs : PROBE_TIMEOUT_MS;
-    this.#nextProbeAt = now + (this.#pausedUntil > now ? this.#maxPauseMs : timeoutMs);
+    this.#isPauseProbed = this.#pausedUntil <= now;
+    const timeoutMs = limitsConcurrency ? this.#silenceMs : PAUSE_PROBE_TIMEOUT_MS;
+    this.#nextPauseProbeAt = now + (this.#pausedUntil > now ? this.#maxPauseMs : timeoutMs);
     return true;
   }
 
   /** The pause is over, even before its stated end. */
-  recordProbeAccepted(): void {
+  recordPauseProbeAccepted(): void {
     this.#consecutiveRefusals = 0;
     this.#open();
   }
 
   /** `begin` follows. */
-  recordProbeRefused(): void {
+  recordPauseProbeRefused(): void {
     this.#consecutiveRefusals++;
   }
 
   /** A probe without a response proves nothing, and holds up no other call. */
-  recordProbeEnded(now: number): void {
+  recordPauseProbeEnded(now: number): void {
     if (this.#pausedUntil <= now) this.#open();
   }
 
   /** A probe was not sent: another may go instead. */
-  recordProbeUnused(now: number): void {
-    this.#isProbed = false;
-    if (this.#isClosed) this.#nextProbeAt = now;
+  recordPauseProbeUnused(now: number): void {
+    this.#isPauseProbed = false;
+    if (this.#isClosed) this.#nextPauseProbeAt = now;
   }
 
   get #silenceMs(): number {
-    if (this.#longestRefusalMs === 0) return PROBE_TIMEOUT_MS;
-    return Math.min(PROBE_TIMEOUT_MS, Math.max(MIN_SILENCE_MS, this.#longestRefusalMs * REFUSAL_TIMES_WAITED));
+    if (this.#longestRefusalMs === 0) return PAUSE_PROBE_TIMEOUT_MS;
+    return Math.min(PAUSE_PROBE_TIMEOUT_MS, Math.max(MIN_SILENCE_MS, this.#longestRefusalMs * REFUSAL_TIMES_WAITED));
   }
 
   #close(at: number): void {
@@ -156,12 +156,12 @@ export class SharedPause {
   }
 
   #open(): void {
-    this.#isClosed = this.#isProbed = false;
+    this.#isClosed = this.#isPauseProbed = false;
     this.#pausedUntil = -Infinity;
   }
 
   #backoffMs(now: number): number {
-    if (this.#consecutiveRefusals >= MAX_EARLY_PROBES)
+    if (this.#consecutiveRefusals >= MAX_EARLY_PAUSE_PROBES)
       return Math.min(this.#maxPauseMs, Math.max(BACKOFF_CAP_MS, (now - this.#closedSince) * LATER_WAIT_SHARE));
     const longestMs = Math.min(this.#maxPauseMs, BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** this.#consecutiveRefusals);
     return this.#random() * longestMs;

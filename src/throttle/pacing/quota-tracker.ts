@@ -78,7 +78,7 @@ export class QuotaTracker {
   }
 
   /** True when nothing remained and the reset has passed: one call goes first. */
-  isProbeDue(now: number): boolean {
+  isResetProbeDue(now: number): boolean {
     return this.#remaining < 1 && now >= this.#reopensAt;
   }
 

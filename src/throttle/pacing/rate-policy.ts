@@ -16,7 +16,7 @@ export interface PermitGrant {
   /** A request waited for this permit: the application uses the whole rate. */
   readonly isWaitedFor: boolean;
   /** Exceeds the selected limit, to see whether it was raised. */
-  readonly isProbeCall: boolean;
+  readonly isLimitProbe: boolean;
   /** Calls without a response at the time. */
   readonly inFlight: number;
 }

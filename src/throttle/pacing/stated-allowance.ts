@@ -49,8 +49,8 @@ export class StatedAllowance {
   }
 
   /** True when a quota was used up and has reset since. */
-  isProbeDue(now: number): boolean {
-    for (const tracker of this.#trackers.values()) if (tracker.isProbeDue(now)) return true;
+  isResetProbeDue(now: number): boolean {
+    for (const tracker of this.#trackers.values()) if (tracker.isResetProbeDue(now)) return true;
     return false;
   }
 

@@ -24,7 +24,7 @@ export const RULES: ReadonlyMap<string, Rule> = new Map([
   ['buckets', { title: 'counters that leak', without: withoutKind('bucket') }],
   ['concurrency', { title: 'the counter of calls in flight', without: withoutKind('concurrency') }],
   ['trials', { title: 'probe for a raised limit', without: without({ probeIntervalMs: Infinity }) }],
-  ['one-at-a-time', { title: 'one probe call at a time', without: without({ maxUnansweredProbeCalls: 1000 }) }],
+  ['one-at-a-time', { title: 'one probe call at a time', without: without({ maxOpenLimitProbes: 1000 }) }],
   ['margin', { title: 'use less after an unexpected refusal', without: without({ toleratedRefusalFactor: 1 }) }],
   ['jitter', { title: 'allow for jitter', without: without({ jitterDeviations: 0 }) }],
   ['spreading', { title: 'spread a window’s calls over it', without: without({ burstShare: 1, windowRateShare: 1 }) }],

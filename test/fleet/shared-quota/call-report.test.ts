@@ -14,7 +14,7 @@ const call = (at: number, traits: Partial<ReportedCalls> = {}): ReportedCalls =>
   tookMs: 5,
   isRefused: false,
   isWaitedFor: false,
-  isProbe: false,
+  isPauseProbe: false,
   ...traits,
 });
 
@@ -24,7 +24,11 @@ const same = (at: number): number => at;
 
 describe('a report', () => {
   test('is decoded as it was encoded, with converted instants', () => {
-    const calls = [call(10), call(20, { isRefused: true }), call(30, { isWaitedFor: true, isProbe: true, count: 7 })];
+    const calls = [
+      call(10),
+      call(20, { isRefused: true }),
+      call(30, { isWaitedFor: true, isPauseProbe: true, count: 7 }),
+    ];
     const text = encodeCalls(calls, (at) => at + 1_790_000_000_000);
     expect(decodeCalls(text, (at) => at - 1_790_000_000_000, 30)).toEqual(calls);
   });
@@ -49,9 +53,9 @@ describe('a report', () => {
     ['one after the other', (nth: number) => call(nth * 20, { isRefused: true })],
     ['all at once', () => call(7, { isRefused: true })],
     ['with responses in reverse order', (nth: number) => call(9000 - nth, { isRefused: true })],
-    ['each a probe', (nth: number) => call(nth * 500, { isRefused: true, isProbe: true })],
+    ['each a probe', (nth: number) => call(nth * 500, { isRefused: true, isPauseProbe: true })],
     ['every other one', (nth: number) => call(nth, { isRefused: nth % 2 === 0 })],
-    ['probes among them', (nth: number) => call(nth, { isRefused: nth % 3 > 0, isProbe: nth % 3 === 1 })],
+    ['probes among them', (nth: number) => call(nth, { isRefused: nth % 3 > 0, isPauseProbe: nth % 3 === 1 })],
   ])('is bounded for 20 000 unreported refusals, %s', (_, make) => {
     const report = new CallCollector();
     let most = 0;
@@ -67,8 +71,8 @@ describe('a report', () => {
 
   test('keeps the last second after a long time without an exchange', () => {
     const report = new CallCollector();
-    for (let nth = 0; nth < 20_000; nth++) report.add(call(nth * 300, { isRefused: true, isProbe: true }));
-    const [last, probe] = [19_999 * 300, { isRefused: true, isProbe: true }];
+    for (let nth = 0; nth < 20_000; nth++) report.add(call(nth * 300, { isRefused: true, isPauseProbe: true }));
+    const [last, probe] = [19_999 * 300, { isRefused: true, isPauseProbe: true }];
     expect(report.take(last - 1000)).toEqual([900, 600, 300, 0].map((ago) => call(last - ago, probe)));
   });
 

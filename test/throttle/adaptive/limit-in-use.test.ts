@@ -148,7 +148,7 @@ describe('while more is tried', () => {
   it.each(limits)('calls beyond what %j can have allowed show that it was raised', (limit) => {
     const calls = new CallLog(1000, 1e9);
     const inUse = use(limit, calls);
-    inUse.startProbe(0);
+    inUse.startLimitProbe(0);
     const call = (now: number): boolean => {
       calls.add(now);
       inUse.recordGrant(now);

@@ -64,7 +64,7 @@ it('only calls beyond the slower of two limits are probe calls, and the faster o
     const probeCalls: number[] = [];
     for (let now = 6000; probeCalls.length === 0; now = Math.max(now + 1, governor.openAt(now))) {
       const grant = governor.recordGrant(now, true);
-      if (grant.isProbeCall) probeCalls.push(now);
+      if (grant.isLimitProbe) probeCalls.push(now);
     }
     // Two at once, 20/s, until the window is used up.
     expect(probeCalls[0]).toBeGreaterThan(6000 + 97 * 50);

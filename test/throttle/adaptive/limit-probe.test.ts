@@ -4,19 +4,19 @@ import { LimitProbe } from '../../../src/throttle/adaptive/limit-probe.ts';
 
 const { probeIntervalMs, probeIntervalCalls, probeGain, probeIntervalCallsAfterChange } = DEFAULT_LEARNING;
 
-/** Accepted calls, `apartMs` apart; `isProbeCall`: beyond the limit. */
-function accept(probe: LimitProbe, calls: number, { apartMs = 100, isProbeCall = false } = {}): void {
+/** Accepted calls, `apartMs` apart; `isLimitProbe`: beyond the limit. */
+function accept(probe: LimitProbe, calls: number, { apartMs = 100, isLimitProbe = false } = {}): void {
   for (let call = 1; call <= calls; call++) {
-    if (isProbeCall) probe.recordProbeCallSent(call * apartMs - 1);
-    probe.recordAccepted(call * apartMs, isProbeCall, true, false);
-    if (isProbeCall) probe.recordProbeCallEnded();
+    if (isLimitProbe) probe.recordLimitProbeSent(call * apartMs - 1);
+    probe.recordAccepted(call * apartMs, isLimitProbe, true, false);
+    if (isLimitProbe) probe.recordLimitProbeEnded();
   }
 }
 
 it('grows to twice the learned rate at most, until the limit is known to be raised', () => {
   const probe = new LimitProbe(DEFAULT_LEARNING);
   probe.start(10, 10, 0);
-  accept(probe, 10_000, { isProbeCall: true });
+  accept(probe, 10_000, { isLimitProbe: true });
   expect(probe.rate).toBe(20);
   probe.continueFrom(20);
   for (let call = 1; call <= 20; call++) probe.recordAccepted(1_000_000 + call * 100, true, true, true);
@@ -26,7 +26,7 @@ it('grows to twice the learned rate at most, until the limit is known to be rais
 it('grows beyond the limit also when it begins at a small share of it', () => {
   const probe = new LimitProbe(DEFAULT_LEARNING);
   probe.start(1, 100, 0);
-  accept(probe, 10_000, { isProbeCall: true });
+  accept(probe, 10_000, { isLimitProbe: true });
   expect(probe.rate).toBe(200);
 });
 
@@ -137,33 +137,33 @@ describe('a probe', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
     probe.start(10, 10, 0);
     expect(probe.openAt(0)).toBe(-Infinity);
-    probe.recordProbeCallSent(0);
+    probe.recordLimitProbeSent(0);
     expect(probe.openAt(10)).toBeGreaterThan(10);
-    probe.recordProbeCallEnded();
+    probe.recordLimitProbeEnded();
     expect(probe.openAt(20)).toBe(-Infinity);
-    accept(probe, 4, { isProbeCall: true });
-    probe.recordProbeCallSent(1000);
+    accept(probe, 4, { isLimitProbe: true });
+    probe.recordLimitProbeSent(1000);
     expect(probe.openAt(1001)).toBe(-Infinity);
-    probe.recordProbeCallSent(1001);
+    probe.recordLimitProbeSent(1001);
     expect(probe.openAt(1002)).toBeGreaterThan(1002);
   });
 
   it('continues after a time-out when a call gets no response', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
     probe.start(10, 10, 0);
-    probe.recordProbeCallSent(0);
+    probe.recordLimitProbeSent(0);
     expect(probe.openAt(probe.openAt(1))).toBe(-Infinity);
   });
 
   it('sends no more at a time while the accepted calls can have been saved up', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
     probe.start(10, 10, 20);
-    accept(probe, 20, { isProbeCall: true });
-    probe.recordProbeCallSent(3000);
+    accept(probe, 20, { isLimitProbe: true });
+    probe.recordLimitProbeSent(3000);
     expect(probe.openAt(3001)).toBeGreaterThan(3001);
-    probe.recordProbeCallEnded();
-    accept(probe, 4, { isProbeCall: true });
-    probe.recordProbeCallSent(4000);
+    probe.recordLimitProbeEnded();
+    accept(probe, 4, { isLimitProbe: true });
+    probe.recordLimitProbeSent(4000);
     expect(probe.openAt(4001)).toBe(-Infinity);
   });
 

@@ -25,7 +25,7 @@ class Caller {
       rate: Infinity,
       isPauseProbe: false,
       isWaitedFor: false,
-      isProbeCall: false,
+      isLimitProbe: false,
       inFlight: 0,
     };
   }
@@ -85,14 +85,14 @@ describe('the stated remainder', () => {
     const caller = new Caller();
     caller.call(0, left(0, 4000));
     expect([caller.allowance.openAt(1), caller.allowance.exhaustedUntil(1)]).toEqual([4000, 4000]);
-    expect([caller.allowance.isProbeDue(3999), caller.allowance.isProbeDue(4000)]).toEqual([false, true]);
+    expect([caller.allowance.isResetProbeDue(3999), caller.allowance.isResetProbeDue(4000)]).toEqual([false, true]);
   });
 
   it('is probed again after maxPauseMs', () => {
     const caller = new Caller();
     caller.call(0, left(0, 86_400_000));
     expect(caller.allowance.openAt(1)).toBe(300_000);
-    expect(caller.allowance.isProbeDue(300_000)).toBe(true);
+    expect(caller.allowance.isResetProbeDue(300_000)).toBe(true);
     caller.send(300_000);
     expect(caller.allowance.openAt(300_001)).toBe(600_000);
   });
