@@ -1,8 +1,8 @@
 /**
  * The Redis script of one exchange between a replica and its fleet, for one throttle. One hash holds the rate and a bucket (GCRA:
  * `tat` is when it would be full), the pause, the replicas (`r:ID`), the leader, what the leader has published, and the reports of
- * calls: those that the leader has not read (`mail`), and the last ones that it has (`olderReports`, `readReports`). Instants are
- * milliseconds of the server's clock, with fractions. Each permit (`slot`) has an instant of its own, so that all replicas together keep one
+ * calls: those that the leader has not read (field `mail`), and the last ones that it has (`olderReports`, `readReports`). Instants are
+ * milliseconds of the server's clock, with fractions. Each permit has an instant of its own, so that all replicas together keep one
  * even rate.
  */
 import { defineScript } from '../redis/script.ts';
@@ -22,7 +22,7 @@ const RECOVERY_MS = 5_000;
 /** Until then permits are leased only this far ahead. */
 const RECOVERY_HORIZON_MS = 400;
 const KEY_TTL_MS = 600_000;
-const MAX_MAIL_LENGTH = 60_000;
+const MAX_UNREAD_LENGTH = 60_000;
 /** Longest content of the fields for reports and model, and of any other; a name is no longer than that. */
 const MAX_TEXT_LENGTH = 100_000;
 const MAX_VALUE_LENGTH = 64;
@@ -73,7 +73,7 @@ local function remove(field)
   state[field] = nil
   gone[#gone + 1] = field
 end
-local news = false
+local mustPublish = false
 `;
 
 /** What others have written, or this script by another clock: no number is further away than the script itself sets it. */
@@ -130,7 +130,7 @@ local expected = math.min(math.max(isRecovering and number('expected') or 0, kno
 if not state.born and known > 1 then
   -- Void what was leased before the loss.
   put('epoch', string.format('%.0f', math.floor(now / 1000) % 1e8))
-  news = true
+  mustPublish = true
 end
 if ARGV[13] == '1' or (known > 1 and not state.born) then put('lostAt', instant(now)) end
 if not state.born or isReturning then
@@ -153,7 +153,7 @@ for _, field in ipairs(others) do
 end
 if not isReturning then
   -- Pushed, so that each knows how many parts there are should it lose the store now.
-  if not state['r:' .. id] then news = true end
+  if not state['r:' .. id] then mustPublish = true end
   put('r:' .. id, instant(now))
 end
 local isSettling = isRecovering and here < expected
@@ -203,22 +203,22 @@ end
 if ARGV[8] ~= '' then
   -- Without a limit each replica pauses by itself, and only a stated wait holds for the others. All report, so that the leader learns.
   if number('rate') == 0 then
-    news = true
+    mustPublish = true
   elseif tonumber(ARGV[8]) > number('pausedAt') then
     put('epoch', tostring(number('epoch') + 1))
     put('pausedAt', instant(now))
     put('held', '1')
-    -- The slots given away are void, and nothing is saved up.
+    -- The permits leased before are void, and nothing is saved up.
     if number('rate') > 0 then put('tat', instant(now + number('burst') * intervalOf(number('rate')))) end
-    news = true
+    mustPublish = true
   end
   local statedUntil = ARGV[9] ~= '' and now + math.min(tonumber(ARGV[9]), tonumber(ARGV[12])) or 0
   if statedUntil > number('pausedUntil') then
     put('pausedUntil', instant(statedUntil))
-    news = true
+    mustPublish = true
   end
 end
-if ARGV[7] ~= '' and #(state.mail or '') < ${MAX_MAIL_LENGTH} then
+if ARGV[7] ~= '' and #(state.mail or '') < ${MAX_UNREAD_LENGTH} then
   put('mail', (state.mail or '') .. ARGV[7])
 end
 `;
@@ -240,12 +240,12 @@ if leads and ARGV[10] ~= '' then
     put('model', limit.model)
     put('version', tostring(number('version') + 1))
   end
-  news = true
+  mustPublish = true
 end
 `;
 
 const PERMITS = `
-local slots, again, rate, burst = {}, 0, number('rate'), number('burst')
+local permitTimes, again, rate, burst = {}, 0, number('rate'), number('burst')
 local want = tonumber(ARGV[2])
 if want > 0 and state.held == '1' then
   again = 250
@@ -258,15 +258,15 @@ elseif want > 0 and rate > 0 then
   local horizon = isSettling and ${RECOVERY_HORIZON_MS} or state.tentative == '1' and ${TENTATIVE_HORIZON_MS} or ${HORIZON_MS}
   local most = math.min(want, ${MAX_PERMITS_PER_REPLY}, math.max(1, math.floor(horizon / cost / present)))
   for _ = 1, most do
-    local slot = math.max(from, tat - (burst - 1) * interval)
-    if slot > now + horizon then
-      again = slot - now - horizon + 1
+    local permitAt = math.max(from, tat - (burst - 1) * interval)
+    if permitAt > now + horizon then
+      again = permitAt - now - horizon + 1
       break
     end
-    slots[#slots + 1] = instant(slot - now)
-    tat = math.max(tat, slot) + cost
+    permitTimes[#permitTimes + 1] = instant(permitAt - now)
+    tat = math.max(tat, permitAt) + cost
   end
-  if #slots > 0 then
+  if #permitTimes > 0 then
     put('tat', instant(tat))
     again = 0
   end
@@ -278,20 +278,20 @@ local reports, readUpTo, keptFrom = '', number('readUpTo'), 0
 if leads then
   -- After a loss of data a position is higher than those before it.
   if readUpTo == 0 then readUpTo = math.floor(now) * 100 end
-  local older, kept, mail = state.olderReports or '', state.readReports or '', state.mail or ''
+  local older, kept, newReports = state.olderReports or '', state.readReports or '', state.mail or ''
   local unread = readUpTo - tonumber(ARGV[14])
   keptFrom = readUpTo - #older - #kept
   if unread > 0 then reports = string.sub(older .. kept, -unread) end
-  reports = reports .. mail
-  if mail ~= '' then
-    if #kept + #mail > ${KEPT_REPORTS_LENGTH} then
+  reports = reports .. newReports
+  if newReports ~= '' then
+    if #kept + #newReports > ${KEPT_REPORTS_LENGTH} then
       put('olderReports', kept)
       kept = ''
     end
-    put('readReports', kept .. mail)
+    put('readReports', kept .. newReports)
     put('mail', '')
   end
-  readUpTo = readUpTo + #mail
+  readUpTo = readUpTo + #newReports
   put('readUpTo', string.format('%.0f', readUpTo))
 end
 `;
@@ -304,10 +304,10 @@ end
 redis.call('PEXPIRE', key, ${KEY_TTL_MS})
 local held, epoch, rateText = state.held or '0', state.epoch or '0', state.rate or ''
 local pausedUntil = instant(number('pausedUntil'))
-if news then redis.call('PUBLISH', key, table.concat({epoch, held, pausedUntil, rateText, state.burst or '1', present}, ' ')) end
+if mustPublish then redis.call('PUBLISH', key, table.concat({epoch, held, pausedUntil, rateText, state.burst or '1', present}, ' ')) end
 return {
   instant(now), leads and '1' or '0', epoch, held, pausedUntil, rateText, state.burst or '1',
-  tostring(present), tostring(rank), instant(oldest), instant(again), table.concat(slots, ' '), reports,
+  tostring(present), tostring(rank), instant(oldest), instant(again), table.concat(permitTimes, ' '), reports,
   state.version or '0', (state.version or '0') ~= ARGV[11] and state.model or '',
   instant(math.max(0, leaseEnd() - now)), state.tentative or '0', instant(number('lostAt')),
   string.format('%.0f', readUpTo), string.format('%.0f', keptFrom),

@@ -69,7 +69,7 @@ export function toScriptArguments(request: QuotaRequest): (string | number)[] {
 export function parseReply(reply: ScriptReply): QuotaReply | undefined {
   const texts = reply.map(String);
   const [storeNow, leads, epoch, held, pausedUntil, rate, burst, present, rank, oldest, again] = texts;
-  const [slots = '', reports = '', version = '', model = '', leaderLeft, tentative, lostAt, readUpTo, keptFrom] =
+  const [times = '', reports = '', version = '', model = '', leaderLeft, tentative, lostAt, readUpTo, keptFrom] =
     texts.slice(11);
   const update = parseUpdate([epoch, held, pausedUntil, rate, burst, present]);
   const now = Number(storeNow);
@@ -83,7 +83,7 @@ export function parseReply(reply: ScriptReply): QuotaReply | undefined {
     oldestReportAt: Number(oldest) || now,
     reportsLostAt: Number(lostAt) || 0,
     retryInMs: Number(again) || 0,
-    permitTimes: slots === '' ? [] : slots.split(' ').map((ahead) => now + Number(ahead)),
+    permitTimes: times === '' ? [] : times.split(' ').map((ahead) => now + Number(ahead)),
     reports,
     reportsReadUpTo: Number(readUpTo) || 0,
     reportsKeptFrom: Number(keptFrom) || 0,
