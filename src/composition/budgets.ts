@@ -19,7 +19,6 @@ export interface Machine {
 
 /** The limits that the configuration asks for. */
 export interface Demand {
-  /** `listen.maxConnections`. */
   readonly connections: number;
   /** `listen.maxConnections` is not its default. */
   readonly isConnectionLimitSet: boolean;
@@ -88,7 +87,6 @@ const HEAD_BYTES = 20 * KIB;
 /** Served even with too little memory, together with a warning. */
 const MIN_CAPACITY = 16;
 
-/** @param isTraced whether spans are exported */
 export function computeDemand(config: Config, isTraced: boolean): Demand {
   const { routes, credentials, fleet, listen, admin } = config;
   const throttles = new Map(routes.map((route) => [route.throttleGroup, route]));

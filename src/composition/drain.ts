@@ -23,7 +23,6 @@ export interface DrainState {
   isDraining: boolean;
 }
 
-/** The parts to stop. */
 export interface RunningSidecar {
   readonly config: Config;
   readonly routes: Pick<RunningRoutes, 'tokens' | 'throttles' | 'closeUpstreams'>;

@@ -29,9 +29,7 @@ export interface FleetParts {
 
 /** Replicas that have all of this in common share a quota. */
 export interface QuotaIdentity {
-  /** Origin of the upstream. */
   readonly upstreamOrigin: string;
-  /** The throttle's configured name. */
   readonly group: string;
   readonly client: SecretSource;
 }

@@ -26,7 +26,6 @@ export interface Observation {
   readonly metrics: Metrics;
   readonly activity: Activity;
   readonly sampler: Sampler;
-  /** Gets every event. */
   readonly observe: EventObserver;
   readonly bindRoute: (route: string) => RouteCounters;
   readonly bindThrottle: (group: string) => RecordPermit;

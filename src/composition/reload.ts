@@ -10,7 +10,6 @@ import type { LoadedConfig, LoadResult } from '../config/load/load.ts';
 import { describeProblem } from '../config/load/problems.ts';
 import { LOG_LEVELS, type EventObserver, type ReloadOutcome } from '../telemetry/events.ts';
 
-/** The origin of the configuration. */
 export interface ConfigurationSource {
   /** The configuration at the start. */
   readonly loaded: LoadedConfig;
@@ -22,7 +21,6 @@ export interface ConfigurationSource {
 export interface ReloadOptions {
   /** Undefined when the configuration cannot be loaded again. */
   readonly source: ConfigurationSource | undefined;
-  /** Applies the settings that can change while running. */
   readonly apply: (config: Config) => void;
   readonly clock: Clock;
   readonly observe: EventObserver;

@@ -41,9 +41,7 @@ export interface RoutesOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: EventObserver;
-  /** The counters of a route, by its name. */
   readonly bindRoute: (route: string) => RouteCounters;
-  /** The counter of the permits of a throttle group. */
   readonly bindThrottle: (group: string) => RecordPermit;
   /** The upper bound of `retry.replayTotalBytes`. */
   readonly budgets: Pick<Budgets, 'replayTotalBytes'>;

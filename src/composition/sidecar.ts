@@ -13,7 +13,6 @@ import type { StartTracer } from '../exchange/request-tracer.ts';
 import { createAllowList } from '../listener/allow-list.ts';
 import { bind, closeBoundServers, findBindError, type BoundServers } from '../listener/bind.ts';
 import { Guard } from '../listener/guard.ts';
-import type { PortLimits } from '../listener/open-connections.ts';
 import { ProxyServer, type ProxyServerOptions } from '../listener/proxy-server.ts';
 import type { LogDeliveryProblem, EventObserver } from '../telemetry/events.ts';
 import type { FleetSnapshot, GaugeStates } from '../telemetry/metrics/gauges.ts';
@@ -89,7 +88,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const reloader = createReloader({ source: options.source, apply: routes.reconfigure, clock, observe });
   const unrouted = { route: DEFAULT_NAME, observe, counters: bindRoute(DEFAULT_NAME) };
   const proxy = await createProxy(options, routes, { limits: budgets, clock, unrouted });
-  const adminInputs = { clock, observation, drainState, sharing, reloader, proxy, observe };
+  const adminInputs = { clock, observation, drainState, sharing, reloader, proxy };
   const adminHandler = createAdmin(options, routes, adminInputs);
   const adminSlots = new ConnectionSlots(budgets.adminConnections, 0, clock);
   const createAdminPort = () => createAdminServer(adminHandler, adminSlots);
@@ -118,16 +117,10 @@ function describeStates(
   return { version, tokens: listStates(tokens), throttles: listStates(throttles), fleet };
 }
 
-interface ProxyInputs {
-  readonly limits: PortLimits;
-  readonly clock: Clock;
-  readonly unrouted: ProxyServerOptions['unrouted'];
-}
-
 async function createProxy(
   { config, startTracer }: SidecarOptions,
   { table }: RunningRoutes,
-  { limits, clock, unrouted }: ProxyInputs,
+  { limits, clock, unrouted }: Pick<ProxyServerOptions, 'limits' | 'clock' | 'unrouted'>,
 ): Promise<ProxyServer> {
   const { listen } = config;
   return new ProxyServer({
@@ -149,15 +142,14 @@ interface AdminInputs {
   readonly sharing: FleetParts | undefined;
   readonly reloader: Reloader;
   readonly proxy: ProxyServer;
-  readonly observe: EventObserver;
 }
 
 function createAdmin(
   { config, version, onQuit, logTrouble = () => undefined }: SidecarOptions,
   { tokens, throttles }: RunningRoutes,
-  { clock, observation, drainState, sharing, reloader, proxy, observe }: AdminInputs,
+  { clock, observation, drainState, sharing, reloader, proxy }: AdminInputs,
 ) {
-  const { metrics, activity, sampler } = observation;
+  const { metrics, activity, sampler, observe } = observation;
   return createAdminHandler({
     ...config.admin,
     version,
@@ -234,7 +226,6 @@ interface StartedParts {
   readonly sharing: FleetParts | undefined;
 }
 
-/** Stops the parts when a port cannot be bound. */
 async function bindOrStopAll<T>(
   bindPort: () => Promise<T>,
   { admin, tokens, throttles, sharing }: StartedParts,

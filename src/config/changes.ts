@@ -11,7 +11,6 @@ import type { ValueOrigin } from './load/problems.ts';
 import { settingOf, type SettingKey } from './schema/schema.ts';
 import { ROUTE_SETTINGS, type RouteKey } from './schema/schema-routes.ts';
 
-/** One setting whose value changed. */
 export interface SettingChange {
   /** As in a file; in an entry after the entry's name: `routes.quotes.throttle.rate`. */
   readonly key: string;

@@ -6,7 +6,6 @@ import { isSettingMap, settingOf } from './schema/schema.ts';
 import type { SettingKey } from './schema/schema.ts';
 import { MASK } from '../platform/secret-redaction.ts';
 
-/** One setting as text. */
 export interface DisplayedSetting {
   /** As in a file; in an entry after the entry's label: `routes[1].throttle.rate`. */
   readonly key: string;
@@ -15,7 +14,6 @@ export interface DisplayedSetting {
   readonly origin: string;
 }
 
-/** The value with its secrets masked. */
 export function maskSetting(key: SettingKey, value: SettingValue): SettingValue {
   const { sensitive, format } = settingOf(key);
   if (value === null) return value;

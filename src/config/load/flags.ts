@@ -14,7 +14,6 @@ import { createSettingProblem, formatSettingName, truncate } from './problems.ts
 import { findMeantKey } from './sections.ts';
 import type { ConfigSource, RawValue } from './sources.ts';
 
-/** One setting of the command line. */
 export interface FlagSetting {
   /** The option that gave it: `--rate`, `--set`. */
   readonly flag: string;

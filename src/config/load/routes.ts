@@ -11,7 +11,6 @@ import { findNearest } from './nearest.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import { DEFAULT_NAME } from '../schema/schema-routes.ts';
 
-/** One credential with its complete settings. */
 export interface ResolvedCredential {
   readonly name: string;
   readonly settings: Settings;

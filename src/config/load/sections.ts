@@ -8,7 +8,6 @@ export interface SectionOptions {
   readonly path: string;
   /** Precedes the keys in problems, such as `routes[1].`; empty at the top level. */
   readonly prefix: string;
-  /** All known keys. */
   readonly keys: readonly string[];
   /** Keys with a refusal of their own. Default: none. */
   readonly refused?: ReadonlyMap<string, string>;
@@ -77,7 +76,6 @@ export function findMeantKey(key: string, keys: readonly string[]): string | und
   return findNearest(key, [...keys, ...listSections(keys)]) ?? findSameLastName(key, keys);
 }
 
-/** Finds a correct name in a wrong section. */
 function findSameLastName(key: string, keys: readonly string[]): string | undefined {
   const last = (name: string): string => name.slice(name.lastIndexOf('.') + 1).toLowerCase();
   const matches = keys.filter((candidate) => last(candidate) === last(key));

@@ -8,7 +8,6 @@ import { settingOf } from '../schema/schema.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import { insecureFault } from '../schema/formats/url.ts';
 
-/** A rule between settings. */
 export interface SettingsRule {
   /** The settings that the rule reads; a problem names the first. */
   readonly keys: readonly [SettingKey, ...SettingKey[]];
@@ -176,7 +175,6 @@ export function isColonForbidden({ method, basicEncoding }: Settings['auth']): b
   return method === 'client_secret_basic' && basicEncoding === 'raw';
 }
 
-/** The fault of a client id that is joined without encoding. */
 export function colonFault(clientId: string): string | undefined {
   return clientId.includes(':') ? 'must not hold a colon' : undefined;
 }

@@ -16,7 +16,6 @@ export type ListKey = (typeof LIST_KEYS)[number];
 /** The name of the route and of the credential that the top-level settings describe. */
 export const DEFAULT_NAME = 'default';
 
-/** A setting that only a route has. */
 export type RouteSetting<T extends SettingValue = SettingValue> = Pick<
   SettingDefinition<T>,
   'doc' | 'format' | 'default' | 'required' | 'isLive'
@@ -87,7 +86,6 @@ export const INHERITED_BY_ROUTES = mapLocalNames(
   (key) => !ROUTE_INDEPENDENT_SETTINGS.includes(key),
 );
 
-/** Key within a credential to the setting of `auth`. */
 export const INHERITED_BY_CREDENTIALS = mapLocalNames(/^auth\./, () => true);
 
 /** Settings that a route cannot have, with the reason. */

@@ -28,7 +28,6 @@ const schema = {
   allowInsecureHttp: inbound.allowInsecureHttp,
 };
 
-/** A dotted key of the schema. */
 export type SettingKey = SettingTreeKeys<typeof schema>;
 
 /** The values of all settings, each valid by itself. */
@@ -39,7 +38,6 @@ export const VARIABLE_PREFIX = 'SIDECAR_';
 /** The JSON Schema of a configuration file, below the folder of the package. */
 export const JSON_SCHEMA_PATH = 'config/schema.json';
 
-/** The variable that names the configuration file. */
 export const CONFIG_VARIABLE = 'SIDECAR_CONFIG';
 
 /** Every setting by its dotted key, in the order of the reference. */
@@ -93,7 +91,6 @@ export function completeSettings(values: Iterable<readonly [SettingKey, SettingV
   return settings;
 }
 
-/** A copy with some values replaced. */
 export function replaceSettings(settings: Settings, values: Iterable<readonly [SettingKey, SettingValue]>): Settings {
   const copy = structuredClone(settings);
   for (const [key, value] of values) replaceLeaf(copy, key.split('.'), value);
@@ -106,7 +103,6 @@ export function valueOfSetting(settings: Settings, key: SettingKey): SettingValu
     .reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], settings) as SettingValue;
 }
 
-/** Whether the value is a map by names. */
 export function isSettingMap(value: SettingValue): value is SettingMap {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

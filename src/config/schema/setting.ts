@@ -28,14 +28,12 @@ export interface Setting extends SettingDefinition {
 type GivenParts<T extends SettingValue> = Pick<SettingDefinition<T>, 'doc' | 'format' | 'env' | 'required'> &
   Partial<Pick<SettingDefinition, 'sensitive' | 'isLive'>>;
 
-/** A setting with a default. */
 export function setting<T extends NonNullable<SettingValue>>(
   given: GivenParts<T> & { readonly default: NoInfer<T> },
 ): SettingDefinition<T> {
   return { nullable: false, sensitive: false, isLive: false, ...given };
 }
 
-/** A setting without a default. */
 export function settingWithoutDefault<T extends NonNullable<SettingValue>>(
   given: GivenParts<T>,
 ): SettingDefinition<T | null> {
@@ -43,12 +41,10 @@ export function settingWithoutDefault<T extends NonNullable<SettingValue>>(
   return { default: null, nullable: true, sensitive: false, isLive: false, ...given };
 }
 
-/** The values that a tree of settings describes. */
 export type SettingTreeValues<Node> = {
   readonly [K in keyof Node]: Node[K] extends SettingDefinition<infer T> ? T : SettingTreeValues<Node[K]>;
 };
 
-/** The dotted keys of a tree of settings. */
 export type SettingTreeKeys<Node, Prefix extends string = ''> = {
   [K in keyof Node & string]: Node[K] extends { readonly doc: string }
     ? `${Prefix}${K}`

@@ -43,7 +43,6 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
   return { kind: 'tcp', host: parsed.host.replace(/^\[|\]$/g, ''), port: parsed.port };
 }
 
-/** An address to listen on. */
 export function listenAddress(): Format<string> {
   return format({
     expected: `localhost:PORT, HOST:PORT, [IPv6]:PORT or unix:/path (port 0-65535, path up to ${String(MAX_SOCKET_PATH_BYTES)} bytes)`,
@@ -52,7 +51,6 @@ export function listenAddress(): Format<string> {
   });
 }
 
-/** Allowed values of the Host field. */
 export function allowedHosts(minEntries: number): Format<readonly string[]> {
   return list('host[:port] (no port = any port; no wildcard)', minEntries, (entry) => parseHost(entry) !== undefined);
 }

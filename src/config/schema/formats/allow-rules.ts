@@ -7,7 +7,6 @@ import { maskPasswords } from '../../../platform/secret-redaction.ts';
 import { format } from './formats.ts';
 import type { Format, JsonSchema } from './formats.ts';
 
-/** One entry of `listen.allow`. */
 interface AllowRule {
   /** Undefined allows every method. */
   readonly methods: readonly string[] | undefined;
@@ -88,7 +87,6 @@ function ruleFault(text: string): string | undefined {
   return 'expected a path such as /quotes, without a slash at its end, escapes, query, wildcards or dot segments';
 }
 
-/** Whether a path can be used in rules and prefixes. */
 export function isPlainPath(path: string): boolean {
   return PLAIN_PATH.test(path) && path.split('/').every((segment) => segment !== '.' && segment !== '..');
 }

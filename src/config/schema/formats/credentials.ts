@@ -28,7 +28,6 @@ export function headerValueFault(value: string): string | undefined {
   return isHeaderValue(value) ? undefined : 'must be printable ASCII without a blank at either end';
 }
 
-/** Text without a fault. */
 export function secret(expected: string, faultOf: (value: string) => string | undefined): Format<string> {
   return format({
     expected,
@@ -40,7 +39,6 @@ export function secret(expected: string, faultOf: (value: string) => string | un
   });
 }
 
-/** Scope names with one blank between them. */
 export function scope(): Format<string> {
   return matching(
     /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/,
@@ -84,14 +82,12 @@ const CLAIMS_WITH_OWNER = new Map([
   ...['exp', 'iat', 'nbf', 'jti'].map((name) => [name, 'the sidecar itself'] as const),
 ]);
 
-/** The fault of the name of a claim. */
 export function claimNameFault(name: string): string | undefined {
   const owner = CLAIMS_WITH_OWNER.get(name);
   if (owner !== undefined) return `is set by ${owner}`;
   return name === '' || name === '__proto__' ? 'expected the name of a claim, such as sub' : undefined;
 }
 
-/** The fault of the name of an extra header field of the token request. */
 export function extraHeaderNameFault(name: string): string | undefined {
   const lower = name.toLowerCase();
   if (FRAMING_HEADERS.has(lower) || TOKEN_REQUEST_HEADERS.has(lower) || lower.startsWith('proxy-'))
@@ -99,14 +95,12 @@ export function extraHeaderNameFault(name: string): string | undefined {
   return HEADER_NAME.test(name) && name !== '__proto__' ? undefined : 'expected a field name such as X-Api-Key';
 }
 
-/** The name of the header field that every client must send. */
 export function headerName(): Format<string> {
   return fieldName('X-Sidecar-Key', (name) =>
     FRAMING_HEADERS.has(name.toLowerCase()) ? 'expected a field that does not frame or route the message' : undefined,
   );
 }
 
-/** The name of the header field of a call that carries the token. */
 export function tokenHeader(): Format<string> {
   return fieldName('Authorization', upstreamHeaderNameFault);
 }

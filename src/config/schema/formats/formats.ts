@@ -5,16 +5,13 @@
 import { maskPasswords } from '../../../platform/secret-redaction.ts';
 import type { RefusalRule } from '../../../throttle/refusal-rule.ts';
 
-/** Texts by name. */
 export type TextMap = Readonly<Record<string, string>>;
 
-/** A text, or the file that holds it. */
 export type TextOrFile = string | { readonly file: string };
 
 /** Secrets by name. */
 export type SecretMap = Readonly<Record<string, TextOrFile>>;
 
-/** Values by name. */
 export type SettingMap = Readonly<Record<string, unknown>>;
 
 /** The value of a setting before it is assembled into a Config; null: not set. */
@@ -48,7 +45,6 @@ interface FormatOptions {
   readonly schema: JsonSchema;
 }
 
-/** Creates a format. */
 export function format<T>(parts: FormatOptions): Format<T> {
   const assertFits = (value: unknown): asserts value is T => {
     const result = parts.check(value);

@@ -6,7 +6,6 @@ import { format } from './formats.ts';
 import type { Format, JsonSchema, SecretMap, SettingMap, TextMap } from './formats.ts';
 
 interface EntryOptions {
-  /** Describes one entry. */
   readonly what: string;
   /** As in a format. */
   readonly check: (entry: string) => boolean | string;
@@ -16,7 +15,6 @@ interface EntryOptions {
 /** One text, or several as a JSON array (in a file also a list). */
 export type OneOrMany = string | readonly string[];
 
-/** One text, or several different ones. */
 export function oneOrMany({ what, check, show = (text) => text }: EntryOptions): Format<OneOrMany> {
   const expected = `${what}; several as a JSON array`;
   const fault = (entry: unknown): string | undefined => {

@@ -4,7 +4,6 @@ import { format } from './formats.ts';
 import type { Format } from './formats.ts';
 import { maskUrl } from './url.ts';
 
-/** Disables every proxy. */
 export const PROXY_OFF = 'none';
 
 /** An http: or https: URL of a host, with optional port and credentials; without a scheme it is http:. */
