@@ -23,18 +23,18 @@ export interface PageEndpointsOptions {
   readonly clock: Clock;
 }
 
-export interface PageEndpoints {
+/** Access is checked by the caller. */
+export interface LoadedPage {
   render(request: IncomingMessage): Promise<AdminResponse>;
   /** A stream of the changes on the page. */
-  events(): Promise<AdminResponse>;
-  /** A file of the page. */
-  asset(request: IncomingMessage): Promise<AdminResponse>;
+  events(): AdminResponse;
+  readonly assets: PageAssets;
 }
 
-/** Access is checked by the caller. */
-export function createPageEndpoints(options: PageEndpointsOptions): PageEndpoints {
+/** Loads the page with the first call. */
+export function createPageLoader(options: PageEndpointsOptions): () => Promise<LoadedPage> {
   let loading: Promise<LoadedPage> | undefined;
-  const load = (): Promise<LoadedPage> => {
+  return () => {
     loading ??= loadPage(options).catch((error: unknown) => {
       // The next request tries again.
       loading = undefined;
@@ -42,17 +42,6 @@ export function createPageEndpoints(options: PageEndpointsOptions): PageEndpoint
     });
     return loading;
   };
-  return {
-    render: async (request) => (await load()).render(request),
-    events: async () => (await load()).events(),
-    asset: async (request) => (await load()).assets.respond(request),
-  };
-}
-
-interface LoadedPage {
-  readonly assets: PageAssets;
-  render(request: IncomingMessage): Promise<AdminResponse>;
-  events(): AdminResponse;
 }
 
 async function loadPage(options: PageEndpointsOptions): Promise<LoadedPage> {

@@ -16,8 +16,8 @@ import type { ConfigurationState, StatusPageSetting } from './status/configurati
 import { guardAdminRequest, isFromBrowser, isLocalPeer } from './guard.ts';
 import type { AdminHandler } from './http-server.ts';
 import type { LogDeliveryProblem } from '../telemetry/events.ts';
-import { createPageEndpoints } from './page-endpoints.ts';
-import type { PageEndpoints } from './page-endpoints.ts';
+import { createPageLoader } from './page-endpoints.ts';
+import type { LoadedPage } from './page-endpoints.ts';
 import { describeReadiness } from './status/readiness.ts';
 import { describeDegradation } from './status/degradation.ts';
 import { describeStatus } from './status/status.ts';
@@ -94,8 +94,8 @@ export function createAdminHandler(options: AdminOptions): AdminHandler {
   const { sampler = new Sampler({ clock, source: NO_SERIES }) } = options;
   const readStatus = createStatusReader(options, activity, sampler, clock);
   const settings = options.settings ?? (() => undefined);
-  const page = createPageEndpoints({ readStatus, activity, sampler, settings, clock });
-  const endpoints = createEndpoints(options, readStatus, page);
+  const loadPage = createPageLoader({ readStatus, activity, sampler, settings, clock });
+  const endpoints = createEndpoints(options, readStatus, loadPage);
   const reportFault = createFaultReporter(options);
   const respondTo = async (request: IncomingMessage): Promise<AdminResponse> => {
     try {
@@ -153,7 +153,7 @@ function createStatusReader(
 function createEndpoints(
   { tokens, draining, metrics, onNotReady, onQuit }: AdminOptions,
   readStatus: () => StatusInputs,
-  page: PageEndpoints,
+  loadPage: () => Promise<LoadedPage>,
 ): ReadonlyMap<string, Endpoint> {
   const get = (access: Endpoint['access'], respond: Endpoint['respond']): Endpoint => ({
     ...{ access, method: 'GET', respond },
@@ -171,9 +171,9 @@ function createEndpoints(
     }),
     '/metrics': get('any', async () => createTextResponse(metrics.contentType, await metrics.render())),
     '/status': get('local', () => createJsonResponse(200, describeStatus(readStatus()))),
-    '/': get('local', (request) => page.render(request)),
-    '/events': get('local', () => page.events()),
-    [ASSET_PATH_PREFIX]: get('local', (request) => page.asset(request)),
+    '/': get('local', async (request) => (await loadPage()).render(request)),
+    '/events': get('local', async () => (await loadPage()).events()),
+    [ASSET_PATH_PREFIX]: get('local', async (request) => (await loadPage()).assets.respond(request)),
   };
   // The response is sent before the drain closes the admin port, which closes last.
   const quit = (): AdminResponse => {

@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { expect, it } from 'vitest';
-import { createPageEndpoints } from '../../src/admin/page-endpoints.ts';
+import { createPageLoader } from '../../src/admin/page-endpoints.ts';
 import { createActivity } from '../../src/admin/history/activity.ts';
 import { Sampler } from '../../src/admin/samples/sampler.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -47,12 +47,12 @@ it('a page that is opened between two updates shows the same as the others after
     scopeRefusals: [],
   };
   const states = () => ({ ...common, tokens: [validToken], throttles: throttles(), configuration: undefined });
-  const endpoints = createPageEndpoints({
+  const loadPage = createPageLoader({
     ...{ readStatus: states, activity: createActivity(clock), sampler, settings: () => undefined, clock },
   });
   const open = async (): Promise<Page> => {
     const page = new Page();
-    (await endpoints.events()).stream?.(page as unknown as ServerResponse);
+    (await loadPage()).events().stream?.(page as unknown as ServerResponse);
     return page;
   };
 

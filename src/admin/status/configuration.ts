@@ -29,13 +29,6 @@ export interface StatusPageSetting {
   readonly origin: string;
 }
 
-export interface ConfigurationStatus {
-  readonly loadedAt: string;
-  /** False without a configuration file. */
-  readonly reloadable: boolean;
-  readonly lastReload: { readonly at: string; readonly outcome: string; readonly detail: string } | null;
-}
-
 /** Why the configuration file is not the active configuration; empty when it is. */
 export function describeReloadFault(state: ConfigurationState | undefined): string[] {
   const last = state?.lastReload;

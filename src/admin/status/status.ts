@@ -12,7 +12,7 @@ import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import type { Verdict } from '../verdict/verdict.ts';
 import type { RequestRecord } from '../../telemetry/request-record.ts';
 import { describeReloadChanges } from '../../telemetry/event-texts.ts';
-import type { ConfigurationState, ConfigurationStatus } from './configuration.ts';
+import type { ConfigurationState } from './configuration.ts';
 import { describeDegradation } from './degradation.ts';
 import { formatInstant } from '../../platform/instant-text.ts';
 import { ensureRequestId } from '../../platform/request-id.ts';
@@ -258,14 +258,17 @@ function describeFleet(fleet: FleetConnectionState | undefined) {
 }
 
 /** Null when nothing is known of the configuration. */
-export function describeConfiguration(state: ConfigurationState | undefined): ConfigurationStatus | null {
+export function describeConfiguration(state: ConfigurationState | undefined) {
   if (state === undefined) return null;
   const { loadedWallAt, isReloadable: reloadable, lastReload: last } = state;
-  const loadedAt = formatInstant(loadedWallAt);
-  if (last === undefined) return { loadedAt, reloadable, lastReload: null };
-  const { wallAt, outcome, lines } = last;
-  const detail = describeReloadChanges(lines);
-  return { loadedAt, reloadable, lastReload: { at: formatInstant(wallAt), outcome, detail } };
+  return {
+    loadedAt: formatInstant(loadedWallAt),
+    reloadable,
+    lastReload:
+      last === undefined
+        ? null
+        : { at: formatInstant(last.wallAt), outcome: last.outcome, detail: describeReloadChanges(last.lines) },
+  };
 }
 
 /** Rounded to the millisecond. */
