@@ -7,7 +7,7 @@ import type { Cancel } from '../platform/clock.ts';
 import { createProblemResponse } from './admin-response.ts';
 import type { AdminResponse } from './admin-response.ts';
 
-/** Keeps connections free for probes and scrapes. */
+/** Keeps connections free for health probes and scrapes. */
 const MAX_STREAMS = 8;
 /** A client with more unread data than this is disconnected. */
 const MAX_BUFFERED_BYTES = 256 * 1024;

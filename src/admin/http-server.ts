@@ -1,4 +1,4 @@
-/** The node:http server of the admin port, with limits so that slow or idle peers do not block probes. server.ts handles requests. */
+/** The node:http server of the admin port, with limits so that slow or idle peers do not block health probes. server.ts handles requests. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ConnectionSlots } from '../platform/connection-slots.ts';
@@ -15,7 +15,7 @@ const SERVER_LIMITS = {
   requireHostHeader: false,
   insecureHTTPParser: false,
 };
-/** Pipelined requests of one connection without a response; probes and scrapers do not pipeline. */
+/** Pipelined requests of one connection without a response; health probes and scrapers do not pipeline. */
 const MAX_PIPELINED = 4;
 const IDLE_SOCKET_MS = 10_000;
 

@@ -1,5 +1,5 @@
 /**
- * The request handler of the admin port: probes, metrics, status, page, and the optional `/quitquitquit`. guard.ts decides who has
+ * The request handler of the admin port: health probes, metrics, status, page, and the optional `/quitquitquit`. guard.ts decides who has
  * access; the caller binds the address. Errors are problem details (RFC 9457).
  */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
@@ -32,7 +32,7 @@ export interface AdminOptions {
   readonly version: string;
   /** Names allowed as Host; IP literals are always allowed. */
   readonly allowedHosts: readonly HostPort[];
-  /** True: peers that are not loopback get everything, not only probes and metrics. */
+  /** True: peers that are not loopback get everything, not only health probes and metrics. */
   readonly exposeAll: boolean;
   /** At least one. */
   readonly tokens: () => readonly TokenState[];
