@@ -17,14 +17,9 @@ import {
 import { createHeaderSelector, type HeaderValues } from './header-selector.ts';
 import { PREFERENCE_HEADERS } from './request-preferences.ts';
 
-export interface AllowedProxyHost {
-  readonly host: string;
-  readonly port: number | undefined;
-}
-
 export interface GuardOptions extends AbsoluteFormOptions {
   /** Undefined on a `unix:` listener, where any valid Host passes. */
-  readonly allowedHosts: readonly AllowedProxyHost[] | undefined;
+  readonly allowedHosts: readonly HostPort[] | undefined;
   readonly allowedOrigins: readonly string[];
   /** The name in lower case. */
   readonly requiredHeader: { readonly name: string; readonly value: string } | undefined;
@@ -133,7 +128,7 @@ export class Guard {
   }
 }
 
-function isAllowed(allowed: readonly AllowedProxyHost[], { host, port = 80 }: HostPort): boolean {
+function isAllowed(allowed: readonly HostPort[], { host, port = 80 }: HostPort): boolean {
   return allowed.some((entry) => entry.host === host && (entry.port === undefined || entry.port === port));
 }
 

@@ -10,7 +10,6 @@
  */
 import type { Random } from '../platform/clock.ts';
 import type { RetryReason } from '../telemetry/events.ts';
-import { fullJitterMs } from './backoff.ts';
 
 export interface RetryRules {
   /** The first attempt included; retries of calls that were refused for their rate do not count. */
@@ -98,4 +97,17 @@ function isIdempotent(rules: RetryRules, { method, hasIdempotencyKey }: RetryFac
 
 function backOff(reason: BackOffReason, { countedAttempts, random }: RetryFacts, statedWaitMs = 0): RetryDecision {
   return { kind: 'back-off', reason, delayMs: Math.max(statedWaitMs, fullJitterMs(countedAttempts, random())) };
+}
+
+const BACKOFF_BASE_MS = 100;
+const BACKOFF_CAP_MS = 10_000;
+
+/**
+ * Full-jitter exponential backoff: a random delay between 0 and the step, so that clients do not retry at the same time.
+ * @param retry 1 for the first retry
+ * @param chance a number in [0, 1)
+ * @returns milliseconds to wait
+ */
+export function fullJitterMs(retry: number, chance: number): number {
+  return chance * Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** (retry - 1));
 }

@@ -1,7 +1,7 @@
 /** The bounds of the full-jitter backoff. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { fullJitterMs } from '../../src/retry/backoff.ts';
+import { fullJitterMs } from '../../src/retry/policy.ts';
 
 it('doubles its longest wait from 100 ms up to 10 s', () => {
   const almostOne = 1 - Number.EPSILON;

@@ -33,7 +33,6 @@ export const PURE_FILES = [
   'src/composition/budgets.ts',
   'src/exchange/interception.ts',
   'src/exchange/refusals/refusal-rules.ts',
-  'src/retry/backoff.ts',
   'src/retry/budget.ts',
   'src/retry/policy.ts',
   'src/throttle/adaptive/{call-log,closure-history,counter-bank,learned-rate-policy,learning-parameters,limit-choice,limit-in-use,limit-probe,limit-snapshot,penalty,rate-margin,round-trip-estimator}.ts',

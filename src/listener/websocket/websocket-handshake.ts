@@ -28,7 +28,7 @@ import {
   timeoutFailure,
   type UpstreamFailure,
 } from '../../upstream/failure.ts';
-import { findUpstreamRequestId } from '../../upstream/upstream-request-id.ts';
+import { findUpstreamRequestId } from '../../upstream/upstream-response.ts';
 import { describeRequest } from '../correlation.ts';
 import type { EarlyBytes } from './early-bytes.ts';
 import { sendRawLocalReply } from '../local-reply.ts';

@@ -3,7 +3,7 @@
  * retried with its `failed` hook; its queue is bounded by the callers' deadline.
  */
 import Bottleneck from 'bottleneck';
-import { fullJitterMs } from '../../../../src/retry/backoff.ts';
+import { fullJitterMs } from '../../../../src/retry/policy.ts';
 import {
   type SimulatedResponse,
   CallerGone,

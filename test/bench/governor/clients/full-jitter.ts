@@ -1,5 +1,5 @@
 /** The retry of most applications: after full-jitter backoff, or Retry-After if that is longer. */
-import { fullJitterMs } from '../../../../src/retry/backoff.ts';
+import { fullJitterMs } from '../../../../src/retry/policy.ts';
 import { type CreateClient, isRefusal, RETRIES } from '../client.ts';
 import { readStatedWaitMs } from './stated-wait.ts';
 
