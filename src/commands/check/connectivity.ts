@@ -85,7 +85,7 @@ async function connectDirectly(
 async function connectThroughProxy(
   runner: StepRunner,
   { host, port, timeoutMs }: ConnectivityTarget,
-  { clock, signal }: CheckContext,
+  { signal }: CheckContext,
   { proxy, isReached }: CheckedProxy,
 ): Promise<Socket | undefined> {
   const name = proxy.url.host;
@@ -95,25 +95,19 @@ async function connectThroughProxy(
     return undefined;
   }
   return runner.run('tunnel', async (): Promise<StepResult<Socket>> => {
-    const timeout = new AbortController();
-    const cancel = clock.after(timeoutMs, () => timeout.abort());
     try {
-      const socket = await openTunnel(proxy, { host, port }, AbortSignal.any([signal, timeout.signal]));
+      const until = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+      const socket = await openTunnel(proxy, { host, port }, until);
       socket.on('error', () => socket.destroy());
       return { outcome: 'ok', detail: `through the egress proxy ${name} to ${host}:${port}`, value: socket };
     } catch (error) {
       if (signal.aborted) throw error;
       const timedOut = `the egress proxy ${name} opened no connection to ${host}:${port} within ${timeoutMs} ms`;
       const detail = error instanceof ProxyFault ? error.message : timedOut;
-      return { outcome: 'fail', detail, advice: adviseProxy(host, port) };
-    } finally {
-      cancel();
+      const advice = `let the proxy allow ${host}:${port} for this user, or add ${host} to egress.noProxy (SIDECAR_EGRESS_NO_PROXY)`;
+      return { outcome: 'fail', detail, advice };
     }
   });
-}
-
-function adviseProxy(host: string, port: number): string {
-  return `let the proxy allow ${host}:${port} for this user, or add ${host} to egress.noProxy (SIDECAR_EGRESS_NO_PROXY)`;
 }
 
 async function checkTls(

@@ -2,10 +2,11 @@
 import type { TokensInUse } from '../../platform/tokens-in-use.ts';
 import type { AuthConfig, CredentialConfig, RequestingAuthConfig } from '../../config/config.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
-import { describeAssertion } from '../../token/client/assertion-claims.ts';
+import { describeAssertion, readJwtExpiry } from '../../token/client/assertion-claims.ts';
 import { findAssertionSigning } from '../../token/client/client-authentication.ts';
 import { readAssertionFile } from '../../token/client/assertion-file.ts';
 import { TokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
+import { readTokenFile } from '../../token/source/file-token-source.ts';
 import { correctTokenUrl } from '../../token/endpoint/token-url.ts';
 import type { TokenRequestResult } from '../../token/endpoint/token-response.ts';
 import { evaluateSkew } from './clock-skew.ts';
@@ -14,8 +15,7 @@ import { evaluateTokenFailure, evaluateLifetime, evaluateScope } from './evaluat
 import type { TokenResponseHead, TokenCheckContext } from './evaluate/evaluate-token.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';
 import { StepRunner } from './step-runner.ts';
-import type { StepResult, CheckStepName, CheckStep } from './step-runner.ts';
-import { checkTokenFile } from './token-file.ts';
+import type { CheckFinding, StepResult, CheckStepName, CheckStep } from './step-runner.ts';
 import { checkThroughEgress, createTarget } from './connectivity.ts';
 import type { EgressCheckContext } from './connectivity.ts';
 
@@ -68,6 +68,32 @@ export async function checkCredential(
   } else runner.skip(['scope', 'lifetime'], 'there is no token');
   runner.record('clock', evaluateSkew(skew, findAssertionSigning(auth) !== undefined));
   return { steps: runner.steps, token: response.kind === 'ok' ? response.value : undefined };
+}
+
+/** A token that another program writes into a file: whether it can be used, and when it ends, if it says so. */
+async function checkTokenFile(
+  path: string,
+  credential: string,
+  check: CredentialCheckContext,
+): Promise<CredentialCheckResult> {
+  const runner = new StepRunner(formatTarget('token file', credential), check);
+  const token = await runner.run('token', async () => {
+    const reading = await readTokenFile(path);
+    const advice = `write the token into that file, or correct ${createSettingNamer('credential', credential)('auth.tokenFile')}`;
+    if (reading.kind === 'unreadable') return { outcome: 'fail', detail: reading.detail, advice };
+    check.tokensInUse.add(credential, reading.value);
+    return { outcome: 'ok', detail: `${path}, ${reading.value.length} characters`, value: reading.value };
+  });
+  if (token !== undefined) runner.record('lifetime', evaluateTokenExpiry(readJwtExpiry(token), check.clock.wallNow()));
+  return { steps: runner.steps, token };
+}
+
+function evaluateTokenExpiry(endWallAt: number | undefined, wallNow: number): CheckFinding {
+  if (endWallAt === undefined) return { outcome: 'ok', detail: 'the token does not say when it ends' };
+  const end = new Date(endWallAt).toISOString().replace(/\.\d+Z$/, 'Z');
+  if (endWallAt > wallNow) return { outcome: 'ok', detail: `a JWT that is valid until ${end}` };
+  const advice = 'ask who runs the program that renews the file why it has stopped';
+  return { outcome: 'warn', detail: `a JWT that expired at ${end}`, advice };
 }
 
 /** Shows the claims of an assertion in a file, never the assertion; true without one. */

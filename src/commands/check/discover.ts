@@ -1,7 +1,5 @@
 /** Finds a token endpoint in published metadata: of the configured issuer as the sidecar does, or of the same origin after a 404. */
 import type { CredentialConfig } from '../../config/config.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { Discovery, readDocument } from '../../token/endpoint/discovery.ts';
 import { parseJsonObject } from '../../token/endpoint/json-object.ts';
@@ -9,15 +7,12 @@ import { listMetadataUrls, parseServerMetadata } from '../../token/endpoint/serv
 import { describeConnectionFault, sendSingleRequest } from '../../token/endpoint/single-request.ts';
 import type { TokenEndpointAddress } from '../../token/endpoint/token-endpoint.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
+import type { EgressCheckContext } from './connectivity.ts';
 import type { PublishedEndpoint } from './evaluate/evaluate-token.ts';
 import { createSettingNamer } from './setting-names.ts';
 import type { StepResult } from './step-runner.ts';
 
-export interface DiscoveryCheckContext {
-  readonly clock: Clock;
-  readonly egress: ProxySelector;
-  readonly signal: AbortSignal;
-}
+type DiscoveryCheckContext = Pick<EgressCheckContext, 'clock' | 'egress' | 'signal'>;
 
 /**
  * Looks for metadata on the origin of a token endpoint that responded with 404. Sends no credential and no client certificate; resolves
@@ -29,12 +24,10 @@ export async function findPublishedEndpoint(
   { clock, egress, signal }: DiscoveryCheckContext,
 ): Promise<PublishedEndpoint | undefined> {
   const { timeoutMs, caFile, userAgent } = auth;
-  const timeout = new AbortController();
-  const cancel = clock.after(Math.min(timeoutMs, SEARCH_TIMEOUT_MS), () => timeout.abort());
   const headers = { Accept: 'application/json', 'User-Agent': userAgent };
   const secureContext = url.protocol === 'https:' ? loadTlsContext(caFile, undefined) : undefined;
   const request = { method: 'GET', headers, secureContext, egress, clock, timeoutMs } as const;
-  const ended = AbortSignal.any([signal, timeout.signal]);
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(Math.min(timeoutMs, SEARCH_TIMEOUT_MS))]);
   try {
     for (const metadataUrl of listPossibleIssuers(url).flatMap(listMetadataUrls)) {
       const { text } = await sendSingleRequest({ ...request, url: metadataUrl, signal: ended }, readDocument);
@@ -46,8 +39,6 @@ export async function findPublishedEndpoint(
     // The search is an extra: the 404 is the finding.
     signal.throwIfAborted();
     return undefined;
-  } finally {
-    cancel();
   }
 }
 
@@ -79,9 +70,8 @@ export async function discoverTokenUrl(
   const { timeoutMs, caFile, clientCertificate, userAgent } = auth;
   const advice = `check ${createSettingNamer('credential', name)('auth.issuer')}: it must be exactly the issuer in the server's metadata`;
   const discovery = new Discovery({ ...endpoint, ...context, timeoutMs, observe: () => undefined });
-  const timeout = new AbortController();
-  const cancel = context.clock.after(timeoutMs, () => timeout.abort());
-  const signal = AbortSignal.any([context.signal, timeout.signal]);
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const signal = AbortSignal.any([context.signal, timeout]);
   const get = (url: URL): ReturnType<typeof readDocument> => {
     const secureContext = url.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate) : undefined;
     const headers = { Accept: 'application/json', 'User-Agent': userAgent };
@@ -99,11 +89,9 @@ export async function discoverTokenUrl(
   } catch (error) {
     if (context.signal.aborted) throw error;
     const { host } = new URL(endpoint.issuer);
-    const detail = timeout.signal.aborted
+    const detail = timeout.aborted
       ? `${host} sent no complete response within ${timeoutMs} ms: ${createSettingNamer('credential', name)('auth.timeoutMs')}`
       : describeConnectionFault(host, error);
     return { outcome: 'fail', detail, advice };
-  } finally {
-    cancel();
   }
 }

@@ -7,7 +7,6 @@ import { stat } from 'node:fs/promises';
 import type { AuthConfig, Config, UpstreamConfig } from '../../config/config.ts';
 import { splitPemCertificates } from '../../config/load/named-files.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
-import type { ClientCertificateFiles } from '../../platform/tls.ts';
 import { findAssertionSigning } from '../../token/client/client-authentication.ts';
 import { LARGEST_PEM_BYTES, readTextFile } from '../../token/client/secret-file.ts';
 import type { SecretSource } from '../../token/client/secret-file.ts';
@@ -46,60 +45,45 @@ function listFiles(config: Config): readonly CheckedFile[] {
       .flatMap(({ name, auth }) => listAuthFiles(auth, createSettingNamer('credential', name)))
       .filter(({ kind, path }) => kind !== 'authorities' || !upstreamAuthorities.has(path)),
     ...config.routes.flatMap(({ name, upstream }) => listUpstreamFiles(upstream, createSettingNamer('route', name))),
-    ...listCaFile(formatSettingName('egress.caFile'), egress.proxy === undefined ? undefined : egress.caFile),
+    ...listFile('authorities', formatSettingName('egress.caFile'), egress.proxy && egress.caFile),
     ...listSecretFile(formatSettingName('fleet.redisUrlFile'), fleet?.redisUrl),
-    ...listCaFile(formatSettingName('fleet.caFile'), fleet?.caFile),
+    ...listFile('authorities', formatSettingName('fleet.caFile'), fleet?.caFile),
     ...listSecretFile(formatSettingName('listen.requiredHeader.valueFile'), listen.requiredHeader?.value),
   ];
   return [...new Map(files.toReversed().map((file) => [file.path, file])).values()].toReversed();
 }
 
 function listAuthFiles(auth: AuthConfig, names: NameSetting): readonly CheckedFile[] {
-  const { method } = auth;
+  const { method, clientCertificate } = auth;
+  const { keyFile, certificateFile } = findAssertionSigning(auth) ?? {};
   return [
     ...listSecretFile(names('auth.clientIdFile'), auth.clientId),
     ...listSecretFile(names('auth.clientSecretFile'), 'secret' in method ? method.secret : undefined),
-    ...listSigningFiles(auth, names),
-    ...listKeyPairFiles(names('auth.tlsCertificateFile'), names('auth.tlsKeyFile'), auth.clientCertificate),
-    ...listCaFile(names('auth.caFile'), auth.caFile),
+    ...listFile('key', names('auth.privateKeyFile'), keyFile),
+    ...listFile('certificate', names('auth.certificateFile'), certificateFile),
+    ...listFile('certificate', names('auth.tlsCertificateFile'), clientCertificate?.certificateFile),
+    ...listFile('key', names('auth.tlsKeyFile'), clientCertificate?.keyFile),
+    ...listFile('authorities', names('auth.caFile'), auth.caFile),
     ...Object.values(auth.extraParameters).flatMap((one) => listSecretFile(names('auth.extraParameters'), one)),
     ...Object.values(auth.extraHeaders).flatMap((one) => listSecretFile(names('auth.extraHeaders'), one)),
   ];
 }
 
-function listSigningFiles(auth: AuthConfig, names: NameSetting): readonly CheckedFile[] {
-  const { keyFile, certificateFile } = findAssertionSigning(auth) ?? {};
-  const key = { setting: names('auth.privateKeyFile'), path: keyFile, kind: 'key' } as const;
-  const certificate = { setting: names('auth.certificateFile'), path: certificateFile, kind: 'certificate' } as const;
-  return [key, certificate].flatMap(({ path, ...file }) => (path === undefined ? [] : [{ ...file, path }]));
-}
-
 function listUpstreamFiles({ caFile, clientCertificate, headers }: UpstreamConfig, names: NameSetting): CheckedFile[] {
   return [
-    ...listKeyPairFiles(names('upstream.tlsCertificateFile'), names('upstream.tlsKeyFile'), clientCertificate),
-    ...listCaFile(names('upstream.caFile'), caFile),
+    ...listFile('certificate', names('upstream.tlsCertificateFile'), clientCertificate?.certificateFile),
+    ...listFile('key', names('upstream.tlsKeyFile'), clientCertificate?.keyFile),
+    ...listFile('authorities', names('upstream.caFile'), caFile),
     ...Object.values(headers).flatMap((one) => listSecretFile(names('upstream.headers'), one)),
   ];
 }
 
 function listSecretFile(setting: string, source: SecretSource | undefined): CheckedFile[] {
-  return source?.kind === 'file' ? [{ setting, path: source.path, kind: 'secret' }] : [];
+  return listFile('secret', setting, source?.kind === 'file' ? source.path : undefined);
 }
 
-function listCaFile(setting: string, path: string | undefined): CheckedFile[] {
-  return path === undefined ? [] : [{ setting, path, kind: 'authorities' }];
-}
-
-function listKeyPairFiles(
-  setting: string,
-  keySetting: string,
-  files: ClientCertificateFiles | undefined,
-): CheckedFile[] {
-  if (files === undefined) return [];
-  return [
-    { setting, path: files.certificateFile, kind: 'certificate' },
-    { setting: keySetting, path: files.keyFile, kind: 'key' },
-  ];
+function listFile(kind: CheckedFile['kind'], setting: string, path: string | undefined): CheckedFile[] {
+  return path === undefined ? [] : [{ setting, path, kind }];
 }
 
 async function inspectFile({ setting, path, kind }: CheckedFile, wallNow: number): Promise<CheckFinding> {
@@ -117,11 +101,7 @@ function evaluateSecret(text: string, shown: string): CheckFinding {
   if (value === '') return { outcome: 'fail', detail: `${shown}, is empty`, advice: 'write the value into it' };
   if (value === value.trim()) return { outcome: 'ok', detail: shown + lineEnd };
   const detail = `${shown}, begins or ends with a blank, which is part of the value`;
-  return {
-    outcome: 'warn',
-    detail,
-    advice: 'write it again without the blank, unless the value has one',
-  };
+  return { outcome: 'warn', detail, advice: 'write it again without the blank, unless the value has one' };
 }
 
 function evaluateCertificates(

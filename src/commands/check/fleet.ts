@@ -70,14 +70,6 @@ function createRedisTarget(url: string, { caFile }: FleetConfig): ConnectivityTa
   };
 }
 
-interface JoinResult {
-  /** A lease of the token store was taken and released. */
-  readonly isLeased: boolean;
-  readonly fault: string | undefined;
-  /** The median of a few commands, milliseconds; undefined when they were not permitted. */
-  readonly latencyMs: number | undefined;
-}
-
 async function joinAsReplica(
   config: FleetConfig,
   url: string,
@@ -97,8 +89,8 @@ async function joinAsReplica(
     const [name, owner] = [`check-${randomUUID()}`, randomUUID()];
     const claim = await tokenStore.claim(name, { ...CLAIM, owner });
     const isLeased = claim?.kind === 'yours' && (await tokenStore.releaseLease(name, owner)) === true;
-    const { fault } = client.state();
-    return evaluateJoin({ isLeased, fault, latencyMs: await measureOnce(url, config, clock) }, config);
+    const { fault = 'Redis did not respond in time' } = client.state();
+    return evaluateJoin(isLeased ? undefined : fault, await measureOnce(url, config, clock), config);
   } catch (error) {
     if (error instanceof RedisFault) return createFailure(`Redis ${error.message}: ${NOT_SHARED}`);
     throw error;
@@ -107,6 +99,7 @@ async function joinAsReplica(
   }
 }
 
+/** The median of a few commands, milliseconds; undefined when they were not permitted. */
 async function measureOnce(
   url: string,
   { caFile, keyPrefix }: FleetConfig,
@@ -124,7 +117,12 @@ async function measureOnce(
   }
 }
 
-function evaluateJoin({ isLeased, fault, latencyMs }: JoinResult, { timeoutMs }: FleetConfig): StepResult<never> {
+/** @param fault undefined: a lease of the token store was taken and released */
+function evaluateJoin(
+  fault: string | undefined,
+  latencyMs: number | undefined,
+  { timeoutMs }: FleetConfig,
+): StepResult<never> {
   const median = latencyMs === undefined ? '' : `the median reply takes ${latencyMs.toFixed(1)} ms`;
   if (latencyMs !== undefined && latencyMs > timeoutMs)
     return {
@@ -132,8 +130,8 @@ function evaluateJoin({ isLeased, fault, latencyMs }: JoinResult, { timeoutMs }:
       detail: `${median}, longer than the ${timeoutMs} ms of ${formatSettingName('fleet.timeoutMs')}: ${NOT_SHARED}`,
       advice: `place Redis nearer, or set ${formatSettingName('fleet.timeoutMs')} to about twice that time`,
     };
-  if (isLeased) return { outcome: 'ok', detail: `joined like a replica; ${median}` };
-  return createFailure(`${fault ?? 'Redis did not respond in time'}: ${NOT_SHARED}`);
+  if (fault === undefined) return { outcome: 'ok', detail: `joined like a replica; ${median}` };
+  return createFailure(`${fault}: ${NOT_SHARED}`);
 }
 
 function createFailure(detail: string): StepResult<never> {

@@ -104,8 +104,7 @@ async function sendProbe(
   const joined = joinTarget(baseUrl.pathname, local.startsWith('/') ? local : `/${local}`);
   if (joined.kind === 'rejected') return { outcome: 'fail', detail: joined.why, advice: 'give --probe another path' };
   const { clock, egress } = check;
-  const timeout = new AbortController();
-  const cancel = clock.after(requestTimeoutMs, () => timeout.abort());
+  const timeout = AbortSignal.timeout(requestTimeoutMs);
   const sentAt = clock.wallNow();
   try {
     const exchange = {
@@ -116,7 +115,7 @@ async function sendProbe(
       egress,
       clock,
       timeoutMs: connectTimeoutMs,
-      signal: AbortSignal.any([check.signal, timeout.signal]),
+      signal: AbortSignal.any([check.signal, timeout]),
     };
     const head = await sendSingleRequest(exchange, ({ statusCode, headers }) => {
       const field = (name: string): string | undefined => [headers[name] ?? []].flat().join(', ') || undefined;
@@ -125,11 +124,9 @@ async function sendProbe(
     return { ...evaluateProbe(head, createProbeSettingNames(probe), head.receivedAt), value: head };
   } catch (error) {
     if (check.signal.aborted) throw error;
-    const { detail } = timeout.signal.aborted ? timeoutFailure(requestTimeoutMs) : describeExchangeError(error);
+    const { detail } = timeout.aborted ? timeoutFailure(requestTimeoutMs) : describeExchangeError(error);
     const advice = `ask the operator of ${baseUrl.host} about GET ${baseUrl.pathname}`;
     return { outcome: 'fail', detail, advice };
-  } finally {
-    cancel();
   }
 }
 

@@ -1,10 +1,14 @@
 /**
- * Checks that a process is the one that listens on an address, before a signal is sent to it. Behind a forwarded port, or in another
- * container of a pod, the id that /status states is that of another process here. Linux lists the sockets of each process in /proc.
+ * Checks that an address belongs to this machine and that a process listens on it, before a signal is sent to that process. Behind a
+ * forwarded port, or in another container of a pod, the id that /status states is that of another process here. Linux lists the sockets
+ * of each process in /proc.
  */
+import { lookup } from 'node:dns/promises';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
 import type { ListenAddressConfig } from '../../config/config.ts';
 import { systemErrorCode } from '../../platform/file-errors.ts';
+import { isLoopbackHost } from '../../platform/loopback.ts';
 
 const TCP_TABLES = ['/proc/net/tcp', '/proc/net/tcp6'];
 const UNIX_TABLE = '/proc/net/unix';
@@ -59,5 +63,26 @@ function readLinkOrEmpty(path: string): string {
     return readlinkSync(path);
   } catch {
     return '';
+  }
+}
+
+const WILDCARDS = ['0.0.0.0', '::'];
+
+/** Names are resolved; one that cannot be resolved is not of this machine. */
+export async function isOnThisMachine(address: ListenAddressConfig): Promise<boolean> {
+  if (address.kind === 'unix' || isLoopbackHost(address.host) || WILDCARDS.includes(address.host)) return true;
+  const own = new Set(
+    Object.values(networkInterfaces()).flatMap((entries = []) => entries.map((entry) => entry.address)),
+  );
+  const found = await resolveHost(address.host);
+  return found.length > 0 && found.every((each) => own.has(each) || isLoopbackHost(each));
+}
+
+async function resolveHost(host: string): Promise<readonly string[]> {
+  try {
+    return (await lookup(host, { all: true })).map(({ address }) => address);
+  } catch {
+    // The request to the admin port would fail for the same reason.
+    return [];
   }
 }

@@ -10,8 +10,7 @@ import { sleep, systemClock } from '../../platform/clock.ts';
 import { loadAdminAddress } from '../admin-port.ts';
 import { readRunningStatus } from '../status/running-status.ts';
 import type { RunningStatus } from '../status/running-status.ts';
-import { findSocketOwnership } from './listening-process.ts';
-import { isOnThisMachine } from './own-machine.ts';
+import { findSocketOwnership, isOnThisMachine } from './listening-process.ts';
 
 const POLL_INTERVAL_MS = 50;
 /** A reload takes milliseconds; files on a slow network volume take longer. */
