@@ -59,8 +59,7 @@ const CONTROL_CHARACTERS = /\p{Cc}/gu;
 
 function listDecodings(text: string): string[] {
   const visible = text.replaceAll(CONTROL_CHARACTERS, '');
-  const bytes = visible.replace(/%[\da-f]{2}/gi, (escape) => String.fromCharCode(parseInt(escape.slice(1), 16)));
-  const decoded = Buffer.from(bytes, 'latin1').toString('utf8');
+  const decoded = decodePercent(visible);
   const runs = visible.match(/[\w+/-]{5,}/g) ?? [];
   return [
     visible,
@@ -68,6 +67,12 @@ function listDecodings(text: string): string[] {
     decoded.replaceAll('+', ' '),
     ...runs.map((run) => Buffer.from(run, 'base64').toString('utf8')),
   ];
+}
+
+/** Percent-decoded as UTF-8; a plus sign stays one. Never throws. */
+export function decodePercent(text: string): string {
+  const bytes = text.replaceAll(/%[\da-f]{2}/gi, (escape) => String.fromCharCode(parseInt(escape.slice(1), 16)));
+  return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
 function base64Variants(text: string): string[] {

@@ -2,7 +2,13 @@
  * Makes text of an authorization server fit for a log, a page and a local reply: printable ASCII on one line, bounded, and
  * without the client id or a part of a secret that was sent, in any common encoding (RFC 6749 §5.2 has the characters). Pure.
  */
-import { MASK, createRedact, listSecretEncodings, type Redact } from '../../platform/secret-redaction.ts';
+import {
+  MASK,
+  createRedact,
+  decodePercent,
+  listSecretEncodings,
+  type Redact,
+} from '../../platform/secret-redaction.ts';
 import type { ClientAuthentication, ClientCredential } from '../client/client-authentication.ts';
 
 /** Cleans, masks, and cuts to `maxChars`. The result may be empty. */
@@ -127,14 +133,9 @@ function listDecodings(text: string): string[] {
 }
 
 function decode(text: string): string[] {
-  const escapes = [decodePercent(text), decodeJsonEscapes(text), decodeCharacterReferences(text)];
+  const escapes = [decodePercent(text).replaceAll('+', ' '), decodeJsonEscapes(text), decodeCharacterReferences(text)];
   const changed = escapes.filter((decoded) => decoded !== text);
   return [...changed, ...decodeBase64Runs(text), ...decodeBase64Runs(text.replaceAll(/\s/g, ''))];
-}
-
-function decodePercent(text: string): string {
-  const bytes = text.replaceAll(/%[\da-f]{2}/gi, (escape) => String.fromCharCode(parseInt(escape.slice(1), 16)));
-  return Buffer.from(bytes, 'latin1').toString('utf8').replaceAll('+', ' ');
 }
 
 function decodeJsonEscapes(text: string): string {

@@ -3,7 +3,7 @@
  * error-response.ts. Pure. Not oauth4webapi: it accepts any string as a token and `3600abc` as a lifetime, and its errors carry the token
  * in `cause`, so that the same checks would be needed around it.
  */
-import { createRedact, MASK, type Redact } from '../../platform/secret-redaction.ts';
+import { createRedact, decodePercent, MASK, type Redact } from '../../platform/secret-redaction.ts';
 import { parseErrorResponse } from './error-response.ts';
 import { findMember, parseJsonObject, type JsonFields } from './json-object.ts';
 import { FRAGMENT_CHARS, type EchoFilter } from './server-text.ts';
@@ -128,10 +128,6 @@ function maskTokens(text: string): string {
 function readScope(scope: unknown): string {
   const names: readonly unknown[] = Array.isArray(scope) ? scope : [scope];
   return names.every((name) => typeof name === 'string') ? names.filter((name) => name !== '').join(' ') : '';
-}
-
-function decodePercent(text: string): string {
-  return text.replace(/%([\da-f]{2})/gi, (_, digits: string) => String.fromCharCode(parseInt(digits, 16)));
 }
 
 function showTokenType(type: unknown, token: string, { showText }: EchoFilter): string {
