@@ -5,7 +5,7 @@ import { list, oneOf, text, wholeNumber } from './formats/formats.ts';
 import type { SecretMap, SettingMap } from './formats/formats.ts';
 import { noProxyEntryFault, proxyUrl } from './formats/proxy.ts';
 import { jsonObject, secretMap } from './formats/one-or-many.ts';
-import { setting, settingWithoutDefault } from './setting.ts';
+import { fileSetting, setting, settingWithoutDefault } from './setting.ts';
 import { audience, baseUrl, resource, urlPath } from './formats/url.ts';
 
 const HOUR_MS = 3_600_000;
@@ -44,9 +44,8 @@ export const auth = {
     env: 'SIDECAR_CLIENT_ID',
     sensitive: true,
   }),
-  clientIdFile: settingWithoutDefault({
+  clientIdFile: fileSetting({
     doc: 'File that holds the client identifier; one trailing line end is dropped. Read again when needed.',
-    format: text('a path'),
     env: 'SIDECAR_CLIENT_ID_FILE',
   }),
   clientSecret: settingWithoutDefault({
@@ -55,9 +54,8 @@ export const auth = {
     env: 'SIDECAR_CLIENT_SECRET',
     sensitive: true,
   }),
-  clientSecretFile: settingWithoutDefault({
+  clientSecretFile: fileSetting({
     doc: 'File that holds the client secret; one trailing line end is dropped. Read again when needed.',
-    format: text('a path'),
     env: 'SIDECAR_CLIENT_SECRET_FILE',
   }),
   basicEncoding: setting({
@@ -65,9 +63,8 @@ export const auth = {
     format: oneOf(['raw', 'form']),
     default: 'raw',
   }),
-  privateKeyFile: settingWithoutDefault({
+  privateKeyFile: fileSetting({
     doc: 'For private_key_jwt and the grant type jwt-bearer: file of the private key, PEM or one JWK. Read again when needed.',
-    format: text('a path'),
   }),
   keyId: settingWithoutDefault({
     doc: 'With auth.privateKeyFile: the kid of the assertion. Default: that of the JWK, if it has one.',
@@ -77,9 +74,8 @@ export const auth = {
     doc: 'With auth.privateKeyFile: how the assertion is signed. Default: the alg of the JWK, else RS256 for an RSA key, ES256, ES384 or ES512 by curve, EdDSA for Ed25519.',
     format: oneOf(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']),
   }),
-  certificateFile: settingWithoutDefault({
+  certificateFile: fileSetting({
     doc: 'With auth.privateKeyFile: PEM file of the certificate of that key. Its thumbprints become x5t and x5t#S256 of the assertion, by which Microsoft Entra and AD FS find it. Read again when needed.',
-    format: text('a path'),
   }),
   assertionAudience: setting({
     doc: 'With auth.privateKeyFile: the aud of the assertion: token_endpoint for the URL of the token endpoint, issuer for auth.issuer, or any other text as it is.',
@@ -94,21 +90,18 @@ export const auth = {
     }),
     default: {},
   }),
-  assertionFile: settingWithoutDefault({
+  assertionFile: fileSetting({
     doc: 'For client_assertion: file of a JWT that another party issues and renews, such as a projected service-account token of Kubernetes. Read for each token request; one trailing line end is dropped.',
-    format: text('a path'),
   }),
   assertionFileAudience: settingWithoutDefault({
     doc: 'For client_assertion: the one audience (aud) that the JWT must have, character by character, such as api://AzureADTokenExchange or the issuer of a Keycloak realm. A JWT for another audience is not sent.',
     format: text('an audience'),
   }),
-  tlsCertificateFile: settingWithoutDefault({
+  tlsCertificateFile: fileSetting({
     doc: 'PEM file of the client certificate, with its chain, that is offered to the token endpoint. Required by tls_client_auth, possible with every method. Read again when needed.',
-    format: text('a path'),
   }),
-  tlsKeyFile: settingWithoutDefault({
+  tlsKeyFile: fileSetting({
     doc: 'PEM file of the private key of auth.tlsCertificateFile, not encrypted.',
-    format: text('a path'),
   }),
   audience: settingWithoutDefault({
     doc: 'The audience to request a token for, usually a URL; each of several is sent as a field of its own.',
@@ -169,9 +162,8 @@ export const auth = {
     format: oneOf(['seconds', 'milliseconds']),
     default: 'seconds',
   }),
-  tokenFile: settingWithoutDefault({
+  tokenFile: fileSetting({
     doc: 'For auth.method static: file of a token or API key that another program renews. Read again when it changes, and after a 401; one trailing line end is dropped.',
-    format: text('a path'),
   }),
   timeoutMs: setting({
     doc: 'Longest time for one token request, from connecting to the last byte of the response; includes the request for the metadata of auth.issuer when it comes first.',
@@ -187,13 +179,11 @@ export const auth = {
     doc: 'User-Agent of token requests and of requests for the metadata of auth.issuer; calls of the API keep their own. Default: bearer-sidecar/ and the version.',
     format: secret('a product such as billing/1.0: printable ASCII without a blank at either end', headerValueFault),
   }),
-  caFile: settingWithoutDefault({
+  caFile: fileSetting({
     doc: 'PEM file of the certificate authorities to trust for the token endpoint only. Default: upstream.caFile.',
-    format: text('a path'),
   }),
-  cacheFile: settingWithoutDefault({
+  cacheFile: fileSetting({
     doc: 'File that keeps the newest access token, so that a restart has a token while the token endpoint is down. Encrypted with a key derived from the client secret or the private key; written with mode 0600 in a directory that must be writable. Not possible with client_assertion, none and static, which have no such key (none has one with the grant type jwt-bearer).',
-    format: text('a path'),
   }),
   invalidationCooldownMs: setting({
     doc: 'Shortest time between two refreshes caused by a 401 of the API; doubles up to 300000 while new tokens are refused too.',
@@ -225,8 +215,7 @@ export const egress = {
     ),
     default: [],
   }),
-  caFile: settingWithoutDefault({
+  caFile: fileSetting({
     doc: 'PEM file of the certificate authorities to trust for an https: proxy only. Default: upstream.caFile.',
-    format: text('a path'),
   }),
 };

@@ -2,8 +2,8 @@
 import { allowedHosts, allowedOrigins, listenAddress } from './formats/address.ts';
 import { allowRules } from './formats/allow-rules.ts';
 import { headerName, headerValueFault, secret } from './formats/credentials.ts';
-import { fraction, matching, oneOf, text, booleanValue, wholeNumber } from './formats/formats.ts';
-import { setting, settingWithoutDefault } from './setting.ts';
+import { fraction, matching, oneOf, booleanValue, wholeNumber } from './formats/formats.ts';
+import { fileSetting, setting, settingWithoutDefault } from './setting.ts';
 
 const DAY_MS = 86_400_000;
 const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
@@ -30,9 +30,8 @@ export const listen = {
       format: secret('a field value: printable ASCII', headerValueFault),
       sensitive: true,
     }),
-    valueFile: settingWithoutDefault({
+    valueFile: fileSetting({
       doc: 'File that holds the value of the required header field; one trailing line end is dropped.',
-      format: text('a path'),
     }),
   },
   allowUnauthenticatedNetwork: setting({

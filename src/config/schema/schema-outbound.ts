@@ -1,9 +1,9 @@
 /** Settings of the upstream, its deadlines and retries. */
 import { headerValueFault, tokenHeader, tokenPrefix, upstreamHeaderNameFault } from './formats/credentials.ts';
-import { text, booleanValue, wholeNumber } from './formats/formats.ts';
+import { booleanValue, wholeNumber } from './formats/formats.ts';
 import type { SecretMap } from './formats/formats.ts';
 import { secretMap } from './formats/one-or-many.ts';
-import { setting, settingWithoutDefault } from './setting.ts';
+import { fileSetting, setting, settingWithoutDefault } from './setting.ts';
 import { baseUrl } from './formats/url.ts';
 
 const HOUR_MS = 3_600_000;
@@ -67,18 +67,15 @@ export const upstream = {
     default: false,
     env: 'SIDECAR_WEBSOCKET',
   }),
-  caFile: settingWithoutDefault({
+  caFile: fileSetting({
     doc: 'PEM file of the certificate authorities to trust, here and for auth.caFile, instead of the built-in roots. Read again when it changes.',
-    format: text('a path'),
     env: 'SIDECAR_CA_FILE',
   }),
-  tlsCertificateFile: settingWithoutDefault({
+  tlsCertificateFile: fileSetting({
     doc: 'PEM file of the client certificate, with its chain, that is offered to the API. Default: auth.tlsCertificateFile. Read again when it changes.',
-    format: text('a path'),
   }),
-  tlsKeyFile: settingWithoutDefault({
+  tlsKeyFile: fileSetting({
     doc: 'PEM file of the private key of upstream.tlsCertificateFile, not encrypted.',
-    format: text('a path'),
   }),
 };
 

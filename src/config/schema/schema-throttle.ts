@@ -2,10 +2,10 @@
 import type { RefusalRule } from '../../throttle/refusal-rule.ts';
 import { fieldHints } from './formats/field-hints.ts';
 import type { TextMap } from './formats/formats.ts';
-import { matching, permitsPerSecond, rate, text, wholeNumber } from './formats/formats.ts';
+import { matching, permitsPerSecond, rate, wholeNumber } from './formats/formats.ts';
 import { redisUrl } from './formats/redis-url.ts';
 import { refusalRules } from './formats/refusal-rules.ts';
-import { setting, settingWithoutDefault } from './setting.ts';
+import { fileSetting, setting, settingWithoutDefault } from './setting.ts';
 
 const DAY_MS = 86_400_000;
 /** Permits per second. */
@@ -29,9 +29,8 @@ export const throttle = {
     format: wholeNumber(1, 10_000),
     default: 1,
   }),
-  stateFile: settingWithoutDefault({
+  stateFile: fileSetting({
     doc: 'File that keeps the learned limits of auto across restarts, in a writable directory; without it a restart learns again.',
-    format: text('a path'),
   }),
   burst: setting({
     doc: 'Most permits saved up while nothing is sent; unused with auto.',
@@ -94,14 +93,12 @@ export const fleet = {
     format: redisUrl(),
     env: 'SIDECAR_REDIS_URL',
   }),
-  redisUrlFile: settingWithoutDefault({
+  redisUrlFile: fileSetting({
     doc: 'File that holds the URL of fleet.redisUrl; one trailing line end is dropped. Read again for every connection.',
-    format: text('a path'),
     env: 'SIDECAR_REDIS_URL_FILE',
   }),
-  caFile: settingWithoutDefault({
+  caFile: fileSetting({
     doc: 'PEM file of the certificate authorities to trust for a rediss: URL, instead of the built-in roots. Read again for every connection.',
-    format: text('a path'),
   }),
   keyPrefix: setting({
     doc: 'Prefix of every key, followed by a colon. Replicas with different prefixes share nothing.',

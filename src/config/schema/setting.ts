@@ -1,5 +1,5 @@
 /** One entry of the schema, a convict leaf with `required` and described formats, and the types derived from a tree of them. */
-import type { Format, SettingValue } from './formats/formats.ts';
+import { text, type Format, type SettingValue } from './formats/formats.ts';
 
 /** One setting, as an entry of the schema. */
 export interface SettingDefinition<T extends SettingValue = SettingValue> {
@@ -39,6 +39,11 @@ export function settingWithoutDefault<T extends NonNullable<SettingValue>>(
 ): SettingDefinition<T | null> {
   // The format never sees null.
   return { default: null, nullable: true, sensitive: false, isLive: false, ...given };
+}
+
+/** The path of a file, without a default. */
+export function fileSetting(given: Pick<SettingDefinition, 'doc' | 'env'>): SettingDefinition<string | null> {
+  return settingWithoutDefault({ ...given, format: text('a path') });
 }
 
 export type SettingTreeValues<Node> = {
