@@ -48,18 +48,8 @@ export function parseArguments(argv: readonly string[]): ParsedArguments {
   return { kind: 'invocation', invocation };
 }
 
-interface ParsedOptions {
-  readonly values: Map<OptionName, string>;
-  readonly given: Set<OptionName>;
-  readonly flags: FlagSetting[];
-  readonly operands: string[];
-  /** The first unknown option as written, and whether it precedes all operands. */
-  readonly unknown: { readonly rawName: string; readonly isFirst: boolean } | undefined;
-  /** The first fault of a known option. */
-  readonly fault: string | undefined;
-}
-
-function parseOptions(argv: readonly string[]): ParsedOptions {
+/** `unknown` is the first unknown option, as written; `fault` is the first one of a known option. */
+function parseOptions(argv: readonly string[]) {
   // Not strict: its messages suggest no name, and may show a secret.
   const { tokens } = parseArgs({
     args: [...argv],
@@ -72,7 +62,7 @@ function parseOptions(argv: readonly string[]): ParsedOptions {
   const given = new Set<OptionName>();
   const flags: FlagSetting[] = [];
   const operands: string[] = [];
-  const unknown: NonNullable<ParsedOptions['unknown']>[] = [];
+  const unknown: { readonly rawName: string; readonly isFirst: boolean }[] = [];
   const faults: string[] = [];
   for (const token of tokens) {
     if (token.kind === 'positional') operands.push(token.value);
