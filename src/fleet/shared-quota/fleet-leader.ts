@@ -56,7 +56,8 @@ export class FleetLeader {
   readonly #unlearnedLimit: FleetLimit;
   readonly #learnedFrom: number | undefined;
   #settledEpoch = -1;
-  #reportsReadUpTo = 0;
+  /** Position of the last report that was added. */
+  reportsReadUpTo = 0;
   #limitProbeSince: number | undefined;
 
   /**
@@ -76,15 +77,10 @@ export class FleetLeader {
     return rate > 0 && !this.#isLimitProbedByAll(now, rate) ? rate : 0;
   }
 
-  /** Position of the last report that was added. */
-  get reportsReadUpTo(): number {
-    return this.#reportsReadUpTo;
-  }
-
   /** @param readUpTo position of the last of these reports */
   addCalls(calls: readonly ReportedCalls[], readUpTo: number): void {
     this.#learner?.addCalls(calls);
-    this.#reportsReadUpTo = readUpTo;
+    this.reportsReadUpTo = readUpTo;
   }
 
   /** @param at calls made before this were not all reported */

@@ -26,7 +26,8 @@ export class LeaderElection {
   #formerLeader: FleetLeader | undefined;
   #model = '';
   #reconnectedAt = -Infinity;
-  #reportsCompleteAt = Infinity;
+  /** From this instant on all replicas have reported for the last pause. */
+  reportsCompleteAt = Infinity;
 
   constructor(clockOffset: ClockOffset, settings: RateSettings) {
     this.#clockOffset = clockOffset;
@@ -35,11 +36,6 @@ export class LeaderElection {
 
   get isLeader(): boolean {
     return this.#leader !== undefined;
-  }
-
-  /** From this instant on all replicas have reported for the last pause. */
-  get reportsCompleteAt(): number {
-    return this.#reportsCompleteAt;
   }
 
   reconfigure(settings: RateSettings): void {
@@ -62,7 +58,7 @@ export class LeaderElection {
   }
 
   onPaused(now: number): void {
-    this.#reportsCompleteAt = now + REPORT_WAIT_MS;
+    this.reportsCompleteAt = now + REPORT_WAIT_MS;
   }
 
   /** Another replica should lead for now. */
@@ -90,8 +86,8 @@ export class LeaderElection {
     leader.recordLoss(this.#clockOffset.toLocalTime(reply.reportsLostAt));
     const toLocalTime = (at: number): number => this.#clockOffset.toLocalTime(at);
     leader.addCalls(decodeCalls(reply.reports, toLocalTime, now + MAX_CLOCK_ERROR_MS), reply.reportsReadUpTo);
-    if (reply.isFleetPaused && this.#reportsCompleteAt === Infinity) this.onPaused(now);
-    const isSettled = reply.isFleetPaused && now >= this.#reportsCompleteAt;
+    if (reply.isFleetPaused && this.reportsCompleteAt === Infinity) this.onPaused(now);
+    const isSettled = reply.isFleetPaused && now >= this.reportsCompleteAt;
     const knownUntil =
       reply.replicaCount === 1 ? now : Math.min(now, this.#clockOffset.toLocalTime(reply.oldestReportAt));
     leader.ingest(

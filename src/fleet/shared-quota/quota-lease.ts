@@ -20,20 +20,24 @@ const EXTRA_TIMEOUT_MS = 2_000;
 const APART_DECREASE = 0.85;
 const APART_INCREASE = 1.005;
 
+/** Its public fields are written here only. */
 export class QuotaLease {
   readonly #clockOffset: ClockOffset;
   readonly #maxRate: () => number;
   readonly #permits = new ScheduledPermits();
-  #state: 'unknown' | 'joined' | 'apart' = 'unknown';
-  #rate = Infinity;
+  state: 'unknown' | 'joined' | 'apart' = 'unknown';
+  /** Permits per second of all replicas together. */
+  fleetRate = Infinity;
   #burst = 1;
-  #epoch = -1;
-  #isFleetPaused = false;
-  #pausedUntil = -Infinity;
-  #replicaCount = 1;
-  #rank = 0;
-  #isLeader = false;
-  #leaderUntil = Infinity;
+  epoch = -1;
+  isFleetPaused = false;
+  pausedUntil = -Infinity;
+  replicaCount = 1;
+  /** Position of this replica among all, from 0. */
+  rank = 0;
+  isLeader = false;
+  /** When the leader's lease ends, as of the last exchange; Infinity when it is not known. */
+  leaderUntil = Infinity;
   /** How far ahead the last lease began: so long do those before it use theirs. */
   #leadMs = 0;
   #apartSince = 0;
@@ -41,7 +45,8 @@ export class QuotaLease {
   #extraBucket: PermitBucket | undefined;
   #extraRate = 0;
   #extraSentAt = -Infinity;
-  #tookExtra = false;
+  /** The last permit taken was above the limit. */
+  tookExtra = false;
   /** Permits taken above the lease and not repaid. */
   #extraTaken = 0;
 
@@ -51,86 +56,42 @@ export class QuotaLease {
     this.#maxRate = maxRate;
   }
 
-  get state(): 'unknown' | 'joined' | 'apart' {
-    return this.#state;
-  }
-
   /** No limit was learned together: each replica learns on its own, and needs leased permits only for a configured `maxRate`. */
   get isLearningAlone(): boolean {
-    return this.#state === 'unknown' || (this.#state === 'joined' && this.#rate >= this.#maxRate());
-  }
-
-  /** Permits per second of all replicas together. */
-  get fleetRate(): number {
-    return this.#rate;
-  }
-
-  get replicaCount(): number {
-    return this.#replicaCount;
-  }
-
-  get isLeader(): boolean {
-    return this.#isLeader;
-  }
-
-  get isFleetPaused(): boolean {
-    return this.#isFleetPaused;
-  }
-
-  get epoch(): number {
-    return this.#epoch;
-  }
-
-  /** Position of this replica among all, from 0. */
-  get rank(): number {
-    return this.#rank;
-  }
-
-  /** When the leader's lease ends, as of the last exchange; Infinity when it is not known. */
-  get leaderUntil(): number {
-    return this.#leaderUntil;
+    return this.state === 'unknown' || (this.state === 'joined' && this.fleetRate >= this.#maxRate());
   }
 
   get isScarce(): boolean {
     return this.#leadMs > SCARCE_MS;
   }
 
-  get pausedUntil(): number {
-    return this.#pausedUntil;
-  }
-
   /** Permits per second, apart. */
   get ownRate(): number {
-    return (this.#rate / this.#replicaCount) * this.#apartFactor;
+    return (this.fleetRate / this.replicaCount) * this.#apartFactor;
   }
 
   get ownBurst(): number {
-    return Math.max(1, Math.floor(this.#burst / this.#replicaCount));
+    return Math.max(1, Math.floor(this.#burst / this.replicaCount));
   }
 
   /** Apart: replicas that lost the store together do not start together. */
   get apartOpenAt(): number {
-    return this.#apartSince + (1000 / this.ownRate) * (1 + (this.#rank + 1) / this.#replicaCount);
+    return this.#apartSince + (1000 / this.ownRate) * (1 + (this.rank + 1) / this.replicaCount);
   }
 
   /** Permits must be leased. */
   get isLimited(): boolean {
-    return this.#state === 'joined' && (this.#isFleetPaused || Number.isFinite(this.#rate));
-  }
-
-  /** The last permit taken was above the limit. */
-  get tookExtra(): boolean {
-    return this.#tookExtra;
+    return this.state === 'joined' && (this.isFleetPaused || Number.isFinite(this.fleetRate));
   }
 
   tryTake(now: number): boolean {
-    this.#tookExtra = false;
+    this.tookExtra = false;
     if (!this.isLimited) return true;
     // The leader's own pause allows one call at a time.
-    if (this.#isFleetPaused) return this.#isLeader && now >= this.#pausedUntil;
+    if (this.isFleetPaused) return this.isLeader && now >= this.pausedUntil;
     if (this.#permits.tryTake(now)) return true;
     if (!this.#canSendExtra(now) || this.#extraBucket?.tryTake(now) !== true) return false;
-    this.#tookExtra = true;
+    this.tookExtra = true;
     this.#extraTaken++;
     this.#extraSentAt = now;
     return true;
@@ -139,7 +100,7 @@ export class QuotaLease {
   /** Infinity when only the next exchange can bring a permit. */
   nextAt(now: number): number {
     if (!this.isLimited) return now;
-    if (this.#isFleetPaused) return this.#isLeader ? Math.max(now, this.#pausedUntil) : Infinity;
+    if (this.isFleetPaused) return this.isLeader ? Math.max(now, this.pausedUntil) : Infinity;
     const extraAt = this.#extraBucket === undefined ? Infinity : this.#extraBucket.nextAt(now);
     return Math.min(
       this.#permits.nextAt(now),
@@ -149,31 +110,31 @@ export class QuotaLease {
 
   /** The instant for the request behind `ahead` others, if all replicas need as many permits. */
   nthAt(from: number, ahead: number): number {
-    if (!this.isLimited || !Number.isFinite(this.#rate)) return from;
+    if (!this.isLimited || !Number.isFinite(this.fleetRate)) return from;
     const leasedAt = this.#permits.nthAt(from, ahead);
     if (leasedAt !== undefined) return Math.max(from, leasedAt);
     const behind = ahead - this.#permits.count(from) + (this.isScarce ? 1 : 0);
-    return Math.max(from, this.#permits.lastAt) + (behind * this.#replicaCount * 1000) / this.#rate;
+    return Math.max(from, this.#permits.lastAt) + (behind * this.replicaCount * 1000) / this.fleetRate;
   }
 
   /** Lower bound of that wait: the other replicas may need none. */
   minWaitMs(ahead: number): number {
-    return !this.isLimited || !Number.isFinite(this.#rate) ? 0 : (ahead * 1000) / this.#rate;
+    return !this.isLimited || !Number.isFinite(this.fleetRate) ? 0 : (ahead * 1000) / this.fleetRate;
   }
 
   available(now: number): number {
     if (!this.isLimited) return Infinity;
-    if (this.#isFleetPaused) return 0;
+    if (this.isFleetPaused) return 0;
     // A request that may not wait is admitted while the next exchange would bring a permit at once.
     return Math.max(this.#permits.due(now), this.isScarce ? 0 : 1);
   }
 
   describe(now: number): FleetQuotaState {
-    const rate = this.#rate;
+    const rate = this.fleetRate;
     return {
-      state: this.#state,
-      isLeader: this.#isLeader,
-      replicas: this.#replicaCount,
+      state: this.state,
+      isLeader: this.isLeader,
+      replicas: this.replicaCount,
       rate,
       leased: this.permitsLeft(now),
     };
@@ -206,48 +167,48 @@ export class QuotaLease {
 
   /** @returns true when a new pause has begun */
   applyUpdate(now: number, update: QuotaUpdate): boolean {
-    const isPause = update.epoch !== this.#epoch && update.isFleetPaused;
-    if (update.epoch !== this.#epoch) this.#permits.clear();
+    const isPause = update.epoch !== this.epoch && update.isFleetPaused;
+    if (update.epoch !== this.epoch) this.#permits.clear();
     if (isPause) this.setExtraRate(now, 0);
-    this.#epoch = update.epoch;
-    this.#isFleetPaused = update.isFleetPaused;
-    this.#pausedUntil = this.#clockOffset.toLocalTime(update.pausedUntil);
+    this.epoch = update.epoch;
+    this.isFleetPaused = update.isFleetPaused;
+    this.pausedUntil = this.#clockOffset.toLocalTime(update.pausedUntil);
     if (update.rate !== undefined) {
-      this.#rate = update.rate;
+      this.fleetRate = update.rate;
       this.#burst = update.burst;
     }
     // Fewer are a matter of the next reply: until then each keeps the smaller part.
-    this.#replicaCount = Math.max(this.#replicaCount, update.replicaCount ?? 1);
+    this.replicaCount = Math.max(this.replicaCount, update.replicaCount ?? 1);
     return isPause;
   }
 
   /** @returns true when a new pause has begun */
   applyReply(now: number, reply: QuotaReply): boolean {
     const isPause = this.applyUpdate(now, reply);
-    this.#isLeader = reply.isLeader;
+    this.isLeader = reply.isLeader;
     if (!reply.isLeader) this.setExtraRate(now, 0);
-    this.#replicaCount = reply.replicaCount;
-    this.#rank = reply.rank;
-    this.#leaderUntil = now + reply.leaderLeftMs;
+    this.replicaCount = reply.replicaCount;
+    this.rank = reply.rank;
+    this.leaderUntil = now + reply.leaderLeftMs;
     const permitTimes = reply.permitTimes.map((at) => this.#clockOffset.toLocalTime(at));
     this.#permits.add(permitTimes);
     if (permitTimes[0] !== undefined) this.#leadMs = Math.max(0, permitTimes[0] - now);
     // Without a published limit a replica that knows one keeps it.
-    if (reply.rate !== undefined || reply.isFleetPaused) this.#state = 'joined';
-    else if (this.#state === 'joined') this.onDisconnected(now);
+    if (reply.rate !== undefined || reply.isFleetPaused) this.state = 'joined';
+    else if (this.state === 'joined') this.onDisconnected(now);
     return isPause;
   }
 
   onDisconnected(now: number): void {
     this.#permits.clear();
     this.setExtraRate(now, 0);
-    this.#isLeader = false;
-    if (this.#state !== 'joined') return;
-    this.#state = Number.isFinite(this.#rate) ? 'apart' : 'unknown';
+    this.isLeader = false;
+    if (this.state !== 'joined') return;
+    this.state = Number.isFinite(this.fleetRate) ? 'apart' : 'unknown';
     // The others may not know yet, and use what they have leased.
-    this.#apartSince = Math.max(now + this.#leadMs, this.#isFleetPaused ? this.#pausedUntil : now);
+    this.#apartSince = Math.max(now + this.#leadMs, this.isFleetPaused ? this.pausedUntil : now);
     this.#leadMs = 0;
-    this.#isFleetPaused = false;
+    this.isFleetPaused = false;
     this.#apartFactor = 1;
   }
 

@@ -10,7 +10,8 @@ export class CallLog {
   #instants = new Float64Array(INITIAL_CAPACITY);
   #begin = 0;
   #end = 0;
-  #completeSinceAt = -Infinity;
+  /** Counts that begin before this instant are too low. */
+  completeSinceAt = -Infinity;
   readonly #maxSize: number;
   readonly #maxAgeMs: number;
 
@@ -21,11 +22,6 @@ export class CallLog {
   constructor(maxSize: number, maxAgeMs: number) {
     this.#maxSize = maxSize;
     this.#maxAgeMs = maxAgeMs;
-  }
-
-  /** Counts that begin before this instant are too low. */
-  get completeSinceAt(): number {
-    return this.#completeSinceAt;
   }
 
   get size(): number {
@@ -49,7 +45,7 @@ export class CallLog {
     this.#instants = other.#instants.slice();
     this.#begin = other.#begin;
     this.#end = other.#end;
-    this.#completeSinceAt = other.#completeSinceAt;
+    this.completeSinceAt = other.completeSinceAt;
   }
 
   /** Removes one call of this instant, if there is one. */
@@ -81,7 +77,7 @@ export class CallLog {
     const tooOld = this.firstIndexFrom(now - this.#maxAgeMs);
     const tooMany = this.size >= this.#maxSize ? this.size - this.#maxSize + (this.#maxSize >>> 2) : 0;
     const drop = Math.max(tooOld, tooMany);
-    if (drop > 0) this.#completeSinceAt = this.at(drop - 1);
+    if (drop > 0) this.completeSinceAt = this.at(drop - 1);
     const kept = this.#instants.subarray(this.#begin + drop, this.#end);
     const target =
       kept.length * 2 > this.#instants.length ? new Float64Array(this.#instants.length * 2) : this.#instants;

@@ -21,11 +21,12 @@ const GROWTH_SHARE = 0.6;
 const COLLAPSE_FACTOR = 3;
 const MIN_RETURN_DELAY_MS = 30_000;
 
-/** The schedule of probes, and the one in progress. */
+/** The schedule of probes, and the one in progress. Its public fields are written here only. */
 export class LimitProbe {
   readonly #parameters: LearningParameters;
   #gain: number;
-  #dueAt = Infinity;
+  /** When the next probe may begin; Infinity while too few calls were sent since the last refusal. */
+  dueAt = Infinity;
   #intervalStartedAt = 0;
   #callsInInterval = 0;
   #slowdown = 1;
@@ -34,9 +35,11 @@ export class LimitProbe {
   #trustedRate = 0;
   #trustedUntil = 0;
 
-  #rate = Infinity;
+  /** Permits per second of the probe in progress. */
+  rate = Infinity;
   #maxRate = Infinity;
-  #acceptedCalls = 0;
+  /** Calls accepted in the probe in progress. */
+  acceptedCalls = 0;
   #acceptedLimitProbes = 0;
   #explainableCalls = 0;
   #openLimitProbes = 0;
@@ -48,21 +51,6 @@ export class LimitProbe {
     this.#gain = parameters.probeGain;
   }
 
-  /** When the next probe may begin; Infinity while too few calls were sent since the last refusal. */
-  get dueAt(): number {
-    return this.#dueAt;
-  }
-
-  /** Permits per second of the probe in progress. */
-  get rate(): number {
-    return this.#rate;
-  }
-
-  /** Calls accepted in the probe in progress. */
-  get acceptedCalls(): number {
-    return this.#acceptedCalls;
-  }
-
   /**
    * A refusal: the interval begins anew.
    * @param slowdown how many times more rarely the limit is probed
@@ -71,13 +59,13 @@ export class LimitProbe {
     this.#slowdown = slowdown;
     this.#intervalStartedAt = now;
     this.#callsInInterval = 0;
-    this.#dueAt = Infinity;
+    this.dueAt = Infinity;
   }
 
   /** The limit was restored. */
   scheduleFirst(now: number, delayMs: number): void {
     this.#intervalStartedAt = now;
-    this.#dueAt = now + delayMs;
+    this.dueAt = now + delayMs;
   }
 
   /** A trusted limit of this rate was in use until now. */
@@ -109,10 +97,10 @@ export class LimitProbe {
     this.#callsInInterval++;
     const isLong = now - this.#intervalStartedAt >= untrustedProbeMs * this.#slowdown;
     if (!isTrusted && (isLong || this.#callsInInterval > untrustedProbeCalls * this.#slowdown))
-      this.#dueAt = Math.min(this.#dueAt, now);
+      this.dueAt = Math.min(this.dueAt, now);
     // A refusal that costs more time is made up for by time: the calls are few already.
     if (this.#callsInInterval <= minCalls) return;
-    this.#dueAt = Math.min(this.#dueAt, Math.max(now, this.#intervalStartedAt + probeIntervalMs * this.#slowdown));
+    this.dueAt = Math.min(this.dueAt, Math.max(now, this.#intervalStartedAt + probeIntervalMs * this.#slowdown));
   }
 
   /**
@@ -128,16 +116,16 @@ export class LimitProbe {
 
   /** Begins a probe at a rate that was accepted. */
   continueFrom(rate: number): void {
-    this.#rate = rate;
-    this.#acceptedCalls = 0;
+    this.rate = rate;
+    this.acceptedCalls = 0;
     this.#acceptedLimitProbes = 0;
   }
 
   /** A refusal ended the probe: adjusts the gain of the next one. */
   end(): void {
     const excess = this.#gain - 1;
-    if (this.#acceptedCalls < TOO_FAST_CALLS) this.#gain = Math.max(MIN_GAIN, 1 + excess / 2);
-    else if (this.#acceptedCalls > TOO_SLOW_CALLS) this.#gain = Math.min(this.#parameters.probeGain, 1 + excess * 1.5);
+    if (this.acceptedCalls < TOO_FAST_CALLS) this.#gain = Math.max(MIN_GAIN, 1 + excess / 2);
+    else if (this.acceptedCalls > TOO_SLOW_CALLS) this.#gain = Math.min(this.#parameters.probeGain, 1 + excess * 1.5);
   }
 
   /** When the next call may go, as far as calls beyond the limit without a response delay it; -Infinity: now. */
@@ -164,12 +152,12 @@ export class LimitProbe {
    * @param hasNoLimit no limit is known: the rate doubles each second
    */
   recordAccepted(now: number, isLimitProbe: boolean, isInUse: boolean, hasNoLimit: boolean): void {
-    this.#acceptedCalls++;
+    this.acceptedCalls++;
     if (isLimitProbe) this.#acceptedLimitProbes++;
     if (!isLimitProbe && !isInUse) return;
-    const ms = Math.min(now - this.#lastIncreaseAt, Math.max(100, 1000 / this.#rate));
+    const ms = Math.min(now - this.#lastIncreaseAt, Math.max(100, 1000 / this.rate));
     this.#lastIncreaseAt = now;
-    const rate = this.#rate * (hasNoLimit ? 2 : 1 + (this.#gain - 1) * GROWTH_SHARE) ** (ms / 1000);
-    this.#rate = hasNoLimit ? rate : Math.max(this.#rate, Math.min(this.#maxRate, rate));
+    const rate = this.rate * (hasNoLimit ? 2 : 1 + (this.#gain - 1) * GROWTH_SHARE) ** (ms / 1000);
+    this.rate = hasNoLimit ? rate : Math.max(this.rate, Math.min(this.#maxRate, rate));
   }
 }

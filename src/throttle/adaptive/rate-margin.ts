@@ -18,7 +18,7 @@ const RECOVERY_FACTOR = 1.008;
 /** Between 0.3 and 1. */
 export class RateMargin {
   readonly #factor: number;
-  #share = 1;
+  share = 1;
   #acceptedInARow = 0;
   #acceptedSinceAt = -Infinity;
   #reducedSinceAt = Infinity;
@@ -28,12 +28,8 @@ export class RateMargin {
     this.#factor = factor;
   }
 
-  get share(): number {
-    return this.#share;
-  }
-
   set(share: number): void {
-    this.#share = share;
+    this.share = share;
     this.#reducedSinceAt = Infinity;
   }
 
@@ -45,10 +41,10 @@ export class RateMargin {
   reduce(now: number, isTrusted: boolean, cost: number): number | undefined {
     this.#acceptedInARow = 0;
     // Before a limit is trusted, refusals follow each other because it is not known yet.
-    if (this.#share === 1 || this.#reducedSinceAt === Infinity) this.#reducedSinceAt = isTrusted ? now : Infinity;
+    if (this.share === 1 || this.#reducedSinceAt === Infinity) this.#reducedSinceAt = isTrusted ? now : Infinity;
     this.#acceptedSinceAt = now;
-    this.#share = Math.max(MIN_MARGIN, this.#share * (isTrusted ? this.#factor : UNTRUSTED_FACTOR) ** cost);
-    return this.#share <= CHANGED_MARGIN && this.#reducedSinceAt <= now ? this.#reducedSinceAt : undefined;
+    this.share = Math.max(MIN_MARGIN, this.share * (isTrusted ? this.#factor : UNTRUSTED_FACTOR) ** cost);
+    return this.share <= CHANGED_MARGIN && this.#reducedSinceAt <= now ? this.#reducedSinceAt : undefined;
   }
 
   /**
@@ -60,12 +56,12 @@ export class RateMargin {
     if (!isTrusted) {
       if (this.#acceptedInARow < UNTRUSTED_RECOVERY_CALLS * cost) return;
       this.#acceptedInARow = 0;
-      this.#share += (1 - this.#share) * UNTRUSTED_RECOVERY_SHARE;
+      this.share += (1 - this.share) * UNTRUSTED_RECOVERY_SHARE;
       return;
     }
     if (this.#acceptedInARow < RECOVERY_CALLS * cost || now - this.#acceptedSinceAt < RECOVERY_MS * cost) return;
     this.#acceptedInARow = 0;
     this.#acceptedSinceAt = now;
-    this.#share = Math.min(1, this.#share * RECOVERY_FACTOR);
+    this.share = Math.min(1, this.share * RECOVERY_FACTOR);
   }
 }

@@ -5,7 +5,8 @@ const MAX_JITTER_MS = 100;
 
 /** Smoothed mean and mean deviation of the time from request to response. */
 export class RoundTripEstimator {
-  #meanMs = NaN;
+  /** Smoothed; NaN before the first response. */
+  meanMs = NaN;
   #deviationMs = 0;
   readonly #jitterDeviations: number;
 
@@ -14,23 +15,18 @@ export class RoundTripEstimator {
     this.#jitterDeviations = jitterDeviations;
   }
 
-  /** Smoothed; NaN before the first response. */
-  get meanMs(): number {
-    return this.#meanMs;
-  }
-
   /** 2 to 100 ms. */
   get jitterMs(): number {
     return Math.min(MAX_JITTER_MS, Math.max(MIN_JITTER_MS, this.#jitterDeviations * this.#deviationMs));
   }
 
   addSample(ms: number): void {
-    if (Number.isNaN(this.#meanMs)) {
-      this.#meanMs = ms;
+    if (Number.isNaN(this.meanMs)) {
+      this.meanMs = ms;
       this.#deviationMs = ms / 4;
       return;
     }
-    this.#deviationMs += (Math.abs(ms - this.#meanMs) - this.#deviationMs) / 16;
-    this.#meanMs += (ms - this.#meanMs) / 16;
+    this.#deviationMs += (Math.abs(ms - this.meanMs) - this.#deviationMs) / 16;
+    this.meanMs += (ms - this.meanMs) / 16;
   }
 }

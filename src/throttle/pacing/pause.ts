@@ -21,14 +21,16 @@ const MIN_SILENCE_MS = 100;
 /** Part of the longest time of a refusal that counts at the next one. */
 const REFUSAL_TIME_DECAY = 0.9;
 
-/** Open, or closed until an instant, and after that for all calls but probes. */
+/** Open, or closed until an instant, and after that for all calls but probes. Its public fields are written here only. */
 export class SharedPause {
   #maxPauseMs: number;
   readonly #random: Random;
-  #isClosed = false;
+  /** From a pause on until its probe is accepted. */
+  isClosed = false;
   #closedSince = -Infinity;
   #pausedUntil = -Infinity;
-  #isStated = false;
+  /** The upstream stated the end of the pause. */
+  isStated = false;
   #nextPauseProbeAt = -Infinity;
   #consecutiveRefusals = 0;
   #longestRefusalMs = 0;
@@ -41,24 +43,14 @@ export class SharedPause {
     this.#random = random;
   }
 
-  /** From a pause on until its probe is accepted. */
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
-
   /** The next instant at which a permit may be granted; -Infinity when open. */
   get openAt(): number {
-    return this.#isClosed ? this.#nextPauseProbeAt : -Infinity;
-  }
-
-  /** The upstream stated the end of the pause. */
-  get isStated(): boolean {
-    return this.#isStated;
+    return this.isClosed ? this.#nextPauseProbeAt : -Infinity;
   }
 
   /** Milliseconds left; 0 when open, or when only a probe's response is awaited. */
   remainingMs(now: number): number {
-    return this.#isClosed ? Math.max(0, this.#pausedUntil - now) : 0;
+    return this.isClosed ? Math.max(0, this.#pausedUntil - now) : 0;
   }
 
   /** True while the pause is longer than `maxPauseMs`: a new request should not wait for it, unless it is the probe that is due. */
@@ -80,7 +72,7 @@ export class SharedPause {
     if (!isCurrent && until <= this.#pausedUntil) return;
     if (until > this.#pausedUntil) {
       this.#pausedUntil = until;
-      this.#isStated = statedWaitMs !== undefined && statedWaitMs >= backoffMs;
+      this.isStated = statedWaitMs !== undefined && statedWaitMs >= backoffMs;
     }
     this.#close(now);
     this.#isPauseProbed = false;
@@ -95,7 +87,7 @@ export class SharedPause {
 
   /** From `at` on a single call goes first, and the others wait for its response. */
   requirePauseProbe(at: number): void {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     this.#close(at);
     this.#pausedUntil = this.#nextPauseProbeAt = at;
   }
@@ -110,7 +102,7 @@ export class SharedPause {
    * @returns true when the granted call is a probe
    */
   recordGrant(now: number, policy: Pick<RatePolicy, 'limitsConcurrency'>): boolean {
-    if (!this.#isClosed) return false;
+    if (!this.isClosed) return false;
     const { limitsConcurrency } = policy;
     if (limitsConcurrency && this.#isPauseProbed && this.#pausedUntil <= now) {
       this.#open();
@@ -142,7 +134,7 @@ export class SharedPause {
   /** A probe was not sent: another may go instead. */
   recordPauseProbeUnused(now: number): void {
     this.#isPauseProbed = false;
-    if (this.#isClosed) this.#nextPauseProbeAt = now;
+    if (this.isClosed) this.#nextPauseProbeAt = now;
   }
 
   get #silenceMs(): number {
@@ -151,12 +143,12 @@ export class SharedPause {
   }
 
   #close(at: number): void {
-    if (!this.#isClosed) this.#closedSince = at;
-    this.#isClosed = true;
+    if (!this.isClosed) this.#closedSince = at;
+    this.isClosed = true;
   }
 
   #open(): void {
-    this.#isClosed = this.#isPauseProbed = false;
+    this.isClosed = this.#isPauseProbed = false;
     this.#pausedUntil = -Infinity;
   }
 
