@@ -5,14 +5,9 @@
 import type { Clock } from '../platform/clock.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import { ObservedSignalContext } from '../throttle/signals/observed-signal-context.ts';
-import {
-  SIGNAL_HEADERS,
-  hasExhaustedQuota,
-  readRateLimitSignal,
-  type RateLimitSignal,
-} from '../throttle/signals/rate-limit-signal.ts';
+import { hasExhaustedQuota, readRateLimitSignal, type RateLimitSignal } from '../throttle/signals/rate-limit-signal.ts';
 import { divideSignal } from '../throttle/signals/divide-signal.ts';
-import { createFieldHints } from '../throttle/signals/hint-meanings.ts';
+import { createFieldHints, type FieldHints } from '../throttle/signals/hint-meanings.ts';
 import { isNameOfWords, LIMIT_RELATED_NAME, readStatedFields } from '../throttle/signals/stated-fields.ts';
 import type { PermitReport } from '../throttle/throttle.ts';
 import type { Redact } from '../platform/secret-redaction.ts';
@@ -43,19 +38,13 @@ export interface ResponseClassifierOptions {
 
 const NOT_LIMITED = { isRateLimited: false, statedWaitMs: undefined };
 const ACCEPTED: ResponseClassification = { permitReport: { kind: 'accepted' }, ...NOT_LIMITED };
+const NO_FIELDS: ReadonlyMap<string, string> = new Map();
 const UNKNOWN: ResponseClassification = { permitReport: { kind: 'unknown' }, ...NOT_LIMITED };
-
-/** The header fields that are read, and those of the same families. */
-const LIMIT_HEADER = /^(?:retry-after(?:-ms)?|x-ms-retry-after-ms|(?:x-)?rate-?limit.*)$/i;
 
 /** For the responses of one upstream. */
 export class ResponseClassifier {
   readonly #options: ResponseClassifierOptions;
   readonly #context = new ObservedSignalContext();
-  /** The fields that are read. */
-  #readFields!: HeaderFilter;
-  /** The fields that are shown to the operator. */
-  #shownFields!: HeaderFilter;
 
   constructor(options: ResponseClassifierOptions) {
     this.#options = options;
@@ -64,12 +53,7 @@ export class ResponseClassifier {
 
   /** Replaces `throttle.hints`. */
   setHints(configured: Readonly<Record<string, string>>): void {
-    const hints = createFieldHints(configured);
-    this.#context.hints = hints;
-    const names = new Set([...SIGNAL_HEADERS, ...hints.keys()]);
-    const initials = [...names].map((name) => name.charAt(0)).join('');
-    this.#readFields = { pattern: LIMIT_HEADER, names, initials: initials + initials.toUpperCase() };
-    this.#shownFields = { pattern: LIMIT_RELATED_NAME, names: new Set(hints.keys()), initials: undefined };
+    this.#context.hints = createFieldHints(configured);
   }
 
   /** @param isConfiguredRefusal the configuration calls it a rate-limit refusal. Default false */
@@ -77,20 +61,26 @@ export class ResponseClassifier {
     const { status } = head;
     const lacksScope = status === 403 && this.#reportInsufficientScope(head);
     const isConfigured = isConfiguredRefusal && !lacksScope;
-    const stated = collectHeaders(head.headers, this.#readFields);
+    const stated = collectHeaders(head.headers, this.#context.hints);
     // A 5xx is no success: it neither raises the number in flight nor the rate.
     if (stated === undefined && status !== 429 && !isConfigured) return status < 500 ? ACCEPTED : UNKNOWN;
     const { clock, replicas } = this.#options;
     const getHeader = (name: string): string | undefined => stated?.get(name);
     this.#context.observe(getHeader, clock.now());
-    const signal = readRateLimitSignal(status, getHeader, clock.wallNow(), this.#context, isConfigured || undefined);
+    const signal = readRateLimitSignal(
+      status,
+      stated ?? NO_FIELDS,
+      clock.wallNow(),
+      this.#context,
+      isConfigured || undefined,
+    );
     const isRateLimited =
       isConfigured || status === 429 || (status === 403 && !lacksScope && isRateLimitRefusal(signal));
     const isRefusal = isRateLimited || (status === 503 && signal.statedWaitMs !== undefined);
     const { statedWaitMs } = signal;
     const shared = divideSignal(signal, replicas);
     if (isRefusal) {
-      const fields = readStatedFields(collectHeaders(head.headers, this.#shownFields) ?? [], clock.wallNow());
+      const fields = readStatedFields(stated ?? [], clock.wallNow());
       const permitReport: PermitReport = { kind: 'rate-limited', signal: shared, isConfigured, fields };
       return { permitReport, isRateLimited, statedWaitMs };
     }
@@ -113,27 +103,14 @@ function isRateLimitRefusal(signal: RateLimitSignal): boolean {
   return signal.statedWaitMs !== undefined || hasExhaustedQuota(signal);
 }
 
-/** Which header fields to collect. */
-interface HeaderFilter {
-  /** For names of words only. */
-  readonly pattern: RegExp;
-  /** In lower case; collected as well. */
-  readonly names: ReadonlySet<string>;
-  /** Compared first, since most names begin with another letter; undefined: any. */
-  readonly initials: string | undefined;
-}
-
-/** The values of headers by lower-case name, several lines joined by a comma; undefined when there is none. */
-function collectHeaders(
-  headers: readonly string[],
-  { pattern, names, initials }: HeaderFilter,
-): Map<string, string> | undefined {
+/** The values of headers that may state a limit, by lower-case name, several lines joined by a comma; undefined when there is none. */
+function collectHeaders(headers: readonly string[], hints: FieldHints): Map<string, string> | undefined {
   let found: Map<string, string> | undefined;
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const received = headers[at] ?? '';
-    if (initials?.includes(received.charAt(0)) === false) continue;
+    if (hints.size === 0 && !LIMIT_RELATED_NAME.test(received)) continue;
     const name = received.toLowerCase();
-    if (!names.has(name) && !(pattern.test(name) && isNameOfWords(name))) continue;
+    if (!hints.has(name) && !(LIMIT_RELATED_NAME.test(name) && isNameOfWords(name))) continue;
     const before = found?.get(name);
     const value = headers[at + 1] ?? '';
     // A list may come in several lines; of Retry-After the first counts, as in node:http.

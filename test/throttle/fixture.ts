@@ -83,7 +83,7 @@ export class Asking {
 export const ACCEPTED: PermitReport = { kind: 'accepted' };
 
 export function rateLimited(retryAfter?: string, status = 429): PermitReport {
-  const signal = readRateLimitSignal(status, (name) => (name === 'retry-after' ? retryAfter : undefined), 0);
+  const signal = readRateLimitSignal(status, new Map(retryAfter === undefined ? [] : [['retry-after', retryAfter]]), 0);
   const fields = retryAfter === undefined ? {} : { 'retry-after': Number(retryAfter) };
   return { kind: 'rate-limited', signal, fields };
 }

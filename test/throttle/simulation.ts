@@ -58,7 +58,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     if (decision.accepted) permit.report({ kind: 'accepted' });
     else {
       refusals++;
-      const signal = readRateLimitSignal(429, (name) => decision.fields?.[name], clock.wallNow());
+      const signal = readRateLimitSignal(429, new Map(Object.entries(decision.fields ?? {})), clock.wallNow());
       permit.report({ kind: 'rate-limited', signal });
     }
     permit.release();

@@ -119,7 +119,8 @@ async function sendProbe(
     };
     const head = await sendSingleRequest(exchange, ({ statusCode, headers }) => {
       const field = (name: string): string | undefined => [headers[name] ?? []].flat().join(', ') || undefined;
-      return Promise.resolve({ status: statusCode, field, sentAt, receivedAt: clock.wallNow() });
+      const names = Object.keys(headers);
+      return Promise.resolve({ status: statusCode, field, names, sentAt, receivedAt: clock.wallNow() });
     });
     return { ...evaluateProbe(head, createProbeSettingNames(probe), head.receivedAt), value: head };
   } catch (error) {

@@ -13,7 +13,13 @@ import {
 } from '../../platform/rate-limit-fields/header-values.ts';
 import type { FieldHints, HintMeaning } from './hint-meanings.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
-import { nameOfField, VENDOR_QUOTAS, type VendorField, type VendorQuotaFields } from './vendor-fields.ts';
+import {
+  nameOfField,
+  parseFieldName,
+  VENDOR_QUOTAS,
+  type VendorField,
+  type VendorQuotaFields,
+} from './vendor-fields.ts';
 
 /** What such fields state. */
 export interface HintedLimits {
@@ -93,6 +99,27 @@ function readInstant(text: string, wallNow: number): number | undefined {
   return number * 1000 > MAX_WAIT_MS ? resetInMsOf(number, wallNow) : undefined;
 }
 
+/**
+ * The quotas and the first wait of fields whose names say what they state.
+ * @param fields values by lower-case name; those with another meaning are left out
+ */
+export function readNamedLimits(fields: ReadonlyMap<string, string>, wallNow: number): HintedLimits {
+  const families = new Map<string, StatedQuota>();
+  let waitMs: number | undefined;
+  for (const [name, text] of fields) {
+    const field = parseFieldName(name);
+    const value = field === undefined ? undefined : readMeaning(field.meaning, text, wallNow);
+    if (field === undefined || value === undefined) continue;
+    const member = QUOTA_MEMBERS[field.meaning];
+    if (member === 'waitMs') waitMs ??= value;
+    else families.set(field.family, { windowMs: field.windowMs, ...families.get(field.family), [member]: value });
+  }
+  const quotas = [...families.values()].filter(
+    ({ quota, remaining }) => quota !== undefined || remaining !== undefined,
+  );
+  return { quotas, waitMs };
+}
+
 function readRow(readHeader: ReadHeader, row: VendorQuotaFields, wallNow: number): StatedQuota[] {
   if (row.usage !== undefined) return readUsageQuota(readField(readHeader, row.usage));
   if (row.counts !== undefined) return readWindows(readField(readHeader, row.limit), readField(readHeader, row.counts));
@@ -117,7 +144,6 @@ function readWait(readHeader: ReadHeader, field: VendorField | undefined, wallNo
   const text = readField(readHeader, field);
   if (text === undefined || field === undefined) return undefined;
   const form = typeof field === 'string' ? 'plain' : field.form;
-  if (form === 'duration') return readDurationMs(text);
   return readMeaning(form === 'milliseconds' ? 'resetInMs' : 'resetIn', text, wallNow);
 }
 

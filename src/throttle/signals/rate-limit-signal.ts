@@ -4,7 +4,7 @@
  * nothing here throws. pacing/governor.ts acts on the signal.
  */
 import { MAX_PARSED_LENGTH, type ReadHeader } from '../../platform/rate-limit-fields/header-values.ts';
-import { readConfiguredHints, readVendorLimits } from './hinted-quotas.ts';
+import { readConfiguredHints, readNamedLimits, readVendorLimits } from './hinted-quotas.ts';
 import type { FieldHints } from './hint-meanings.ts';
 import { PLAIN_QUOTA_HEADERS } from '../../platform/rate-limit-fields/plain-quotas.ts';
 import { mergeQuotas, type StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
@@ -16,7 +16,7 @@ import {
   selectTightest,
 } from '../../platform/rate-limit-fields/stated-wait.ts';
 import { readStructuredQuotas, type IsOwnPartition } from '../../platform/rate-limit-fields/structured-quotas.ts';
-import { VENDOR_FIELD_NAMES } from './vendor-fields.ts';
+import { parseFieldName, VENDOR_FIELD_NAMES } from './vendor-fields.ts';
 
 /** The rate-limit information of one response. */
 export interface RateLimitSignal {
@@ -52,42 +52,50 @@ const STANDARD_HEADERS = [
   'ratelimit-policy',
   ...PLAIN_QUOTA_HEADERS,
 ];
-/** Lower-case names of all header fields that are read without a hint. */
+/** Lower-case names of the header fields that are read without a hint, but for those whose names say what they state. */
 export const SIGNAL_HEADERS: ReadonlySet<string> = new Set([...STANDARD_HEADERS, ...VENDOR_FIELD_NAMES]);
+
+/** Whether a field with this name in lower case is read without a hint. */
+export function isLimitField(name: string): boolean {
+  return SIGNAL_HEADERS.has(name) || parseFieldName(name) !== undefined;
+}
 
 /**
  * All durations are finite and not negative. `statedWaitMs` is Retry-After, or the reset of a refusal with nothing remaining.
+ * @param fields values by lower-case name, several lines joined by a comma; others than those of limits do no harm
  * @param isRefused default: for 429 and 403
  * @param wallNow epoch milliseconds, for dates
  */
 export function readRateLimitSignal(
   status: number,
-  readHeader: ReadHeader,
+  fields: ReadonlyMap<string, string>,
   wallNow: number,
   context: SignalContext = NO_CONTEXT,
   isRefused = status === 429 || status === 403,
 ): RateLimitSignal {
   const { hints } = context;
   const parsed = new Map<string, string>();
-  for (const names of [hints.keys(), SIGNAL_HEADERS]) {
-    for (const name of names) {
-      const value = readHeader(name);
-      if (value !== undefined && value.length <= MAX_PARSED_LENGTH) parsed.set(name, value.trim());
-    }
+  const named = new Map<string, string>();
+  for (const [name, value] of fields) {
+    if (value.length > MAX_PARSED_LENGTH) continue;
+    const isKnown = hints.has(name) || SIGNAL_HEADERS.has(name);
+    (isKnown ? parsed : named).set(name, value.trim());
   }
   const configured = readConfiguredHints((name) => parsed.get(name), hints, wallNow);
   const readParsed: ReadHeader = (name) => (hints.has(name) ? undefined : parsed.get(name));
   const vendors = readVendorLimits(readParsed, wallNow);
+  const byName = readNamedLimits(named, wallNow);
   const structured = readStructuredQuotas(
     readParsed('ratelimit'),
     readParsed('ratelimit-policy'),
     context.isOwnPartition,
   );
-  const plain = [...readPlainQuotas(readParsed, wallNow, context.resetUnitMs), vendors.quotas];
+  const plain = [...readPlainQuotas(readParsed, wallNow, context.resetUnitMs), byName.quotas, vendors.quotas];
   const { remaining, resetInMs } = selectTightest([configured.quotas, structured.map(boundReset), ...plain]);
   const statedWaitMs =
     configured.waitMs ??
     readRetryAfterMs(readParsed, wallNow) ??
+    byName.waitMs ??
     vendors.waitMs ??
     (isRefused && remaining === 0 ? resetInMs : undefined);
   const waitResolutionMs = statedWaitMs === undefined ? undefined : resolutionOf(statedWaitMs, parsed, wallNow);

@@ -1,5 +1,6 @@
 /**
- * The header fields in which known vendors state request limits (pure): one row for each quota, as data. Only fields whose meaning and
+ * The header fields in which vendors state request limits (pure): a rule for names that say what they state, and a table of the others,
+ * one row for each quota. Only fields whose meaning and
  * unit are documented are here, or the same in the source code of many servers. A remainder of tokens, bytes, cost points, concurrent calls
  * or calls free of charge does not limit requests. A window longer than an hour is left out where no reset is stated, since the rest of a
  * day's quota would be spread over a day. hinted-quotas.ts reads them.
@@ -7,11 +8,9 @@
 
 /** How a value is written. */
 export type ValueForm =
-  /** A number; for waits and resets seconds, epoch seconds, epoch milliseconds or a date, distinguished by size. */
+  /** A number; for waits seconds, epoch seconds, epoch milliseconds or a date, distinguished by size. */
   | 'plain'
   | 'milliseconds'
-  /** `6m0s`, as Go prints durations. */
-  | 'duration'
   /** `39/40`: used and limit. */
   | 'used/limit'
   /** `20:1,100:120`: calls and seconds of each window. */
@@ -44,52 +43,42 @@ function inMs(name: string): VendorField {
   return { name, form: 'milliseconds' };
 }
 
-/** `X-RateLimit-Minutely-Limit`, `-Remaining` and `-Reset`, and the same for a day. */
-const NAMED_UNITS: readonly VendorQuotaFields[] = Object.entries({
-  minutely: 60 * SECOND_MS,
-  daily: undefined,
-}).map(([unit, windowMs]) => ({
-  vendor: 'Exact Online, CycleSoftware',
-  documentedIn: 'API limits',
-  limit: `x-ratelimit-${unit}-limit`,
-  remaining: `x-ratelimit-${unit}-remaining`,
-  reset: `x-ratelimit-${unit}-reset`,
-  ...(windowMs === undefined ? {} : { window: windowMs }),
-}));
+/** A field whose name says what it states: one member of the quota that `family` names. */
+export interface NamedField {
+  readonly family: string;
+  readonly meaning: 'limit' | 'remaining' | 'resetIn' | 'resetInMs' | 'retryAfter' | 'retryAfterMs';
+  /** Undefined: the name states none, or a day, whose rest would be spread over the day. */
+  readonly windowMs: number | undefined;
+}
+
+const FIELD_NAME =
+  /^((?:[a-z]+-)*)rate-?limit-(?:(requests|second|minute|minutely|hour|hourly|day|daily)-)?(limit|remaining|reset|retry-after)(?:-(requests|second|minute|hour|day|seconds|ms))?$/;
+/** What is no request, or is not limited. */
+const OTHER_UNITS = /token|byte|point|cost|credit|concurren|complexity|graphql|free/;
+/** Calls free of charge, as RapidAPI counts them: it accepts more. */
+const FREE_CALLS = 'x-ratelimit-requests-';
+const UNIT_WINDOWS_MS: Readonly<Record<string, number>> = {
+  ...{ second: SECOND_MS, minute: 60 * SECOND_MS, minutely: 60 * SECOND_MS, hour: HOUR_MS, hourly: HOUR_MS },
+};
+const MEANINGS = { limit: 'limit', remaining: 'remaining', reset: 'resetIn', 'retry-after': 'retryAfter' } as const;
+
+/** What a name in lower case says: `rate-limit` or `ratelimit`, then limit, remaining, reset or retry-after, with a usual unit. */
+export function parseFieldName(name: string): NamedField | undefined {
+  const [, sender = '', before = '', part = '', after = ''] = FIELD_NAME.exec(name) ?? [];
+  const meaning = MEANINGS[part as keyof typeof MEANINGS] as NamedField['meaning'] | undefined;
+  if (meaning === undefined || OTHER_UNITS.test(sender) || name.startsWith(FREE_CALLS)) return undefined;
+  const isWait = meaning === 'resetIn' || meaning === 'retryAfter';
+  if (!isWait && (after === 'ms' || after === 'seconds')) return undefined;
+  const unit = before === '' ? after.replace(/^(?:ms|seconds)$/, '') : before;
+  return {
+    family: `${sender}${unit}`,
+    meaning: isWait && after === 'ms' ? `${meaning}Ms` : meaning,
+    windowMs: UNIT_WINDOWS_MS[unit],
+  };
+}
 
 /** In order of precedence for a stated wait. */
 export const VENDOR_QUOTAS: readonly VendorQuotaFields[] = [
-  {
-    vendor: 'Bucket4j, OpenSky',
-    documentedIn: 'Bucket4j Spring Boot starter; OpenSky REST API, limitations',
-    retryAfter: 'x-rate-limit-retry-after-seconds',
-  },
-  {
-    vendor: 'CARTO Windshaft, servers on Bucket4j',
-    documentedIn: 'their public source code',
-    retryAfter: 'x-rate-limit-retry-after',
-  },
-  {
-    vendor: 'MailerLite, Symfony',
-    documentedIn: 'MailerLite API rate limits; Symfony rate limiter',
-    retryAfter: 'x-ratelimit-retry-after',
-  },
-  { vendor: 'WooCommerce', documentedIn: 'Store API rate limiting', retryAfter: 'ratelimit-retry-after' },
-  ...NAMED_UNITS,
-  {
-    vendor: 'OpenAI, Groq, Azure OpenAI',
-    documentedIn: 'OpenAI rate limits, headers',
-    limit: 'x-ratelimit-limit-requests',
-    remaining: 'x-ratelimit-remaining-requests',
-    reset: { name: 'x-ratelimit-reset-requests', form: 'duration' },
-  },
-  {
-    vendor: 'Anthropic',
-    documentedIn: 'API rate limits, response headers',
-    limit: 'anthropic-ratelimit-requests-limit',
-    remaining: 'anthropic-ratelimit-requests-remaining',
-    reset: 'anthropic-ratelimit-requests-reset',
-  },
   {
     vendor: 'BigCommerce',
     documentedIn: 'API rate limits',
@@ -118,24 +107,7 @@ export const VENDOR_QUOTAS: readonly VendorQuotaFields[] = [
     limit: 'x-hubspot-ratelimit-daily',
     remaining: 'x-hubspot-ratelimit-daily-remaining',
   },
-  ...[
-    { unit: 'second', windowMs: SECOND_MS },
-    { unit: 'hour', windowMs: HOUR_MS },
-  ].map(({ unit, windowMs }) => ({
-    vendor: 'Contentful',
-    documentedIn: 'API rate limits, headers',
-    limit: `x-contentful-ratelimit-${unit}-limit`,
-    remaining: `x-contentful-ratelimit-${unit}-remaining`,
-    window: windowMs,
-  })),
   { vendor: 'Contentful', documentedIn: 'API rate limits, headers', retryAfter: 'x-contentful-ratelimit-reset' },
-  {
-    vendor: 'Sentry',
-    documentedIn: 'API rate limits',
-    limit: 'x-sentry-rate-limit-limit',
-    remaining: 'x-sentry-rate-limit-remaining',
-    reset: 'x-sentry-rate-limit-reset',
-  },
   {
     vendor: 'Etsy',
     documentedIn: 'Open API rate limits',

@@ -403,7 +403,7 @@ export class FleetSimulation {
       const { accepted, fields } = limiter(clock.now());
       this.arrivals.push({ at: clock.now(), replica: index, accepted });
       await clock.sleep(leastMs + random() * spreadMs);
-      const signal = readRateLimitSignal(429, (name) => fields?.[name], clock.wallNow());
+      const signal = readRateLimitSignal(429, new Map(Object.entries(fields ?? {})), clock.wallNow());
       permit.report(accepted ? { kind: 'accepted' } : { kind: 'rate-limited', signal });
       permit.release();
       return accepted;

@@ -8,7 +8,7 @@ function stated(quota: number, windowSeconds: number, remaining: number) {
     'ratelimit-policy': `"a";q=${quota};w=${windowSeconds}`,
     ratelimit: `"a";r=${remaining};t=${windowSeconds}`,
   };
-  return readRateLimitSignal(200, (name) => fields[name], 0);
+  return readRateLimitSignal(200, new Map(Object.entries(fields)), 0);
 }
 
 it('all parts together never exceed the signal, and each part allows at least one call', () => {

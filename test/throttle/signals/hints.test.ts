@@ -12,7 +12,7 @@ function read(
 ): RateLimitSignal {
   const byName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   const context = { isOwnPartition: () => true, resetUnitMs: 1000, hints: createFieldHints(hints) };
-  return readRateLimitSignal(429, (name) => byName.get(name), WALL_NOW, context);
+  return readRateLimitSignal(429, byName, WALL_NOW, context);
 }
 
 function statedOf({ statedWaitMs, remaining, resetInMs, quotas }: RateLimitSignal): object {

@@ -11,7 +11,7 @@ import type { StatedQuota } from '../../../src/platform/rate-limit-fields/stated
 const NOW = Date.UTC(2026, 10, 1, 12, 0, 0);
 
 function read(fields: Record<string, string>, status = 429): RateLimitSignal {
-  return readRateLimitSignal(status, (name) => fields[name], NOW);
+  return readRateLimitSignal(status, new Map(Object.entries(fields)), NOW);
 }
 
 describe('Retry-After', () => {

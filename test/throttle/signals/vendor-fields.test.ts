@@ -1,5 +1,6 @@
 /** Each vendor's documented fields, with values as the vendor sends them, and the signal that they are. */
 import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readRateLimitSignal, type RateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 import { VENDOR_FIELD_NAMES, VENDOR_QUOTAS } from '../../../src/throttle/signals/vendor-fields.ts';
@@ -135,15 +136,70 @@ const DOCUMENTED: readonly (readonly [string, Readonly<Record<string, string>>, 
 ];
 
 function read(headers: Readonly<Record<string, string>>): RateLimitSignal {
-  return readRateLimitSignal(429, (name) => headers[name], WALL_NOW);
+  return readRateLimitSignal(429, new Map(Object.entries(headers)), WALL_NOW);
 }
 
 it.each(DOCUMENTED)('reads the fields of %s', (_vendor, headers, expected) => {
   expect(read(headers)).toMatchObject(expected);
 });
 
-it('has a documented response for each vendor', () => {
-  expect(new Set(DOCUMENTED.map(([vendor]) => vendor))).toEqual(new Set(VENDOR_QUOTAS.map(({ vendor }) => vendor)));
+it('has a documented response for each vendor of the table', () => {
+  const documented = DOCUMENTED.map(([vendor]) => vendor);
+  expect(documented).toEqual(expect.arrayContaining(VENDOR_QUOTAS.map(({ vendor }) => vendor)));
+});
+
+const SENDERS = ['', 'x-', 'x-acme-', 'acme-', 'x-ms-', 'zendesk-'];
+const UNITS = { second: 1000, minute: 60_000, minutely: 60_000, hour: 3_600_000, hourly: 3_600_000, daily: undefined };
+const member = fc.record({
+  sender: fc.constantFrom(...SENDERS),
+  spelling: fc.constantFrom('ratelimit', 'rate-limit'),
+  unit: fc.constantFrom(...(Object.keys(UNITS) as (keyof typeof UNITS)[])),
+});
+
+describe('a field whose name says what it states', () => {
+  it('is read, for any sender and each usual unit', () => {
+    const property = fc.property(
+      member,
+      fc.nat(1000),
+      fc.integer({ min: 1, max: 3000 }),
+      (name, remaining, seconds) => {
+        const family = `${name.sender}${name.spelling}-${name.unit}`;
+        const headers = {
+          [`${family}-limit`]: '1000',
+          [`${family}-remaining`]: String(remaining),
+          [`${family}-reset`]: String(seconds),
+        };
+        const quota = { quota: 1000, windowMs: UNITS[name.unit], remaining, resetInMs: seconds * 1000 };
+        expect(read(headers)).toMatchObject({ remaining, quotas: [quota] });
+        expect(read({ [`${name.sender}${name.spelling}-retry-after`]: String(seconds) })).toMatchObject({
+          statedWaitMs: seconds * 1000,
+        });
+        expect(read({ [`${name.sender}${name.spelling}-retry-after-ms`]: String(seconds) })).toMatchObject({
+          statedWaitMs: seconds,
+        });
+      },
+    );
+    fc.assert(property);
+  });
+
+  it('is not read when it counts something else than calls, or is of something else than a rate', () => {
+    const other = fc.constantFrom('token', 'tokens', 'bytes', 'points', 'cost', 'credits', 'concurrent', 'concurrency');
+    const part = fc.constantFrom('limit', 'remaining', 'reset', 'retry-after');
+    const word = fc.stringMatching(/^[a-z]{3,10}$/).filter((text) => !text.includes('limit'));
+    const name = fc.oneof(
+      fc.tuple(other, part).map(([unit, one]) => `x-${unit}-ratelimit-${one}`),
+      fc.tuple(other, part).map(([unit, one]) => `x-ratelimit-${unit}-${one}`),
+      fc.tuple(other, part).map(([unit, one]) => `x-ratelimit-${one}-${unit}`),
+      part.map((one) => `x-ratelimit-requests-${one}`),
+      fc.tuple(word, fc.constantFrom('reset', 'remaining', 'limit')).map(([noun, one]) => `x-${noun}-${one}`),
+      fc.constantFrom('x-password-reset', 'x-ratelimited-reset', 'x-corporate-limit', 'x-rate-limiting-remaining'),
+    );
+    fc.assert(
+      fc.property(name, fc.nat(100).map(String), (field, text) => {
+        expect(read({ [field]: text })).toMatchObject({ statedWaitMs: undefined, remaining: undefined, quotas: [] });
+      }),
+    );
+  });
 });
 
 it('names each field in lower case and once', () => {

@@ -2,7 +2,7 @@
 import { CAUSES } from '../../../admin/verdict/causes.ts';
 import { describeInterception } from '../../../exchange/interception.ts';
 import { readInsufficientScope } from '../../../exchange/insufficient-scope.ts';
-import { SIGNAL_HEADERS } from '../../../throttle/signals/rate-limit-signal.ts';
+import { isLimitField } from '../../../throttle/signals/rate-limit-signal.ts';
 import { describeStatedValue, readStatedFields } from '../../../throttle/signals/stated-fields.ts';
 import type { CheckFinding } from '../step-runner.ts';
 
@@ -10,6 +10,8 @@ export interface ProbeResponseHead {
   readonly status: number;
   /** The value of a header field, several lines joined by a comma. @param name in lower case */
   readonly field: (name: string) => string | undefined;
+  /** The names of its header fields, in lower case. */
+  readonly names: readonly string[];
 }
 
 /** Names of settings for the advice. */
@@ -85,11 +87,8 @@ function evaluateForbidden(head: ProbeResponseHead, detail: string, names: Probe
 }
 
 /** What the rate-limit fields of the response state. */
-function describeLimits({ field }: ProbeResponseHead, wallNow: number): string {
-  const received = [...SIGNAL_HEADERS].flatMap((name): [string, string][] => {
-    const value = field(name);
-    return value === undefined ? [] : [[name, value]];
-  });
+function describeLimits({ field, names }: ProbeResponseHead, wallNow: number): string {
+  const received = names.filter(isLimitField).map((name) => [name, field(name) ?? ''] as const);
   const fields = Object.entries(readStatedFields(received, wallNow));
   const stated = fields.map(([name, value]) => `${name}: ${describeStatedValue(value)}`);
   return stated.length === 0 ? ', no rate limit stated' : `, limits stated: ${stated.join(', ')}`;
