@@ -4,8 +4,8 @@
  */
 import { NO_RETRY, type RetryDecision } from '../retry/policy.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
+import type { AttemptSign } from '../throttle/refusal-evidence/refusal-evidence.ts';
 import { signOfResponse } from '../throttle/refusal-evidence/refusal-observer.ts';
-import type { AttemptSign } from '../throttle/refusal-evidence/status-evidence.ts';
 import type { Permit } from '../throttle/throttle.ts';
 import type { TokenUse } from '../token/token.ts';
 import type { AttemptHandler, AttemptTimeouts, AttemptResult } from '../upstream/response-receiver.ts';
@@ -42,6 +42,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   /** Label of the response head; undefined while none has come. */
   #headOutcome: AttemptOutcome | undefined;
   #headAt = 0;
+  #evidenceNumber: number | undefined;
 
   constructor(context: AttemptContext, permit: Permit, use: TokenUse) {
     this.timeouts = context.parts.timeouts;
@@ -64,6 +65,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     stats.lacksResponse = true;
     stats.upstreamRequestId = undefined;
     this.permit.markSent();
+    if (this.#context.parts.throttle.refusalObserver.isCollecting) this.#startEvidence();
   }
 
   onHead(head: UpstreamResponse, at: number): Relay | 'hold' | { readonly inspector: RefusalInspector };
@@ -81,8 +83,10 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     this.#headAt = at;
     // To the throttle: a refusal for the rate pauses all requests of the route.
     this.permit.report(classification.permitReport);
-    const isAccepted = status < 400 && !classification.isRateLimited;
-    this.#recordEvidence(at, isAccepted ? 'accepted' : signOfHead(head, classification));
+    const { refusalObserver } = parts.throttle;
+    if (status < 400 && this.#evidenceNumber === undefined && !refusalObserver.isCollecting)
+      refusalObserver.recordCalm(at - this.permit.grantedAt);
+    else this.#endEvidence(at, signOfHead(head, classification));
     // To the token source: a 401 invalidates the very token that was sent, and starts one refresh.
     if (status === 401) parts.tokens.recordRejected(this.use);
     else if (showsAcceptedToken(status)) parts.tokens.recordAccepted(this.use, planner.hasReplayedAfter401);
@@ -104,8 +108,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     stats.pending = undefined;
     tracer?.endAttempt(result);
     this.permit.release(result.kind === 'failed' && isCutShort(result.failure));
-    if (result.kind === 'failed')
-      this.#recordEvidence(clock.now(), isUpstreamFault(result.failure) ? 'fault' : 'other');
+    if (result.kind === 'failed') this.#endEvidence(clock.now(), isUpstreamFault(result.failure) ? 'fault' : 'other');
     const endedAt = this.#headOutcome === undefined ? clock.now() : this.#headAt;
     const { outcome, isOwn, cause, detail } = classifyAttempt(
       result,
@@ -134,11 +137,16 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     return { inspector: new RefusalInspector({ texts, lifetime, memory, decide }) };
   }
 
-  #recordEvidence(endedAt: number, sign: AttemptSign): void {
+  #startEvidence(): void {
+    const { parts, exchange } = this.#context;
+    this.#evidenceNumber = parts.throttle.refusalObserver.start(this.permit.grantedAt, exchange.stats.attempts > 1);
+  }
+
+  #endEvidence(at: number, sign: AttemptSign): void {
+    // An attempt that got no connection, or was sent before the first suspect response, has not started.
+    if (this.#evidenceNumber === undefined) this.#startEvidence();
     const { parts, exchange, planner } = this.#context;
-    const [{ method }, { path }] = [planner, exchange];
-    const isRetry = exchange.stats.attempts > 1;
-    parts.throttle.refusalObserver.record({ sentAt: this.permit.grantedAt, endedAt, sign, method, path, isRetry });
+    parts.throttle.refusalObserver.end(this.#evidenceNumber ?? 0, at, sign, planner.method, exchange.path);
   }
 
   #startRelay(head: UpstreamResponse): Relay {

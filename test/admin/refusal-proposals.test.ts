@@ -30,6 +30,12 @@ test('the status has the evidence, its figures and the line to paste', () => {
   ]);
 });
 
+test('a window without a fixed length is null', () => {
+  const [proposal] = propose(Infinity).throttle.refusalProposals;
+  expect(proposal).toMatchObject({ windowSeconds: null });
+  expect(proposal?.evidence).toContain('between two recoveries');
+});
+
 test('the page shows the line to paste, in cards and in the table', () => {
   const status = propose(10_000);
   for (const count of [1, 3]) {

@@ -3,8 +3,6 @@
  * are refused, later ones are accepted. Random faults and outages have no such border. Bounded: the last calls are kept.
  */
 
-import type { WindowFigures } from './window-evidence.ts';
-
 /** Calls that are examined together. */
 const SAMPLES = 512;
 /** Part of the calls that may lie on the wrong side of the border: the network changes intervals by a few milliseconds. */
@@ -19,6 +17,17 @@ const MIN_IN_RANGE = 4;
 /** Two borders from different calls agree when they differ by no more. */
 const AGREEMENT = 0.1;
 
+/** A least interval between accepted calls, with the figures. */
+export interface GapFigures {
+  readonly windowMs: number;
+  /** Calls that were examined. */
+  readonly windows: number;
+  readonly acceptedPerWindow: 1;
+  /** Part of the calls within the interval that was refused, and of the calls after it. */
+  readonly shareAtHighRate: number;
+  readonly shareAtLowRate: number;
+}
+
 export class GapEvidence {
   readonly #gaps = new Float64Array(SAMPLES);
   readonly #isRefused = new Uint8Array(SAMPLES);
@@ -26,27 +35,27 @@ export class GapEvidence {
   #lastAcceptedAt: number | undefined;
   #candidate: number | undefined;
 
-  /** @returns the figures when the calls before and the last ones show the same border */
-  add(sentAt: number, isRefused: boolean): WindowFigures | undefined {
+  /** @returns true when enough calls are there for `evaluate` */
+  add(sentAt: number, isRefused: boolean): boolean {
     if (this.#lastAcceptedAt !== undefined) {
       this.#gaps[this.#count] = sentAt - this.#lastAcceptedAt;
       this.#isRefused[this.#count++] = isRefused ? 1 : 0;
     }
     if (!isRefused) this.#lastAcceptedAt = sentAt;
-    return this.#count === SAMPLES ? this.#evaluate() : undefined;
+    return this.#count === SAMPLES;
   }
 
-  /** Begins anew. */
-  #evaluate(): WindowFigures | undefined {
+  /** Begins anew. The figures when calls before and now show the same border; otherwise undefined. */
+  evaluate(isTroubled: boolean): GapFigures | undefined {
     this.#count = 0;
-    const found = this.#findBorder();
+    const found = isTroubled ? undefined : this.#findBorder();
     const before = this.#candidate;
     this.#candidate = found?.windowMs;
     const isConfirmed = found !== undefined && before !== undefined && isClose(found.windowMs, before);
     return isConfirmed ? { ...found, windows: 2 * SAMPLES } : undefined;
   }
 
-  #findBorder(): WindowFigures | undefined {
+  #findBorder(): GapFigures | undefined {
     const order = Array.from(this.#gaps.keys()).sort((a, b) => this.#gapAt(a) - this.#gapAt(b));
     const refused = this.#isRefused.reduce((sum, one) => sum + one, 0);
     // All below the border are refused and all above it are accepted, but for the wrong ones.

@@ -1,20 +1,14 @@
 /**
- * Collects the evidence that an upstream's bare 503 or 403 (a suspect response) is a rate limit that no setting names, and reports a proposal
- * once, and again daily. It has no way to delay, repeat or pace a call. The rule is in window-evidence.ts.
+ * Feeds the evidence with the attempts of one throttle, counts suspect responses and reports a proposal once, and again daily. It has no way
+ * to delay, repeat or pace a call.
  */
 import type { Clock } from '../../platform/clock.ts';
-import { SUSPECT_STATUSES, type EventObserver, type SuspectStatus } from '../../telemetry/events.ts';
+import type { EventObserver } from '../../telemetry/events.ts';
 import type { RefusalRule } from '../refusal-rule.ts';
+import { isSuspectStatus, RefusalEvidence, type AttemptSign } from './refusal-evidence.ts';
 import { createProposal, describeProposal, type RefusalProposal } from './refusal-proposal.ts';
-import { StatusEvidence, type AttemptSign, type ObservedAttempt, type RefusalFinding } from './status-evidence.ts';
 
 const REPORT_INTERVAL_MS = 86_400_000;
-/** Without a suspect response for so long, all evidence is dropped. */
-const FORGET_AFTER_MS = 86_400_000;
-/** Attempts are examined in the order in which they were sent: so long after that, most of the older ones have ended. */
-const SORTED_MS = 10_000;
-/** Attempts that wait for that; the oldest goes first. */
-const MAX_WAITING = 4096;
 
 export interface RefusalObserverOptions {
   /** The throttle's name, for events. */
@@ -26,40 +20,42 @@ export interface RefusalObserverOptions {
 }
 
 export class RefusalObserver {
+  /** Suspect responses have come: `start` and `end` are of use. Otherwise `recordCalm` suffices for a call that was accepted. */
+  isCollecting = false;
   readonly #options: RefusalObserverOptions;
-  readonly #byStatus = new Map<SuspectStatus, StatusEvidence>();
-  /** In the order in which they were sent. */
-  readonly #waiting: ObservedAttempt[] = [];
-  #lastSuspectAt = 0;
-  /** Of the accepted attempts before the first suspect response. */
-  #shortestMs = Infinity;
-  readonly #reportedAt = new Map<SuspectStatus, number>();
+  readonly #evidence = new RefusalEvidence();
+  readonly #reportedAt = new Map<number, number>();
 
   constructor(options: RefusalObserverOptions) {
     this.#options = options;
   }
 
-  /** The head of an attempt's response has come, or it has ended without one. */
-  record(attempt: ObservedAttempt): void {
-    const { sentAt, endedAt, sign } = attempt;
-    if (typeof sign === 'string' && this.#byStatus.size === 0) {
-      if (sign === 'accepted' && endedAt - sentAt < this.#shortestMs) this.#shortestMs = endedAt - sentAt;
-      return;
-    }
-    if (typeof sign === 'string' && endedAt - this.#lastSuspectAt > FORGET_AFTER_MS) {
-      this.#byStatus.clear();
-      this.#waiting.length = 0;
-      return;
-    }
-    if (typeof sign === 'number' && !this.#byStatus.has(sign))
-      this.#byStatus.set(sign, new StatusEvidence(sign, this.#shortestMs));
-    this.#examineInOrder(attempt);
-    if (typeof sign === 'number') this.#reportSuspect(sign, endedAt);
+  /**
+   * An attempt is sent.
+   * @param at monotonic milliseconds
+   * @param isRetry the sidecar has sent the same call before
+   * @returns its number for `end`
+   */
+  start(at: number, isRetry: boolean): number {
+    return this.#evidence.start(at, isRetry);
   }
 
-  /** One for each status that is likely a rate limit. */
-  get findings(): readonly RefusalFinding[] {
-    return [...this.#byStatus.values()].flatMap(({ finding }) => finding ?? []);
+  /**
+   * An attempt that was not started has been accepted.
+   * @param latencyMs from the send to the response head
+   */
+  recordCalm(latencyMs: number): void {
+    this.#evidence.recordCalm(latencyMs);
+  }
+
+  /** The head of its response has come, or it has ended without one; later calls do nothing. */
+  end(attempt: number, at: number, sign: AttemptSign, method: string, path: string): void {
+    this.#evidence.end(attempt, at, sign, method, path);
+    this.isCollecting = this.#evidence.isCollecting;
+    if (typeof sign === 'string') return;
+    const { route, observe } = this.#options;
+    observe({ kind: 'unconfigured-refusal', route, status: sign });
+    this.#report(at);
   }
 
   /** The proposals of now; a status that the setting names has none. */
@@ -67,31 +63,17 @@ export class RefusalObserver {
     const { clock } = this.#options;
     const configured = this.#options.configured();
     const [now, wallNow] = [clock.now(), clock.wallNow()];
-    return this.findings
+    return this.#evidence.findings
       .filter(({ status }) => !configured.some((rule) => rule.status === status))
       .map((finding) => createProposal(finding, configured, (at) => wallNow - (now - at)));
   }
 
-  /** A limiter counts calls as they arrive, while their responses come in another order. */
-  #examineInOrder(attempt: ObservedAttempt): void {
-    const waiting = this.#waiting;
-    const { sentAt, endedAt } = attempt;
-    if (sentAt >= (waiting.at(-1)?.sentAt ?? sentAt)) waiting.push(attempt);
-    else waiting.splice(waiting.findLastIndex((other) => other.sentAt <= sentAt) + 1, 0, attempt);
-    while (waiting.length > MAX_WAITING || (waiting[0]?.sentAt ?? endedAt) < endedAt - SORTED_MS) {
-      const next = waiting.shift();
-      if (next !== undefined) for (const evidence of this.#byStatus.values()) evidence.add(next);
-    }
-  }
-
-  #reportSuspect(suspect: SuspectStatus, at: number): void {
-    this.#lastSuspectAt = at;
+  #report(at: number): void {
+    if (this.#evidence.findings.length === 0) return;
     const { route, observe } = this.#options;
-    observe({ kind: 'unconfigured-refusal', route, status: suspect });
-    if (this.findings.length === 0) return;
     for (const proposal of this.proposals()) {
-      const reportedAt = this.#reportedAt.get(proposal.status) ?? -Infinity;
-      if (at - reportedAt < REPORT_INTERVAL_MS) continue;
+      const reportedAt = this.#reportedAt.get(proposal.status);
+      if (reportedAt !== undefined && at - reportedAt < REPORT_INTERVAL_MS) continue;
       this.#reportedAt.set(proposal.status, at);
       const { status, refused, accepted, setting, variable } = proposal;
       const evidence = describeProposal(proposal);
@@ -111,8 +93,4 @@ export function signOfResponse(status: number, isExplained: boolean): AttemptSig
   if (isSuspectStatus(status)) return status;
   if (GATEWAY_FAULTS.includes(status)) return 'fault';
   return status < 500 ? 'accepted' : 'other';
-}
-
-function isSuspectStatus(status: number): status is SuspectStatus {
-  return (SUSPECT_STATUSES as readonly number[]).includes(status);
 }

@@ -1,151 +1,299 @@
 /**
- * The rule that finds a limit (pure): in windows of some length that end with a refusal, the number of accepted calls stays the same,
- * although the number of calls made in them varies. Random faults let it vary as much as the calls do, outages more.
+ * Evidence for a rate limit at one window length (pure). Calls are divided into blocks, each opened by the first call after the one before.
+ * In the blocks with refusals three explanations compete: the accepted calls are a fixed number (a limit), a fixed share of the calls (a
+ * dead node, random faults), or those before a fixed instant (an outage by the clock). The one that varies least is the best.
  */
-import type { CallLog } from '../adaptive/call-log.ts';
+import { SizeHistogram } from './size-histogram.ts';
 
-/** Neighbours differ by so little that a limit shows in one of them, whatever its window is. */
-const WINDOWS_MS = [
-  ...[0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 45],
-  ...[60, 90, 120, 180, 300, 420, 600, 900, 1200, 1800, 2700, 3600],
-].map((seconds) => seconds * 1000);
-/** Of a window, in which the last refusal is looked for. */
-const SAMPLED_SHARE = 0.25;
-/** Windows that must agree, twice. */
-const SAMPLES = 8;
+/** Blocks that are kept; the oldest goes first. */
+const MAX_BLOCKS = 24;
+const MIN_BLOCKS = 6;
+/** Two numbers from different blocks agree when they differ by no more. */
+const AGREEMENT = 0.1;
 /** Smaller numbers vary too coarsely; they are found in a longer window. */
 const MIN_ACCEPTED = 8;
-/** The calls must vary so many times more than the accepted ones, */
-const MIN_RATIO = 4;
-/** or, where at least this share is refused, chance would vary the accepted ones so many times more. */
-const MIN_SHARE_FOR_CHANCE = 0.6;
-/** Of the calls made when so many were accepted already, at least this share must be refused. */
-const MIN_REFUSED_SHARE = 0.25;
-/** Two numbers from different windows agree when they differ by no more. */
-const AGREEMENT = 0.1;
+/** Accepted calls precede refused ones in this part of all pairs: refusals are at the end of the block, and are no share of all calls. */
+const ORDERED = 0.9;
+/** How many times more the best other explanation must vary. */
+const REQUIRED_RATIO = 4;
+/** With twice the blocks. */
+const REQUIRED_RATIO_OF_MANY = 2.5;
+/** Of the blocks in which as many calls were accepted as in those with refusals, the part that has refusals must be at least this ... */
+const MIN_REFUSING_SHARE_AT_LIMIT = 0.75;
+/** ... and of the blocks with fewer, at most this. */
+const MAX_REFUSING_SHARE_BELOW = 0.25;
+/** Fewer accepted calls than this part of the limit are below it. */
+const BELOW = 0.8;
+/** Part of the refusals that may be in blocks without an accepted call: an outage has most of them there. */
+const MAX_SHARE_WITHOUT_ACCEPTED = 0.1;
+/** Faults per refusal beside which a refusal is taken for a sign of trouble. */
+const MAX_FAULTS_PER_REFUSAL = 0.02;
+/** Slower refusals than accepted calls, or slower accepted calls than in calm, are signs of overload. */
+const MAX_SLOWDOWN = 4;
+/** So many standard deviations from what chance gives, refusals do not fall on the calls of a window by chance. */
+const MIN_DEVIATIONS = 4;
+/** Of the blocks with the application's even number of calls, the part that has refusals is lower where no limit is reached. */
+const MIN_REFUSING_SHARE_AT_RATE = 0.5;
+/** Smaller differences say nothing. */
+const SLOWDOWN_RESOLUTION_MS = 20;
+/** Instants are no more exact than the network. */
+const INSTANT_RESOLUTION_MS = 5;
+
+interface Block {
+  readonly accepted: number;
+  readonly refused: number;
+  /** Calls without their retries. */
+  readonly offered: number;
+  readonly faults: number;
+  /** Part of the pairs of an accepted and a refused call in which the accepted one was sent first. */
+  readonly order: number;
+  /** Refused calls that follow a refused one. */
+  readonly refusedAfterRefused: number;
+  /** From the first call to the last accepted one. */
+  readonly acceptedForMs: number;
+  readonly acceptedLatencyMs: number;
+  /** Of the first accepted call, and of the last one before the first refusal. */
+  readonly firstLatencyMs: number;
+  readonly lastLatencyMs: number;
+  readonly refusedLatencyMs: number;
+}
 
 /** The figures behind a proposal. */
 export interface WindowFigures {
+  /** Infinity: from one recovery to the next. */
   readonly windowMs: number;
   /** Windows with refusals that agree. */
   readonly windows: number;
-  /** Accepted calls in a window that ends with a refusal, the median. */
+  /** Accepted calls in a window with refusals, the median. */
   readonly acceptedPerWindow: number;
-  /** Of the calls made when about as many had been accepted within the window, the share that was refused. */
+  /** Of the windows with about as many accepted calls or more, the part that had refusals. */
   readonly shareAtHighRate: number;
-  /** Of the calls made when fewer had been; undefined where there were none. */
+  /** Of the windows with fewer, the part that had refusals; undefined where there were none. */
   readonly shareAtLowRate: number | undefined;
 }
 
-/** The attempts made so far, those that were accepted, and those that are no retries. */
-export interface CallLogs {
-  readonly made: CallLog;
-  readonly accepted: CallLog;
-  readonly offered: CallLog;
-}
-
-/** How many of each were in one window. */
-type Sample = Readonly<Record<keyof CallLogs, number>>;
-
-/** The evidence in windows of one length. They do not overlap. */
 export class WindowEvidence {
-  static ofAllLengths(calls: CallLogs): readonly WindowEvidence[] {
-    return WINDOWS_MS.map((windowMs) => new WindowEvidence(windowMs, calls));
+  readonly windowMs: number;
+  readonly #blocks: Block[] = [];
+  /** All blocks, by their accepted calls. */
+  readonly #sizes = new SizeHistogram();
+  /** Without those that refuse after one that refuses: calls of that one may still count in the limit. */
+  readonly #separateSizes = new SizeHistogram();
+  #isAfterRefusing = false;
+  #startedAt = -Infinity;
+  #accepted = 0;
+  #refused = 0;
+  #offered = 0;
+  #faults = 0;
+  #orderedPairs = 0;
+  #lastAcceptedAt = 0;
+  #refusedAfterRefused = 0;
+  #isAfterRefused = false;
+  #acceptedLatencyMs = 0;
+  #firstLatencyMs = 0;
+  #lastLatencyMs = 0;
+  #refusedLatencyMs = 0;
+  #refusedWithoutAccepted = 0;
+  #refusedBesideAccepted = 0;
+  /** The number that earlier blocks showed, which later ones must confirm. */
+  #candidate: number | undefined;
+  #windows = 0;
+
+  constructor(windowMs: number) {
+    this.windowMs = windowMs;
   }
 
-  readonly #windowMs: number;
-  readonly #calls: CallLogs;
-  #samples: Sample[] = [];
-  /** The window that is being sampled ends about here. */
-  #sampledAt = -Infinity;
-  #sampled: Sample | undefined;
-  /** The number that the windows before showed, which later ones must confirm. */
-  #candidate = NaN;
-  #high = { calls: 0, refused: 0 };
-  #low = { calls: 0, refused: 0 };
-
-  private constructor(windowMs: number, calls: CallLogs) {
-    this.#windowMs = windowMs;
-    this.#calls = calls;
+  /** @returns true when a block with refusals has ended: `evaluate` may say something new */
+  advance(sentAt: number): boolean {
+    return sentAt >= this.#startedAt + this.windowMs && this.startBlock(sentAt);
   }
 
-  /** The next call, not yet in the log. @returns the figures when a fixed number of accepted calls is confirmed */
-  add(sentAt: number, isRefused: boolean, isRetry: boolean): WindowFigures | undefined {
-    const figures = this.#endSample(sentAt);
-    const from = sentAt - this.#windowMs;
-    const { made, accepted, offered } = this.#calls;
-    if (isRefused && this.#isSampling(sentAt) && from >= made.completeSinceAt) {
-      if (this.#sampled === undefined) this.#sampledAt = sentAt;
-      this.#sampled = {
-        made: made.count(from, Infinity) + 1,
-        accepted: accepted.count(from, Infinity),
-        offered: offered.count(from, Infinity) + (isRetry ? 0 : 1),
-      };
+  /** Ends the block. @returns true when it had refusals */
+  startBlock(sentAt: number): boolean {
+    const hasRefusals = this.#refused > 0;
+    this.#endBlock();
+    this.#startedAt = sentAt;
+    return hasRefusals;
+  }
+
+  addAccepted(sentAt: number, latencyMs: number, isRetry: boolean): void {
+    if (!isRetry) this.#offered++;
+    if (this.#accepted++ === 0) this.#firstLatencyMs = latencyMs;
+    if (this.#refused === 0) this.#lastLatencyMs = latencyMs;
+    this.#isAfterRefused = false;
+    this.#lastAcceptedAt = sentAt;
+    this.#acceptedLatencyMs += latencyMs;
+  }
+
+  addRefused(latencyMs: number, isRetry: boolean): void {
+    if (!isRetry) this.#offered++;
+    this.#refused++;
+    if (this.#isAfterRefused) this.#refusedAfterRefused++;
+    this.#isAfterRefused = true;
+    this.#orderedPairs += this.#accepted;
+    this.#refusedLatencyMs += latencyMs;
+  }
+
+  addFault(): void {
+    this.#faults++;
+  }
+
+  /**
+   * The figures when a fixed number of accepted calls is the best explanation; otherwise undefined.
+   * @param calmLatencyMs of accepted calls before the first refusal
+   */
+  evaluate(calmLatencyMs: number): WindowFigures | undefined {
+    const blocks = this.#blocks;
+    if (blocks.length < MIN_BLOCKS || this.#isOutageLike() || isTroubled(blocks) || isSlow(blocks, calmLatencyMs))
+      return undefined;
+    const limit = median(blocks.map(({ accepted }) => accepted));
+    if (limit < MIN_ACCEPTED) return undefined;
+    const shareAtHighRate = this.#sizes.refusingShare(0.95 * limit, Infinity);
+    const shareAtLowRate = this.windowMs === Infinity ? undefined : this.#separateSizes.refusingShare(1, BELOW * limit);
+    if (this.windowMs === Infinity && isOftenBelow(blocks, limit)) return undefined;
+    if (shareAtHighRate === undefined || shareAtHighRate < MIN_REFUSING_SHARE_AT_LIMIT) return undefined;
+    if (shareAtLowRate !== undefined && shareAtLowRate > MAX_REFUSING_SHARE_BELOW) return undefined;
+    if (!isNumberBest(blocks, limit, this.windowMs === Infinity)) return undefined;
+    const isConfirmed = this.#candidate !== undefined && Math.abs(limit / this.#candidate - 1) <= AGREEMENT;
+    this.#windows = isConfirmed ? this.#windows + blocks.length : blocks.length;
+    this.#candidate = limit;
+    // A chance agreement does not come twice.
+    blocks.length = 0;
+    const { windowMs } = this;
+    return isConfirmed
+      ? { windowMs, windows: this.#windows, acceptedPerWindow: limit, shareAtHighRate, shareAtLowRate }
+      : undefined;
+  }
+
+  /**
+   * Whether the same rate is accepted evenly in these blocks, and in most of them without refusals: then it is the application's rate, which
+   * repeats what fails.
+   */
+  refutes(acceptedPerMs: number): boolean {
+    const blocks = this.#blocks;
+    if (blocks.length < MIN_BLOCKS) return false;
+    const accepted = median(blocks.map((block) => block.accepted));
+    if (Math.abs(accepted / (acceptedPerMs * this.windowMs) - 1) > AGREEMENT) return false;
+    if (narrowestHalf(blocks.map((block) => Math.log(block.accepted))) > AGREEMENT) return false;
+    return (this.#sizes.refusingShare(0.95 * accepted, Infinity) ?? 1) < MIN_REFUSING_SHARE_AT_RATE;
+  }
+
+  #endBlock(): void {
+    if (this.#startedAt === -Infinity) return;
+    const [accepted, refused] = [this.#accepted, this.#refused];
+    this.#sizes.add(accepted, refused > 0);
+    if (refused === 0 || !this.#isAfterRefusing) this.#separateSizes.add(accepted, refused > 0);
+    this.#isAfterRefusing = refused > 0;
+    if (refused > 0 && accepted === 0) this.#refusedWithoutAccepted += refused;
+    if (refused > 0 && accepted > 0) {
+      this.#refusedBesideAccepted += refused;
+      this.#blocks.push({
+        ...{ accepted, refused },
+        offered: this.#offered,
+        faults: this.#faults,
+        order: this.#orderedPairs / (accepted * refused),
+        refusedAfterRefused: this.#refusedAfterRefused,
+        acceptedForMs: this.#lastAcceptedAt - this.#startedAt,
+        acceptedLatencyMs: this.#acceptedLatencyMs / accepted,
+        firstLatencyMs: this.#firstLatencyMs,
+        lastLatencyMs: this.#lastLatencyMs,
+        refusedLatencyMs: this.#refusedLatencyMs / refused,
+      });
+      if (this.#blocks.length > MAX_BLOCKS) {
+        this.#blocks.shift();
+        this.#candidate = undefined;
+      }
     }
-    this.#countAtCandidate(from, isRefused);
-    return figures;
+    this.#accepted = this.#refused = this.#offered = this.#faults = this.#orderedPairs = 0;
+    this.#acceptedLatencyMs = this.#refusedLatencyMs = this.#firstLatencyMs = this.#lastLatencyMs = 0;
+    this.#refusedAfterRefused = 0;
+    this.#isAfterRefused = false;
   }
 
-  /** From the first refusal after the last window, for a part of a window: by then the calls that the limit refuses have been made. */
-  #isSampling(at: number): boolean {
-    return this.#sampled !== undefined || at >= this.#sampledAt + this.#windowMs;
-  }
-
-  #endSample(at: number): WindowFigures | undefined {
-    if (this.#sampled === undefined || at <= this.#sampledAt + SAMPLED_SHARE * this.#windowMs) return undefined;
-    this.#samples.push(this.#sampled);
-    this.#sampled = undefined;
-    return this.#samples.length === SAMPLES ? this.#evaluate() : undefined;
-  }
-
-  #countAtCandidate(from: number, isRefused: boolean): void {
-    if (Number.isNaN(this.#candidate)) return;
-    const isAtCandidate = this.#calls.accepted.count(from, Infinity) >= 0.97 * this.#candidate - 1;
-    const counts = isAtCandidate ? this.#high : this.#low;
-    counts.calls++;
-    if (isRefused) counts.refused++;
-  }
-
-  /** Begins anew with the number that is found. */
-  #evaluate(): WindowFigures | undefined {
-    const limit = median(this.#samples.map(({ accepted }) => accepted));
-    const [high, low] = [this.#high, this.#low];
-    const isFound = isNumberFixed(this.#samples);
-    const isConfirmed =
-      isFound && Math.abs(limit / this.#candidate - 1) <= AGREEMENT && high.refused >= MIN_REFUSED_SHARE * high.calls;
-    this.#candidate = isFound ? limit : NaN;
-    this.#samples = [];
-    this.#high = { calls: 0, refused: 0 };
-    this.#low = { calls: 0, refused: 0 };
-    if (!isConfirmed) return undefined;
-    return {
-      ...{ windowMs: this.#windowMs, windows: 2 * SAMPLES, acceptedPerWindow: limit },
-      shareAtHighRate: high.refused / high.calls,
-      shareAtLowRate: low.calls === 0 ? undefined : low.refused / low.calls,
-    };
+  #isOutageLike(): boolean {
+    const without = this.#refusedWithoutAccepted;
+    return without > MAX_SHARE_WITHOUT_ACCEPTED * (without + this.#refusedBesideAccepted);
   }
 }
 
-function isNumberFixed(samples: readonly Sample[]): boolean {
-  const accepted = samples.map((sample) => sample.accepted);
-  const limit = median(accepted);
+/** A cycle always has refusals: those that began with fewer accepted calls speak against the limit. */
+function isOftenBelow(blocks: readonly Block[], limit: number): boolean {
+  const below = blocks.filter(({ accepted }) => accepted < BELOW * limit).length;
+  return below > MAX_REFUSING_SHARE_BELOW * blocks.length;
+}
+
+/** @param isCycle a cycle ends with refusals, for any cause: their order refutes no share */
+function isNumberBest(blocks: readonly Block[], limit: number, isCycle: boolean): boolean {
+  const required = blocks.length < 2 * MIN_BLOCKS ? REQUIRED_RATIO : REQUIRED_RATIO_OF_MANY;
   // A number of calls is known to within one.
-  const required = MIN_RATIO * ((narrowestHalf(accepted) + 0.5) / limit);
-  // Faults that are repeated until they succeed vary the attempts beside even calls; a dead node by turns varies the calls beside even attempts.
-  const [made, offered] = [samples.map((sample) => sample.made), samples.map((sample) => sample.offered)];
-  const varied = Math.min(...[made, offered].map((calls) => narrowestHalf(calls) / median(calls)));
-  const refusedShare = Math.max(0, 1 - limit / median(offered));
-  const byChance = refusedShare > MIN_SHARE_FOR_CHANCE ? Math.sqrt(refusedShare / limit) : 0;
-  return limit >= MIN_ACCEPTED && Math.max(varied, byChance) >= required;
+  const resolution = 1 / limit;
+  const ofNumber = narrowestHalf(blocks.map(({ accepted }) => Math.log(accepted))) + resolution;
+  const isOrdered = mean(blocks.map(({ order }) => order)) >= ORDERED;
+  if (!isOrdered && !isCycle && isByChance(blocks)) return false;
+  const ofShare = isOrdered && !isCycle ? Infinity : varyShares(blocks) + resolution;
+  const ofInstant = isOrdered ? varyInstants(blocks.map(({ acceptedForMs }) => acceptedForMs)) : Infinity;
+  return Math.min(ofShare, ofInstant) >= required * ofNumber;
+}
+
+/**
+ * Whether refusals fall on the calls of each block by chance (a runs test). An application that repeats failed calls at once gets the same
+ * number accepted in spite of random faults, so that the number alone says nothing.
+ */
+function isByChance(blocks: readonly Block[]): boolean {
+  let [deviation, variance] = [0, 0];
+  for (const { accepted, refused, refusedAfterRefused } of blocks) {
+    const calls = accepted + refused;
+    deviation += refusedAfterRefused - (refused * (refused - 1)) / calls;
+    variance += (accepted * refused) ** 2 / calls ** 3;
+  }
+  return deviation ** 2 < MIN_DEVIATIONS ** 2 * variance;
+}
+
+function isTroubled(blocks: readonly Block[]): boolean {
+  let [faults, refused] = [0, 0];
+  for (const block of blocks) {
+    faults += block.faults;
+    refused += block.refused;
+  }
+  return faults > MAX_FAULTS_PER_REFUSAL * refused;
+}
+
+function isSlow(blocks: readonly Block[], calmLatencyMs: number): boolean {
+  const accepted = median(blocks.map(({ acceptedLatencyMs }) => acceptedLatencyMs));
+  const refused = median(blocks.map(({ refusedLatencyMs }) => refusedLatencyMs));
+  const isSlower = (one: number, other: number) => one > MAX_SLOWDOWN * other + SLOWDOWN_RESOLUTION_MS;
+  const first = median(blocks.map(({ firstLatencyMs }) => firstLatencyMs));
+  const last = median(blocks.map(({ lastLatencyMs }) => lastLatencyMs));
+  return isSlower(refused, accepted) || isSlower(accepted, calmLatencyMs) || isSlower(last, first);
+}
+
+/** Of all calls, or without retries: these raise the number of calls where that of the accepted ones stays the same. */
+function varyShares(blocks: readonly Block[]): number {
+  const ofAll = narrowestHalf(blocks.map(({ accepted, refused }) => Math.log(accepted / (accepted + refused))));
+  const ofOffered = narrowestHalf(blocks.map(({ accepted, offered }) => Math.log(accepted / Math.max(1, offered))));
+  return Math.min(ofAll, ofOffered);
+}
+
+function varyInstants(sinceStartMs: readonly number[]): number {
+  const durations = sinceStartMs.map((ms) => ms + INSTANT_RESOLUTION_MS);
+  return narrowestHalf(durations.map(Math.log)) + INSTANT_RESOLUTION_MS / median(durations);
+}
+
+/** The range of the half of the values that lie closest together: robust against blocks that only touch a window. */
+function narrowestHalf(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const half = Math.ceil(sorted.length / 2);
+  let narrowest = Infinity;
+  for (let first = 0; first + half < sorted.length; first++)
+    narrowest = Math.min(narrowest, (sorted[first + half] ?? 0) - (sorted[first] ?? 0));
+  return narrowest;
 }
 
 function median(values: readonly number[]): number {
-  return values.toSorted((one, other) => one - other)[values.length >> 1] ?? 0;
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[sorted.length >> 1] ?? 0;
 }
 
-/** The range of the half of the values that lie closest together: robust against windows in which a limit is not reached. */
-function narrowestHalf(values: readonly number[]): number {
-  const sorted = values.toSorted((one, other) => one - other);
-  const half = Math.ceil(sorted.length / 2);
-  return Math.min(...sorted.slice(half).map((value, index) => value - (sorted[index] ?? value)));
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

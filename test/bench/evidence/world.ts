@@ -3,9 +3,11 @@
  * Calls that fail are repeated as the retry policy does. Deterministic for a seed.
  */
 import type { Random } from '../../../src/platform/clock.ts';
-import { RefusalObserver } from '../../../src/throttle/refusal-evidence/refusal-observer.ts';
-import type { AttemptSign, RefusalFinding } from '../../../src/throttle/refusal-evidence/status-evidence.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
+import {
+  RefusalEvidence,
+  type AttemptSign,
+  type RefusalFinding,
+} from '../../../src/throttle/refusal-evidence/refusal-evidence.ts';
 import { createRandom } from '../governor/seeded.ts';
 
 /** One call of the application. */
@@ -62,7 +64,7 @@ export function runCase(
   const network = createRandom(seed, 'network');
   const calls = createRandom(seed, 'calls');
   const upstream = create(createRandom(seed, 'upstream'));
-  const evidence = createObserver();
+  const evidence = new RefusalEvidence();
   const events = new EventHeap();
   let [foundAtMs, inFlight, refused, sent]: [number | undefined, number, number, number] = [undefined, 0, 0, 0];
   const travel = (): number => NETWORK_MS.base + network() * NETWORK_MS.jitter;
@@ -83,6 +85,7 @@ export function runCase(
     retriesLeft: number,
     whenDone: (at: number, isAccepted: boolean) => void,
   ): void => {
+    const attempt = evidence.start(at, retriesLeft < retries);
     sent++;
     events.add(at + travel(), (arrivedAt) => {
       const { sign, serviceMs } = upstream(arrivedAt, made, inFlight);
@@ -91,7 +94,7 @@ export function runCase(
         inFlight--;
         events.add(leftAt + travel(), (now) => {
           if (typeof sign === 'number') refused++;
-          evidence.record({ ...made, sentAt: at, endedAt: now, sign, isRetry: retriesLeft < retries });
+          evidence.end(attempt, now, sign, made.method, made.path);
           if (foundAtMs === undefined && typeof sign === 'number' && evidence.findings.length > 0) foundAtMs = now;
           if (sign === 'accepted' || retriesLeft === 0) whenDone(now, sign === 'accepted');
           else
@@ -117,12 +120,6 @@ export function runCase(
     events.run(isFound);
   }
   return { foundAtMs, finding: evidence.findings[0], refused, calls: sent };
-}
-
-/** An observer that reports to no one. */
-export function createObserver(): RefusalObserver {
-  const observe = (): void => undefined;
-  return new RefusalObserver({ route: 'default', clock: new ManualClock(), observe, configured: () => [] });
 }
 
 type Action = (at: number) => void;

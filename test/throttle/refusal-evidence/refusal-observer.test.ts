@@ -5,13 +5,8 @@ import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
 import type { RefusalRule } from '../../../src/throttle/refusal-rule.ts';
 import { RefusalObserver, signOfResponse } from '../../../src/throttle/refusal-evidence/refusal-observer.ts';
-import type { AttemptSign } from '../../../src/throttle/refusal-evidence/status-evidence.ts';
 import { AUTO, seeded } from '../simulation.ts';
 import { SteppingClock } from '../stepping-clock.ts';
-
-function record(observer: RefusalObserver, sentAt: number, endedAt: number, sign: AttemptSign): void {
-  observer.record({ sentAt, endedAt, sign, method: 'GET', path: '/quotes/1', isRetry: false });
-}
 
 /** Windows of a minute with a random number of calls, of which the first 50 are accepted. */
 function feedHiddenLimit(observer: RefusalObserver, random: () => number, fromMs = 0, minutes = 30): void {
@@ -20,7 +15,8 @@ function feedHiddenLimit(observer: RefusalObserver, random: () => number, fromMs
     const calls = 60 + Math.floor(random() * 60);
     for (let call = 0; call < calls; call++) {
       at += 20 + random() * 200;
-      record(observer, at, at + (call < 50 ? 20 : 3), call < 50 ? 'accepted' : 503);
+      const attempt = observer.start(at, false);
+      observer.end(attempt, at + (call < 50 ? 20 : 3), call < 50 ? 'accepted' : 503, 'GET', '/quotes/1');
     }
   }
 }
@@ -50,14 +46,19 @@ test('reports a proposal once, and again after a day', () => {
   expect(proposals()).toHaveLength(2);
 });
 
-test('drops its evidence a day after the last suspect response', () => {
+test('collects only while suspect responses have come within a day', () => {
   const { observer } = createObserver();
-  feedHiddenLimit(observer, seeded(1));
-  const lastAt = 30 * 60_000;
-  record(observer, lastAt + 86_000_000, lastAt + 86_000_005, 'accepted');
-  expect(observer.findings).toHaveLength(1);
-  record(observer, lastAt + 86_500_000, lastAt + 86_500_005, 'accepted');
-  expect(observer.findings).toEqual([]);
+  const respond = (at: number, sign: 'accepted' | 503) => {
+    observer.end(observer.start(at, false), at + 5, sign, 'GET', '/quotes/1');
+  };
+  respond(0, 'accepted');
+  expect(observer.isCollecting).toBe(false);
+  respond(10, 503);
+  expect(observer.isCollecting).toBe(true);
+  respond(86_000_000, 'accepted');
+  expect(observer.isCollecting).toBe(true);
+  respond(86_500_000, 'accepted');
+  expect(observer.isCollecting).toBe(false);
 });
 
 test('proposes a line and a variable that keep the rules of now', () => {
@@ -95,10 +96,11 @@ test('a throttle grants the same permits at the same instants with the evidence 
       const ticket = throttle.enter(clock.now() + 60_000);
       const permit = ticket.tryTakePermit() ?? (await ticket.waitForPermit());
       sentAt.push(permit.grantedAt);
+      const attempt = isFed ? refusalObserver.start(permit.grantedAt, false) : 0;
       await clock.sleep(2 + upstream() * 20);
       const isAccepted = clock.now() % 10_000 < 5000 + upstream() * 100 && ++accepted > 0;
       permit.report(isAccepted ? { kind: 'accepted' } : { kind: 'unknown' });
-      if (isFed) record(refusalObserver, permit.grantedAt, clock.now(), isAccepted ? 'accepted' : 503);
+      if (isFed) refusalObserver.end(attempt, clock.now(), isAccepted ? 'accepted' : 503, 'GET', '/quotes/1');
       permit.release();
       ticket.leave();
     };
