@@ -62,8 +62,8 @@ function findClientPath(table: RouteTable<Route>, route: RouteConfig, path: stri
   const reached = joinTarget(baseUrl.pathname, clientPath, match.strippedLength);
   const intended = joinTarget(route.upstream.baseUrl.pathname, path || '/', path === '' ? 1 : 0);
   const isSame =
-    reached.kind === 'joined' &&
-    intended.kind === 'joined' &&
-    withoutTrailingSlash(reached.path) === withoutTrailingSlash(intended.path);
+    typeof reached === 'string' &&
+    typeof intended === 'string' &&
+    withoutTrailingSlash(reached) === withoutTrailingSlash(intended);
   return isSame && baseUrl.origin === route.upstream.baseUrl.origin ? clientPath : undefined;
 }

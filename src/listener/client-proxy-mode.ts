@@ -13,21 +13,19 @@ export interface ProxiedRoute extends RoutePath {
   readonly parts: { readonly baseUrl: URL };
 }
 
-export type ProxiedRouteMatch<R> =
-  | {
-      readonly kind: 'matched';
-      readonly route: R;
-      /** What a client that calls the sidecar itself would send. */
-      readonly target: string;
-    }
-  | { readonly kind: 'rejected'; readonly error: SidecarError };
+interface ProxiedRouteMatch<R> {
+  readonly route: R;
+  /** What a client that calls the sidecar itself would send. */
+  readonly target: string;
+}
 
+/** @returns the error that rejects a path without a route */
 export function findProxiedRoute<R extends ProxiedRoute>(
   table: RouteTable<R>,
   { host, port, path }: UpstreamTarget,
-): ProxiedRouteMatch<R> {
+): ProxiedRouteMatch<R> | SidecarError {
   const joined = joinTarget('/', path);
-  if (joined.kind === 'rejected') return reject(joined.why);
+  if (joined instanceof SidecarError) return joined;
   const named = table.routes.map((route) => ({
     route,
     match: matchBaseUrl(route.parts.baseUrl, { host, port }),
@@ -54,8 +52,8 @@ export function findProxiedRoute<R extends ProxiedRoute>(
 
 const AMBIGUOUS_PATH = 'the URL could belong to several routes: call the sidecar itself, by the path of one route';
 
-function reject(detail: string): ProxiedRouteMatch<never> {
-  return { kind: 'rejected', error: new SidecarError('BAD_REQUEST', detail) };
+function reject(detail: string): SidecarError {
+  return new SidecarError('BAD_REQUEST', detail);
 }
 
 function getBasePath({ parts }: ProxiedRoute): string {
@@ -78,11 +76,11 @@ function matchBelow<R extends ProxiedRoute>(
   table: RouteTable<R>,
   route: R,
   path: string,
-): Extract<ProxiedRouteMatch<R>, { kind: 'matched' }> | 'ambiguous' | undefined {
+): ProxiedRouteMatch<R> | 'ambiguous' | undefined {
   const prefix = route.stripPrefix && route.pathPrefix !== '/' ? route.pathPrefix : '';
   const below = prefix + path.slice(getBasePath(route).length);
   const target = below.startsWith('/') ? below : `/${below}`;
   const match = table.match(target);
   if (match.kind === 'ambiguous') return 'ambiguous';
-  return match.kind === 'matched' && match.route === route ? { kind: 'matched', route, target } : undefined;
+  return match.kind === 'matched' && match.route === route ? { route, target } : undefined;
 }

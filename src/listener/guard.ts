@@ -35,20 +35,17 @@ export interface GuardedRequest {
   readonly socket?: { readonly localPort?: number | undefined };
 }
 
-export type ProxyGuardDecision =
-  | {
-      readonly kind: 'pass';
-      /** In origin-form. */
-      readonly target: string;
-      /** Set when a target in absolute-form names the server of a base URL. */
-      readonly upstream: UpstreamTarget | undefined;
-      readonly corsOrigin: string | undefined;
-      /** A CORS preflight of an allowed page: the listener responds to it. */
-      readonly isPreflight: boolean;
-      /** Of PREFERENCE_HEADERS among others. */
-      readonly headers: HeaderValues;
-    }
-  | { readonly kind: 'rejected'; readonly error: SidecarError };
+export interface AdmittedRequest {
+  /** In origin-form. */
+  readonly target: string;
+  /** Set when a target in absolute-form names the server of a base URL. */
+  readonly upstream: UpstreamTarget | undefined;
+  readonly corsOrigin: string | undefined;
+  /** A CORS preflight of an allowed page: the listener responds to it. */
+  readonly isPreflight: boolean;
+  /** Of PREFERENCE_HEADERS among others. */
+  readonly headers: HeaderValues;
+}
 
 /** Each costs memory of its own beside its bytes. node:http rejects more than one above it, or drops them: see http-server.ts. */
 export const MAX_HEADER_FIELDS = 200;
@@ -71,32 +68,31 @@ export class Guard {
     ]);
   }
 
-  /** Never throws. */
-  check(request: GuardedRequest): ProxyGuardDecision {
+  /** @returns the error that rejects the request */
+  check(request: GuardedRequest): AdmittedRequest | SidecarError {
     const { method = '', url = '', httpVersion } = request;
     const { requiredHeader } = this.#options;
     const headers = this.#selectHeaders(request.rawHeaders);
     const absolute = url.startsWith('/')
       ? undefined
       : readAbsoluteTarget(this.#options, url, request.socket?.localPort);
-    if (absolute instanceof SidecarError) return { kind: 'rejected', error: absolute };
+    if (absolute instanceof SidecarError) return absolute;
     const error =
       checkMethodAndSize(method, request.rawHeaders) ??
       checkFraming(httpVersion, headers) ??
       this.#checkHost(httpVersion, headers, absolute) ??
       checkOrigin(this.#options, headers) ??
       this.#checkReferer(url, headers);
-    if (error !== undefined) return { kind: 'rejected', error };
+    if (error !== undefined) return error;
     const corsOrigin = headers.get('origin')?.[0]?.toLowerCase();
     const isPreflight =
       corsOrigin !== undefined && method === 'OPTIONS' && headers.has('access-control-request-method');
     // A browser adds no header field of the page's own to a preflight.
     if (requiredHeader !== undefined && !isPreflight && !hasValue(headers, requiredHeader))
-      return { kind: 'rejected', error: createMissingHeaderError(requiredHeader.name) };
-    if (absolute === undefined)
-      return { kind: 'pass', target: url, upstream: undefined, corsOrigin, isPreflight, headers };
+      return createMissingHeaderError(requiredHeader.name);
+    if (absolute === undefined) return { target: url, upstream: undefined, corsOrigin, isPreflight, headers };
     const upstream = absolute.kind === 'upstream' ? absolute : undefined;
-    return { kind: 'pass', target: absolute.path, upstream, corsOrigin, isPreflight, headers };
+    return { target: absolute.path, upstream, corsOrigin, isPreflight, headers };
   }
 
   #checkReferer(url: string, headers: HeaderValues): SidecarError | undefined {

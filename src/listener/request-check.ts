@@ -65,7 +65,7 @@ export function checkRequest(
 ): CheckedRequest {
   if (error !== undefined) return reject(error, undefined);
   const guarded = guard.check(request);
-  if (guarded.kind === 'rejected') return reject(guarded.error, undefined);
+  if (guarded instanceof SidecarError) return reject(guarded, undefined);
   const { corsOrigin, upstream, isPreflight, headers } = guarded;
   if (isPreflight && corsOrigin !== undefined) return { kind: 'preflight', corsOrigin };
   const { method = '' } = request;
@@ -76,7 +76,7 @@ export function checkRequest(
   if (denied !== undefined) return reject(denied, route);
   if (route.methods?.includes(method) === false) return reject(createRouteMethodError(route, method), route);
   const preferences = readPreferences(headers);
-  if (preferences.kind === 'rejected') return reject(new SidecarError('BAD_REQUEST', preferences.reason), route);
+  if (preferences instanceof SidecarError) return reject(preferences, route);
   const { timeoutMs = Infinity, queueClass } = preferences;
   const { deadlineMs } = route.request;
   const lifetime =
@@ -106,7 +106,7 @@ interface SelectedRoute {
 /** For a target that names the upstream: the client's paths are those of the upstream, base path included. */
 function selectProxiedRoute(routes: RouteTable<Route>, upstream: UpstreamTarget): RejectedRequest | SelectedRoute {
   const match = findProxiedRoute(routes, upstream);
-  if (match.kind === 'rejected') return reject(match.error, undefined);
+  if (match instanceof SidecarError) return reject(match, undefined);
   const { route, target } = match;
   const basePath = withoutTrailingSlash(route.parts.baseUrl.pathname);
   return { kind: 'selected', route, path: upstream.path, target, clientPath: (path) => basePath + path };
@@ -117,9 +117,9 @@ function selectRoute(routes: RouteTable<Route>, target: string): RejectedRequest
   const match = routes.match(target);
   const route = match.kind === 'matched' ? match.route : undefined;
   const strippedLength = match.kind === 'matched' ? match.strippedLength : 0;
-  const joined = joinTarget(route?.parts.baseUrl.pathname ?? '/', target, strippedLength);
-  if (joined.kind === 'rejected') return reject(new SidecarError('BAD_REQUEST', joined.why), route);
-  if (route !== undefined) return { kind: 'selected', route, path: joined.path, target, clientPath: undefined };
+  const path = joinTarget(route?.parts.baseUrl.pathname ?? '/', target, strippedLength);
+  if (path instanceof SidecarError) return reject(path, route);
+  if (route !== undefined) return { kind: 'selected', route, path, target, clientPath: undefined };
   const error =
     match.kind === 'ambiguous'
       ? new SidecarError('BAD_REQUEST', 'the path could belong to several routes: send it without unneeded escapes')

@@ -3,9 +3,7 @@
  * The query and an accepted path are not changed; a path that could leave the base is rejected, in every spelling of its dot
  * segments. The guard has converted absolute-form targets before.
  */
-
-export type JoinedTarget =
-  { readonly kind: 'joined'; readonly path: string } | { readonly kind: 'rejected'; readonly why: string };
+import { SidecarError } from '../platform/errors.ts';
 
 /** How often a path is percent-decoded in search of hidden dot segments: some servers decode twice. */
 const DECODE_ROUNDS = 3;
@@ -16,8 +14,9 @@ const ESCAPE = /%(?:u00)?([0-7][\da-f])|%(?:c|e0%8|f0%80%8)([01])%([89ab][\da-f]
  * @param basePath pathname of the base URL; a trailing slash is ignored
  * @param target origin-form request target, query included
  * @param strippedLength length of the leading segments that are removed. Default 0
+ * @returns path and query on the upstream, or the error that rejects the target
  */
-export function joinTarget(basePath: string, target: string, strippedLength = 0): JoinedTarget {
+export function joinTarget(basePath: string, target: string, strippedLength = 0): string | SidecarError {
   if (!target.startsWith('/')) return reject('the request target is not a path: expected one that begins with "/"');
   const queryAt = target.indexOf('?');
   const path = queryAt === -1 ? target : target.slice(0, queryAt);
@@ -25,7 +24,7 @@ export function joinTarget(basePath: string, target: string, strippedLength = 0)
   if (path.includes('\\')) return reject('the path has a backslash: send it percent-encoded as %5C');
   if (hasDotSegment(path)) return reject('the path has a dot segment ("." or ".."): send the path it resolves to');
   const joined = withoutTrailingSlash(basePath) + target.slice(strippedLength);
-  return { kind: 'joined', path: joined.startsWith('/') ? joined : `/${joined}` };
+  return joined.startsWith('/') ? joined : `/${joined}`;
 }
 
 /** The base path as a prefix: `/v1/` becomes `/v1`, and the root is empty. */
@@ -33,8 +32,8 @@ export function withoutTrailingSlash(basePath: string): string {
   return basePath.endsWith('/') ? basePath.slice(0, -1) : basePath;
 }
 
-function reject(why: string): JoinedTarget {
-  return { kind: 'rejected', why };
+function reject(why: string): SidecarError {
+  return new SidecarError('BAD_REQUEST', why);
 }
 
 /** Whether a server that decodes, converts backslashes, or drops `;parameters`, `?`, `#` or white space could read a dot segment. */

@@ -74,10 +74,10 @@ function sendThrough(table: RouteTable<Route>, target: string): Sent | undefined
   const match = table.match(target);
   if (match.kind !== 'matched') return undefined;
   const { parts } = match.route;
-  const joined = joinTarget(parts.baseUrl.pathname, target, match.strippedLength);
-  if (joined.kind !== 'joined') return undefined;
-  const view = describeClientView(parts, { path: joined.path });
-  return { route: match.route, url: parts.baseUrl.origin + joined.path, view };
+  const path = joinTarget(parts.baseUrl.pathname, target, match.strippedLength);
+  if (typeof path !== 'string') return undefined;
+  const view = describeClientView(parts, { path });
+  return { route: match.route, url: parts.baseUrl.origin + path, view };
 }
 
 /** A slash at the end of a whole base cannot be expressed by every client. */

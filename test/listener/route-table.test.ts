@@ -87,8 +87,9 @@ describe('a prefix that is stripped', () => {
   const table = createRouteTable(routesOf(ALL, true));
   const pathOf = (base: string, target: string): string => {
     const match = table.match(target);
-    const joined = match.kind === 'matched' ? joinTarget(base, target, match.strippedLength) : match;
-    return joined.kind === 'joined' ? joined.path : joined.kind;
+    if (match.kind !== 'matched') return match.kind;
+    const joined = joinTarget(base, target, match.strippedLength);
+    return typeof joined === 'string' ? joined : 'rejected';
   };
 
   it.each([
@@ -143,7 +144,7 @@ describe('for every path', () => {
     fc.assert(
       fc.property(target, (given) => {
         const match = createRouteTable(routesOf(ALL)).match(given);
-        if (match.kind !== 'matched' || joinTarget('/', given).kind === 'rejected') return;
+        if (match.kind !== 'matched' || typeof joinTarget('/', given) !== 'string') return;
         sent++;
         const path = given.split('?', 1)[0] ?? '';
         for (const read of READERS) {
@@ -162,12 +163,12 @@ describe('for every path', () => {
         const match = createRouteTable(routesOf(ALL, strip)).match(given);
         if (match.kind !== 'matched') return;
         const joined = joinTarget(`/base${match.route.pathPrefix}`, given, match.strippedLength);
-        if (joined.kind === 'rejected') return;
+        if (typeof joined !== 'string') return;
         const base = `/base${match.route.pathPrefix}`.replace(/\/$/, '');
-        expect(joined.path.startsWith(base)).toBe(true);
-        expect(joined.path.slice(base.length)).toMatch(/^(?:$|[/?])/);
-        expect(given.endsWith(joined.path.slice(base.length))).toBe(true);
-        const { pathname } = new URL(joined.path, 'http://a');
+        expect(joined.startsWith(base)).toBe(true);
+        expect(joined.slice(base.length)).toMatch(/^(?:$|[/?])/);
+        expect(given.endsWith(joined.slice(base.length))).toBe(true);
+        const { pathname } = new URL(joined, 'http://a');
         expect(pathname === base || pathname.startsWith(`${base}/`)).toBe(true);
       }),
       { numRuns: 5000 },

@@ -30,7 +30,7 @@ const SLASHES = ['/', '%2f', '%2F', '%5c', '%5C', '%255c', '%252F'];
 
 describe('joinTarget', () => {
   it.each(accepted)('%s + %s = %s', (base, target, path) => {
-    expect(joinTarget(base, target)).toEqual({ kind: 'joined', path });
+    expect(joinTarget(base, target)).toBe(path);
   });
 
   it.each([
@@ -48,7 +48,7 @@ describe('joinTarget', () => {
     ['no path', ['', '*', 'a', 'http://other/', '?x', '#']],
     ['a fragment', ['/a#b', '/a?b#c', '/#/../x']],
   ])('refuses %s', (_, targets) => {
-    for (const target of targets) expect([target, joinTarget('/v1', target).kind]).toEqual([target, 'rejected']);
+    for (const target of targets) expect(joinTarget('/v1', target), target).toMatchObject({ code: 'BAD_REQUEST' });
   });
 
   it('refuses two dots in every spelling between separators in every spelling', () => {
@@ -57,7 +57,7 @@ describe('joinTarget', () => {
         for (const first of DOTS) {
           for (const second of DOTS) {
             const target = `/a${before}${first}${second}${after}b`;
-            expect([target, joinTarget('/v1', target).kind]).toEqual([target, 'rejected']);
+            expect(joinTarget('/v1', target), target).toMatchObject({ code: 'BAD_REQUEST' });
           }
         }
       }
@@ -68,7 +68,7 @@ describe('joinTarget', () => {
     fc.assert(
       fc.property(base, target, (basePath, path) => {
         const joined = joinTarget(basePath, path);
-        if (joined.kind === 'joined') expect(joined.path).toBe(withoutTrailingSlash(basePath) + path);
+        if (typeof joined === 'string') expect(joined).toBe(withoutTrailingSlash(basePath) + path);
       }),
     );
   });
@@ -77,8 +77,8 @@ describe('joinTarget', () => {
     fc.assert(
       fc.property(base, target, (basePath, path) => {
         const joined = joinTarget(basePath, path);
-        if (joined.kind !== 'joined') return;
-        const [ownPath = ''] = joined.path.split('?');
+        if (typeof joined !== 'string') return;
+        const [ownPath = ''] = joined.split('?');
         for (const reading of [ownPath, decode(ownPath), decode(decode(ownPath))]) {
           expect(resolve(reading).startsWith(`${withoutTrailingSlash(basePath)}/`)).toBe(true);
         }

@@ -101,14 +101,15 @@ async function sendProbe(
   const { route, path, own } = probe;
   const { baseUrl, caFile, clientCertificate, requestTimeoutMs, connectTimeoutMs } = route.upstream;
   const local = route.stripPrefix && route.pathPrefix !== '/' ? path.slice(route.pathPrefix.length) : path;
-  const joined = joinTarget(baseUrl.pathname, local.startsWith('/') ? local : `/${local}`);
-  if (joined.kind === 'rejected') return { outcome: 'fail', detail: joined.why, advice: 'give --probe another path' };
+  const target = joinTarget(baseUrl.pathname, local.startsWith('/') ? local : `/${local}`);
+  if (typeof target !== 'string')
+    return { outcome: 'fail', detail: target.message, advice: 'give --probe another path' };
   const { clock, egress } = check;
   const timeout = AbortSignal.timeout(requestTimeoutMs);
   const sentAt = clock.wallNow();
   try {
     const exchange = {
-      url: new URL(joined.path, baseUrl.origin),
+      url: new URL(target, baseUrl.origin),
       method: 'GET' as const,
       headers: [...own.filter(['Accept', '*/*']).headers, ...own.list(token)],
       secureContext: baseUrl.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate) : undefined,
