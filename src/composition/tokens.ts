@@ -4,6 +4,7 @@
  */
 import type { AuthConfig } from '../config/config.ts';
 import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
+import { hasKeyMaterial } from '../token/client/client-authentication.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
 import { withKnownLifetimes } from '../token/endpoint/assumed-lifetime.ts';
 import { RotatingTokenFetcher } from '../token/client/rotating-token-fetcher.ts';
@@ -92,8 +93,12 @@ function createRequest(
     { ...auth, credential, clock, observe },
   );
   if (store === undefined) return request;
+  if (!hasKeyMaterial(auth)) {
+    const message = `${credential}: replicas do not share the token, since auth.method ${auth.method.name} has neither a secret nor a key to encrypt it with`;
+    observe({ kind: 'warning', message });
+  }
   return shareTokenRequests({
-    ...{ credential, store, clock, random, observe },
+    ...{ store, clock, random, observe },
     sendRequest: request,
     identify: (client) => endpoint.identify(client),
     peerWaitMs: auth.timeoutMs,

@@ -202,11 +202,15 @@ it('a client with neither a secret nor a key does not share its token, and one w
   const store = new MemoryTokenStore(clock);
   const env = { SIDECAR_AUTH_METHOD: 'none', SIDECAR_AUTH_EXTRA_PARAMETERS: '{"apiKey":"key-of-the-partner"}' };
   const tokens = startTokens(server.url, env, { clock, tokenStore: store, observe: (event) => events.push(event) });
+  const warning = {
+    kind: 'warning',
+    message:
+      'default: replicas do not share the token, since auth.method none has neither a secret nor a key to encrypt it with',
+  };
+  expect(events, 'at the start').toEqual([warning]);
   await until(() => tokens.current()?.token !== undefined, 'the first token');
   expect(store.dump()).toBe('[]');
-  expect(events.flatMap((event) => (event.kind === 'warning' ? [event.message] : []))).toEqual([
-    'default: replicas do not share the token, since auth.method none has neither a secret nor a key to encrypt it with',
-  ]);
+  expect(events.filter(({ kind }) => kind === 'warning')).toEqual([warning]);
 });
 
 /** A client with an assertion in this file. */

@@ -5,7 +5,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderConfig } from '../../src/commands/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { DEFAULT_CLIENT_SETTINGS } from '../../src/config/default-client-settings.ts';
-import { readClientCredential, type ClientAuthOptions } from '../../src/token/client/client-authentication.ts';
+import {
+  hasKeyMaterial,
+  readClientCredential,
+  type ClientAuthOptions,
+} from '../../src/token/client/client-authentication.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates, IssuedFiles } from '../support/certificates.ts';
 import { BASE_ENV, configOf, problemsOf, scratchFile } from './base-env.ts';
@@ -310,6 +314,7 @@ test('a cache is refused exactly for clients that have neither a secret nor a ke
         Object.keys(more),
         (await readCredential(configOf(all).auth)).keyMaterial !== undefined,
       ]);
+      expect(hasKeyMaterial(configOf(all).auth)).toBe(cached.ok);
     }
 });
 

@@ -121,6 +121,12 @@ export function canCredentialChange(options: ClientAuthOptions): boolean {
   return [clientId, ...secrets, ...Object.values(extraHeaders)].some((source) => source?.kind === 'file');
 }
 
+/** Whether the credential has a secret or a key once its files are read. */
+export function hasKeyMaterial({ method, assertionGrant, clientCertificate }: ClientAuthOptions): boolean {
+  if (method.name === 'client_assertion') return assertionGrant !== undefined;
+  return method.name !== 'none' || assertionGrant !== undefined || clientCertificate !== undefined;
+}
+
 /** How assertions are signed; undefined where none are. */
 export function findAssertionSigning({
   method,

@@ -17,8 +17,6 @@ import type { SharedToken } from './shared-record.ts';
 import type { ClaimResult, SharedTokenStore } from './shared-token-store.ts';
 
 export interface SharedTokenOptions {
-  /** Label of the warning. */
-  readonly credential: string;
   readonly store: SharedTokenStore;
   /** Sends one token request to the endpoint. Never rejects, and ends when its signal is aborted. */
   readonly sendRequest: (credential: ClientCredential, signal: AbortSignal) => Promise<TokenRequestResult>;
@@ -116,7 +114,7 @@ class SharedTokenRequester {
   async obtain(credential: ClientCredential, signal: AbortSignal, need: TokenNeed): Promise<TokenFetchResult> {
     const { clock, random, peerWaitMs } = this.#options;
     const identity = this.#options.identify(credential);
-    if (identity === undefined) return this.#requestUnshared(credential, signal);
+    if (identity === undefined) return this.#options.sendRequest(credential, signal);
     const task: TokenTask = { credential, identity, recordName: deriveRecordName(identity), need, signal };
     const startedAt = this.#clock.now();
     let awaited: AwaitedReplica = { owner: undefined, since: startedAt };
@@ -141,14 +139,6 @@ class SharedTokenRequester {
     }
     this.#cachedPeerStateSince = undefined;
     return signal.aborted ? ABANDONED : this.#options.sendRequest(credential, signal);
-  }
-
-  #requestUnshared(credential: ClientCredential, signal: AbortSignal): Promise<TokenRequestResult> {
-    const method = `auth.method ${credential.method}`;
-    this.#warn(
-      `${this.#options.credential}: replicas do not share the token, since ${method} has neither a secret nor a key to encrypt it with`,
-    );
-    return this.#options.sendRequest(credential, signal);
   }
 
   #isPeerStateTooOld(now: number): boolean {
@@ -300,14 +290,10 @@ class SharedTokenRequester {
   }
 
   #declineUnreadable(sealed: string): Declined {
-    this.#warn('what another replica left in Redis cannot be read: it is ignored, and replaced');
-    return { sealed, isUseless: true };
-  }
-
-  /** Once. */
-  #warn(message: string): void {
+    const message = 'what another replica left in Redis cannot be read: it is ignored, and replaced';
     if (!this.#hasWarned) this.#options.observe({ kind: 'warning', message });
     this.#hasWarned = true;
+    return { sealed, isUseless: true };
   }
 }
 

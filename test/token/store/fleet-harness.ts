@@ -102,7 +102,6 @@ export class FleetHarness {
     const observe = (event: SidecarEvent): void => void events.push(event);
     const random = (): number => this.random();
     const request = shareTokenRequests({
-      credential: 'default',
       store,
       sendRequest: (_client, signal) => {
         replica.requests++;
