@@ -116,8 +116,8 @@ async function handleRequest(
   try {
     await sendResponse(response, await handle(request, gone.signal));
   } catch (error) {
-    // The client broke off, or the handler failed: after the head the response can only be cut.
-    if (response.headersSent || response.destroyed) response.destroy();
+    // After the head the response can only be cut. When the client broke off, nothing below is sent.
+    if (response.headersSent) response.destroy();
     else if (error instanceof RequestRejection) await sendResponse(response, error.reply);
     else await sendResponse(response, jsonResponse(500, { title: 'The sandbox failed', status: 500, simulated: true }));
   }

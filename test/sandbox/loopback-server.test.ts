@@ -1,4 +1,6 @@
 /** The server of the sandbox: bounded bodies, errors, failed streams. */
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { fetch } from 'undici';
 import { afterEach, expect, test } from 'vitest';
 import { jsonResponse, readBody, serveOnLoopback } from '../../src/sandbox/loopback-server.ts';
@@ -59,6 +61,15 @@ test('a client that breaks off affects no other', async () => {
   await expect(fetch(server.url, { method: 'POST', body, duplex: 'half', signal: broken.signal })).rejects.toThrow();
   expect((await fetch(server.url, { method: 'POST', body: 'fine' })).status).toBe(200);
   await expect.poll(() => failed).toBeGreaterThan(0);
+});
+
+test('a client that ends its connection within a body gets no 500', async () => {
+  const server = await serve(sizeOfBody);
+  const socket = connect({ port: Number(server.url.port), host: server.url.hostname, allowHalfOpen: true });
+  socket.end('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nfive ');
+  // From Node's parser.
+  expect(await text(socket)).toBe('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n');
+  expect((await fetch(server.url, { method: 'POST', body: 'fine' })).status).toBe(200);
 });
 
 test('an error is a 500 without the reason, and the server continues', async () => {
