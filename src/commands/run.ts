@@ -77,16 +77,15 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
     const sidecar = await startSidecar({
       config,
       version,
-      observe: (event) => {
-        log.observe(event);
-        tracing?.observe(event);
+      log: {
+        ...log,
+        observe(event) {
+          log.observe(event);
+          tracing?.observe(event);
+        },
       },
-      recorders: log.recorders,
-      logLinesDropped: log.droppedLines,
-      logTrouble: log.deliveryProblem,
-      source: { loaded, load: reloadConfig, setLogLevel: log.setLevel },
+      source: { loaded, load: reloadConfig },
       startTracer: tracing?.startTracer,
-      redactValue: log.registerSecret,
       onQuit: () => {
         log.warn('asked to end by POST /quitquitquit');
         quit.abort();

@@ -1,13 +1,12 @@
 /** Opens the state file of `throttle.stateFile` for the throttles that learn their limit. */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../platform/clock.ts';
-import type { Config } from '../config/config.ts';
+import { findThrottleGroups, identifyClient, type Config } from '../config/config.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { LimitOwner } from '../throttle/state-file.ts';
 import { StateFile } from '../throttle/state-file.ts';
 import type { LearnedState } from '../throttle/throttle.ts';
 import { readSecret } from '../token/client/secret-file.ts';
-import { findThrottleGroups, identifyClient } from './routes.ts';
 
 /** The open file, and the states that it held by throttle group. */
 export interface LearnedStateFile {

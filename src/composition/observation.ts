@@ -2,24 +2,21 @@
 import { createActivity, type Activity } from '../admin/history/activity.ts';
 import { Sampler } from '../admin/samples/sampler.ts';
 import type { Clock } from '../platform/clock.ts';
-import type { Config } from '../config/config.ts';
+import { findThrottleGroups, type Config } from '../config/config.ts';
 import { DEFAULT_NAME } from '../config/schema/schema-routes.ts';
 import type { EventObserver } from '../telemetry/events.ts';
+import type { Log } from '../telemetry/log/log.ts';
 import type { GaugeStates } from '../telemetry/metrics/gauges.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics/metrics.ts';
-import type { RecordObservers, RecordPermit, RouteCounters } from '../telemetry/request-record.ts';
-import { findThrottleGroups } from './routes.ts';
+import type { RecordPermit, RouteCounters } from '../telemetry/request-record.ts';
 
 export interface ObservationOptions {
   readonly config: Config;
   readonly clock: Clock;
   /** Read at every scrape and every sample, from `sampler.start()` on. */
   readonly readStates: () => GaugeStates;
-  readonly readDroppedLines: () => number;
-  /** Gets every event first. */
-  readonly log: EventObserver;
-  /** Get each record, for the log; the recent calls are added to them. Default: none. */
-  readonly recorders: RecordObservers | undefined;
+  /** Gets every event first; the recent calls are added to its recorders. */
+  readonly log: Pick<Log, 'observe' | 'recorders' | 'droppedLines'>;
 }
 
 export interface Observation {
@@ -31,8 +28,7 @@ export interface Observation {
   readonly bindThrottle: (group: string) => RecordPermit;
 }
 
-export function createObservation(options: ObservationOptions): Observation {
-  const { config, clock, log, readStates, readDroppedLines, recorders = { requests: [] } } = options;
+export function createObservation({ config, clock, log, readStates }: ObservationOptions): Observation {
   const metrics = createMetrics({
     ...config.metrics,
     readStates,
@@ -41,10 +37,10 @@ export function createObservation(options: ObservationOptions): Observation {
     routes: [...new Set([DEFAULT_NAME, ...config.routes.map(({ name }) => name)])],
     throttleNames: [...findThrottleGroups(config).keys()],
     credentials: config.credentials.map(({ name }) => name),
-    readDroppedLines,
+    readDroppedLines: log.droppedLines,
   });
   const activity = createActivity(clock, config.admin.recentCalls);
-  recorders.requests.push(activity.recordRequest);
+  log.recorders.requests.push(activity.recordRequest);
   const { counters, durations, bounds } = metrics.series;
   const source = { counters, durations, bounds, gauges: metrics.readGauges };
   return {
@@ -52,11 +48,11 @@ export function createObservation(options: ObservationOptions): Observation {
     activity,
     sampler: new Sampler({ clock, source, routes: config.routes.length }),
     observe: (event) => {
-      log(event);
+      log.observe(event);
       metrics.observe(event);
       activity.observe(event);
     },
-    bindRoute: (route) => metrics.bindRoute(route, recorders),
-    bindThrottle: (group) => metrics.bindThrottle(group, recorders),
+    bindRoute: (route) => metrics.bindRoute(route, log.recorders),
+    bindThrottle: (group) => metrics.bindThrottle(group, log.recorders),
   };
 }

@@ -8,6 +8,7 @@ import { findChanges } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
 import type { LoadedConfig, LoadResult } from '../config/load/load.ts';
 import { describeProblem } from '../config/load/problems.ts';
+import type { Log } from '../telemetry/log/log.ts';
 import { LOG_LEVELS, type EventObserver, type ReloadOutcome } from '../telemetry/events.ts';
 
 export interface ConfigurationSource {
@@ -15,13 +16,13 @@ export interface ConfigurationSource {
   readonly loaded: LoadedConfig;
   /** Loads it again; undefined without a file, because then nothing can change. */
   readonly load: (() => LoadResult) | undefined;
-  readonly setLogLevel: (level: Config['log']['level']) => void;
 }
 
 export interface ReloadOptions {
   /** Undefined when the configuration cannot be loaded again. */
   readonly source: ConfigurationSource | undefined;
   readonly apply: (config: Config) => void;
+  readonly log: Pick<Log, 'setLevel'>;
   readonly clock: Clock;
   readonly observe: EventObserver;
 }
@@ -37,7 +38,7 @@ export interface Reloader {
 /** As a file is found that is being written: truncated first. */
 const EMPTY_FILE = 'configuration file: it is empty, and was not when it was read before; an empty one needs a restart';
 
-export function createReloader({ source, apply, clock, observe }: ReloadOptions): Reloader {
+export function createReloader({ source, apply, log, clock, observe }: ReloadOptions): Reloader {
   let inForce = source?.loaded;
   let loadedWallAt = clock.wallNow();
   let lastReload: ConfigurationState['lastReload'];
@@ -50,7 +51,7 @@ export function createReloader({ source, apply, clock, observe }: ReloadOptions)
     inForce = next;
     loadedWallAt = clock.wallNow();
     apply(next.config);
-    const setLevel = (): void => source?.setLogLevel(next.config.log.level);
+    const setLevel = (): void => log.setLevel(next.config.log.level);
     // The outcome is logged with the more verbose of the two levels.
     if (wasQuiet) setLevel();
     report('ok', lines);

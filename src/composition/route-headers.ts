@@ -15,7 +15,10 @@ import type { TokensOptions } from './tokens.ts';
 /** Their values are media types, languages and the like. */
 const PUBLIC_NAMES = /^(?:accept|content)(?:[-_]|$)/i;
 
-export interface RouteHeadersOptions extends Pick<TokensOptions, 'redactValue' | 'tokensInUse' | 'clock' | 'observe'> {
+export interface RouteHeadersOptions extends Pick<
+  TokensOptions,
+  'registerSecret' | 'tokensInUse' | 'clock' | 'observe'
+> {
   readonly config: Pick<Config, 'routes' | 'listen'>;
 }
 
@@ -79,7 +82,7 @@ export class RouteHeaders {
   }
 
   async #readValue(key: string, value: HeaderValue): Promise<void> {
-    const { redactValue, tokensInUse, clock, observe } = this.#options;
+    const { registerSecret, tokensInUse, clock, observe } = this.#options;
     const { source, credential, name, text: known } = value;
     const setting = `upstream.headers ${name}`;
     const reading = await readSecret(setting, source, headerValueFault);
@@ -95,7 +98,7 @@ export class RouteHeaders {
     value.text = reading.value;
     if (value.text === known) return;
     if (isExtraSecret(source, value.text) && !PUBLIC_NAMES.test(name)) {
-      redactValue(value.text, undefined, known);
+      registerSecret(value.text, undefined, known);
       tokensInUse.add(key, value.text);
     }
     if (known !== undefined) observe({ kind: 'credential-rotation', credential, outcome: 'taken', detail: setting });

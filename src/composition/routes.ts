@@ -2,9 +2,8 @@
  * Builds the parts of the configured routes: one token source per credential, one throttle per group, one connection pool per origin and
  * set of connection settings, and the routes that refer to them.
  */
-import type { TokensInUse } from '../platform/tokens-in-use.ts';
-import type { Clock, Random } from '../platform/clock.ts';
-import type { Config, CredentialConfig, RouteConfig, UpstreamConfig } from '../config/config.ts';
+import { findThrottleGroups, identifyClient } from '../config/config.ts';
+import type { Config, RouteConfig, UpstreamConfig } from '../config/config.ts';
 import { createProxySelector, type ProxySelector } from '../platform/egress/proxy-selector.ts';
 import { ResponseClassifier } from '../exchange/response-classifier.ts';
 import { ReplayMemory } from '../exchange/request-body/replay-body.ts';
@@ -13,7 +12,6 @@ import type { RouteTable } from '../listener/route-table.ts';
 import { createUpgradeHandler } from '../listener/websocket/websocket.ts';
 import { createRetryBudget } from '../retry/budget.ts';
 import type { EventObserver } from '../telemetry/events.ts';
-import type { RecordPermit, RouteCounters } from '../telemetry/request-record.ts';
 import { createThrottle } from '../throttle/queue/queueing-throttle.ts';
 import type { FleetMembership } from '../throttle/fleet-membership.ts';
 import type { LearnedState, RateSettings, Throttle, ThrottleTerms } from '../throttle/throttle.ts';
@@ -22,27 +20,22 @@ import type { TokenSource } from '../token/token.ts';
 import { Upstream } from '../upstream/client.ts';
 import type { Budgets } from './budgets.ts';
 import type { FleetParts } from './fleet.ts';
+import type { Observation } from './observation.ts';
 import { createReloadableRouteTable, type PersistentRouteParts } from './reloadable-route-table.ts';
 import type { RouteHeaders } from './route-headers.ts';
-import type { SecretSource } from '../token/client/secret-file.ts';
-import { createTokens, type RedactValue } from './tokens.ts';
+import { createTokens, type TokensOptions } from './tokens.ts';
 
-export interface RoutesOptions {
+export interface RoutesOptions
+  extends
+    Pick<TokensOptions, 'registerSecret' | 'tokensInUse' | 'clock' | 'random'>,
+    Pick<Observation, 'observe' | 'bindRoute' | 'bindThrottle'> {
   readonly config: Config;
   /** Where replicas share tokens and quotas; undefined without a fleet. */
   readonly sharing: FleetParts | undefined;
   /** From the state file, by throttle group. */
   readonly restored: ReadonlyMap<string, LearnedState>;
-  readonly redactValue: RedactValue;
-  /** Filled with the tokens of all credentials. */
-  readonly tokensInUse: TokensInUse;
   /** Read already. */
   readonly headers: RouteHeaders;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly observe: EventObserver;
-  readonly bindRoute: (route: string) => RouteCounters;
-  readonly bindThrottle: (group: string) => RecordPermit;
   /** The upper bound of `retry.replayTotalBytes`. */
   readonly budgets: Pick<Budgets, 'replayTotalBytes'>;
 }
@@ -139,13 +132,6 @@ function listTokenHeaders({ routes }: Config, credential: string): readonly stri
   return [...new Set(fields)].toSorted();
 }
 
-/** The first route of each group, whose settings are those of all. */
-export function findThrottleGroups({ routes }: Config): ReadonlyMap<string, RouteConfig> {
-  const groups = new Map<string, RouteConfig>();
-  for (const route of routes) if (!groups.has(route.throttleGroup)) groups.set(route.throttleGroup, route);
-  return groups;
-}
-
 function createThrottles(options: RoutesOptions): Map<string, Throttle> {
   const { config, restored, clock, random, observe } = options;
   const throttles = new Map<string, Throttle>();
@@ -190,11 +176,6 @@ function joinFleet(
   if (owner === undefined) return undefined;
   const identity = { upstreamOrigin: upstream.baseUrl.origin, group, client: identifyClient(owner) };
   return sharing?.joinQuota(identity, settings);
-}
-
-/** Whose limit it is: the client id, which is optional with some methods, or else the name of the credential. */
-export function identifyClient({ name, auth }: CredentialConfig): SecretSource {
-  return auth.clientId ?? { kind: 'value', value: `credential ${name}` };
 }
 
 interface UpstreamPool {

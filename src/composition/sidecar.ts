@@ -14,9 +14,8 @@ import { createAllowList } from '../listener/allow-list.ts';
 import { bind, closeBoundServers, findBindError, type BoundServers } from '../listener/bind.ts';
 import { Guard } from '../listener/guard.ts';
 import { ProxyServer, type ProxyServerOptions } from '../listener/proxy-server.ts';
-import type { LogDeliveryProblem, EventObserver } from '../telemetry/events.ts';
+import type { Log } from '../telemetry/log/log.ts';
 import type { FleetSnapshot, GaugeStates } from '../telemetry/metrics/gauges.ts';
-import type { RecordObservers } from '../telemetry/request-record.ts';
 import type { Machine } from './budgets.ts';
 import { drain, type DrainState } from './drain.ts';
 import { createFleetParts, type FleetParts } from './fleet.ts';
@@ -24,7 +23,6 @@ import { createReloader, type ConfigurationSource, type Reloader } from './reloa
 import { createObservation, type Observation } from './observation.ts';
 import { createRoutes, type RunningRoutes } from './routes.ts';
 import { RouteHeaders } from './route-headers.ts';
-import type { RedactValue } from './tokens.ts';
 import { openLearnedStateFile } from './learned-state-file.ts';
 import { determineBudgets } from './machine.ts';
 import { readSecret } from '../token/client/secret-file.ts';
@@ -32,17 +30,10 @@ import { readSecret } from '../token/client/secret-file.ts';
 export interface SidecarOptions {
   readonly config: Config;
   readonly version: string;
-  /** Gets every event, for the log. */
-  readonly observe: EventObserver;
-  /** Get the record of each request, for the log. The status page is added to them. Default: none. */
-  readonly recorders?: RecordObservers;
-  readonly logLinesDropped: () => number;
-  /** Why log lines are not delivered. Default: they always are. */
-  readonly logTrouble?: () => LogDeliveryProblem | undefined;
+  /** Gets every event and record, and each secret that is read. The status page is added to its recorders. */
+  readonly log: Omit<Log, 'debug' | 'info' | 'warn' | 'error' | 'close'>;
   /** For reloads. Default: reloading is not possible. */
   readonly source?: ConfigurationSource | undefined;
-  /** Called with each client secret that is read, so that the log can mask it. Default: no masking. */
-  readonly redactValue?: RedactValue;
   /** Called by `POST /quitquitquit` if `admin.allowQuit` is set. Default: that request is refused. */
   readonly onQuit?: () => void;
   /** Starts the spans of a request. Default: no traces. */
@@ -67,25 +58,24 @@ export interface Sidecar {
 
 /** @throws Error with a message for the operator when an address cannot be bound or a file cannot be read; AggregateError of several */
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
-  const { config, redactValue = () => undefined, clock = systemClock, random = Math.random } = options;
-  const observation = createObservation({
-    ...{ config, clock, log: options.observe, recorders: options.recorders, readDroppedLines: options.logLinesDropped },
-    readStates: () => describeStates(options.version, routes, sharing),
-  });
+  const { config, log, clock = systemClock, random = Math.random } = options;
+  const { registerSecret } = log;
+  const readStates = () => describeStates(options.version, routes, sharing);
+  const observation = createObservation({ config, clock, log, readStates });
   const { observe, sampler, bindRoute, bindThrottle } = observation;
   const budgets = determineBudgets(config, options, observe);
   const learned = await openLearnedStateFile(config, clock, observe);
   const sharing = createFleetParts(config.fleet, { clock, random, observe });
   const tokensInUse = new TokensInUse();
-  const headers = await new RouteHeaders({ config, redactValue, tokensInUse, clock, observe }).read();
+  const headers = await new RouteHeaders({ config, registerSecret, tokensInUse, clock, observe }).read();
   const routes: RunningRoutes = createRoutes({
-    ...{ config, budgets, sharing, restored: learned?.restored ?? new Map(), redactValue, tokensInUse, headers },
+    ...{ config, budgets, sharing, restored: learned?.restored ?? new Map(), registerSecret, tokensInUse, headers },
     ...{ bindRoute, bindThrottle, clock, random, observe },
   });
   const { tokens, throttles } = routes;
 
   const drainState: DrainState = { isDraining: false };
-  const reloader = createReloader({ source: options.source, apply: routes.reconfigure, clock, observe });
+  const reloader = createReloader({ source: options.source, apply: routes.reconfigure, log, clock, observe });
   const unrouted = { route: DEFAULT_NAME, observe, counters: bindRoute(DEFAULT_NAME) };
   const proxy = await createProxy(options, routes, { limits: budgets, clock, unrouted });
   const adminInputs = { clock, observation, drainState, sharing, reloader, proxy };
@@ -145,7 +135,7 @@ interface AdminInputs {
 }
 
 function createAdmin(
-  { config, version, onQuit, logTrouble = () => undefined }: SidecarOptions,
+  { config, version, onQuit, log }: SidecarOptions,
   { tokens, throttles }: RunningRoutes,
   { clock, observation, drainState, sharing, reloader, proxy }: AdminInputs,
 ) {
@@ -160,7 +150,7 @@ function createAdmin(
     pendingAttempts: () => proxy.activeRequests.listPending(),
     fleet: () => sharing?.client.state(),
     configuration: reloader.state,
-    logTrouble,
+    logTrouble: log.deliveryProblem,
     settings: () => {
       const loaded = reloader.current();
       return loaded && listDisplayedSettings(loaded);

@@ -6,6 +6,7 @@ import type { AuthConfig } from '../config/config.ts';
 import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
 import { hasKeyMaterial } from '../token/client/client-authentication.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
+import type { Log } from '../telemetry/log/log.ts';
 import { withKnownLifetimes } from '../token/endpoint/assumed-lifetime.ts';
 import { RotatingTokenFetcher } from '../token/client/rotating-token-fetcher.ts';
 import { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
@@ -29,13 +30,10 @@ export interface TokensOptions extends Pick<
   /** Where the replicas of a fleet share tokens; undefined without a fleet. */
   readonly tokenStore: SharedTokenStore | undefined;
   /** Called with each secret of the token request and each assertion that is read, the first time and after a change. */
-  readonly redactValue: RedactValue;
+  readonly registerSecret: Log['registerSecret'];
   /** Gets each token before it is used, and masks them in texts of the authorization server. */
   readonly tokensInUse: TokensInUse;
 }
-
-/** Registers a secret that must not be shown, and the one that it replaces. */
-export type RedactValue = (secret: string, clientId?: string, replaced?: string) => void;
 
 export function createTokens(options: TokensOptions): TokenSource {
   const { credential, auth, egress, tokensInUse, headerFault, clock, random, observe } = options;
@@ -53,21 +51,24 @@ export function createTokens(options: TokensOptions): TokenSource {
     observe,
   });
   const request = createRequest(endpoint, options);
-  const read = readAndRedact(endpoint, options.redactValue);
+  const read = readAndRedact(endpoint, options.registerSecret);
   const { canChange } = endpoint;
   const rotating = new RotatingTokenFetcher({ credential, read, request, canChange, clock, observe });
   const fetcher = createCachedFetcher(rotating, endpoint, options);
   return new HeldTokenSource({ ...auth, ...common, fetcher, random });
 }
 
-function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () => Promise<ClientCredentialReadResult> {
+function readAndRedact(
+  endpoint: TokenEndpoint,
+  registerSecret: Log['registerSecret'],
+): () => Promise<ClientCredentialReadResult> {
   let version: string | undefined;
   let assertion: string | undefined;
   return async () => {
     const client = await endpoint.readCredential();
     if (client.kind === 'unreadable') return client;
     // A private key is never sent, and is too long to be searched for in every line.
-    if (client.version !== version) for (const secret of client.sentSecrets) redactValue(secret, client.clientId);
+    if (client.version !== version) for (const secret of client.sentSecrets) registerSecret(secret, client.clientId);
     version = client.version;
     if (client.readAssertion === undefined) return client;
     const authenticate: ClientCredential['authenticate'] = async (target) => {
@@ -75,7 +76,7 @@ function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () =>
       if (authentication.kind === 'unreadable') return authentication;
       const { client_assertion: newest } = Object.fromEntries(authentication.parameters);
       // It is renewed often: the log keeps the newest ones, and forgets no other secret for them.
-      if (newest !== undefined && newest !== assertion) redactValue(newest, undefined, assertion);
+      if (newest !== undefined && newest !== assertion) registerSecret(newest, undefined, assertion);
       assertion = newest;
       return authentication;
     };

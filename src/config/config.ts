@@ -38,6 +38,18 @@ export function authorizationServerUrl({ endpoint }: AuthConfig): URL | undefine
   return endpoint.kind === 'url' ? endpoint.url : new URL(endpoint.issuer);
 }
 
+/** Whose limit it is: the client id, which is optional with some methods, or else the name of the credential. */
+export function identifyClient({ name, auth }: CredentialConfig): SecretSource {
+  return auth.clientId ?? { kind: 'value', value: `credential ${name}` };
+}
+
+/** The first route of each group, whose throttle settings are those of all. */
+export function findThrottleGroups({ routes }: Config): ReadonlyMap<string, RouteConfig> {
+  const groups = new Map<string, RouteConfig>();
+  for (const route of routes) if (!groups.has(route.throttleGroup)) groups.set(route.throttleGroup, route);
+  return groups;
+}
+
 /**
  * The URLs in the frozen Config stay mutable, since JavaScript cannot freeze them.
  * @throws Error when the settings have not passed the formats and the rules

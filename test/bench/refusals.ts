@@ -12,6 +12,7 @@ import { formatProblems } from '../../src/config/load/problems.ts';
 import type { RefusalRule } from '../../src/throttle/refusal-rule.ts';
 import { startSidecar } from '../../src/composition/sidecar.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
+import { createRecordingLog } from '../support/recorded-events.ts';
 import { newCredential } from '../support/secrets.ts';
 import { startTokenServer } from '../support/token-server.ts';
 import { seeded } from '../throttle/simulation.ts';
@@ -121,9 +122,8 @@ async function start(upstreamUrl: string, refusals: readonly RefusalRule[]) {
   return startSidecar({
     config: { ...config, shutdown: { drainMs: 0, delayMs: 0 } },
     version: '0.0.0',
-    observe: () => undefined,
-    logLinesDropped: () => 0,
-    source: { loaded, load: undefined, setLogLevel: () => undefined },
+    log: createRecordingLog(),
+    source: { loaded, load: undefined },
   });
 }
 

@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
 import { startSidecar } from '../../src/composition/sidecar.ts';
 import type { Sidecar } from '../../src/composition/sidecar.ts';
-import { createRecorders } from '../support/recorded-events.ts';
+import { createRecordingLog } from '../support/recorded-events.ts';
 import type { RecordedEvent, RecordedEventOf, RequestEnded } from '../support/recorded-events.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import type { RespondTo, RecordingUpstream } from '../support/recording-upstream.ts';
@@ -107,10 +107,8 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
   const sidecar = await startSidecar({
     config: { ...loaded.config, shutdown: options.env?.SIDECAR_DRAIN_MS ? loaded.config.shutdown : AT_ONCE },
     version: '0.0.0',
-    observe: record,
-    recorders: createRecorders(record),
-    logLinesDropped: () => 0,
-    source: { loaded, load: options.file === undefined ? undefined : load, setLogLevel: () => undefined },
+    log: createRecordingLog(record),
+    source: { loaded, load: options.file === undefined ? undefined : load },
     random: () => 0,
     ...(options.clock === undefined ? {} : { clock: options.clock }),
   });

@@ -278,11 +278,11 @@ describe('a value in a file', () => {
     };
     const config = configOf({ SIDECAR_UPSTREAM_HEADERS: JSON.stringify(headers) });
     const masked: string[] = [];
-    const redactValue = (value: string) => void masked.push(value);
+    const registerSecret = (value: string) => void masked.push(value);
     const tokensInUse = new TokensInUse();
     await new RouteHeaders({
       config,
-      redactValue,
+      registerSecret,
       tokensInUse,
       clock: new ManualClock(),
       observe: () => undefined,

@@ -25,7 +25,8 @@ function harness(yaml: string) {
   if (!next.ok) throw new Error('the first one is fine');
   const loaded: LoadedConfig = next;
   const reloader = createReloader({
-    source: { loaded, load: () => next, setLogLevel: (level) => done.push(`level ${level}`) },
+    source: { loaded, load: () => next },
+    log: { setLevel: (level) => done.push(`level ${level}`) },
     apply: ({ routes }: Config) => done.push(`rate ${String(routes[0].throttle.rate)}`),
     clock,
     observe: (event) => done.push(event),

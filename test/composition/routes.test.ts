@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { configOf, scratchDirectory, scratchFile } from '../config/base-env.ts';
 import { echo, startRecordingUpstream } from '../support/recording-upstream.ts';
 import type { RespondTo, RecordedRequest } from '../support/recording-upstream.ts';
-import { identifyClient } from '../../src/composition/routes.ts';
+import { identifyClient } from '../../src/config/config.ts';
 import { startInProcess, until } from './in-process.ts';
 import type { InProcess } from './in-process.ts';
 import { send, sendAndLeave } from './send.ts';

@@ -32,7 +32,7 @@ it('a new secret is masked and used within 2 s after its symbolic link has chang
     { SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET_FILE: mounted.path('secret'), SIDECAR_SCOPE: 'a' },
     {
       clock,
-      redactValue: (...secret) => redacted.push(secret.filter((text) => text !== undefined)),
+      registerSecret: (...secret) => redacted.push(secret.filter((text) => text !== undefined)),
       random: () => 0,
       observe: (event) => events.push(event),
     },
@@ -72,7 +72,7 @@ it('an assertion in a file is masked with the one that it replaces, causes no re
       publishFailure: unused,
       releaseLease: unused,
     },
-    redactValue: (...values) => masked.push(values),
+    registerSecret: (...values) => masked.push(values),
     random: () => 0,
     observe: (event) => events.push(event),
   });
@@ -136,7 +136,7 @@ it('an extra parameter in a file is masked, and a changed one used within 2 s, a
       SIDECAR_AUTH_EXTRA_PARAMETERS: JSON.stringify({ client_secret: { file: mounted.path('key') }, kind: 'true' }),
       SIDECAR_AUTH_EXTRA_HEADERS: JSON.stringify({ 'X-Key': { file: mounted.path('header') } }),
     },
-    { clock, redactValue: (value) => masked.push(value) },
+    { clock, registerSecret: (value) => masked.push(value) },
   );
   await until(() => tokens.current()?.token !== undefined, 'the first token');
   await mounted.replace({ key: 'second-extra-value', header: 'short' });
@@ -238,7 +238,7 @@ function startTokens(
     tokenHeaders: [],
     egress: createProxySelector(loaded.config.egress),
     tokenStore: undefined,
-    redactValue: () => undefined,
+    registerSecret: () => undefined,
     tokensInUse: new TokensInUse(),
     random: () => 0.99,
     observe: () => undefined,

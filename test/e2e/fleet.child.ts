@@ -2,6 +2,7 @@
 import { createRequire } from 'node:module';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { startSidecar } from '../../src/composition/sidecar.ts';
+import { createRecordingLog } from '../support/recorded-events.ts';
 
 const loaded = loadConfig({
   env: {
@@ -17,7 +18,7 @@ const loaded = loadConfig({
 });
 if (!loaded.ok) throw new Error('refused');
 const { config } = loaded;
-const sidecar = await startSidecar({ config, version: '0.0.0', observe: () => undefined, logLinesDropped: () => 0 });
+const sidecar = await startSidecar({ config, version: '0.0.0', log: createRecordingLog() });
 const metrics = await (await fetch(`${sidecar.adminUrl}/metrics`)).text();
 await sidecar.drain();
 const files = Object.keys(createRequire(import.meta.url).cache);

@@ -13,7 +13,7 @@ import { formatProblems } from '../../src/config/load/problems.ts';
 import { startSidecar } from '../../src/composition/sidecar.ts';
 import type { Certificates } from '../support/certificates.ts';
 import { closeServer, freePort } from '../support/loopback.ts';
-import { createRecorders } from '../support/recorded-events.ts';
+import { createRecordingLog } from '../support/recorded-events.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import type { RespondTo } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
@@ -210,9 +210,8 @@ export async function playVerdictScene(
   const { config } = loaded;
   const shutdown = scene.isDraining === true ? config.shutdown : { drainMs: 0, delayMs: 0 };
   const sidecar = await startSidecar({
-    ...{ config: { ...config, shutdown }, version: '0.0.0', observe: () => undefined, random: Math.random },
-    ...{ recorders: createRecorders(() => undefined), logLinesDropped: () => 0 },
-    source: { loaded, load: undefined, setLogLevel: () => undefined },
+    ...{ config: { ...config, shutdown }, version: '0.0.0', log: createRecordingLog(), random: Math.random },
+    source: { loaded, load: undefined },
   });
   cleanup.defer(() => sidecar.drain().then(() => undefined));
   const stop = callSteadily(sidecar.proxyUrl, scene);

@@ -1,4 +1,5 @@
 /** Everything that a sidecar reports of itself, as one list in the order in which it happened: rare events, requests, attempts and permits. */
+import type { SidecarOptions } from '../../src/composition/sidecar.ts';
 import type { LocalReplyCode } from '../../src/platform/errors.ts';
 import type { EventObserver, SidecarEvent } from '../../src/telemetry/events.ts';
 import type {
@@ -21,9 +22,16 @@ export type RecordedEventOf<K extends RecordedEvent['kind']> = Extract<RecordedE
 
 type Push = (event: RecordedEvent) => void;
 
-/** For a whole sidecar. */
-export function createRecorders(push: Push): RecordObservers {
-  return { requests: [(record) => pushRecord(push, record)], debug: push };
+/** For a whole sidecar: a log that writes nothing. */
+export function createRecordingLog(push: Push = () => undefined): SidecarOptions['log'] {
+  return {
+    observe: push,
+    recorders: { requests: [(record) => pushRecord(push, record)], debug: push },
+    registerSecret: () => undefined,
+    setLevel: () => undefined,
+    droppedLines: () => 0,
+    deliveryProblem: () => undefined,
+  };
 }
 
 /** For the parts of one route. */

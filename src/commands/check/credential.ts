@@ -21,7 +21,7 @@ import type { EgressCheckContext } from './connectivity.ts';
 
 export interface CredentialCheckContext extends EgressCheckContext {
   /** Registers a secret that must not be printed. */
-  readonly redactValue: (secret: string) => void;
+  readonly registerSecret: (secret: string) => void;
   /** Gets the token. */
   readonly tokensInUse: TokensInUse;
 }
@@ -100,7 +100,7 @@ function evaluateTokenExpiry(endWallAt: number | undefined, wallNow: number): Ch
 async function checkAssertion(
   runner: StepRunner,
   { auth: { method }, name }: RequestingCredential,
-  { clock, redactValue }: CredentialCheckContext,
+  { clock, registerSecret }: CredentialCheckContext,
 ): Promise<boolean> {
   if (method.name !== 'client_assertion') return true;
   const found = await runner.run('assertion', async () => {
@@ -110,7 +110,7 @@ async function checkAssertion(
       const advice = `correct ${nameSetting('auth.assertionFile')} or ${nameSetting('auth.assertionFileAudience')}, or ask the issuer of the file for another one`;
       return { outcome: 'fail', detail: reading.detail, advice };
     }
-    redactValue(reading.assertion);
+    registerSecret(reading.assertion);
     return { outcome: 'ok', detail: `${method.file.path}: ${describeAssertion(reading.claims)}`, value: true };
   });
   return found === true;
@@ -169,12 +169,12 @@ async function requestToken(
   check: CredentialCheckContext,
   runner: StepRunner,
 ): Promise<StepResult<TokenRequestOutcome>> {
-  const { clock, signal, redactValue, tokensInUse } = check;
+  const { clock, signal, registerSecret, tokensInUse } = check;
   const heads: DatedTokenResponse[] = [];
   const endpoint = createEndpoint(credential, check, runner, (head) => heads.push(head));
   const client = await endpoint.readCredential();
   if (client.kind === 'unreadable') return { outcome: 'fail', detail: client.detail, advice: 'fix that file' };
-  for (const secret of [client.keyMaterial ?? [], client.sentSecrets].flat()) redactValue(secret);
+  for (const secret of [client.keyMaterial ?? [], client.sentSecrets].flat()) registerSecret(secret);
   const sentAt = clock.wallNow();
   const response = await endpoint.request(client, signal);
   if (signal.aborted) throw signal.reason;

@@ -20,11 +20,11 @@ const CLAIM = { leaseMs: 1000, declined: undefined, isUseless: false };
 const CONNECT_TIMEOUT_MS = 2000;
 const DEFAULT_PORT = 6379;
 
-/** @param redactValue registers a secret that must not be printed */
+/** @param registerSecret registers a secret that must not be printed */
 export async function checkFleet(
   config: FleetConfig,
   context: CheckContext,
-  redactValue: (secret: string) => void,
+  registerSecret: (secret: string) => void,
 ): Promise<readonly CheckStep[]> {
   const runner = new StepRunner('Redis', context);
   const reading = await readSecret('fleet.redisUrlFile', config.redisUrl);
@@ -33,7 +33,7 @@ export async function checkFleet(
     return runner.steps;
   }
   const password = redisPassword(reading.value);
-  if (password !== undefined) redactValue(password);
+  if (password !== undefined) registerSecret(password);
   const target = createRedisTarget(reading.value, config);
   const isReached = target === undefined || (await checkConnectivity(runner, target, context));
   if (isReached) await runner.run('fleet', () => joinAsReplica(config, reading.value, context, runner));

@@ -34,7 +34,7 @@ export async function* runChecks(
     ...config.credentials.flatMap(({ auth }) => listExtraSecrets(auth)),
   ]);
   const tokensInUse = new TokensInUse();
-  const redaction = { redactValue: (secret: string) => void secrets.add(secret), tokensInUse };
+  const redaction = { registerSecret: (secret: string) => void secrets.add(secret), tokensInUse };
   const headers = new RouteHeaders({ config, ...redaction, clock: context.clock, observe: () => undefined });
   const { byRoute } = await headers.read();
   for (const group of startChecks(config, warnings, probePath, context, redaction, byRoute))
@@ -46,7 +46,7 @@ function startChecks(
   warnings: readonly string[],
   probePath: string | undefined,
   context: CheckContext,
-  redaction: Pick<CredentialCheckContext, 'redactValue' | 'tokensInUse'>,
+  redaction: Pick<CredentialCheckContext, 'registerSecret' | 'tokensInUse'>,
   ownHeaders: RouteHeaders['byRoute'],
 ): readonly Promise<readonly CheckStep[]>[] {
   const { credentials, routes, fleet } = config;
@@ -65,7 +65,7 @@ function startChecks(
     ...credentialChecks.map(async ({ result }) => (await result).steps),
     ...groupByUpstream(routes).map((group) => checkUpstream(group, probe, check)),
     ...(probePath !== undefined && probe === undefined ? [Promise.resolve([createNoRouteStep(probePath)])] : []),
-    ...(fleet === undefined ? [] : [checkFleet(fleet, context, redaction.redactValue)]),
+    ...(fleet === undefined ? [] : [checkFleet(fleet, context, redaction.registerSecret)]),
     checkRunningSidecar(config, context),
   ];
 
