@@ -18,7 +18,7 @@ export interface PageEndpointsOptions {
   readonly readStatus: () => StatusInputs;
   readonly activity: Activity;
   readonly sampler: Sampler;
-  /** Secrets masked; undefined when unknown. */
+  /** All settings with secrets masked; undefined when unknown. */
   readonly settings: () => readonly StatusPageSetting[] | undefined;
   readonly clock: Clock;
 }

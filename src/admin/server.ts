@@ -3,8 +3,6 @@
  * access; the caller binds the address. Errors are problem details (RFC 9457).
  */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import { systemClock } from '../platform/clock.ts';
-import type { Clock } from '../platform/clock.ts';
 import type { HostPort } from '../platform/host-header.ts';
 import type { PendingAttempt } from '../exchange/exchange.ts';
 import type { FleetConnectionState } from '../fleet/redis/connection-health.ts';
@@ -12,23 +10,20 @@ import type { ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
 import { createJsonResponse, createProblemResponse, sendResponse, createTextResponse } from './admin-response.ts';
 import type { AdminProblem, AdminResponse } from './admin-response.ts';
-import type { ConfigurationState, StatusPageSetting } from './status/configuration.ts';
+import type { ConfigurationState } from './status/configuration.ts';
 import { guardAdminRequest, isFromBrowser, isLocalPeer } from './guard.ts';
 import type { AdminHandler } from './http-server.ts';
 import type { LogDeliveryProblem } from '../telemetry/events.ts';
 import { createPageLoader } from './page-endpoints.ts';
-import type { LoadedPage } from './page-endpoints.ts';
+import type { LoadedPage, PageEndpointsOptions } from './page-endpoints.ts';
 import { describeReadiness } from './status/readiness.ts';
-import { describeDegradation } from './status/degradation.ts';
 import { describeStatus } from './status/status.ts';
 import { evaluateVerdict } from './verdict/verdict.ts';
-import type { StatusInputs, ListenerState } from './status/status.ts';
+import type { StatusInputs } from './status/status.ts';
+import type { ListenerState, SidecarStates } from './status/states.ts';
 import { evaluateAlerts } from './alerts/active-alerts.ts';
-import { createActivity } from './history/activity.ts';
-import type { Activity } from './history/activity.ts';
-import { Sampler } from './samples/sampler.ts';
 
-export interface AdminOptions {
+export interface AdminOptions extends Omit<PageEndpointsOptions, 'readStatus'> {
   readonly version: string;
   /** Names allowed as Host; IP literals are always allowed. */
   readonly allowedHosts: readonly HostPort[];
@@ -38,36 +33,24 @@ export interface AdminOptions {
   readonly tokens: () => readonly TokenState[];
   /** At least one. */
   readonly throttles: () => readonly ThrottleState[];
-  /** Connections and requests of the proxy port. Default: not shown. */
-  readonly listener?: () => ListenerState;
-  /** The attempts that have no response head yet. Default: none. */
-  readonly pendingAttempts?: () => readonly PendingAttempt[];
-  /** Default: no fleet. */
-  readonly fleet?: () => FleetConnectionState | undefined;
-  /** Default: not shown. */
-  readonly configuration?: () => ConfigurationState | undefined;
-  /** Why log lines do not reach their destination. Default: no problem. */
-  readonly logTrouble?: () => LogDeliveryProblem | undefined;
-  /** All settings with secrets masked. Default: not on the status page. */
-  readonly settings?: () => readonly StatusPageSetting[] | undefined;
-  /** The past in words. Default: nothing has happened. */
-  readonly activity?: Activity;
-  /** The past in numbers. Default: nothing has happened. */
-  readonly sampler?: Sampler;
-  /** Called when /readyz responds 503, so that a missing token is requested at once. Default: nothing. */
-  readonly onNotReady?: () => void;
+  readonly listener: () => ListenerState;
+  /** The attempts that have no response head yet. */
+  readonly pendingAttempts: () => readonly PendingAttempt[];
+  /** Undefined without a fleet. */
+  readonly fleet: () => FleetConnectionState | undefined;
+  readonly configuration: () => ConfigurationState | undefined;
+  /** Why log lines do not reach their destination. */
+  readonly logTrouble: () => LogDeliveryProblem | undefined;
+  /** Called when /readyz responds 503, so that a missing token is requested at once. */
+  readonly onNotReady: () => void;
   /** Called for `POST /quitquitquit` (`admin.allowQuit`). Default: the endpoint does not exist. */
   readonly onQuit?: (() => void) | undefined;
-  /** Called with the reason of an internal error; a repeated reason is reported once. Default: nothing. */
-  readonly onFault?: (reason: string) => void;
+  /** Called with the reason of an internal error; a repeated reason is reported once. */
+  readonly onFault: (reason: string) => void;
   readonly draining: () => boolean;
   readonly metrics: { render(): Promise<string>; readonly contentType: string };
-  /** Default: the process's own clock. */
-  readonly clock?: Clock;
-  /** True on a `unix:` socket, whose peers have no address and are local. Default false. */
-  readonly isOnSocketFile?: boolean;
-  /** The address of the peer. Default: that of the connection. */
-  readonly peerAddress?: (request: IncomingMessage) => string | undefined;
+  /** True on a `unix:` socket, whose peers have no address and are local. */
+  readonly isOnSocketFile: boolean;
 }
 
 const ASSET_PATH_PREFIX = '/assets/';
@@ -75,7 +58,6 @@ const ASSET_PATH_PREFIX = '/assets/';
 const QUIT_PATH = '/quitquitquit';
 /** Where a request may have a body, which is not read. */
 const CLOSE = { Connection: 'close' };
-const NO_SERIES = { counters: new Map(), durations: new Map(), bounds: [], gauges: () => [] };
 
 interface Endpoint {
   /**
@@ -90,11 +72,8 @@ interface Endpoint {
 
 /** Handles the requests of the admin port; never throws. Uptime starts with this call. */
 export function createAdminHandler(options: AdminOptions): AdminHandler {
-  const { clock = systemClock, activity = createActivity(clock) } = options;
-  const { sampler = new Sampler({ clock, source: NO_SERIES }) } = options;
-  const readStatus = createStatusReader(options, activity, sampler, clock);
-  const settings = options.settings ?? (() => undefined);
-  const loadPage = createPageLoader({ readStatus, activity, sampler, settings, clock });
+  const readStatus = createStatusReader(options);
+  const loadPage = createPageLoader({ ...options, readStatus });
   const endpoints = createEndpoints(options, readStatus, loadPage);
   const reportFault = createFaultReporter(options);
   const respondTo = async (request: IncomingMessage): Promise<AdminResponse> => {
@@ -117,34 +96,28 @@ function createFaultReporter({ onFault }: AdminOptions): (error: unknown) => voi
   let last: string | undefined;
   return (error) => {
     const reason = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown fault';
-    if (reason !== last) onFault?.((last = reason));
+    if (reason !== last) onFault((last = reason));
   };
 }
 
-function createStatusReader(
-  options: AdminOptions,
-  activity: Activity,
-  sampler: Sampler,
-  clock: Clock,
-): () => StatusInputs {
-  const { version, tokens, throttles, fleet, draining } = options;
+function createStatusReader(options: AdminOptions): () => StatusInputs {
+  const { version, activity, sampler, clock } = options;
   const startedAt = clock.now();
   return () => {
-    const states = {
-      ...{ version, pid: process.pid, uptimeMs: clock.now() - startedAt, draining: draining() },
-      ...{ tokens: tokens(), throttles: throttles(), fleet: fleet?.() },
-      listener: options.listener?.(),
+    const states: SidecarStates = {
+      ...{ version, pid: process.pid, uptimeMs: clock.now() - startedAt, draining: options.draining() },
+      ...{ tokens: options.tokens(), throttles: options.throttles(), fleet: options.fleet() },
+      listener: options.listener(),
       scopeRefusals: activity.listScopeRefusals(),
-      configuration: options.configuration?.(),
-      logTrouble: options.logTrouble?.(),
+      configuration: options.configuration(),
+      logTrouble: options.logTrouble(),
       recentCalls: activity.listRecentCalls(),
     };
     const seen = { ...states, samples: sampler.read(), wallNow: clock.wallNow() };
     const alerts = evaluateAlerts(seen);
     const verdict = evaluateVerdict({
-      ...{ ...seen, alerts, faults: activity.listLastFaults(), settings: options.settings?.() },
-      pending: options.pendingAttempts?.() ?? [],
-      isDegraded: describeDegradation(states).length > 0,
+      ...{ ...seen, alerts, faults: activity.listLastFaults() },
+      ...{ settings: options.settings(), pending: options.pendingAttempts() },
     });
     return { ...states, alerts, verdict };
   };
@@ -166,7 +139,7 @@ function createEndpoints(
     }),
     '/readyz': get('any', () => {
       const readiness = describeReadiness({ draining: draining(), tokens: tokens() });
-      if (!readiness.ready) onNotReady?.();
+      if (!readiness.ready) onNotReady();
       return createJsonResponse(readiness.ready ? 200 : 503, readiness);
     }),
     '/metrics': get('any', async () => createTextResponse(metrics.contentType, await metrics.render())),
@@ -202,10 +175,10 @@ function routeRequest(
 function refuseAccess(
   request: IncomingMessage,
   endpoint: Endpoint | undefined,
-  { exposeAll, peerAddress = getPeerAddress, isOnSocketFile = false }: AdminOptions,
+  { exposeAll, isOnSocketFile }: AdminOptions,
 ): AdminProblem | undefined {
   const { access = 'local', method = 'GET' } = endpoint ?? {};
-  const isLocal = isLocalPeer(peerAddress(request), isOnSocketFile);
+  const isLocal = isLocalPeer(request.socket.remoteAddress, isOnSocketFile);
   if (access === 'local' && !isLocal && !exposeAll)
     return refuse(403, 'Only /metrics and the probes are available to other machines.');
   if (access === 'local-program' && !isLocal) return refuse(403, 'Only available from this machine.', CLOSE);
@@ -220,8 +193,4 @@ function refuseAccess(
 
 function refuse(status: 403 | 405, detail: string, headers: OutgoingHttpHeaders = {}): AdminProblem {
   return { status, code: status === 403 ? 'REQUEST_NOT_ALLOWED' : 'METHOD_NOT_ALLOWED', detail, headers };
-}
-
-function getPeerAddress(request: IncomingMessage): string | undefined {
-  return request.socket.remoteAddress;
 }

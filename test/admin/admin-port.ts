@@ -1,11 +1,14 @@
 /** The admin port over real sockets, with states of the test's own. */
 import { once } from 'node:events';
 import { request } from 'node:http';
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
+import { createActivity } from '../../src/admin/history/activity.ts';
 import { createAdminServer } from '../../src/admin/http-server.ts';
+import type { AdminHandler } from '../../src/admin/http-server.ts';
+import { Sampler } from '../../src/admin/samples/sampler.ts';
 import { createAdminHandler } from '../../src/admin/server.ts';
 import type { AdminOptions } from '../../src/admin/server.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -19,21 +22,42 @@ export interface AdminResponse {
   readonly bytes: Buffer;
 }
 
+const NO_SERIES = { counters: new Map(), durations: new Map(), bounds: [], gauges: () => [] };
+const NO_LISTENER = { connections: 0, connectionsLimit: 10_000, requests: 0, requestsLimit: Infinity };
+
+/** Of a sidecar that holds a token and has seen nothing, unless given otherwise. */
+export function createHandler(given: Partial<AdminOptions> = {}): AdminHandler {
+  const { clock = systemClock } = given;
+  return createAdminHandler({
+    version: '1.2.3',
+    allowedHosts: [{ host: 'localhost', port: undefined }],
+    ...{ exposeAll: false, isOnSocketFile: false, clock },
+    ...{ tokens: () => [validToken], throttles: () => [unpaced], listener: () => NO_LISTENER },
+    ...{ pendingAttempts: () => [], fleet: () => undefined, configuration: () => undefined },
+    ...{ logTrouble: () => undefined, settings: () => undefined, draining: () => false },
+    activity: createActivity(clock),
+    sampler: new Sampler({ clock, source: NO_SERIES }),
+    ...{ onNotReady: () => undefined, onFault: () => undefined },
+    metrics: { render: () => Promise.resolve('up 1\n'), contentType: 'text/plain; version=0.0.4; charset=utf-8' },
+    ...given,
+  });
+}
+
+/** Has the server see its peers at this address. Undefined: at none, as on a socket file. */
+export function placePeers(server: Server, address: string | undefined): void {
+  server.on('connection', (socket) => Object.defineProperty(socket, 'remoteAddress', { value: address }));
+}
+
+interface PortSetup extends Partial<AdminOptions> {
+  readonly maxConnections?: number;
+  /** Default: loopback. */
+  readonly peerAddress?: string;
+}
+
 /** On a port of its own; ends with the test. */
-export async function start(options: Partial<AdminOptions> & { readonly maxConnections?: number } = {}) {
-  const server = createAdminServer(
-    createAdminHandler({
-      version: '1.2.3',
-      allowedHosts: [{ host: 'localhost', port: undefined }],
-      exposeAll: false,
-      tokens: () => [validToken],
-      throttles: () => [unpaced],
-      draining: () => false,
-      metrics: { render: () => Promise.resolve('up 1\n'), contentType: 'text/plain; version=0.0.4; charset=utf-8' },
-      ...options,
-    }),
-    new ConnectionSlots(options.maxConnections ?? 64, 0, systemClock),
-  );
+export async function start({ maxConnections = 64, peerAddress, ...options }: PortSetup = {}) {
+  const server = createAdminServer(createHandler(options), new ConnectionSlots(maxConnections, 0, systemClock));
+  if (peerAddress !== undefined) placePeers(server, peerAddress);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {

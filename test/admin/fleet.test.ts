@@ -30,6 +30,7 @@ const statusOf = (fleet?: FleetConnectionState) =>
   describeStatus({
     version: '1',
     verdict: healthy,
+    alerts: [],
     uptimeMs: 0,
     draining: false,
     tokens: [validToken],

@@ -41,6 +41,7 @@ it('a page that is opened between two updates shows the same as the others after
   const common = {
     version: '1.2.3',
     verdict: healthy,
+    alerts: [],
     uptimeMs: 0,
     draining: false,
     fleet: undefined,

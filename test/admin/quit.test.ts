@@ -7,26 +7,16 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAdminServer } from '../../src/admin/http-server.ts';
-import { createAdminHandler } from '../../src/admin/server.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { ConnectionSlots } from '../../src/platform/connection-slots.ts';
 import type { AdminOptions } from '../../src/admin/server.ts';
-import { unpaced, validToken } from './states.ts';
+import { createHandler, placePeers } from './admin-port.ts';
 
-async function start(options: Partial<AdminOptions> = {}) {
+async function start(options: Partial<AdminOptions> = {}, ...peerAddress: [] | [string | undefined]) {
   let quits = 0;
-  const handler = createAdminHandler({
-    version: '1.2.3',
-    allowedHosts: [{ host: 'localhost', port: undefined }],
-    exposeAll: false,
-    tokens: () => [validToken],
-    throttles: () => [unpaced],
-    draining: () => false,
-    metrics: { render: () => Promise.resolve(''), contentType: 'text/plain' },
-    onQuit: () => (quits += 1),
-    ...options,
-  });
+  const handler = createHandler({ onQuit: () => (quits += 1), ...options });
   const server = createAdminServer(handler, new ConnectionSlots(64, 0, systemClock));
+  if (peerAddress.length > 0) placePeers(server, peerAddress[0]);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
@@ -48,8 +38,6 @@ async function start(options: Partial<AdminOptions> = {}) {
   };
   return { port, ask, received, quits: () => quits };
 }
-
-const elsewhere = () => '10.0.0.9';
 
 /** A request whose connection is closed before it is handled, so that its address is unknown. */
 async function askAndReset(port: number): Promise<void> {
@@ -93,13 +81,13 @@ describe('POST /quitquitquit', () => {
   });
 
   it('is accepted on a socket file, whose peers have no address and are local', async () => {
-    const { ask, quits } = await start({ isOnSocketFile: true, peerAddress: () => undefined });
+    const { ask, quits } = await start({ isOnSocketFile: true }, undefined);
     expect((await ask('POST')).status).toBe(200);
     expect(quits()).toBe(1);
   });
 
   it('is refused to other machines, also with exposeAll', async () => {
-    const { ask, quits } = await start({ peerAddress: elsewhere, exposeAll: true });
+    const { ask, quits } = await start({ exposeAll: true }, '10.0.0.9');
     expect((await ask('GET', {}, '/status')).status).toBe(200);
     const { status, body } = await ask('POST');
     expect(status).toBe(403);

@@ -57,7 +57,7 @@ export function recordActivity(states: Partial<StatusInputs> = {}, keepsCalls = 
       const known = { version: '1.2.3', uptimeMs: clock.now(), draining: false, ...current };
       const seen = { ...known, samples, wallNow: clock.wallNow() };
       const alerts = evaluateAlerts(seen);
-      const nothing = { pending: [], settings: undefined, isDegraded: false };
+      const nothing = { pending: [], settings: undefined };
       const faults = activity.listLastFaults();
       const verdict = evaluateVerdict({ ...seen, ...nothing, alerts, faults });
       const status = describeStatus({ ...known, alerts, verdict, recentCalls: activity.listRecentCalls() });

@@ -13,7 +13,7 @@ const finding = {
 
 const propose = (windowMs: number) =>
   describeStatus({
-    ...{ version: '1', verdict: healthy, uptimeMs: 1, draining: false, tokens: [validToken] },
+    ...{ version: '1', verdict: healthy, alerts: [], uptimeMs: 1, draining: false, tokens: [validToken] },
     throttles: [{ ...unpaced, refusalProposals: [createProposal({ ...finding, windowMs }, [], (at) => at)] }],
   });
 

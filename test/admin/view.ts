@@ -17,7 +17,7 @@ const PLACES: PageAssetPaths = {
 };
 
 const NOW = Date.UTC(2026, 10, 1, 0, 30);
-const NOTHING_SEEN = { wallNow: NOW, faults: [], pending: [], settings: undefined, isDegraded: false };
+const NOTHING_SEEN = { wallNow: NOW, faults: [], pending: [], settings: undefined };
 
 /** A sidecar that holds a token, has just begun and has seen nothing. */
 function viewOf(states: Partial<StatusInputs> = {}, seen: Partial<PageView> = {}): PageView {

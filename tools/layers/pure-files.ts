@@ -12,7 +12,7 @@ export const PURE_FILES = [
   'src/telemetry/event-texts.ts',
   'src/admin/verdict/*.ts',
   'src/admin/page/{fragments,markup,throttle-part,token-part,traffic-parts,view}.ts',
-  'src/admin/status/{configuration,degradation,readiness,status}.ts',
+  'src/admin/status/{configuration,degradation,readiness,states,status}.ts',
   'src/platform/egress/proxy-fault.ts',
   'src/commands/init/auth-address.ts',
   'src/commands/init/curl/*.ts',

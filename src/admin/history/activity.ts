@@ -5,8 +5,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import type { RecordRequest } from '../../telemetry/request-record.ts';
-import type { RecentCall, ScopeRefusals } from '../status/status.ts';
-import type { LastFault } from '../verdict/verdict.ts';
+import type { LastFault, RecentCall, ScopeRefusals } from '../status/states.ts';
 import { EventLog } from './event-log.ts';
 
 export interface Activity {

@@ -2,19 +2,12 @@
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
 import type { LogDeliveryProblem } from '../../telemetry/events.ts';
 import type { TokenState } from '../../token/token.ts';
-import { describeReloadFault, type ConfigurationState } from './configuration.ts';
+import { describeReloadFault } from './configuration.ts';
 import { prefixCredential } from './readiness.ts';
-
-interface DegradationInputs {
-  readonly tokens: readonly TokenState[];
-  readonly scopeRefusals?: readonly { readonly route: string; readonly needed: string | undefined }[];
-  readonly fleet?: FleetConnectionState | undefined;
-  readonly configuration?: ConfigurationState | undefined;
-  readonly logTrouble?: LogDeliveryProblem | undefined;
-}
+import type { SidecarStates } from './states.ts';
 
 /** One text per warning; empty when there is none. */
-export function describeDegradation(states: DegradationInputs): string[] {
+export function describeDegradation(states: SidecarStates): string[] {
   const { tokens, scopeRefusals = [], fleet, configuration, logTrouble } = states;
   return [
     ...tokens.flatMap((token) => prefixCredential(token, tokens, describeTokenFaults(token))),

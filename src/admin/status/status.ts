@@ -3,74 +3,23 @@
  * null is unknown or unlimited. What each member means is in config/status-schema.json.
  */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
-import type { LogDeliveryProblem } from '../../telemetry/events.ts';
 import type { FleetQuotaState, LearnedLimit, LimitUsage, ThrottleState } from '../../throttle/throttle.ts';
 import { describeProposal, type RefusalProposal } from '../../throttle/refusal-evidence/refusal-proposal.ts';
 import type { TokenState } from '../../token/token.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import type { Verdict } from '../verdict/verdict.ts';
-import type { RequestRecord } from '../../telemetry/request-record.ts';
 import { describeReloadChanges } from '../../telemetry/event-texts.ts';
 import type { ConfigurationState } from './configuration.ts';
 import { describeDegradation } from './degradation.ts';
+import type { RecentCall, SidecarStates } from './states.ts';
 import { formatInstant } from '../../platform/instant-text.ts';
 import { ensureRequestId } from '../../platform/request-id.ts';
 import { truncate } from '../../platform/truncate.ts';
 
-/** The states that the admin port shows. */
-export interface StatusInputs {
-  readonly version: string;
-  /** The process id. Undefined: unknown. */
-  readonly pid?: number;
-  readonly uptimeMs: number;
-  readonly draining: boolean;
-  /** At least one; in the order of the configuration. */
-  readonly tokens: readonly TokenState[];
-  /** At least one; in the order of the configuration. */
-  readonly throttles: readonly ThrottleState[];
-  /** Undefined: not available. */
-  readonly listener?: ListenerState | undefined;
-  /** Undefined without a fleet. */
-  readonly fleet?: FleetConnectionState | undefined;
-  /** Routes whose upstream asked for a scope that the token does not have. Default: none. */
-  readonly scopeRefusals?: readonly ScopeRefusals[];
-  /** Undefined when unknown. */
-  readonly configuration?: ConfigurationState | undefined;
-  /** Why log lines do not reach their destination. Default: no problem. */
-  readonly logTrouble?: LogDeliveryProblem | undefined;
-  /** Default: none. */
-  readonly alerts?: readonly ActiveAlert[];
+export interface StatusInputs extends SidecarStates {
+  readonly alerts: readonly ActiveAlert[];
   readonly verdict: Verdict;
-  /** Newest first; undefined when they are not kept. */
-  readonly recentCalls?: readonly RecentCall[] | undefined;
-}
-
-/** Connections and requests of the proxy port, with their limits: the configured ones, or lower ones set by the machine. */
-export interface ListenerState {
-  /** Client connections. */
-  readonly connections: number;
-  readonly connectionsLimit: number;
-  /** In progress, queued ones included. */
-  readonly requests: number;
-  readonly requestsLimit: number;
-}
-
-/** A call of a client that has ended: method, path without query, result. No header field and no body. */
-export interface RecentCall {
-  /** Epoch milliseconds of the end of its response. */
-  readonly wallAt: number;
-  readonly record: RequestRecord;
-}
-
-/** Requests that an upstream refused because the token lacks a scope (RFC 6750 §3.1). */
-export interface ScopeRefusals {
-  readonly route: string;
-  readonly count: number;
-  /** The last one, epoch milliseconds. */
-  readonly wallAt: number;
-  /** The scope that the last one named; undefined when it named none. */
-  readonly needed: string | undefined;
 }
 
 /** The document of /status. */
@@ -102,7 +51,7 @@ export function describeStatus(states: StatusInputs) {
     fleet: describeFleet(fleet),
     configuration: describeConfiguration(states.configuration),
     verdict: describeVerdict(states.verdict),
-    alerts: (states.alerts ?? []).map(describeAlert),
+    alerts: states.alerts.map(describeAlert),
     recentCalls: states.recentCalls?.map(describeCall) ?? null,
   };
 }

@@ -6,10 +6,12 @@ import type { PendingAttempt } from '../../exchange/exchange.ts';
 import type { FaultCause } from '../../telemetry/events.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
+import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import { formatLatency, formatRoundedRate } from '../quantity-texts.ts';
 import type { Samples, Selector } from '../samples/samples.ts';
 import type { StatusPageSetting } from '../status/configuration.ts';
 import { validForMs } from '../status/readiness.ts';
+import type { LastFault, SidecarStates } from '../status/states.ts';
 import type { CauseName } from './causes.ts';
 import { NOTABLE_MS, readRouteFacts, type RouteFacts } from './route-facts.ts';
 import { adviseOnRefusedToken, adviseOnTokenFailure, describeTokenFailure } from './token-failures.ts';
@@ -34,14 +36,18 @@ export interface Symptom {
   readonly words?: string | undefined;
 }
 
-export interface SymptomInputs {
+export interface VerdictInputs extends SidecarStates {
   readonly samples: Samples;
-  readonly tokens: readonly TokenState[];
-  readonly throttles: readonly ThrottleState[];
+  /** Epoch milliseconds. */
+  readonly wallNow: number;
   /** Attempts that have no response head yet. */
   readonly pending: readonly PendingAttempt[];
   /** Secrets masked; undefined when unknown. */
   readonly settings: readonly StatusPageSetting[] | undefined;
+  /** The most severe first. */
+  readonly alerts: readonly ActiveAlert[];
+  /** The newest of each route and cause. */
+  readonly faults: readonly LastFault[];
 }
 
 /** A longer wait in the queue delays its request; a bound of the exposed buckets. */
@@ -63,7 +69,7 @@ const TOKEN_IS_BACK = {
 };
 
 /** @param windowMs at most five minutes */
-export function listSymptoms(inputs: SymptomInputs, windowMs: number): readonly Symptom[] {
+export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly Symptom[] {
   const { samples, throttles, pending } = inputs;
   const served = samples.increaseBy('route', 'requests_total', windowMs).keys();
   const routes = [...new Set([...served, ...pending.map(({ route }) => route)])];
@@ -89,7 +95,7 @@ export function listSymptoms(inputs: SymptomInputs, windowMs: number): readonly 
 }
 
 /** A credential without a usable token fails every request of its routes. */
-function listTokens({ samples, tokens, settings }: SymptomInputs, windowMs: number): Symptom[] {
+function listTokens({ samples, tokens, settings }: VerdictInputs, windowMs: number): Symptom[] {
   const failing = tokens.filter(({ lastFailure }) => lastFailure !== undefined);
   const token = failing.find((each) => validForMs(each) <= 0) ?? failing[0];
   const [metric, selector] = ['local_replies_total', { code: 'TOKEN_.*' }];

@@ -3,16 +3,16 @@
  * explains; the largest is shown, and a second one is named. No side is blamed for a few failures, and a cause that has gone is past.
  */
 import { formatInstant } from '../../platform/instant-text.ts';
-import type { ActiveAlert } from '../alerts/active-alerts.ts';
-import { ALERTS } from '../alerts/alert-table.ts';
+import { ALERTS, type AlertName } from '../alerts/alert-table.ts';
 import { formatHeadline } from '../alerts/active-alerts.ts';
 import { formatCount, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
-import type { FaultCause } from '../../telemetry/events.ts';
 import type { Selector } from '../samples/samples.ts';
 import { quotePattern } from '../samples/selector.ts';
+import { describeDegradation } from '../status/degradation.ts';
 import { validForMs } from '../status/readiness.ts';
+import type { LastFault } from '../status/states.ts';
 import { CAUSES, type Cause, type VerdictPlace } from './causes.ts';
-import { listSymptoms, type Symptom, type SymptomInputs } from './symptoms.ts';
+import { listSymptoms, type Symptom, type VerdictInputs } from './symptoms.ts';
 
 export interface Verdict {
   /** `bad`: the application cannot work. `wait`: requests are delayed, or some fail. */
@@ -35,29 +35,6 @@ export interface Verdict {
   readonly advice: string | undefined;
   /** A second cause. */
   readonly other: string | undefined;
-}
-
-/** The newest fault of a route and cause in its own words. */
-export interface LastFault {
-  readonly route: string;
-  readonly cause: FaultCause;
-  /** Names the fault and its error code, no secret. */
-  readonly detail: string;
-  /** Epoch milliseconds. */
-  readonly wallAt: number;
-}
-
-export interface VerdictInputs extends SymptomInputs {
-  /** Epoch milliseconds. */
-  readonly wallNow: number;
-  readonly uptimeMs: number;
-  readonly draining: boolean;
-  /** The most severe first. */
-  readonly alerts: readonly ActiveAlert[];
-  /** The newest of each route and cause. */
-  readonly faults: readonly LastFault[];
-  /** Whether there are warnings. */
-  readonly isDegraded: boolean;
 }
 
 /** Symptoms of one cause, of all routes. */
@@ -298,7 +275,7 @@ function describeAlert(inputs: VerdictInputs): Verdict | undefined {
 }
 
 /** Its requests would be candidates if they still failed or waited. */
-function isShareOfThePast(name: ActiveAlert['name']): boolean {
+function isShareOfThePast(name: AlertName): boolean {
   const { condition } = ALERTS[name];
   const [{ form }] = condition.form === 'all' ? condition.conditions : [condition];
   return form === 'ratio' || form === 'quantile';
@@ -306,7 +283,8 @@ function isShareOfThePast(name: ActiveAlert['name']): boolean {
 
 /** The latency of the upstream is shown apart from the wait in the queue: only one of them is the partner's. */
 function describeHealth(inputs: VerdictInputs): Verdict {
-  const { samples, isDegraded } = inputs;
+  const { samples } = inputs;
+  const isDegraded = describeDegradation(inputs).length > 0;
   const warnings = isDegraded ? ', with warnings' : '';
   const base: typeof NOTHING_WRONG = { ...NOTHING_WRONG, level: isDegraded ? 'wait' : 'good' };
   const requests = samples.increase('requests_total', MINUTE_MS);

@@ -37,6 +37,7 @@ describe('the configuration', () => {
     const states = {
       version: '1',
       verdict: healthy,
+      alerts: [],
       uptimeMs: 0,
       draining: false,
       tokens: [validToken],

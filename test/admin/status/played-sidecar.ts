@@ -107,7 +107,9 @@ export class PlayedSidecar {
     observers.push((event) => report(event, { ...metrics, observe: activity.observe, recorders }));
     observers.push((event) => report(event, { observe: metrics.observe }));
     this.handler = createAdminHandler({
-      ...{ version: '1.2.3', allowedHosts: [], exposeAll: false, tokens, throttles, activity, sampler, metrics, clock },
+      ...{ version: '1.2.3', allowedHosts: [], exposeAll: false, isOnSocketFile: false },
+      ...{ tokens, throttles, activity, sampler, metrics, clock, pendingAttempts: () => [] },
+      ...{ logTrouble: () => undefined, onNotReady: () => undefined },
       listener: () => ({ connections: 1, connectionsLimit: 10_000, requests: 0, requestsLimit: Infinity }),
       fleet: () => this.#fleet?.state(),
       configuration: () => this.#configuration,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { describeReadiness } from '../../../src/admin/status/readiness.ts';
 import { describeStatus } from '../../../src/admin/status/status.ts';
-import type { ScopeRefusals } from '../../../src/admin/status/status.ts';
+import type { ScopeRefusals } from '../../../src/admin/status/states.ts';
 import type { TokenState } from '../../../src/token/token.ts';
 import { failing, healthy, limited, noToken, unpaced, validToken } from '../states.ts';
 import { pageOf, textOf } from '../view.ts';
@@ -14,6 +14,7 @@ describe('status', () => {
       version: '1.2.3',
       pid: 4711,
       verdict: healthy,
+      alerts: [],
       uptimeMs: 61_999,
       draining: false,
       ...states,
@@ -99,6 +100,7 @@ describe('status', () => {
     const status = describeStatus({
       version: '1',
       verdict: healthy,
+      alerts: [],
       uptimeMs: 0,
       draining: true,
       tokens: [noToken],
@@ -127,6 +129,7 @@ describe('a warning of /status', () => {
     describeStatus({
       version: '1',
       verdict: healthy,
+      alerts: [],
       uptimeMs: 0,
       draining: false,
       tokens: [token],
@@ -246,7 +249,14 @@ describe('with several credentials', () => {
   it('/status and page show each credential and throttle by name', () => {
     const slow = { ...limited, route: 'policies' };
     const states = { tokens: [validToken, quotes], throttles: [unpaced, slow] };
-    const status = describeStatus({ version: '1', verdict: healthy, uptimeMs: 0, draining: false, ...states });
+    const status = describeStatus({
+      version: '1',
+      verdict: healthy,
+      alerts: [],
+      uptimeMs: 0,
+      draining: false,
+      ...states,
+    });
     expect(status.tokens.map(({ credential }) => credential)).toEqual(['default', 'quotes']);
     expect(status.throttles.map(({ route }) => route)).toEqual(['default', 'policies']);
     expect([status.token, status.throttle]).toEqual([status.tokens[0], status.throttles[0]]);

@@ -1,7 +1,8 @@
 /** A sidecar as the verdict sees it, in played seconds: counters, states, attempts in flight, last faults. */
 import type { PendingAttempt } from '../../../src/exchange/exchange.ts';
-import type { LastFault } from '../../../src/admin/verdict/verdict.ts';
-import { evaluateVerdict, type Verdict, type VerdictInputs } from '../../../src/admin/verdict/verdict.ts';
+import type { LastFault } from '../../../src/admin/status/states.ts';
+import type { VerdictInputs } from '../../../src/admin/verdict/symptoms.ts';
+import { evaluateVerdict, type Verdict } from '../../../src/admin/verdict/verdict.ts';
 import type { FaultCause } from '../../../src/telemetry/events.ts';
 import { PlayedSamples } from '../samples/played-samples.ts';
 import { unpaced, validToken } from '../states.ts';
@@ -92,7 +93,7 @@ export class PlayedVerdict {
     return evaluateVerdict({
       ...{ samples: this.played.samples, wallNow: this.wallNow, uptimeMs: this.played.now, draining: false },
       ...{ tokens: [validToken], throttles: [unpaced], pending: this.pending, faults: this.faults, alerts: [] },
-      ...{ settings: undefined, isDegraded: false },
+      ...{ version: '1.2.3', settings: undefined },
       ...this.states,
     });
   }

@@ -1,0 +1,69 @@
+/** What the parts of the sidecar state about themselves. No state holds a secret. */
+import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
+import type { FaultCause, LogDeliveryProblem } from '../../telemetry/events.ts';
+import type { RequestRecord } from '../../telemetry/request-record.ts';
+import type { ThrottleState } from '../../throttle/throttle.ts';
+import type { TokenState } from '../../token/token.ts';
+import type { ConfigurationState } from './configuration.ts';
+
+/** Of one instant. */
+export interface SidecarStates {
+  readonly version: string;
+  /** The process id. Undefined: unknown. */
+  readonly pid?: number;
+  readonly uptimeMs: number;
+  readonly draining: boolean;
+  /** At least one; in the order of the configuration. */
+  readonly tokens: readonly TokenState[];
+  /** At least one; in the order of the configuration. */
+  readonly throttles: readonly ThrottleState[];
+  /** Undefined: not available. */
+  readonly listener?: ListenerState | undefined;
+  /** Undefined without a fleet. */
+  readonly fleet?: FleetConnectionState | undefined;
+  /** Routes whose upstream asked for a scope that the token does not have. Default: none. */
+  readonly scopeRefusals?: readonly ScopeRefusals[];
+  /** Undefined when unknown. */
+  readonly configuration?: ConfigurationState | undefined;
+  /** Why log lines do not reach their destination. Default: no problem. */
+  readonly logTrouble?: LogDeliveryProblem | undefined;
+  /** Newest first; undefined when they are not kept. */
+  readonly recentCalls?: readonly RecentCall[] | undefined;
+}
+
+/** Connections and requests of the proxy port, with their limits: the configured ones, or lower ones set by the machine. */
+export interface ListenerState {
+  /** Client connections. */
+  readonly connections: number;
+  readonly connectionsLimit: number;
+  /** In progress, queued ones included. */
+  readonly requests: number;
+  readonly requestsLimit: number;
+}
+
+/** A call of a client that has ended: method, path without query, result. No header field and no body. */
+export interface RecentCall {
+  /** Epoch milliseconds of the end of its response. */
+  readonly wallAt: number;
+  readonly record: RequestRecord;
+}
+
+/** Requests that an upstream refused because the token lacks a scope (RFC 6750 §3.1). */
+export interface ScopeRefusals {
+  readonly route: string;
+  readonly count: number;
+  /** The last one, epoch milliseconds. */
+  readonly wallAt: number;
+  /** The scope that the last one named; undefined when it named none. */
+  readonly needed: string | undefined;
+}
+
+/** The newest fault of a route and cause in its own words. */
+export interface LastFault {
+  readonly route: string;
+  readonly cause: FaultCause;
+  /** Names the fault and its error code, no secret. */
+  readonly detail: string;
+  /** Epoch milliseconds. */
+  readonly wallAt: number;
+}
