@@ -1,5 +1,5 @@
 /** Requests to the admin port of a running sidecar, for the commands that ask it. The address comes from the configuration. */
-import type { ListenAddressConfig } from '../config/config.ts';
+import type { ListenAddress } from '../platform/host-header.ts';
 import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';
 import { loadConfig, type LoadOptions } from '../config/load/load.ts';
 import { formatProblems } from '../config/load/problems.ts';
@@ -21,7 +21,7 @@ const PRESET = {
 };
 
 /** The configured address; undefined, with the problems on stderr, when the configuration is invalid. Other settings may be missing. */
-export function loadAdminAddress(load: LoadOptions): ListenAddressConfig | undefined {
+export function loadAdminAddress(load: LoadOptions): ListenAddress | undefined {
   const loaded = loadConfig({ ...load, preset: PRESET });
   if (loaded.ok) return loaded.config.admin.address;
   process.stderr.write(formatProblems(loaded.problems));
@@ -37,11 +37,7 @@ export interface AdminPortResponse {
 }
 
 /** Never rejects. @param until aborts the request, also within the response */
-export function requestAdminPort(
-  address: ListenAddressConfig,
-  path: string,
-  until: AbortSignal,
-): Promise<AdminPortResponse> {
+export function requestAdminPort(address: ListenAddress, path: string, until: AbortSignal): Promise<AdminPortResponse> {
   return new Promise((resolve) => {
     let why = 'it closed the connection within its response';
     const request = get(
@@ -73,7 +69,7 @@ export function requestAdminPort(
 
 /** Options for an HTTP request. A sidecar that listens on all addresses is reached by the loopback one. */
 function toConnectTarget(
-  address: ListenAddressConfig,
+  address: ListenAddress,
 ): { readonly socketPath: string } | { readonly host: string; readonly port: number } {
   if (address.kind === 'unix') return { socketPath: address.path };
   const { host, port } = address;

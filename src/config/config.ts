@@ -3,6 +3,7 @@
  * Sections and keys are those of a file, and their types follow from the schema. Only here texts become URLs, addresses and numbers, and
  * settings that describe one thing together become one value. Validates nothing.
  */
+import type { ListenAddress } from '../platform/host-header.ts';
 import { isLoopbackHost } from '../platform/loopback.ts';
 import { readProgramVersion } from '../platform/asset.ts';
 import type { ClientCertificateFiles } from '../platform/tls.ts';
@@ -27,7 +28,6 @@ export type UpstreamConfig = RouteConfig['upstream'];
 /** One client at one authorization server. */
 export type CredentialConfig = Config['credentials'][number];
 export type AuthConfig = CredentialConfig['auth'];
-export type ListenAddressConfig = NonNullable<ReturnType<typeof parseListenAddress>>;
 
 /** A credential whose tokens are requested, not read from a file. */
 export type RequestingAuthConfig = AuthConfig & { readonly endpoint: TokenEndpointAddress };
@@ -232,12 +232,12 @@ function toSecretSources(map: SecretMap): Readonly<Record<string, SecretSource>>
   return Object.fromEntries(Object.entries(map).map(([name, one]) => [name, toSource(one)]));
 }
 
-function toListenAddress(text: string): ListenAddressConfig {
+function toListenAddress(text: string): ListenAddress {
   return requireValue(parseListenAddress(text));
 }
 
 /** Off this machine, a cookie that must not cross a network unencrypted keeps its `Secure`. */
-function defaultCookies(address: ListenAddressConfig): 'adapt' | 'pass' {
+function defaultCookies(address: ListenAddress): 'adapt' | 'pass' {
   return address.kind === 'unix' || isLoopbackHost(address.host) ? 'adapt' : 'pass';
 }
 

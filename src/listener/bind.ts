@@ -6,10 +6,7 @@ import { once } from 'node:events';
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import type { Server } from 'node:http';
 import net from 'node:net';
-
-export type BindAddress =
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
-  | { readonly kind: 'unix'; readonly path: string };
+import type { ListenAddress } from '../platform/host-header.ts';
 
 export interface BoundServers<S extends net.Server> {
   readonly servers: readonly S[];
@@ -41,7 +38,7 @@ export interface BindOptions {
  */
 export async function bind<S extends net.Server>(
   create: () => S,
-  address: BindAddress,
+  address: ListenAddress,
   { socketMode = 0o600, setting }: BindOptions = {},
 ): Promise<BoundServers<S>> {
   try {
@@ -59,7 +56,7 @@ export async function bind<S extends net.Server>(
 }
 
 /** Tries to bind an address: the error of `bind`, or undefined. A client that connects meanwhile is disconnected. */
-export async function findBindError(address: BindAddress, options: BindOptions = {}): Promise<Error | undefined> {
+export async function findBindError(address: ListenAddress, options: BindOptions = {}): Promise<Error | undefined> {
   try {
     const { servers } = await bind(() => net.createServer((socket) => socket.destroy()), address, options);
     await Promise.all(servers.map((server) => once(server.close(), 'close')));

@@ -10,6 +10,12 @@ export interface HostPort {
   readonly port: number | undefined;
 }
 
+/** The address of one of the two ports. */
+export type ListenAddress =
+  /** `localhost` means every loopback family of this machine (127.0.0.1 and, where present, ::1). IPv6 without brackets. */
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string };
+
 /** `uri-host [ ":" port ]` of RFC 3986 §3.2, not empty, and without the comma, which shows that a recipient joined two field lines. */
 const HOST_PORT =
   /^(\[(?:[\da-f:.]+|v[\da-f]+\.[\w.~!$&'()*+;=:-]+)\]|(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+)(?::(\d*))?$/i;

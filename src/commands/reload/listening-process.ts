@@ -6,7 +6,7 @@
 import { lookup } from 'node:dns/promises';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
-import type { ListenAddressConfig } from '../../config/config.ts';
+import type { ListenAddress } from '../../platform/host-header.ts';
 import { systemErrorCode } from '../../platform/file-errors.ts';
 import { isLoopbackHost } from '../../platform/loopback.ts';
 
@@ -18,7 +18,7 @@ const TCP_LISTEN = '0A';
 export type SocketOwnership = 'own' | 'foreign' | { readonly unknown: string };
 
 /** For Linux; elsewhere unknown. */
-export function findSocketOwnership(pid: number, address: ListenAddressConfig): SocketOwnership {
+export function findSocketOwnership(pid: number, address: ListenAddress): SocketOwnership {
   if (process.platform !== 'linux') return { unknown: 'this system has no /proc' };
   try {
     const sockets = new Set(listListeningSockets(address).map((inode) => `socket:[${inode}]`));
@@ -32,7 +32,7 @@ export function findSocketOwnership(pid: number, address: ListenAddressConfig): 
 }
 
 /** The inodes of the sockets that listen on the port, or on the socket file. */
-function listListeningSockets(address: ListenAddressConfig): string[] {
+function listListeningSockets(address: ListenAddress): string[] {
   if (address.kind === 'unix') {
     const rows = readRows(UNIX_TABLE);
     return rows.filter((row) => row.slice(7).join(' ') === address.path).map((row) => row[6] ?? '');
@@ -69,7 +69,7 @@ function readLinkOrEmpty(path: string): string {
 const WILDCARDS = ['0.0.0.0', '::'];
 
 /** Names are resolved; one that cannot be resolved is not of this machine. */
-export async function isOnThisMachine(address: ListenAddressConfig): Promise<boolean> {
+export async function isOnThisMachine(address: ListenAddress): Promise<boolean> {
   if (address.kind === 'unix' || isLoopbackHost(address.host) || WILDCARDS.includes(address.host)) return true;
   const own = new Set(
     Object.values(networkInterfaces()).flatMap((entries = []) => entries.map((entry) => entry.address)),

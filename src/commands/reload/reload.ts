@@ -2,7 +2,7 @@
  * `bearer-sidecar reload`: SIGHUP to the sidecar of an admin port, and the outcome. The process id comes from /status; it is used on
  * the same machine only, and after a check that this process has the admin port.
  */
-import type { ListenAddressConfig } from '../../config/config.ts';
+import type { ListenAddress } from '../../platform/host-header.ts';
 import type { LoadOptions } from '../../config/load/load.ts';
 import { formatSettingName, toSingleLine } from '../../config/load/problems.ts';
 import { systemErrorCode } from '../../platform/file-errors.ts';
@@ -39,7 +39,7 @@ export async function reload(load: LoadOptions, stop: AbortSignal): Promise<numb
 type ReloadTarget =
   { readonly kind: 'process'; readonly pid: number } | { readonly kind: 'refused'; readonly why: string };
 
-function findTarget({ pid, configuration }: RunningStatus, address: ListenAddressConfig): ReloadTarget {
+function findTarget({ pid, configuration }: RunningStatus, address: ListenAddress): ReloadTarget {
   if (configuration?.reloadable === false)
     return refuse('the sidecar has no configuration file: nothing can be reloaded; restart it with other settings');
   // Process 0 would be the whole group of this one, a negative number another group.
@@ -71,7 +71,7 @@ function sendSighup(pid: number): string | undefined {
   }
 }
 
-async function waitForOutcome(address: ListenAddressConfig, before: RunningStatus, stop: AbortSignal): Promise<number> {
+async function waitForOutcome(address: ListenAddress, before: RunningStatus, stop: AbortSignal): Promise<number> {
   const lastAt = before.configuration?.lastReload?.at;
   const endsAt = performance.now() + OUTCOME_TIMEOUT_MS;
   let why = `no outcome within ${OUTCOME_TIMEOUT_MS / 1000} s; see its log`;
@@ -94,7 +94,7 @@ function reportOutcome({ outcome, detail }: { readonly outcome: string; readonly
   return failWith(1, `the configuration was not reloaded; ${reason}: ${detail}`);
 }
 
-function formatAddress(address: ListenAddressConfig): string {
+function formatAddress(address: ListenAddress): string {
   return address.kind === 'unix' ? `unix:${address.path}` : `${address.host}:${address.port}`;
 }
 

@@ -1,6 +1,6 @@
 /** Reads /status of a running sidecar. Another program, or another version, may respond: what is used is checked. */
 import type { Status } from '../../admin/status/status.ts';
-import type { ListenAddressConfig } from '../../config/config.ts';
+import type { ListenAddress } from '../../platform/host-header.ts';
 import { parseJsonObject } from '../../token/endpoint/json-object.ts';
 import { requestAdminPort } from '../admin-port.ts';
 
@@ -33,7 +33,7 @@ export interface RunningAlert {
 }
 
 /** Never rejects. @param stop aborts the request */
-export async function readRunningStatus(address: ListenAddressConfig, stop: AbortSignal): Promise<StatusReading> {
+export async function readRunningStatus(address: ListenAddress, stop: AbortSignal): Promise<StatusReading> {
   const until = AbortSignal.any([stop, AbortSignal.timeout(RESPONSE_TIMEOUT_MS)]);
   const { status, text } = await requestAdminPort(address, '/status', until);
   if (status === undefined) return { kind: 'unavailable', why: text };

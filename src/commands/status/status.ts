@@ -3,7 +3,7 @@
  * elsewhere it prints a line for each reading.
  */
 import { formatInstant } from '../../platform/instant-text.ts';
-import type { ListenAddressConfig } from '../../config/config.ts';
+import type { ListenAddress } from '../../platform/host-header.ts';
 import type { LoadOptions } from '../../config/load/load.ts';
 import { toSingleLine } from '../../config/load/problems.ts';
 import { sleep, systemClock, type Clock } from '../../platform/clock.ts';
@@ -48,7 +48,7 @@ export async function status(load: LoadOptions, options: StatusOptions, stop: Ab
   return showStatus(address, options, stop);
 }
 
-async function showStatus(address: ListenAddressConfig, { json }: StatusOptions, stop: AbortSignal): Promise<number> {
+async function showStatus(address: ListenAddress, { json }: StatusOptions, stop: AbortSignal): Promise<number> {
   const reading = await readRunningStatus(address, stop);
   if (reading.kind === 'unavailable') {
     process.stderr.write(`bearer-sidecar: ${toSingleLine(reading.why)}\n`);

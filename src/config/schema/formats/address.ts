@@ -1,13 +1,8 @@
 /** Formats of listen addresses, Host values (RFC 9110 §7.2) and web origins (RFC 6454 §6.2). No name is resolved. */
 import { isIPv4, isIPv6 } from 'node:net';
-import type { HostPort } from '../../../platform/host-header.ts';
+import type { HostPort, ListenAddress } from '../../../platform/host-header.ts';
 import { format, list } from './formats.ts';
 import type { Format } from './formats.ts';
-
-type ListenAddress =
-  /** `localhost` means every loopback family of this machine (127.0.0.1 and, where present, ::1). IPv6 without brackets. */
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
-  | { readonly kind: 'unix'; readonly path: string };
 
 /** Longest path that a `unix:` socket address of Linux holds. */
 const MAX_SOCKET_PATH_BYTES = 107;

@@ -7,13 +7,6 @@ import { maskPasswords } from '../../../platform/secret-redaction.ts';
 import { format } from './formats.ts';
 import type { Format, JsonSchema } from './formats.ts';
 
-interface AllowRule {
-  /** Undefined allows every method. */
-  readonly methods: readonly string[] | undefined;
-  /** A prefix of whole segments; `/` allows every path. */
-  readonly path: string;
-}
-
 /** A path of plain segments: no query, escape, empty segment or trailing slash, and no `*`, since there are no wildcards. */
 export const PLAIN_PATH = /^\/(?:[\w.~!$&'()+,=:@-]+(?:\/[\w.~!$&'()+,=:@-]+)*)?$/;
 const ANY_METHOD = '*';
@@ -29,8 +22,8 @@ const RULE_SCHEMA: JsonSchema = {
 };
 const EXPECTED_RULES = 'rules such as "GET,POST /quotes", separated by semicolons (* for every method)';
 
-/** Reads `METHODS PATH`; undefined for any other text. */
-export function parseAllowRule(text: string): AllowRule | undefined {
+/** Reads `METHODS PATH`, without methods if every one is allowed; undefined for any other text. */
+export function parseAllowRule(text: string) {
   const [, list, path] = /^(\S+) +(\S+)$/.exec(text) ?? [];
   if (list === undefined || path === undefined || !isPlainPath(path)) return undefined;
   const methods = list.split(',');
