@@ -11,20 +11,16 @@ import type { TokenUse } from '../token/token.ts';
 import type { AttemptHandler, AttemptTimeouts, AttemptResult } from '../upstream/response-receiver.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { classifyAttempt, isCutShort, isUpstreamFault, labelResponse, showsAcceptedToken } from './attempt-outcome.ts';
-import type { Exchange, ExchangeParts, PendingAttempt } from './exchange.ts';
+import type { PendingAttempt } from './exchange.ts';
 import { RefusalInspector } from './refusals/refusal-inspector.ts';
 import { EVENT_STREAM } from './refusals/refusal-rules.ts';
 import type { Relay } from './relay.ts';
-import type { RequestBody } from './request-body/replay-body.ts';
 import { readInsufficientScope } from './insufficient-scope.ts';
 import type { ResponseClassification } from './response-classifier.ts';
-import type { RetryPlanner } from './retry-planner.ts';
+import type { RetryContext, RetryPlanner } from './retry-planner.ts';
 
 /** What the attempts of one request share. */
-export interface AttemptContext {
-  readonly parts: ExchangeParts;
-  readonly exchange: Exchange;
-  readonly body: RequestBody;
+export interface AttemptContext extends RetryContext {
   readonly planner: RetryPlanner;
   readonly relay: Relay;
 }

@@ -1,34 +1,44 @@
 /**
- * What forward.ts does for each attempt of a request: permit and token, sending, the retry. It keeps the result of the last attempt that was
- * sent, which goes to the client when no other follows.
+ * What forward.ts does for each attempt of a request: permit and token, building and sending the upstream request, the retry. It keeps the
+ * result of the last attempt that was sent, which goes to the client when no other follows.
  */
+import type { Readable } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
 import type { RetryDecision } from '../retry/policy.ts';
-import type { Ticket } from '../throttle/throttle.ts';
+import type { Permit, Ticket } from '../throttle/throttle.ts';
+import type { TokenCaller } from '../token/token.ts';
+import type { UpstreamRequest } from '../upstream/client.ts';
 import type { ResponseReceiver, AttemptResult } from '../upstream/response-receiver.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
+import type { ForwardedRequestHeaders } from '../upstream/headers.ts';
 import { toAttemptError, toSidecarError } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 import { Relay } from './relay.ts';
 import type { RequestBody } from './request-body/replay-body.ts';
-import { RequestBuilder } from './request-builder.ts';
 import { Attempt, type AttemptContext } from './attempt.ts';
 import { RetryPlanner } from './retry-planner.ts';
-import type { TokenCaller } from '../token/token.ts';
 import { awaitToken, isClientFacing, throwIfAborted, waitInStage } from './request-lifetime.ts';
 
 type Retry = Exclude<RetryDecision, { kind: 'no-retry' }>;
 /** No byte of it has gone to the client. */
 export type NotRelayed = Exclude<AttemptResult, { kind: 'relayed' }>;
 
+const STALLED_BODY_DETAIL =
+  'the request body stopped coming, and other requests wait for its slot: throttle.maxInFlight (SIDECAR_MAX_IN_FLIGHT)';
+
 export class RequestSender implements AttemptContext, TokenCaller {
   readonly parts: ExchangeParts;
   readonly exchange: Exchange;
+  readonly ticket: Ticket;
   readonly body: RequestBody;
+  readonly method: string;
+  readonly hasIdempotencyKey: boolean;
   readonly planner: RetryPlanner;
   readonly relay: Relay;
-  readonly #ticket: Ticket;
-  readonly #builder: RequestBuilder;
+  /** Of the client. An attempt adds to the list. */
+  readonly #forwarded: ForwardedRequestHeaders;
+  /** Length of the list before. */
+  readonly #clientHeadersLength: number;
   /** The current one, or the last. */
   #sent: ResponseReceiver | undefined;
   /** Why the next attempt is made; undefined for the first. */
@@ -39,10 +49,14 @@ export class RequestSender implements AttemptContext, TokenCaller {
   constructor(parts: ExchangeParts, exchange: Exchange, ticket: Ticket, body: RequestBody) {
     this.parts = parts;
     this.exchange = exchange;
+    this.ticket = ticket;
     this.body = body;
-    this.#ticket = ticket;
-    this.#builder = new RequestBuilder(parts, exchange, body);
-    this.planner = new RetryPlanner(parts, exchange.lifetime, ticket, body, this.#builder);
+    this.method = exchange.request.method ?? 'GET';
+    this.#forwarded = parts.ownHeaders.filter(exchange.request.rawHeaders);
+    this.#clientHeadersLength = this.#forwarded.headers.length;
+    this.hasIdempotencyKey = this.#forwarded.hasIdempotencyKey;
+    if (this.#forwarded.hadAuthorization) parts.observe({ kind: 'authorization-overridden' });
+    this.planner = new RetryPlanner(this);
     this.relay = new Relay(parts, exchange);
   }
 
@@ -60,7 +74,7 @@ export class RequestSender implements AttemptContext, TokenCaller {
   tryTakePermit(): Attempt | undefined {
     if (this.exchange.lifetime.aborted !== undefined) return undefined;
     const use = this.parts.tokens.current(this);
-    const permit = use && this.#ticket.tryTakePermit();
+    const permit = use && this.ticket.tryTakePermit();
     return permit && new Attempt(this, permit, use);
   }
 
@@ -75,7 +89,7 @@ export class RequestSender implements AttemptContext, TokenCaller {
       if (tokens.current(this) === undefined) await awaitToken(tokens, lifetime, tracer, this);
       // An aborted request must not start a wait.
       throwIfAborted(lifetime, 'queue');
-      const permit = await waitInStage('queue', this.#ticket.waitForPermit(), tracer);
+      const permit = await waitInStage('queue', this.ticket.waitForPermit(), tracer);
       const use = lifetime.aborted === undefined ? tokens.current(this) : undefined;
       if (use !== undefined) return new Attempt(this, permit, use);
       // The token expired or was refused while the request waited: the permit is not spent until there is one again.
@@ -95,11 +109,7 @@ export class RequestSender implements AttemptContext, TokenCaller {
         this.planner.commit();
       }
       stats.attempts++;
-      const request = this.#builder.build(
-        attempt.use.token,
-        attempt.permit,
-        reason === 'reset' || reason === 'connect',
-      );
+      const request = this.#buildRequest(attempt, reason === 'reset' || reason === 'connect');
       stats.pending = attempt;
       this.#sent = upstream.send(request, attempt);
       return this.#sent.ended;
@@ -108,6 +118,45 @@ export class RequestSender implements AttemptContext, TokenCaller {
       attempt.permit.release();
       throw error;
     }
+  }
+
+  /**
+   * The headers are valid until the next call.
+   * @throws SidecarError BAD_REQUEST when the body is not as long as declared
+   */
+  #buildRequest({ use, permit }: Attempt, needsNewConnection: boolean): UpstreamRequest {
+    const { method, body } = this;
+    const { path } = this.exchange;
+    const isWhole = body.isWhole || body.tryReadReceived();
+    const headers = this.#buildHeaders(use.token.value);
+    return {
+      method,
+      path,
+      headers,
+      body: isWhole ? body.bytes : this.#streamBody(permit),
+      contentLength: isWhole ? undefined : body.declaredBytes,
+      needsNewConnection,
+    };
+  }
+
+  #buildHeaders(token: string): string[] {
+    const { headers, hasContentType } = this.#forwarded;
+    const { method, body, parts } = this;
+    const { tracer, path } = this.exchange;
+    // Drops what an earlier attempt added.
+    headers.length = this.#clientHeadersLength;
+    const hasBody = body.receivedBytes > 0 || !body.isWhole;
+    if (hasBody && !hasContentType) headers.push('Content-Type', 'application/json');
+    headers.push(...parts.ownHeaders.list(token));
+    return tracer?.startAttempt({ method, baseUrl: parts.baseUrl, path, headers }) ?? headers;
+  }
+
+  #streamBody(permit: Permit): Readable {
+    const { lifetime } = this.exchange;
+    const fail = (error: SidecarError): void => lifetime.abort({ kind: 'failed', error });
+    return this.body.stream(fail, () => {
+      if (!permit.reportStalledUpload()) fail(new SidecarError('REQUEST_TIMEOUT', STALLED_BODY_DETAIL));
+    });
   }
 
   /**
