@@ -4,13 +4,13 @@
  */
 import type { AuthConfig } from '../config/config.ts';
 import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
-import { hasKeyMaterial } from '../token/client/client-authentication.ts';
+import { canCredentialChange, hasKeyMaterial } from '../token/client/client-authentication.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import { withKnownLifetimes } from '../token/endpoint/assumed-lifetime.ts';
 import { RotatingTokenFetcher } from '../token/client/rotating-token-fetcher.ts';
 import { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
-import type { SendTokenRequest, TokenFetcher } from '../token/source/token-fetcher.ts';
+import type { SendTokenRequest, TokenFetcher, TokenPartOptions } from '../token/source/token-fetcher.ts';
 import { FileTokenSource } from '../token/source/file-token-source.ts';
 import { HeldTokenSource, type TokenSourceOptions } from '../token/source/token-source.ts';
 import type { TokensInUse } from '../platform/tokens-in-use.ts';
@@ -19,10 +19,7 @@ import { shareTokenRequests } from '../token/store/shared-token-requests.ts';
 import { CachedTokenFetcher } from '../token/store/token-cache.ts';
 import type { TokenSource } from '../token/token.ts';
 
-export interface TokensOptions extends Pick<
-  TokenSourceOptions,
-  'credential' | 'headerFault' | 'clock' | 'random' | 'observe'
-> {
+export interface TokensOptions extends TokenPartOptions, Pick<TokenSourceOptions, 'headerFault'> {
   readonly auth: AuthConfig;
   /** The header fields in which the routes send the token, as in the binding of a sealed token. */
   readonly tokenHeaders: readonly string[];
@@ -39,8 +36,8 @@ export function createTokens(options: TokensOptions): TokenSource {
   const { credential, auth, egress, tokensInUse, headerFault, clock, random, observe } = options;
   const { endpoint: address } = auth;
   const onToken = (value: string): void => tokensInUse.add(credential, value);
-  const common = { credential, onToken, headerFault, clock, observe };
-  if (address.kind === 'file') return new FileTokenSource({ ...common, path: address.path });
+  const part: TokenPartOptions = { credential, clock, random, observe };
+  if (address.kind === 'file') return new FileTokenSource({ ...part, onToken, headerFault, path: address.path });
   const endpoint = new TokenEndpoint({
     ...auth,
     endpoint: address,
@@ -52,10 +49,10 @@ export function createTokens(options: TokensOptions): TokenSource {
   });
   const request = createRequest(endpoint, options);
   const read = readAndRedact(endpoint, options.registerSecret);
-  const { canChange } = endpoint;
-  const rotating = new RotatingTokenFetcher({ credential, read, request, canChange, clock, observe });
+  const rotating = new RotatingTokenFetcher({ ...part, read, request });
   const fetcher = createCachedFetcher(rotating, endpoint, options);
-  return new HeldTokenSource({ ...auth, ...common, fetcher, random });
+  const credentialWatch = canCredentialChange(auth) ? rotating : undefined;
+  return new HeldTokenSource({ ...auth, ...part, onToken, headerFault, fetcher, credentialWatch });
 }
 
 function readAndRedact(

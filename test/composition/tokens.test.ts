@@ -195,6 +195,21 @@ it('a key and its certificate that are written one after the other: the former p
   expect(rotations).toEqual(['unreadable', 'taken']);
 });
 
+it('only a credential with a part in a file is read again while its token is good', async () => {
+  const { id, secret } = newCredential();
+  await using mounted = await mountSecret({ secret });
+  await using server = await startRecordingUpstream(giveToken);
+  const timersOf = async (env: Readonly<Record<string, string>>): Promise<number> => {
+    const clock = new ManualClock();
+    const tokens = startTokens(server.url, { SIDECAR_CLIENT_ID: id, SIDECAR_SCOPE: 'a', ...env }, { clock });
+    await until(() => tokens.current()?.token !== undefined, 'the first token');
+    return clock.pendingTimers;
+  };
+  // The refresh.
+  expect(await timersOf({ SIDECAR_CLIENT_SECRET: secret })).toBe(1);
+  expect(await timersOf({ SIDECAR_CLIENT_SECRET_FILE: mounted.path('secret') })).toBe(2);
+});
+
 it('a client with neither a secret nor a key does not share its token, and one warning says so', async () => {
   await using server = await startRecordingUpstream(giveToken);
   const clock = new ManualClock();

@@ -2,30 +2,25 @@
  * Chooses the credentials of a token request when they can change in a running process: new ones are tried as soon as they
  * are seen, and the last accepted ones stay in use until newer ones are accepted.
  */
-import type { Cancel, Clock } from '../../platform/clock.ts';
-import type { EventObserver } from '../../telemetry/events.ts';
+import type { Cancel } from '../../platform/clock.ts';
 import type {
+  CredentialWatch,
   DeclinableFetchResult,
   SendTokenRequest,
   TokenFetcher,
   TokenFetchResult,
   TokenNeed,
+  TokenPartOptions,
 } from '../source/token-fetcher.ts';
 import type { TokenRequestResult } from '../endpoint/token-response.ts';
 import type { CredentialFault } from '../token.ts';
 import type { ClientCredential, ClientCredentialReadResult } from './client-authentication.ts';
 import { pollFiles } from './secret-file.ts';
 
-export interface RotatingTokenFetcherOptions {
-  /** Label of the events. */
-  readonly credential: string;
+export interface RotatingTokenFetcherOptions extends Omit<TokenPartOptions, 'random'> {
   /** Reads the newest credentials. Must not reject. */
   readonly read: () => Promise<ClientCredentialReadResult>;
   readonly request: SendTokenRequest;
-  /** False when no credential is in a file: there is nothing to watch. */
-  readonly canChange: boolean;
-  readonly clock: Clock;
-  readonly observe: EventObserver;
 }
 
 /** New credentials may not be known to the server yet: rejected ones are tried again, at growing intervals. */
@@ -48,7 +43,7 @@ interface RejectedCredentials {
   readonly isFallbackWorking: boolean;
 }
 
-export class RotatingTokenFetcher implements TokenFetcher {
+export class RotatingTokenFetcher implements TokenFetcher, CredentialWatch {
   readonly #options: RotatingTokenFetcherOptions;
   /** The last ones that brought a token. */
   #accepted: ClientCredential | undefined;
@@ -63,7 +58,7 @@ export class RotatingTokenFetcher implements TokenFetcher {
     this.#options = options;
   }
 
-  credentialFault(): CredentialFault | undefined {
+  fault(): CredentialFault | undefined {
     return this.#readFault ?? this.#rejected?.fault;
   }
 
@@ -99,10 +94,8 @@ export class RotatingTokenFetcher implements TokenFetcher {
     return need.reason === 'rotated' ? { kind: 'declined' } : this.#requestWithAccepted(accepted, signal, need);
   }
 
-  watchCredentials(onChange: () => void): Cancel {
-    const { canChange, clock } = this.#options;
-    if (!canChange) return () => undefined;
-    return pollFiles(clock, async () => {
+  watch(onChange: () => void): Cancel {
+    return pollFiles(this.#options.clock, async () => {
       if (await this.#hasUntriedCredentials()) onChange();
     });
   }

@@ -2,17 +2,12 @@
  * When a server does not state how long a token lives (`expires_in`, RFC 6749 §5.1): a token that it sends again ends when it was to end
  * before (WSO2, PayPal); for another one a lifetime is assumed, with one warning for each change.
  */
-import type { Clock } from '../../platform/clock.ts';
-import type { EventObserver } from '../../telemetry/events.ts';
 import { SuspendAwareClock } from '../source/suspend-aware-clock.ts';
+import type { TokenPartOptions } from '../source/token-fetcher.ts';
 import type { TokenRequestResult } from './token-response.ts';
 
-export interface AssumedLifetimeOptions {
-  readonly credential: string;
+export interface AssumedLifetimeOptions extends Omit<TokenPartOptions, 'random'> {
   readonly defaultLifetimeMs: number;
-  readonly clock: Pick<Clock, 'now' | 'wallNow'>;
-  /** Receives the warnings. */
-  readonly observe: EventObserver;
 }
 
 /** A token that is sent again for longer than this after its stated end has another one. */

@@ -11,7 +11,7 @@ import { readResetMs, readRetryAfterMs } from '../../platform/rate-limit-fields/
 import { maskQueryValues, type Redact } from '../../platform/secret-redaction.ts';
 import { assertCertificate } from '../../platform/tls.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
-import { canCredentialChange, readClientCredential } from '../client/client-authentication.ts';
+import { readClientCredential } from '../client/client-authentication.ts';
 import type {
   ClientAuthOptions,
   ClientCredential,
@@ -68,8 +68,6 @@ interface RequestInputs {
 }
 
 export class TokenEndpoint {
-  /** False when no part of the credential is in a file. */
-  readonly canChange: boolean;
   readonly #options: TokenEndpointOptions;
   readonly #address: URL | Discovery;
   #lastMismatch: string | undefined;
@@ -78,7 +76,6 @@ export class TokenEndpoint {
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
-    this.canChange = canCredentialChange(options);
     const { endpoint } = options;
     const observe: EventObserver = (event) => this.#observe(event);
     this.#address = endpoint.kind === 'url' ? endpoint.url : new Discovery({ ...options, ...endpoint, observe });

@@ -7,13 +7,12 @@ import { SidecarError } from '../../platform/errors.ts';
 import { POLL_INTERVAL_MS, pollFiles, readSecret, type SecretReadResult } from '../client/secret-file.ts';
 import { TOKEN_SYNTAX } from '../endpoint/token-response.ts';
 import type { CredentialFault, Token, TokenSource, TokenState, TokenUse } from '../token.ts';
+import type { TokenPartOptions } from './token-fetcher.ts';
 import { createShutdownError } from './token-refresher.ts';
 import type { TokenSourceOptions } from './token-source.ts';
 
-export interface FileTokenSourceOptions extends Pick<
-  TokenSourceOptions,
-  'credential' | 'onToken' | 'headerFault' | 'clock' | 'observe'
-> {
+export interface FileTokenSourceOptions
+  extends Omit<TokenPartOptions, 'random'>, Pick<TokenSourceOptions, 'onToken' | 'headerFault'> {
   readonly path: string;
 }
 

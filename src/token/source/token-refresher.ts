@@ -2,23 +2,26 @@
  * Sends token requests: one at a time (single flight), ahead of the expiry of the held token, and as the circuit breaker
  * allows after a failure. Which token is held and who may use it is decided in token-source.ts.
  */
-import { abortable, sleep, type Cancel, type Clock, type Random } from '../../platform/clock.ts';
+import { abortable, sleep, type Cancel } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
-import type { EventObserver } from '../../telemetry/events.ts';
 import type { SuspendAwareClock } from './suspend-aware-clock.ts';
 import { chooseRefreshDelayMs, isUsable } from './refresh-schedule.ts';
 import { TokenCircuitBreaker } from './token-circuit-breaker.ts';
-import type { DeclinableFetchResult, TokenFetcher, TokenFetchResult, TokenNeed } from './token-fetcher.ts';
+import type {
+  CredentialWatch,
+  DeclinableFetchResult,
+  TokenFetcher,
+  TokenFetchResult,
+  TokenNeed,
+  TokenPartOptions,
+} from './token-fetcher.ts';
 import type { TokenRequestFailure } from '../endpoint/token-response.ts';
 import type { Token, TokenState } from '../token.ts';
 
-export interface TokenRefresherOptions {
-  /** Label of the events. */
-  readonly credential: string;
+export interface TokenRefresherOptions extends TokenPartOptions {
   readonly fetcher: TokenFetcher;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly observe: EventObserver;
+  /** Undefined when no credential is in a file. */
+  readonly credentialWatch: CredentialWatch | undefined;
 }
 
 interface TokenHolder {
@@ -67,7 +70,7 @@ export class TokenRefresher {
   /** Starts to watch for new credentials. */
   start(): void {
     if (!this.#stop.signal.aborted)
-      this.#cancelWatch ??= this.#options.fetcher.watchCredentials(() => this.#tryNewCredentials());
+      this.#cancelWatch ??= this.#options.credentialWatch?.watch(() => this.#tryNewCredentials());
   }
 
   /**

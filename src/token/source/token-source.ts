@@ -153,7 +153,7 @@ export class HeldTokenSource implements TokenSource {
   state(): TokenState {
     const now = this.#clock.now();
     const token = this.#tokens.usable(now);
-    const { credential, fetcher, headerFault } = this.#options;
+    const { credential, credentialWatch, headerFault } = this.#options;
     return {
       credential,
       status: token === undefined ? 'none' : this.#isSuspect(now) ? 'suspect' : 'valid',
@@ -163,7 +163,7 @@ export class HeldTokenSource implements TokenSource {
       expiresWallAt: token?.expiresWallAt,
       validForMs: token && token.expiresAt - now,
       missingScopes: this.#missingScopes,
-      credentialFault: fetcher.credentialFault() ?? headerFault?.(credential),
+      credentialFault: credentialWatch?.fault() ?? headerFault?.(credential),
       hasHadToken: this.#tokens.newest !== undefined,
       ...this.#refresher.state(),
     };

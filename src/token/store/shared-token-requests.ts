@@ -4,19 +4,24 @@
  * time, the request is sent as without a fleet.
  */
 import { randomUUID } from 'node:crypto';
-import { sleep, type Cancel, type Clock, type Random } from '../../platform/clock.ts';
-import type { EventObserver } from '../../telemetry/events.ts';
+import { sleep, type Cancel } from '../../platform/clock.ts';
 import { chooseRetryDelays } from '../source/refresh-schedule.ts';
 import { SuspendAwareClock } from '../source/suspend-aware-clock.ts';
 import type { ClientCredential } from '../client/client-authentication.ts';
-import type { ReusedToken, SendTokenRequest, TokenFetchResult, TokenNeed } from '../source/token-fetcher.ts';
+import type {
+  ReusedToken,
+  SendTokenRequest,
+  TokenFetchResult,
+  TokenNeed,
+  TokenPartOptions,
+} from '../source/token-fetcher.ts';
 import type { TokenRequestFailure, TokenRequestResult } from '../endpoint/token-response.ts';
 import type { TokenIdentity } from './sealed-token.ts';
 import { deriveRecordName, openFailure, openSharedToken, sealFailure, sealSharedToken } from './shared-record.ts';
 import type { SharedToken } from './shared-record.ts';
 import type { ClaimResult, SharedTokenStore } from './shared-token-store.ts';
 
-export interface SharedTokenOptions {
+export interface SharedTokenOptions extends Omit<TokenPartOptions, 'credential'> {
   readonly store: SharedTokenStore;
   /** Sends one token request to the endpoint. Never rejects, and ends when its signal is aborted. */
   readonly sendRequest: (credential: ClientCredential, signal: AbortSignal) => Promise<TokenRequestResult>;
@@ -24,9 +29,6 @@ export interface SharedTokenOptions {
   readonly identify: (credential: ClientCredential) => TokenIdentity | undefined;
   /** Longest wait for the token request of one other replica, milliseconds: as long as a request may take. */
   readonly peerWaitMs: number;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly observe: EventObserver;
 }
 
 /** Renewed while the request is in flight: the others notice within this time that its replica died. */

@@ -3,23 +3,18 @@
  * Wraps a token fetcher. A file that cannot be read or written causes one warning; what could not be written is tried again.
  */
 import { rm, stat } from 'node:fs/promises';
-import type { Cancel, Clock } from '../../platform/clock.ts';
 import { writeFileAtomically } from '../../platform/atomic-write.ts';
 import { systemErrorCode } from '../../platform/file-errors.ts';
-import type { EventObserver } from '../../telemetry/events.ts';
 import { readTextFile } from '../client/secret-file.ts';
 import { isUsable } from '../source/refresh-schedule.ts';
-import type { DeclinableFetchResult, TokenNeed, TokenFetcher } from '../source/token-fetcher.ts';
-import type { CredentialFault } from '../token.ts';
+import type { DeclinableFetchResult, TokenNeed, TokenFetcher, TokenPartOptions } from '../source/token-fetcher.ts';
 import { openToken, sealToken } from './sealed-token.ts';
 import type { StoredToken, TokenIdentity } from './sealed-token.ts';
 
-export interface TokenCacheOptions {
+export interface TokenCacheOptions extends Pick<TokenPartOptions, 'clock' | 'observe'> {
   readonly path: string;
   /** Undefined while the credentials cannot be read. Must not reject. */
   readonly readIdentity: () => Promise<TokenIdentity | undefined>;
-  readonly clock: Pick<Clock, 'wallNow' | 'after'>;
-  readonly observe: EventObserver;
 }
 
 /** The longest token is 16 KiB. */
@@ -55,14 +50,6 @@ export class CachedTokenFetcher implements TokenFetcher {
     const token = toStoredToken(fetched, startedWallAt);
     if (token !== undefined) this.#queueWrite(() => this.#save(token));
     return fetched;
-  }
-
-  watchCredentials(onChange: () => void): Cancel {
-    return this.#fetcher.watchCredentials(onChange);
-  }
-
-  credentialFault(): CredentialFault | undefined {
-    return this.#fetcher.credentialFault();
   }
 
   /** The token, a warning if the file is unusable, or undefined without a file and after the token's expiry. */

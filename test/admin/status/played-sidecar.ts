@@ -281,11 +281,8 @@ class PlayedCredential {
     this.name = name;
     this.source = new HeldTokenSource({
       ...{ credential: name, scope: 'quotes.write policies.write', invalidationCooldownMs: 5000, settleMs: 2000 },
-      fetcher: {
-        fetch: () => Promise.resolve(this.result),
-        watchCredentials: () => () => undefined,
-        credentialFault: () => undefined,
-      },
+      fetcher: { fetch: () => Promise.resolve(this.result) },
+      credentialWatch: undefined,
       ...{ clock, random: () => 0.5, observe },
     });
   }

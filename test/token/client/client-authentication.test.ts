@@ -339,6 +339,8 @@ describe('a version', () => {
     const basic = { name: 'client_secret_basic', secret, encoding: 'raw' } as const;
     expect(canCredentialChange(clientOf(basic))).toBe(false);
     expect(canCredentialChange(clientOf({ ...basic, secret: { kind: 'file', path: '/s' } }))).toBe(true);
+    const file = { path: '/a', audience: 'https://auth.test/' };
+    expect(canCredentialChange(clientOf({ name: 'client_assertion', file }))).toBe(true);
     expect(canCredentialChange(clientOf(basic, { clientId: { kind: 'file', path: '/i' } }))).toBe(true);
     expect(canCredentialChange(clientOf(basic, { clientCertificate: { certificateFile: '/c', keyFile: '/k' } }))).toBe(
       true,

@@ -32,7 +32,6 @@ class Scenario {
       const grant: TokenRequestResult = { kind: 'ok', value: `of-${version}`, lifetimeMs: 3_600_000, scope: undefined };
       return Promise.resolve(this.outage ?? (this.accepted.includes(version) ? grant : REJECTED));
     },
-    canChange: true,
     clock: this.clock,
     observe: (event) => this.events.push(event),
   });
@@ -41,7 +40,7 @@ class Scenario {
   static async running(): Promise<Scenario> {
     const scenario = new Scenario();
     await scenario.fetch('first');
-    scenario.fetcher.watchCredentials(() => (scenario.changes += 1));
+    scenario.fetcher.watch(() => (scenario.changes += 1));
     return scenario;
   }
 
@@ -90,17 +89,17 @@ describe('new credentials', () => {
     scenario.outage = undefined;
     expect(await scenario.fetch('refresh')).toMatchObject({ value: 'of-new' });
     expect(scenario.requested).toEqual(['old', 'new', 'new']);
-    expect(scenario.fetcher.credentialFault()).toBeUndefined();
+    expect(scenario.fetcher.fault()).toBeUndefined();
   });
 
   test('after rejected first credentials are seen as a change', async () => {
     const scenario = new Scenario();
-    scenario.fetcher.watchCredentials(() => (scenario.changes += 1));
+    scenario.fetcher.watch(() => (scenario.changes += 1));
     scenario.file = 'wrong';
     expect(await scenario.fetch('first')).toEqual(REJECTED);
     await scenario.clock.advance(10_000);
     expect(scenario.changes).toBe(0);
-    expect(scenario.fetcher.credentialFault()).toBeUndefined();
+    expect(scenario.fetcher.fault()).toBeUndefined();
     scenario.file = 'new';
     await scenario.clock.advance(2_000);
     expect(scenario.changes).toBe(1);
@@ -110,7 +109,7 @@ describe('new credentials', () => {
 
   test('are recognized though the held token was not requested here: the first ones seen count as accepted', async () => {
     const scenario = new Scenario();
-    scenario.fetcher.watchCredentials(() => (scenario.changes += 1));
+    scenario.fetcher.watch(() => (scenario.changes += 1));
     await scenario.clock.advance(4_000);
     expect(scenario.changes).toBe(0);
     scenario.file = 'new';
@@ -140,7 +139,7 @@ describe('new credentials that are refused', () => {
     expect(scenario.eventsOf('credential-rotation')).toEqual([
       { kind: 'credential-rotation', credential: 'default', outcome: 'refused', detail: REJECTED_DETAIL },
     ]);
-    expect(scenario.fetcher.credentialFault()).toEqual({
+    expect(scenario.fetcher.fault()).toEqual({
       detail: `the new credentials were refused: ${REJECTED_DETAIL}`,
       wallAt: scenario.clock.wallNow(),
     });
@@ -181,7 +180,7 @@ describe('new credentials that are refused', () => {
     await scenario.clock.advance(62_000);
     expect(scenario.changes).toBeGreaterThan(1);
     expect(await scenario.fetch('rotated')).toMatchObject({ value: 'of-wrong' });
-    expect(scenario.fetcher.credentialFault()).toBeUndefined();
+    expect(scenario.fetcher.fault()).toBeUndefined();
   });
 
   test('are replaced by newer ones at once', async () => {
@@ -191,14 +190,14 @@ describe('new credentials that are refused', () => {
     await scenario.clock.advance(2_000);
     expect(scenario.changes).toBe(before + 1);
     expect(await scenario.fetch('rotated')).toMatchObject({ value: 'of-newer' });
-    expect(scenario.fetcher.credentialFault()).toBeUndefined();
+    expect(scenario.fetcher.fault()).toBeUndefined();
   });
 
   test('cause no request and no fault after the change was reverted', async () => {
     const scenario = await refused();
     scenario.file = 'old';
     await scenario.clock.advance(2_000);
-    expect(scenario.fetcher.credentialFault()).toBeUndefined();
+    expect(scenario.fetcher.fault()).toBeUndefined();
     expect(scenario.requested).toEqual(['old', 'wrong']);
   });
 
@@ -249,16 +248,16 @@ describe('files that cannot be read', () => {
         detail: 'auth.clientSecret: is empty',
       },
     ]);
-    expect(scenario.fetcher.credentialFault()).toMatchObject({ detail: 'auth.clientSecret: is empty' });
+    expect(scenario.fetcher.fault()).toMatchObject({ detail: 'auth.clientSecret: is empty' });
     expect(scenario.changes).toBe(0);
     scenario.file = 'old';
     await scenario.clock.advance(2_000);
-    expect(scenario.fetcher.credentialFault()).toBeUndefined();
+    expect(scenario.fetcher.fault()).toBeUndefined();
   });
 
   test('at the start give no token, and count as a change once they can be read', async () => {
     const scenario = new Scenario();
-    scenario.fetcher.watchCredentials(() => (scenario.changes += 1));
+    scenario.fetcher.watch(() => (scenario.changes += 1));
     scenario.file = undefined;
     expect(await scenario.fetch('first')).toEqual({
       kind: 'unavailable',
@@ -272,18 +271,8 @@ describe('files that cannot be read', () => {
   });
 });
 
-test('no file is read after the watch is cancelled, or without files', async () => {
+test('no file is read after the watch is cancelled', async () => {
   const scenario = new Scenario();
-  scenario.fetcher.watchCredentials(() => (scenario.changes += 1))();
-  expect(scenario.clock.pendingTimers).toBe(0);
-  const withoutFiles = new RotatingTokenFetcher({
-    credential: 'default',
-    read: () => Promise.resolve(credentialOf('x')),
-    request: () => Promise.resolve(UNAVAILABLE),
-    canChange: false,
-    clock: scenario.clock,
-    observe: () => undefined,
-  });
-  withoutFiles.watchCredentials(() => (scenario.changes += 1));
+  scenario.fetcher.watch(() => (scenario.changes += 1))();
   expect(scenario.clock.pendingTimers).toBe(0);
 });

@@ -69,12 +69,9 @@ describe('a token endpoint that echoes the client secret', () => {
       const endpoint = buildEndpoint(new URL(`${server.url}/oauth/token`), { method, observe });
       const result = await askOnce(endpoint);
       const clock = new ManualClock();
-      const fetcher = {
-        fetch: () => Promise.resolve(result),
-        watchCredentials: () => () => undefined,
-        credentialFault: () => undefined,
-      };
+      const fetcher = { fetch: () => Promise.resolve(result) };
       const common = {
+        credentialWatch: undefined,
         credential: 'default',
         scope: 'urn:a',
         invalidationCooldownMs: 5000,

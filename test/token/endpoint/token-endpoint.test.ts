@@ -106,7 +106,6 @@ describe('the request', () => {
     const { url, requests } = await serve(respondWith('200 OK', GRANT));
     const secret = { kind: 'file', path } as const;
     const endpoint = buildEndpoint(url, { method: { name: 'client_secret_basic', secret, encoding: 'raw' } });
-    expect(endpoint.canChange).toBe(true);
     expect(await askOnce(endpoint)).toMatchObject({ kind: 'unavailable', detail: containing(path) });
     const versions = new Set<string>();
     for (const written of ['first', 'second']) {

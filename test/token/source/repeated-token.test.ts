@@ -40,11 +40,11 @@ class RepeatingServer {
       clock,
       observe,
     });
-    const fetcher = { fetch: () => send(), watchCredentials: () => () => undefined, credentialFault: () => undefined };
     this.source = new HeldTokenSource({
       credential: 'default',
       scope: undefined,
-      fetcher,
+      fetcher: { fetch: () => send() },
+      credentialWatch: undefined,
       invalidationCooldownMs: 5000,
       settleMs: 2000,
       clock,

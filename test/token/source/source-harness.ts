@@ -47,13 +47,15 @@ export class SourceHarness {
           this.reasons.push(need.reason);
           return this.#requestToken(signal);
         },
-        watchCredentials: (onChange) => {
+      },
+      credentialWatch: {
+        watch: (onChange) => {
           this.onChange = onChange;
           return () => {
             this.onChange = undefined;
           };
         },
-        credentialFault: () => undefined,
+        fault: () => undefined,
       },
       invalidationCooldownMs: 5_000,
       settleMs: 2_000,

@@ -117,7 +117,6 @@ export class FleetHarness {
       credential: 'default',
       read: () => Promise.resolve(credentialOf(secret ?? this.secret)),
       request,
-      canChange: true,
       clock,
       observe,
     });
@@ -125,6 +124,7 @@ export class FleetHarness {
       credential: 'default',
       scope: undefined,
       fetcher,
+      credentialWatch: fetcher,
       invalidationCooldownMs: 5000,
       settleMs: 2000,
       clock,

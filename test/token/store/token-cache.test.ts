@@ -56,8 +56,6 @@ function startProcess({ at = path, result = grant('fresh'), isReadable = true, .
         process.requests += 1;
         return Promise.resolve(process.result);
       },
-      watchCredentials: () => () => undefined,
-      credentialFault: () => undefined,
     },
     {
       path: at,
