@@ -36,7 +36,7 @@ export const PURE_FILES = [
   'src/retry/budget.ts',
   'src/retry/policy.ts',
   'src/throttle/adaptive/{call-log,closure-history,counter-bank,learned-rate-policy,learning-parameters,limit-choice,limit-in-use,limit-probe,limit-snapshot,penalty,rate-margin,round-trip-estimator}.ts',
-  'src/fleet/shared-quota/{call-report,clock-offset,exchange-timing,fleet-leader,fleet-limit-learner,fleet-permit-source,fleet-rate-policy,leader-election,quota-lease,quota-store,report-buffer,scheduled-permits}.ts',
+  'src/fleet/shared-quota/{call-report,clock-offset,exchange-timing,fleet-leader,fleet-limit-learner,fleet-permit-source,fleet-rate-policy,leader-election,quota-lease,quota-store,scheduled-permits}.ts',
   'src/throttle/pacing/{governor,pause,permit-bucket,quota-tracker,rate-policy,stated-allowance}.ts',
   'src/throttle/endpoint.ts',
   'src/throttle/queue/{queue-check,fair-order,heap,linked-queue,rank-counts,request-queue,response-times,round-robin}.ts',

@@ -2,6 +2,8 @@
  * What a replica reports to the leader about its calls (pure): when, how many, how long they took, and their outcome. A report is
  * a text of bounded length: where there are many calls, those near each other are merged.
  */
+import type { ClockOffset } from './clock-offset.ts';
+import type { QuotaRequest } from './quota-store.ts';
 
 /** Calls merged into one instant. */
 export interface ReportedCalls {
@@ -32,19 +34,38 @@ const REFUSED = 1;
 const WAITED_FOR = 2;
 const PAUSE_PROBE = 4;
 
-/** Collects calls until they are taken. */
-export class CallCollector {
+/** A replica with calls within this time is active. */
+const ACTIVE_MS = 10_000;
+/** After a reconnection older calls are not reported. */
+const MAX_REPORT_AGE_MS = 1_000;
+
+type Refusal = QuotaRequest['refusal'];
+
+/**
+ * What a replica reports with its next exchange: its calls, and an unreported refusal. When a reply is missing only the refusal is
+ * reported again: calls counted twice would do more harm than calls not counted.
+ */
+export class ReportBuffer {
+  readonly #clockOffset: ClockOffset;
   #calls: ReportedCalls[] = [];
+  /** Of the unreported calls. */
   #lastRefusedAt: number | undefined;
+  #refusal: Refusal;
+  #reportSince = -Infinity;
+  #activeAt = -Infinity;
+
+  constructor(clockOffset: ClockOffset) {
+    this.#clockOffset = clockOffset;
+  }
 
   /** Unreported entries, at most 1024. */
   get size(): number {
     return this.#calls.length;
   }
 
-  /** Instant of the last unreported refused call. */
-  get lastRefusedAt(): number | undefined {
-    return this.#lastRefusedAt;
+  isActive(now: number): boolean {
+    if (this.size > 0) this.#activeAt = now;
+    return now - this.#activeAt < ACTIVE_MS;
   }
 
   add(call: ReportedCalls): void {
@@ -54,12 +75,39 @@ export class CallCollector {
       this.#calls = mergeCalls(this.#since(this.#newestAt - MAX_BUFFERED_AGE_MS), BUFFER_STEPS);
   }
 
-  /** Removes all calls and returns those made at `since` or later, oldest first. */
-  take(since: number): readonly ReportedCalls[] {
-    const calls = this.#since(since);
+  /** Oldest first; none while the offset of the store's clock is not known. */
+  takeCalls(): readonly ReportedCalls[] {
+    if (!this.#clockOffset.isKnown) return [];
+    const calls = this.#since(this.#reportSince);
     this.#calls = [];
     this.#lastRefusedAt = undefined;
+    this.#reportSince = -Infinity;
     return mergeCalls(calls, REPORT_STEPS);
+  }
+
+  recordRefusal(now: number, statedWaitMs: number | undefined): void {
+    const at = this.#clockOffset.toStoreTime(this.#lastRefusedAt ?? now);
+    const longestMs = Math.max(statedWaitMs ?? 0, this.#refusal?.statedWaitMs ?? 0);
+    this.#refusal = { at: Math.max(at, this.#refusal?.at ?? at), statedWaitMs: longestMs > 0 ? longestMs : undefined };
+  }
+
+  takeRefusal(): Refusal {
+    const refusal = this.#refusal;
+    this.#refusal = undefined;
+    return refusal;
+  }
+
+  /** For a refusal whose reply is missing. */
+  restoreRefusal(refusal: Refusal): void {
+    this.#refusal ??= refusal;
+  }
+
+  onConnected(now: number): void {
+    this.#reportSince = now - MAX_REPORT_AGE_MS;
+  }
+
+  onDisconnected(): void {
+    this.#refusal = undefined;
   }
 
   get #newestAt(): number {

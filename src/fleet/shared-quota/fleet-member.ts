@@ -9,8 +9,7 @@ import { ClockOffset } from './clock-offset.ts';
 import type { LeaderInputs } from './fleet-leader.ts';
 import { LeaderElection } from './leader-election.ts';
 import { FleetRatePolicy } from './fleet-rate-policy.ts';
-import { ReportBuffer } from './report-buffer.ts';
-import { encodeCalls } from './call-report.ts';
+import { encodeCalls, ReportBuffer } from './call-report.ts';
 import { nextExchangeAt } from './exchange-timing.ts';
 import { QuotaLease } from './quota-lease.ts';
 import { FleetPermitSource } from './fleet-permit-source.ts';
@@ -80,7 +79,7 @@ export class FleetMember implements FleetMembership {
 
   wrapRatePolicy(own: RatePolicy): RatePolicy {
     this.#ownPolicy = own;
-    return new FleetRatePolicy(this.#lease, this.#election, this.#reports.calls, own, () => this.#settings);
+    return new FleetRatePolicy(this.#lease, this.#election, this.#reports, own, () => this.#settings);
   }
 
   state(now: number): FleetQuotaState {
@@ -254,7 +253,7 @@ export class FleetMember implements FleetMembership {
     if (this.#lease.isLearningAlone) {
       this.#learnsUntil = now + LEARNING_MS;
       // The leader needs the calls that were accepted before the refusal of another replica.
-      if (this.#reports.calls.size > 0) this.#isUrgent = true;
+      if (this.#reports.size > 0) this.#isUrgent = true;
     }
     this.#permitsWantedAt = -Infinity;
     this.#host?.pump();
@@ -265,7 +264,7 @@ export class FleetMember implements FleetMembership {
     const lease = this.#lease;
     this.#election.onPaused(now);
     // The leader needs the calls accepted before the pause.
-    if (!lease.isLeader && this.#reports.calls.size > 0) this.#isUrgent = true;
+    if (!lease.isLeader && this.#reports.size > 0) this.#isUrgent = true;
     const leftMs = lease.pausedUntil - now;
     const mustPause = lease.isLeader || leftMs > LONG_PAUSE_MS;
     if (mustPause && this.#host?.isPaused === false) this.#host.pause(leftMs > 0 ? leftMs : undefined);

@@ -3,7 +3,7 @@
  * permits are the rate. Apart: its part of the last known rate. Calls are collected for the leader at all times.
  */
 import type { LeaderElection } from './leader-election.ts';
-import type { CallCollector } from './call-report.ts';
+import type { ReportBuffer } from './call-report.ts';
 import type { QuotaLease } from './quota-lease.ts';
 import type { PermitGrant, RateLearner, RatePolicy, StatedWait } from '../../throttle/pacing/rate-policy.ts';
 import type { LearnedLimit, RateSettings } from '../../throttle/throttle.ts';
@@ -14,7 +14,7 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
   readonly learner: RateLearner = this;
   readonly #lease: QuotaLease;
   readonly #election: LeaderElection;
-  readonly #calls: CallCollector;
+  readonly #reports: ReportBuffer;
   readonly #own: RatePolicy;
   readonly #settings: () => RateSettings;
   readonly #isConfigured: boolean;
@@ -27,13 +27,13 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
   constructor(
     lease: QuotaLease,
     election: LeaderElection,
-    calls: CallCollector,
+    reports: ReportBuffer,
     own: RatePolicy,
     settings: () => RateSettings,
   ) {
     this.#lease = lease;
     this.#election = election;
-    this.#calls = calls;
+    this.#reports = reports;
     this.#own = own;
     this.#settings = settings;
     const { rate, maxInFlight } = settings();
@@ -136,6 +136,6 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
     const tookMs = Math.max(0, now - at);
     // A call above the limit uses the whole rate by definition.
     const usesRate = isWaitedFor || isLimitProbe;
-    this.#calls.add({ at, count: 1, tookMs, isRefused, isWaitedFor: usesRate, isPauseProbe });
+    this.#reports.add({ at, count: 1, tookMs, isRefused, isWaitedFor: usesRate, isPauseProbe });
   }
 }

@@ -2,11 +2,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  CallCollector,
   decodeCalls,
   encodeCalls,
+  ReportBuffer,
   type ReportedCalls,
 } from '../../../src/fleet/shared-quota/call-report.ts';
+import { ClockOffset } from '../../../src/fleet/shared-quota/clock-offset.ts';
 
 const call = (at: number, traits: Partial<ReportedCalls> = {}): ReportedCalls => ({
   at,
@@ -21,6 +22,13 @@ const call = (at: number, traits: Partial<ReportedCalls> = {}): ReportedCalls =>
 const countOf = (calls: readonly ReportedCalls[]): number => calls.reduce((total, { count }) => total + count, 0);
 
 const same = (at: number): number => at;
+
+/** The store's clock shows the same time. */
+function createReport(): ReportBuffer {
+  const clockOffset = new ClockOffset();
+  clockOffset.addSample(0, 0, 0);
+  return new ReportBuffer(clockOffset);
+}
 
 describe('a report', () => {
   test('is decoded as it was encoded, with converted instants', () => {
@@ -37,9 +45,9 @@ describe('a report', () => {
     const at = fc.integer({ min: 0, max: 9000 });
     fc.assert(
       fc.property(fc.array(fc.tuple(at, fc.integer({ min: 0, max: 99 })), { maxLength: 3000 }), (made) => {
-        const report = new CallCollector();
+        const report = createReport();
         for (const [at, chance] of made) report.add(call(at, { isRefused: chance === 0 }));
-        const limit = report.take(-Infinity);
+        const limit = report.takeCalls();
         const refused = made.filter(([, chance]) => chance === 0).length;
         expect(countOf(limit)).toBe(made.length);
         expect(countOf(limit.filter(({ isRefused }) => isRefused))).toBe(refused);
@@ -57,32 +65,36 @@ describe('a report', () => {
     ['every other one', (nth: number) => call(nth, { isRefused: nth % 2 === 0 })],
     ['probes among them', (nth: number) => call(nth, { isRefused: nth % 3 > 0, isPauseProbe: nth % 3 === 1 })],
   ])('is bounded for 20 000 unreported refusals, %s', (_, make) => {
-    const report = new CallCollector();
+    const report = createReport();
     let most = 0;
     for (let nth = 0; nth < 20_000; nth++) {
       report.add(make(nth));
       most = Math.max(most, report.size);
     }
     expect(most).toBeLessThanOrEqual(1024);
-    const limit = report.take(-Infinity);
+    const limit = report.takeCalls();
     expect(limit.length).toBeLessThanOrEqual(325);
     expect(encodeCalls(limit, (at) => at + 1_790_000_000_000).length).toBeLessThan(10_000);
   });
 
   test('keeps the last second after a long time without an exchange', () => {
-    const report = new CallCollector();
+    const report = createReport();
     for (let nth = 0; nth < 20_000; nth++) report.add(call(nth * 300, { isRefused: true, isPauseProbe: true }));
     const [last, probe] = [19_999 * 300, { isRefused: true, isPauseProbe: true }];
-    expect(report.take(last - 1000)).toEqual([900, 600, 300, 0].map((ago) => call(last - ago, probe)));
+    report.onConnected(last);
+    expect(report.takeCalls()).toEqual([900, 600, 300, 0].map((ago) => call(last - ago, probe)));
   });
 
-  test('omits old calls, and keeps the instant of the last refused call', () => {
-    const report = new CallCollector();
+  test('omits old calls after a reconnection, and dates a refusal by the last refused call', () => {
+    const report = createReport();
     report.add(call(10));
     report.add(call(2000, { isRefused: true }));
-    expect(report.lastRefusedAt).toBe(2000);
-    expect(report.take(1000).map(({ at }) => at)).toEqual([2000]);
-    expect(report.lastRefusedAt).toBeUndefined();
+    report.onConnected(2000);
+    report.recordRefusal(2500, undefined);
+    expect(report.takeRefusal()?.at).toBe(2000);
+    expect(report.takeCalls().map(({ at }) => at)).toEqual([2000]);
+    report.recordRefusal(2500, undefined);
+    expect(report.takeRefusal()?.at).toBe(2500);
   });
 
   test.each([
