@@ -3,9 +3,10 @@
  * pause for the others once its own probe was accepted, or at once when it has no call that could be a probe. With a configured rate
  * it learns nothing and ends pauses all the same.
  */
-import type { PublishedLimit } from './quota-store.ts';
+import { decodeCalls } from './call-report.ts';
+import type { ClockOffset } from './clock-offset.ts';
 import { FleetLimitLearner, type FleetLearnerOptions, type FleetLimit } from './fleet-limit-learner.ts';
-import type { ReportedCalls } from './call-report.ts';
+import type { PublishedLimit, QuotaReply } from './quota-store.ts';
 import { parseLearnedLimit } from '../../throttle/adaptive/limit-snapshot.ts';
 import type { LearnedLimit } from '../../throttle/throttle.ts';
 
@@ -15,6 +16,9 @@ const MIN_RATE_CHANGE = 0.005;
 /** At first the leader alone probes: for this time, and for this many calls. */
 const MIN_LEADER_LIMIT_PROBE_MS = 2_000;
 const LEADER_LIMIT_PROBE_CALLS = 8;
+
+/** Calls of other replicas may seem to be this far ahead. */
+const MAX_CLOCK_ERROR_MS = 1_000;
 
 /** The state of the fleet and of the leader's own queue. */
 export interface LeaderInputs {
@@ -51,19 +55,25 @@ export interface LeaderStart {
 }
 
 export class FleetLeader {
+  readonly #clockOffset: ClockOffset;
   readonly #configured: FleetLimit | undefined;
   readonly #learner: FleetLimitLearner | undefined;
   readonly #unlearnedLimit: FleetLimit;
   readonly #learnedFrom: number | undefined;
   #settledEpoch = -1;
-  /** Position of the last report that was added. */
+  /** Position of the last report that it has read. */
   reportsReadUpTo = 0;
   #limitProbeSince: number | undefined;
 
-  /**
-   * @param configured undefined where the limit is learned
-   */
-  constructor(configured: FleetLimit | undefined, options: FleetLearnerOptions, now: number, start: LeaderStart) {
+  /** @param configured undefined where the limit is learned */
+  constructor(
+    clockOffset: ClockOffset,
+    configured: FleetLimit | undefined,
+    options: FleetLearnerOptions,
+    now: number,
+    start: LeaderStart,
+  ) {
+    this.#clockOffset = clockOffset;
     this.#learnedFrom = start.snapshot === undefined ? start.reportsFrom : undefined;
     this.#configured = configured;
     this.#learner = configured === undefined ? new FleetLimitLearner(options) : undefined;
@@ -71,31 +81,21 @@ export class FleetLeader {
     this.#unlearnedLimit = { rate: options.maxRate ?? Infinity, burst: 1 };
   }
 
-  /** Permits per second above the published limit, for its own calls: probes cost least while one replica makes them. */
-  extraRate(now: number): number {
-    const rate = this.#isPublishing ? (this.#learner?.extraRate ?? 0) : 0;
-    return rate > 0 && !this.#isLimitProbedByAll(now, rate) ? rate : 0;
-  }
-
-  /** @param readUpTo position of the last of these reports */
-  addCalls(calls: readonly ReportedCalls[], readUpTo: number): void {
-    this.#learner?.addCalls(calls);
-    this.reportsReadUpTo = readUpTo;
-  }
-
-  /** @param at calls made before this were not all reported */
-  recordLoss(at: number): void {
-    this.#learner?.recordLoss(at);
-  }
-
   /**
-   * @param until all calls made before this are reported
-   * @param replicaCount replicas, this one included
-   * @param settledEpoch the pause that all replicas have reported for; -1 for none
+   * Learns from the reports that a reply brings.
+   * @param isSettled all replicas have reported for the pause
+   * @returns permits per second above the published limit, for its own calls: probes cost least while one replica makes them
    */
-  ingest(until: number, replicaCount: number, settledEpoch: number): void {
-    this.#learner?.ingest(until, replicaCount, settledEpoch >= 0);
-    this.#settledEpoch = settledEpoch;
+  applyReply(now: number, reply: QuotaReply, isSettled: boolean): number {
+    const toLocalTime = (at: number): number => this.#clockOffset.toLocalTime(at);
+    const { epoch, replicaCount, reports, reportsLostAt, oldestReportAt } = reply;
+    this.reportsReadUpTo = reply.reportsReadUpTo;
+    this.#settledEpoch = isSettled || this.#configured !== undefined ? epoch : -1;
+    this.#learner?.recordLoss(toLocalTime(reportsLostAt));
+    this.#learner?.addCalls(decodeCalls(reports, toLocalTime, now + MAX_CLOCK_ERROR_MS));
+    const reportedUntil = isSettled || replicaCount === 1 ? now : Math.min(now, toLocalTime(oldestReportAt));
+    this.#learner?.ingest(reportedUntil, replicaCount, isSettled);
+    return reply.isFleetPaused ? 0 : this.#extraRate(now);
   }
 
   /** When the probe may go; Infinity while reports are missing. */
@@ -104,11 +104,8 @@ export class FleetLeader {
     return (this.#isPublishing ? this.#learner?.openAt(now) : undefined) ?? -Infinity;
   }
 
-  /**
-   * Undefined when there is nothing new.
-   * @param toStoreTime converts an instant
-   */
-  nextPublication(now: number, inputs: LeaderInputs, toStoreTime: (at: number) => number): PublishedLimit | undefined {
+  /** Undefined when there is nothing new. */
+  nextPublication(now: number, inputs: LeaderInputs): PublishedLimit | undefined {
     const { limitInForce, epoch } = inputs;
     const limit = this.#configured ?? this.#limitAt(now);
     if (limit === undefined) return undefined;
@@ -119,10 +116,15 @@ export class FleetLeader {
     return {
       ...limit,
       isTentative,
-      openAt: toStoreTime(endsPause ? Math.max(now, this.openAt(now, epoch)) : now),
+      openAt: this.#clockOffset.toStoreTime(endsPause ? Math.max(now, this.openAt(now, epoch)) : now),
       epoch: endsPause ? epoch : -1,
-      model: this.#isPublishing ? this.#serializeModel(now, toStoreTime) : '',
+      model: this.#isPublishing ? this.#serializeModel(now) : '',
     };
+  }
+
+  canEndPause(now: number, { isFleetPaused, epoch, pausedUntil, isPaused, isIdle }: LeaderInputs): boolean {
+    if (!isFleetPaused || epoch !== this.#settledEpoch || now < pausedUntil) return false;
+    return !isPaused || isIdle;
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
@@ -136,6 +138,11 @@ export class FleetLeader {
   /** A limit holds for all replicas. Until then each of them learns alone. */
   get #isPublishing(): boolean {
     return this.#learner?.isShared ?? true;
+  }
+
+  #extraRate(now: number): number {
+    const rate = this.#isPublishing ? (this.#learner?.extraRate ?? 0) : 0;
+    return rate > 0 && !this.#isLimitProbedByAll(now, rate) ? rate : 0;
   }
 
   #limitAt(now: number): FleetLimit | undefined {
@@ -155,18 +162,15 @@ export class FleetLeader {
     );
   }
 
-  canEndPause(now: number, { isFleetPaused, epoch, pausedUntil, isPaused, isIdle }: LeaderInputs): boolean {
-    if (!isFleetPaused || epoch !== this.#settledEpoch || now < pausedUntil) return false;
-    return !isPaused || isIdle;
-  }
-
-  #serializeModel(now: number, toStoreTime: (at: number) => number): string {
+  #serializeModel(now: number): string {
     if (this.#learner === undefined) return '';
-    const { learnedUntil } = this.#learner;
-    const snapshot = this.#learner.snapshot(now);
-    const learned = this.#learner.learned(toStoreTime);
-    const until = toStoreTime(learnedUntil);
-    const model: Model = { snapshot, learned, until, learnedFrom: this.#learnedFrom };
+    const toStoreTime = (at: number): number => this.#clockOffset.toStoreTime(at);
+    const model: Model = {
+      snapshot: this.#learner.snapshot(now),
+      learned: this.#learner.learned(toStoreTime),
+      until: toStoreTime(this.#learner.learnedUntil),
+      learnedFrom: this.#learnedFrom,
+    };
     return JSON.stringify(model);
   }
 }

@@ -144,14 +144,14 @@ export class FleetMember implements FleetMembership {
       lastExchangeAt: this.#isUrgent ? -Infinity : this.#lastExchangeAt,
       missedReplies: this.#missedReplies,
       isJoined: lease.state === 'joined',
-      isLeader: this.#election.isLeader,
+      isLeader: this.#election.leader !== undefined,
       isActive: this.#isActive(now),
       isLearning: now < this.#learnsUntil,
       leaseEndsAt: lease.isLearningAlone && !lease.isFleetPaused ? Infinity : lease.leaderUntil,
       replicaCount: lease.replicaCount,
       rank: lease.rank,
       isFleetPaused: lease.isFleetPaused,
-      canEndPause: lease.isFleetPaused && this.#election.canEndPause(now, this.#leaderInputs()),
+      canEndPause: lease.isFleetPaused && this.#election.leader?.canEndPause(now, this.#leaderInputs()) === true,
       reportsCompleteAt: this.#isUrgent ? -Infinity : this.#election.reportsCompleteAt,
       permitsWantedAt: isShort ? this.#permitsWantedAt : Infinity,
     });
@@ -184,7 +184,7 @@ export class FleetMember implements FleetMembership {
       knownReplicas: lease.replicaCount,
       calls: this.#takeCallReport(),
       refusal: this.#reports.takeRefusal(),
-      published: this.#election.nextPublication(now, this.#leaderInputs()),
+      published: this.#election.leader?.nextPublication(now, this.#leaderInputs()),
       version: this.#lastReply?.version ?? 0,
       maxPauseMs: this.#settings.maxPauseMs,
       isReturning: this.#isReturning,
@@ -231,7 +231,7 @@ export class FleetMember implements FleetMembership {
     this.#joinStatedPause(now, bounded);
     const extraRate = this.#election.applyReply(now, reply, () => this.#ownPolicy?.learner?.snapshot(now));
     this.#lease.setExtraRate(now, extraRate);
-    if (this.#election.nextPublication(now, this.#leaderInputs()) !== undefined) this.#isUrgent = true;
+    if (this.#election.leader?.nextPublication(now, this.#leaderInputs()) !== undefined) this.#isUrgent = true;
   }
 
   /** Redis can neither raise what is configured nor pause for longer. */

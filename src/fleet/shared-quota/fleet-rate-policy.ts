@@ -66,7 +66,8 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
   openAt(now: number, isPaused: boolean): number {
     const lease = this.#lease;
     if (lease.state === 'apart') return lease.apartOpenAt;
-    const leaderAt = lease.isFleetPaused && lease.isLeader ? this.#election.openAt(now, lease.epoch) : -Infinity;
+    const mustSettle = lease.isFleetPaused && lease.isLeader;
+    const leaderAt = mustSettle ? (this.#election.leader?.openAt(now, lease.epoch) ?? Infinity) : -Infinity;
     return Math.max(leaderAt, this.#ownLearner?.openAt(now, isPaused) ?? -Infinity);
   }
 

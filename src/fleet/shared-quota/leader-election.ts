@@ -3,10 +3,8 @@
  * the store is away, so that nothing need be learned again. FleetLeader does the leader's work.
  */
 import type { QuotaReply } from './quota-store.ts';
-import { FleetLeader, parseModel, type LeaderInputs } from './fleet-leader.ts';
-import type { PublishedLimit } from './quota-store.ts';
+import { FleetLeader, parseModel } from './fleet-leader.ts';
 import type { ClockOffset } from './clock-offset.ts';
-import { decodeCalls } from './call-report.ts';
 import { FLEET_LEARNING } from '../../throttle/adaptive/learning-parameters.ts';
 import type { LearnedLimit, RateSettings } from '../../throttle/throttle.ts';
 
@@ -15,13 +13,12 @@ const REPORT_WAIT_MS = 60;
 /** After a reconnection the former leader has priority for this time: it knows most. */
 const FORMER_LEADER_PRIORITY_MS = 3_000;
 
-/** Calls of other replicas may seem to be this far ahead. */
-const MAX_CLOCK_ERROR_MS = 1_000;
-
+/** Its public fields are written here only. */
 export class LeaderElection {
   readonly #clockOffset: ClockOffset;
   #settings: RateSettings;
-  #leader: FleetLeader | undefined;
+  /** Undefined while another replica leads. */
+  leader: FleetLeader | undefined;
   /** Kept while the store is away. */
   #formerLeader: FleetLeader | undefined;
   #model = '';
@@ -34,16 +31,12 @@ export class LeaderElection {
     this.#settings = settings;
   }
 
-  get isLeader(): boolean {
-    return this.#leader !== undefined;
-  }
-
   reconfigure(settings: RateSettings): void {
     const isSame = hasSameLimit(settings, this.#settings);
     this.#settings = settings;
     if (isSame) return;
     // The model in the store keeps what was learned.
-    this.#leader = undefined;
+    this.leader = undefined;
     this.#formerLeader = undefined;
   }
 
@@ -53,8 +46,8 @@ export class LeaderElection {
   }
 
   onDisconnected(): void {
-    this.#formerLeader = this.#leader ?? this.#formerLeader;
-    this.#leader = undefined;
+    this.#formerLeader = this.leader ?? this.#formerLeader;
+    this.leader = undefined;
   }
 
   onPaused(now: number): void {
@@ -68,57 +61,33 @@ export class LeaderElection {
 
   /** Position up to which this replica has learned from the reports; 0 when it has learned from none. */
   get reportsReadUpTo(): number {
-    return (this.#leader ?? this.#formerLeader)?.reportsReadUpTo ?? 0;
+    return (this.leader ?? this.#formerLeader)?.reportsReadUpTo ?? 0;
   }
 
   /**
    * @param ownSnapshot what this process has learned without the fleet; the whole limit only if there is no other replica
-   * @returns permits per second above the lease
+   * @returns permits per second above the lease, for the leader's probes
    */
   applyReply(now: number, reply: QuotaReply, ownSnapshot: () => object | undefined): number {
     if (reply.model !== '') this.#model = reply.model;
     if (!reply.isLeader) {
-      this.#leader = undefined;
+      this.leader = undefined;
       if (now > this.#reconnectedAt + FORMER_LEADER_PRIORITY_MS) this.#formerLeader = undefined;
       return 0;
     }
-    const leader = (this.#leader ??= this.#formerLeader ?? this.#createLeader(now, reply, ownSnapshot));
-    leader.recordLoss(this.#clockOffset.toLocalTime(reply.reportsLostAt));
-    const toLocalTime = (at: number): number => this.#clockOffset.toLocalTime(at);
-    leader.addCalls(decodeCalls(reply.reports, toLocalTime, now + MAX_CLOCK_ERROR_MS), reply.reportsReadUpTo);
+    const leader = (this.leader ??= this.#formerLeader ?? this.#createLeader(now, reply, ownSnapshot));
     if (reply.isFleetPaused && this.reportsCompleteAt === Infinity) this.onPaused(now);
-    const isSettled = reply.isFleetPaused && now >= this.reportsCompleteAt;
-    const knownUntil =
-      reply.replicaCount === 1 ? now : Math.min(now, this.#clockOffset.toLocalTime(reply.oldestReportAt));
-    leader.ingest(
-      isSettled ? now : knownUntil,
-      reply.replicaCount,
-      isSettled || this.#settings.rate !== 'auto' ? reply.epoch : -1,
-    );
-    return reply.isFleetPaused ? 0 : leader.extraRate(now);
-  }
-
-  /** When the probe may go; Infinity while reports are missing. */
-  openAt(now: number, epoch: number): number {
-    return this.#leader?.openAt(now, epoch) ?? Infinity;
-  }
-
-  canEndPause(now: number, inputs: LeaderInputs): boolean {
-    return this.#leader?.canEndPause(now, inputs) ?? false;
-  }
-
-  nextPublication(now: number, inputs: LeaderInputs): PublishedLimit | undefined {
-    return this.#leader?.nextPublication(now, inputs, (at) => this.#clockOffset.toStoreTime(at));
+    return leader.applyReply(now, reply, reply.isFleetPaused && now >= this.reportsCompleteAt);
   }
 
   learned(wallAt: (at: number) => number): Omit<LearnedLimit, 'rate'> | undefined {
-    if (this.#leader !== undefined) return this.#leader.learned(wallAt);
+    if (this.leader !== undefined) return this.leader.learned(wallAt);
     const { learned } = parseModel(this.#model);
     return learned && { ...learned, since: wallAt(this.#clockOffset.toLocalTime(learned.since)) };
   }
 
   snapshot(now: number): object | undefined {
-    const known = this.#leader?.snapshot(now) ?? parseModel(this.#model).snapshot;
+    const known = this.leader?.snapshot(now) ?? parseModel(this.#model).snapshot;
     return isObject(known) ? known : undefined;
   }
 
@@ -136,7 +105,7 @@ export class LeaderElection {
     const snapshot = model.learnedFrom === reportsFrom ? undefined : known;
     const until = Math.min(now, this.#clockOffset.toLocalTime(model.until ?? Infinity));
     const knownUntil = snapshot === undefined ? -Infinity : until;
-    return new FleetLeader(configured, options, now, { snapshot, knownUntil, reportsFrom });
+    return new FleetLeader(this.#clockOffset, configured, options, now, { snapshot, knownUntil, reportsFrom });
   }
 }
 
