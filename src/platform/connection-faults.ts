@@ -17,9 +17,6 @@ const TEXTS: Readonly<Record<string, string>> = {
   UND_ERR_HEADERS_OVERFLOW: 'sent more header fields than are accepted',
   EHOSTUNREACH: 'cannot be reached from this network',
   ENETUNREACH: 'cannot be reached from this network',
-  // Of a socket file.
-  ENOENT: 'has no socket at this path',
-  EACCES: 'has a socket that this user may not use',
   CERT_HAS_EXPIRED: 'has a certificate that has expired: it must be renewed there, unless the clock here is wrong',
   CERT_NOT_YET_VALID: 'has a certificate that is not valid yet: is the clock here right?',
   ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',

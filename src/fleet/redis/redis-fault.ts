@@ -28,6 +28,12 @@ export class RedisFault extends Error {
   }
 }
 
+/** Only Redis is reached through a socket file: of other connections these codes mean something else. */
+const SOCKET_FILE_TEXTS: Readonly<Record<string, string>> = {
+  ENOENT: 'has no socket at this path',
+  EACCES: 'has a socket that this user may not use',
+};
+
 const CLUSTER_TEXT =
   'runs in cluster mode, which a fleet does not use: name a single server, or a proxy in front of the cluster, in fleet.redisUrl';
 const CLUSTER_CODES: ReadonlySet<string> = new Set(['MOVED', 'ASK', 'CLUSTERDOWN']);
@@ -77,8 +83,9 @@ export function toRedisFault(error: unknown, command?: string): RedisFault {
   if (error instanceof RedisFault) return error;
   if (!(error instanceof Error)) return new RedisFault('failed');
   if ('code' in error && typeof error.code === 'string') {
-    const text = describeConnectionError(error.code, 'fleet.caFile') ?? 'cannot be reached';
-    return new RedisFault(`${text} (${error.code})`, { code: error.code });
+    const { code } = error;
+    const text = describeConnectionError(code, 'fleet.caFile') ?? SOCKET_FILE_TEXTS[code] ?? 'cannot be reached';
+    return new RedisFault(`${text} (${code})`, { code });
   }
   switch (error.constructor.name) {
     case 'SimpleError':

@@ -198,6 +198,11 @@ describe('another protocol than that of fleet.redisUrl is reported with the sche
     expect(JSON.stringify(events)).not.toContain('secret');
   });
 
+  test('a socket file that is missing', async () => {
+    const { report } = await reportOf('unix:///nonexistent/redis.sock');
+    expect(report).toBe('lost: Redis has no socket at this path (ENOENT)');
+  });
+
   test('not, when nothing listens or the server hangs', async () => {
     expect((await reportOf(`redis://127.0.0.1:${await freePort()}`)).report).toMatch(/refused the connection/);
     const port = await listen(createServer());

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { joinUrl } from '../../../src/config/schema/formats/url.ts';
+import { describeConnectionFault } from '../../../src/token/endpoint/single-request.ts';
 import type { TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import { waitUntil } from '../../support/until.ts';
@@ -463,6 +464,14 @@ describe('no usable token', () => {
       detail: `${url.host} refused the connection (ECONNREFUSED)`,
     });
   });
+
+  test.each(['EACCES', 'ENOENT', 'EPERM'])(
+    '%s, as of a security policy, is not said to be of a socket file',
+    (code) => {
+      const error = Object.assign(new Error(`connect ${code}`), { code });
+      expect(describeConnectionFault('auth.test', error)).toBe(`auth.test cannot be reached (${code})`);
+    },
+  );
 });
 
 describe('time', () => {
