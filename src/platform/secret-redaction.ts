@@ -69,10 +69,10 @@ function listDecodings(text: string): string[] {
   ];
 }
 
-/** Percent-decoded as UTF-8; a plus sign stays one. Never throws. */
-export function decodePercent(text: string): string {
+/** Percent-decoded; a plus sign stays one. Never throws. */
+export function decodePercent(text: string, charset: 'utf8' | 'latin1' = 'utf8'): string {
   const bytes = text.replaceAll(/%[\da-f]{2}/gi, (escape) => String.fromCharCode(parseInt(escape.slice(1), 16)));
-  return Buffer.from(bytes, 'latin1').toString('utf8');
+  return Buffer.from(bytes, 'latin1').toString(charset);
 }
 
 function base64Variants(text: string): string[] {

@@ -104,7 +104,7 @@ export function parseTokenResponse(
   }
   if (value.length > MAX_TOKEN_LENGTH)
     return createMalformedResult(`${tokenField} of more than ${String(MAX_TOKEN_LENGTH)} characters`);
-  const readings = [value, decodePercent(value)];
+  const readings = [value, decodePercent(value), decodePercent(value, 'latin1')];
   if (credentialForms.some((form) => readings.some((reading) => reading.includes(form))))
     return createMalformedResult(`${tokenField} that contains the credential of the client`);
   if (!TOKEN_SYNTAX.test(value))

@@ -104,9 +104,12 @@ describe('a token endpoint that echoes the client secret', () => {
     );
   });
 
-  it('as the access token is refused, because the upstream would receive it', async () => {
-    const secret = 'a-secret-of-the-client';
-    const body = JSON.stringify({ access_token: secret, token_type: 'Bearer', expires_in: 60 });
+  it.each([
+    ['unchanged', 'a-secret-of-the-client', 'a-secret-of-the-client'],
+    ['percent-encoded in UTF-8', 'ein-schlüssel', 'ein-schl%c3%bcssel'],
+    ['percent-encoded in ISO 8859-1', 'ein-schlüssel', 'ein-schl%FCssel'],
+  ])('as the access token, %s, is refused, because the upstream would receive it', async (_form, secret, token) => {
+    const body = JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: 60 });
     const server = await startRecordingUpstream((_request, response) => void response.end(body));
     onTestFinished(() => server[Symbol.asyncDispose]());
     const method = { name: 'client_secret_post', secret: { kind: 'value', value: secret } } as const;
