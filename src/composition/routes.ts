@@ -1,14 +1,17 @@
 /**
  * Builds the parts of the configured routes: one token source per credential, one throttle per group, one connection pool per origin and
- * set of connection settings, and the routes that refer to them.
+ * set of connection settings, and the table of the routes that refer to them. These parts persist when a reload builds the table again,
+ * so that each request has the settings of one configuration from its beginning to its end.
  */
 import { findThrottleGroups, identifyClient } from '../config/config.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../config/config.ts';
 import { createProxySelector, type ProxySelector } from '../platform/egress/proxy-selector.ts';
+import type { ExchangeParts } from '../exchange/exchange.ts';
+import { createRefusalRules } from '../exchange/refusals/refusal-rules.ts';
 import { ResponseClassifier } from '../exchange/response-classifier.ts';
 import { ReplayMemory } from '../exchange/request-body/replay-body.ts';
 import type { Route } from '../listener/request-check.ts';
-import type { RouteTable } from '../listener/route-table.ts';
+import { createRouteTable, type RouteTable } from '../listener/route-table.ts';
 import { createUpgradeHandler } from '../listener/websocket/websocket.ts';
 import { createRetryBudget } from '../retry/budget.ts';
 import type { EventObserver } from '../telemetry/events.ts';
@@ -18,10 +21,10 @@ import type { LearnedState, RateSettings, Throttle, ThrottleTerms } from '../thr
 import { createTlsContextProvider, type TlsContextProvider } from '../platform/tls.ts';
 import type { TokenSource } from '../token/token.ts';
 import { Upstream } from '../upstream/client.ts';
+import { joinTarget, withoutTrailingSlash } from '../upstream/request-target.ts';
 import type { Budgets } from './budgets.ts';
 import type { FleetParts } from './fleet.ts';
 import type { Observation } from './observation.ts';
-import { createReloadableRouteTable, type PersistentRouteParts } from './reloadable-route-table.ts';
 import type { RouteHeaders } from './route-headers.ts';
 import { createTokens, type TokensOptions } from './tokens.ts';
 
@@ -56,6 +59,10 @@ export interface RunningRoutes {
   closeUpstreams(): Promise<void>;
 }
 
+/** What a route keeps when its settings change. */
+export type PersistentRouteParts = Omit<ExchangeParts, 'clientPath' | keyof ReturnType<typeof readRouteSettings>> &
+  Pick<Route, 'serveUpgrade'>;
+
 export function createRoutes(options: RoutesOptions): RunningRoutes {
   const { config, headers, clock, random, observe } = options;
   const egress = createProxySelector(config.egress);
@@ -81,13 +88,15 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       return [name, parts];
     }),
   );
-  const { table, rebuild } = createReloadableRouteTable(config, persistent);
+  // A copy: routes of an earlier configuration go on using their own table.
+  const table: RouteTable<Route> = { ...buildRouteTable(config, persistent) };
   const reconfigure = (next: Config): void => {
     // Pools before the throttles that let more requests through to them.
     for (const [key, { client }] of upstreams) client.resize(computeMaxConnections(next.routes, key));
     memory.resize(computeReplayBytes(next, options));
-    applyHints(persistent, next);
-    rebuild(next);
+    for (const { name, throttle } of next.routes)
+      requireDefined(persistent.get(name)).responseClassifier.setHints(throttle.hints);
+    Object.assign(table, buildRouteTable(next, persistent));
     for (const [group, terms] of readThrottleTerms(next)) requireDefined(throttles.get(group)).reconfigure(terms);
   };
   const closeUpstreams = async (): Promise<void> => {
@@ -97,9 +106,50 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
   return { table, tokens, throttles, reconfigure, closeUpstreams };
 }
 
-function applyHints(persistent: ReadonlyMap<string, PersistentRouteParts>, { routes }: Config): void {
-  for (const { name, throttle } of routes)
-    requireDefined(persistent.get(name)).responseClassifier.setHints(throttle.hints);
+/** @param persistent by name of the route; for each that is configured, now or later */
+export function buildRouteTable(
+  config: Config,
+  persistent: ReadonlyMap<string, PersistentRouteParts>,
+): RouteTable<Route> {
+  const table: RouteTable<Route> = createRouteTable(
+    config.routes.map((route): Route => {
+      const { serveUpgrade, ...kept } = requireDefined(persistent.get(route.name));
+      const clientPath = (path: string) => findClientPath(table, route, path);
+      const parts: ExchangeParts = { ...kept, ...readRouteSettings(route, config), clientPath };
+      return { ...route, parts, serveUpgrade };
+    }),
+  );
+  return table;
+}
+
+/** The settings that the exchange reads. */
+function readRouteSettings(
+  { name, pathPrefix, stripPrefix, upstream, retry, throttle }: RouteConfig,
+  { response }: Config,
+) {
+  const ownPath = stripPrefix || pathPrefix === '/' ? '' : pathPrefix;
+  return {
+    route: name,
+    retry,
+    refusals: createRefusalRules(throttle.refusals),
+    timeouts: upstream,
+    cookieRoot: response.cookies === 'adapt' ? ownPath : undefined,
+  };
+}
+
+/** The client's path for a path below a route's base; undefined when a request to it would reach another resource. */
+function findClientPath(table: RouteTable<Route>, route: RouteConfig, path: string): string | undefined {
+  const clientPath = (route.stripPrefix && route.pathPrefix !== '/' ? route.pathPrefix : '') + path || '/';
+  const match = table.match(clientPath);
+  if (match.kind !== 'matched') return undefined;
+  const { baseUrl } = match.route.parts;
+  const reached = joinTarget(baseUrl.pathname, clientPath, match.strippedLength);
+  const intended = joinTarget(route.upstream.baseUrl.pathname, path || '/', path === '' ? 1 : 0);
+  const isSame =
+    typeof reached === 'string' &&
+    typeof intended === 'string' &&
+    withoutTrailingSlash(reached) === withoutTrailingSlash(intended);
+  return isSame && baseUrl.origin === route.upstream.baseUrl.origin ? clientPath : undefined;
 }
 
 function createClassifier(

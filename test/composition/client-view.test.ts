@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { describeClientView } from '../../src/exchange/relay.ts';
 import type { Route } from '../../src/listener/request-check.ts';
 import type { RouteTable } from '../../src/listener/route-table.ts';
-import { createReloadableRouteTable, type PersistentRouteParts } from '../../src/composition/reloadable-route-table.ts';
+import { buildRouteTable, type PersistentRouteParts } from '../../src/composition/routes.ts';
 import type { ClientView } from '../../src/upstream/client-view.ts';
 import { adaptCookie } from '../../src/upstream/cookies.ts';
 import { rewriteLink, rewriteReference, rewriteRefresh } from '../../src/upstream/references.ts';
@@ -59,7 +59,7 @@ function createTable({ base, routes }: Layout): RouteTable<Route> {
   const persistent = new Map(
     loaded.config.routes.map((route) => [route.name, { baseUrl: route.upstream.baseUrl } as PersistentRouteParts]),
   );
-  return createReloadableRouteTable(loaded.config, persistent).table;
+  return buildRouteTable(loaded.config, persistent);
 }
 
 interface Sent {
