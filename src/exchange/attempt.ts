@@ -141,8 +141,8 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   #endEvidence(at: number, sign: AttemptSign): void {
     // An attempt that got no connection, or was sent before the first suspect response, has not started.
     if (this.#evidenceNumber === undefined) this.#startEvidence();
-    const { parts, exchange, planner } = this.#context;
-    parts.throttle.refusalObserver.end(this.#evidenceNumber ?? 0, at, sign, planner.method, exchange.path);
+    const { parts, exchange, method } = this.#context;
+    parts.throttle.refusalObserver.end(this.#evidenceNumber ?? 0, at, sign, method, exchange.path);
   }
 
   #startRelay(head: UpstreamResponse): Relay {
