@@ -3,16 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../platform/clock.ts';
 
-const closingSockets = new WeakSet<Duplex>();
-
-/** The response to a request that is still being sent closes the connection: no later request on it is processed. */
-export function markClosing(socket: Duplex): void {
-  closingSockets.add(socket);
-}
-
-export function isMarkedClosing(socket: Duplex): boolean {
-  return closingSockets.has(socket);
-}
+/** The connections that are closed by the response to a request that is still being sent: no later request on them is processed. */
+export const closingSockets = new WeakSet<Duplex>();
 
 /** How long the rest of a request body is discarded after the response, so that the client can read the response. */
 export const UNREAD_BODY_DRAIN_MS = 1000;

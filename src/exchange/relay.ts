@@ -9,7 +9,7 @@ import type { ClientView } from '../upstream/client-view.ts';
 import { rewriteResponseHeaders, withoutContentLength } from '../upstream/headers.ts';
 import type { AttemptResult, ResponseSink } from '../upstream/response-receiver.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
-import { drainThenClose, markClosing } from './drain-then-close.ts';
+import { closingSockets, drainThenClose } from './drain-then-close.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 
 /** Linked. A head or a small chunk waits until all that was received with it has been parsed, to share a packet and a write. */
@@ -217,7 +217,7 @@ export class Relay implements ResponseSink {
       // The rest of an unread upload would be parsed as the next request.
       if (!response.req.complete) {
         response.shouldKeepAlive = false;
-        markClosing(response.req.socket);
+        closingSockets.add(response.req.socket);
       }
       if (statusText !== '') response.writeHead(status, statusText, headers);
       else response.writeHead(status, headers);

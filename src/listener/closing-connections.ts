@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { SidecarError } from '../platform/errors.ts';
-import { isMarkedClosing } from '../exchange/drain-then-close.ts';
+import { closingSockets } from '../exchange/drain-then-close.ts';
 import type { ActiveRequests } from './active-requests.ts';
 import { describeRequest } from './correlation.ts';
 import { createRequestStats, recordOutcome, type OutcomeRecorder } from './request-outcome.ts';
@@ -41,7 +41,7 @@ export class ClosingConnections {
   }
 
   has(socket: Duplex): boolean {
-    return this.#closing.has(socket) || isMarkedClosing(socket);
+    return this.#closing.has(socket) || closingSockets.has(socket);
   }
 
   /** A response that has been started closes the connection. */

@@ -1,7 +1,7 @@
 /** The route of a URL that names the upstream, for generated routes and paths: the upstream sees the path of that URL, or nothing. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findProxiedRoute, type ProxiedRoute } from '../../src/listener/client-proxy-mode.ts';
+import { findProxiedRoute, type ProxiedRoute } from '../../src/listener/absolute-form.ts';
 import { createRouteTable } from '../../src/listener/route-table.ts';
 import { SidecarError } from '../../src/platform/errors.ts';
 import { joinTarget } from '../../src/upstream/request-target.ts';
