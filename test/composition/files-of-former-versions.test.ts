@@ -36,18 +36,18 @@ it('auth.cacheFile: the token is opened with the same credentials and settings, 
     ...ORDINARY_REQUEST,
   } as const;
   const identity = { binding, keyMaterial: 'fixture-secret' };
-  const token = openToken(SEALED_TOKEN, identity);
+  const token = openToken(SEALED_TOKEN, identity, 'bst3');
   expect(token).toEqual({
     value: 'a-token-of-a-former-version',
     scope: 'a b',
     obtainedWallAt: WRITTEN_AT,
     expiresWallAt: WRITTEN_AT + 3_600_000,
   });
-  const sealed = sealToken(token!, identity);
+  const sealed = sealToken(token!, identity, 'bst3');
   expect(sealed).toMatch(/^bst3\./);
   expect(sealed).toHaveLength(SEALED_TOKEN.length);
-  expect(openToken(FORMER_TOKEN, identity)).toBeUndefined();
-  expect(openToken(FORMER_TOKEN.replace('bst1', 'bst3'), identity)).toBeUndefined();
+  expect(openToken(FORMER_TOKEN, identity, 'bst3')).toBeUndefined();
+  expect(openToken(FORMER_TOKEN.replace('bst1', 'bst3'), identity, 'bst3')).toBeUndefined();
 });
 
 describe('throttle.stateFile', () => {

@@ -54,24 +54,39 @@ const SEALED_PATTERN = /^([a-z0-9]+)\.([A-Za-z0-9_-]+)$/;
  */
 export type SealedFormat = 'bst3' | 'bst4' | 'bsf4';
 
-/** One line of printable ASCII. Salt and nonce are fresh each time; without the key only the length can be learned. */
-export function sealToken(token: StoredToken, identity: TokenIdentity): string {
-  const { value, scope, obtainedWallAt, expiresWallAt } = token;
-  return sealText(JSON.stringify([value, scope ?? null, obtainedWallAt, expiresWallAt]), identity, 'bst3');
+/** The numbers that each format of a token holds after value and scope. */
+const TOKEN_NUMBERS = {
+  bst3: ['obtainedWallAt', 'expiresWallAt'],
+  bst4: ['order', 'expiresAt', 'lifetimeMs'],
+} as const;
+
+type TokenFormat = keyof typeof TOKEN_NUMBERS;
+
+type SealableToken<F extends TokenFormat> = Pick<StoredToken, 'value' | 'scope'> &
+  Readonly<Record<(typeof TOKEN_NUMBERS)[F][number], number>>;
+
+/** One line of printable ASCII. */
+export function sealToken<F extends TokenFormat>(token: SealableToken<F>, identity: TokenIdentity, format: F): string {
+  const names: readonly (keyof typeof token)[] = TOKEN_NUMBERS[format];
+  const numbers = names.map((name) => token[name]);
+  return sealText(JSON.stringify([token.value, token.scope ?? null, ...numbers]), identity, format);
 }
 
-/** Undefined when the text is malformed, was altered, or was sealed for another identity. */
-export function openToken(sealed: string, identity: TokenIdentity): StoredToken | undefined {
-  const fields = openList(sealed, identity, 'bst3');
-  if (fields?.length !== 4) return undefined;
-  const [value, scope, ...numbers] = fields;
+/** Undefined when the text is malformed, was altered, or was sealed for another identity or in another format. */
+export function openToken<F extends TokenFormat>(
+  sealed: string,
+  identity: TokenIdentity,
+  format: F,
+): SealableToken<F> | undefined {
+  const names = TOKEN_NUMBERS[format];
+  const [value, scope, ...numbers] = openList(sealed, identity, format) ?? [];
   if (typeof value !== 'string' || (scope !== null && typeof scope !== 'string')) return undefined;
-  if (!numbers.every(Number.isFinite)) return undefined;
-  const [obtainedWallAt, expiresWallAt] = numbers as [number, number];
-  return { value, scope: scope ?? undefined, obtainedWallAt, expiresWallAt };
+  if (numbers.length !== names.length || !numbers.every(Number.isFinite)) return undefined;
+  const named = Object.fromEntries(names.map((name, index) => [name, numbers[index]]));
+  return { value, scope: scope ?? undefined, ...named } as SealableToken<F>;
 }
 
-/** As `sealToken`, for a text of any format. */
+/** Salt and nonce are fresh each time; without the key only the length can be learned. */
 export function sealText(plain: string, { binding, keyMaterial }: TokenIdentity, format: SealedFormat): string {
   const salt = randomBytes(SALT_BYTES);
   const nonce = randomBytes(NONCE_BYTES);
@@ -81,7 +96,7 @@ export function sealText(plain: string, { binding, keyMaterial }: TokenIdentity,
   return `${format}.${sealed.toString('base64url')}`;
 }
 
-/** The JSON list given to `sealText`; undefined as for `openToken`, and for a text of another format or of more than 64 KiB. */
+/** The JSON list given to `sealText`; undefined as for `openToken`, and for a text of more than 64 KiB. */
 export function openList(
   sealed: string,
   { binding, keyMaterial }: TokenIdentity,

@@ -43,23 +43,6 @@ export function deriveRecordName({ binding, keyMaterial }: TokenIdentity): strin
   return createHmac('sha256', key).update(parts).digest().subarray(0, HASH_BYTES).toString('base64url');
 }
 
-/** One line of printable ASCII. */
-export function sealSharedToken(token: SharedToken, identity: TokenIdentity): string {
-  const { value, scope, order, expiresAt, lifetimeMs } = token;
-  return sealText(JSON.stringify([value, scope ?? null, order, expiresAt, lifetimeMs]), identity, 'bst4');
-}
-
-/** Undefined when the text is malformed, was altered, or was sealed for another identity. */
-export function openSharedToken(sealed: string, identity: TokenIdentity): SharedToken | undefined {
-  const fields = openList(sealed, identity, 'bst4');
-  if (fields?.length !== 5) return undefined;
-  const [value, scope, ...numbers] = fields;
-  if (typeof value !== 'string' || (scope !== null && typeof scope !== 'string')) return undefined;
-  if (!numbers.every(Number.isFinite)) return undefined;
-  const [order, expiresAt, lifetimeMs] = numbers as [number, number, number];
-  return { value, scope: scope ?? undefined, order, expiresAt, lifetimeMs };
-}
-
 /** One line of printable ASCII. The stated `Retry-After` is not kept. */
 export function sealFailure({ failure, endsAt }: SharedFailure, identity: TokenIdentity): string {
   const { kind, detail } = failure;

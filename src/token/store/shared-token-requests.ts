@@ -16,8 +16,8 @@ import type {
   TokenPartOptions,
 } from '../source/token-fetcher.ts';
 import type { TokenRequestFailure, TokenRequestResult } from '../endpoint/token-response.ts';
-import type { TokenIdentity } from './sealed-token.ts';
-import { deriveRecordName, openFailure, openSharedToken, sealFailure, sealSharedToken } from './shared-record.ts';
+import { openToken, sealToken, type TokenIdentity } from './sealed-token.ts';
+import { deriveRecordName, openFailure, sealFailure } from './shared-record.ts';
 import type { SharedToken } from './shared-record.ts';
 import type { ClaimResult, SharedTokenStore } from './shared-token-store.ts';
 
@@ -186,7 +186,7 @@ class SharedTokenRequester {
     { sealed, storeNow }: Extract<ClaimResult, { kind: 'found' }>,
     claimedAt: number,
   ): ReusedToken | Declined {
-    const token = openSharedToken(sealed, identity);
+    const token = openToken(sealed, identity, 'bst4');
     if (token === undefined) return this.#declineUnreadable(sealed);
     const { value, scope, order, expiresAt, lifetimeMs } = token;
     const leftMs = Math.min(expiresAt - storeNow, lifetimeMs);
@@ -274,7 +274,8 @@ class SharedTokenRequester {
   ): string {
     // After the store's clock was set back, too, the others see that it is newer.
     const order = Math.max(storeAt, this.#newest?.recordName === recordName ? this.#newest.order + 1 : 0);
-    const sealed = sealSharedToken({ value, scope, order, expiresAt: storeAt + lifetimeMs, lifetimeMs }, identity);
+    const token = { value, scope, order, expiresAt: storeAt + lifetimeMs, lifetimeMs };
+    const sealed = sealToken(token, identity, 'bst4');
     this.#newest = { recordName, sealed, value, order };
     return sealed;
   }

@@ -60,7 +60,7 @@ export class CachedTokenFetcher implements TokenFetcher {
     if (reading.kind === 'unreadable') return `${reading.detail}: it is not used`;
     const identity = await readIdentity();
     if (identity === undefined) return undefined;
-    const token = openToken(reading.value.trimEnd(), identity);
+    const token = openToken(reading.value.trimEnd(), identity, 'bst3');
     if (token === undefined)
       return `auth.cacheFile: the file ${path} is damaged, or of other credentials or settings: it is not used`;
     if (token.obtainedWallAt > clock.wallNow())
@@ -72,7 +72,7 @@ export class CachedTokenFetcher implements TokenFetcher {
   async #save(token: StoredToken): Promise<void> {
     const identity = await this.#options.readIdentity();
     if (identity === undefined) return;
-    await writeFileAtomically(this.#options.path, `${sealToken(token, identity)}\n`);
+    await writeFileAtomically(this.#options.path, `${sealToken(token, identity, 'bst3')}\n`);
     this.#isWritable = true;
   }
 

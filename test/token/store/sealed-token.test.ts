@@ -27,11 +27,11 @@ test.each([
   ['with a scope', TOKEN],
   ['without a scope', { ...TOKEN, scope: undefined }],
 ])('a sealed token %s opens again', (_name, token) => {
-  expect(openToken(sealToken(token, IDENTITY), IDENTITY)).toEqual(token);
+  expect(openToken(sealToken(token, IDENTITY, 'bst3'), IDENTITY, 'bst3')).toEqual(token);
 });
 
 test('a sealed token is one line of ASCII, differs each time, and shows neither token nor secret nor client id', () => {
-  const [first, second] = [sealToken(TOKEN, IDENTITY), sealToken(TOKEN, IDENTITY)];
+  const [first, second] = [sealToken(TOKEN, IDENTITY, 'bst3'), sealToken(TOKEN, IDENTITY, 'bst3')];
   expect(first).toMatch(/^[\x21-\x7e]+$/);
   expect(first).not.toBe(second);
   const bytes = Buffer.from(first.slice('bst3.'.length), 'base64url').toString('latin1');
@@ -50,7 +50,7 @@ test.each<[string, TokenBinding]>([
     { ...BINDING, requestedParameters: [['audience', 'https://api.example.com,scope,urn:a.read']] },
   ],
 ])('a sealed token does not open for %s', (_name, binding) => {
-  expect(openToken(sealToken(TOKEN, IDENTITY), { ...IDENTITY, binding })).toBeUndefined();
+  expect(openToken(sealToken(TOKEN, IDENTITY, 'bst3'), { ...IDENTITY, binding }, 'bst3')).toBeUndefined();
 });
 
 test('two settings never open the token of each other: every member of the binding counts', () => {
@@ -58,34 +58,36 @@ test('two settings never open the token of each other: every member of the bindi
   fc.assert(
     fc.property(bindings, bindings, fc.constantFrom(...names), (one, other, name) => {
       const changed = { ...one, [name]: other[name] };
-      const sealed = sealToken(TOKEN, { ...IDENTITY, binding: one });
+      const sealed = sealToken(TOKEN, { ...IDENTITY, binding: one }, 'bst3');
       const isSame = JSON.stringify(one[name]) === JSON.stringify(other[name]);
-      expect(openToken(sealed, { ...IDENTITY, binding: changed })).toEqual(isSame ? TOKEN : undefined);
-      expect(openToken(sealed, { ...IDENTITY, binding: structuredClone(one) })).toEqual(TOKEN);
+      expect(openToken(sealed, { ...IDENTITY, binding: changed }, 'bst3')).toEqual(isSame ? TOKEN : undefined);
+      expect(openToken(sealed, { ...IDENTITY, binding: structuredClone(one) }, 'bst3')).toEqual(TOKEN);
     }),
   );
 });
 
 test('a sealed token does not open with another secret', () => {
-  expect(openToken(sealToken(TOKEN, IDENTITY), { ...IDENTITY, keyMaterial: `${SECRET} ` })).toBeUndefined();
+  expect(
+    openToken(sealToken(TOKEN, IDENTITY, 'bst3'), { ...IDENTITY, keyMaterial: `${SECRET} ` }, 'bst3'),
+  ).toBeUndefined();
 });
 
 test('an altered, cut or foreign text does not open and does not throw', () => {
-  const sealed = sealToken(TOKEN, IDENTITY);
+  const sealed = sealToken(TOKEN, IDENTITY, 'bst3');
   const bytes = Buffer.from(sealed.slice('bst3.'.length), 'base64url');
   fc.assert(
     fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), (at, mask) => {
       const altered = Buffer.from(bytes);
       altered.writeUInt8(altered.readUInt8(at) ^ mask, at);
-      expect(openToken(`bst3.${altered.toString('base64url')}`, IDENTITY)).toBeUndefined();
-      expect(openToken(`bst3.${bytes.subarray(0, at).toString('base64url')}`, IDENTITY)).toBeUndefined();
+      expect(openToken(`bst3.${altered.toString('base64url')}`, IDENTITY, 'bst3')).toBeUndefined();
+      expect(openToken(`bst3.${bytes.subarray(0, at).toString('base64url')}`, IDENTITY, 'bst3')).toBeUndefined();
     }),
   );
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
-      expect(openToken(text, IDENTITY)).toBeUndefined();
-      expect(openToken(`bst3.${Buffer.from(text).toString('base64url')}`, IDENTITY)).toBeUndefined();
+      expect(openToken(text, IDENTITY, 'bst3')).toBeUndefined();
+      expect(openToken(`bst3.${Buffer.from(text).toString('base64url')}`, IDENTITY, 'bst3')).toBeUndefined();
     }),
   );
-  expect(openToken(sealed.replace('bst3', 'bst4'), IDENTITY)).toBeUndefined();
+  expect(openToken(sealed.replace('bst3', 'bst4'), IDENTITY, 'bst3')).toBeUndefined();
 });

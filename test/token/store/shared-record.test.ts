@@ -1,13 +1,7 @@
 /** Record names, sealed tokens and sealed failures in the shared store. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  deriveRecordName,
-  openFailure,
-  openSharedToken,
-  sealFailure,
-  sealSharedToken,
-} from '../../../src/token/store/shared-record.ts';
+import { deriveRecordName, openFailure, sealFailure } from '../../../src/token/store/shared-record.ts';
 import { openToken, sealText, sealToken } from '../../../src/token/store/sealed-token.ts';
 import type { TokenBinding, TokenIdentity } from '../../../src/token/store/sealed-token.ts';
 import { bindings, ORDINARY_REQUEST } from './ordinary-request.ts';
@@ -75,35 +69,39 @@ const ENDS_AT = 1_790_000_060_000;
 
 describe('a shared token', () => {
   test('opens unchanged', () => {
-    expect(openSharedToken(sealSharedToken(TOKEN, IDENTITY), IDENTITY)).toEqual(TOKEN);
+    expect(openToken(sealToken(TOKEN, IDENTITY, 'bst4'), IDENTITY, 'bst4')).toEqual(TOKEN);
     const unscoped = { ...TOKEN, scope: undefined };
-    expect(openSharedToken(sealSharedToken(unscoped, IDENTITY), IDENTITY)).toEqual(unscoped);
+    expect(openToken(sealToken(unscoped, IDENTITY, 'bst4'), IDENTITY, 'bst4')).toEqual(unscoped);
   });
 
   test('opens for no other identity, and not as the token of a file or as a failure', () => {
-    const sealed = sealSharedToken(TOKEN, IDENTITY);
-    expect(openSharedToken(sealed, { ...IDENTITY, keyMaterial: 'another-secret' })).toBeUndefined();
-    expect(openSharedToken(sealed, { ...IDENTITY, binding: { ...BINDING, clientId: 'x' } })).toBeUndefined();
+    const sealed = sealToken(TOKEN, IDENTITY, 'bst4');
+    expect(openToken(sealed, { ...IDENTITY, keyMaterial: 'another-secret' }, 'bst4')).toBeUndefined();
+    expect(openToken(sealed, { ...IDENTITY, binding: { ...BINDING, clientId: 'x' } }, 'bst4')).toBeUndefined();
     const body = sealed.slice('bst4.'.length);
     for (const format of ['bst3', 'bst4', 'bsf4']) {
-      expect(openToken(`${format}.${body}`, IDENTITY)).toBeUndefined();
+      expect(openToken(`${format}.${body}`, IDENTITY, 'bst3')).toBeUndefined();
       expect(openFailure(`${format}.${body}`, IDENTITY)).toBeUndefined();
     }
   });
 
   test('does not open when it is the token of a file, a failure, or longer than any', () => {
-    const cached = sealToken({ value: 'token', scope: undefined, obtainedWallAt: 0, expiresWallAt: 1 }, IDENTITY);
+    const cached = sealToken(
+      { value: 'token', scope: undefined, obtainedWallAt: 0, expiresWallAt: 1 },
+      IDENTITY,
+      'bst3',
+    );
     const failed = sealFailure({ failure: FAILURE, endsAt: ENDS_AT }, IDENTITY);
     for (const sealed of [cached, cached.replace('bst3', 'bst4'), failed, failed.replace('bsf4', 'bst4')])
-      expect(openSharedToken(sealed, IDENTITY)).toBeUndefined();
-    const long = sealSharedToken({ ...TOKEN, value: 'x'.repeat(60_000) }, IDENTITY);
-    expect(openSharedToken(long, IDENTITY)).toBeUndefined();
+      expect(openToken(sealed, IDENTITY, 'bst4')).toBeUndefined();
+    const long = sealToken({ ...TOKEN, value: 'x'.repeat(60_000) }, IDENTITY, 'bst4');
+    expect(openToken(long, IDENTITY, 'bst4')).toBeUndefined();
   });
 
   test.each(['["t",null,1,2]', '["t",null,1,2,"3"]', '["t",1,1,2,3]', '[1,null,1,2,3]', '["t",null,1,null,3]', '{}'])(
     'of another form does not open: %s',
     (plain) => {
-      expect(openSharedToken(sealText(plain, IDENTITY, 'bst4'), IDENTITY)).toBeUndefined();
+      expect(openToken(sealText(plain, IDENTITY, 'bst4'), IDENTITY, 'bst4')).toBeUndefined();
     },
   );
 });
@@ -122,7 +120,7 @@ describe('a sealed failure', () => {
     const sealed = sealFailure(shared, IDENTITY);
     expect(openFailure(sealed, { ...IDENTITY, keyMaterial: 'another-secret' })).toBeUndefined();
     expect(openFailure(sealed, { ...IDENTITY, binding: { ...BINDING, clientId: 'x' } })).toBeUndefined();
-    expect(openToken(sealed, IDENTITY)).toBeUndefined();
+    expect(openToken(sealed, IDENTITY, 'bst3')).toBeUndefined();
   });
 
   test.each(['["ok","x",1]', '["rejected",1,1]', '["rejected","x"]', '["rejected","x","1"]', '{}', 'null', '"x"'])(
