@@ -34,6 +34,16 @@ const HEARTBEAT_AFTER_LATE_MS = 500;
 /** Error replies after which a new connection may reach another server. */
 const RECONNECT_REPLY_CODES: ReadonlySet<string> = new Set(['READONLY', 'MASTERDOWN', 'LOADING']);
 
+type ConnectionPhase =
+  /** Or connected again, and not checked yet. */
+  | 'disconnected'
+  /** The first attempt, with its check. */
+  | 'first-connect'
+  /** Scripts run, and replies are too late. */
+  | 'checked'
+  /** Scripts run, and replies are in time. */
+  | 'usable';
+
 /** The server owes a reply on this connection. */
 interface Stall {
   readonly connection: RedisConnection;
@@ -47,12 +57,7 @@ export class RedisScriptClient {
   readonly #pendingRuns = new Set<Promise<unknown>>();
   readonly #readyWaiters = new Set<() => void>();
   readonly #latencies = new LatencyMonitor();
-  /** The first attempt to connect, with its check, is in progress. */
-  #isFirstConnect = false;
-  /** The server has run scripts on this connection. */
-  #isChecked = false;
-  /** Scripts run on this connection, and replies are in time. */
-  #isUsable = false;
+  #phase: ConnectionPhase = 'disconnected';
   /** Some proxies close the connection on INFO: the next attempt does without it. */
   #wasLostAtInfo = false;
   #lastLateReplyAt = -Infinity;
@@ -70,9 +75,7 @@ export class RedisScriptClient {
       random,
       onConnected: () => void this.#checkConnection(),
       onDisconnected: (fault) => {
-        this.#isFirstConnect = false;
-        this.#isChecked = false;
-        this.#isUsable = false;
+        this.#phase = 'disconnected';
         this.#endStall();
         this.#cancelHeartbeat?.();
         this.#health.recordDisconnected(fault);
@@ -84,7 +87,7 @@ export class RedisScriptClient {
   /** Starts to connect in the background. */
   start(): void {
     if (this.#isClosed) return;
-    this.#isFirstConnect = true;
+    this.#phase = 'first-connect';
     this.#connection.start();
   }
 
@@ -119,7 +122,8 @@ export class RedisScriptClient {
    * 250 ms for a late reply.
    */
   async whenReady(): Promise<boolean> {
-    const mayBecomeReady = this.#isFirstConnect || (this.#isUsable && this.#stall !== undefined);
+    const isFirstConnect = this.#phase === 'first-connect';
+    const mayBecomeReady = isFirstConnect || (this.#phase === 'usable' && this.#stall !== undefined);
     if (this.#isClosed || !mayBecomeReady) return this.#usableConnection() !== undefined;
     await new Promise<void>((resolve) => {
       const wake = (): void => {
@@ -128,7 +132,7 @@ export class RedisScriptClient {
         resolve();
       };
       // The first attempt to connect has its own time-out.
-      const cancel = this.#isFirstConnect ? undefined : this.#options.clock.after(LATE_REPLY_MS, wake);
+      const cancel = isFirstConnect ? undefined : this.#options.clock.after(LATE_REPLY_MS, wake);
       this.#readyWaiters.add(wake);
     });
     return this.#usableConnection() !== undefined;
@@ -149,7 +153,8 @@ export class RedisScriptClient {
   }
 
   #usableConnection(): RedisConnection | undefined {
-    return this.#isUsable && this.#stall === undefined && !this.#isClosed ? this.#connection.current : undefined;
+    const isUsable = this.#phase === 'usable' && this.#stall === undefined && !this.#isClosed;
+    return isUsable ? this.#connection.current : undefined;
   }
 
   async #checkConnection(): Promise<void> {
@@ -164,8 +169,7 @@ export class RedisScriptClient {
       this.#connection.drop(connection, toRedisFault(error));
     }
     if (this.#connection.current !== connection) return;
-    this.#isFirstConnect = false;
-    this.#isChecked = true;
+    this.#phase = 'checked';
     this.#updateHealth();
     this.#scheduleHeartbeat();
     this.#notifyWaiters();
@@ -231,7 +235,7 @@ export class RedisScriptClient {
       this.#recordLatency(sentAt, isLate);
       record(fault);
       // The check of the first connection is longer than one reply.
-      if (!this.#isFirstConnect) this.#notifyWaiters();
+      if (this.#phase !== 'first-connect') this.#notifyWaiters();
     };
     reply.then(
       () => end(),
@@ -248,7 +252,7 @@ export class RedisScriptClient {
       this.#lastLateReplyAt = now;
       this.#latencies.recordLate(now, now - sentAt);
     }
-    if (!this.#isChecked) return;
+    if (this.#phase !== 'checked' && this.#phase !== 'usable') return;
     this.#updateHealth();
     if (isLate && !wasLate) this.#scheduleHeartbeat();
   }
@@ -256,21 +260,21 @@ export class RedisScriptClient {
   /** A connection is used from its first reply in time on, until replies are too late. */
   #updateHealth(): void {
     if (this.#latencies.isDegraded) {
-      this.#isUsable = false;
+      this.#phase = 'checked';
       this.#health.recordDegraded(this.#latencies.describe());
-    } else if (!this.#isUsable && !this.#latencies.isLastLate) {
-      this.#isUsable = true;
+    } else if (this.#phase === 'checked' && !this.#latencies.isLastLate) {
+      this.#phase = 'usable';
       this.#health.recordConnected();
     }
   }
 
   #scheduleHeartbeat(): void {
     this.#cancelHeartbeat?.();
-    const delayMs = this.#latencies.isLastLate || !this.#isUsable ? HEARTBEAT_AFTER_LATE_MS : HEARTBEAT_MS;
+    const delayMs = this.#latencies.isLastLate || this.#phase !== 'usable' ? HEARTBEAT_AFTER_LATE_MS : HEARTBEAT_MS;
     this.#cancelHeartbeat = this.#options.clock.after(delayMs, () => {
       const connection = this.#connection.current;
       // The reply that is owed is a heartbeat as well.
-      if (connection !== undefined && this.#isChecked && this.#stall === undefined && !this.#isClosed)
+      if (connection !== undefined && this.#stall === undefined && !this.#isClosed)
         this.#sendHeartbeat(connection).catch(() => undefined);
       this.#scheduleHeartbeat();
     });
