@@ -58,11 +58,11 @@ export class ClosureHistory {
   /** -Infinity without one. */
   get penaltyEndsAt(): number {
     if (!this.#isClosed) return -Infinity;
-    const { known, waitMs } = this.#penalty;
+    const { known, expectedMs } = this.#penalty;
     const closure = this.#closures.at(-1);
     if (known === undefined || closure === undefined) return -Infinity;
     const { lastRefusedAt, refusedByLimitAt } = closure;
-    return refusedByLimitAt + (lastRefusedAt < refusedByLimitAt + waitMs ? waitMs : known.mostMs);
+    return refusedByLimitAt + (lastRefusedAt < refusedByLimitAt + expectedMs ? expectedMs : known.mostMs);
   }
 
   /**

@@ -1,10 +1,10 @@
 /**
  * `throttle.rate: auto`: learns the upstream's limit from accepted and refused calls (pure). How it works, in order:
- *   unlimited  Nothing was refused yet: calls are recorded and not paced.
- *   tracking   A limit that explains all kept refusals is kept to: counter-bank.ts counts, closure-history.ts keeps the refusals,
- *              limit-choice.ts chooses, limit-in-use.ts says when the next call may go. Each refusal chooses anew.
- *   probing    From time to time single calls exceed the limit, so that a raised limit is found (limit-probe.ts). Refusals that a raised
- *              limit contradicts are forgotten.
+ *   unlimited      Nothing was refused yet: calls are recorded and not paced.
+ *   tracking       A limit that explains all kept refusals is kept to: counter-bank.ts counts, closure-history.ts keeps the refusals,
+ *                  limit-choice.ts chooses, limit-in-use.ts says when the next call may go. Each refusal chooses anew.
+ *   limit-probing  From time to time single calls exceed the limit, so that a raised limit is found (limit-probe.ts). Refusals that a
+ *                  raised limit contradicts are forgotten.
  * A refusal below a limit that has explained others, and that leaves the choice as it is, comes from jitter or from another client: less of
  * the rate is used for a while.
  */
@@ -65,7 +65,7 @@ export interface LearnedRatePolicyOptions {
   readonly inFlightCalls: CallLog;
 }
 
-type LearningPhase = 'unlimited' | 'tracking' | 'probing';
+type LearningPhase = 'unlimited' | 'tracking' | 'limit-probing';
 
 /** The rate policy of `auto`. */
 export class LearnedRatePolicy implements RatePolicy, RateLearner {
@@ -112,12 +112,12 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   get rate(): number {
     const { maxRate = Infinity } = this.#options;
     if (this.#phase === 'unlimited') return maxRate;
-    return Math.min(maxRate, this.#phase === 'probing' ? this.#limitProbe.rate : this.#limitRate);
+    return Math.min(maxRate, this.#phase === 'limit-probing' ? this.#limitProbe.rate : this.#limitRate);
   }
 
   /** Permits per second without what a probe in progress adds. */
   get confirmedRate(): number {
-    return this.#phase === 'probing' && this.#limit ? Math.min(this.rate, this.#limitRate) : this.rate;
+    return this.#phase === 'limit-probing' && this.#limit ? Math.min(this.rate, this.#limitRate) : this.rate;
   }
 
   get burst(): number {
@@ -132,8 +132,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   get inFlightLimit(): number {
     const choice = this.#limit?.inFlight;
     if (choice === undefined) return this.#inFlightLimit;
-    const isProbed = this.#phase === 'probing' && choice === this.#limit?.slower.choice;
-    const extra = isProbed ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
+    const isLimitProbed = this.#phase === 'limit-probing' && choice === this.#limit?.slower.choice;
+    const extra = isLimitProbed ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
     return Math.min(this.#inFlightLimit, Math.max(1, choice.capacity + extra));
   }
 
@@ -148,14 +148,14 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   openAt(now: number, isPaused: boolean): number {
     const penaltyEndsAt = isPaused ? this.#history.penaltyEndsAt : -Infinity;
     if (this.#limit === undefined || penaltyEndsAt > now) return penaltyEndsAt;
-    if (this.#phase === 'probing' && !isPaused)
+    if (this.#phase === 'limit-probing' && !isPaused)
       return Math.max(this.#limitProbe.openAt(now), this.#limit.faster?.openAt() ?? -Infinity);
     const slowerAt = Math.min(this.#limit.slower.openAt(), this.#limitProbe.dueAt);
     return Math.max(slowerAt, this.#limit.faster?.openAt() ?? -Infinity);
   }
 
   recordGrant(now: number, waitedFor: boolean): boolean {
-    const isLimitProbe = this.#phase === 'probing' && this.#limit?.slower.wouldRefuse(now) === true;
+    const isLimitProbe = this.#phase === 'limit-probing' && this.#limit?.slower.wouldRefuse(now) === true;
     this.#limit?.recordGrant(now);
     this.#notRefused.add(now);
     if (this.#phase === 'unlimited') return false;
@@ -167,7 +167,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
         this.#limit?.rate ?? Infinity,
         this.#limit?.slower.startLimitProbe(now) ?? 0,
       );
-      this.#phase = 'probing';
+      this.#phase = 'limit-probing';
     }
     return isLimitProbe;
   }
@@ -192,10 +192,10 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
 
   recordRefused(now: number, grant: PermitGrant, statedWait?: StatedWait): void {
     this.recordEnded(grant);
-    this.#waitResolutionMs = statedWait?.resolutionMs ?? 0;
-    this.#statedWaitMs = statedWait?.waitMs ?? 0;
-    if (this.#phase === 'probing') this.#limitProbe.end();
-    const isExpected = this.#limit !== undefined && (this.#phase === 'probing' || grant.isPauseProbe);
+    this.#waitResolutionMs = statedWait?.waitResolutionMs ?? 0;
+    this.#statedWaitMs = statedWait?.statedWaitMs ?? 0;
+    if (this.#phase === 'limit-probing') this.#limitProbe.end();
+    const isExpected = this.#limit !== undefined && (this.#phase === 'limit-probing' || grant.isPauseProbe);
     this.#notRefused.remove(grant.at);
     this.#history.recordRefused(grant, this.#roundTrip.jitterMs);
     if (!grant.isPauseProbe) this.#rateBeforeClosure = Math.min(grant.rate, this.#acceptedPerSecond(now) + 1);
@@ -249,8 +249,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
       const used = windowMs > 0 ? this.#notRefused.count(now - windowMs, Infinity) : 0;
       return createLimitSnapshot(choice, Math.max(0.5, this.#margin.share), used);
     };
-    const { first, second } = this.#limit.chosen;
-    return { ...describe(first), ...(second && { second: describe(second) }) };
+    const { main, additional } = this.#limit.chosen;
+    return { ...describe(main), ...(additional && { second: describe(additional) }) };
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
@@ -317,13 +317,17 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   }
 
   /** @returns true when another limit was chosen than before */
-  #chooseLimit(now: number, trusted = this.#isTrusted ? this.#limit?.chosen.first : undefined): boolean {
+  #chooseLimit(now: number, trusted = this.#isTrusted ? this.#limit?.chosen.main : undefined): boolean {
     const before = this.#limit?.choice;
-    const hadSecond = this.#limit?.faster !== undefined;
+    const hadAdditional = this.#limit?.faster !== undefined;
     const { meanMs } = this.#roundTrip;
     const roundTripMs = this.#statedWaitMs > LONG_WAIT_ROUND_TRIPS * meanMs ? Infinity : meanMs;
-    const divider = this.#limit?.chosen.divider ?? trusted;
-    const pair = choosePair(this.#bank.counters, this.#history.closures, divider, roundTripMs);
+    const pair = choosePair(
+      this.#bank.counters,
+      this.#history.closures,
+      this.#limit?.chosen.trusted ?? trusted,
+      roundTripMs,
+    );
     // Right after a change nothing is known: what was known before is used, with its margin.
     if (pair === undefined) return false;
     this.#limit = new LimitPair(
@@ -331,8 +335,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
       (choice) => new LimitInUse(choice, this.#notRefused, this.#pending, this.#options.learning),
     );
     const { choice } = this.#limit;
-    // Refusals by the second limit lowered the margin, which a limit in flight does not use.
-    if (before?.counter.kind === 'concurrency' && !hadSecond && pair.second !== undefined) this.#margin.set(1);
+    // Refusals by the additional limit lowered the margin, which a limit in flight does not use.
+    if (before?.counter.kind === 'concurrency' && !hadAdditional && pair.additional !== undefined) this.#margin.set(1);
     // Near the true rate several counters explain the same refusals.
     if (before !== undefined && Math.abs(choice.rate / before.rate - 1) < SAME_RATE_SHARE) return false;
     this.#limitSince = now;
@@ -345,9 +349,9 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   #evaluateLimitProbe(now: number, grant: PermitGrant): void {
     const former = this.#limit;
     if (former?.slower.isExceeded(now, grant.inFlight) !== true) return;
-    if (former.choice === former.chosen.second) {
+    if (former.choice === former.chosen.additional) {
       // The refusals that it explained had another cause.
-      this.#history.drop(former.chosen.others);
+      this.#history.drop(former.chosen.unexplained);
       this.#chooseLimit(now);
       this.postponeLimitProbe(now);
       return;
@@ -370,7 +374,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   /** The upstream may have been out of order: the rate from before is used, until a call beyond the limit is refused. */
   #probeLimitAfterOutage(now: number): void {
     this.#limitProbe.start(this.#rateBeforeClosure, Infinity, this.#limit?.slower.startLimitProbe(now) ?? 0);
-    this.#phase = 'probing';
+    this.#phase = 'limit-probing';
   }
 
   #scheduleLimitProbe(now: number): void {

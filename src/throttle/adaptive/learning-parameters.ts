@@ -16,16 +16,16 @@ export interface LearningParameters {
   /** Mean deviations of the round trip that count as jitter. */
   readonly jitterDeviations: number;
   /** A stable limit is probed again after this time in use and this number of calls. */
-  readonly probeIntervalMs: number;
-  readonly probeIntervalCalls: number;
-  /** Calls instead of `probeIntervalCalls`, for `afterChangeMs` after the limit has changed. */
-  readonly probeIntervalCallsAfterChange: number;
+  readonly limitProbeIntervalMs: number;
+  readonly limitProbeIntervalCalls: number;
+  /** Calls instead of `limitProbeIntervalCalls`, for `afterChangeMs` after the limit has changed. */
+  readonly limitProbeIntervalCallsAfterChange: number;
   readonly afterChangeMs: number;
   /** Until a limit has explained enough refusals, it is probed after this time or this number of calls, whichever comes first. */
-  readonly untrustedProbeMs: number;
-  readonly untrustedProbeCalls: number;
+  readonly untrustedLimitProbeMs: number;
+  readonly untrustedLimitProbeCalls: number;
   /** A probe begins at the learned rate times this. */
-  readonly probeGain: number;
+  readonly limitProbeGain: number;
   /** Calls beyond the learned limit that may be without a response at a time. */
   readonly maxOpenLimitProbes: number;
   /** Multiplies the margin at an unexpected refusal below a trusted limit. */
@@ -38,13 +38,13 @@ export const DEFAULT_LEARNING: LearningParameters = {
   bucketRateShare: 0.985,
   burstShare: 0.05,
   jitterDeviations: 3,
-  probeIntervalMs: 30_000,
-  probeIntervalCalls: 400,
-  probeIntervalCallsAfterChange: 60,
+  limitProbeIntervalMs: 30_000,
+  limitProbeIntervalCalls: 400,
+  limitProbeIntervalCallsAfterChange: 60,
   afterChangeMs: 900_000,
-  untrustedProbeMs: Infinity,
-  untrustedProbeCalls: Infinity,
-  probeGain: 1.25,
+  untrustedLimitProbeMs: Infinity,
+  untrustedLimitProbeCalls: Infinity,
+  limitProbeGain: 1.25,
   maxOpenLimitProbes: 1,
   toleratedRefusalFactor: 0.98,
 };
@@ -54,6 +54,6 @@ export const FLEET_LEARNING: LearningParameters = {
   ...DEFAULT_LEARNING,
   // How many calls of other replicas are in flight is not known.
   kinds: COUNTER_KINDS.filter((kind) => kind !== 'concurrency'),
-  untrustedProbeMs: 10_000,
-  untrustedProbeCalls: 60,
+  untrustedLimitProbeMs: 10_000,
+  untrustedLimitProbeCalls: 60,
 };

@@ -23,13 +23,13 @@ export interface ChosenLimit {
 
 /** One limit, or two that hold at once. */
 export interface ChosenPair {
-  readonly first: ChosenLimit;
-  /** Explains `others`; undefined while one limit is enough. */
-  readonly second: ChosenLimit | undefined;
-  /** Closures that the divider does not explain. */
-  readonly others: readonly Closure[];
-  /** The limit by which closures are divided; undefined while one limit has to explain all. */
-  readonly divider: ChosenLimit | undefined;
+  readonly main: ChosenLimit;
+  /** Explains `unexplained`; undefined while one limit is enough. */
+  readonly additional: ChosenLimit | undefined;
+  /** Closures that the trusted limit does not explain. */
+  readonly unexplained: readonly Closure[];
+  /** A limit that has explained enough refusals to be kept beside another one; undefined while one limit has to explain all. */
+  readonly trusted: ChosenLimit | undefined;
 }
 
 /** Share of the rate that a counter loses when in every closure a call was accepted above its capacity. */
@@ -49,9 +49,9 @@ const UNKNOWN_ROUND_TRIP_MS = 100;
 /** Share of its capacity from which on a limit explains a refusal. */
 const EXPLAINED_SHARE = 0.7;
 const MIN_EXPLAINED = 3;
-/** With more of the others for each explained refusal the limit has changed. */
-const MAX_OTHERS = 2;
-/** A second limit that is slower needs as many refusals: it costs more if it is wrong. */
+/** With more unexplained refusals for each explained one the limit has changed. */
+const MAX_UNEXPLAINED = 2;
+/** An additional limit that is slower needs as many refusals: it costs more if it is wrong. */
 const MIN_OF_SLOWER = 2;
 
 /**
@@ -65,29 +65,29 @@ export function choosePair(
   trusted: ChosenLimit | undefined,
   roundTripMs: number,
 ): ChosenPair | undefined {
-  const { others, divider } = divide(closures, trusted);
-  const explained = closures.filter((closure) => !others.includes(closure));
-  const first = chooseLimit(counters, explained, roundTripMs);
-  const second = chooseLimit(counters, others, roundTripMs);
-  if (first === undefined) return undefined;
-  const isTooEarly = second !== undefined && second.rate < first.rate && others.length < MIN_OF_SLOWER;
-  return { first, second: isTooEarly ? undefined : second, others, divider };
+  const unexplained = trusted === undefined ? [] : listUnexplained(closures, trusted);
+  if (unexplained === undefined) return choosePair(counters, closures, undefined, roundTripMs);
+  const explained = closures.filter((closure) => !unexplained.includes(closure));
+  const main = chooseLimit(counters, explained, roundTripMs);
+  const additional = chooseLimit(counters, unexplained, roundTripMs);
+  if (main === undefined) return undefined;
+  const isTooEarly = additional !== undefined && additional.rate < main.rate && unexplained.length < MIN_OF_SLOWER;
+  return { main, additional: isTooEarly ? undefined : additional, unexplained, trusted };
 }
 
-function divide(
+/** Undefined when the limit has changed: it explains too few. */
+function listUnexplained(
   closures: readonly Closure[],
-  divider: ChosenLimit | undefined,
-): Pick<ChosenPair, 'others' | 'divider'> {
-  if (divider === undefined) return { others: [], divider };
-  const { index, counter, capacity } = divider;
+  { index, counter, capacity }: ChosenLimit,
+): readonly Closure[] | undefined {
   // Calls in flight are counted exactly.
   const share = counter.kind === 'concurrency' ? 1 : EXPLAINED_SHARE;
   // Jitter changes small counts by one; a counter that held nothing explains nothing.
   const least = Math.max(LEAST_LEVEL, share * capacity - 1);
-  const others = closures.filter(({ refused }) => (refused[index] ?? 0) < least);
-  const explained = closures.length - others.length;
-  if (explained < MIN_EXPLAINED || others.length > MAX_OTHERS * explained) return { others: [], divider: undefined };
-  return { others, divider };
+  const unexplained = closures.filter(({ refused }) => (refused[index] ?? 0) < least);
+  const explainedCount = closures.length - unexplained.length;
+  const hasChanged = explainedCount < MIN_EXPLAINED || unexplained.length > MAX_UNEXPLAINED * explainedCount;
+  return hasChanged ? undefined : unexplained;
 }
 
 /**
@@ -139,7 +139,7 @@ function capacityInFlight(index: number, closures: readonly Closure[]): number {
 }
 
 /** Calls per second; 0 when the counter explains nothing. */
-function rateOf(counter: Counter, capacity: number, closures: number, roundTripMs: number): number {
+function rateOf(counter: Counter, capacity: number, closureCount: number, roundTripMs: number): number {
   if (capacity === Infinity) return 0;
   switch (counter.kind) {
     case 'window':
@@ -147,7 +147,7 @@ function rateOf(counter: Counter, capacity: number, closures: number, roundTripM
     case 'bucket':
       return capacity < LEAST_LEVEL ? 0 : counter.leakPerMs * 1000;
     case 'concurrency':
-      return capacity < MIN_IN_FLIGHT || closures < MIN_CLOSURES_IN_FLIGHT
+      return capacity < MIN_IN_FLIGHT || closureCount < MIN_CLOSURES_IN_FLIGHT
         ? 0
         : (capacity * 1000) / (roundTripMs || UNKNOWN_ROUND_TRIP_MS);
   }

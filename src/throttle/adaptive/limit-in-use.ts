@@ -119,8 +119,8 @@ export class LimitInUse {
     const ms = now - this.#limitProbeStartedAt;
     const allowed =
       counter.kind === 'bucket' ? capacity + 1 + counter.leakPerMs * ms : capacity * (1 + ms / counter.windowMs);
-    const probed = this.#calls.count(this.#limitProbeStartedAt, Infinity) - this.#pending.size;
-    return probed > allowed * EXCESS_SHARE + EXCESS_CALLS;
+    const accepted = this.#calls.count(this.#limitProbeStartedAt, Infinity) - this.#pending.size;
+    return accepted > allowed * EXCESS_SHARE + EXCESS_CALLS;
   }
 
   #countAt(now: number): number {
@@ -150,14 +150,14 @@ export class LimitPair {
   readonly inFlight: ChosenLimit | undefined;
 
   constructor(chosen: ChosenPair, use: (choice: ChosenLimit) => LimitInUse) {
-    const { first, second } = chosen;
-    const isSlower = second !== undefined && second.rate < first.rate;
+    const { main, additional } = chosen;
+    const isSlower = additional !== undefined && additional.rate < main.rate;
     this.chosen = chosen;
-    this.choice = isSlower ? second : first;
+    this.choice = isSlower ? additional : main;
     this.slower = use(this.choice);
-    this.faster = second && use(isSlower ? first : second);
+    this.faster = additional && use(isSlower ? main : additional);
     this.rate = Math.min(this.slower.rate, this.faster?.rate ?? Infinity);
-    this.inFlight = [first, second].find((choice) => choice?.counter.kind === 'concurrency');
+    this.inFlight = [main, additional].find((choice) => choice?.counter.kind === 'concurrency');
   }
 
   /**

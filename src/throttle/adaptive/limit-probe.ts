@@ -48,7 +48,7 @@ export class LimitProbe {
 
   constructor(parameters: LearningParameters) {
     this.#parameters = parameters;
-    this.#gain = parameters.probeGain;
+    this.#gain = parameters.limitProbeGain;
   }
 
   /**
@@ -91,16 +91,16 @@ export class LimitProbe {
 
   /** @param isTrusted the limit has explained enough refusals */
   countCall(now: number, isTrusted: boolean): void {
-    const { probeIntervalMs, probeIntervalCalls, probeIntervalCallsAfterChange } = this.#parameters;
-    const { untrustedProbeMs, untrustedProbeCalls } = this.#parameters;
-    const minCalls = now < this.#afterChangeUntil ? probeIntervalCallsAfterChange : probeIntervalCalls;
+    const { limitProbeIntervalMs, limitProbeIntervalCalls, limitProbeIntervalCallsAfterChange } = this.#parameters;
+    const { untrustedLimitProbeMs, untrustedLimitProbeCalls } = this.#parameters;
+    const minCalls = now < this.#afterChangeUntil ? limitProbeIntervalCallsAfterChange : limitProbeIntervalCalls;
     this.#callsInInterval++;
-    const isLong = now - this.#intervalStartedAt >= untrustedProbeMs * this.#slowdown;
-    if (!isTrusted && (isLong || this.#callsInInterval > untrustedProbeCalls * this.#slowdown))
+    const isLong = now - this.#intervalStartedAt >= untrustedLimitProbeMs * this.#slowdown;
+    if (!isTrusted && (isLong || this.#callsInInterval > untrustedLimitProbeCalls * this.#slowdown))
       this.dueAt = Math.min(this.dueAt, now);
     // A refusal that costs more time is made up for by time: the calls are few already.
     if (this.#callsInInterval <= minCalls) return;
-    this.dueAt = Math.min(this.dueAt, Math.max(now, this.#intervalStartedAt + probeIntervalMs * this.#slowdown));
+    this.dueAt = Math.min(this.dueAt, Math.max(now, this.#intervalStartedAt + limitProbeIntervalMs * this.#slowdown));
   }
 
   /**
@@ -125,7 +125,8 @@ export class LimitProbe {
   end(): void {
     const excess = this.#gain - 1;
     if (this.acceptedCalls < TOO_FAST_CALLS) this.#gain = Math.max(MIN_GAIN, 1 + excess / 2);
-    else if (this.acceptedCalls > TOO_SLOW_CALLS) this.#gain = Math.min(this.#parameters.probeGain, 1 + excess * 1.5);
+    else if (this.acceptedCalls > TOO_SLOW_CALLS)
+      this.#gain = Math.min(this.#parameters.limitProbeGain, 1 + excess * 1.5);
   }
 
   /** When the next call may go, as far as calls beyond the limit without a response delay it; -Infinity: now. */

@@ -36,7 +36,7 @@ export class Penalty {
   }
 
   /** From a refusal to the first call that may be accepted. */
-  get waitMs(): number {
+  get expectedMs(): number {
     const { leastMs, mostMs } = this.#known ?? { leastMs: 0, mostMs: 0 };
     return this.#usesLeft > 0 ? (leastMs + mostMs) / 2 : DOUBTED_SHARE * leastMs;
   }
@@ -61,10 +61,10 @@ export class Penalty {
     this.#closed = [...this.#closed, closed].slice(-KEPT);
     this.#cycles = [...this.#cycles, cycle].slice(-KEPT);
     const common = overlap(this.#closed);
-    const probed = this.#closed.filter(({ leastMs }) => leastMs >= PAUSE_PROBED_SHARE * common.mostMs);
+    const pauseProbed = this.#closed.filter(({ leastMs }) => leastMs >= PAUSE_PROBED_SHARE * common.mostMs);
     if (
       this.#closed.length < MIN_EQUAL ||
-      probed.length < MIN_PAUSE_PROBED ||
+      pauseProbed.length < MIN_PAUSE_PROBED ||
       common.leastMs < MIN_PENALTY_MS ||
       common.leastMs > common.mostMs
     )

@@ -15,7 +15,7 @@ import type { LimitUsage, PermitReport, RateLimitReport, RateSettings } from '..
 import { SharedPause } from './pause.ts';
 import { PermitBucket } from './permit-bucket.ts';
 import type { PermitSource } from './permit-bucket.ts';
-import type { PermitGrant, RateLearner, RatePolicy, StatedWait } from './rate-policy.ts';
+import type { PermitGrant, RateLearner, RatePolicy } from './rate-policy.ts';
 import { StatedAllowance } from './stated-allowance.ts';
 
 export interface GovernorOptions extends RateSettings {
@@ -299,7 +299,7 @@ export class Governor {
     if (isCurrent) {
       if (grant.isPauseProbe) this.pause.recordPauseProbeRefused();
       if (isUnavailable) learner?.recordEnded(grant);
-      else learner?.recordRefused(now, grant, readStatedWait(signal));
+      else learner?.recordRefused(now, grant, signal);
       this.#epoch++;
     } else learner?.recordLateRefusal(now, grant);
     this.pause.begin(now, signal.statedWaitMs, isCurrent);
@@ -324,11 +324,4 @@ export class Governor {
 
 function fixedRatePolicy(rate: number, burst: number, inFlightLimit: number): RatePolicy {
   return { rate, burst, inFlightLimit, limitsConcurrency: false, isConfident: true, learner: undefined };
-}
-
-function readStatedWait({
-  statedWaitMs: waitMs,
-  waitResolutionMs: resolutionMs = 0,
-}: RateLimitSignal): StatedWait | undefined {
-  return waitMs === undefined ? undefined : { waitMs, resolutionMs };
 }

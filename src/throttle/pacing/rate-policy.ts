@@ -1,4 +1,5 @@
 /** Rate and number in flight that hold now (pure): fixed by configuration, or learned from calls in adaptive/. A fleet wraps either. */
+import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import type { LearnedLimit, LimitUsage } from '../throttle.ts';
 
 /** A granted permit, kept until its attempt has ended: a response is evaluated by the circumstances of its call. */
@@ -21,13 +22,8 @@ export interface PermitGrant {
   readonly inFlight: number;
 }
 
-/** A wait that a refusal stated. */
-export interface StatedWait {
-  /** Milliseconds from the refusal. */
-  readonly waitMs: number;
-  /** The upstream may accept calls this much earlier, milliseconds; 0: the wait is exact. */
-  readonly resolutionMs: number;
-}
+/** A wait that a refusal may have stated. */
+export type StatedWait = Pick<RateLimitSignal, 'statedWaitMs' | 'waitResolutionMs'>;
 
 export interface RatePolicy {
   /** Permits per second; Infinity while unlimited. */

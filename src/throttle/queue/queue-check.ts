@@ -28,8 +28,8 @@ export function checkQueue(
   const isFull = queued >= max + grantable;
   const evicted = isFull ? queue.evictionCandidate(ticket.queueClass, max) : undefined;
   if (isFull && evicted === undefined) return { kind: 'reject', reason: 'full' };
-  const waitMs = governor.minWaitMs(now, queue.countAhead(ticket.queueClass));
-  const isTooLong = waitMs > 0 && waitMs >= ticket.waitBudgetMs(now);
+  const minWaitMs = governor.minWaitMs(now, queue.countAhead(ticket.queueClass));
+  const isTooLong = minWaitMs > 0 && minWaitMs >= ticket.waitBudgetMs(now);
   if (isTooLong || ticket.deadlineAt <= now) return { kind: 'reject', reason: 'expected_wait' };
   return evicted === undefined ? { kind: 'admit' } : { kind: 'evict', ticket: evicted };
 }

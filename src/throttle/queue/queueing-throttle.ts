@@ -227,8 +227,8 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.recordRejection(reason);
     // Past the longest pause a probe goes out, so a client need not stay away for longer.
     const { maxPauseMs } = this.#terms.throttle;
-    const waitMs = this.governor.estimateWaitMs(now, this.queue.countAhead(ticket.queueClass), maxPauseMs);
-    const error = createRejectionError(reason, waitMs, ticket.reserveMs(now));
+    const expectedWaitMs = this.governor.estimateWaitMs(now, this.queue.countAhead(ticket.queueClass), maxPauseMs);
+    const error = createRejectionError(reason, expectedWaitMs, ticket.reserveMs(now));
     wait?.reject(error);
     return error;
   }

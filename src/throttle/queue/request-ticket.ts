@@ -100,9 +100,9 @@ export class RequestTicket extends QueueTicket implements Ticket {
   retryWaitMs(delayMs = 0): number {
     const { queue, clock, governor } = this.#throttle;
     const now = clock.now();
-    const waitMs = Math.max(delayMs, governor.retryWaitMs(now, queue.countAheadOfRetry(this)));
+    const expectedMs = Math.max(delayMs, governor.retryWaitMs(now, queue.countAheadOfRetry(this)));
     // A delay takes no place in the queue, and counts against the deadline alone.
-    return waitMs > 0 && waitMs - delayMs >= this.waitBudgetMs(now, delayMs) ? Infinity : waitMs;
+    return expectedMs > 0 && expectedMs - delayMs >= this.waitBudgetMs(now, delayMs) ? Infinity : expectedMs;
   }
 
   leave(reason?: unknown): void {

@@ -23,7 +23,7 @@ export const RULES: ReadonlyMap<string, Rule> = new Map([
   ['windows', { title: 'counters of calls in a window', without: withoutKind('window') }],
   ['buckets', { title: 'counters that leak', without: withoutKind('bucket') }],
   ['concurrency', { title: 'the counter of calls in flight', without: withoutKind('concurrency') }],
-  ['trials', { title: 'probe for a raised limit', without: without({ probeIntervalMs: Infinity }) }],
+  ['trials', { title: 'probe for a raised limit', without: without({ limitProbeIntervalMs: Infinity }) }],
   ['one-at-a-time', { title: 'one probe call at a time', without: without({ maxOpenLimitProbes: 1000 }) }],
   ['margin', { title: 'use less after an unexpected refusal', without: without({ toleratedRefusalFactor: 1 }) }],
   ['jitter', { title: 'allow for jitter', without: without({ jitterDeviations: 0 }) }],

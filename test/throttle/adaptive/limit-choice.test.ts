@@ -11,7 +11,7 @@ import { observe } from './truthful-limiter.ts';
 
 /** The only limit, while no other one is trusted. */
 function chooseLimit(...[counters, closures, roundTripMs]: [Counters, Closures, number]): ChosenLimit | undefined {
-  return choosePair(counters, closures, undefined, roundTripMs)?.first;
+  return choosePair(counters, closures, undefined, roundTripMs)?.main;
 }
 
 type Counters = Parameters<typeof choosePair>[0];

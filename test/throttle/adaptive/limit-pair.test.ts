@@ -72,7 +72,7 @@ it('only calls beyond the slower of two limits are probe calls, and the faster o
   }
 });
 
-describe('the choice of a second limit', () => {
+describe('the choice of an additional limit', () => {
   const SHORT: Counter = { kind: 'window', windowMs: 1000 };
   const LONG: Counter = { kind: 'window', windowMs: 60_000 };
   const trusted: ChosenLimit = { index: 0, counter: SHORT, capacity: 10, rate: 10, isContradicted: false };
@@ -86,24 +86,27 @@ describe('the choice of a second limit', () => {
 
   it('explains the refusals that come long before the trusted limit is used up', () => {
     const pair = choose([...used, ...unused], trusted);
-    expect(pair).toMatchObject({ first: { counter: SHORT, capacity: 10 }, second: { counter: LONG, capacity: 300 } });
-    expect(pair?.others).toEqual(unused);
+    expect(pair).toMatchObject({
+      main: { counter: SHORT, capacity: 10 },
+      additional: { counter: LONG, capacity: 300 },
+    });
+    expect(pair?.unexplained).toEqual(unused);
   });
 
   it('needs two refusals if it is slower', () => {
     const [one = unused[0]] = unused;
     expect(choose([...used, ...(one ? [one] : [])], trusted)).toMatchObject({
-      first: { capacity: 10 },
-      second: undefined,
+      main: { capacity: 10 },
+      additional: undefined,
     });
   });
 
   it.each([
     ['no limit is trusted', [...used, ...unused], undefined],
     ['the trusted limit explains too few', [...used.slice(1), ...unused], trusted],
-    ['the others are too many', [...used, ...unused, ...unused, ...unused, ...unused], trusted],
+    ['the unexplained refusals are too many', [...used, ...unused, ...unused, ...unused, ...unused], trusted],
   ])('is not made when %s: one limit explains all', (_, all, limit) => {
-    expect(choose(all, limit)).toMatchObject({ second: undefined, others: [], divider: undefined });
-    expect(choose(all, limit)?.first.rate).toBeLessThan(6);
+    expect(choose(all, limit)).toMatchObject({ additional: undefined, unexplained: [], trusted: undefined });
+    expect(choose(all, limit)?.main.rate).toBeLessThan(6);
   });
 });

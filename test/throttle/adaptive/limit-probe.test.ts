@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { DEFAULT_LEARNING, FLEET_LEARNING } from '../../../src/throttle/adaptive/learning-parameters.ts';
 import { LimitProbe } from '../../../src/throttle/adaptive/limit-probe.ts';
 
-const { probeIntervalMs, probeIntervalCalls, probeGain, probeIntervalCallsAfterChange } = DEFAULT_LEARNING;
+const { limitProbeIntervalMs, limitProbeIntervalCalls, limitProbeGain, limitProbeIntervalCallsAfterChange } =
+  DEFAULT_LEARNING;
 
 /** Accepted calls, `apartMs` apart; `isLimitProbe`: beyond the limit. */
 function accept(probe: LimitProbe, calls: number, { apartMs = 100, isLimitProbe = false } = {}): void {
@@ -38,23 +39,23 @@ describe('the next probe', () => {
   it('is due once enough time has passed and enough calls were sent since the last refusal', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
     probe.scheduleAfterRefusal(1000);
-    for (let call = 0; call < probeIntervalCalls; call++) probe.countCall(2000, true);
+    for (let call = 0; call < limitProbeIntervalCalls; call++) probe.countCall(2000, true);
     expect(probe.dueAt).toBe(Infinity);
     probe.countCall(2000, true);
-    expect(probe.dueAt).toBe(1000 + probeIntervalMs);
+    expect(probe.dueAt).toBe(1000 + limitProbeIntervalMs);
     probe.scheduleAfterRefusal(3000);
     expect(probe.dueAt).toBe(Infinity);
-    for (let call = 0; call <= probeIntervalCalls; call++) probe.countCall(90_000, true);
+    for (let call = 0; call <= limitProbeIntervalCalls; call++) probe.countCall(90_000, true);
     expect(probe.dueAt).toBe(90_000);
   });
 
   it('is due after as many times more time, and after the same number of calls, where a refusal costs more', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
     probe.scheduleAfterRefusal(0, 3);
-    for (let call = 0; call < probeIntervalCalls; call++) probe.countCall(1000, true);
+    for (let call = 0; call < limitProbeIntervalCalls; call++) probe.countCall(1000, true);
     expect(probe.dueAt).toBe(Infinity);
     probe.countCall(1000, true);
-    expect(probe.dueAt).toBe(3 * probeIntervalMs);
+    expect(probe.dueAt).toBe(3 * limitProbeIntervalMs);
   });
 
   it('is due early when the limit is much slower than the last trusted one, and later each time', () => {
@@ -81,21 +82,21 @@ describe('the next probe', () => {
       probe.scheduleAfterRefusal(0);
       if (hasChanged) probe.recordLimitChange(0);
       let calls = 0;
-      while (probe.dueAt > probeIntervalMs) {
+      while (probe.dueAt > limitProbeIntervalMs) {
         probe.countCall(1000, true);
         calls++;
       }
       return calls;
     };
     expect([callsUntilDue(true), callsUntilDue(false)]).toEqual([
-      probeIntervalCallsAfterChange + 1,
-      probeIntervalCalls + 1,
+      limitProbeIntervalCallsAfterChange + 1,
+      limitProbeIntervalCalls + 1,
     ]);
   });
 
   it.each([
-    ['after this time at a low rate', 1, FLEET_LEARNING.untrustedProbeMs],
-    ['after this number of calls at a high rate', FLEET_LEARNING.untrustedProbeCalls + 1, 10],
+    ['after this time at a low rate', 1, FLEET_LEARNING.untrustedLimitProbeMs],
+    ['after this number of calls at a high rate', FLEET_LEARNING.untrustedLimitProbeCalls + 1, 10],
   ])('is due in a fleet that does not trust its limit %s', (_, calls, at) => {
     const [untrusted, trusted] = [new LimitProbe(FLEET_LEARNING), new LimitProbe(FLEET_LEARNING)];
     for (const probe of [untrusted, trusted]) {
@@ -120,9 +121,9 @@ describe('a probe', () => {
   it('begins above the learned rate, and grows with accepted calls', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
     probe.start(10, 10, 0);
-    expect(probe.rate).toBe(10 * probeGain);
+    expect(probe.rate).toBe(10 * limitProbeGain);
     accept(probe, 20);
-    expect(probe.rate).toBeGreaterThan(10 * probeGain);
+    expect(probe.rate).toBeGreaterThan(10 * limitProbeGain);
     expect(probe.rate).toBeLessThan(20);
   });
 
@@ -130,7 +131,7 @@ describe('a probe', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
     probe.start(10, 10, 0);
     for (let now = 100; now < 5000; now += 100) probe.recordAccepted(now, false, false, false);
-    expect(probe.rate).toBe(10 * probeGain);
+    expect(probe.rate).toBe(10 * limitProbeGain);
   });
 
   it('sends one call beyond the limit at a time, and more of them once some were accepted', () => {
@@ -180,7 +181,7 @@ describe('a probe', () => {
     probe.end();
     probe.start(10, 10, 0);
     const afterEarlyEnd = probe.rate;
-    expect(afterEarlyEnd).toBeLessThan(10 * probeGain);
+    expect(afterEarlyEnd).toBeLessThan(10 * limitProbeGain);
     for (let times = 0; times < 20; times++) {
       probe.start(10, 10, 0);
       probe.end();
@@ -193,6 +194,6 @@ describe('a probe', () => {
       probe.end();
     }
     probe.start(10, 10, 0);
-    expect(probe.rate).toBeCloseTo(10 * probeGain);
+    expect(probe.rate).toBeCloseTo(10 * limitProbeGain);
   });
 });

@@ -48,7 +48,7 @@ describe('a penalty', () => {
 
   it('is tested: the first call after it goes early, and a shorter closure refutes it', () => {
     const penalty = record([5000, 20_000], [5000, 40_000], [5000, 60_000]);
-    expect(penalty.waitMs).toBeLessThan(4500);
+    expect(penalty.expectedMs).toBeLessThan(4500);
     penalty.record({ leastMs: 0, mostMs: 3600 }, around(10_000));
     expect(penalty.known).toBeUndefined();
   });
@@ -57,7 +57,7 @@ describe('a penalty', () => {
     const penalty = record([5000, 20_000], [5000, 40_000], [5000, 60_000]);
     penalty.record({ leastMs: 4700, mostMs: 5300 }, around(10_000));
     expect(penalty.known).toEqual({ leastMs: 4700, mostMs: 5300 });
-    expect(penalty.waitMs).toBe(5000);
+    expect(penalty.expectedMs).toBe(5000);
     penalty.record(around(15_000), around(30_000));
     expect(penalty.known).toEqual({ leastMs: 4700, mostMs: 5300 });
   });
