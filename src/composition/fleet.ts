@@ -6,16 +6,14 @@ import { hasUnencryptedPassword, redisUrlFault } from '../config/schema/formats/
 import { Subscriber } from '../fleet/redis/subscriber.ts';
 import { RedisScriptClient } from '../fleet/redis/script-client.ts';
 import { RedisFault } from '../fleet/redis/redis-fault.ts';
-import { openRedisConnection } from '../fleet/redis/redis-connection.ts';
-import type { RedisConnection } from '../fleet/redis/redis-connection.ts';
+import { openRedisConnection, type RedisConnection } from '../fleet/redis/redis-connection.ts';
 import { createRedisQuotaStore } from '../fleet/shared-quota/redis-quota-store.ts';
 import { FleetMember } from '../fleet/shared-quota/fleet-member.ts';
 import { createRedisTokenStore } from '../fleet/shared-token/redis-token-store.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { FleetMembership } from '../throttle/fleet-membership.ts';
 import type { RateSettings } from '../throttle/throttle.ts';
-import { readSecret } from '../token/client/secret-file.ts';
-import type { SecretSource } from '../token/client/secret-file.ts';
+import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 
 export interface FleetParts {

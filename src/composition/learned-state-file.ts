@@ -3,8 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../platform/clock.ts';
 import { findThrottleGroups, identifyClient, type Config } from '../config/config.ts';
 import type { EventObserver } from '../telemetry/events.ts';
-import type { LimitOwner } from '../throttle/state-file.ts';
-import { StateFile } from '../throttle/state-file.ts';
+import { StateFile, type LimitOwner } from '../throttle/state-file.ts';
 import type { LearnedState } from '../throttle/throttle.ts';
 import { readSecret } from '../token/client/secret-file.ts';
 

@@ -3,8 +3,7 @@
  * composition/reload.ts applies them.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { ConfigEntry } from './load/entries.ts';
-import { listEntryValues } from './load/entries.ts';
+import { listEntryValues, type ConfigEntry } from './load/entries.ts';
 import { isTextList, type SettingValue } from './schema/formats/formats.ts';
 import type { EffectiveSetting, LoadedConfig } from './load/load.ts';
 import type { ValueOrigin } from './load/problems.ts';

@@ -2,8 +2,7 @@
 import { listEntryValues } from './load/entries.ts';
 import { isTextList, type SettingValue } from './schema/formats/formats.ts';
 import type { LoadedConfig } from './load/load.ts';
-import { isSettingMap, settingOf } from './schema/schema.ts';
-import type { SettingKey } from './schema/schema.ts';
+import { isSettingMap, settingOf, type SettingKey } from './schema/schema.ts';
 import { MASK } from '../platform/secret-redaction.ts';
 
 export interface DisplayedSetting {

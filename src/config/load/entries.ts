@@ -3,11 +3,9 @@
  * settings of the top level; routes.ts checks the entries against each other.
  */
 import { checkValue } from './check-value.ts';
-import type { ConfigProblem } from './problems.ts';
+import { truncate, type ConfigProblem } from './problems.ts';
 import type { SettingValue } from '../schema/formats/formats.ts';
-import { truncate } from './problems.ts';
-import { settingOf } from '../schema/schema.ts';
-import type { SettingKey } from '../schema/schema.ts';
+import { settingOf, type SettingKey } from '../schema/schema.ts';
 import {
   DEFAULT_NAME,
   INHERITED_BY_CREDENTIALS,

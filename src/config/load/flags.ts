@@ -3,14 +3,12 @@
  * of a process, so that secrets are refused here. Other values are checked where those of all sources are.
  */
 import { checkValue } from './check-value.ts';
-import type { ConfigProblem } from './problems.ts';
+import { createSettingProblem, formatSettingName, truncate, type ConfigProblem } from './problems.ts';
 import { MASK } from '../../platform/secret-redaction.ts';
 import { VALUE_AND_FILE_KEYS } from '../rules/rules.ts';
 import { isTextList } from '../schema/formats/formats.ts';
 import { LIST_KEYS } from '../schema/schema-routes.ts';
-import { REMOVED_SETTINGS, SETTINGS, settingOf } from '../schema/schema.ts';
-import type { SettingKey } from '../schema/schema.ts';
-import { createSettingProblem, formatSettingName, truncate } from './problems.ts';
+import { REMOVED_SETTINGS, SETTINGS, settingOf, type SettingKey } from '../schema/schema.ts';
 import { findMeantKey } from './sections.ts';
 import type { ConfigSource, RawValue } from './sources.ts';
 

@@ -2,14 +2,11 @@
  * Completes an entry of `routes` or `credentials` with top-level settings. Settings that belong together are inherited together
  * or not at all, so that the secret of one client never goes to the server of another.
  */
-import type { ConfigProblem } from './problems.ts';
+import { formatSettingName, type ConfigProblem, type SettingProblem } from './problems.ts';
 import type { ConfigEntry } from './entries.ts';
 import { findFileProblems } from './named-files.ts';
-import { formatSettingName } from './problems.ts';
-import type { SettingProblem } from './problems.ts';
 import { findBrokenRules } from '../rules/rules.ts';
-import { replaceSettings, SETTINGS, settingOf } from '../schema/schema.ts';
-import type { SettingKey, Settings } from '../schema/schema.ts';
+import { replaceSettings, SETTINGS, settingOf, type SettingKey, type Settings } from '../schema/schema.ts';
 import { INHERITED_WITH_OWN_SERVER, NEVER_INHERITED, INHERITED_TOGETHER } from '../schema/schema-routes.ts';
 
 /** Settings that entries can inherit. */

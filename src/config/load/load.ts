@@ -3,24 +3,18 @@
  * other and the files they name. Returns a frozen Config, or all problems together.
  */
 import { readAmbientProxies } from './ambient-proxies.ts';
-import { assembleConfig } from '../config.ts';
+import { assembleConfig, type Config } from '../config.ts';
 import { checkValue } from './check-value.ts';
-import type { Config } from '../config.ts';
-import type { ConfigProblem } from './problems.ts';
-import { readEntries } from './entries.ts';
-import type { ConfigEntries } from './entries.ts';
+import { createSettingProblem, type ConfigProblem, type SettingProblem, type ValueOrigin } from './problems.ts';
+import { readEntries, type ConfigEntries } from './entries.ts';
 import type { SettingValue } from '../schema/formats/formats.ts';
 import { readFlags, type FlagSetting } from './flags.ts';
 import type { SettingsLevel } from './inheritance.ts';
 import { findFileProblems } from './named-files.ts';
-import { createSettingProblem } from './problems.ts';
-import type { SettingProblem, ValueOrigin } from './problems.ts';
 import { hasDefaultRoute, resolveRoutes, usesDefaultCredential } from './routes.ts';
 import { VALUE_AND_FILE_KEYS, findBrokenRules } from '../rules/rules.ts';
-import { CONFIG_VARIABLE, SETTINGS, completeSettings } from '../schema/schema.ts';
-import type { SettingKey } from '../schema/schema.ts';
-import { readConfigFile, readEnvironment } from './sources.ts';
-import type { ConfigSource, RawValue } from './sources.ts';
+import { CONFIG_VARIABLE, SETTINGS, completeSettings, type SettingKey } from '../schema/schema.ts';
+import { readConfigFile, readEnvironment, type ConfigSource, type RawValue } from './sources.ts';
 
 export interface LoadOptions {
   /** The environment, usually process.env. */

@@ -1,8 +1,7 @@
 /** The texts of configuration problems and warnings, one line each. */
 import { maskPasswords } from '../../platform/secret-redaction.ts';
 import type { Format, SettingValue } from '../schema/formats/formats.ts';
-import type { SettingKey } from '../schema/schema.ts';
-import { settingOf } from '../schema/schema.ts';
+import { settingOf, type SettingKey } from '../schema/schema.ts';
 
 /** Where a value came from: `default`, `file PATH`, `environment VARIABLE`, `flag --NAME` or the name of a preset. */
 export type ValueOrigin = string;

@@ -5,8 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigProblem } from './problems.ts';
 import type { ConfigEntries, ConfigEntry } from './entries.ts';
-import { findEntryProblems, inheritSettings } from './inheritance.ts';
-import type { SettingsLevel } from './inheritance.ts';
+import { findEntryProblems, inheritSettings, type SettingsLevel } from './inheritance.ts';
 import { findNearest } from './nearest.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import { DEFAULT_NAME } from '../schema/schema-routes.ts';

@@ -1,7 +1,6 @@
 /** Flattens the sections of a configuration file into dotted keys, and reports unknown keys. Values are not checked here. */
-import type { ConfigProblem } from './problems.ts';
+import { truncate, type ConfigProblem } from './problems.ts';
 import { findNearest } from './nearest.ts';
-import { truncate } from './problems.ts';
 
 export interface SectionOptions {
   /** The path of the file, for messages. */

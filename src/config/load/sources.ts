@@ -4,16 +4,13 @@
  */
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument } from 'yaml';
-import type { ConfigProblem } from './problems.ts';
+import { truncate, type ConfigProblem, type ValueOrigin } from './problems.ts';
 import { describeFileError } from '../../platform/file-errors.ts';
 import { findNearest } from './nearest.ts';
-import { truncate } from './problems.ts';
-import type { ValueOrigin } from './problems.ts';
 import { CONFIG_VARIABLE, REMOVED_SETTINGS, SETTINGS, settingOf } from '../schema/schema.ts';
 import { VARIABLE_PREFIX, variableOfPath } from '../schema/schema.ts';
 import type { SettingKey } from '../schema/schema.ts';
-import { LIST_KEYS } from '../schema/schema-routes.ts';
-import type { ListKey } from '../schema/schema-routes.ts';
+import { LIST_KEYS, type ListKey } from '../schema/schema-routes.ts';
 import { readSections } from './sections.ts';
 
 /** An unchecked value; null: the default. */

@@ -4,8 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { formatSettingName } from '../load/problems.ts';
-import { settingOf } from '../schema/schema.ts';
-import type { SettingKey, Settings } from '../schema/schema.ts';
+import { settingOf, type SettingKey, type Settings } from '../schema/schema.ts';
 import { insecureFault } from '../schema/formats/url.ts';
 
 export interface SettingsRule {

@@ -4,11 +4,9 @@
  */
 import { isLoopbackHost } from '../../platform/loopback.ts';
 import { parseListenAddress } from '../schema/formats/address.ts';
-import { formatSettingName, createSettingProblem } from '../load/problems.ts';
-import type { SettingProblem } from '../load/problems.ts';
+import { formatSettingName, createSettingProblem, type SettingProblem } from '../load/problems.ts';
 import { isOwnListener } from './own-listener.ts';
-import { AUTH_RULES, exactlyOneFault } from './rules-auth.ts';
-import type { SettingsRule } from './rules-auth.ts';
+import { AUTH_RULES, exactlyOneFault, type SettingsRule } from './rules-auth.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import { insecureFault, maskUrl } from '../schema/formats/url.ts';
 

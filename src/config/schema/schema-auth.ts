@@ -1,8 +1,7 @@
 /** Settings of token requests and of the forward proxy. */
 import { claimNameFault, extraHeaderNameFault, extraParameterNameFault, grantType } from './formats/credentials.ts';
 import { headerValueFault, scope, secret, secretFault } from './formats/credentials.ts';
-import { list, oneOf, text, wholeNumber } from './formats/formats.ts';
-import type { SecretMap, SettingMap } from './formats/formats.ts';
+import { list, oneOf, text, wholeNumber, type SecretMap, type SettingMap } from './formats/formats.ts';
 import { noProxyEntryFault, proxyUrl } from './formats/proxy.ts';
 import { jsonObject, secretMap } from './formats/one-or-many.ts';
 import { fileSetting, setting, settingWithoutDefault } from './setting.ts';

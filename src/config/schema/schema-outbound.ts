@@ -1,7 +1,6 @@
 /** Settings of the upstream, its deadlines and retries. */
 import { headerValueFault, tokenHeader, tokenPrefix, upstreamHeaderNameFault } from './formats/credentials.ts';
-import { booleanValue, wholeNumber } from './formats/formats.ts';
-import type { SecretMap } from './formats/formats.ts';
+import { booleanValue, wholeNumber, type SecretMap } from './formats/formats.ts';
 import { secretMap } from './formats/one-or-many.ts';
 import { fileSetting, setting, settingWithoutDefault } from './setting.ts';
 import { baseUrl } from './formats/url.ts';

@@ -3,10 +3,8 @@
  * Both lists exist in files only.
  */
 import { isForwardedMethod, isPlainPath, PLAIN_PATH } from './formats/allow-rules.ts';
-import { format, list, matching, booleanValue } from './formats/formats.ts';
-import type { Format, SettingValue } from './formats/formats.ts';
-import { SETTINGS } from './schema.ts';
-import type { SettingKey } from './schema.ts';
+import { format, list, matching, booleanValue, type Format, type SettingValue } from './formats/formats.ts';
+import { SETTINGS, type SettingKey } from './schema.ts';
 import type { SettingDefinition } from './setting.ts';
 
 /** Keys of a file that hold entries instead of settings. */

@@ -1,8 +1,7 @@
 /** Settings of the rate of calls, of the queue, and of the fleet that shares tokens and quotas. */
 import type { RefusalRule } from '../../throttle/refusal-rule.ts';
 import { fieldHints } from './formats/field-hints.ts';
-import type { TextMap } from './formats/formats.ts';
-import { matching, permitsPerSecond, rate, wholeNumber } from './formats/formats.ts';
+import { matching, permitsPerSecond, rate, wholeNumber, type TextMap } from './formats/formats.ts';
 import { redisUrl } from './formats/redis-url.ts';
 import { refusalRules } from './formats/refusal-rules.ts';
 import { fileSetting, setting, settingWithoutDefault } from './setting.ts';

@@ -1,8 +1,7 @@
 /** Formats of listen addresses, Host values (RFC 9110 §7.2) and web origins (RFC 6454 §6.2). No name is resolved. */
 import { isIPv4, isIPv6 } from 'node:net';
 import type { HostPort, ListenAddress } from '../../../platform/host-header.ts';
-import { format, list } from './formats.ts';
-import type { Format } from './formats.ts';
+import { format, list, type Format } from './formats.ts';
 
 /** Longest path that a `unix:` socket address of Linux holds. */
 const MAX_SOCKET_PATH_BYTES = 107;

@@ -4,8 +4,7 @@
  */
 import { METHODS } from '../../../platform/http.ts';
 import { maskPasswords } from '../../../platform/secret-redaction.ts';
-import { format } from './formats.ts';
-import type { Format, JsonSchema } from './formats.ts';
+import { format, type Format, type JsonSchema } from './formats.ts';
 
 /** A path of plain segments: no query, escape, empty segment or trailing slash, and no `*`, since there are no wildcards. */
 export const PLAIN_PATH = /^\/(?:[\w.~!$&'()+,=:@-]+(?:\/[\w.~!$&'()+,=:@-]+)*)?$/;

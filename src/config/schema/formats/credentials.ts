@@ -4,8 +4,7 @@
  */
 import { MASK } from '../../../platform/secret-redaction.ts';
 import { isHeaderValue } from '../../../token/client/secret-file.ts';
-import { format, matching } from './formats.ts';
-import type { Format } from './formats.ts';
+import { format, matching, type Format } from './formats.ts';
 
 /** Removes one trailing line end, which editors and `echo` add. */
 export function dropLineEnd(contents: string): string {

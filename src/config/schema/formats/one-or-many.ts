@@ -2,8 +2,7 @@
  * Formats of several texts: lists whose entries may contain commas, and maps from names to texts. In a variable both are JSON.
  * Comma-separated lists are in formats.ts.
  */
-import { format } from './formats.ts';
-import type { Format, JsonSchema, SecretMap, SettingMap, TextMap } from './formats.ts';
+import { format, type Format, type JsonSchema, type SecretMap, type SettingMap, type TextMap } from './formats.ts';
 
 interface EntryOptions {
   readonly what: string;

@@ -1,7 +1,6 @@
 /** Formats of forward proxies and of destinations without one. platform/egress chooses the proxy of a destination. */
 import { parseNoProxyEntry } from '../../../platform/egress/no-proxy.ts';
-import { format } from './formats.ts';
-import type { Format } from './formats.ts';
+import { format, type Format } from './formats.ts';
 import { maskUrl } from './url.ts';
 
 export const PROXY_OFF = 'none';

@@ -1,8 +1,7 @@
 /** The format of a Redis URL: the IANA registrations of `redis` and `rediss`, and `unix:` for a socket file. */
 import { isLoopbackHost } from '../../../platform/loopback.ts';
 import { MASK } from '../../../platform/secret-redaction.ts';
-import { format } from './formats.ts';
-import type { Format } from './formats.ts';
+import { format, type Format } from './formats.ts';
 import { maskUrl } from './url.ts';
 
 const EXPECTED_URL = 'a URL such as rediss://user:password@host:6379/0 or unix:///run/redis/redis.sock';

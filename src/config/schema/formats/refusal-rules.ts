@@ -3,8 +3,7 @@
  * the rules.
  */
 import type { RefusalRule } from '../../../throttle/refusal-rule.ts';
-import { format } from './formats.ts';
-import type { Format, JsonSchema } from './formats.ts';
+import { format, type Format, type JsonSchema } from './formats.ts';
 import { parseJson } from './one-or-many.ts';
 
 const MAX_RULES = 20;

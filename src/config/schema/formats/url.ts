@@ -1,10 +1,8 @@
 /** Formats of URLs and paths, how two are joined, and how a URL is shown without its password. */
 import { isLoopbackHost } from '../../../platform/loopback.ts';
 import { MASK, maskQueryValues } from '../../../platform/secret-redaction.ts';
-import { format } from './formats.ts';
-import type { Format } from './formats.ts';
-import { oneOrMany } from './one-or-many.ts';
-import type { OneOrMany } from './one-or-many.ts';
+import { format, type Format } from './formats.ts';
+import { oneOrMany, type OneOrMany } from './one-or-many.ts';
 
 /** Masks the user information of a URL, also of an invalid one, and drops the text after `?` or `#`. */
 export function maskUrl(text: string): string {
