@@ -66,9 +66,8 @@ export class RouteHeaders {
   }
 
   /** Why the calls of a credential have an earlier value than that of a file. */
-  fault(credential: string): CredentialFault | undefined {
-    return [...this.#values.values()].find((value) => value.credential === credential && value.fault)?.fault;
-  }
+  readonly fault = (credential: string): CredentialFault | undefined =>
+    [...this.#values.values()].find((value) => value.credential === credential && value.fault)?.fault;
 
   /** Polls the files from now on. */
   watch(): void {

@@ -166,8 +166,7 @@ function computeReplayBytes({ routes: [{ retry }] }: Config, { budgets }: Routes
 
 function createTokenSources(options: RoutesOptions, egress: ProxySelector): Map<string, TokenSource> {
   const { config, sharing, headers } = options;
-  const headerFault = (credential: string) => headers.fault(credential);
-  const common = { ...options, headerFault, egress, tokenStore: sharing?.tokenStore };
+  const common = { ...options, headerFault: headers.fault, egress, tokenStore: sharing?.tokenStore };
   return new Map(
     config.credentials.map(({ name, auth }) => {
       const tokenHeaders = listTokenHeaders(config, name);

@@ -25,7 +25,6 @@ export type Config = ReturnType<typeof assembleConfig>;
 /** One API, or a part of one, and the name of the credential of its requests. */
 export type RouteConfig = Config['routes'][number];
 export type UpstreamConfig = RouteConfig['upstream'];
-/** One client at one authorization server. */
 export type CredentialConfig = Config['credentials'][number];
 export type AuthConfig = CredentialConfig['auth'];
 
@@ -204,7 +203,7 @@ function assembleRequiredHeader(header: Settings['listen']['requiredHeader']) {
   return { name: header.name.toLowerCase(), value } as const;
 }
 
-/** Undefined: a single process. */
+/** Undefined for a single process. */
 function assembleFleet(fleet: Settings['fleet']) {
   const redisUrl = toSecretSource(fleet.redisUrl, fleet.redisUrlFile);
   return redisUrl && ({ ...toSection(fleet, 'redisUrlFile'), redisUrl } as const);

@@ -32,8 +32,8 @@ export interface ConfigEntry {
   /** The keys of `own` that the entry contains. */
   readonly given: ReadonlySet<RouteKey>;
   readonly origin: string;
-  /** The name of a setting in problems; undefined when entries of this kind do not have the setting. */
-  readonly nameOf: (key: SettingKey) => string | undefined;
+  /** The names in problems of the settings that entries of this kind have. */
+  readonly names: ReadonlyMap<SettingKey, string>;
 }
 
 export interface ConfigEntries {
@@ -71,15 +71,14 @@ function splitIntoSections(list: ListKey, value: unknown, problems: ConfigProble
       ? value.map((tree: unknown, at) => [`${list}[${String(at)}]`, undefined, tree])
       : [];
   const expected = `a list of sections such as "- name: quotes"${list === 'credentials' ? ', or one section for each name' : ''}`;
-  if (!isByName && !Array.isArray(value))
-    problems.push({ key: list, variable: undefined, message: `expected ${expected}` });
+  if (!isByName && !Array.isArray(value)) problems.push({ key: list, message: `expected ${expected}` });
   return found.flatMap(([label, name, tree]) => {
     const section = tree === null && name !== undefined ? new Map<unknown, unknown>() : tree;
     if (section instanceof Map && !(name !== undefined && section.has('name')))
       return [{ label, tree: name === undefined ? section : new Map([...section, ['name', name]]) }];
     const message =
       section instanceof Map ? 'has its name before the colon; leave this out' : 'expected a section with keys in it';
-    problems.push({ key: section instanceof Map ? `${label}.name` : label, variable: undefined, message });
+    problems.push({ key: section instanceof Map ? `${label}.name` : label, message });
     return [];
   });
 }
@@ -99,11 +98,11 @@ const ROUTE_KIND: EntryKind = {
 const CREDENTIAL_KIND: EntryKind = { inherited: INHERITED_BY_CREDENTIALS, own: ['name'], refused: new Map() };
 
 /** The values in an entry, by the key within the entry, in the order of the reference. */
-export function listEntryValues({ own, settings, label, nameOf }: ConfigEntry): Map<string, EntryValue> {
+export function listEntryValues({ own, settings, label, names }: ConfigEntry): Map<string, EntryValue> {
   const written = new Map<string, EntryValue>();
   for (const [key, value] of own)
     if (value !== ROUTE_SETTINGS[key].default) written.set(key, { key: undefined, value });
-  for (const [key, value] of settings) written.set((nameOf(key) ?? key).slice(label.length + 1), { key, value });
+  for (const [key, value] of settings) written.set((names.get(key) ?? key).slice(label.length + 1), { key, value });
   return written;
 }
 
@@ -126,7 +125,7 @@ function readEntry(
   const reading = readSections(tree, { path, prefix: `${label}.`, keys, refused: kind.refused });
   problems.push(...reading.problems);
   const refuse: AddProblem = (key, message) => {
-    problems.push({ key: `${label}.${key}`, variable: undefined, message });
+    problems.push({ key: `${label}.${key}`, message });
   };
   const find = (key: string): RawValue | undefined =>
     reading.values.has(key) ? { value: reading.values.get(key), origin } : undefined;
@@ -140,7 +139,7 @@ function readEntry(
     own,
     given: new Set(kind.own.filter((key) => reading.values.has(key))),
     origin,
-    nameOf: (key) => names.get(key),
+    names,
   };
 }
 

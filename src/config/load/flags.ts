@@ -27,7 +27,7 @@ export function readFlags(flags: readonly FlagSetting[]): Pick<ConfigSource, 'gi
   const problems: ConfigProblem[] = [];
   for (const { flag, key, text } of flags) {
     if (!isSettingKey(key)) {
-      problems.push({ key: flag, variable: undefined, message: describeUnknownKey(key) });
+      problems.push({ key: flag, message: describeUnknownKey(key) });
       continue;
     }
     const setting = settingOf(key);

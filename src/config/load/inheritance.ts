@@ -9,7 +9,6 @@ import { findBrokenRules } from '../rules/rules.ts';
 import { replaceSettings, SETTINGS, settingOf, type SettingKey, type Settings } from '../schema/schema.ts';
 import { INHERITED_WITH_OWN_SERVER, NEVER_INHERITED, INHERITED_TOGETHER } from '../schema/schema-routes.ts';
 
-/** Settings that entries can inherit. */
 export interface SettingsLevel {
   readonly settings: Settings;
   /** Settings with an explicit value. */
@@ -75,9 +74,9 @@ function renameKeysInProblem(
 ): ConfigProblem {
   let { message } = problem;
   for (const key of SETTINGS.keys()) {
-    const name = given.has(key) ? undefined : entry.nameOf(key);
+    const name = given.has(key) ? undefined : entry.names.get(key);
     if (name !== undefined) message = message.replaceAll(formatSettingName(key), name);
   }
-  const key = given.has(problem.key) ? undefined : entry.nameOf(problem.key);
-  return key === undefined ? { ...problem, message } : { key, variable: undefined, message };
+  const key = given.has(problem.key) ? undefined : entry.names.get(problem.key);
+  return key === undefined ? { ...problem, message } : { key, message };
 }

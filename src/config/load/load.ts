@@ -35,13 +35,11 @@ export interface Preset {
   readonly values: Readonly<Partial<Record<SettingKey, SettingValue>>>;
 }
 
-/** A setting's effective value. */
 export interface EffectiveSetting {
   readonly value: SettingValue;
   readonly origin: ValueOrigin;
 }
 
-/** A valid configuration. */
 export interface LoadedConfig {
   readonly ok: true;
   readonly config: Config;
@@ -58,7 +56,6 @@ export type LoadResult =
   | LoadedConfig
   | { readonly ok: false; readonly problems: readonly ConfigProblem[]; readonly warnings: readonly string[] };
 
-/** Whether the configuration is read from a file. */
 export function hasConfigFile({ env, file }: LoadOptions): boolean {
   return file !== undefined || (env[CONFIG_VARIABLE] ?? '') !== '';
 }

@@ -8,20 +8,17 @@ export type ValueOrigin = string;
 
 const MAX_SHOWN_LENGTH = 100;
 
-/** One fault of the configuration. */
 export interface ConfigProblem {
   /** Dotted key, or the name of a file or argument. */
   readonly key: string;
   /** The environment variable that sets it, if any. */
-  readonly variable: string | undefined;
+  readonly variable?: string | undefined;
   /** Found and expected value; never a secret. */
   readonly message: string;
 }
 
-/** A problem of one setting. */
 export type SettingProblem = ConfigProblem & { readonly key: SettingKey };
 
-/** Names the setting's variable. */
 export function createSettingProblem(key: SettingKey, message: string): SettingProblem {
   return { key, variable: settingOf(key).env, message };
 }
@@ -31,7 +28,7 @@ export function formatSettingName(key: SettingKey): string {
   return `${key} (${settingOf(key).env})`;
 }
 
-/** The value that was found; a secret is masked. */
+/** Masks a secret. */
 export function describeFound(format: Format<NonNullable<SettingValue>>, value: unknown): string {
   if (typeof value === 'string') return truncate(JSON.stringify(maskPasswords(format.show(value))));
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);

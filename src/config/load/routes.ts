@@ -35,12 +35,10 @@ export interface ResolvedRoutes {
   readonly warnings: readonly string[];
 }
 
-/** Whether the top-level settings are a route. */
 export function hasDefaultRoute(entries: ConfigEntries, given: ReadonlySet<SettingKey>): boolean {
   return entries.routes.length === 0 || given.has('upstream.baseUrl');
 }
 
-/** Whether a route uses the top-level `auth`. */
 export function usesDefaultCredential(entries: ConfigEntries, given: ReadonlySet<SettingKey>): boolean {
   return hasDefaultRoute(entries, given) || entries.routes.some(({ own }) => own.get('credential') === DEFAULT_NAME);
 }
@@ -64,13 +62,11 @@ export function resolveRoutes(top: SettingsLevel, entries: ConfigEntries): Resol
     else warnings.push(`${entry.label}: no route uses this credential, and no token is asked for with it`);
   }
   if (Object.keys(top.settings.upstream.headers).length > 0 && !hasDefaultRoute(entries, top.given))
-    problems.push({ key: 'upstream.headers', variable: undefined, message: HEADERS_WITHOUT_API });
+    problems.push({ key: 'upstream.headers', message: HEADERS_WITHOUT_API });
   const routes = hasDefaultRoute(entries, top.given) ? [defaultRoute(top.settings)] : [];
   for (const entry of entries.routes) {
     const level = inheritSettings(withAuthOf(levels.get(credentialNameOf(entry)) ?? top, top), entry);
-    problems.push(
-      ...findEntryProblems(entry, level, (key) => !key.startsWith('auth.') && entry.nameOf(key) !== undefined),
-    );
+    problems.push(...findEntryProblems(entry, level, (key) => !key.startsWith('auth.') && entry.names.has(key)));
     if (level.settings.upstream.baseUrl === null && !level.wrong.has('upstream.baseUrl'))
       problems.push(
         createEntryProblem(entry, 'baseUrl', 'required here or as upstream.baseUrl; the base URL of its API'),
@@ -134,7 +130,7 @@ function textOrUndefined(value: unknown): string | undefined {
 }
 
 function createEntryProblem(entry: ConfigEntry, key: string, message: string): ConfigProblem {
-  return { key: `${entry.label}.${key}`, variable: undefined, message };
+  return { key: `${entry.label}.${key}`, message };
 }
 
 /** Names and prefixes must be unique, and the credentials that routes name must exist. */

@@ -40,7 +40,7 @@ export function readSections<K extends string>(
       } else if (fault !== undefined || firstKey === undefined || raw !== null) {
         const message =
           fault ?? (firstKey === undefined ? describeUnknownKey(key, options) : describeMissingKeys(firstKey, options));
-        problems.push({ key: truncate(options.prefix + key), variable: undefined, message });
+        problems.push({ key: truncate(options.prefix + key), message });
       }
     }
   };

@@ -19,7 +19,6 @@ export interface RawValue {
   readonly origin: ValueOrigin;
 }
 
-/** The contents of one source. */
 export interface ConfigSource {
   readonly given: ReadonlyMap<SettingKey, RawValue>;
   /** Unchecked lists of entries. */
@@ -73,7 +72,6 @@ function findSimilarVariable(variable: string, known: Iterable<string>): string 
   return meant === undefined ? undefined : `${VARIABLE_PREFIX}${meant}`;
 }
 
-/** A value, or why there is none. */
 type Reading<T> =
   { readonly kind: 'read'; readonly value: T } | { readonly kind: 'unreadable'; readonly fault: string };
 

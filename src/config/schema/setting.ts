@@ -1,7 +1,6 @@
 /** One entry of the schema, a convict leaf with `required` and described formats, and the types derived from a tree of them. */
 import { text, type Format, type SettingValue } from './formats/formats.ts';
 
-/** One setting, as an entry of the schema. */
 export interface SettingDefinition<T extends SettingValue = SettingValue> {
   /** What it does, in full sentences. */
   readonly doc: string;
@@ -20,7 +19,6 @@ export interface SettingDefinition<T extends SettingValue = SettingValue> {
   readonly required?: string;
 }
 
-/** One setting, with its variable. */
 export interface Setting extends SettingDefinition {
   readonly env: string;
 }

@@ -120,7 +120,6 @@ function decimal<T>(expected: string, isAllowed: (value: unknown) => boolean, sc
   });
 }
 
-/** `true` or `false`, nothing else. */
 export function booleanValue(): Format<boolean> {
   return format({
     expected: 'true or false',
@@ -152,7 +151,6 @@ export function matching(pattern: RegExp, expected: string): Format<string> {
   });
 }
 
-/** Text without control characters, not empty. */
 export function text(what: string): Format<string> {
   return matching(/^\P{Cc}+$/u, `${what} without control characters`);
 }
