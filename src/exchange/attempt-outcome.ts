@@ -7,10 +7,7 @@ import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { describeInterception } from './interception.ts';
 import { type AbortReason, type RequestAborted, toStageError } from './request-lifetime.ts';
 
-/**
- * The label of an attempt that brought a response.
- * @param isRateLimited the call was refused for its rate
- */
+/** @param isRateLimited the call was refused for its rate */
 export function labelResponse(status: number, isRateLimited: boolean): AttemptOutcome {
   if (isRateLimited) return 'rate_limited';
   if (status === 401) return 'unauthorized';
@@ -35,7 +32,6 @@ export function isUpstreamFault({ kind }: UpstreamFailure): boolean {
   return kind !== 'aborted' && kind !== 'unsendable';
 }
 
-/** How an attempt ended. */
 export interface AttemptEnd {
   readonly outcome: AttemptOutcome;
   /** The sidecar ended it: the client left, the drain cut it, or it could not be sent. */
@@ -47,7 +43,6 @@ export interface AttemptEnd {
 }
 
 /**
- * How an attempt without a response ended.
  * @param aborted why the request was aborted, if it was
  * @param wasSent the request had begun on a connection
  */
@@ -69,7 +64,6 @@ export function classifyFailure(
 }
 
 /**
- * How an attempt ended.
  * @param headOutcome the label of its head; undefined when none has come
  * @param aborted why the request was aborted, if it was
  * @param wasSent the request had begun on a connection
@@ -93,7 +87,6 @@ export function classifyAttempt(
   return labelCutResponse({ outcome: 'cut', isOwn: cutBy === 'sidecar', cause, detail }, headOutcome);
 }
 
-/** A response that came as a whole, and is no success. */
 function classifyErrorResponse(head: UpstreamResponse, outcome: AttemptOutcome): AttemptEnd {
   const detail = outcome === 'error_status' ? describeInterception(head) : undefined;
   return { outcome, isOwn: false, cause: detail === undefined ? undefined : 'intercepted', detail };
@@ -105,7 +98,6 @@ function labelCutResponse(end: AttemptEnd, headOutcome: AttemptOutcome | undefin
   return { ...end, outcome: headOutcome, cause: undefined };
 }
 
-/** The sidecar's own reply for an attempt that brought no response. */
 export function toSidecarError(failure: UpstreamFailure): SidecarError {
   const options = { proxyStatus: failure.proxyStatus };
   switch (failure.kind) {

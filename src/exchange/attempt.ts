@@ -1,6 +1,6 @@
 /**
  * One attempt of a request, from its permit to its record: reports the response head to throttle and token source, and decides whether
- * the response goes to the client, is held for a retry, or is inspected first. Sending it is upstream/'s.
+ * the response goes to the client, is held for a retry, or is inspected first.
  */
 import { NO_RETRY, type RetryDecision } from '../retry/policy.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
@@ -19,7 +19,6 @@ import { readInsufficientScope } from './insufficient-scope.ts';
 import type { ResponseClassification } from './response-classifier.ts';
 import type { RetryContext, RetryPlanner } from './retry-planner.ts';
 
-/** What the attempts of one request share. */
 export interface AttemptContext extends RetryContext {
   readonly planner: RetryPlanner;
   readonly relay: Relay;
@@ -35,7 +34,6 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   readonly #context: AttemptContext;
   #decision: RetryDecision = NO_RETRY;
   #isRelaying = false;
-  /** Label of the response head; undefined while none has come. */
   #headOutcome: AttemptOutcome | undefined;
   #headAt = 0;
   #evidenceNumber: number | undefined;

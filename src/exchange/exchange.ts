@@ -18,7 +18,6 @@ import type { RequestLifetime } from './request-lifetime.ts';
 import type { ReplayMemory } from './request-body/replay-body.ts';
 import type { RequestTracer } from './request-tracer.ts';
 
-/** What every request of a route shares. */
 export interface ExchangeParts {
   /** Configured name, used as a label. */
   readonly route: string;
@@ -44,7 +43,6 @@ export interface ExchangeParts {
   readonly timeouts: AttemptTimeouts;
   /** Masks the access tokens in use in a text that the upstream sent and that is kept. */
   readonly maskTokens: Redact;
-  /** The header fields that the sidecar adds to each call: the token and the fixed ones. */
   readonly ownHeaders: OwnHeaders;
 }
 
@@ -52,21 +50,17 @@ export interface ExchangeParts {
 export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Path and query on the upstream. */
+  /** Path and query on the upstream, base path included. */
   readonly path: string;
   /** Overrides the route's, for a request in absolute-form that names the upstream. */
   readonly clientPath?: ExchangeParts['clientPath'] | undefined;
-  /** The page origin that sent the request, when it is allowed. */
   readonly corsOrigin: string | undefined;
-  /** Its priority and its caller. */
   readonly queueClass: QueueClass;
   readonly lifetime: RequestLifetime;
   readonly stats: RequestStats;
-  /** Default: not traced. */
   readonly tracer?: RequestTracer | undefined;
 }
 
-/** Figures of one request for its event. */
 export interface RequestStats {
   attempts: number;
   queuedMs: number;
@@ -78,7 +72,6 @@ export interface RequestStats {
   upstreamRequestId: string | undefined;
   /** The newest attempt that was sent brought no response that the client can get. A call that is not idempotent has an unknown outcome then. */
   lacksResponse: boolean;
-  /** Undefined while no attempt waits. */
   pending: PendingAttempt | undefined;
 }
 
@@ -87,16 +80,12 @@ export interface PendingAttempt {
   readonly route: string;
   /** When its permit was granted, monotonic milliseconds. */
   readonly startedAt: number;
-  /** Its request has begun on a connection. */
   readonly wasSent: boolean;
 }
 
-/** How a request ended; recorded once. */
 export type RequestOutcome =
   /** The upstream's response went to the client. `fault`: why it broke off, if it did. */
   | { readonly kind: 'relayed'; readonly status: number; readonly fault: ResponseCut | undefined }
-  /** The sidecar replied itself. */
   | { readonly kind: 'replied'; readonly error: SidecarError }
   | { readonly kind: 'client-left' }
-  /** The sidecar replied to a CORS preflight. */
   | { readonly kind: 'preflight' };

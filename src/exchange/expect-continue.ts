@@ -1,4 +1,4 @@
-/** The interim response 100 (Continue) of RFC 9110 §10.1.1. When a body may be read is forward.ts's. */
+/** The interim response 100 (Continue) of RFC 9110 §10.1.1. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { declaredLength } from './request-body/request-receipt.ts';
 

@@ -1,4 +1,4 @@
-/** Reads from a response head that the token lacks a scope (RFC 6750 §3.1): neither a wait nor a new token helps. */
+/** Reads from a 403 that the token lacks a scope (RFC 6750 §3.1): neither a wait nor a new token helps. */
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 
 export interface InsufficientScope {
@@ -11,7 +11,6 @@ const INSUFFICIENT_SCOPE = /\berror\s*=\s*"?insufficient_scope\b/i;
 /** The characters of RFC 6749 §3.3. */
 const REQUIRED_SCOPE = /[\s,]scope\s*=\s*"([\x21\x23-\x5b\x5d-\x7e ]+)"/i;
 
-/** Undefined when the response is no such refusal. */
 export function readInsufficientScope({
   status,
   headers,

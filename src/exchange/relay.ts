@@ -40,7 +40,6 @@ function flushRelays(): void {
 
 /** A smaller body is written together with its head, and smaller chunks are joined: a copy costs less than a second write. */
 const JOINED_MAX_BYTES = 16 * 1024;
-/** How much of an upload is discarded after a response that came before its end. */
 const EARLY_RESPONSE_DRAIN_MAX_BYTES = 64 * 1024 * 1024;
 
 interface UnsentHead {
@@ -53,9 +52,7 @@ type HeldResult = Extract<AttemptResult, { kind: 'held' }>;
 type RelayParts = Pick<ExchangeParts, 'baseUrl' | 'clientPath' | 'cookieRoot' | 'clock' | 'memory'>;
 
 export class Relay implements ResponseSink {
-  /** Body bytes given to the client. */
   sentBytes = 0;
-  /** In the list of `pendingRelays`, and the next of it. */
   isPending = false;
   nextPending: Relay | undefined;
   /** Not given to node:http yet: can be dropped. */
@@ -163,14 +160,12 @@ export class Relay implements ResponseSink {
     destroyWhenAttached(this.#response);
   }
 
-  /** Keeps a response in place of an earlier one. */
   hold(result: HeldResult): void {
     this.discardHeld();
     this.#parts.memory.forceTake(result.body.length);
     this.#held = result;
   }
 
-  /** Drops the held response, if there is one. */
   discardHeld(): void {
     if (this.#held !== undefined) this.#parts.memory.giveBack(this.#held.body.length);
     this.#held = undefined;

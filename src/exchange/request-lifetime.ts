@@ -16,7 +16,6 @@ export type AbortReason =
   /** Cut by the drain. The error is the reply to a call that was not sent. */
   | { readonly kind: 'draining'; readonly error: SidecarError };
 
-/** Rejects the waits of a request that has been aborted. */
 export class RequestAborted extends Error {
   override readonly name = 'RequestAborted';
   readonly reason: AbortReason;
@@ -29,7 +28,6 @@ export class RequestAborted extends Error {
 
 type AbortListener = (reason: RequestAborted) => void;
 
-/** What set the deadline, for people. */
 export type DeadlineSetting = 'request.deadlineMs (SIDECAR_DEADLINE_MS)' | 'x-sidecar-timeout-ms of the request';
 
 const NO_LISTENERS: readonly AbortListener[] = [];
@@ -38,7 +36,6 @@ export class RequestLifetime {
   /** Monotonic instants. */
   readonly arrivedAt: number;
   readonly deadlineAt: number;
-  /** Set once, by `abort`. */
   aborted: RequestAborted | undefined;
   /** Called when the deadline passes: unless it clears the deadline, the request is then aborted. */
   onDeadline: (() => void) | undefined;
@@ -48,10 +45,7 @@ export class RequestLifetime {
   #listeners: readonly AbortListener[] = NO_LISTENERS;
   #cancelDeadline: Cancel | undefined;
 
-  /**
-   * @param arrivedAt monotonic. Default: now
-   * @param deadlineSetting Default: the setting
-   */
+  /** @param arrivedAt monotonic */
   constructor(
     clock: Clock,
     deadlineMs: number,
@@ -98,7 +92,6 @@ export class RequestLifetime {
     else listener(this.aborted);
   }
 
-  /** Removes a listener, if it is there. */
   offAbort(listener: AbortListener): void {
     this.#listeners = this.#listeners.filter((each) => each !== listener);
   }
@@ -137,7 +130,6 @@ export class RequestLifetime {
   }
 }
 
-/** Awaits `wait`; an abort of the request becomes the error of the stage. */
 export async function waitInStage<T>(stage: Stage, wait: Promise<T>, tracer?: RequestTracer): Promise<T> {
   tracer?.startWait(stage);
   try {
@@ -171,7 +163,6 @@ export function throwIfAborted({ aborted }: RequestLifetime, stage: Stage): void
   if (aborted !== undefined) throw toStageError(stage, aborted);
 }
 
-/** The error of a request that was aborted in this stage. */
 export function toStageError(stage: Stage, aborted: RequestAborted): Error {
   const { reason } = aborted;
   if (reason.kind === 'client-left') return aborted;

@@ -37,11 +37,9 @@ export class RequestSender implements AttemptContext, TokenCaller {
   readonly relay: Relay;
   /** Of the client. An attempt adds to the list. */
   readonly #forwarded: ForwardedRequestHeaders;
-  /** Length of the list before. */
   readonly #clientHeadersLength: number;
   /** The current one, or the last. */
   #sent: ResponseReceiver | undefined;
-  /** Why the next attempt is made; undefined for the first. */
   #retry: Retry | undefined;
   /** Of the last attempt that was sent, if it brought no response. */
   #sentError: Error | undefined;
@@ -64,7 +62,6 @@ export class RequestSender implements AttemptContext, TokenCaller {
     return this.exchange.lifetime.arrivedAt;
   }
 
-  /** Whether a 401 of the next attempt may be repeated. */
   get canReplay(): boolean {
     const { planner, body, parts } = this;
     return parts.retry.on401 && !planner.hasReplayedAfter401 && (body.isWhole || body.tryReadReceived());
@@ -184,7 +181,6 @@ export class RequestSender implements AttemptContext, TokenCaller {
     if (!hasReplacement) throw new SidecarError('TOKEN_UNAVAILABLE', 'no newer access token is available');
   }
 
-  /** Ends the attempt that is being sent, if there is one. */
   abort(): void {
     this.#sent?.abort();
   }

@@ -1,19 +1,13 @@
-/**
- * Traces one request as spans. Off by default: then a request has no tracer and no call is made. A tracer must not throw and must not
- * block.
- */
+/** Traces one request as spans. Off by default: then no call is made. A tracer must not throw and must not block. */
 import type { RequestRecord } from '../telemetry/request-record.ts';
 import type { AttemptResult } from '../upstream/response-receiver.ts';
 
 /** Where a request can wait. `upstream` is the backoff before another attempt. */
 export type Stage = 'token' | 'queue' | 'body' | 'upstream';
 
-/** One request for the upstream, about to be sent. */
 export interface TracedAttempt {
   readonly method: string;
-  /** Of the upstream's base URL. */
   readonly baseUrl: URL;
-  /** Path and query. */
   readonly path: string;
   /** Flat list [name, value, …], the token included. */
   readonly headers: string[];
@@ -28,11 +22,9 @@ export interface RequestTracer {
   /** @returns the headers to send */
   startAttempt(attempt: TracedAttempt): string[];
   endAttempt(result: AttemptResult): void;
-  /** The last call. */
   endRequest(event: RequestRecord): void;
 }
 
-/** What a tracer may read of an arriving request. */
 export interface TracedRequest {
   readonly method?: string | undefined;
   readonly httpVersion: string;
@@ -40,5 +32,4 @@ export interface TracedRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** Called with each arriving request. */
 export type StartTracer = (request: TracedRequest) => RequestTracer;

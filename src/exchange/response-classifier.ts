@@ -14,17 +14,14 @@ import type { Redact } from '../platform/secret-redaction.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { readInsufficientScope } from './insufficient-scope.ts';
 
-/** What a response head means for the throttle and for a retry. */
 export interface ResponseClassification {
   readonly permitReport: PermitReport;
   /** The call was refused for its rate and not carried out: a 429, a 403 that says so, or what the configuration names. */
   readonly isRateLimited: boolean;
-  /** How long the upstream asks to wait, milliseconds. */
   readonly statedWaitMs: number | undefined;
 }
 
 export interface ResponseClassifierOptions {
-  /** The route's configured name, for events. */
   readonly route: string;
   /** A stated limit is divided by the number of replicas. */
   readonly replicas: number;
@@ -41,7 +38,6 @@ const ACCEPTED: ResponseClassification = { permitReport: { kind: 'accepted' }, .
 const NO_FIELDS: ReadonlyMap<string, string> = new Map();
 const UNKNOWN: ResponseClassification = { permitReport: { kind: 'unknown' }, ...NOT_LIMITED };
 
-/** For the responses of one upstream. */
 export class ResponseClassifier {
   readonly #options: ResponseClassifierOptions;
   readonly #context = new ObservedSignalContext();
@@ -51,7 +47,6 @@ export class ResponseClassifier {
     this.setHints(options.hints ?? {});
   }
 
-  /** Replaces `throttle.hints`. */
   setHints(configured: Readonly<Record<string, string>>): void {
     this.#context.hints = createFieldHints(configured);
   }

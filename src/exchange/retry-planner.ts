@@ -13,7 +13,6 @@ import type { Exchange, ExchangeParts } from './exchange.ts';
 import type { RequestBody } from './request-body/replay-body.ts';
 import type { ResponseClassification } from './response-classifier.ts';
 
-/** What is read of the request. */
 export interface RetryContext extends Pick<RetryFacts, 'method' | 'hasIdempotencyKey'> {
   readonly parts: ExchangeParts;
   readonly exchange: Exchange;

@@ -1,6 +1,5 @@
 /** Reads and writes the headers of a trace (W3C Trace Context, levels 1 and 2). Pure. */
 
-/** The content of a `traceparent` header. */
 export interface TraceParent {
   /** 32 hexadecimal digits, not all zero. */
   readonly traceId: string;
@@ -23,7 +22,6 @@ export function readTraceParent(value: string | readonly string[] | undefined): 
   return { traceId, spanId, isSampled: (Number.parseInt(flags ?? '', 16) & SAMPLED) === SAMPLED };
 }
 
-/** Writes a `traceparent` of version 00. */
 export function writeTraceParent({ traceId, spanId, isSampled }: TraceParent): string {
   return `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`;
 }

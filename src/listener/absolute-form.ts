@@ -12,7 +12,6 @@ export type AbsoluteTarget =
   /** This listener. Path and query begin with a slash. */
   { readonly kind: 'own'; readonly path: string } | UpstreamTarget;
 
-/** A target that names the server of a base URL. */
 export interface UpstreamTarget {
   readonly kind: 'upstream';
   readonly authority: Authority;
@@ -25,14 +24,12 @@ export interface UpstreamTarget {
 
 interface Authority {
   readonly isSecure: boolean;
-  /** As received. */
   readonly text: string;
 }
 
 export interface AbsoluteFormOptions {
   /** Undefined on a socket file, where every host is this listener. */
   readonly allowedHosts: readonly HostPort[] | undefined;
-  /** The base URLs of the routes. Default: none. */
   readonly baseUrls?: readonly URL[];
   /** Whether a target may name the server of a base URL. Default false. */
   readonly forwardProxy?: boolean;
@@ -131,7 +128,6 @@ function normalizeHost(host: string): string {
   return host.startsWith('[') ? (URL.parse(`http://${host}/`)?.hostname ?? host) : host;
 }
 
-/** What is read of a route. */
 export interface ProxiedRoute extends RoutePath {
   readonly parts: { readonly baseUrl: URL };
 }

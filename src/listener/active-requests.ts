@@ -19,12 +19,10 @@ export class ActiveRequest {
     this.response = response;
   }
 
-  /** Its attempt that waits; undefined for an upgrade. */
   get pending(): PendingAttempt | undefined {
     return undefined;
   }
 
-  /** Its connection has closed. */
   onConnectionClosed(): void {
     // An upgrade ends with its tunnel.
   }
@@ -35,7 +33,6 @@ export class ActiveRequest {
  * content, until the next full collection.
  */
 export class ActiveRequests {
-  /** Read only. */
   count = 0;
   #oldest: ActiveRequest | undefined;
   #youngest: ActiveRequest | undefined;
@@ -61,7 +58,6 @@ export class ActiveRequests {
     for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
-  /** Resolves when no request is in progress. */
   whenIdle(): Promise<void> {
     if (this.count === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idleWaiters.push(resolve));
@@ -79,12 +75,10 @@ export class ActiveRequests {
     return [...this.#all()].flatMap(({ pending }) => pending ?? []);
   }
 
-  /** The requests of one connection, in order of arrival. */
   listBySocket(socket: Duplex): ActiveRequest[] {
     return [...this.#all()].filter(({ request }) => request.socket === socket);
   }
 
-  /** To be called when a connection has closed. */
   endConnection(socket: Duplex): void {
     for (const active of this.listBySocket(socket)) active.onConnectionClosed();
   }
@@ -124,9 +118,7 @@ export class ActiveRequests {
 
 /** The server that received the request. Neither call may throw. */
 export interface ExchangeHost {
-  /** Sends a local reply, if that is still possible. */
   replyToFailure(exchange: Exchange, reason: unknown): RequestOutcome;
-  /** Called once, to record the outcome. */
   complete(active: ActiveExchange, outcome: RequestOutcome): void;
 }
 

@@ -1,7 +1,6 @@
 /**
- * The optional list of the requests that are allowed: methods and path prefixes (`listen.allow`). Pure.
- * Paths are compared by whole segments after unneeded escapes are decoded (RFC 3986 §6.2.2), so that no spelling passes the list.
- * Dot segments are rejected before, by upstream/request-target.
+ * The optional list of the requests that are allowed: methods and path prefixes (`listen.allow`). Pure. Paths are compared by whole segments
+ * after unneeded escapes are decoded (RFC 3986 §6.2.2), so that no spelling passes the list. Dot segments are rejected before.
  */
 import { SidecarError } from '../platform/errors.ts';
 
@@ -41,7 +40,6 @@ function isWellEncoded(path: string): boolean {
   }
 }
 
-/** `/` has no segments. */
 function splitSegments(path: string): string[] {
   const normalized = path.replace(/%[\da-f]{2}/gi, (escape) => {
     const character = String.fromCharCode(parseInt(escape.slice(1), 16));

@@ -14,7 +14,6 @@ export interface BoundServers<S extends net.Server> {
   readonly url: string;
 }
 
-/** Closes the servers and all their connections. */
 export function closeBoundServers({ servers }: BoundServers<Server>): void {
   for (const server of servers) {
     server.close();
@@ -22,7 +21,6 @@ export function closeBoundServers({ servers }: BoundServers<Server>): void {
   }
 }
 
-/** Attempts to find a port that is free in both address families. */
 const MAX_DUAL_STACK_ATTEMPTS = 10;
 
 export interface BindOptions {

@@ -24,7 +24,6 @@ interface Rejection {
 
 export interface ClosingConnectionsOptions {
   readonly activeRequests: ActiveRequests;
-  /** Records requests without a route. */
   readonly unrouted: OutcomeRecorder;
   /** A client that has sent FIN still gets its responses. */
   readonly allowHalfClose: boolean;
@@ -49,7 +48,6 @@ export class ClosingConnections {
     if (!this.#closing.has(socket)) this.#closing.set(socket, undefined);
   }
 
-  /** Rejects a connection from which no request is read. */
   rejectConnection(socket: Duplex, error: SidecarError): void {
     this.#reject(socket, { request: undefined, error, recorder: this.#options.unrouted }, false);
   }

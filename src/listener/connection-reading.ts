@@ -1,11 +1,9 @@
 /**
  * Stops the reading of a client's connection, and the parsing of what has been read. node:http resumes a paused connection by itself, and
- * makes a request of everything in a packet; the fields that prevent both are undocumented: test/peers/connection-reading.test.ts tries
- * them on the supported versions. Who is stopped when is decided by closing-connections and open-connections.
+ * makes a request of everything in a packet; the fields that prevent both are undocumented: see test/peers/connection-reading.test.ts.
  */
 import type { Duplex } from 'node:stream';
 
-/** The used fields of a connection of node:http's server. */
 type HttpConnection = Duplex & {
   /** While it is set, node:http does not resume the connection at the end of a message. */
   _paused?: boolean;

@@ -14,7 +14,6 @@ import { CALLER, CALLER_NAME } from './request-preferences.ts';
 export interface Correlation {
   /** The client's, if it sent one valid field, else the trace's; undefined: neither. */
   requestId: string | undefined;
-  /** 32 hexadecimal digits. */
   readonly traceId: string | undefined;
   readonly caller: string | undefined;
 }

@@ -1,7 +1,6 @@
 /**
- * Decides whether a client may use the sidecar, before anything else is done for a request. Pure.
- * Every web page in the machine's browser can reach a proxy on loopback: a page shows in Origin or Sec-Fetch-Site (Fetch standard),
- * DNS rebinding only in Host. The framing is checked again, because node:http accepts some that is ambiguous (RFC 9112 §6).
+ * Decides whether a client may use the sidecar, before anything else is done for a request. Pure. Every web page in the machine's browser can
+ * reach a proxy on loopback: a page shows in Origin or Sec-Fetch-Site (Fetch standard), DNS rebinding only in Host.
  */
 import { SidecarError } from '../platform/errors.ts';
 import { parseHostHeader, type HostPort } from '../platform/host-header.ts';
@@ -21,22 +20,18 @@ export interface GuardOptions extends AbsoluteFormOptions {
   /** Undefined on a `unix:` listener, where any valid Host passes. */
   readonly allowedHosts: readonly HostPort[] | undefined;
   readonly allowedOrigins: readonly string[];
-  /** The name in lower case. */
   readonly requiredHeader: { readonly name: string; readonly value: string } | undefined;
 }
 
-/** What the guard reads of node:http's request. */
 export interface GuardedRequest {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
   readonly httpVersion: string;
-  /** Flat list [name, value, …]. */
   readonly rawHeaders: readonly string[];
   readonly socket?: { readonly localPort?: number | undefined };
 }
 
 export interface AdmittedRequest {
-  /** In origin-form. */
   readonly target: string;
   /** Set when a target in absolute-form names the server of a base URL. */
   readonly upstream: UpstreamTarget | undefined;
@@ -68,7 +63,6 @@ export class Guard {
     ]);
   }
 
-  /** @returns the error that rejects the request */
   check(request: GuardedRequest): AdmittedRequest | SidecarError {
     const { method = '', url = '', httpVersion } = request;
     const { requiredHeader } = this.#options;
@@ -100,7 +94,6 @@ export class Guard {
     return checkReferer(url, headers.get('referer'));
   }
 
-  /** @param target undefined unless it has absolute-form */
   #checkHost(httpVersion: string, headers: HeaderValues, target: AbsoluteTarget | undefined): SidecarError | undefined {
     const hosts = headers.get('host') ?? NO_VALUES;
     const namesUpstream = target?.kind === 'upstream';
@@ -144,7 +137,7 @@ function checkMethodAndSize(method: string, rawHeaders: readonly string[]): Side
   return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not forwarded`);
 }
 
-/** Rejects framing that two recipients could read as two different bodies (RFC 9112 §6.1, §11.2). */
+/** node:http accepts framing that two recipients could read as two different bodies (RFC 9112 §6.1, §11.2). */
 function checkFraming(httpVersion: string, headers: HeaderValues): SidecarError | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return new SidecarError('BAD_REQUEST', 'the request is neither HTTP/1.1 nor HTTP/1.0');

@@ -1,4 +1,4 @@
-/** Creates the node:http server of the proxy port with its timeouts and parser options. Handling its events is proxy-server's. */
+/** Creates the node:http server of the proxy port with its timeouts and parser options. */
 import type http from 'node:http';
 import type { Socket } from 'node:net';
 import { createServer } from '../platform/http.ts';
@@ -6,7 +6,6 @@ import { MAX_HEADER_FIELDS } from './guard.ts';
 import { shouldUpgrade } from './ignored-upgrades.ts';
 
 export interface ProxyHttpServerOptions {
-  /** How long an idle connection is kept, milliseconds. */
   readonly keepAliveMs: number;
   /** Milliseconds in which a request head must arrive; then the reply is 408. Default 60000. */
   readonly headersTimeoutMs?: number;
@@ -16,10 +15,7 @@ export interface ProxyHttpServerOptions {
 
 const DEFAULT_HEADERS_TIMEOUT_MS = 60_000;
 
-/**
- * A server that does not listen yet and has no listeners of its own.
- * @param accept decides about each new connection before node:http creates a parser for it, and ends those that it rejects
- */
+/** @param accept decides about each new connection before node:http creates a parser for it, and ends those that it rejects */
 export function createProxyHttpServer(
   options: ProxyHttpServerOptions,
   accept: (socket: Socket) => boolean,

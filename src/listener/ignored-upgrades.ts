@@ -1,8 +1,7 @@
 /**
  * Decides which requests with an `Upgrade` field leave HTTP/1.1: a GET for `websocket` alone. Any other is served as if it had no such
- * field (RFC 9110 §7.8). The handshake is websocket/'s.
- * Until the next request's head is complete, node:http drops what follows an ignored upgrade in its packet, and reports no invalid input:
- * a request would be lost, in whole or in part. Here the rest is parsed, and the error reported.
+ * field (RFC 9110 §7.8). node:http drops what follows an ignored upgrade in its packet, and reports no invalid input: here the rest is parsed,
+ * and the error reported.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -13,9 +12,7 @@ interface Parser {
   execute: (this: Parser, bytes: Buffer) => number | Error;
   /** Called after each read from the connection with what `execute` would have returned. */
   [ON_EXECUTE]: (this: Parser, parsed: number | Error) => void;
-  /** The bytes of that read. */
   readonly getCurrentBuffer: (this: Parser) => Buffer;
-  /** The newest request. */
   readonly incoming: (Pick<IncomingMessage, 'complete'> & { readonly upgrade?: unknown }) | null;
   /** Whether it reads from the connection itself, so that `execute` is not called. */
   readonly _consumed: boolean;
@@ -29,7 +26,6 @@ export function shouldUpgrade(request: IncomingMessage): boolean {
   return isWebSocketUpgrade(request) || !parseFollowingBytes(request.socket);
 }
 
-/** A GET for `websocket` alone, in HTTP/1.1. */
 export function isWebSocketUpgrade({ method, httpVersion, headers }: IncomingMessage): boolean {
   return method === 'GET' && httpVersion === '1.1' && headers.upgrade?.toLowerCase() === 'websocket';
 }

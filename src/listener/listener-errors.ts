@@ -2,7 +2,6 @@
 import { SidecarError } from '../platform/errors.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 
-/** node:http's clientError. */
 export interface ParserFault {
   readonly code?: string | undefined;
   readonly rawPacket?: Uint8Array | undefined;
@@ -10,10 +9,8 @@ export interface ParserFault {
 
 /** The first two bytes of a ClientHello (RFC 8446 §5.1). */
 const [TLS_HANDSHAKE, TLS_MAJOR_VERSION] = [22, 3] as const;
-/** The code of a connection that begins with the preface of HTTP/2. */
 export const HTTP2_PREFACE = 'HPE_PAUSED_H2_UPGRADE';
 
-/** @param rawPacket the bytes in which the fault is, if they are known */
 export function toParserError({ code = '', rawPacket }: ParserFault): SidecarError {
   if (rawPacket?.[0] === TLS_HANDSHAKE && rawPacket[1] === TLS_MAJOR_VERSION)
     return new SidecarError('BAD_REQUEST', 'the client speaks TLS, and this port does not: use an http: URL');

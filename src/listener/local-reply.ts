@@ -22,15 +22,12 @@ export interface LocalReply {
   readonly body: string;
 }
 
-/** What a reply says of its request, besides the error. */
 export interface ReplyFacts {
   /** Valid, and so fit for a header field. */
   readonly requestId: string;
-  /** The call may have been carried out. */
   readonly isOutcomeUnknown: boolean;
 }
 
-/** Status, header fields and body for an error. */
 export function buildLocalReply(error: SidecarError, { requestId, isOutcomeUnknown }: ReplyFacts): LocalReply {
   const { status, proxyStatus, title, retryAfterMs } = LOCAL_REPLIES[error.code];
   const body = `${JSON.stringify({
@@ -59,7 +56,6 @@ export function buildLocalReply(error: SidecarError, { requestId, isOutcomeUnkno
   return { status, headers, body };
 }
 
-/** Whole seconds, rounded up, at least 1. */
 function toSeconds(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   return String(Number.isFinite(seconds) ? Math.max(1, seconds) : 1);

@@ -1,7 +1,6 @@
 /**
  * The open connections of the proxy port over all its address families: how many may be open, which is closed for a new one, which is
- * rejected, which is not read while the request heads take too much memory. Also limits the requests under way and waits for connections
- * at shutdown. Handling requests is proxy-server's.
+ * rejected, which is not read while the request heads take too much memory. Also limits the requests under way.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -12,9 +11,7 @@ import type { EventObserver } from '../telemetry/events.ts';
 import { pauseReading, resumeReading } from './connection-reading.ts';
 import { TOO_MANY_CONNECTIONS, TOO_MANY_PIPELINED, TOO_MANY_REQUESTS } from './listener-errors.ts';
 
-/** Limits of the proxy port. */
 export interface PortLimits {
-  /** Connections that are served at once. */
   readonly connections: number;
   /** Rejected connections that may stay open until their clients have read the reply. */
   readonly rejectedConnections: number;
@@ -144,7 +141,6 @@ export class OpenConnections {
     }
   }
 
-  /** Resolves when no connection is open. */
   whenEmpty(): Promise<void> {
     if (this.#slots.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#emptyWaiters.push(resolve));

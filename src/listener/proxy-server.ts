@@ -1,7 +1,4 @@
-/**
- * The proxy port: checks each request (request-check), forwards it (exchange/forward), turns errors into local replies
- * and records each outcome once. Binding the port is bind.ts's.
- */
+/** The proxy port: checks each request, forwards it, turns errors into local replies and records each outcome once. */
 import type http from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import net from 'node:net';
@@ -28,9 +25,7 @@ import { checkUpgrade } from './websocket/websocket.ts';
 
 export interface ProxyServerOptions extends RequestCheckOptions, ProxyHttpServerOptions {
   readonly limits: PortLimits;
-  /** Records requests that match no route. */
   readonly unrouted: OutcomeRecorder & Pick<ExchangeParts, 'observe'>;
-  /** Default: requests are not traced. */
   readonly startTracer?: StartTracer | undefined;
 }
 
@@ -107,7 +102,6 @@ export class ProxyServer {
     return this.activeRequests.abortAll({ kind: 'draining', error: createDrainingError() });
   }
 
-  /** Closes all connections. */
   closeConnections(): void {
     this.connections.closeAll();
     for (const server of this.#servers) server.close();

@@ -13,7 +13,6 @@ import type { RoutePath, RouteTable } from './route-table.ts';
 import type { ServeUpgrade } from './websocket/websocket.ts';
 import { readPreferences } from './request-preferences.ts';
 
-/** A configured route, with the parts that its requests use. */
 export interface Route extends RoutePath {
   readonly parts: ExchangeParts;
   /** Undefined allows every method. */
@@ -39,12 +38,10 @@ export type CheckedRequest =
       /** The route of its path; undefined when it has none, or was rejected before. */
       readonly route: Route | undefined;
     }
-  /** A CORS preflight of an allowed page: the listener responds to it. */
   | { readonly kind: 'preflight'; readonly corsOrigin: string }
   | {
       readonly kind: 'passed';
       readonly route: Route;
-      /** Path and query on the upstream. */
       readonly path: string;
       readonly clientPath: Exchange['clientPath'];
       readonly corsOrigin: string | undefined;
@@ -94,11 +91,9 @@ function reject(error: SidecarError, route: Route | undefined): RejectedRequest 
 interface SelectedRoute {
   readonly kind: 'selected';
   readonly route: Route;
-  /** Path and query on the upstream. */
   readonly path: string;
   /** Path and query of a client that calls the sidecar itself. */
   readonly target: string;
-  /** Overrides the route's. */
   readonly clientPath: Exchange['clientPath'];
 }
 

@@ -29,7 +29,6 @@ export function createRequestStats(): RequestStats {
   };
 }
 
-/** @param request undefined when it could not be parsed */
 export function recordOutcome(
   { counters, route, maskTokens }: OutcomeRecorder,
   request: IncomingMessage | undefined,

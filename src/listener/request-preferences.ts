@@ -1,6 +1,6 @@
 /**
- * What a client asks of the sidecar itself, in header fields that begin with x-sidecar- and are never forwarded: its timeout, its
- * priority and its name. An invalid value is rejected, because ignoring it would do something that the client did not ask for.
+ * What a client asks of the sidecar itself, in header fields x-sidecar-*, which are never forwarded: timeout, priority and name. An invalid
+ * value is rejected, because ignoring it would do something that the client did not ask for.
  */
 import { SidecarError } from '../platform/errors.ts';
 import type { Priority, QueueClass } from '../throttle/throttle.ts';
@@ -17,7 +17,6 @@ const PRIORITY = 'x-sidecar-priority';
 export const CALLER = 'x-sidecar-caller';
 export const CALLER_NAME = /^[!-~]{1,64}$/;
 
-/** The names of the fields that are read, in lower case. */
 export const PREFERENCE_HEADERS: readonly string[] = [TIMEOUT, PRIORITY, CALLER];
 
 /**

@@ -4,7 +4,6 @@
  */
 import { decodeRounds } from '../upstream/request-target.ts';
 
-/** What the match depends on. */
 export interface RoutePath {
   /** Plain segments without a slash at the end; `/` matches every path. */
   readonly pathPrefix: string;
@@ -25,7 +24,6 @@ export type RouteMatch<R> =
 
 export interface RouteTable<R> {
   readonly routes: readonly R[];
-  /** @param target in origin-form, query included */
   readonly match: (target: string) => RouteMatch<R>;
 }
 
@@ -101,7 +99,6 @@ function* normalizeSegments(segments: readonly string[], keepsEmpty: boolean): G
   }
 }
 
-/** Length of the first `depth` segments with their slashes. */
 function measurePrefix(path: string, depth: number): number {
   let length = 0;
   for (let passed = 0; passed < depth; passed++) {

@@ -8,7 +8,6 @@ const RETRY_RATIO = 0.2;
 /** Retries within the window that are always allowed. */
 const MIN_RETRIES = 10;
 
-/** What happened in one second of the window. */
 interface Second {
   readonly startedAt: number;
   requests: number;
@@ -18,7 +17,6 @@ interface Second {
 export interface RetryBudget {
   /** @param now monotonic milliseconds */
   recordRequest(now: number): void;
-  /** Takes one retry out of the budget; false when it is spent. */
   tryTake(now: number): boolean;
   /** @param takenAt when the retry was taken that is not made after all */
   giveBack(takenAt: number): void;

@@ -20,7 +20,6 @@ export interface RetryRules {
   readonly trustIdempotencyKey: boolean;
 }
 
-/** What the decision depends on besides the attempt. */
 export interface RetryFacts {
   readonly method: string;
   readonly hasIdempotencyKey: boolean;
@@ -28,20 +27,15 @@ export interface RetryFacts {
   readonly isReplayable: boolean;
   /** Attempts so far that were not refused for their rate, the last one included. */
   readonly countedAttempts: number;
-  /** The request has been replayed after a 401. */
   readonly hasReplayedAfter401: boolean;
   readonly random: Random;
 }
 
-/** What follows an attempt. */
 export type RetryDecision =
-  /** The attempt was the last. */
   | { readonly kind: 'no-retry' }
   /** Back to the queue's head until the throttle gives a permit. */
   | { readonly kind: 'await-permit'; readonly reason: 'rate_limited' }
-  /** Once more with a newer token, if there is one. */
   | { readonly kind: 'refresh-token'; readonly reason: 'unauthorized' }
-  /** Once more after a delay. */
   | { readonly kind: 'back-off'; readonly reason: BackOffReason; readonly delayMs: number };
 
 type BackOffReason = Exclude<RetryReason, 'rate_limited' | 'unauthorized'>;
@@ -54,7 +48,6 @@ const AWAIT_PERMIT: RetryDecision = { kind: 'await-permit', reason: 'rate_limite
 const REFRESH_TOKEN: RetryDecision = { kind: 'refresh-token', reason: 'unauthorized' };
 
 /**
- * After an attempt that brought a response.
  * @param isRateLimited the call was refused for its rate and not carried out
  * @param statedWaitMs how long the upstream asks to wait
  */
@@ -75,7 +68,6 @@ export function decideAfterResponse(
   return isAllowed ? backOff('status', facts, statedWaitMs) : NO_RETRY;
 }
 
-/** After an attempt that brought no response. */
 export function decideAfterFailure(
   rules: RetryRules,
   facts: RetryFacts,

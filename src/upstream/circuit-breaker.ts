@@ -1,10 +1,9 @@
 /**
- * The circuit breaker of connections: after several failures in a row over some time, only one probe per interval is made, so that
- * requests fail at once while the upstream is down. A short restart of the upstream does not open it: retries cover that.
- * Pure: time is a parameter.
+ * The circuit breaker of connections: after several failures in a row over some time, requests fail at once but for one probe per interval. A
+ * short restart of the upstream does not open it: retries cover that. Pure: time is a parameter.
  */
 
-/** Failures in a row that open it, if they span at least `OPENING_SPAN_MS`. */
+/** Failures in a row that open it, if they span at least `FAILURE_MIN_SPAN_MS`. */
 const FAILURE_THRESHOLD = 5;
 const FAILURE_MIN_SPAN_MS = 1000;
 /** From the end of one probe to the start of the next. */
@@ -25,7 +24,7 @@ export class UpstreamCircuitBreaker {
   /** When the first connection of the failures in a row was begun. */
   #firstFailureAt = 0;
 
-  /** Called before each connection; Unless it fails fast, its result is to be recorded. @param now monotonic milliseconds */
+  /** Called before each connection; unless it fails fast, its result is to be recorded. @param now monotonic milliseconds */
   decide(now: number): ConnectDecision {
     if (this.#state.kind === 'closed') return 'try';
     if (this.#state.kind === 'probing' || now < this.#state.probeAt) return 'fail-fast';

@@ -1,14 +1,8 @@
-/**
- * Where a client of the sidecar finds the resources of an upstream, for header values that refer to them. Pure.
- * What a value looks like is references.ts's and cookies.ts's.
- */
+/** Where a client of the sidecar finds the resources of an upstream, for header values that refer to them. Pure. */
 import { withoutTrailingSlash } from './request-target.ts';
 
-/** One response, as seen from its client. */
 export interface ClientView {
-  /** The upstream's base URL. */
   readonly baseUrl: URL;
-  /** Path and query of the upstream request. */
   readonly requestPath: string;
   /** The client's path for a path below the base; undefined when there is none. */
   readonly clientPath: (path: string) => string | undefined;

@@ -1,8 +1,7 @@
 /**
- * The client of one upstream: HTTP/1.1 with keep-alive, without retries, redirects or decompression of undici's own. The origin is fixed when
- * it is built; no request can change it. Each connection is an undici client that carries one request. The one used last is used first, so that
- * few stay in use and idle ones time out. Undici's own Pool looks at all its clients for every request; here a free one is taken from a stack.
- * The throttle decides which request is sent when.
+ * The client of one upstream: HTTP/1.1 with keep-alive, to a fixed origin. Each connection is an undici client that carries one request. The
+ * one used last is used first, so that few stay in use and idle ones time out. Undici's own Pool looks at all its clients for every request;
+ * here a free one is taken from a stack.
  */
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
@@ -22,13 +21,11 @@ export interface UpstreamOptions extends ConnectorOptions {
 
 export interface UpstreamRequest {
   readonly method: string;
-  /** Path and query on the upstream, base path included. */
   readonly path: string;
   /** Flat list [name, value, …], the token included, without Host and framing. `send` may add to it. */
   readonly headers: string[];
   /** A buffer is sent with its length; a stream with `contentLength`, or chunked when that is undefined. */
   readonly body: Buffer | Readable | undefined;
-  /** Of a stream. */
   readonly contentLength: number | undefined;
   /** Not on a kept connection: where one has just broken, the others may break as well. */
   readonly needsNewConnection: boolean;
@@ -113,7 +110,6 @@ export class Upstream {
     this.#dispatchWaiting();
   }
 
-  /** Closes every connection, also those in use. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const { receiver } of this.#waiting.splice(0))
@@ -174,7 +170,6 @@ export class Upstream {
 }
 
 interface ConnectionEvents {
-  /** It can carry another request. */
   readonly onFree: (connection: Connection) => void;
   /** Its socket has closed; with the next request it would open another. */
   readonly onClosed: (connection: Connection) => void;

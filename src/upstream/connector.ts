@@ -1,7 +1,4 @@
-/**
- * Opens connections to the upstream, through the egress proxy if there is one, with the trust of that moment. While the circuit
- * breaker is open, it fails at once.
- */
+/** Opens connections to the upstream, with the trust of that moment; fails at once while the circuit breaker is open. */
 import type { buildConnector } from 'undici';
 import type { Clock } from '../platform/clock.ts';
 import { buildEgressConnector } from '../platform/egress/connector.ts';
@@ -15,7 +12,6 @@ import { classifyConnectError, CircuitOpenError } from './failure.ts';
 export interface ConnectorOptions {
   readonly clock: Clock;
   readonly baseUrl: URL;
-  /** Chooses the forward proxy. */
   readonly egress: ProxySelector;
   /** Trust for `https:`; undefined for `http:`. */
   readonly trust: TlsContextProvider | undefined;

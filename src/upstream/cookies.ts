@@ -8,7 +8,6 @@ import { withoutTrailingSlash } from './request-target.ts';
 interface CookieAttribute {
   /** As received, without its semicolon. */
   readonly text: string;
-  /** In lower case. */
   readonly name: string;
   readonly value: string;
 }
@@ -80,12 +79,10 @@ function toCookiePath(path: string, view: ClientView): string {
   return found !== undefined && isWithin(found, root) ? found : root;
 }
 
-/** The client's path of the whole route. */
 function findClientRoot(view: ClientView): string {
   return toClientPath(view, findRoot(view)) ?? '/';
 }
 
-/** The upstream's path of the whole route. */
 function findRoot({ baseUrl, cookieRoot = '' }: ClientView): string {
   return withoutTrailingSlash(baseUrl.pathname) + cookieRoot;
 }

@@ -1,7 +1,4 @@
-/**
- * Classifies the errors that undici and Node.js give for an attempt: for people, for Proxy-Status (RFC 9209 §2.3) and for
- * the retry policy. Pure.
- */
+/** Classifies the errors of an attempt: for people, for Proxy-Status (RFC 9209 §2.3) and for the retry policy. Pure. */
 import { describeConnectionError, HTTP2_ONLY_TEXT, isHttp2Only } from '../platform/connection-faults.ts';
 import { ProxyFault } from '../platform/egress/proxy-fault.ts';
 import type { ProxyStatusError } from '../platform/errors.ts';
@@ -12,9 +9,7 @@ export type FailureKind =
   | 'unreachable'
   /** The connection broke after the request had begun. */
   | 'reset'
-  /** No response in time. */
   | 'timeout'
-  /** The response is not valid HTTP, or contradicts itself. */
   | 'protocol'
   /** The request cannot be put into HTTP: nothing was sent. */
   | 'unsendable'

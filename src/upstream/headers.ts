@@ -19,7 +19,6 @@ const UNFORWARDED_RESPONSE_HEADERS = new Set([
   'upgrade',
 ]);
 
-/** Never forwarded to the upstream. */
 const UNFORWARDED_REQUEST_HEADERS = new Set([
   ...UNFORWARDED_RESPONSE_HEADERS,
   'http2-settings',
@@ -71,7 +70,6 @@ const classifyResponseHeader = memoize((name): ResponseHeaderClass => {
 export interface ForwardedRequestHeaders {
   /** End-to-end headers, without Host, framing, Authorization and the sidecar's own fields. The caller may add to the list. */
   readonly headers: string[];
-  /** The client sent an Authorization of its own. */
   readonly hadAuthorization: boolean;
   /** In the list, or among the sidecar's own fields. */
   readonly hasContentType: boolean;
@@ -81,7 +79,6 @@ export interface ForwardedRequestHeaders {
 /** Selects the end-to-end headers of a client's request. @param rawHeaders as node:http gives them */
 export type FilterRequestHeaders = (rawHeaders: readonly string[]) => ForwardedRequestHeaders;
 
-/** The header fields that the sidecar adds to the calls of a route. */
 export interface OwnHeaders {
   /** Removes the client's own fields of these names too. */
   readonly filter: FilterRequestHeaders;

@@ -1,7 +1,6 @@
 /**
  * One attempt on the wire: an undici handler that turns callbacks into one value (`AttemptResult`). It streams the response to its
- * sink with backpressure, or holds it, if it is small, until it is whole, or until its beginning decides between the two. Undici's own
- * timers are off: the injected clock measures time.
+ * sink with backpressure, or holds a small one until it is whole or its beginning decides. The injected clock measures time.
  */
 import type { Dispatcher } from 'undici';
 import type { Cancel, Clock } from '../platform/clock.ts';
@@ -19,7 +18,6 @@ import {
 } from './failure.ts';
 import { readResponseHead, type UpstreamResponse } from './upstream-response.ts';
 
-/** Where a response is streamed to. */
 export interface ResponseSink {
   begin(head: UpstreamResponse): void;
   /** @returns false: no more until `onDrain` calls back */
@@ -46,9 +44,7 @@ export interface BodyInspector {
   cancel(): void;
 }
 
-/** Why a response was not received or not sent to its end. */
 export interface ResponseCut {
-  /** Fit for a log. */
   readonly detail: string;
   readonly cutBy: CutBy;
   /** Undefined when the sidecar cut it. */
@@ -57,9 +53,7 @@ export interface ResponseCut {
 
 /** What one attempt gave. `fault` is undefined when the response is whole. */
 export type AttemptResult =
-  /** The response was streamed to its sink. */
   | { readonly kind: 'relayed'; readonly head: UpstreamResponse; readonly fault: ResponseCut | undefined }
-  /** The response was read and not sent anywhere. */
   | {
       readonly kind: 'held';
       readonly head: UpstreamResponse;
@@ -69,7 +63,6 @@ export type AttemptResult =
   /** No response came, or it broke off before any of it was sent to the client. */
   | { readonly kind: 'failed'; readonly failure: UpstreamFailure };
 
-/** Settings of `upstream`. */
 export interface AttemptTimeouts {
   /** From the last request byte sent to the response head, milliseconds. */
   readonly requestTimeoutMs: number;
@@ -230,7 +223,6 @@ export class ResponseReceiver implements Dispatcher.DispatchHandler {
     this.#startTimeout(this.#handler.timeouts.bodyIdleTimeoutMs, now);
   }
 
-  /** Streams a response of which a part has been held. */
   #relayHeld(sink: ResponseSink): void {
     if (this.#head === undefined || this.#controller === undefined) return;
     const held = this.#held;

@@ -13,9 +13,7 @@ export interface UpstreamResponse {
   readonly statusText: string;
   /** Flat list [name, value, …] as received. */
   readonly headers: readonly string[];
-  /** Of the first `Content-Type`. */
   readonly contentType?: string | undefined;
-  /** Of the first `Content-Length`. */
   readonly contentLength?: string | undefined;
   /** The upstream's id of the call; undefined: it sent none. */
   readonly requestId?: string | undefined;

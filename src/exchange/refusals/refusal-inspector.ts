@@ -1,7 +1,4 @@
-/**
- * Reads the beginning of a response body for the texts that make it a rate-limit refusal. Meanwhile upstream/response-receiver.ts keeps the bytes;
- * where the response then goes is attempt.ts's.
- */
+/** Reads the beginning of a response body for the texts that make it a rate-limit refusal. */
 import type { BodyInspector, ResponseDestination } from '../../upstream/response-receiver.ts';
 import type { ReplayMemory } from '../request-body/replay-body.ts';
 import type { RequestLifetime } from '../request-lifetime.ts';
@@ -10,10 +7,8 @@ import type { RequestLifetime } from '../request-lifetime.ts';
 const INSPECTED_MAX_BYTES = 64 * 1024;
 
 export interface RefusalInspectorOptions {
-  /** Any of these makes the response a refusal. */
   readonly texts: readonly Buffer[];
   readonly lifetime: RequestLifetime;
-  /** The bytes that are held count in it. */
   readonly memory: Pick<ReplayMemory, 'forceTake' | 'giveBack'>;
   /** Decides where the response goes; called once, unless the inspection is cancelled. */
   readonly decide: (isRefusal: boolean) => ResponseDestination;

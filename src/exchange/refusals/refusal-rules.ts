@@ -1,7 +1,4 @@
-/**
- * The rules of `throttle.refusals` applied to a response head (pure): is it a rate-limit refusal, or does its body decide. The body is
- * read by refusal-inspector.ts.
- */
+/** The rules of `throttle.refusals` applied to a response head: is it a rate-limit refusal, or does its body decide. Pure. */
 import type { RefusalRule } from '../../throttle/refusal-rule.ts';
 import type { UpstreamResponse } from '../../upstream/upstream-response.ts';
 
@@ -10,19 +7,16 @@ export type HeadEvaluation = boolean | readonly Buffer[];
 
 interface CompiledRule {
   readonly status: number;
-  /** Lower case. */
   readonly headerName: string | undefined;
   /** Lower case; undefined: any. */
   readonly headerValue: string | undefined;
   readonly text: Buffer | undefined;
 }
 
-/** The content type of a response that may last for hours. */
 export const EVENT_STREAM = /^text\/event-stream\b/i;
 const CONTENT_ENCODING = 'content-encoding';
 const ALWAYS_REFUSAL = 429;
 
-/** The rules of one route. */
 export class RefusalRules {
   readonly #rules: readonly CompiledRule[];
 
@@ -75,7 +69,6 @@ function isIdentityCoded(headers: readonly string[]): boolean {
   return findValues(headers, CONTENT_ENCODING).every((coding) => coding === '' || coding === 'identity');
 }
 
-/** The values of a header field in lower case, one for each line. */
 function findValues(headers: readonly string[], lowerCaseName: string): string[] {
   return headers.flatMap((value, at) =>
     at % 2 === 1 && headers[at - 1]?.toLowerCase() === lowerCaseName ? [value.trim().toLowerCase()] : [],

@@ -1,7 +1,6 @@
 /**
  * The three readers of a request body: before it may be read, into the replay buffer, and as a stream for the upstream. Each counts the chunks
- * of its connection: clients that send very small ones must not block the event loop, since in one turn node:http reads up to 32 buffers from
- * a connection. The order in which connections are read is reading-rounds.ts's.
+ * of its connection, so that very small ones do not block the event loop: in one turn node:http reads up to 32 buffers from a connection.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -28,12 +27,10 @@ export class ReadLimiter {
   readonly #keepPaused = (): void => void this.#socket.pause();
   #chunksLeft = CHUNKS_PER_ROUND;
 
-  /** @param socket the connection that the body comes from */
   constructor(socket: Socket) {
     this.#socket = socket;
   }
 
-  /** To be called for each chunk. */
   countChunk(): void {
     // The rest of the current socket buffer comes in any case.
     if (--this.#chunksLeft !== 0) return;
@@ -42,7 +39,6 @@ export class ReadLimiter {
     resumeInTurn(() => this.resume());
   }
 
-  /** Reads from the connection again. */
   resume(): void {
     this.#chunksLeft = CHUNKS_PER_ROUND;
     this.#socket.off('resume', this.#keepPaused).resume();
@@ -50,9 +46,8 @@ export class ReadLimiter {
 }
 
 /**
- * Receives the first chunks of a chunked body before the body may be read. node:http keeps each chunk of an unread body as a buffer of its
- * own, so that chunks of one byte cost about a hundred times their size; here they are joined. When enough have come, the connection is
- * paused.
+ * Receives the first chunks of a chunked body before the body may be read, and joins them: node:http keeps each as a buffer of its own, so
+ * that chunks of one byte cost about a hundred times their size. When enough have come, the connection is paused.
  */
 export class EarlyChunks {
   readonly #request: IncomingMessage;
@@ -87,11 +82,8 @@ export class EarlyChunks {
 /** The slot that reading needs. Another request may take it while no bytes come. */
 export type ReadSlot = Pick<Ticket, 'recordBodyBytes' | 'waitForBodySlot'>;
 
-/** Where the body is kept. */
 export interface BodySink {
-  /** Body bytes received so far. */
   readonly receivedBytes: number;
-  /** When the last of them came, monotonic. */
   readonly receivedAt: number;
   /** @returns false when no more is to be read */
   append(chunk: Buffer): boolean;
@@ -178,14 +170,12 @@ export class BodyReceiver {
 
 interface UploadHooks {
   readonly onChunk: (chunk: Buffer) => void;
-  /** @returns stops the timer */
   readonly startIdleTimer: () => () => void;
 }
 
 /** The body as a separate stream: destroying it does not close the client's connection. */
 export class Upload extends Readable {
   readonly #request: IncomingMessage;
-  /** Received before; goes first. */
   #prefix: Buffer;
   readonly #hooks: UploadHooks;
   #stopIdleTimer: (() => void) | undefined;

@@ -18,7 +18,6 @@ const EARLY_MAX_BYTES = 16 * 1024;
 /** A streamed body has stalled when no byte of it has come for this long. */
 const STALLED_AFTER_MS = 1000;
 
-/** Bytes that all replay buffers together may hold. */
 export class ReplayMemory {
   #totalBytes: number;
   #leftBytes: number;
@@ -62,14 +61,12 @@ export class RequestBody implements BodySink {
   readonly declaredBytes: number | undefined;
   /** All of it is in memory, so that it can be sent again. */
   isWhole: boolean;
-  /** Body bytes received so far. */
   receivedBytes = 0;
   /** When the last of them came, or the idle time began; monotonic. */
   receivedAt = 0;
   readonly #request: IncomingMessage;
   readonly #limits: BodyLimits;
   readonly #clock: Clock;
-  /** Receives a chunked body until it is read. */
   readonly #early: EarlyChunks | undefined;
   #buffer: GrowableBuffer | undefined;
   #takenMemoryBytes = 0;
@@ -140,7 +137,6 @@ export class RequestBody implements BodySink {
     this.isWhole = true;
   }
 
-  /** Undefined when the received bytes are as many as declared. */
   #findLengthFault(): SidecarError | undefined {
     const bytes = this.#buffer?.bytes.length ?? 0;
     const declared = this.declaredBytes ?? this.receivedBytes;
@@ -156,13 +152,11 @@ export class RequestBody implements BodySink {
     return this.#tryTakeForReceived();
   }
 
-  /** Takes the memory of what has been received so far; false when that may not be buffered. */
   #tryTakeForReceived(): boolean {
     const most = this.#limits.retry.replayBufferBytes;
     return this.receivedBytes <= most && this.#tryTakeUpTo(Math.min(this.#buffer?.capacity ?? 0, most));
   }
 
-  /** @returns false when no more is to be received */
   #appendEarly(chunk: Buffer): boolean {
     (this.#buffer ??= new GrowableBuffer()).append(chunk);
     this.#countReceived(chunk);
@@ -245,7 +239,6 @@ export class RequestBody implements BodySink {
   }
 }
 
-/** The reply to a client that stops within its body. */
 function stalledUploadError(afterMs: number): SidecarError {
   const limit = `${String(Math.round(afterMs))} ms: upstream.bodyIdleTimeoutMs (SIDECAR_BODY_IDLE_TIMEOUT_MS)`;
   const detail = `the request body stopped coming: nothing was received for ${limit}`;

@@ -4,7 +4,6 @@
  */
 import type { Socket } from 'node:net';
 
-/** Per connection. */
 const MAX_KEPT_BYTES = 64 * 1024;
 
 export class EarlyBytes {
@@ -31,7 +30,6 @@ export class EarlyBytes {
     if (this.#length > 0) this.#socket.unshift(Buffer.concat(this.#chunks.splice(0)));
   }
 
-  /** Drops the kept bytes and keeps no more. */
   stopKeeping(): void {
     this.#socket.off('data', this.#onData);
     this.#chunks.length = 0;

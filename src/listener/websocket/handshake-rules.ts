@@ -1,7 +1,4 @@
-/**
- * The rules of the WebSocket opening handshake (RFC 6455 §4): which requests are valid, and which 101 accepts a request. Pure except
- * for the digest.
- */
+/** The WebSocket opening handshake (RFC 6455 §4): which requests are valid, and which 101 accepts a request. */
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { SidecarError } from '../../platform/errors.ts';
@@ -65,7 +62,6 @@ function joinValues(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(',') : value;
 }
 
-/** @param field the header field of the 101 that is missing or wrong */
 export function createMismatchFailure(field: string): UpstreamFailure {
   const detail = `the upstream's 101 does not match the WebSocket upgrade: invalid ${field} field`;
   return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', cause: 'protocol', permanent: true };

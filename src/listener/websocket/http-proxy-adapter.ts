@@ -1,7 +1,6 @@
 /**
- * What http-proxy-3 needs around it: header fields in its form; a check of the response, since it joins the two connections on any 101 and
- * relays every other response; backpressure and an idle timeout for the body of such a response, which it writes without regard to how fast
- * the client reads.
+ * What http-proxy-3 needs around it: header fields in its form; a check of the response, since it joins the connections on any 101;
+ * backpressure and an idle timeout for the body of another response, which it writes without regard to how fast the client reads.
  */
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -15,10 +14,7 @@ import { checkHandshakeResponse, createMismatchFailure } from './handshake-rules
 
 const UPGRADED_CONNECTION = { connection: 'Upgrade', upgrade: 'websocket' };
 
-/**
- * The end-to-end fields of the request, and the two connection-specific ones that an upgrade needs.
- * @param filter of the route
- */
+/** The end-to-end fields of the request, and the two connection-specific ones that an upgrade needs. */
 export function buildUpgradeRequestHeaders(
   request: IncomingMessage,
   filter: FilterRequestHeaders,

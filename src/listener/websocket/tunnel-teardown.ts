@@ -1,7 +1,4 @@
-/**
- * Closes both sides of an upgraded connection soon after one of them has ended, even if the other one does not react. http-proxy-3
- * relays bytes and FIN.
- */
+/** Closes both sides of an upgraded connection soon after one of them has ended, even if the other one does not react. */
 import type { Socket } from 'node:net';
 import type { Cancel, Clock } from '../../platform/clock.ts';
 
@@ -10,7 +7,6 @@ const IDLE_TIMEOUT_MS = 1000;
 /** The same while written bytes have not left: their reader may be slow. */
 const UNWRITTEN_IDLE_TIMEOUT_MS = 10_000;
 
-/** Resolves when both sides of an upgraded connection are closed. */
 export function closeTogether(client: Socket, upstream: Socket, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
     let cancel: Cancel | undefined;

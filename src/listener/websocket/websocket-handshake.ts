@@ -44,11 +44,8 @@ import { closeTogether } from './tunnel-teardown.ts';
 export interface PendingUpgrade {
   readonly request: IncomingMessage;
   readonly socket: Socket;
-  /** The bytes that the client sends meanwhile. */
   readonly earlyBytes: EarlyBytes;
-  /** Path and query on the upstream. */
   readonly path: string;
-  /** Overrides the route's, for a request in absolute-form that names the upstream. */
   readonly clientPath?: ExchangeParts['clientPath'] | undefined;
   readonly queueClass: QueueClass;
   readonly lifetime: RequestLifetime;
@@ -75,10 +72,7 @@ export type PerformHandshake = (
   use: TokenUse,
 ) => Promise<HandshakeResult>;
 
-/**
- * @param trust for an `https:` upstream; undefined for `http:`
- * @param egress the way to the upstream
- */
+/** @param trust undefined for an `http:` upstream */
 export function createHandshake(trust: TlsContextProvider | undefined, egress: ProxySelector): PerformHandshake {
   let proxy: ProxyServer | undefined;
   return async (parts, upgrade, permit, use) => {
@@ -174,7 +168,6 @@ class Handshake {
     }
   }
 
-  /** Releases everything of a request that could not be sent. */
   #abandon(): void {
     this.#isSettled = true;
     this.#connectAborter.abort();

@@ -1,7 +1,4 @@
-/**
- * WebSocket upgrades (RFC 6455 §4) with the guard, permit and token of every other request; one permit per upgrade. Other upgrades are
- * ignored before (ignored-upgrades). The handshake with the upstream is websocket-handshake's.
- */
+/** WebSocket upgrades (RFC 6455 §4) with the guard, permit and token of every other request; one permit per upgrade. */
 import type { IncomingMessage } from 'node:http';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { SidecarError } from '../../platform/errors.ts';
@@ -23,7 +20,6 @@ import { checkHandshakeRequest } from './handshake-rules.ts';
 import { isWebSocketUpgrade } from '../ignored-upgrades.ts';
 import { createHandshake, type PendingUpgrade } from './websocket-handshake.ts';
 
-/** An upgrade that passed the guard. */
 export interface UpgradeRequest extends Omit<PendingUpgrade, 'earlyBytes'> {
   /** Bytes received after the request's head. */
   readonly head: Buffer;
@@ -58,10 +54,7 @@ const PIPELINED_UPGRADE_ERROR = new SidecarError(
 );
 const TOO_MANY_EARLY_BYTES = 'the client sent too much before its upgrade was accepted (RFC 6455 §4.1)';
 
-/**
- * @param trust for an `https:` upstream; undefined for `http:`
- * @param egress the way to the upstream
- */
+/** @param trust undefined for an `http:` upstream */
 export function createUpgradeHandler(trust: TlsContextProvider | undefined, egress: ProxySelector): ServeUpgrade {
   const performHandshake = createHandshake(trust, egress);
   return async (parts, request) => {
