@@ -41,7 +41,6 @@ export type AssetName = keyof typeof ASSET_URLS;
 /** For the tool that embeds the files in a binary. */
 export const ASSET_NAMES: readonly AssetName[] = Object.keys(ASSET_URLS) as AssetName[];
 
-/** The location of a file outside a binary. */
 export function locateAsset(name: AssetName): URL {
   return ASSET_URLS[name]();
 }

@@ -27,7 +27,6 @@ export interface Clock {
 /** The longest delay of Node's timers; longer ones fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** The clock of this process. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   wallNow: () => Date.now(),
@@ -80,7 +79,6 @@ function startNodeTimer(delayMs: number, run: () => void): Cancel {
   };
 }
 
-/** Waits in steps that Node's timers can take. */
 function startLongTimer(delayMs: number, run: () => void): Cancel {
   let cancel = startNodeTimer(LONGEST_TIMER_MS, () => {
     cancel = startNodeTimer(delayMs - LONGEST_TIMER_MS, run);

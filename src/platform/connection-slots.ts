@@ -21,7 +21,6 @@ class ConnectionSlot {
   }
 }
 
-/** The decision about a new connection. */
 export type SlotDecision =
   | { readonly kind: 'accept' }
   /** Accepted in place of `socket`, which the caller has to end. */
@@ -47,10 +46,7 @@ export class ConnectionSlots {
   #oldestWaiting: ConnectionSlot | undefined;
   #newestWaiting: ConnectionSlot | undefined;
 
-  /**
-   * @param max the number of connections that may be open
-   * @param minWaitMs the shortest wait before a connection may be displaced, so that new ones do not displace each other
-   */
+  /** @param minWaitMs the shortest wait before a connection may be displaced, so that new ones do not displace each other */
   constructor(max: number, minWaitMs: number, clock: Clock) {
     this.#max = max;
     this.#minWaitMs = minWaitMs;
@@ -70,10 +66,7 @@ export class ConnectionSlots {
     for (let slot = this.#oldestWaiting; slot !== undefined; slot = slot.newer) yield slot.socket;
   }
 
-  /**
-   * Adds a connection if there is a free slot, or one that can be freed.
-   * @param canDisplace Default: true
-   */
+  /** Adds a connection if there is a free slot, or one that can be freed. @param canDisplace Default: true */
   add(socket: Socket, canDisplace = true): SlotDecision {
     let decision = ACCEPT;
     if (this.#slots.size >= this.#max) {

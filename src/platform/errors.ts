@@ -20,7 +20,6 @@ export type ProxyStatusError =
   | 'http_response_timeout'
   | 'proxy_internal_error';
 
-/** What the local reply of a code says. */
 interface LocalReplyEntry {
   readonly status: number;
   /** Unless the error has a more specific one. */
@@ -30,7 +29,6 @@ interface LocalReplyEntry {
   readonly retryAfterMs?: number;
 }
 
-/** One entry for each `code` of a local reply. */
 const ENTRIES = {
   HOST_NOT_ALLOWED: { status: 403, proxyStatus: 'http_request_denied', title: 'Host not allowed' },
   ORIGIN_NOT_ALLOWED: { status: 403, proxyStatus: 'http_request_denied', title: 'Origin not allowed' },

@@ -28,7 +28,6 @@ export class GrowableBuffer {
     return this.#memory.subarray(0, this.#length);
   }
 
-  /** Bytes of memory in use. */
   get capacity(): number {
     return this.#memory.length;
   }

@@ -31,7 +31,6 @@ interface Screen {
   readonly hasShortTokens: boolean;
 }
 
-/** What masks the tokens of one moment. */
 interface Masks {
   readonly redactWhole: Redact;
   /** Of all tokens in every encoding. */

@@ -47,7 +47,6 @@ function patchContinueHandling(client: UndiciClient): void {
   isContinuePatched = true;
 }
 
-/** undici's Client, with the patch above. */
 export class Client extends ClientOf {
   constructor(origin: string | URL, options: UndiciClient.Options) {
     super(origin, options);

@@ -12,7 +12,6 @@ import { evaluateTokenRequest, TokenRequestError } from './token-request.ts';
 import type { OAuthError, RegisteredClient } from './token-request.ts';
 
 export interface AuthorizationServer extends LoopbackServer {
-  /** The full token endpoint. */
   readonly tokenUrl: URL;
   /** Verifies its tokens, in place of token introspection. */
   readonly issuer: TokenIssuer;
@@ -23,10 +22,7 @@ const JWKS_PATH = '/.well-known/jwks.json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 const BODY_LIMIT_BYTES = 16 * 1024;
 
-/**
- * Starts it on 127.0.0.1, on a free port.
- * @throws the listen error of node:net
- */
+/** @throws the listen error of node:net */
 export async function startAuthorizationServer(client: RegisteredClient, clock: Clock): Promise<AuthorizationServer> {
   const issuer = new TokenIssuer(clock);
   const server = await serveOnLoopback(async (request) => {

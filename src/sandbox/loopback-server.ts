@@ -39,10 +39,7 @@ const KEEP_ALIVE_MS = 75_000;
 /** Bytes of an oversized body that are read and dropped, so that a client that reads after sending sees the 413. */
 const MAX_DROPPED_BYTES = 1024 * 1024;
 
-/**
- * Listens on a free port of 127.0.0.1.
- * @throws the listen error of node:net
- */
+/** Listens on a free port of 127.0.0.1. @throws the listen error of node:net */
 export async function serveOnLoopback(handle: SandboxRequestHandler): Promise<LoopbackServer> {
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     void handleRequest(handle, request, response);
@@ -99,7 +96,6 @@ export async function readBody(request: IncomingMessage, limitBytes: number): Pr
   return bytes > limitBytes ? undefined : Buffer.concat(chunks);
 }
 
-/** The target's path, without its query. */
 export function pathOf(request: IncomingMessage): string {
   return (request.url ?? '/').replace(/\?.*$/s, '');
 }

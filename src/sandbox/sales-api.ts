@@ -20,9 +20,7 @@ import type { TokenIssuer, TokenVerification } from './token-issuer.ts';
 import { POLICIES_SCOPE, QUOTES_SCOPE } from './token-request.ts';
 
 export interface SalesApiOptions {
-  /** Issued the tokens of the calls. */
   readonly tokens: TokenIssuer;
-  /** The required audience of a token. */
   readonly audience: string;
   readonly clock: Clock;
   /** Default: 5 permits per second, 5 saved up: a shell loop reaches it, a first try does not. */
@@ -65,10 +63,7 @@ const ROUTES: readonly SalesApiRoute[] = [
   { method: 'GET', path: /^\/v1\/events$/, scope: undefined, serve: streamEvents },
 ];
 
-/**
- * Starts it on 127.0.0.1, on a free port.
- * @throws the listen error of node:net
- */
+/** @throws the listen error of node:net */
 export async function startSalesApi(options: SalesApiOptions): Promise<SalesApi> {
   const { tokens, audience, clock, limit = DEFAULT_LIMIT } = options;
   const context: SalesApiContext = { service: new SalesService(), clock };
@@ -100,11 +95,7 @@ const REASONS: Record<Extract<TokenVerification, { kind: 'invalid' }>['reason'] 
   audience: 'The access token is for another audience.',
 };
 
-/**
- * Checks token and audience; rejections follow RFC 6750 §3.1.
- * @returns the token's scopes
- * @throws RequestRejection
- */
+/** Checks token and audience (RFC 6750 §3.1). @returns the token's scopes @throws RequestRejection */
 function checkBearer(request: IncomingMessage, tokens: TokenIssuer, audience: string): ReadonlySet<string> {
   const authorization = request.headersDistinct.authorization ?? [];
   if (authorization.length > 1)
@@ -124,7 +115,6 @@ function createBearerRejection(status: 400 | 401, error: string, detail: string)
   return new RequestRejection(problemResponse(status, detail, {}, formatChallenge(parameters)));
 }
 
-/** The token lacks the scope of the resource. */
 function rejectScope(needed: string): SandboxResponse {
   const detail = `The access token lacks the scope ${needed}.`;
   return problemResponse(403, detail, {}, formatChallenge(`, error="insufficient_scope", scope="${needed}"`));

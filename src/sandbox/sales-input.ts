@@ -8,7 +8,6 @@ export interface FieldFault {
   readonly message: string;
 }
 
-/** A 422 that lists the faults. */
 export function createInputRejection(faults: readonly FieldFault[]): RequestRejection {
   const names = faults.map(({ field }) => field).join(', ');
   const detail = `Fields are missing or wrong: ${names}.`;
@@ -67,7 +66,6 @@ export function checkPolicyRequest(input: JsonObject): PolicyRequest {
   return { quoteRequestId };
 }
 
-/** Returns the number of travellers. */
 function readTravellers(input: JsonObject, faults: FieldFault[]): number {
   const travellers: unknown = input.travellers;
   if (!Array.isArray(travellers) || travellers.length === 0 || travellers.length > TRAVELLERS_MAX) {

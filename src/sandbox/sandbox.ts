@@ -5,11 +5,9 @@ import { startAuthorizationServer } from './authorization-server.ts';
 import { startSalesApi } from './sales-api.ts';
 import { KNOWN_SCOPES, type RegisteredClient } from './token-request.ts';
 
-/** A running sandbox. */
 export interface Sandbox {
   /** The authorization server's origin: `auth.url`. */
   readonly authUrl: URL;
-  /** The full token endpoint. */
   readonly tokenUrl: URL;
   /** The API's base with its path, `…/v1`: `upstream.baseUrl`. */
   readonly apiUrl: URL;
@@ -26,10 +24,7 @@ export interface Sandbox {
 /** A name that is never a real host (RFC 2606). */
 const AUDIENCE = 'https://sales-api.sandbox.invalid/';
 
-/**
- * Starts both servers on free loopback ports.
- * @throws the listen error of node:net, after closing both
- */
+/** @throws the listen error of node:net, after closing both servers */
 export async function startSandbox(client = createRandomClient()): Promise<Sandbox> {
   const authorization = await startAuthorizationServer({ ...client, audience: AUDIENCE }, systemClock);
   const { issuer: tokens } = authorization;
@@ -51,7 +46,6 @@ export async function startSandbox(client = createRandomClient()): Promise<Sandb
   };
 }
 
-/** The credential of the client that the authorization server knows. */
 export type SandboxClient = Pick<RegisteredClient, 'id' | 'secret'>;
 
 /** 32 bytes in base64 end with `=`, so that a client that form-encodes its secret first is rejected here. */

@@ -31,7 +31,6 @@ export const ISSUER = 'https://authorization.sandbox.invalid/';
 const KEY_ID = 'sandbox';
 const HEADER = encode({ alg: 'ES256', typ: 'at+jwt', kid: KEY_ID });
 
-/** One signing key and the tokens made with it. */
 export class TokenIssuer {
   readonly #clock: Clock;
   readonly #privateKey: KeyObject;

@@ -6,7 +6,6 @@ export const POLICIES_SCOPE = 'urn:example.partners.sales.individual.travel.poli
 export const QUOTES_SCOPE = 'urn:example.partners.sales.individual.travel.quotesrequests.write';
 export const KNOWN_SCOPES: readonly string[] = [POLICIES_SCOPE, QUOTES_SCOPE];
 
-/** The client that the simulated authorization server knows. */
 export interface RegisteredClient {
   /** Without a colon (RFC 7617 §2). */
   readonly id: string;

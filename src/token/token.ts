@@ -74,12 +74,10 @@ export interface TokenState {
         readonly isUnsent?: boolean;
       }
     | undefined;
-  /** Phase of the circuit breaker of the token endpoint. */
   readonly circuit: CircuitPhase;
   readonly credentialFault: CredentialFault | undefined;
   /** Milliseconds until the next token request; undefined when none is planned. */
   readonly nextRequestInMs: number | undefined;
-  /** True from the first token on. */
   readonly hasHadToken: boolean;
 }
 

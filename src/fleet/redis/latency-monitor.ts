@@ -15,7 +15,6 @@ const MAX_RECOVERY_REPLIES = 80;
 /** An entry within this time after the last end is a relapse. */
 const RELAPSE_MS = 60_000;
 
-/** The replies that are considered. */
 export interface LateReplies {
   readonly late: number;
   readonly commands: number;
@@ -31,12 +30,10 @@ export class LatencyMonitor {
   #recoveryReplies = RECOVERY_REPLIES;
   #endedAt = -Infinity;
 
-  /** Commands are not replied to in time. */
   get isDegraded(): boolean {
     return this.#isDegraded;
   }
 
-  /** The last reply was late. */
   get isLastLate(): boolean {
     return this.#window.length > 0 && this.#inTimeInARow === 0;
   }

@@ -35,7 +35,6 @@ export class ReconnectingConnection {
     this.#options = options;
   }
 
-  /** The open connection, if any. */
   get current(): RedisConnection | undefined {
     return this.#current;
   }

@@ -84,7 +84,6 @@ export class RedisScriptClient {
     });
   }
 
-  /** Starts to connect in the background. */
   start(): void {
     if (this.#isClosed) return;
     this.#phase = 'first-connect';
@@ -295,7 +294,6 @@ export class RedisScriptClient {
     this.#stall = undefined;
   }
 
-  /** Also for a late reply. */
   #recordReply(connection: RedisConnection, fault: RedisFault | undefined): void {
     this.#health.recordReply(fault);
     if (fault === undefined) return;

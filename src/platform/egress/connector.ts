@@ -75,7 +75,6 @@ function buildTunnelConnector(
   };
 }
 
-/** Starts TLS with an `https:` destination inside the tunnel. */
 function startTlsIfHttps(
   connect: undici.connector,
   options: undici.Options & { readonly httpSocket: Socket },

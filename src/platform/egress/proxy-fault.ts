@@ -75,7 +75,6 @@ export function createProxyRejectionFault(proxy: string, destination: string, st
   return new ProxyFault(detail, 'destination_unavailable', false, 'beyond_egress_proxy');
 }
 
-/** The proxy opened no connection in time. */
 export function createProxyTimeoutFault(proxy: string, afterMs: number): ProxyFault {
   const words = `opened no connection within ${String(afterMs)} ms`;
   return new ProxyFault(`the egress proxy ${proxy} ${words}`, 'connection_timeout', false);

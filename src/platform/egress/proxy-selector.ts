@@ -29,7 +29,6 @@ export interface EgressProxy {
 /** The proxy for a destination; undefined = a direct connection. */
 export type ProxySelector = (destination: URL) => EgressProxy | undefined;
 
-/** For configurations without a proxy. */
 export const selectNoProxy: ProxySelector = () => undefined;
 
 /** @throws Error with a message for the operator when `caFile` cannot be used */

@@ -10,10 +10,7 @@ import { openTunnel } from './tunnel.ts';
 
 type ConnectionCallback = (error: Error | null, stream: Duplex) => void;
 
-/**
- * An agent whose connections all go through the proxy to this destination.
- * @param signal aborts tunnels that are being opened
- */
+/** @param signal aborts tunnels that are being opened */
 export function createTunnelAgent(proxy: EgressProxy, destination: URL, signal: AbortSignal): Agent {
   const isSecure = destination.protocol === 'https:';
   const agent = isSecure ? new SecureAgent() : new PlainAgent();

@@ -22,7 +22,6 @@ export function numberOrUndefined(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 ? value : undefined;
 }
 
-/** The value if it is above 0: a quota, the length of a window. */
 export function positiveOrUndefined(value: number | undefined): number | undefined {
   return value !== undefined && value > 0 ? value : undefined;
 }

@@ -6,7 +6,6 @@ import { readMsUntilDate, readNumber, resetInMsOf, secondsToMs, type ReadHeader 
 import type { StatedQuota } from './stated-quota.ts';
 import { readLimitField } from './structured-quotas.ts';
 
-/** Prefixes of the names. */
 export const HEADER_FAMILIES = ['ratelimit', 'x-ratelimit', 'x-rate-limit'] as const;
 /** Some gateways count these in milliseconds. */
 export const RESET_HEADERS = HEADER_FAMILIES.map((family) => `${family}-reset`);

@@ -8,7 +8,6 @@ export interface StatedQuota {
   readonly windowMs?: number | undefined;
   /** Further calls that are allowed until the reset. */
   readonly remaining?: number | undefined;
-  /** Milliseconds from now. */
   readonly resetInMs?: number | undefined;
 }
 

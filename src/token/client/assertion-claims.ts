@@ -1,7 +1,6 @@
 /**
  * Parses an assertion that another party has issued (a JWT in compact form, RFC 7519), and decides whether it may be sent to the
- * token endpoint (RFC 7523 §3). Pure. The signature is not verified: the sidecar does not know the issuer's keys, and the
- * authorization server verifies it.
+ * token endpoint (RFC 7523 §3). Pure. The authorization server verifies the signature: the issuer's keys are not known here.
  */
 import { quoteForMessage } from '../../platform/truncate.ts';
 import { parseJsonObject } from '../endpoint/json-object.ts';

@@ -10,7 +10,6 @@ import { describeUnreadable, readTextFile, type Unreadable } from './secret-file
 
 export interface AssertionFile {
   readonly path: string;
-  /** The only audience that the assertion may have. */
   readonly audience: string;
   /** Where Kubernetes mounts the token for its own API server. Default: `CLUSTER_TOKEN_FOLDER` */
   readonly clusterTokenFolder?: string;
@@ -67,7 +66,6 @@ function isWithin(path: string | undefined, folder: string): boolean {
   return path?.startsWith(folder + sep) === true;
 }
 
-/** Undefined when the path leads nowhere, or may not be followed. */
 async function resolveLinks(path: string): Promise<string | undefined> {
   try {
     return await realpath(path);

@@ -35,7 +35,6 @@ export type ClientAuthMethod =
   | ({ readonly name: 'private_key_jwt' } & AssertionSigningOptions)
   /** `file` holds an assertion that another party issues, and is read for each request. */
   | { readonly name: 'client_assertion'; readonly file: AssertionFile }
-  /** The certificate alone. */
   | { readonly name: 'tls_client_auth' }
   /** The client does not authenticate, or only by extra parameters. */
   | { readonly name: 'none' };
@@ -62,14 +61,11 @@ export interface ClientAuthOptions {
 /** What one token request carries to authenticate the client, and the assertion that is its grant. */
 export interface ClientAuthentication {
   readonly kind: 'authenticated';
-  /** The value of the `Authorization` header. */
   readonly authorization: string | undefined;
   readonly parameters: readonly (readonly [name: string, value: string])[];
-  /** Secrets in the request. */
   readonly valuesToRedact: readonly string[];
 }
 
-/** The client's credential as of the time it was read. */
 export interface ClientCredential {
   readonly kind: 'ready';
   readonly clientId: string;
@@ -102,10 +98,7 @@ export interface ClientCredential {
    * @param wallNow epoch milliseconds
    */
   readonly readAssertion: ((wallNow: number) => Promise<AssertionReadResult>) | undefined;
-  /**
-   * Creates a context that offers the client certificate, if there is one.
-   * @param ca PEM certificates to trust; undefined = Node's and the system's roots
-   */
+  /** Offers the client certificate, if there is one. @param ca PEM certificates to trust; undefined = Node's and the system's roots */
   readonly createTlsContext: (ca: string | undefined) => SecureContext;
   readonly hasCertificate: boolean;
 }
@@ -127,7 +120,6 @@ export function hasKeyMaterial({ method, assertionGrant, clientCertificate }: Cl
   return method.name !== 'none' || assertionGrant !== undefined || clientCertificate !== undefined;
 }
 
-/** How assertions are signed; undefined where none are. */
 export function findAssertionSigning({
   method,
   assertionGrant,
@@ -187,7 +179,6 @@ function findMethodFault({ method, clientCertificate }: ClientAuthOptions, clien
     : undefined;
 }
 
-/** @param grant the assertion that is the grant, if it is one */
 function addToAuthentication(
   own: ClientAuthentication | Unreadable,
   grant: string | undefined,
@@ -228,7 +219,6 @@ interface AuthMethodReadResult {
   readonly kind: 'read';
   /** Default: the method has none of its own. */
   readonly keyMaterial?: string;
-  /** The client secret. */
   readonly secret?: string;
   readonly versionParts: readonly string[];
   readonly algorithm?: SigningAlgorithm;
@@ -275,7 +265,6 @@ function authenticateWithForm(
   return { kind: 'authenticated', authorization: undefined, parameters: Object.entries(parameters), valuesToRedact };
 }
 
-/** The file is read again with each request: the assertion in it may have been renewed, or have expired. */
 async function readFileAssertionMethod(file: AssertionFile): Promise<AuthMethodReadResult> {
   const text = await readTextFile('auth.assertionFile', file.path, LARGEST_ASSERTION_BYTES);
   return {

@@ -27,7 +27,6 @@ export interface RotatingTokenFetcherOptions extends Omit<TokenPartOptions, 'ran
 const FIRST_RETRY_DELAY_MS = 60_000;
 const MAX_RETRY_DELAY_MS = 900_000;
 
-/** The version of unreadable credentials. */
 const UNREADABLE_VERSION = '';
 
 /** If the files change during a rejected request, it is repeated at once, up to this number of reads. */
@@ -47,7 +46,6 @@ export class RotatingTokenFetcher implements TokenFetcher, CredentialWatch {
   readonly #options: RotatingTokenFetcherOptions;
   /** The last ones that brought a token. */
   #accepted: ClientCredential | undefined;
-  /** Version of the newest ones that were tried. */
   #lastTriedVersion: string | undefined;
   #rejected: RejectedCredentials | undefined;
   /** The proof of the last request, if that failed. */

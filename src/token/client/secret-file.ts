@@ -10,7 +10,6 @@ import { describeFileError } from '../../platform/file-errors.ts';
 export type SecretSource =
   { readonly kind: 'value'; readonly value: string } | { readonly kind: 'file'; readonly path: string };
 
-/** A file that cannot be used. */
 export interface Unreadable {
   readonly kind: 'unreadable';
   /** Names the setting, the path and the fault. Safe to log: shows nothing of the contents. */
@@ -55,10 +54,7 @@ export function isExtraSecret({ kind }: SecretSource, value: string): boolean {
   return kind === 'file' || value.length >= SHORTEST_EXTRA_SECRET;
 }
 
-/**
- * As `readSecret`, for every value of a map. `secrets` are to be masked.
- * @param key the setting of the map; a fault names the value as well
- */
+/** As `readSecret`, for every value of a map; a fault names the value as well. `secrets` are to be masked. */
 export async function readSecretMap(key: string, sources: Readonly<Record<string, SecretSource>>, faultOf?: FindFault) {
   const values: [string, string][] = [];
   const secrets: string[] = [];
@@ -76,10 +72,7 @@ export function isHeaderValue(value: string): boolean {
   return /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value);
 }
 
-/**
- * The text of a regular UTF-8 file, without a byte order mark. Never rejects.
- * @param key the setting that a fault names
- */
+/** The text of a regular UTF-8 file, without a byte order mark. Never rejects. @param key the setting that a fault names */
 export async function readTextFile(key: string, path: string, largestBytes: number): Promise<SecretReadResult> {
   try {
     // Opening a pipe without a writer would hang.
@@ -108,10 +101,7 @@ async function readUpTo(path: string, limitBytes: number): Promise<Buffer> {
 /** Between two readings of a file: that sees changes that file notifications miss, such as swapped links and network file systems. */
 export const POLL_INTERVAL_MS = 2_000;
 
-/**
- * Reads files again and again.
- * @param poll begins 2 s after the end of the one before; must not reject
- */
+/** @param poll begins 2 s after the end of the one before; must not reject */
 export function pollFiles(clock: Pick<Clock, 'after'>, poll: () => Promise<unknown>): Cancel {
   let isCancelled = false;
   const schedule = (): Cancel => clock.after(POLL_INTERVAL_MS, () => void run());

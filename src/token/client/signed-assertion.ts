@@ -9,7 +9,6 @@ import { LARGEST_PEM_BYTES, describeUnreadable, readTextFile, type Unreadable } 
 import { parseSigningKey } from './signing-key.ts';
 import type { SigningAlgorithm, SigningKey } from './signing-key.ts';
 
-/** How assertions are signed, those of the client (RFC 7523 §2.2) and those that are the grant (§2.1). */
 export interface AssertionSigningOptions {
   /** PEM or one JWK. */
   readonly keyFile: string;
@@ -23,7 +22,6 @@ export interface AssertionSigningOptions {
   readonly audience: string;
 }
 
-/** The receiver of a token request. */
 export interface AssertionTarget {
   readonly tokenUrl: URL;
   readonly issuer: string | undefined;
@@ -31,7 +29,6 @@ export interface AssertionTarget {
   readonly wallNow: number;
 }
 
-/** Key and certificate as of the time they were read. */
 export interface AssertionSigner extends Pick<SigningKey, 'algorithm'> {
   readonly kind: 'ready';
   /** The private key, equal for every encoding of it. */
@@ -93,10 +90,7 @@ async function createPayload(claims: AssertionClaims, wallNow: number): Promise<
   return payload.setNotBefore(issuedAt).setExpirationTime(issuedAt + LIFETIME_S);
 }
 
-/**
- * Why the first certificate of a PEM text cannot stand for a key, as text that follows the name of its file; undefined when it can.
- * Never throws.
- */
+/** Why the first certificate of a PEM text cannot stand for a key, after the name of its file; undefined when it can. Never throws. */
 export function findSigningCertificateFault(pem: string, key: KeyObject): string | undefined {
   try {
     if (new X509Certificate(pem).checkPrivateKey(key)) return undefined;

@@ -14,7 +14,6 @@ export type SigningAlgorithm = (typeof RSA_ALGORITHMS)[number] | 'ES256' | 'ES38
 export interface SigningKey {
   readonly key: KeyObject;
   readonly algorithm: SigningAlgorithm;
-  /** The `kid` of a JWK. */
   readonly keyId: string | undefined;
 }
 
@@ -26,10 +25,7 @@ export type SigningKeyParseResult =
 /** RFC 7518 §3.3; servers and jose reject shorter keys. */
 const MIN_RSA_BITS = 2048;
 
-/**
- * Never throws.
- * @param requested the algorithm to sign with; undefined = the JWK's own, else the usual one for the kind of key
- */
+/** Never throws. @param requested undefined = the JWK's own algorithm, else the usual one for the kind of key */
 export function parseSigningKey(text: string, requested: SigningAlgorithm | undefined): SigningKeyParseResult {
   const trimmed = text.trim();
   const source = trimmed.startsWith('{') ? parseJwk(trimmed) : parsePem(trimmed);

@@ -13,7 +13,6 @@ export interface AssumedLifetimeOptions extends Omit<TokenPartOptions, 'random'>
 /** A token that is sent again for longer than this after its stated end has another one. */
 const MAX_LATE_MS = 4_500;
 
-/** Wraps the token requests of one credential. */
 export function withKnownLifetimes<A extends readonly unknown[]>(
   send: (...request: A) => Promise<TokenRequestResult>,
   { credential, defaultLifetimeMs, clock, observe }: AssumedLifetimeOptions,

@@ -49,10 +49,8 @@ export class Discovery {
   }
 
   /**
-   * Returns the cached metadata, if any; an old copy is refreshed in the background. Rejects when there is no copy and the
-   * issuer does not respond.
-   * @param signal ends the fetch that the caller waits for
-   * @param backgroundSignal ends the refresh of an old copy
+   * Returns the cached metadata, if any; an old copy is refreshed in the background. Rejects without a copy when the issuer does not respond.
+   * @param signal ends the fetch that the caller waits for, `backgroundSignal` the refresh of an old copy
    */
   async locate(get: GetDocument, signal: AbortSignal, backgroundSignal: AbortSignal): Promise<DiscoveryResult> {
     if (this.#metadata === undefined) return this.#fetch(get, signal);
@@ -106,7 +104,6 @@ export class Discovery {
   }
 }
 
-/** The `read` of a metadata request. */
 export async function readDocument(response: Dispatcher.ResponseData): Promise<DocumentResponse> {
   const status = response.statusCode;
   return { status, ...(status === 200 ? await readBoundedText(response, MAX_DOCUMENT_BYTES) : {}) };

@@ -45,11 +45,7 @@ const MAX_DESCRIPTION_CHARS = 240;
 const MAX_ID_CHARS = 64;
 const MAX_ERROR_NUMBERS = 5;
 
-/**
- * Never throws.
- * @param body undefined when it could not be read
- * @param challenge the value of `WWW-Authenticate`, if there is one
- */
+/** Never throws. @param challenge the value of `WWW-Authenticate`, if there is one */
 export function parseErrorResponse(
   body: string | undefined,
   challenge: string | undefined,

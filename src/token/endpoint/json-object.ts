@@ -12,9 +12,7 @@ export function parseJsonObject(body: string): JsonFields | undefined {
   }
 }
 
-/**
- * The own member of exactly this name, else the one to which its dots lead (`data.token`); undefined when there is none.
- */
+/** The own member of exactly this name, else the one to which its dots lead (`data.token`); undefined when there is none. */
 export function findMember(fields: JsonFields, path: string): unknown {
   if (Object.hasOwn(fields, path)) return fields[path];
   const own = (value: unknown, name: string): unknown =>

@@ -25,16 +25,12 @@ export interface EchoFilter {
   readonly credentialForms: readonly string[];
   /** Masks sent secrets, and tokens in use, in a text. */
   readonly redact: Redact;
-  /** Makes a text of the server fit to be shown. */
   readonly showText: ShowServerText;
   /** Requested scopes, separated by blanks: these names are shown as they are. */
   readonly requestedScope: string | undefined;
 }
 
-/**
- * For the secrets of one request: those that every request of the client carries, and those of its authentication.
- * @param maskTokens Default: no tokens in use are known
- */
+/** For the secrets of one request, those of every request of the client included. @param maskTokens Default: no tokens in use are known */
 export function createEchoFilter(
   { clientId, sentSecrets }: Pick<ClientCredential, 'clientId' | 'sentSecrets'>,
   { valuesToRedact }: Pick<ClientAuthentication, 'valuesToRedact'>,
@@ -112,7 +108,6 @@ function hasFragment(text: string, fragments: ReadonlySet<string>): boolean {
   return false;
 }
 
-/** Masks each run of characters that fragments cover. */
 function maskFragments(text: string, fragments: ReadonlySet<string>): string {
   let masked = '';
   let coveredTo = 0;

@@ -78,10 +78,7 @@ const TLS_ALERT_TEXTS: Readonly<Record<string, string>> = {
   PROTOCOL_VERSION: 'offers no TLS version from 1.2 on',
 };
 
-/**
- * Why `sendSingleRequest` failed: one clause that begins with the host, with the error code.
- * @param host name and port, no user information
- */
+/** Why `sendSingleRequest` failed: one clause with the error code. It begins with `host`: name and port, no user information. */
 export function describeConnectionFault(host: string, error: unknown): string {
   if (error instanceof ProxyFault) return `${host} was not reached: ${error.message}`;
   if (isHttp2Only(error)) return `${host} ${HTTP2_ONLY_TEXT}`;

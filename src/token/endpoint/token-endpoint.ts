@@ -50,7 +50,6 @@ export interface TokenEndpointOptions extends ClientAuthOptions, TokenGrantOptio
   readonly caFile: string | undefined;
   readonly egress: ProxySelector;
   readonly clock: Pick<Clock, 'now' | 'after' | 'wallNow'>;
-  /** Receives warnings. */
   readonly observe: EventObserver;
   /** Masks tokens of this process that the server may echo, in texts that are kept. Default: none are known. */
   readonly maskTokens?: Redact;
@@ -60,7 +59,6 @@ export interface TokenEndpointOptions extends ClientAuthOptions, TokenGrantOptio
 
 const MAX_BODY_BYTES = 64 * 1024;
 
-/** Shared by the token request and the metadata requests before it. */
 interface RequestInputs {
   readonly credential: ClientCredential;
   readonly context: SecureContext | undefined;
@@ -218,7 +216,6 @@ function adviseOnTokenUrl(url: URL): string {
 /** A body that only explains must not delay the next attempt for long. */
 const EXPLANATION_TIMEOUT_MS = 1_000;
 
-/** @param detail names the file that cannot be used */
 function createUnsentResult(detail: string): TokenRequestFailure {
   return { kind: 'unavailable', detail, isUnsent: true };
 }

@@ -4,7 +4,6 @@
  */
 import type { ClientAuthentication, ClientCredential } from '../client/client-authentication.ts';
 
-/** What the token is requested for, and how. */
 export interface TokenGrantOptions {
   /** Empty: the parameter is left out. */
   readonly grantType: string;
@@ -22,7 +21,6 @@ export interface TokenRequest {
   readonly body: string;
 }
 
-/** The part of a credential that is neither authentication nor grant. */
 type ExtraFields = Pick<ClientCredential, 'extraParameters' | 'extraHeaders'>;
 type NameValue = readonly [name: string, value: string];
 

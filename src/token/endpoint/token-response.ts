@@ -78,10 +78,7 @@ export interface TokenResponseForm {
 
 const STANDARD_TOKEN_FIELD = 'access_token';
 
-/**
- * Parses the body of a 200 or 201. Never throws. Apart from `value`, the result holds neither the token nor a sent secret.
- * @param status 200 or 201
- */
+/** Parses the body of a 200 or 201. Never throws. Apart from `value`, the result holds neither the token nor a sent secret. */
 export function parseTokenResponse(
   body: string,
   echoFilter: EchoFilter,
@@ -158,10 +155,7 @@ function readLifetime(
   return { lifetimeMs: Math.min(lifetimeMs, MAX_LIFETIME_MS) };
 }
 
-/**
- * Requested scopes that were not granted, each once, in the order requested.
- * @param granted undefined or empty = unknown, which counts as all granted
- */
+/** Each once, in the order requested. @param granted undefined or empty = unknown, which counts as all granted */
 export function findMissingScopes(requested: string | undefined, granted: string | undefined): readonly string[] {
   const missing = new Set(splitScope(requested));
   const grantedNames = splitScope(granted);

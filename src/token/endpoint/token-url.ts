@@ -6,7 +6,6 @@ import { maskQueryValues } from '../../platform/secret-redaction.ts';
 
 /** The two settings of one URL. Joined with one slash between them they are the URL again. */
 export interface TokenUrlParts {
-  /** The value of `auth.url`. */
   readonly authUrl: string;
   /** The value of `auth.tokenPath`, with the query. */
   readonly tokenPath: string;
@@ -57,10 +56,7 @@ export function correctTokenUrl(url: URL): URL | undefined {
   return meant;
 }
 
-/**
- * What to set for a URL: `set auth.url (…) to … and auth.tokenPath (…) to …`. Values of a query are masked.
- * @param nameSetting names the two settings
- */
+/** `set auth.url (…) to … and auth.tokenPath (…) to …`. Values of a query are masked. */
 export function describeTokenUrlSettings(
   url: URL,
   nameSetting: (key: 'auth.url' | 'auth.tokenPath') => string,

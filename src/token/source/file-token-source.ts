@@ -30,7 +30,6 @@ export class FileTokenSource implements TokenSource {
   #use: TokenUse | undefined;
   /** The first rejection since the token was accepted last. */
   #rejectedAt: number | undefined;
-  /** Why the file cannot be used. */
   #fault: CredentialFault | undefined;
   #reading: Promise<void> | undefined;
   /** Begins when `#reading` has ended. */

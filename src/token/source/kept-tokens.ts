@@ -22,11 +22,9 @@ const SETTLE_PERIOD_MS = 10_000;
 
 interface KeptToken {
   readonly token: Token;
-  /** Until when it may be sent. */
   readonly usableUntil: number;
   /** Until then a previous token that is accepted is used instead. */
   usedFrom: number;
-  /** What the upstream's latest response said about it. */
   verdict: 'untested' | 'accepted' | 'rejected';
   /** The latest change of the verdict to `accepted`; undefined = never accepted. */
   acceptedAt: number | undefined;

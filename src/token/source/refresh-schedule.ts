@@ -40,10 +40,7 @@ const MAX_STATED_WAIT_MS = 300_000;
 const REJECTED_WAIT_MS = 60_000;
 const FIRST_UNEXPLAINED_WAIT_MS = 10_000;
 
-/**
- * True when the token can be sent now and still arrive before it expires.
- * @param now on the clock of `token`
- */
+/** True when the token can be sent now and still arrive before it expires. @param now on the clock of `token` */
 export function isUsable(token: Pick<Token, 'obtainedAt' | 'expiresAt'>, now: number): boolean {
   return now < usableUntil(token);
 }

@@ -52,7 +52,6 @@ export class TokenCircuitBreaker {
     return isUntimed ? undefined : HALF_OPEN_TIMEOUT_MS;
   }
 
-  /** The attempt ended without a result about the endpoint. */
   recordNoResult(): void {
     if (this.#phase === 'half-open') this.#phase = 'open';
   }
@@ -64,10 +63,7 @@ export class TokenCircuitBreaker {
     this.#phase = 'closed';
   }
 
-  /**
-   * The request that started at `startedAt` brought no token.
-   * @param random in [0, 1)
-   */
+  /** The request that started at `startedAt` brought no token. @param random in [0, 1) */
   recordFailure(failure: TokenRequestFailure, startedAt: number, now: number, random: number): void {
     this.#failures++;
     if (failure.kind === 'rejected') this.#rejections++;

@@ -18,7 +18,6 @@ export interface TokenPartOptions {
   readonly observe: EventObserver;
 }
 
-/** Why a token is requested. */
 export interface TokenNeed {
   /**
    * `first`: none is held. `refresh`: the held one expires soon. `unauthorized`: the upstream rejected the held one.

@@ -67,7 +67,6 @@ export class TokenRefresher {
     this.#holder = holder;
   }
 
-  /** Starts to watch for new credentials. */
   start(): void {
     if (!this.#stop.signal.aborted)
       this.#cancelWatch ??= this.#options.credentialWatch?.watch(() => this.#tryNewCredentials());
@@ -283,7 +282,6 @@ function createTokenError({ kind, detail }: TokenRequestFailure, retryAfterMs: n
   return new SidecarError('TOKEN_UNAVAILABLE', `No access token: ${detail}`, { retryAfterMs });
 }
 
-/** Rejects the waiters of a source that is stopped. */
 export function createShutdownError(): SidecarError {
   return new SidecarError('TOKEN_UNAVAILABLE', 'No access token: the sidecar is shutting down', {
     retryAfterMs: DRAINING_RETRY_MS,

@@ -26,7 +26,6 @@ export interface TokenSourceOptions extends TokenRefresherOptions {
   readonly headerFault?: ((credential: string) => CredentialFault | undefined) | undefined;
 }
 
-/** The refresh that a 401 caused. */
 type InvalidationRefresh =
   | 'none'
   /** Calls wait for it. */
@@ -180,7 +179,6 @@ export class HeldTokenSource implements TokenSource {
     return this.#refresh !== 'none' || this.#tokens.isSuspect(now);
   }
 
-  /** How long a call may still wait for a token that the upstream accepts, milliseconds. */
   #remainingWaitMs({ arrivedAt }: Pick<TokenCaller, 'arrivedAt'> = UNWAITING_CALLER): number {
     const { clock, settleMs } = this.#options;
     return Math.min(arrivedAt + settleMs - clock.now(), this.#tokens.settleEndsAt - this.#clock.now());
@@ -248,7 +246,6 @@ const MAX_COOLDOWN_MS = 300_000;
 class InvalidationCooldown {
   readonly #baseMs: number;
   #cooldownMs: number;
-  /** Start of the last refresh caused by a 401. */
   #refreshedAt: number | undefined;
   /** The token of that refresh until the upstream has rejected or accepted it. */
   #unverifiedSerial: number | undefined;
@@ -258,7 +255,6 @@ class InvalidationCooldown {
     this.#cooldownMs = baseMs;
   }
 
-  /** Whether a 401 may start a refresh at `now`. */
   canRefresh(now: number): boolean {
     return this.#refreshedAt === undefined || now - this.#refreshedAt >= this.#cooldownMs;
   }
@@ -270,7 +266,6 @@ class InvalidationCooldown {
     this.#unverifiedSerial = undefined;
   }
 
-  /** A refresh caused by a 401 starts. */
   recordRefreshStart(now: number): void {
     this.#refreshedAt = now;
     this.#unverifiedSerial = undefined;

@@ -33,7 +33,6 @@ export interface TokenBinding {
   readonly tokenHeaders: readonly string[];
 }
 
-/** Which token it is, and the key material that seals it. */
 export interface TokenIdentity {
   readonly binding: TokenBinding;
   /** The client secret or the private key. */

@@ -22,7 +22,6 @@ export interface SharedToken {
   readonly lifetimeMs: number;
 }
 
-/** Why the token request of another replica failed. */
 export interface SharedFailure {
   readonly failure: TokenRequestFailure;
   /** From then on it holds back no replica, by the store's clock. */
@@ -49,7 +48,6 @@ export function sealFailure({ failure, endsAt }: SharedFailure, identity: TokenI
   return sealText(JSON.stringify([kind, detail.slice(0, MAX_DETAIL_LENGTH), endsAt]), identity, 'bsf4');
 }
 
-/** Undefined when the text cannot be read. */
 export function openFailure(sealed: string, identity: TokenIdentity): SharedFailure | undefined {
   const fields = openList(sealed, identity, 'bsf4');
   if (fields?.length !== 3) return undefined;

@@ -53,7 +53,6 @@ const POLL_GROWTH = 1.5;
 const MIN_REMAINING_SHARE = 0.1;
 const MIN_REMAINING_SHARE_TO_REFRESH = 0.25;
 
-/** Wraps `sendRequest`, so that one replica of the fleet sends it at a time. */
 export function shareTokenRequests(options: SharedTokenOptions): SendTokenRequest {
   const requester = new SharedTokenRequester(options);
   return (credential, signal, need) => requester.obtain(credential, signal, need);
@@ -61,7 +60,6 @@ export function shareTokenRequests(options: SharedTokenOptions): SendTokenReques
 
 const ABANDONED: TokenRequestResult = { kind: 'unavailable', detail: 'the token request was abandoned' };
 
-/** One need of one replica. */
 interface TokenTask {
   readonly credential: ClientCredential;
   readonly identity: TokenIdentity;
@@ -76,14 +74,12 @@ interface RequestStart {
   readonly at: number;
 }
 
-/** The replica whose token request is waited for. */
 interface AwaitedReplica {
   /** Undefined until one is known. */
   readonly owner: string | undefined;
   readonly since: number;
 }
 
-/** A token with its sealed text. */
 interface KnownToken extends Pick<SharedToken, 'value' | 'order'> {
   readonly recordName: string;
   readonly sealed: string;

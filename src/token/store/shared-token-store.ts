@@ -10,7 +10,6 @@ export const MAX_STORED_CHARS = 64 * 1024;
 
 /** Asks for the shared token, or for the right to request one. */
 export interface ClaimRequest {
-  /** Identifies the claiming replica. */
   readonly owner: string;
   /** How long no other replica may send the token request, unless the claim is repeated; milliseconds. */
   readonly leaseMs: number;
@@ -23,11 +22,9 @@ export interface ClaimRequest {
 /** Instants by the store's clock, epoch milliseconds. */
 export type ClaimResult =
   | { readonly kind: 'found'; readonly sealed: string; readonly storeNow: number }
-  /** Another replica holds the lease. */
   | { readonly kind: 'taken'; readonly owner: string }
   /** Another replica's token request failed: send none for `leftMs`. */
   | { readonly kind: 'failed'; readonly sealed: string; readonly storeNow: number; readonly leftMs: number }
-  /** The claimant holds the lease. */
   | { readonly kind: 'yours'; readonly storeNow: number };
 
 export interface PublishRequest {

@@ -30,7 +30,6 @@ export class CachedTokenFetcher implements TokenFetcher {
   #isWritable = true;
   /** The only one that is tried again. */
   #newestChange: (() => Promise<void>) | undefined;
-  /** Serializes the changes of the file. */
   #pendingWrites: Promise<void> = Promise.resolve();
 
   constructor(fetcher: TokenFetcher, options: TokenCacheOptions) {
