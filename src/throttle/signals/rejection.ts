@@ -21,9 +21,7 @@ export function createRejectionError(reason: RejectionReason, waitMs: number, re
       return new SidecarError(
         'QUEUE_TIMEOUT',
         `The request waited as long as it may${describeReserve(reserveMs)} and had no turn. ${LIMITS}`,
-        {
-          retryAfterMs,
-        },
+        { retryAfterMs },
       );
     case 'expected_wait':
       return new SidecarError(
@@ -32,7 +30,7 @@ export function createRejectionError(reason: RejectionReason, waitMs: number, re
         { retryAfterMs },
       );
     case 'draining':
-      return new SidecarError('DRAINING', 'The sidecar is shutting down.', { retryAfterMs: DRAINING_RETRY_AFTER_MS });
+      return new SidecarError('DRAINING', 'The sidecar is shutting down.');
   }
 }
 
@@ -43,6 +41,3 @@ function describeReserve(reserveMs: number): string {
 function formatSeconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`;
 }
-
-/** By then another instance is likely to serve. */
-const DRAINING_RETRY_AFTER_MS = 1_000;

@@ -33,7 +33,6 @@ interface TokenHolder {
 
 /** Long sleeps are divided, so that the end of a suspend or a changed wall clock is noticed. */
 const MAX_SLEEP_MS = 60_000;
-const DRAINING_RETRY_MS = 1_000;
 
 /** A token that is sent again may end so much later than was known: ends are rounded to seconds. A later one is a new lifetime. */
 const END_TOLERANCE_MS = 2_000;
@@ -283,7 +282,5 @@ function createTokenError({ kind, detail }: TokenRequestFailure, retryAfterMs: n
 }
 
 export function createShutdownError(): SidecarError {
-  return new SidecarError('TOKEN_UNAVAILABLE', 'No access token: the sidecar is shutting down', {
-    retryAfterMs: DRAINING_RETRY_MS,
-  });
+  return new SidecarError('TOKEN_UNAVAILABLE', 'No access token: the sidecar is shutting down');
 }
