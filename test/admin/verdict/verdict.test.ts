@@ -197,6 +197,18 @@ const SCENES: readonly (readonly [scene: string, where: string, words: string, p
   ['one failure among few calls', 'none', 'Healthy', () => played(12, (s, at) => s.respond(at === 5 ? 503 : 200))],
   ['one call, which failed', 'none', 'Healthy', () => new PlayedVerdict().fail('dns').play(5)],
   ['one long call among others', 'none', 'Healthy', () => played(60, (s) => s.respond(200, 5)).hold(1, 50_000)],
+  [
+    'waits that nothing causes any more',
+    'none',
+    'Healthy',
+    () => played(12, (s) => s.respond(200, 4, { queuedMs: 3000 })).with(throttle({ inFlight: 0 })),
+  ],
+  [
+    'a queue that refused requests before the rate was raised',
+    'none',
+    'Healthy',
+    () => played(12, (s) => s.respond(200, 2).reject('expected_wait', 8)).play(6, (s) => s.respond(200, 10)),
+  ],
   ['no calls', 'none', 'Ready', () => played(12)],
   ['a first token on its way', 'none', 'Starting', () => played(12).with({ tokens: [noToken] })],
   ['404 for every call', 'setting', 'The partner responds 404', () => played(9, (s) => s.respond(404, 2))],
@@ -407,6 +419,12 @@ describe('the verdict', () => {
     expect(learned.verdict.headline).toContain('about 9.5 requests per second');
   });
 
+  it('shows the limit that a fleet has learned, not the part of one replica', () => {
+    const replica = played(20, (s) => s.respond(200, 2, { queuedMs: 5000 }));
+    replica.with({ throttles: [{ ...limited, rate: 2, pausedMs: 0, queued: 40 }] });
+    expect(replica.verdict.headline).toContain('about 9.5 requests per second');
+  });
+
   it('shows the latency of the upstream apart from the wait in the queue', () => {
     const healthy = played(20, (s) => s.respond(200, 9, { upstreamMs: 80, queuedMs: 400 }));
     expect(healthy.verdict.detail).toMatch(/upstream p50 [789]\d ms, queue p50 [34]\d\d ms/);
@@ -433,5 +451,17 @@ describe('the verdict', () => {
     one.with({ tokens: [validToken, { ...outage, credential: 'second' }] });
     expect(one.verdict.where).toBe('token');
     expect(one.verdict.headline).toContain('for second');
+  });
+
+  it('names the credential without a token before one whose renewal fails', () => {
+    const { consecutiveFailures, lastFailure } = outage;
+    const both = played(12, (s) => s.respond(200, 5));
+    both.with({
+      tokens: [
+        { ...validToken, consecutiveFailures, lastFailure },
+        { ...outage, credential: 'second' },
+      ],
+    });
+    expect(both.verdict.headline).toContain('No token for second');
   });
 });
