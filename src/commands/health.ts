@@ -1,9 +1,14 @@
 /** `bearer-sidecar health` and `wait`: query the admin port of a running sidecar, for HEALTHCHECK, exec probes and start scripts. */
 import { sleep, systemClock } from '../platform/clock.ts';
 import type { LoadOptions } from '../config/load/load.ts';
-import { loadAdminAddress, requestAdminPort } from './admin-port.ts';
+import { loadAdminAddress, requestAdminPort, type AdminPortResponse } from './admin-port.ts';
+import { failWith } from './terminal.ts';
 
-const PROBES: Readonly<Record<string, string>> = { live: '/livez', ready: '/readyz', startup: '/startupz' };
+const PROBES = new Map([
+  ['live', '/livez'],
+  ['ready', '/readyz'],
+  ['startup', '/startupz'],
+]);
 const RESPONSE_TIMEOUT_MS = 2000;
 const POLL_INTERVAL_MS = 200;
 const MAX_SHOWN_LENGTH = 1000;
@@ -12,12 +17,12 @@ const MIN_RESPONSE_TIMEOUT_MS = 100;
 
 /** @returns 0 when the probe succeeds, 1 when not, 2 for wrong usage or settings */
 export async function health(load: LoadOptions, probe: string): Promise<number> {
-  const path = PROBES[probe];
+  const path = PROBES.get(probe);
   if (path === undefined) return failWith(2, `unknown probe "${probe}"; expected live, ready or startup`);
   const address = loadAdminAddress(load);
   if (address === undefined) return 2;
   const response = await requestAdminPort(address, path, AbortSignal.timeout(RESPONSE_TIMEOUT_MS));
-  return response.status === 200 ? 0 : failWith(1, `not ${probe}: ${response.text}`);
+  return response.status === 200 ? 0 : failWith(1, `not ${probe}: ${shorten(response)}`);
 }
 
 /** Polls `/readyz`. @returns 0 once ready, 1 after `max` or when `stop` is aborted, 2 for wrong usage or settings */
@@ -34,8 +39,8 @@ export async function waitUntilReady(load: LoadOptions, max: string, stop: Abort
     const response = await requestAdminPort(address, '/readyz', AbortSignal.any([timeout, stop]));
     if (response.status === 200) return 0;
     if (performance.now() + POLL_INTERVAL_MS <= endsAt) await sleep(systemClock, POLL_INTERVAL_MS, stop);
-    else return failWith(1, `not ready after ${max}: ${response.text}`);
-    if (stop.aborted) return failWith(1, `stopped before it was ready: ${response.text}`);
+    else return failWith(1, `not ready after ${max}: ${shorten(response)}`);
+    if (stop.aborted) return failWith(1, `stopped before it was ready: ${shorten(response)}`);
   }
 }
 
@@ -45,7 +50,6 @@ function parseDurationMs(text: string): number | undefined {
   return Number(number) * (unit === 'ms' ? 1 : unit === 'm' ? 60_000 : 1000);
 }
 
-function failWith(exitCode: number, why: string): number {
-  process.stderr.write(`bearer-sidecar: ${why.slice(0, MAX_SHOWN_LENGTH)}\n`);
-  return exitCode;
+function shorten({ text }: AdminPortResponse): string {
+  return text.slice(0, MAX_SHOWN_LENGTH);
 }

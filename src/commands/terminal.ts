@@ -3,6 +3,7 @@
  * there are colours; callers name the role of a text, not its colour.
  */
 import { styleText } from 'node:util';
+import { toSingleLine } from '../config/load/problems.ts';
 
 export type TextRole = 'heading' | 'name' | 'quiet' | 'good' | 'warning' | 'bad';
 
@@ -27,6 +28,12 @@ export function paintFor(stream: NodeJS.WritableStream): Paint {
 
 /** For output that is not a terminal. */
 export const paintNothing: Paint = (_role, text) => text;
+
+/** Writes each reason as one line to stderr. @returns the exit code */
+export function failWith(exitCode: 1 | 2, ...reasons: readonly string[]): number {
+  for (const reason of reasons) process.stderr.write(`bearer-sidecar: ${toSingleLine(reason)}\n`);
+  return exitCode;
+}
 
 /** The width of a terminal in characters. */
 export function terminalWidthOf({ columns }: Pick<NodeJS.WriteStream, 'columns'>): number {

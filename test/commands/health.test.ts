@@ -101,4 +101,17 @@ describe('health', () => {
     expect(await health(load, 'ready')).toBe(1);
     expect(said).toBe('bearer-sidecar: not ready: waits for a token\n');
   });
+
+  it('prints a response on one line, at most 1000 characters of it', async () => {
+    const { load } = await startAdmin((_, response) => {
+      response.writeHead(503).end(`first\u001b[2J\nsecond ${'x'.repeat(2000)}`);
+    });
+    expect(await health(load, 'ready')).toBe(1);
+    expect(said).toMatch(/^bearer-sidecar: not ready: first\\u\{1b\}\[2J\\u\{a\}second x{900,1000}\n$/);
+  });
+
+  it.each(['later', 'constructor'])('knows no probe %s', async (probe) => {
+    expect(await health({ env: {}, file: undefined }, probe)).toBe(2);
+    expect(said).toBe(`bearer-sidecar: unknown probe "${probe}"; expected live, ready or startup\n`);
+  });
 });
