@@ -5,7 +5,7 @@ import { parseArguments } from './arguments.ts';
 import type { Invocation } from './arguments.ts';
 import type { CommandOutput } from './config.ts';
 import { describeCommand, describeProgram } from './help.ts';
-import { paintFor } from './terminal.ts';
+import { failWith, paintFor } from './terminal.ts';
 
 const VERSION = readProgramVersion();
 /** Commands that print warnings to stderr, since they have no log. */
@@ -40,13 +40,8 @@ export async function runCommand(
     return await dispatch(reading.invocation, stop, warnings);
   } catch (error) {
     const faults: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
-    for (const fault of faults) process.stderr.write(`bearer-sidecar: ${errorMessage(fault)}\n`);
-    return 1;
+    return failWith(1, ...faults.map((fault) => (fault instanceof Error ? fault.message : String(fault))));
   }
-}
-
-function errorMessage(fault: unknown): string {
-  return toSingleLine(fault instanceof Error ? fault.message : String(fault));
 }
 
 async function dispatch(

@@ -4,10 +4,9 @@
  */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { toSingleLine } from '../../config/load/problems.ts';
 import { SETTINGS } from '../../config/schema/schema.ts';
 import type { OptionName } from '../command-table.ts';
-import { paintFor } from '../terminal.ts';
+import { failWith, paintFor } from '../terminal.ts';
 import type { Paint } from '../terminal.ts';
 import { INIT_SETTING_OPTIONS, findSettingProblems, optionNameFor, secretFileKey } from './init-settings.ts';
 import type { InitSettingKey, InitSettings, SecretLocation } from './init-settings.ts';
@@ -43,7 +42,7 @@ export async function init(options: InitOptions, stop: AbortSignal): Promise<num
   const isInteractive = stdin.isTTY && stdout.isTTY && !options.given.has('yes');
   if (isInteractive) return runInterview(known, options, stop);
   const pasted = await readPastedCommand(known, stop);
-  if (typeof pasted === 'string') return failWith(2, [`the pasted text ${pasted}`]);
+  if (typeof pasted === 'string') return failWith(2, `the pasted text ${pasted}`);
   const plan = planWithoutQuestions(known, pasted);
   if (pasted.command !== undefined) stdout.write(`${describeCommand(pasted.command, paintFor(stdout)).join('\n')}\n\n`);
   const faults = listFaults(plan);
@@ -51,7 +50,7 @@ export async function init(options: InitOptions, stop: AbortSignal): Promise<num
   for (const path of files)
     if (!plan.isForced && existsSync(path))
       faults.push(`${JSON.stringify(path)} exists; --force overwrites it, --output names another`);
-  if (faults.length > 0) return failWith(2, faults);
+  if (faults.length > 0) return failWith(2, ...faults);
   await writePlan(plan);
   stdout.write(describeNextSteps(plan, ownProgramCommand(options.env), options.env, paintFor(stdout)));
   return 0;
@@ -118,11 +117,11 @@ async function runInterview(known: GivenOptions, { env }: InitOptions, stop: Abo
   const plan = await undefinedIfClosed(new Interview(prompter, paint, known).run());
   if (plan === undefined) {
     prompter.writeLine('');
-    return failWith(1, ['cancelled; nothing was written']);
+    return failWith(1, 'cancelled; nothing was written');
   }
   // What is valid for itself may contradict an option.
   const faults = listFaults(plan);
-  if (faults.length > 0) return failWith(2, faults);
+  if (faults.length > 0) return failWith(2, ...faults);
   await writePlan(plan);
   prompter.writeLine(`\n${describeNextSteps(plan, ownProgramCommand(env), env, paint).trimEnd()}\n`);
   if (plan.secret.kind === 'environment' && (env.SIDECAR_CLIENT_SECRET ?? '') === '') return 0;
@@ -171,9 +170,4 @@ async function writePlan({ settings, secret, output, isForced }: InitPlan): Prom
   };
   const files = secret.kind === 'new-file' ? [{ path: secret.path, text: `${secret.secret}\n`, mode: FILE_MODE }] : [];
   await writeAll([...files, yaml], isForced);
-}
-
-function failWith(exitCode: 1 | 2, why: readonly string[]): number {
-  process.stderr.write(why.map((line) => `bearer-sidecar: ${toSingleLine(line)}\n`).join(''));
-  return exitCode;
 }

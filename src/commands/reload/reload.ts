@@ -10,6 +10,7 @@ import { sleep, systemClock } from '../../platform/clock.ts';
 import { loadAdminAddress } from '../admin-port.ts';
 import { readRunningStatus } from '../status/running-status.ts';
 import type { RunningStatus } from '../status/running-status.ts';
+import { failWith } from '../terminal.ts';
 import { findSocketOwnership, isOnThisMachine } from './listening-process.ts';
 
 const POLL_INTERVAL_MS = 50;
@@ -96,9 +97,4 @@ function reportOutcome({ outcome, detail }: { readonly outcome: string; readonly
 
 function formatAddress(address: ListenAddress): string {
   return address.kind === 'unix' ? `unix:${address.path}` : `${address.host}:${address.port}`;
-}
-
-function failWith(exitCode: 1 | 2, why: string): number {
-  process.stderr.write(`bearer-sidecar: ${toSingleLine(why)}\n`);
-  return exitCode;
 }

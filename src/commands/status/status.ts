@@ -8,7 +8,7 @@ import type { LoadOptions } from '../../config/load/load.ts';
 import { toSingleLine } from '../../config/load/problems.ts';
 import { sleep, systemClock, type Clock } from '../../platform/clock.ts';
 import { loadAdminAddress } from '../admin-port.ts';
-import { paintFor, type Paint } from '../terminal.ts';
+import { failWith, paintFor, type Paint } from '../terminal.ts';
 import { readRunningStatus, type StatusReading } from './running-status.ts';
 import { describeState, describeStatusLine, describeStatusLines } from './summary.ts';
 
@@ -50,10 +50,7 @@ export async function status(load: LoadOptions, options: StatusOptions, stop: Ab
 
 async function showStatus(address: ListenAddress, { json }: StatusOptions, stop: AbortSignal): Promise<number> {
   const reading = await readRunningStatus(address, stop);
-  if (reading.kind === 'unavailable') {
-    process.stderr.write(`bearer-sidecar: ${toSingleLine(reading.why)}\n`);
-    return 1;
-  }
+  if (reading.kind === 'unavailable') return failWith(1, reading.why);
   process.stdout.write(json ? formatJson(reading) : formatSummary(reading, paintFor(process.stdout)));
   return describeState(reading.status).isServing ? 0 : 1;
 }
