@@ -47,39 +47,32 @@ const SHORT_LIFETIME_MS = 60_000;
 const LONG_LIFETIME_MS = 24 * 3_600_000;
 
 export function evaluateTokenFailure(response: TokenRequestFailure, context: TokenCheckContext): CheckFinding {
-  const { head, url } = context;
-  if (ASKS_FOR_DPOP.test(`${response.detail}, ${head?.challenge ?? ''}`))
-    return { outcome: 'fail', detail: response.detail, advice: DPOP_ADVICE };
+  const { head, url, isDiscovered, nameSetting } = context;
+  const where = isDiscovered
+    ? nameSetting('auth.issuer')
+    : `${nameSetting('auth.url')} and ${nameSetting('auth.tokenPath')}`;
+  const fail = (advice: string, detail = response.detail): CheckFinding => ({ outcome: 'fail', detail, advice });
+  if (ASKS_FOR_DPOP.test(`${response.detail}, ${head?.challenge ?? ''}`)) return fail(DPOP_ADVICE);
   if (response.kind === 'rejected' && response.error !== undefined)
-    return {
-      outcome: 'fail',
-      detail: response.detail,
-      advice: adviseOnRejection(response.error, response.detail, context),
-    };
+    return fail(adviseOnRejection(response.error, response.detail, context));
   if (response.kind === 'unavailable' && response.error !== undefined)
-    return { outcome: 'fail', detail: response.detail, advice: adviseByTransientError(response.error) };
-  const where = context.isDiscovered ? context.nameSetting('auth.issuer') : nameEndpointSettings(context);
-  if (head === undefined)
-    return { outcome: 'fail', detail: response.detail, advice: `see the steps before this one, and check ${where}` };
+    return fail(response.error === 'slow_down' ? RATE_ADVICE : FAULT_ADVICE);
+  if (head === undefined) return fail(`see the steps before this one, and check ${where}`);
   if (head.status === 404) {
     // What follows is the advice of the running sidecar.
     const detail = response.detail.replace(/: (?:check|set) auth\.url .*$/s, '');
-    return {
-      outcome: 'fail',
-      detail: `POST ${url} returned 404${detail.includes(' and the error ') ? ` (${detail})` : ''}`,
-      advice: `there is no token endpoint at this path: ${adviseOnPath(context, where)}`,
-    };
+    return fail(
+      `there is no token endpoint at this path: ${adviseOnPath(context, where)}`,
+      `POST ${url} returned 404${detail.includes(' and the error ') ? ` (${detail})` : ''}`,
+    );
   }
-  if (/\bhtml\b/i.test(head.contentType)) {
-    const detail = `POST ${url} returned ${head.status} and a web page (HTML)`;
-    const advice = `this is a login page, a proxy or a maintenance page, not a token endpoint: check ${where}`;
-    return { outcome: 'fail', detail, advice };
-  }
-  const advice =
-    head.status === 401
-      ? adviseByError('invalid_client', context)
-      : adviseByStatus(head.status, where, context.nameSetting);
-  return { outcome: 'fail', detail: response.detail, advice };
+  if (/\bhtml\b/i.test(head.contentType))
+    return fail(
+      `this is a login page, a proxy or a maintenance page, not a token endpoint: check ${where}`,
+      `POST ${url} returned ${head.status} and a web page (HTML)`,
+    );
+  if (head.status === 401) return fail(adviseByError('invalid_client', context));
+  return fail(adviseByStatus(head.status, where, nameSetting));
 }
 
 /** A published endpoint is certain, a repetition only likely. */
@@ -94,16 +87,8 @@ function adviseOnPath({ nameSetting, meantUrl, published }: TokenCheckContext, w
   return found + describeTokenUrlSettings(tokenUrl, nameSetting);
 }
 
-function nameEndpointSettings({ nameSetting }: TokenCheckContext): string {
-  return `${nameSetting('auth.url')} and ${nameSetting('auth.tokenPath')}`;
-}
-
 const RATE_ADVICE = 'the server limits token requests: wait, and find out who else uses this client';
 const FAULT_ADVICE = 'the server has a fault: try again later, then ask its operator';
-
-function adviseByTransientError(error: string): string {
-  return error === 'slow_down' ? RATE_ADVICE : FAULT_ADVICE;
-}
 
 function adviseByStatus(status: number, where: string, nameSetting: NameSetting): string {
   if (status === 429) return RATE_ADVICE;
@@ -137,49 +122,54 @@ function adviseOnRejection(error: string, detail: string, context: TokenCheckCon
   return adviseByError(error, context);
 }
 
-function adviseByError(error: string, { nameSetting, auth }: TokenCheckContext): string {
+type Advise = (context: TokenCheckContext) => string;
+
+/** What to do about an OAuth error. A map, since the error is any text of the server. */
+const ADVICE_BY_ERROR = new Map(
+  Object.entries<Advise>({
+    invalid_client: adviseOnInvalidClient,
+    invalid_scope: ({ nameSetting, auth }) =>
+      auth.assertionGrant === undefined
+        ? `change ${nameSetting('auth.scope')}, or ask the partner to grant these scopes to the client`
+        : `correct ${nameSetting('auth.scope')}, or the claim scope in ${nameSetting('auth.assertionClaims')} where the server reads it from the JWT, or ask the partner to grant these scopes`,
+    invalid_target: ({ nameSetting }) =>
+      `check ${nameSetting('auth.resource')} and ${nameSetting('auth.audience')} character by character`,
+    access_denied: ({ nameSetting }) =>
+      `ask the partner to give this client access to the API in ${nameSetting('auth.audience')}`,
+    unauthorized_client: ({ auth }) =>
+      `ask the partner to allow the grant ${auth.grantType} for this client, with the requested audience and scope`,
+    unsupported_grant_type: ({ nameSetting }) =>
+      `the server does not support the grant there: check ${nameSetting('auth.grantType')}, ${nameSetting('auth.url')} and ${nameSetting('auth.tokenPath')}`,
+    invalid_request: (context) =>
+      `a parameter is missing or not allowed: check ${context.nameSetting('auth.audience')}, ${context.nameSetting('auth.scope')} and ${context.nameSetting('auth.extraParameters')}${adviseOnEncoding(context)}`,
+  }),
+);
+
+function adviseByError(error: string, context: TokenCheckContext): string {
+  return ADVICE_BY_ERROR.get(error)?.(context) ?? 'ask the partner what this error means for the client';
+}
+
+function adviseOnInvalidClient(context: TokenCheckContext): string {
+  const { nameSetting, auth } = context;
   const { name: method } = auth.method;
-  // Servers that follow RFC 6749 strictly decode the credentials, and fail at a percent sign that begins no escape.
+  if (method === 'client_assertion')
+    return `the server does not accept this assertion for the client in ${nameSetting('auth.clientId')}: compare issuer, subject and audience in the step "assertion" character by character with what it trusts`;
+  const expected = `with what you were given, and ask which ${nameSetting('auth.method')} it expects`;
+  if (method === 'none')
+    return `the server does not accept what identifies the client: compare ${nameSetting('auth.extraParameters')} and ${nameSetting('auth.extraHeaders')} ${expected}`;
+  const compared = `${nameSetting('auth.clientId')} and ${nameCredentialSettings(method, nameSetting)}`;
+  return `the server does not know this client or its proof (${method}): compare ${compared} ${expected}${adviseOnEncoding(context)}`;
+}
+
+/** Servers that follow RFC 6749 strictly decode the credentials, and fail at a percent sign that begins no escape. */
+function adviseOnEncoding({ nameSetting, auth }: TokenCheckContext): string {
   const form = `; with a secret that has "+" or "%" in it try ${nameSetting('auth.basicEncoding')} form`;
-  const encoding = method === 'client_secret_basic' ? form : '';
-  switch (error) {
-    case 'invalid_client': {
-      if (method === 'client_assertion')
-        return `the server does not accept this assertion for the client in ${nameSetting('auth.clientId')}: compare issuer, subject and audience in the step "assertion" character by character with what it trusts`;
-      if (method === 'none')
-        return `the server does not accept what identifies the client: compare ${nameSetting('auth.extraParameters')} and ${nameSetting('auth.extraHeaders')} with what you were given, and ask which ${nameSetting('auth.method')} it expects`;
-      const what = `the server does not know this client or its proof (${method}): compare ${nameSetting('auth.clientId')}`;
-      const expected = `and ask which ${nameSetting('auth.method')} it expects`;
-      return `${what} and ${nameCredentialSettings(method, nameSetting)} with what you were given, ${expected}${encoding}`;
-    }
-    case 'invalid_scope':
-      if (auth.assertionGrant !== undefined)
-        return `correct ${nameSetting('auth.scope')}, or the claim scope in ${nameSetting('auth.assertionClaims')} where the server reads it from the JWT, or ask the partner to grant these scopes`;
-      return `change ${nameSetting('auth.scope')}, or ask the partner to grant these scopes to the client`;
-    case 'invalid_target':
-      return `check ${nameSetting('auth.resource')} and ${nameSetting('auth.audience')} character by character`;
-    case 'access_denied':
-      return `ask the partner to give this client access to the API in ${nameSetting('auth.audience')}`;
-    case 'unauthorized_client':
-      return `ask the partner to allow the grant ${auth.grantType} for this client, with the requested audience and scope`;
-    case 'unsupported_grant_type':
-      return `the server does not support the grant there: check ${nameSetting('auth.grantType')}, ${nameSetting('auth.url')} and ${nameSetting('auth.tokenPath')}`;
-    case 'invalid_request':
-      return `a parameter is missing or not allowed: check ${nameSetting('auth.audience')}, ${nameSetting('auth.scope')} and ${nameSetting('auth.extraParameters')}${encoding}`;
-    default:
-      return 'ask the partner what this error means for the client';
-  }
+  return auth.method.name === 'client_secret_basic' ? form : '';
 }
 
 function nameCredentialSettings(method: string, nameSetting: NameSetting): string {
-  switch (method) {
-    case 'private_key_jwt':
-      return `${nameSetting('auth.privateKeyFile')} and ${nameSetting('auth.keyId')}`;
-    case 'tls_client_auth':
-      return nameSetting('auth.tlsCertificateFile');
-    default:
-      return nameSetting('auth.clientSecret');
-  }
+  if (method === 'private_key_jwt') return `${nameSetting('auth.privateKeyFile')} and ${nameSetting('auth.keyId')}`;
+  return nameSetting(method === 'tls_client_auth' ? 'auth.tlsCertificateFile' : 'auth.clientSecret');
 }
 
 /** Compares granted and requested scopes. */
