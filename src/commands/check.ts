@@ -8,7 +8,7 @@ import { formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { describeLoadFailure } from './load-failure.ts';
 import { runChecks } from './check/run-checks.ts';
 import { formatJsonReport, formatStep, formatSummary, hasNoFailure } from './check/report.ts';
-import { formatStepForTerminal, formatSummaryForTerminal, OUTCOME_STYLES } from './check/terminal-report.ts';
+import { formatStepForTerminal, formatSummaryForTerminal } from './check/report.ts';
 import type { CheckStep } from './check/step-runner.ts';
 import { ownProgramCommand } from './program-command.ts';
 import { quoteForShell } from './shell-quote.ts';
@@ -72,10 +72,7 @@ function chooseReportFormat(stream: NodeJS.WriteStream): ReportFormat {
   const paint = paintFor(stream);
   // A dumb terminal has neither width nor symbols.
   if (!stream.isTTY || process.env.TERM === 'dumb')
-    return {
-      step: (step) => formatStep(step, (outcome, mark) => paint(OUTCOME_STYLES[outcome].role, mark)),
-      summary: formatSummary,
-    };
+    return { step: (step) => formatStep(step, paint), summary: formatSummary };
   return {
     step: (step) => formatStepForTerminal(step, terminalWidthOf(stream), paint),
     summary: (steps) => formatSummaryForTerminal(steps, paint),

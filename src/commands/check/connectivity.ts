@@ -1,6 +1,11 @@
-/** Checks the connection to one server: name, TCP connection or tunnel, TLS. After a failed step the others are skipped. */
+/**
+ * Checks the connection to one server: name, TCP connection or tunnel, TLS. After a failed step the others are skipped. Each egress
+ * proxy is checked once.
+ */
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
+import type { Config } from '../../config/config.ts';
+import { formatSettingName } from '../../config/load/problems.ts';
 import { getHostAndPort } from '../../platform/egress/proxy-selector.ts';
 import type { EgressProxy, ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
@@ -11,8 +16,8 @@ import { evaluateHandshake } from './evaluate/evaluate-tls.ts';
 import { connectToEach, resolveName } from './dns-and-tcp.ts';
 import { performHandshake } from './tls-handshake.ts';
 import type { TlsSettingNames } from './evaluate/evaluate-tls.ts';
-import { errorCodeOf } from './step-runner.ts';
-import type { StepResult, CheckContext, StepRunner } from './step-runner.ts';
+import { errorCodeOf, StepRunner } from './step-runner.ts';
+import type { CheckContext, CheckStep, StepResult } from './step-runner.ts';
 
 export interface ConnectivityTarget {
   readonly host: string;
@@ -26,10 +31,12 @@ export interface ConnectivityTarget {
   readonly timeoutMs: number;
 }
 
+const PROXY_TIMEOUT_MS = 5000;
+
 /** Selects the forward proxy of a destination, and knows whether it is reachable itself. */
 export interface EgressCheckContext extends CheckContext {
   readonly egress: ProxySelector;
-  readonly proxies: { readonly isReached: (proxy: EgressProxy) => Promise<boolean> };
+  readonly proxies: Pick<ProxyChecks, 'isReached'>;
 }
 
 /** As `checkConnectivity`, through the forward proxy if the URL has one. */
@@ -134,4 +141,43 @@ export function createTarget(
   rest: Pick<ConnectivityTarget, 'clientCertificate' | 'names' | 'timeoutMs'>,
 ): ConnectivityTarget {
   return { ...getHostAndPort(url), usesTls: url.protocol === 'https:', isHttp: true, ...rest };
+}
+
+export interface ProxyChecks {
+  /** Whether the proxy is reachable; true for one that was not checked. */
+  isReached(proxy: EgressProxy): Promise<boolean>;
+  /** The steps in the order of the settings. */
+  readonly steps: Promise<readonly CheckStep[]>;
+}
+
+/** @param isUsed whether any destination has a proxy */
+export function checkProxies(egress: Config['egress'], isUsed: boolean, context: CheckContext): ProxyChecks {
+  const reached = new Map<string, Promise<boolean>>();
+  const runners: StepRunner[] = [];
+  const given = [
+    [egress.proxy, 'egress.proxy'],
+    [egress.httpProxy, 'egress.httpProxy'],
+  ] as const;
+  for (const [url, key] of isUsed ? given : []) {
+    if (url === undefined || reached.has(url.host)) continue;
+    const runner = new StepRunner('egress proxy', context);
+    runners.push(runner);
+    reached.set(url.host, checkConnectivity(runner, createProxyTarget(url, key, egress.caFile), context));
+  }
+  return {
+    isReached: (proxy) => reached.get(proxy.url.host) ?? Promise.resolve(true),
+    steps: Promise.all(reached.values()).then(() => runners.flatMap(({ steps }) => steps)),
+  };
+}
+
+function createProxyTarget(url: URL, key: 'egress.proxy' | 'egress.httpProxy', caFile: string | undefined) {
+  return createTarget(url, {
+    names: {
+      address: `${formatSettingName(key)} or HTTPS_PROXY`,
+      ca: formatSettingName('egress.caFile'),
+      certificate: 'none: proxies get no client certificate',
+      caFile,
+    },
+    timeoutMs: PROXY_TIMEOUT_MS,
+  });
 }

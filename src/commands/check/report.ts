@@ -1,32 +1,92 @@
-/** How a check is printed where no terminal is: one line for each step, or one JSON document. Also masks secrets in steps. */
+/**
+ * How a check is printed: one line for each step where no terminal is; on a terminal symbols, texts wrapped to its width and advice on
+ * its own lines; or one JSON document. Also masks secrets in steps.
+ */
+import { toSingleLine } from '../../config/load/problems.ts';
 import { createRedact } from '../../platform/secret-redaction.ts';
 import type { Redact } from '../../platform/secret-redaction.ts';
-import { toSingleLine } from '../../config/load/problems.ts';
+import { wrapText } from '../terminal.ts';
+import type { Paint, TextRole } from '../terminal.ts';
 import type { CheckOutcome, CheckStep } from './step-runner.ts';
 
-/** Colours the mark of an outcome. */
-export type PaintOutcome = (outcome: CheckOutcome, text: string) => string;
+interface OutcomeTexts {
+  readonly label: string;
+  /** On a terminal: at a step, and after a count. */
+  readonly symbol: string;
+  readonly counted: string;
+  readonly role: TextRole;
+}
 
-const OUTCOME_LABELS: Readonly<Record<CheckOutcome, string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL', skip: 'skip' };
+const OUTCOMES: Readonly<Record<CheckOutcome, OutcomeTexts>> = {
+  ok: { label: 'ok', symbol: '✔', counted: 'ok', role: 'good' },
+  warn: { label: 'warn', symbol: '!', counted: 'to review', role: 'warning' },
+  fail: { label: 'FAIL', symbol: '✘', counted: 'failed', role: 'bad' },
+  skip: { label: 'skip', symbol: '-', counted: 'skipped', role: 'quiet' },
+};
+
 const STEP_WIDTH = 13;
 const TARGET_WIDTH = 21;
-const TIME_WIDTH = 9;
+const TIME_WIDTH = 8;
+/** The column of the texts on a wide terminal. */
+const DETAIL_INDENT = 2 + STEP_WIDTH + 1 + TARGET_WIDTH + 1 + TIME_WIDTH + 2;
+const MIN_DETAIL_WIDTH = 40;
+const NARROW_INDENT = 4;
 
-/** One line: mark, step, target, time, finding, and the advice after an arrow. */
-export function formatStep(step: CheckStep, paint: PaintOutcome): string {
-  const time = step.ms === 0 ? '' : `${step.ms < 10 ? step.ms.toFixed(1) : String(Math.round(step.ms))} ms`;
-  const columns = [step.step.padEnd(STEP_WIDTH), step.target.padEnd(TARGET_WIDTH), time.padStart(TIME_WIDTH)];
-  const advice = step.advice === undefined ? '' : ` -> ${step.advice}`;
-  return `${paint(step.outcome, OUTCOME_LABELS[step.outcome])}  ${columns.join(' ')}  ${toSingleLine(step.detail + advice)}\n`;
+/** One line: label, step, target, time, finding, and the advice after an arrow. Only the label is coloured. */
+export function formatStep({ step, target, outcome, ms, detail, advice }: CheckStep, paint: Paint): string {
+  const { label, role } = OUTCOMES[outcome];
+  const columns = [step.padEnd(STEP_WIDTH), target.padEnd(TARGET_WIDTH), formatTime(ms).padStart(TIME_WIDTH + 1)];
+  const next = advice === undefined ? '' : ` -> ${advice}`;
+  return `${paint(role, label.padEnd(4))}  ${columns.join(' ')}  ${toSingleLine(detail + next)}\n`;
 }
 
 /** The last line. */
 export function formatSummary(steps: readonly CheckStep[]): string {
-  const count = (outcome: CheckOutcome): number => steps.filter((step) => step.outcome === outcome).length;
-  const words = (['fail', 'warn', 'ok', 'skip'] as const).map(
-    (outcome) => `${count(outcome)} ${OUTCOME_LABELS[outcome].trim()}`,
+  const counts = (['fail', 'warn', 'ok', 'skip'] as const).map(
+    (outcome) => `${countSteps(steps, outcome)} ${OUTCOMES[outcome].label}`,
   );
-  return `${words.join(', ')}\n`;
+  return `${counts.join(', ')}\n`;
+}
+
+/** The lines of one step. @param columns the width of the terminal */
+export function formatStepForTerminal(
+  { step, target, outcome, ms, detail, advice }: CheckStep,
+  columns: number,
+  paint: Paint,
+): string {
+  const { symbol, role } = OUTCOMES[outcome];
+  const time = formatTime(ms).padStart(TIME_WIDTH);
+  const named = [step.padEnd(STEP_WIDTH), target.padEnd(TARGET_WIDTH), paint('quiet', time)];
+  const head = `${paint(role, symbol)} ${named.join(' ')}`;
+  // A word that does not fit beside the columns moves the text to its own lines.
+  const longest = Math.max(...`${detail} ${advice ?? ''}`.split(' ').map((word) => word.length));
+  const isBeside = columns - DETAIL_INDENT >= Math.max(MIN_DETAIL_WIDTH, longest);
+  const indent = ' '.repeat(isBeside ? DETAIL_INDENT : NARROW_INDENT);
+  const room = columns - indent.length;
+  const words = wrapText(toSingleLine(detail), room).map((line) => (outcome === 'skip' ? paint('quiet', line) : line));
+  const next = advice === undefined ? [] : wrapText(`→ ${toSingleLine(advice)}`, room).map((line) => paint(role, line));
+  const [first = '', ...rest] = [...words, ...next];
+  const lines = isBeside
+    ? [`${head}  ${first}`, ...rest.map((line) => indent + line)]
+    : [head, ...[first, ...rest].map((line) => indent + line)];
+  return lines.map((line) => `${line}\n`).join('');
+}
+
+/** The last line, after a blank one. */
+export function formatSummaryForTerminal(steps: readonly CheckStep[], paint: Paint): string {
+  const counts = (Object.keys(OUTCOMES) as CheckOutcome[]).flatMap((outcome) => {
+    const count = countSteps(steps, outcome);
+    return count === 0 ? [] : [paint(OUTCOMES[outcome].role, `${count} ${OUTCOMES[outcome].counted}`)];
+  });
+  return `\n${counts.join(', ')}\n`;
+}
+
+function formatTime(ms: number): string {
+  return ms === 0 ? '' : `${ms < 10 ? ms.toFixed(1) : String(Math.round(ms))} ms`;
+}
+
+function countSteps(steps: readonly CheckStep[], outcome: CheckOutcome): number {
+  return steps.filter((step) => step.outcome === outcome).length;
 }
 
 /** One JSON document; `advice` is null when there is none. */

@@ -10,7 +10,7 @@ import type { CredentialCheckContext } from './credential.ts';
 import { checkCredential } from './credential.ts';
 import { checkFiles } from './files.ts';
 import { checkFleet } from './fleet.ts';
-import { checkProxies } from './proxies.ts';
+import { checkProxies } from './connectivity.ts';
 import { checkRunningSidecar } from './running-sidecar.ts';
 import { redactSteps } from './report.ts';
 import { checkUpstream, groupByUpstream, findRoute } from './upstream.ts';

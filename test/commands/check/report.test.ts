@@ -26,7 +26,7 @@ test('escapes control characters in texts of a server', () => {
 });
 
 test('colours only the mark', () => {
-  expect(formatStep(step(), (outcome, text) => `<${outcome}:${text}>`)).toMatch(/^<fail:FAIL> {2}tls [^<>]*->/);
+  expect(formatStep(step(), (role, text) => `<${role}:${text}>`)).toMatch(/^<bad:FAIL> {2}tls [^<>]*->/);
 });
 
 test('the summary counts outcomes', () => {

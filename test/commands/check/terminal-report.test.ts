@@ -1,6 +1,6 @@
 /** The report of check on a terminal: wrapped to the width, with every word. */
 import { describe, expect, test } from 'vitest';
-import { formatStepForTerminal, formatSummaryForTerminal } from '../../../src/commands/check/terminal-report.ts';
+import { formatStepForTerminal, formatSummaryForTerminal } from '../../../src/commands/check/report.ts';
 import type { CheckStep } from '../../../src/commands/check/step-runner.ts';
 import { paintNothing, wrapText } from '../../../src/commands/terminal.ts';
 
