@@ -3,7 +3,7 @@
  * reads the machine, the two ports enforce the limits. The costs are measured (docs/adr/0021).
  */
 import { formatSettingName } from '../config/load/problems.ts';
-import type { Config } from '../config/config.ts';
+import { findThrottleGroups, type Config } from '../config/config.ts';
 import { listen as settings } from '../config/schema/schema-inbound.ts';
 
 /** The resources of this process at its start. */
@@ -89,9 +89,8 @@ const MIN_CAPACITY = 16;
 
 export function computeDemand(config: Config, isTraced: boolean): Demand {
   const { routes, credentials, fleet, listen, admin } = config;
-  const throttles = new Map(routes.map((route) => [route.throttleGroup, route]));
   let [requests, upstreamConnections] = [0, 0];
-  for (const { throttle, queue } of throttles.values()) {
+  for (const { throttle, queue } of findThrottleGroups(config).values()) {
     requests += queue.max + throttle.maxInFlight;
     upstreamConnections += throttle.maxInFlight + throttle.maxStreams;
   }
