@@ -8,9 +8,9 @@ import {
   INHERITED_BY_CREDENTIALS,
   INHERITED_BY_ROUTES,
   ROUTE_SETTINGS,
-  type RouteSetting,
 } from '../src/config/schema/schema-routes.ts';
 import { SETTINGS, settingOf, type SettingKey } from '../src/config/schema/schema.ts';
+import type { SettingDefinition } from '../src/config/schema/setting.ts';
 
 /** The document as text. */
 export function renderJsonSchema(): string {
@@ -38,13 +38,13 @@ function describeSetting(key: SettingKey): JsonSchema {
   return value === null ? schema : { ...schema, default: value };
 }
 
-function describeOwnSetting({ doc, format, required }: RouteSetting): JsonSchema {
+function describeOwnSetting({ doc, format, required }: SettingDefinition): JsonSchema {
   return { description: doc, anyOf: required === undefined ? [format.schema, { type: 'null' }] : [format.schema] };
 }
 
 function describeRoutes(): JsonSchema {
   const own = Object.entries(ROUTE_SETTINGS).map(
-    ([key, setting]: [string, RouteSetting]) =>
+    ([key, setting]: [string, SettingDefinition]) =>
       [key, key === 'name' ? describeName(setting.doc) : describeOwnSetting(setting)] as const,
   );
   const inherited = [...INHERITED_BY_ROUTES].map(([key, top]) => [key, describeSetting(top)] as const);

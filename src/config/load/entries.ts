@@ -13,7 +13,8 @@ import {
   ROUTE_SETTINGS,
   REFUSED_IN_ROUTES,
 } from '../schema/schema-routes.ts';
-import type { ListKey, RouteKey, RouteSetting } from '../schema/schema-routes.ts';
+import type { ListKey, RouteKey } from '../schema/schema-routes.ts';
+import type { SettingDefinition } from '../schema/setting.ts';
 import { readSections } from './sections.ts';
 import type { RawValue } from './sources.ts';
 
@@ -170,14 +171,13 @@ function readInherited(
 
 /** The default when missing or invalid; an invalid value is a problem. */
 function readOwnValue(key: RouteKey, found: RawValue | undefined, refuse: AddProblem): SettingValue {
-  const setting: RouteSetting = ROUTE_SETTINGS[key];
+  const setting: SettingDefinition = ROUTE_SETTINGS[key];
   if (found === undefined) {
     if (setting.required !== undefined) refuse(key, `required; ${setting.required}`);
     return setting.default;
   }
-  const { format } = setting;
-  const given = { ...found, value: format.fromFile(found.value) };
-  const checked = checkValue({ format, sensitive: false, env: undefined }, given);
+  const given = { ...found, value: setting.format.fromFile(found.value) };
+  const checked = checkValue({ ...setting, env: undefined }, given);
   if (checked.ok && !(key === 'name' && checked.value === DEFAULT_NAME)) return checked.value;
   refuse(key, checked.ok ? 'found default, which names the top-level settings' : checked.message);
   return setting.default;

@@ -3,9 +3,9 @@
  * Both lists exist in files only.
  */
 import { isForwardedMethod, isPlainPath, PLAIN_PATH } from './formats/allow-rules.ts';
-import { format, list, matching, booleanValue, type Format, type SettingValue } from './formats/formats.ts';
+import { format, list, matching, booleanValue, type Format } from './formats/formats.ts';
 import { SETTINGS, type SettingKey } from './schema.ts';
-import type { SettingDefinition } from './setting.ts';
+import { setting, settingWithoutDefault } from './setting.ts';
 
 /** Keys of a file that hold entries instead of settings. */
 export const LIST_KEYS = ['credentials', 'routes'] as const;
@@ -14,17 +14,6 @@ export type ListKey = (typeof LIST_KEYS)[number];
 /** The name of the route and of the credential that the top-level settings describe. */
 export const DEFAULT_NAME = 'default';
 
-export type RouteSetting<T extends SettingValue = SettingValue> = Pick<
-  SettingDefinition<T>,
-  'doc' | 'format' | 'default' | 'required' | 'isLive'
->;
-
-function routeSetting<T extends SettingValue>(
-  given: Omit<RouteSetting<T>, 'isLive'> & { readonly isLive?: boolean },
-): RouteSetting<T> {
-  return { isLive: false, ...given };
-}
-
 /** The name of a route, a credential or a group. */
 function entryName(): Format<string> {
   return matching(/^[a-z0-9-]{1,32}$/, 'a name of 1 to 32 small letters, digits and hyphens');
@@ -32,44 +21,41 @@ function entryName(): Format<string> {
 
 /** By key, in the order of the reference. */
 export const ROUTE_SETTINGS = {
-  name: routeSetting<string | null>({
+  name: settingWithoutDefault<string>({
     doc: 'Name of the route in metrics, logs and status.',
     format: entryName(),
-    default: null,
     required: 'a name of 1 to 32 small letters, digits and hyphens',
   }),
-  pathPrefix: routeSetting<string | null>({
+  pathPrefix: settingWithoutDefault<string>({
     doc: 'The requests of the route: this path and everything below it, by whole segments. The longest matching prefix wins.',
     format: format({
       expected: 'a path such as /quotes, without a slash at its end, escapes or dot segments',
       check: (value) => typeof value === 'string' && isPlainPath(value),
       schema: { type: 'string', pattern: PLAIN_PATH.source },
     }),
-    default: null,
     required: 'a path such as /quotes',
     isLive: true,
   }),
-  stripPrefix: routeSetting<boolean>({
+  stripPrefix: setting<boolean>({
     doc: 'Whether the prefix is removed before the path is joined to the base URL; false: the upstream sees it.',
     format: booleanValue(),
     default: false,
     isLive: true,
   }),
-  credential: routeSetting<string>({
+  credential: setting<string>({
     doc: 'The credential of its requests: a name in credentials, or default for the top-level auth.',
     format: entryName(),
     default: DEFAULT_NAME,
   }),
-  methods: routeSetting<readonly string[]>({
+  methods: setting<readonly string[]>({
     doc: 'Methods that are forwarded; others get a 405. None allows every method.',
     format: list('a method in capitals that is forwarded', 0, isForwardedMethod),
     default: [],
     isLive: true,
   }),
-  'throttle.group': routeSetting<string | null>({
+  'throttle.group': settingWithoutDefault<string>({
     doc: "Routes of the same group share one throttle; their throttle and queue settings must be equal. Default: the route's own name.",
     format: entryName(),
-    default: null,
   }),
 } as const;
 

@@ -35,29 +35,20 @@ export interface Format<T> {
   readonly schema: JsonSchema;
 }
 
-interface FormatOptions {
-  readonly expected: string;
-  /** True: valid. False: `expected` describes the fault. A string: the fault. */
-  readonly check: (value: unknown) => boolean | string;
-  readonly fromText?: Format<never>['fromText'];
-  readonly fromFile?: Format<never>['fromFile'];
-  readonly show?: Format<never>['show'];
-  readonly schema: JsonSchema;
-}
-
-export function format<T>(parts: FormatOptions): Format<T> {
-  const assertFits = (value: unknown): asserts value is T => {
-    const result = parts.check(value);
-    if (result === true) return;
-    throw new Error(result === false ? `expected ${parts.expected}` : result);
+type FormatOptions = Pick<Format<never>, 'expected' | 'schema'> &
+  Partial<Pick<Format<never>, 'fromText' | 'fromFile' | 'show'>> & {
+    /** True: valid. False: `expected` describes the fault. A string: the fault. */
+    readonly check: (value: unknown) => boolean | string;
   };
-  return Object.assign(assertFits, {
-    expected: parts.expected,
-    fromText: parts.fromText ?? ((text: string) => text),
-    fromFile: parts.fromFile ?? ((value: unknown) => value),
-    show: parts.show ?? ((text: string) => text),
-    schema: parts.schema,
-  });
+
+export function format<T>({ check, ...described }: FormatOptions): Format<T> {
+  const assertFits = (value: unknown): asserts value is T => {
+    const result = check(value);
+    if (result === true) return;
+    throw new Error(result === false ? `expected ${described.expected}` : result);
+  };
+  const unchanged = <V>(value: V): V => value;
+  return Object.assign(assertFits, { fromText: unchanged, fromFile: unchanged, show: unchanged, ...described });
 }
 
 const INTEGER = /^(?:0|[1-9][0-9]*)$/;
