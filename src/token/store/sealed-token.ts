@@ -1,9 +1,10 @@
 /**
- * An access token in a form that may leave the process: AES-256-GCM under a key that HKDF-SHA256 (RFC 5869) derives from the
- * client's own secret or private key. The parameters of the token request are the associated data. Where the text is kept
- * is up to the caller.
+ * What may leave the process of a token: AES-256-GCM under a key that HKDF-SHA256 (RFC 5869) derives from the client's own secret or
+ * private key, with the parameters of the token request as associated data; and the name of its record in a shared store, a keyed hash.
+ * Replicas with another secret neither find nor disturb the record. Where a text is kept is up to the caller.
  */
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import type { TokenRequestFailure } from '../endpoint/token-response.ts';
 import { MAX_STORED_CHARS } from './shared-token-store.ts';
 
 /** Instants by the wall clock, because they outlive the process; epoch milliseconds. */
@@ -14,6 +15,26 @@ export interface StoredToken {
   /** Start of the token request. */
   readonly obtainedWallAt: number;
   readonly expiresWallAt: number;
+}
+
+/** A token that a replica has requested for all. Instants by the store's clock, epoch milliseconds. */
+export interface SharedToken {
+  readonly value: string;
+  /** Undefined = unknown. */
+  readonly scope: string | undefined;
+  /**
+   * Start of the token request; if the replica had a token with a later start, one more than that. It rises from token to token, also
+   * when the store's clock is set back: a replica takes no token whose `order` is not above that of the newest it has had.
+   */
+  readonly order: number;
+  readonly expiresAt: number;
+  readonly lifetimeMs: number;
+}
+
+export interface SharedFailure {
+  readonly failure: TokenRequestFailure;
+  /** From then on it holds back no replica, by the store's clock. */
+  readonly endsAt: number;
 }
 
 /** All that decides which token comes and how it is used: a token sealed for one binding opens for no other. */
@@ -44,6 +65,7 @@ const KEY_BYTES = 32;
 const SALT_BYTES = 16;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
+const MAX_DETAIL_LENGTH = 512;
 const SEALED_PATTERN = /^([a-z0-9]+)\.([A-Za-z0-9_-]+)$/;
 
 /**
@@ -85,6 +107,21 @@ export function openToken<F extends TokenFormat>(
   return { value, scope: scope ?? undefined, ...named } as SealableToken<F>;
 }
 
+/** One line of printable ASCII. The stated `Retry-After` is not kept. */
+export function sealFailure({ failure, endsAt }: SharedFailure, identity: TokenIdentity): string {
+  const { kind, detail } = failure;
+  return sealText(JSON.stringify([kind, detail.slice(0, MAX_DETAIL_LENGTH), endsAt]), identity, 'bsf4');
+}
+
+export function openFailure(sealed: string, identity: TokenIdentity): SharedFailure | undefined {
+  const fields = openList(sealed, identity, 'bsf4');
+  if (fields?.length !== 3) return undefined;
+  const [kind, detail, endsAt] = fields;
+  if (typeof detail !== 'string' || typeof endsAt !== 'number') return undefined;
+  const isFailure = kind === 'rejected' || kind === 'unavailable' || kind === 'malformed';
+  return isFailure ? { failure: { kind, detail }, endsAt } : undefined;
+}
+
 /** Salt and nonce are fresh each time; without the key only the length can be learned. */
 export function sealText(plain: string, { binding, keyMaterial }: TokenIdentity, format: SealedFormat): string {
   const salt = randomBytes(SALT_BYTES);
@@ -96,7 +133,7 @@ export function sealText(plain: string, { binding, keyMaterial }: TokenIdentity,
 }
 
 /** The JSON list given to `sealText`; undefined as for `openToken`, and for a text of more than 64 KiB. */
-export function openList(
+function openList(
   sealed: string,
   { binding, keyMaterial }: TokenIdentity,
   format: SealedFormat,
@@ -125,7 +162,19 @@ function deriveKey(keyMaterial: string, salt: Uint8Array, format: SealedFormat):
   return new Uint8Array(hkdfSync('sha256', keyMaterial, salt, `bearer-sidecar ${format}`, KEY_BYTES));
 }
 
+/** Replicas with different record formats must not share a record: each format has a name of its own, and so a record of its own. */
+const RECORD_VERSION = 3;
+/** 128 bits: without the key a hash can be neither guessed nor made to collide. */
+const HASH_BYTES = 16;
+
+/** The record name that replicas with exactly this identity share: 22 characters of base64url. */
+export function deriveRecordName({ binding, keyMaterial }: TokenIdentity): string {
+  const parts = JSON.stringify(['name', RECORD_VERSION, serializeBinding(binding)]);
+  const key = Buffer.from(hkdfSync('sha256', keyMaterial, '', 'bearer-sidecar names and marks', KEY_BYTES));
+  return createHmac('sha256', key).update(parts).digest().subarray(0, HASH_BYTES).toString('base64url');
+}
+
 /** Every member counts. JSON is unambiguous; joined strings would not be. */
-export function serializeBinding(binding: TokenBinding): string {
+function serializeBinding(binding: TokenBinding): string {
   return JSON.stringify(Object.entries(binding).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }

@@ -16,9 +16,8 @@ import type {
   TokenPartOptions,
 } from '../source/token-fetcher.ts';
 import type { TokenRequestFailure, TokenRequestResult } from '../endpoint/token-response.ts';
-import { openToken, sealToken, type TokenIdentity } from './sealed-token.ts';
-import { deriveRecordName, openFailure, sealFailure } from './shared-record.ts';
-import type { SharedToken } from './shared-record.ts';
+import { deriveRecordName, openFailure, openToken, sealFailure, sealToken } from './sealed-token.ts';
+import type { SharedToken, TokenIdentity } from './sealed-token.ts';
 import type { ClaimResult, SharedTokenStore } from './shared-token-store.ts';
 
 export interface SharedTokenOptions extends Omit<TokenPartOptions, 'credential'> {

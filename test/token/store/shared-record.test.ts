@@ -1,8 +1,14 @@
 /** Record names, sealed tokens and sealed failures in the shared store. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { deriveRecordName, openFailure, sealFailure } from '../../../src/token/store/shared-record.ts';
-import { openToken, sealText, sealToken } from '../../../src/token/store/sealed-token.ts';
+import {
+  deriveRecordName,
+  openFailure,
+  openToken,
+  sealFailure,
+  sealText,
+  sealToken,
+} from '../../../src/token/store/sealed-token.ts';
 import type { TokenBinding, TokenIdentity } from '../../../src/token/store/sealed-token.ts';
 import { bindings, ORDINARY_REQUEST } from './ordinary-request.ts';
 
