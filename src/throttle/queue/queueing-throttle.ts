@@ -16,7 +16,6 @@ import { createRejectionError, type RejectionReason } from '../signals/rejection
 import { SignalLog } from '../signals/signal-log.ts';
 import type { LearnedState, QueueClass, RateLimitReport, Throttle } from '../throttle.ts';
 import type { ThrottleState, ThrottleTerms, Ticket } from '../throttle.ts';
-import { checkQueue } from './queue-check.ts';
 import type { PendingWait, QueueTicket } from './queue-ticket.ts';
 import { RequestQueue } from './request-queue.ts';
 import { RequestTicket, type TicketHost } from './request-ticket.ts';
@@ -268,4 +267,34 @@ function createFleetHost(governor: Governor, queue: RequestQueue, clock: Clock, 
       governor.joinPause(clock.now(), statedWaitMs);
     },
   };
+}
+
+/** `evict`: the queue is full, and there is a place once `ticket` has been rejected. */
+type QueueDecision =
+  | { readonly kind: 'admit' }
+  | { readonly kind: 'evict'; readonly ticket: QueueTicket }
+  | { readonly kind: 'reject'; readonly reason: RejectionReason };
+
+/**
+ * Whether a new request may wait: not when the queue is full, or when it certainly cannot be served in time. Changes nothing.
+ * @param max how many may wait, beyond those that could be granted at once
+ */
+function checkQueue(
+  governor: Governor,
+  queue: RequestQueue,
+  max: number,
+  ticket: QueueTicket,
+  now: number,
+): QueueDecision {
+  const queued = queue.size;
+  if (governor.pause.rejectsNew(now, queued > 0)) return { kind: 'reject', reason: 'expected_wait' };
+  const grantable = governor.grantablePermits(now);
+  if (queued === 0 && grantable >= 1 && ticket.deadlineAt > now) return { kind: 'admit' };
+  const isFull = queued >= max + grantable;
+  const evicted = isFull ? queue.evictionCandidate(ticket.queueClass, max) : undefined;
+  if (isFull && evicted === undefined) return { kind: 'reject', reason: 'full' };
+  const minWaitMs = governor.minWaitMs(now, queue.countAhead(ticket.queueClass));
+  const isTooLong = minWaitMs > 0 && minWaitMs >= ticket.waitBudgetMs(now);
+  if (isTooLong || ticket.deadlineAt <= now) return { kind: 'reject', reason: 'expected_wait' };
+  return evicted === undefined ? { kind: 'admit' } : { kind: 'evict', ticket: evicted };
 }
