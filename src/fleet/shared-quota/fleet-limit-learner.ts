@@ -50,12 +50,17 @@ interface OpenCall {
   readonly grant: PermitGrant;
 }
 
+/** Its public fields are written here only. */
 export class FleetLimitLearner {
+  /**
+   * One limit holds for all replicas. Until enough refusals agree with it, or until replicas that learn alone disturb each other, each of
+   * them learns alone.
+   */
+  isShared = false;
   readonly #options: LearnedRatePolicyOptions;
   #policy: LearnedRatePolicy;
   readonly #recentAccepted = new CallLog(MAX_RECENT_CALLS, MAX_RECENT_AGE_MS);
   #separateRefusals = 0;
-  #isShared = false;
   #restartedAt = -Infinity;
   #lostAt = -Infinity;
   #incompleteUntil = -Infinity;
@@ -64,7 +69,8 @@ export class FleetLimitLearner {
   #pendingCalls: ReportedCalls[] = [];
   /** Sorted by response, the first at the end. */
   readonly #openCalls: OpenCall[] = [];
-  #lastAt = -Infinity;
+  /** Calls that ended before this instant are learned. */
+  learnedUntil = -Infinity;
   /** Of a restored limit: it has explained the refusals before this instant. */
   #knownUntil = -Infinity;
   #epoch = 0;
@@ -80,20 +86,11 @@ export class FleetLimitLearner {
     this.#policy = new LearnedRatePolicy(this.#options);
   }
 
-  /**
-   * One limit holds for all replicas. Until enough refusals agree with it, or until replicas that learn alone disturb each
-   * other, each of them learns alone.
-   */
-  get isShared(): boolean {
-    return this.#isShared;
-  }
-
   /** No limit explains the refusals. */
   get isTentative(): boolean {
     return this.#policy.learned(identity)?.limit === undefined;
   }
 
-  /** Calls of one replica, in any order. */
   addCalls(calls: readonly ReportedCalls[]): void {
     for (const call of calls) {
       this.#pendingCalls.push(call);
@@ -135,7 +132,7 @@ export class FleetLimitLearner {
     }
     this.#pendingCalls.splice(0, learned);
     this.#learnResponses(end);
-    this.#isShared ||= this.#policy.explainedRefusals >= MIN_EXPLAINED_REFUSALS;
+    this.isShared ||= this.#policy.explainedRefusals >= MIN_EXPLAINED_REFUSALS;
     if (this.extraRate === 0) this.#burst = Math.max(1, this.#policy.burst);
   }
 
@@ -155,7 +152,6 @@ export class FleetLimitLearner {
     return Number.isFinite(rate) ? Math.max(0, rate - confirmedRate) : 0;
   }
 
-  /** When the limit allows the next call; past or -Infinity: now. */
   openAt(now: number): number {
     return this.#policy.openAt(now, true);
   }
@@ -168,29 +164,24 @@ export class FleetLimitLearner {
     return this.#policy.snapshot(now);
   }
 
-  /** Calls that ended before this instant are learned. */
-  get learnedUntil(): number {
-    return this.#lastAt;
-  }
-
   /** @param knownUntil refusals before this instant are known to the snapshot; calls that are reported as accepted still count */
   restore(now: number, snapshot: unknown, knownUntil: number): void {
     this.#policy.restore(now, snapshot, 0);
     this.#knownUntil = knownUntil;
     // A restored limit has proved itself with the former leader.
-    this.#isShared = this.#policy.explainedRefusals > 0;
+    this.isShared = this.#policy.explainedRefusals > 0;
   }
 
   #isUnaware(grant: PermitGrant): boolean {
     if (grant.at < this.#incompleteUntil || grant.at < this.#knownUntil) return true;
-    if (!this.#isShared || grant.at < this.#restartedAt + UNAWARE_ALONE_MS)
+    if (!this.isShared || grant.at < this.#restartedAt + UNAWARE_ALONE_MS)
       return grant.at < this.#lastRefusedAt + UNAWARE_ALONE_MS;
     return !grant.isPauseProbe && (grant.epoch !== this.#epoch || grant.at < this.#lastRefusedAt + UNAWARE_MS);
   }
 
   /** All keep one schedule from now on. It begins with the calls that they made, and forgets the refusals that they have caused alone. */
   #restart(now: number): void {
-    this.#isShared = true;
+    this.isShared = true;
     this.#restartedAt = now;
     this.#policy = new LearnedRatePolicy(this.#options);
     // With calls left out a window would seem to allow fewer.
@@ -209,8 +200,8 @@ export class FleetLimitLearner {
 
   #learnGrant({ at: madeAt, tookMs, isRefused, isWaitedFor: hasWaited, isPauseProbe }: ReportedCalls): void {
     // A call that was reported too late counts as made now.
-    const at = Math.max(madeAt, this.#lastAt);
-    this.#lastAt = at;
+    const at = Math.max(madeAt, this.learnedUntil);
+    this.learnedUntil = at;
     const { rate } = this.#policy;
     const isWaitedFor = hasWaited && this.#isRateInUse(at, rate);
     const inFlight = this.#inFlightCalls.size;
@@ -238,7 +229,7 @@ export class FleetLimitLearner {
   }
 
   #learnResponse({ respondedAt, isRefused, grant }: OpenCall): void {
-    this.#lastAt = Math.max(this.#lastAt, respondedAt);
+    this.learnedUntil = Math.max(this.learnedUntil, respondedAt);
     this.#inFlightCalls.remove(grant.at);
     const isCurrent = grant.epoch === this.#epoch;
     if (!isRefused) {
@@ -248,7 +239,7 @@ export class FleetLimitLearner {
     else {
       this.#lastRefusedAt = respondedAt;
       this.#epoch++;
-      if (!this.#isShared && this.#replicaCount > 1 && ++this.#separateRefusals >= MAX_SEPARATE_REFUSALS)
+      if (!this.isShared && this.#replicaCount > 1 && ++this.#separateRefusals >= MAX_SEPARATE_REFUSALS)
         this.#restart(respondedAt);
       this.#policy.recordRefused(respondedAt, grant);
     }

@@ -1,11 +1,7 @@
-/**
- * The instants of calls in order, and how many lie between two instants (pure). Bounded in number and age: the oldest are dropped
- * first, and `completeSinceAt` says from when on the log is complete.
- */
+/** The instants of calls in rising order, and how many lie between two instants (pure). Bounded: the oldest are dropped first. */
 
 const INITIAL_CAPACITY = 256;
 
-/** Instants in rising order; several may be equal. */
 export class CallLog {
   #instants = new Float64Array(INITIAL_CAPACITY);
   #begin = 0;
@@ -33,19 +29,11 @@ export class CallLog {
     return index >= 0 && index < this.size ? (this.#instants[this.#begin + index] ?? NaN) : NaN;
   }
 
-  /** Appends a call. An instant before the last one is raised to it: a clock that jumps back does no harm. */
+  /** An instant before the last one is raised to it: a clock that jumps back does no harm. */
   add(at: number): void {
     if (this.#end === this.#instants.length || this.#end - this.#begin >= this.#maxSize) this.#dropOldest(at);
     const last = this.#end > this.#begin ? (this.#instants[this.#end - 1] ?? at) : at;
     this.#instants[this.#end++] = Math.max(at, last);
-  }
-
-  /** Becomes a copy of the other. */
-  copyFrom(other: CallLog): void {
-    this.#instants = other.#instants.slice();
-    this.#begin = other.#begin;
-    this.#end = other.#end;
-    this.completeSinceAt = other.completeSinceAt;
   }
 
   /** Removes one call of this instant, if there is one. */

@@ -3,7 +3,7 @@
  * leaked away: they are closed for different times after different times in which they were open.
  */
 
-/** Milliseconds: it was at least and at most so long. */
+/** A time that was at least and at most so long. */
 export interface Span {
   readonly leastMs: number;
   readonly mostMs: number;
@@ -27,17 +27,13 @@ const USES_AFTER_CONFIRMATION = 8;
 export class Penalty {
   #closed: Span[] = [];
   #cycles: Span[] = [];
-  #known: Span | undefined;
+  /** How long a refusal closes the limit; undefined while closures differ, are short or few. Written here only. */
+  known: Span | undefined;
   #usesLeft = 0;
-
-  /** How long a refusal closes the limit; undefined while closures differ, are short or few. */
-  get known(): Span | undefined {
-    return this.#known;
-  }
 
   /** From a refusal to the first call that may be accepted. */
   get expectedMs(): number {
-    const { leastMs, mostMs } = this.#known ?? { leastMs: 0, mostMs: 0 };
+    const { leastMs, mostMs } = this.known ?? { leastMs: 0, mostMs: 0 };
     return this.#usesLeft > 0 ? (leastMs + mostMs) / 2 : DOUBTED_SHARE * leastMs;
   }
 
@@ -47,14 +43,14 @@ export class Penalty {
    * @param cycle from the end of the closure before it
    */
   record(closed: Span, cycle: Span): void {
-    if (this.#known !== undefined) {
+    if (this.known !== undefined) {
       // A longer one was refused a second time, by the limit itself.
-      if (closed.leastMs > this.#known.mostMs) return;
-      if (closed.leastMs >= CONFIRMING_SHARE * this.#known.leastMs) this.#usesLeft = USES_AFTER_CONFIRMATION;
+      if (closed.leastMs > this.known.mostMs) return;
+      if (closed.leastMs >= CONFIRMING_SHARE * this.known.leastMs) this.#usesLeft = USES_AFTER_CONFIRMATION;
       else this.#usesLeft--;
-      this.#known = overlap([this.#known, closed]);
-      if (this.#known.leastMs <= this.#known.mostMs) return;
-      this.#known = undefined;
+      this.known = overlap([this.known, closed]);
+      if (this.known.leastMs <= this.known.mostMs) return;
+      this.known = undefined;
       this.#closed = [];
       this.#cycles = [];
     }
@@ -71,7 +67,7 @@ export class Penalty {
       return;
     const cycles = overlap(this.#cycles);
     if (common.mostMs > MAX_RATIO * common.leastMs || cycles.leastMs <= cycles.mostMs) return;
-    this.#known = common;
+    this.known = common;
     this.#usesLeft = 0;
   }
 }

@@ -3,13 +3,12 @@
  * the instant it names and the instant at which it grants are the same number.
  */
 
-/** Where permits come from: the bucket here, which a fleet wraps. */
+/** The bucket here, or one that a fleet wraps. */
 export interface PermitSource {
   /** Permits per second; Infinity while unlimited. */
   readonly rate: number;
   /** False while a request waits for the exchange with a fleet and not for a permit. */
   readonly isScarce: boolean;
-  /** Takes a permit if one is available at `now`. */
   tryTake(now: number): boolean;
   /** The instant, not before `from`, at which a permit is available; Infinity when only the fleet can bring one. */
   nextAt(now: number, from?: number): number;
@@ -21,7 +20,6 @@ export interface PermitSource {
   minWaitMs(ahead: number): number | undefined;
   /** A permit taken at `takenAt` was used only now. */
   recordUse(now: number, takenAt: number): void;
-  /** Puts an unspent permit back. */
   giveBack(now: number): void;
   /** From `now` on permits come at `rate`, and up to `burst` are saved up. */
   setRate(now: number, rate: number, burst: number): void;
@@ -35,10 +33,10 @@ const JITTER_MS = 5;
  */
 export class PermitBucket implements PermitSource {
   readonly isScarce = true;
-  #rate: number;
+  rate: number;
   #intervalMs: number;
   #burst: number;
-  /** When the bucket would be full again without further permits. */
+  /** When it would be full again without further permits. */
   #fullAt = -Infinity;
   #lastAt = -Infinity;
   /** As `#fullAt`, computed from when permits were used. */
@@ -51,13 +49,9 @@ export class PermitBucket implements PermitSource {
    */
   constructor(rate: number, burst: number) {
     if (!(burst >= 1)) throw new RangeError('burst must be at least 1');
-    this.#rate = rate;
+    this.rate = rate;
     this.#intervalMs = intervalOf(rate);
     this.#burst = burst;
-  }
-
-  get rate(): number {
-    return this.#rate;
   }
 
   tryTake(now: number): boolean {
@@ -104,10 +98,10 @@ export class PermitBucket implements PermitSource {
 
   /** After an unlimited time the bucket is empty. */
   setRate(now: number, rate: number, burst: number): void {
-    if (rate === this.#rate && burst === this.#burst) return;
+    if (rate === this.rate && burst === this.#burst) return;
     this.#adjustToClock(now);
     const level = this.#intervalMs === 0 ? 0 : Math.min(burst, this.#permitsAt(now));
-    this.#rate = rate;
+    this.rate = rate;
     this.#intervalMs = intervalOf(rate);
     this.#burst = burst;
     this.#fullAt = now + (burst - level) * this.#intervalMs;

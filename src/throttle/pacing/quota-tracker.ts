@@ -27,7 +27,8 @@ export class QuotaTracker {
   #remaining = 0;
   /** ... whose call was sent at this instant. */
   #sentAt = -Infinity;
-  #observedAt = -Infinity;
+  /** When the newest response came. Written here only. */
+  observedAt = -Infinity;
   #resetAt = -Infinity;
   #recheckAt = Infinity;
   /** The reset has passed, and no response has stated the remainder since. */
@@ -54,11 +55,6 @@ export class QuotaTracker {
   /** From the next response on. */
   setMaxHold(maxHoldMs: number): void {
     this.#maxHoldMs = maxHoldMs;
-  }
-
-  /** When the newest response came. */
-  get observedAt(): number {
-    return this.#observedAt;
   }
 
   /** Calls sent before this instant have been counted. */
@@ -94,7 +90,7 @@ export class QuotaTracker {
     // A response may state more at any time, and none states less.
     if (ours < 1)
       return this.#statesRemaining && this.#isAssumed
-        ? this.#observedAt + (1 - ours) * this.#refillIntervalMs
+        ? this.observedAt + (1 - ours) * this.#refillIntervalMs
         : this.#reopensAt;
     if (this.#remaining - uncounted >= this.#limit * SPREAD_THRESHOLD) return -Infinity;
     const leftMs = this.#resetAt - lastSentAt;
@@ -102,15 +98,13 @@ export class QuotaTracker {
     return lastSentAt + Math.min(MAX_SPACING_MS, surelyMs / (ours + 1));
   }
 
-  /** A call goes out at `now`. */
   recordSent(now: number, uncounted: number): void {
     if (now >= this.#resetAt) this.#assumeReset(now, uncounted);
     else if (now >= this.#recheckAt) this.#recheckAt = now + this.#maxHoldMs;
   }
 
   /**
-   * A response stated the quota.
-   * @param call the call that got it
+   * @param call whose response stated the quota
    * @param uncounted calls in flight that this response may not have counted
    */
   update(now: number, call: PermitGrant, stated: StatedQuota, uncounted: number): void {
@@ -119,7 +113,7 @@ export class QuotaTracker {
     this.#isStated = true;
     this.#limit = quota ?? Math.max(this.#limit, remaining ?? 0);
     this.#periodMs = windowMs ?? Math.max(this.#periodMs, resetInMs);
-    if (this.#observedAt === -Infinity && remaining === undefined)
+    if (this.observedAt === -Infinity && remaining === undefined)
       this.#startPeriod(now, call, this.#limit, this.#periodMs);
     this.#statesRemaining ||= remaining !== undefined;
     if (remaining === undefined) this.recordUncounted(call.at);
@@ -137,7 +131,7 @@ export class QuotaTracker {
   /** A refusal directly after a reset shows that resets are stated too early. */
   recordRefused(sentAt: number): void {
     this.#isStated = true;
-    if (this.#isAssumed && sentAt - this.#observedAt < ROUNDING_MS) this.#resetLagMs = ROUNDING_MS;
+    if (this.#isAssumed && sentAt - this.observedAt < ROUNDING_MS) this.#resetLagMs = ROUNDING_MS;
   }
 
   get #reopensAt(): number {
@@ -171,7 +165,7 @@ export class QuotaTracker {
 
   #store(now: number, serial: number, left: number, resetInMs: number): void {
     this.#remaining = left;
-    this.#observedAt = now;
+    this.observedAt = now;
     this.#recheckAt = now + this.#maxHoldMs;
     // While the remainder falls with every call sent, all responses state the same reset, rounded: the earliest is right.
     if (this.#baselineRemaining - left < serial - this.#baselineSerial) {
@@ -195,7 +189,7 @@ export class QuotaTracker {
 
   /** After a reset: what the stated rate adds, until a response states the remainder. */
   #remainingAfterReset(now: number, uncounted: number): number {
-    const grown = this.#periodMs > 0 ? Math.max(0, now - this.#observedAt) / this.#refillIntervalMs : this.#limit;
+    const grown = this.#periodMs > 0 ? Math.max(0, now - this.observedAt) / this.#refillIntervalMs : this.#limit;
     // A call in flight finds out.
     const least = uncounted > 0 ? 0 : 1;
     return Math.max(least, Math.min(this.#limit, Math.max(0, this.#remaining - uncounted) + grown));
