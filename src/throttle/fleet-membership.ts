@@ -6,7 +6,6 @@ import type { PermitSource } from './pacing/permit-bucket.ts';
 import type { RatePolicy } from './pacing/rate-policy.ts';
 import type { FleetQuotaState, RateSettings } from './throttle.ts';
 
-/** One throttle's membership in its fleet. */
 export interface FleetMembership {
   /** Wraps the source of permits that the throttle has without a fleet. Called once. */
   wrapPermits(own: PermitSource): PermitSource;
@@ -24,7 +23,6 @@ export interface FleetMembership {
   state(now: number): FleetQuotaState;
 }
 
-/** What a fleet may see and do of the throttle. */
 export interface FleetHost {
   /** A pause is not over, or its probe has no response yet. */
   readonly isPaused: boolean;

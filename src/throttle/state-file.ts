@@ -43,7 +43,6 @@ export interface StateFileOptions {
   /** By the names of the throttles. */
   readonly owners: ReadonlyMap<string, LimitOwner>;
   readonly clock: Clock;
-  /** Reports a problem to the operator. */
   readonly warn: (message: string) => void;
 }
 
@@ -54,7 +53,6 @@ const MAX_BYTES_PER_LIMIT = 256 * 1024;
 
 type Snapshots = ReadonlyMap<string, LearnedState | undefined>;
 
-/** One file for all throttles with `rate: auto`. */
 export class StateFile {
   readonly #options: StateFileOptions;
   #snapshot: () => Snapshots = () => new Map();
@@ -105,7 +103,6 @@ export class StateFile {
     return new Map();
   }
 
-  /** Ignores entries of throttles that no longer exist. */
   #readLimits(limits: ReadonlyMap<string, unknown>): Map<string, LearnedState> {
     const { path, owners, clock } = this.#options;
     const states = new Map<string, LearnedState>();
@@ -184,7 +181,6 @@ async function readBounded(path: string, largestBytes: number): Promise<string> 
   }
 }
 
-/** One entry of the file. */
 export function formatLearnedState({ version, wallAt, governor }: LearnedState, owner: LimitOwner): object {
   return { version, ...owner, wallAt, governor };
 }

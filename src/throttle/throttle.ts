@@ -30,7 +30,6 @@ export type PermitReport =
   /** No response: reset, time-out, unreachable, client gone. */
   | { readonly kind: 'unknown' };
 
-/** The report of a refusal for the rate. */
 export type RateLimitReport = Extract<PermitReport, { kind: 'rate-limited' }>;
 
 /** A Permit allows one attempt. It holds an in-flight slot from the grant until `release` or `cancel`. */
@@ -126,7 +125,6 @@ export interface LearnedLimit {
   readonly since: number;
 }
 
-/** How much of a limit is used now, for people. */
 export interface LimitUsage {
   /** Calls that the limit counts now: within its window, not leaked away from its bucket, or in flight. */
   readonly used: number;
@@ -171,7 +169,6 @@ export interface ThrottleState {
   readonly pausedMs: number;
   /** Requests that wait for a body slot, for their body or for a permit. Stalled bodies are not counted. */
   readonly queued: number;
-  /** `queue.max`. */
   readonly queueMax: number;
   readonly queuedByPriority: Readonly<Record<Priority, number>>;
   /** Request bodies being read. */
@@ -194,7 +191,6 @@ export interface ThrottleState {
   readonly refusalProposals?: readonly RefusalProposal[] | undefined;
 }
 
-/** One rate-limit signal, for the operator. */
 export interface RecentSignal {
   readonly wallAt: number;
   readonly status: number;
@@ -225,7 +221,6 @@ export interface ThrottleTerms {
   readonly queue: { readonly max: number; readonly timeoutMs: number };
 }
 
-/** The queue, the rate and the slots before one upstream. */
 export interface Throttle {
   /** Sees every attempt, and influences none. */
   readonly refusalObserver: RefusalObserver;

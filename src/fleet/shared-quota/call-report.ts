@@ -120,7 +120,6 @@ export class ReportBuffer {
   }
 }
 
-/** @param toStoreTime converts an instant */
 export function encodeCalls(calls: readonly ReportedCalls[], toStoreTime: (at: number) => number): string {
   return calls
     .map(({ at, count, tookMs, isRefused, isWaitedFor, isPauseProbe }) => {

@@ -11,7 +11,6 @@ export class ClockOffset {
   #errorMs = Infinity;
   #sampledAt = -Infinity;
 
-  /** False until the first sample. */
   get isKnown(): boolean {
     return !Number.isNaN(this.#offsetMs);
   }

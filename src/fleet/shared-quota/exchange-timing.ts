@@ -35,9 +35,7 @@ export interface ExchangeTimingInputs {
   readonly replicaCount: number;
   /** Position among the replicas, from 0; the leader is the last. */
   readonly rank: number;
-  /** All replicas are paused. */
   readonly isFleetPaused: boolean;
-  /** This replica can end the pause. */
   readonly canEndPause: boolean;
   /** When all replicas have reported for the pause. */
   readonly reportsCompleteAt: number;

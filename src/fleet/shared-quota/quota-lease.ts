@@ -65,7 +65,6 @@ export class QuotaLease {
     return this.#leadMs > SCARCE_MS;
   }
 
-  /** Permits per second, apart. */
   get ownRate(): number {
     return (this.fleetRate / this.replicaCount) * this.#apartFactor;
   }
@@ -160,7 +159,6 @@ export class QuotaLease {
     else this.#extraBucket.setRate(now, extraRate, 1);
   }
 
-  /** A call above the limit has ended. */
   onExtraEnded(): void {
     this.#extraSentAt = -Infinity;
   }

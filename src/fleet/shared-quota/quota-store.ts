@@ -5,7 +5,6 @@
 
 /** What one replica needs and reports. */
 export interface QuotaRequest {
-  /** Distinguishes the replicas. */
   readonly id: string;
   /** Permits needed. */
   readonly want: number;
@@ -13,13 +12,12 @@ export interface QuotaRequest {
   readonly activity: 'active' | 'idle' | 'leaving';
   /** The configured limit; undefined where it is learned. */
   readonly fixed: { readonly rate: number; readonly burst: number } | undefined;
-  /** Replicas at the last exchange. */
+  /** At the last exchange. */
   readonly knownReplicas: number;
   /** Calls since the last report (call-report.ts). */
   readonly calls: string;
   /** An unreported refusal; `at` is an instant of the store. */
   readonly refusal: { readonly at: number; readonly statedWaitMs: number | undefined } | undefined;
-  /** From the leader only. */
   readonly published: PublishedLimit | undefined;
   /** Version of the model that this replica has. */
   readonly version: number;

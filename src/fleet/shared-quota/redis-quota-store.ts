@@ -42,7 +42,6 @@ export function createRedisQuotaStore({
   };
 }
 
-/** The arguments of the script. */
 export function toScriptArguments(request: QuotaRequest): (string | number)[] {
   const { id, want, activity, fixed, knownReplicas, calls, refusal, published, version, reportsReadUpTo } = request;
   // JSON has no Infinity: 0 means unlimited.

@@ -19,7 +19,7 @@ interface OpenClosure extends Closure {
   readonly byLimit: Closure;
   readonly firstRefusedAt: number;
   lastRefusedAt: number;
-  /** The last one that a penalty does not explain. */
+  /** Of the last one that a penalty does not explain. */
   refusedByLimitAt: number;
   /** Refused calls after it. */
   repeats: number;
@@ -31,7 +31,6 @@ const MIN_REPEATS = 2;
 const KEPT_FIRST = 6;
 const KEPT_NEWEST = 12;
 
-/** At most 18 closures. */
 export class ClosureHistory {
   readonly #bank: CounterBank;
   #closures: OpenClosure[] = [];
@@ -120,7 +119,7 @@ export class ClosureHistory {
     keepEach(closure.refused, this.#bank.countMost(call, jitterMs), Math.min);
   }
 
-  /** Adds a closure that was not seen by this process. One that no counter explains would only prevent a choice. */
+  /** A closure that no counter explains would only prevent a choice. */
   restore(closure: Closure, at: number): void {
     if (closure.refused.some((count) => count > 0)) this.#add(closure, at);
   }
@@ -136,10 +135,7 @@ export class ClosureHistory {
     this.#closures = this.#closures.filter((one) => !closures.includes(one) && !closures.includes(one.byLimit));
   }
 
-  /**
-   * The limit was changed.
-   * @param since instant from which calls were made under the new one
-   */
+  /** @param since instant from which calls were made under another limit */
   forget(since: number): void {
     this.#closures = [];
     this.#isClosed = false;

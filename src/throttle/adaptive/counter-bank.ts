@@ -5,11 +5,9 @@
  */
 import type { CallLog } from './call-log.ts';
 
-/** Kinds of counters. */
 export const COUNTER_KINDS = ['window', 'bucket', 'concurrency'] as const;
 export type CounterKind = (typeof COUNTER_KINDS)[number];
 
-/** What is counted. */
 export type Counter =
   /** Calls within this time before a call, milliseconds. */
   | { readonly kind: 'window'; readonly windowMs: number }
@@ -44,7 +42,6 @@ const MAX_OVERTAKING_MS = 5;
 const MIN_UPSTREAM_SHARE = 0.6;
 const SAME_INSTANT_MS = 0.01;
 
-/** All counters of the chosen kinds, over one log of calls. */
 export class CounterBank {
   readonly counters: readonly Counter[];
   readonly #windowsMs: readonly number[];

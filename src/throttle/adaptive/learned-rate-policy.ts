@@ -67,7 +67,6 @@ export interface LearnedRatePolicyOptions {
 
 type LearningPhase = 'unlimited' | 'tracking' | 'limit-probing';
 
-/** The rate policy of `auto`. */
 export class LearnedRatePolicy implements RatePolicy, RateLearner {
   readonly learner: RateLearner = this;
   readonly #options: LearnedRatePolicyOptions;
@@ -83,12 +82,10 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   /** Since when the limit is what it is, or no limit explains the refusals; undefined before the first refusal. */
   #limitSince: number | undefined;
   #inFlightLimit: number;
-  /** Refusals in a row that agree with the limit. */
   #explainedRefusals = 0;
   /** Permits per second while no counter explains the refusals. */
   #unexplainedRate = MIN_UNEXPLAINED_RATE;
   readonly #margin: RateMargin;
-  /** Share of a window's limit that may be spent at once. */
   #burstShare: number;
   /** Calls per second accepted shortly before the newest closure. */
   #rateBeforeClosure = 1;

@@ -4,9 +4,7 @@
  */
 import { COUNTER_KINDS, type CounterKind } from './counter-bank.ts';
 
-/** Defaults: DEFAULT_LEARNING. */
 export interface LearningParameters {
-  /** Kinds of counters that may stand behind the limit. */
   readonly kinds: readonly CounterKind[];
   /** Share of a learned rate that is used, for windows and for buckets. */
   readonly windowRateShare: number;

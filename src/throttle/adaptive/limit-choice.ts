@@ -1,14 +1,12 @@
 /**
- * Chooses the counter that explains all kept refusals (pure). The capacity of a counter is the lowest count at which a call was refused: a
- * client that had stayed below it would never have been refused. Of all counters the one with the highest rate is chosen, since a wrong
- * choice then shows by its next refusal; among equals the one with the longest memory, which allows the largest bursts.
+ * Chooses the counter that explains all kept refusals (pure). Its capacity is the lowest count at which a call was refused. The counter with
+ * the highest rate is chosen, since a wrong choice then shows by its next refusal; among equals the one with the longest memory.
  * No counter explains the refusals of two limits: those that come long before a trusted limit is used up are another one's, and get a
  * counter of their own.
  */
 import type { Closure } from './closure-history.ts';
 import type { Counter } from './counter-bank.ts';
 
-/** A counter with its capacity. */
 export interface ChosenLimit {
   /** Index in the bank. */
   readonly index: number;
@@ -90,10 +88,6 @@ function listUnexplained(
   return hasChanged ? undefined : unexplained;
 }
 
-/**
- * @param roundTripMs of accepted calls
- * @returns undefined when no counter explains the refusals
- */
 function chooseLimit(
   counters: readonly Counter[],
   closures: readonly Closure[],
@@ -118,7 +112,7 @@ function chooseLimit(
     const rate = rateOf(counter, capacity, closures.length, roundTripMs);
     const isContradicted = countContradictions(index, counter, capacity, closures.slice(-1)) > 0;
     const one = { index, counter, capacity, rate, isContradicted };
-    if (best === undefined || memoryOf(one) > memoryOf(best)) best = one;
+    if (best === undefined || memoryMsOf(one) > memoryMsOf(best)) best = one;
   }
   return best;
 }
@@ -163,8 +157,7 @@ function countContradictions(index: number, counter: Counter, capacity: number, 
   return contradicted;
 }
 
-/** Milliseconds. */
-function memoryOf({ counter, capacity }: ChosenLimit): number {
+function memoryMsOf({ counter, capacity }: ChosenLimit): number {
   switch (counter.kind) {
     case 'window':
       return counter.windowMs;

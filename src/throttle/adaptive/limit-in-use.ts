@@ -50,10 +50,7 @@ export class LimitInUse {
     return rate * (counter.kind === 'bucket' ? bucketRateShare : windowRateShare);
   }
 
-  /**
-   * Permits that may be saved up, at least 1.
-   * @param windowShare share of a window's limit
-   */
+  /** Permits that may be saved up, at least 1; `windowShare` is a share of a window's limit. */
   burst(windowShare: number): number {
     const { counter, capacity } = this.choice;
     switch (counter.kind) {
@@ -79,12 +76,10 @@ export class LimitInUse {
     return Number.isNaN(oldest) ? -Infinity : oldest + counter.windowMs * (1 + WINDOW_TOLERANCE) + SAME_INSTANT_MS;
   }
 
-  /** True when the limiter would refuse a call at `now`. */
   wouldRefuse(now: number): boolean {
     return this.choice.counter.kind !== 'concurrency' && this.#countAt(now) >= this.choice.capacity;
   }
 
-  /** What the limit counts now, for people. */
   countUsed(now: number): Omit<LimitUsage, 'opensInMs'> {
     const { counter, capacity } = this.choice;
     switch (counter.kind) {
@@ -142,11 +137,9 @@ export class LimitPair {
   readonly chosen: ChosenPair;
   /** The slower one's. */
   readonly choice: ChosenLimit;
-  /** Permits per second that are used; Infinity for a limit in flight. */
   readonly rate: number;
   readonly slower: LimitInUse;
   readonly faster: LimitInUse | undefined;
-  /** The one on calls in flight. */
   readonly inFlight: ChosenLimit | undefined;
 
   constructor(chosen: ChosenPair, use: (choice: ChosenLimit) => LimitInUse) {
@@ -160,10 +153,6 @@ export class LimitPair {
     this.inFlight = [main, additional].find((choice) => choice?.counter.kind === 'concurrency');
   }
 
-  /**
-   * Permits that may be saved up, at least 1.
-   * @param windowShare share of a window's limit
-   */
   burst(windowShare: number): number {
     return Math.min(this.slower.burst(windowShare), this.faster?.burst(windowShare) ?? Infinity);
   }

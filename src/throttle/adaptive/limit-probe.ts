@@ -51,10 +51,7 @@ export class LimitProbe {
     this.#gain = parameters.limitProbeGain;
   }
 
-  /**
-   * A refusal: the interval begins anew.
-   * @param slowdown how many times more rarely the limit is probed
-   */
+  /** @param slowdown how many times more rarely the limit is probed */
   scheduleAfterRefusal(now: number, slowdown = 1): void {
     this.#slowdown = slowdown;
     this.#intervalStartedAt = now;
@@ -62,7 +59,6 @@ export class LimitProbe {
     this.dueAt = Infinity;
   }
 
-  /** The limit was restored. */
   scheduleFirst(now: number, delayMs: number): void {
     this.#intervalStartedAt = now;
     this.dueAt = now + delayMs;
@@ -84,7 +80,6 @@ export class LimitProbe {
     return rate < this.#trustedRate / COLLAPSE_FACTOR;
   }
 
-  /** The limit has changed: for a while it is probed after fewer calls. */
   recordLimitChange(now: number): void {
     this.#afterChangeUntil = now + this.#parameters.afterChangeMs;
   }
@@ -114,7 +109,7 @@ export class LimitProbe {
     this.continueFrom(learnedRate * this.#gain);
   }
 
-  /** Begins a probe at a rate that was accepted. */
+  /** The rate was accepted. */
   continueFrom(rate: number): void {
     this.rate = rate;
     this.acceptedCalls = 0;

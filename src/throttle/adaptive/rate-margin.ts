@@ -15,7 +15,6 @@ const RECOVERY_CALLS = 50;
 const RECOVERY_MS = 5_000;
 const RECOVERY_FACTOR = 1.008;
 
-/** Between 0.3 and 1. */
 export class RateMargin {
   readonly #factor: number;
   share = 1;
@@ -47,10 +46,7 @@ export class RateMargin {
     return this.share <= CHANGED_MARGIN && this.#reducedSinceAt <= now ? this.#reducedSinceAt : undefined;
   }
 
-  /**
-   * An accepted call.
-   * @param cost of a refusal: as many times more calls are needed
-   */
+  /** @param cost of a refusal: as many times more accepted calls are needed */
   recover(now: number, isTrusted: boolean, cost: number): void {
     this.#acceptedInARow++;
     if (!isTrusted) {

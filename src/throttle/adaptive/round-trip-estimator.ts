@@ -3,7 +3,6 @@
 const MIN_JITTER_MS = 2;
 const MAX_JITTER_MS = 100;
 
-/** Smoothed mean and mean deviation of the time from request to response. */
 export class RoundTripEstimator {
   /** Smoothed; NaN before the first response. */
   meanMs = NaN;

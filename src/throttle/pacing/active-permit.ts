@@ -11,7 +11,6 @@ export interface PermitHost {
   readonly governor: Governor;
   readonly clock: Clock;
   readonly responseTimes: ResponseTimes;
-  /** Called for each permit that is spent. */
   readonly recordPermit: RecordPermit | undefined;
   /** A refusal has begun or lengthened a pause; the governor already applies it. */
   recordPause(report: RateLimitReport, pauseMs: number, stated: boolean): void;
@@ -21,7 +20,6 @@ export interface PermitHost {
   pump(): void;
 }
 
-/** Late, repeated and contradictory calls do nothing. */
 export class ActivePermit implements Permit {
   readonly grantedAt: number;
   readonly #host: PermitHost;
@@ -95,7 +93,6 @@ export class ActivePermit implements Permit {
     return this.#slot !== 'in-flight' || !this.#host.hasSlotWaiters || this.becomeStream();
   }
 
-  /** Not called for a permit that is given back. */
   #spend(): void {
     this.#isSpent = true;
     this.#host.recordPermit?.(this.#waitedMs);

@@ -1,9 +1,8 @@
 /**
- * Decides when a permit may go, and what follows from how attempts end (pure). A permit needs a free slot in flight, no pause and the rate.
- * With a number for `rate` that rate holds and only refusals pause it. With `auto` nothing is paced until the first refusal; then the limit
- * is learned (adaptive/), and what accepted responses state as remaining is kept to. A refusal pauses all calls; then one probe goes first.
- * A response to a call granted before the last pause changes nothing but the length of that pause. Which request gets a permit is the
- * queue's decision. Time is a parameter of every method; results come in any order, each grant's at most once.
+ * Decides when a permit may go, and what follows from how attempts end (pure). A permit needs a free slot in flight, no pause and the rate:
+ * configured, or learned (adaptive/) and kept below what responses state as remaining. Which request gets a permit is the queue's decision.
+ * A response to a call granted before the last pause changes nothing but the length of that pause. Results come in any order, each grant's
+ * at most once.
  */
 import type { Random } from '../../platform/clock.ts';
 import { CallLog } from '../adaptive/call-log.ts';
@@ -22,11 +21,9 @@ export interface GovernorOptions extends RateSettings {
   readonly random: Random;
   /** For experiments. */
   readonly learning?: LearningParameters | undefined;
-  /** Wraps the source of permits and the rate. */
   readonly fleet?: Pick<FleetMembership, 'wrapPermits' | 'wrapRatePolicy'> | undefined;
 }
 
-/** What followed from an attempt's result. */
 export type LimitDecision =
   { readonly kind: 'unlimited' } | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean };
 
@@ -46,7 +43,6 @@ const NOT_LIMITED: LimitDecision = { kind: 'unlimited' };
 
 /** Its public fields are written here only. */
 export class Governor {
-  /** Of the present settings. */
   ratePolicy: RatePolicy;
   readonly permits: PermitSource;
   readonly pause: SharedPause;
@@ -59,7 +55,6 @@ export class Governor {
   readonly #learnedRateOptions: { -readonly [K in keyof LearnedRatePolicyOptions]: LearnedRatePolicyOptions[K] };
   /** Created by the first response that states a quota. */
   #allowance: StatedAllowance | undefined;
-  /** Calls without a response. */
   readonly #inFlightCalls = new CallLog(MAX_IN_FLIGHT_CALLS, MAX_CALL_MS);
   /** The last request that got no permit waits for the upstream's limit, and not for an in-flight slot of ours. */
   #waitsForRate = false;
@@ -83,10 +78,7 @@ export class Governor {
     this.inFlightLimit = Math.min(inFlightLimit, maxInFlight);
   }
 
-  /**
-   * Grants if slots, pause and rate allow it.
-   * @param hasWaited the request was held up before
-   */
+  /** @param hasWaited the request was held up before */
   tryGrant(now: number, hasWaited: boolean): PermitGrant | undefined {
     const hasSlot = this.inFlight < this.inFlightLimit;
     if (!hasSlot || this.openAt(now) > now || !this.permits.tryTake(now)) {
@@ -143,7 +135,7 @@ export class Governor {
     this.inFlight--;
   }
 
-  /** Moves a slot to the streams; false when `maxStreams` are open. */
+  /** @returns false when `maxStreams` are open */
   moveSlotToStreams(): boolean {
     if (this.streams >= this.#settings.maxStreams) return false;
     this.streams++;
@@ -168,7 +160,6 @@ export class Governor {
     return this.permits.nextAt(now, Math.max(now, this.openAt(now)));
   }
 
-  /** How many permits could be granted now. */
   grantablePermits(now: number): number {
     if (this.openAt(now) > now) return 0;
     return Math.max(0, Math.min(this.inFlightLimit - this.inFlight, this.permits.available(now)));
@@ -227,7 +218,6 @@ export class Governor {
     return this.estimateWaitMs(now, this.#settings.rate === 'auto' ? 0 : older);
   }
 
-  /** How much of the chosen limit is used; undefined without one. */
   usage(now: number): LimitUsage | undefined {
     const counted = this.ratePolicy.learner?.countUsed(now);
     return counted && { ...counted, opensInMs: Math.max(0, this.nextTryAt(now) - now) };
@@ -239,7 +229,6 @@ export class Governor {
     this.pause.begin(now, statedWaitMs, true);
   }
 
-  /** Continues with what an earlier process kept. */
   restore(now: number, snapshot: unknown, ageMs: number): void {
     this.ratePolicy.learner?.restore(now, snapshot, ageMs);
     this.applyRate(now);

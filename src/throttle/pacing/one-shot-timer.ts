@@ -1,10 +1,9 @@
-/** One timer for the next of many instants. */
+/** One timer for the next of many instants: it fires once at the instant it is set to, and setting it again moves it. */
 import type { Cancel } from '../../platform/clock.ts';
 
 /** Sets a timer for an instant, as Clock.exactlyAt does. */
 export type SetTimer = (at: number, run: () => void) => Cancel;
 
-/** Fires once at the instant it is set to; setting it again moves it. */
 export class OneShotTimer {
   readonly #setTimer: SetTimer;
   readonly #callback: () => void;

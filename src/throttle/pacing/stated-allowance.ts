@@ -19,7 +19,6 @@ export class StatedAllowance {
   /**
    * @param maxPauseMs a reset further away than this is probed before it comes
    * @param inFlightCalls calls without a response; the governor adds and removes them
-   * @param lastSentAt instant of the last call
    */
   constructor(maxPauseMs: number, inFlightCalls: CallLog, lastSentAt = -Infinity) {
     this.#inFlightCalls = inFlightCalls;

@@ -7,7 +7,6 @@ import { CallerRoundRobin } from './round-robin.ts';
 import type { TicketPhase, QueueTicket } from './queue-ticket.ts';
 import type { Priority, QueueClass } from '../throttle.ts';
 
-/** Permits out of 81 while every priority waits. */
 const WEIGHTS: Readonly<Record<Priority, number>> = { high: 64, normal: 16, low: 1 };
 
 const ALL_WEIGHTS = WEIGHTS.high + WEIGHTS.normal + WEIGHTS.low;
@@ -49,12 +48,10 @@ export class FairOrder {
     return this.#high.callers.bodySlotsUsed + this.#normal.callers.bodySlotsUsed + this.#low.callers.bodySlotsUsed;
   }
 
-  /** Callers that have a record, counted once for each priority. */
   get callerCount(): number {
     return this.#high.callers.callerCount + this.#normal.callers.callerCount + this.#low.callers.callerCount;
   }
 
-  /** The ticket that gets the next permit. */
   get nextReady(): QueueTicket | undefined {
     let next: PriorityClass | undefined;
     for (const each of this.#classes) {
@@ -104,7 +101,6 @@ export class FairOrder {
     for (const each of this.#classes) each.pass = 0;
   }
 
-  /** Lower bound of the permits that go out before a new ticket of this class gets one, if no ticket leaves. */
   countAhead({ priority, caller }: QueueClass): number {
     const own = this.#classOf(priority);
     const ownCount = own.callers.countAhead(caller);
@@ -145,7 +141,6 @@ export class FairOrder {
     return this.#classOf(priority).callers.countReadyOlder(caller, arrivalNumber);
   }
 
-  /** Tickets that wait for a body slot or a permit. */
   waitingTickets(): readonly QueueTicket[] {
     return this.#classes.flatMap((each) => each.callers.waitingTickets());
   }

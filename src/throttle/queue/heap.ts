@@ -77,7 +77,6 @@ export class Heap<T> {
   }
 }
 
-/** What an entry carries for the heap. */
 export interface ExpiryEntry {
   /** Monotonic instant; fixed while the entry is in the heap. */
   readonly expiresAt: number;

@@ -14,7 +14,6 @@ import type { ResponseTimes } from './response-times.ts';
  */
 export type TicketPhase = 'complete' | 'queued' | 'received' | 'buffering' | 'stalled' | 'ready' | 'granted' | 'left';
 
-/** The promise that a ticket waits on. */
 export type PendingWait =
   | {
       readonly kind: 'body-slot';
@@ -28,7 +27,6 @@ export class QueueTicket implements QueueLinks<QueueTicket>, ExpiryEntry {
   readonly arrivalNumber: number;
   readonly deadlineAt: number;
   readonly queueClass: QueueClass;
-  /** Its body has to be read, which takes a slot. */
   readonly awaitsBody: boolean;
   readonly endpoint: string;
   phase: TicketPhase;
@@ -38,7 +36,7 @@ export class QueueTicket implements QueueLinks<QueueTicket>, ExpiryEntry {
   lastProgressAt: number;
   /** Undefined while it does not wait. */
   wait: PendingWait | undefined;
-  /** The waits that have ended, together. */
+  /** Of the waits that have ended, together. */
   pastWaitsMs = 0;
   /** When the present wait ends unserved. */
   expiresAt = Infinity;
@@ -100,7 +98,6 @@ export class QueueTicket implements QueueLinks<QueueTicket>, ExpiryEntry {
     this.wait = wait;
   }
 
-  /** Ends the present wait and returns it, so that the caller settles it. */
   endWait(now: number): PendingWait | undefined {
     const wait = this.wait;
     this.pastWaitsMs = this.waitedMsAt(now);
@@ -115,7 +112,6 @@ export class QueueTicket implements QueueLinks<QueueTicket>, ExpiryEntry {
     return unreportedMs;
   }
 
-  /** All waits together. */
   waitedMsAt(now: number): number {
     return this.pastWaitsMs + (this.wait === undefined ? 0 : now - this.#waitStartedAt);
   }

@@ -1,6 +1,5 @@
-/** How many requests stand at each rank of their callers' queues: a binary indexed tree (Fenwick 1994), O(log n) for each operation. */
+/** How many requests stand at each rank, from 1, of their callers' queues: a binary indexed tree (Fenwick 1994), O(log n) for each operation. */
 
-/** Counts by rank, from 1. */
 export class RankCounts {
   /** Index `i` sums up the ranks from `i - lowestBit(i) + 1` to `i`; the last index is a power of two. */
   readonly #sums: number[] = [0, 0];
@@ -10,7 +9,6 @@ export class RankCounts {
     this.#addAt(rank, 1);
   }
 
-  /** Takes back one `add`. */
   remove(rank: number): void {
     this.#addAt(rank, -1);
   }

@@ -28,7 +28,6 @@ const NO_WAIT = Promise.resolve();
 export class RequestTicket extends QueueTicket implements Ticket {
   readonly #throttle: TicketHost;
 
-  /** @param timeoutMs how long all waits together may take */
   constructor(throttle: TicketHost, arrival: Arrival, timeoutMs: number) {
     super(throttle.responseTimes, arrival, timeoutMs);
     this.#throttle = throttle;

@@ -25,7 +25,6 @@ class CallerQueue {
     this.caller = caller;
   }
 
-  /** Tickets that do not wait for their own client. */
   get waitingCount(): number {
     return this.bodyQueue.size + this.permitQueue.size;
   }
@@ -99,7 +98,6 @@ export class CallerRoundRobin {
   size = 0;
   bodySlotsUsed = 0;
 
-  /** Callers that have a record. */
   get callerCount(): number {
     return this.#queues.size - (this.#emptyQueue === undefined ? 0 : 1);
   }
@@ -137,7 +135,6 @@ export class CallerRoundRobin {
     this.#updateHeaps(queue);
   }
 
-  /** Lower bound of the permits that go out before a new ticket of the caller gets one, if no ticket leaves. */
   countAhead(caller: string): number {
     // In each round of its own queue every other caller has a turn as well, while its queue lasts.
     return this.#ranks.countUpTo(Math.max(1, this.#queues.get(caller)?.size ?? 0));
