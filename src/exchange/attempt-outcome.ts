@@ -1,8 +1,8 @@
 /** Classifies how an attempt ended, for metrics and for the sidecar's own replies. */
-import { SidecarError } from '../platform/errors.ts';
+import { SidecarError, type LocalReplyCode } from '../platform/errors.ts';
 import type { AttemptOutcome, FaultCause } from '../telemetry/events.ts';
 import type { AttemptResult } from '../upstream/response-receiver.ts';
-import type { UpstreamFailure } from '../upstream/failure.ts';
+import type { FailureKind, UpstreamFailure } from '../upstream/failure.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { describeInterception } from './interception.ts';
 import { type AbortReason, type RequestAborted, toStageError } from './request-lifetime.ts';
@@ -98,21 +98,17 @@ function labelCutResponse(end: AttemptEnd, headOutcome: AttemptOutcome | undefin
   return { ...end, outcome: headOutcome, cause: undefined };
 }
 
-export function toSidecarError(failure: UpstreamFailure): SidecarError {
-  const options = { proxyStatus: failure.proxyStatus };
-  switch (failure.kind) {
-    case 'unreachable':
-      return new SidecarError('UPSTREAM_UNREACHABLE', failure.detail, options);
-    case 'timeout':
-      return new SidecarError('UPSTREAM_TIMEOUT', failure.detail, options);
-    case 'protocol':
-      return new SidecarError('UPSTREAM_PROTOCOL_ERROR', failure.detail, options);
-    case 'unsendable':
-      return new SidecarError('BAD_REQUEST', failure.detail);
-    case 'reset':
-    case 'aborted':
-      return new SidecarError('UPSTREAM_RESET', failure.detail, options);
-  }
+const REPLY_CODES: Readonly<Record<FailureKind, LocalReplyCode>> = {
+  unreachable: 'UPSTREAM_UNREACHABLE',
+  timeout: 'UPSTREAM_TIMEOUT',
+  protocol: 'UPSTREAM_PROTOCOL_ERROR',
+  unsendable: 'BAD_REQUEST',
+  reset: 'UPSTREAM_RESET',
+  aborted: 'UPSTREAM_RESET',
+};
+
+export function toSidecarError({ kind, detail, proxyStatus }: UpstreamFailure): SidecarError {
+  return new SidecarError(REPLY_CODES[kind], detail, kind === 'unsendable' ? {} : { proxyStatus });
 }
 
 /**

@@ -3,7 +3,7 @@
  * lifetime, which ends once, for one reason. Each stage of a request has its own local reply for that.
  */
 import type { Cancel, Clock } from '../platform/clock.ts';
-import { SidecarError } from '../platform/errors.ts';
+import { SidecarError, type LocalReplyCode } from '../platform/errors.ts';
 import type { TokenCaller, TokenSource } from '../token/token.ts';
 import type { RequestTracer, Stage } from './request-tracer.ts';
 
@@ -163,21 +163,19 @@ export function throwIfAborted({ aborted }: RequestLifetime, stage: Stage): void
   if (aborted !== undefined) throw toStageError(stage, aborted);
 }
 
+const DEADLINE_ERRORS: Readonly<Record<Stage, readonly [code: LocalReplyCode, when: string]>> = {
+  token: ['TOKEN_UNAVAILABLE', 'before an access token was received'],
+  queue: ['QUEUE_TIMEOUT', 'in the queue'],
+  body: ['REQUEST_TIMEOUT', 'before the request body was complete'],
+  upstream: ['UPSTREAM_TIMEOUT', 'before the upstream responded'],
+};
+
 export function toStageError(stage: Stage, aborted: RequestAborted): Error {
   const { reason } = aborted;
   if (reason.kind === 'client-left') return aborted;
   if (reason.kind !== 'deadline') return reason.error;
-  const deadline = `the deadline passed (${reason.limit})`;
-  switch (stage) {
-    case 'token':
-      return new SidecarError('TOKEN_UNAVAILABLE', `${deadline} before an access token was received`);
-    case 'queue':
-      return new SidecarError('QUEUE_TIMEOUT', `${deadline} in the queue`);
-    case 'body':
-      return new SidecarError('REQUEST_TIMEOUT', `${deadline} before the request body was complete`);
-    case 'upstream':
-      return new SidecarError('UPSTREAM_TIMEOUT', `${deadline} before the upstream responded`);
-  }
+  const [code, when] = DEADLINE_ERRORS[stage];
+  return new SidecarError(code, `the deadline passed (${reason.limit}) ${when}`);
 }
 
 /** Whether the client is still connected and gets a reply. */

@@ -49,7 +49,8 @@ export async function bind<S extends net.Server>(
   } catch (error) {
     const where = address.kind === 'unix' ? `unix:${address.path}` : `${address.host}:${String(address.port)}`;
     const prefix = setting === undefined ? '' : `${setting}: `;
-    throw new Error(`${prefix}cannot listen on ${where}: ${describeErrorCode(readErrorCode(error))}`, { cause: error });
+    const code = readErrorCode(error);
+    throw new Error(`${prefix}cannot listen on ${where}: ${BIND_FAULTS[code] ?? code}`, { cause: error });
   }
 }
 
@@ -127,17 +128,9 @@ function readErrorCode(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'unknown';
 }
 
-function describeErrorCode(code: string): string {
-  switch (code) {
-    case 'EADDRINUSE':
-      return 'it is in use (EADDRINUSE); stop what listens there or choose another address';
-    case 'EACCES':
-      return 'permission denied, or there is no such directory (EACCES)';
-    case 'ENOTFOUND':
-      return 'the name does not resolve (ENOTFOUND)';
-    case 'EADDRNOTAVAIL':
-      return 'this machine has no such address (EADDRNOTAVAIL)';
-    default:
-      return code;
-  }
-}
+const BIND_FAULTS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'it is in use (EADDRINUSE); stop what listens there or choose another address',
+  EACCES: 'permission denied, or there is no such directory (EACCES)',
+  ENOTFOUND: 'the name does not resolve (ENOTFOUND)',
+  EADDRNOTAVAIL: 'this machine has no such address (EADDRNOTAVAIL)',
+};

@@ -14,15 +14,10 @@ interface Second {
   retries: number;
 }
 
-export interface RetryBudget {
-  /** @param now monotonic milliseconds */
-  recordRequest(now: number): void;
-  tryTake(now: number): boolean;
-  /** @param takenAt when the retry was taken that is not made after all */
-  giveBack(takenAt: number): void;
-}
+export type RetryBudget = ReturnType<typeof createRetryBudget>;
 
-export function createRetryBudget(): RetryBudget {
+/** Instants are monotonic milliseconds. */
+export function createRetryBudget() {
   let current: Second = { startedAt: -1, requests: 0, retries: 0 };
   /** Oldest first; the last is the current one. */
   let window: Second[] = [];
@@ -36,12 +31,13 @@ export function createRetryBudget(): RetryBudget {
   };
 
   return {
-    recordRequest(now) {
+    recordRequest(now: number): void {
       // Most requests fall into the second of the one before.
       if (now < (current.startedAt + 1) * 1000) current.requests++;
       else secondOf(now).requests++;
     },
-    tryTake(now) {
+    /** @returns false when the budget is spent */
+    tryTake(now: number): boolean {
       const second = secondOf(now);
       const retries = window.reduce((sum, each) => sum + each.retries, 0);
       const requests = window.reduce((sum, each) => sum + each.requests, 0);
@@ -49,7 +45,8 @@ export function createRetryBudget(): RetryBudget {
       second.retries++;
       return true;
     },
-    giveBack(takenAt) {
+    /** @param takenAt when the retry was taken that is not made after all */
+    giveBack(takenAt: number): void {
       const startedAt = Math.floor(takenAt / 1000);
       // A second outside the window no longer counts.
       const second = window.find((each) => each.startedAt === startedAt);

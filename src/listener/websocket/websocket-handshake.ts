@@ -53,7 +53,7 @@ export interface PendingUpgrade {
 }
 
 /** The upstream's response to an upgrade; its relay to the client has begun. */
-export interface HandshakeResult {
+interface HandshakeResult {
   readonly status: number;
   /** The upgraded connection; undefined when the upstream declined. */
   readonly upstream?: Socket;
@@ -62,20 +62,18 @@ export interface HandshakeResult {
 }
 
 /**
- * Sends the upgrade; resolves when the upstream has responded.
+ * Its result sends an upgrade, and resolves when the upstream has responded.
+ * @param trust undefined for an `http:` upstream
  * @throws RequestAborted; SidecarError, whose local reply has been sent
  */
-export type PerformHandshake = (
-  parts: ExchangeParts,
-  upgrade: PendingUpgrade,
-  permit: Permit,
-  use: TokenUse,
-) => Promise<HandshakeResult>;
-
-/** @param trust undefined for an `http:` upstream */
-export function createHandshake(trust: TlsContextProvider | undefined, egress: ProxySelector): PerformHandshake {
+export function createHandshake(trust: TlsContextProvider | undefined, egress: ProxySelector) {
   let proxy: ProxyServer | undefined;
-  return async (parts, upgrade, permit, use) => {
+  return async (
+    parts: ExchangeParts,
+    upgrade: PendingUpgrade,
+    permit: Permit,
+    use: TokenUse,
+  ): Promise<HandshakeResult> => {
     // Loaded for the first upgrade: most sidecars have none.
     const { createProxyServer } = await import('http-proxy-3');
     // Without a listener, a client's reset would end the process; the socket's 'close' handles it.
