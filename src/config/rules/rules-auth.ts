@@ -3,9 +3,9 @@
  * not a warning: its author believes that it is in use.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { isLoopbackHost } from '../../platform/loopback.ts';
 import { formatSettingName } from '../load/problems.ts';
-import { settingOf, type SettingKey, type Settings } from '../schema/schema.ts';
-import { insecureFault } from '../schema/formats/url.ts';
+import { settingOf, valueOfSetting, type SettingKey, type Settings } from '../schema/schema.ts';
 
 export interface SettingsRule {
   /** The settings that the rule reads; a problem names the first. */
@@ -70,11 +70,7 @@ export const AUTH_RULES: readonly SettingsRule[] = [
         : undefined;
     },
   },
-  {
-    keys: ['auth.url', 'allowInsecureHttp'],
-    fault: ({ auth, allowInsecureHttp }) =>
-      insecureFault(auth.url, allowInsecureHttp, formatSettingName('allowInsecureHttp')),
-  },
+  createEncryptionRule('auth.url'),
   {
     keys: ['auth.tokenPath', 'auth.issuer'],
     fault: ({ auth }) =>
@@ -82,11 +78,7 @@ export const AUTH_RULES: readonly SettingsRule[] = [
         ? `set together with ${formatSettingName('auth.issuer')}, whose metadata names the token endpoint; expected only one of the two`
         : undefined,
   },
-  {
-    keys: ['auth.issuer', 'allowInsecureHttp'],
-    fault: ({ auth, allowInsecureHttp }) =>
-      insecureFault(auth.issuer, allowInsecureHttp, formatSettingName('allowInsecureHttp')),
-  },
+  createEncryptionRule('auth.issuer'),
   {
     keys: ['auth.clientId', 'auth.clientIdFile', METHOD_KEY, 'auth.grantType'],
     fault: ({ auth }) =>
@@ -154,6 +146,21 @@ export const AUTH_RULES: readonly SettingsRule[] = [
     fault: ({ upstream }) => keyPairFault(upstream, 'upstream.tlsKeyFile'),
   },
 ];
+
+/** Requests to a URL cross no network unencrypted, unless that is allowed. */
+export function createEncryptionRule(key: 'upstream.baseUrl' | 'auth.url' | 'auth.issuer'): SettingsRule {
+  return {
+    keys: [key, 'allowInsecureHttp'],
+    fault: (settings) => {
+      const url = valueOfSetting(settings, key);
+      if (typeof url !== 'string' || settings.allowInsecureHttp) return undefined;
+      const { protocol, hostname } = new URL(url);
+      return protocol === 'http:' && !isLoopbackHost(hostname)
+        ? `http: is accepted for loopback hosts only, since anyone on the network path could read the traffic; use https:, or set ${formatSettingName('allowInsecureHttp')} to true`
+        : undefined;
+    },
+  };
+}
 
 /** The fault unless exactly one of a setting and its `…File` twin is set. */
 export function exactlyOneFault(

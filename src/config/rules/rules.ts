@@ -6,9 +6,9 @@ import { isLoopbackHost } from '../../platform/loopback.ts';
 import { parseListenAddress } from '../schema/formats/address.ts';
 import { formatSettingName, createSettingProblem, type SettingProblem } from '../load/problems.ts';
 import { isOwnListener } from './own-listener.ts';
-import { AUTH_RULES, exactlyOneFault, type SettingsRule } from './rules-auth.ts';
+import { AUTH_RULES, createEncryptionRule, exactlyOneFault, type SettingsRule } from './rules-auth.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
-import { insecureFault, maskUrl } from '../schema/formats/url.ts';
+import { maskUrl } from '../schema/formats/url.ts';
 
 /** Settings with a value, or a file that holds it, but not both. */
 export const VALUE_AND_FILE_KEYS: readonly (readonly [value: SettingKey, file: SettingKey])[] = [
@@ -19,11 +19,7 @@ export const VALUE_AND_FILE_KEYS: readonly (readonly [value: SettingKey, file: S
 ];
 
 const RULES: readonly SettingsRule[] = [
-  {
-    keys: ['upstream.baseUrl', 'allowInsecureHttp'],
-    fault: ({ upstream, allowInsecureHttp }) =>
-      insecureFault(upstream.baseUrl, allowInsecureHttp, formatSettingName('allowInsecureHttp')),
-  },
+  createEncryptionRule('upstream.baseUrl'),
   {
     keys: ['upstream.headers', 'upstream.tokenHeader'],
     fault: ({ upstream }) => headersFault(upstream),
@@ -50,14 +46,10 @@ const RULES: readonly SettingsRule[] = [
         ? `must differ from ${formatSettingName('listen.address')}, found ${admin.address} in both`
         : undefined,
   },
-  {
-    keys: ['egress.proxy', 'listen.address', 'listen.allowedHosts'],
-    fault: ({ egress, listen }) => ownProxyFault(egress.proxy, listen),
-  },
-  {
-    keys: ['egress.httpProxy', 'listen.address', 'listen.allowedHosts'],
-    fault: ({ egress, listen }) => ownProxyFault(egress.httpProxy, listen),
-  },
+  ...(['proxy', 'httpProxy'] as const).map((name): SettingsRule => ({
+    keys: [`egress.${name}`, 'listen.address', 'listen.allowedHosts'],
+    fault: ({ egress, listen }) => ownProxyFault(egress[name], listen),
+  })),
   {
     keys: ['throttle.maxRate', 'throttle.rate'],
     fault: ({ throttle: { rate, maxRate } }) =>

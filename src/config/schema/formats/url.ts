@@ -1,5 +1,4 @@
 /** Formats of URLs and paths, how two are joined, and how a URL is shown without its password. */
-import { isLoopbackHost } from '../../../platform/loopback.ts';
 import { MASK, maskQueryValues } from '../../../platform/secret-redaction.ts';
 import { format, type Format } from './formats.ts';
 import { oneOrMany, type OneOrMany } from './one-or-many.ts';
@@ -80,19 +79,4 @@ export function joinUrl(base: string, path: string): URL {
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/${pathname.replace(/^\/+/, '')}`;
   url.search = query.join('?');
   return url;
-}
-
-/** Whether requests to this URL cross a network unencrypted. */
-function isInsecureUrl(text: string): boolean {
-  const url = new URL(text);
-  return url.protocol === 'http:' && !isLoopbackHost(url.hostname);
-}
-
-/**
- * The fault of an unencrypted URL; undefined when it is allowed.
- * @param allowedBy the name of the setting that allows it
- */
-export function insecureFault(text: string | null, isAllowed: boolean, allowedBy: string): string | undefined {
-  if (text === null || isAllowed || !isInsecureUrl(text)) return undefined;
-  return `http: is accepted for loopback hosts only, since anyone on the network path could read the traffic; use https:, or set ${allowedBy} to true`;
 }
