@@ -58,24 +58,17 @@ export class ResponseClassifier {
     const isConfigured = isConfiguredRefusal && !lacksScope;
     const stated = collectHeaders(head.headers, this.#context.hints);
     // A 5xx is no success: it neither raises the number in flight nor the rate.
-    if (stated === undefined && status !== 429 && !isConfigured) return status < 500 ? ACCEPTED : UNKNOWN;
+    if (stated.size === 0 && status !== 429 && !isConfigured) return status < 500 ? ACCEPTED : UNKNOWN;
     const { clock, replicas } = this.#options;
-    const getHeader = (name: string): string | undefined => stated?.get(name);
-    this.#context.observe(getHeader, clock.now());
-    const signal = readRateLimitSignal(
-      status,
-      stated ?? NO_FIELDS,
-      clock.wallNow(),
-      this.#context,
-      isConfigured || undefined,
-    );
+    this.#context.observe(stated, clock.now());
+    const signal = readRateLimitSignal(status, stated, clock.wallNow(), this.#context, isConfigured || undefined);
     const isRateLimited =
       isConfigured || status === 429 || (status === 403 && !lacksScope && isRateLimitRefusal(signal));
     const isRefusal = isRateLimited || (status === 503 && signal.statedWaitMs !== undefined);
     const { statedWaitMs } = signal;
     const shared = divideSignal(signal, replicas);
     if (isRefusal) {
-      const fields = readStatedFields(stated ?? [], clock.wallNow());
+      const fields = readStatedFields(stated, clock.wallNow());
       const permitReport: PermitReport = { kind: 'rate-limited', signal: shared, isConfigured, fields };
       return { permitReport, isRateLimited, statedWaitMs };
     }
@@ -98,8 +91,8 @@ function isRateLimitRefusal(signal: RateLimitSignal): boolean {
   return signal.statedWaitMs !== undefined || hasExhaustedQuota(signal);
 }
 
-/** The values of headers that may state a limit, by lower-case name, several lines joined by a comma; undefined when there is none. */
-function collectHeaders(headers: readonly string[], hints: FieldHints): Map<string, string> | undefined {
+/** The values of headers that may state a limit, by lower-case name, several lines joined by a comma. */
+function collectHeaders(headers: readonly string[], hints: FieldHints): ReadonlyMap<string, string> {
   let found: Map<string, string> | undefined;
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const received = headers[at] ?? '';
@@ -112,5 +105,5 @@ function collectHeaders(headers: readonly string[], hints: FieldHints): Map<stri
     if (before !== undefined && name.startsWith('retry-after')) continue;
     (found ??= new Map()).set(name, before === undefined ? value : `${before}, ${value}`);
   }
-  return found;
+  return found ?? NO_FIELDS;
 }

@@ -21,6 +21,8 @@ import {
   type VendorQuotaFields,
 } from './vendor-fields.ts';
 
+const LONGEST_SPREAD_MS = 3_600_000;
+
 /** What such fields state. */
 export interface HintedLimits {
   readonly quotas: readonly StatedQuota[];
@@ -102,22 +104,48 @@ function readInstant(text: string, wallNow: number): number | undefined {
 /**
  * The quotas and the first wait of fields whose names say what they state.
  * @param fields values by lower-case name; those with another meaning are left out
+ * @param resetUnitMs unit of a reset that is a duration, milliseconds
  */
-export function readNamedLimits(fields: ReadonlyMap<string, string>, wallNow: number): HintedLimits {
+export function readNamedLimits(
+  fields: ReadonlyMap<string, string>,
+  wallNow: number,
+  resetUnitMs: number,
+): HintedLimits {
   const families = new Map<string, StatedQuota>();
   let waitMs: number | undefined;
   for (const [name, text] of fields) {
     const field = parseFieldName(name);
-    const value = field === undefined ? undefined : readMeaning(field.meaning, text, wallNow);
-    if (field === undefined || value === undefined) continue;
-    const member = QUOTA_MEMBERS[field.meaning];
+    if (field === undefined) continue;
+    const { family, meaning, windowMs } = field;
+    const isReset = meaning === 'reset';
+    const value = isReset ? readNamedReset(text, wallNow, resetUnitMs, windowMs) : readMeaning(meaning, text, wallNow);
+    if (value === undefined) continue;
+    const member = isReset ? 'resetInMs' : QUOTA_MEMBERS[meaning];
     if (member === 'waitMs') waitMs ??= value;
-    else families.set(field.family, { windowMs: field.windowMs, ...families.get(field.family), [member]: value });
+    else families.set(family, { windowMs: shortWindow(windowMs), ...families.get(family), [member]: value });
   }
   const quotas = [...families.values()].filter(
     ({ quota, remaining }) => quota !== undefined || remaining !== undefined,
   );
   return { quotas, waitMs };
+}
+
+/** A number for longer than the window, or than an hour where the name states none, may count another unit: it is left out. */
+function readNamedReset(
+  text: string,
+  wallNow: number,
+  unitMs: number,
+  windowMs = LONGEST_SPREAD_MS,
+): number | undefined {
+  const number = readNumber(text);
+  if (number === undefined) return readMeaning('resetIn', text, wallNow);
+  const isEpoch = number * 1000 > MAX_WAIT_MS;
+  return isEpoch || number * unitMs <= windowMs ? resetInMsOf(number, wallNow, unitMs) : undefined;
+}
+
+/** The rest of a longer quota would be spread over its window where no reset is stated. */
+function shortWindow(windowMs: number | undefined): number | undefined {
+  return windowMs !== undefined && windowMs <= LONGEST_SPREAD_MS ? windowMs : undefined;
 }
 
 function readRow(readHeader: ReadHeader, row: VendorQuotaFields, wallNow: number): StatedQuota[] {

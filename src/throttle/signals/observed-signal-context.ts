@@ -2,10 +2,11 @@
  * Learns from several responses what one rate-limit header field does not say (pure): whether a partition key names our own part
  * of a quota, and whether a reset in plain digits counts seconds or milliseconds.
  */
-import { MAX_WAIT_MS, readNumber, type ReadHeader } from '../../platform/rate-limit-fields/header-values.ts';
+import { MAX_WAIT_MS, readNumber } from '../../platform/rate-limit-fields/header-values.ts';
 import { RESET_HEADERS } from '../../platform/rate-limit-fields/plain-quotas.ts';
 import type { FieldHints } from './hint-meanings.ts';
 import type { SignalContext } from './rate-limit-signal.ts';
+import { parseFieldName } from './vendor-fields.ts';
 
 /** A partition that has changed is trusted again after this number of responses with the new key. */
 const TRUSTED_AFTER_RESPONSES = 8;
@@ -41,17 +42,25 @@ export class ObservedSignalContext implements SignalContext {
     return known.untrustedResponses === 0;
   };
 
-  /** Observes the reset of a response, before its signal is read. */
-  observe(readHeader: ReadHeader, now: number): void {
-    for (const name of RESET_HEADERS) {
+  /**
+   * Observes the reset of a response, before its signal is read.
+   * @param fields values by lower-case name
+   */
+  observe(fields: ReadonlyMap<string, string>, now: number): void {
+    for (const name of [...RESET_HEADERS, ...fields.keys()]) {
       // The unit of a hinted field is configured.
-      const value = this.hints.has(name) ? undefined : readNumber(readHeader(name));
+      if (this.hints.has(name) || !isResetOfUnknownUnit(name)) continue;
+      const value = readNumber(fields.get(name));
       if (value === undefined) continue;
       // The size of an epoch shows its unit.
       if (value * 1000 <= MAX_WAIT_MS) this.#unit.addSample(value, now);
       return;
     }
   }
+}
+
+function isResetOfUnknownUnit(name: string): boolean {
+  return name.endsWith('-reset') && (RESET_HEADERS.includes(name) || parseFieldName(name)?.meaning === 'reset');
 }
 
 /** Two values closer together than this show no unit. */

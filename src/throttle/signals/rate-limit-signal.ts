@@ -4,7 +4,7 @@
  * nothing here throws. pacing/governor.ts acts on the signal.
  */
 import { MAX_PARSED_LENGTH, type ReadHeader } from '../../platform/rate-limit-fields/header-values.ts';
-import { readConfiguredHints, readNamedLimits, readVendorLimits } from './hinted-quotas.ts';
+import { readConfiguredHints, readNamedLimits, readVendorLimits, type HintedLimits } from './hinted-quotas.ts';
 import type { FieldHints } from './hint-meanings.ts';
 import { PLAIN_QUOTA_HEADERS } from '../../platform/rate-limit-fields/plain-quotas.ts';
 import { mergeQuotas, type StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
@@ -45,15 +45,17 @@ export interface SignalContext {
 /** Without earlier responses: partitions are ours, resets are in seconds. */
 const NO_CONTEXT: SignalContext = { isOwnPartition: () => true, resetUnitMs: 1000, hints: new Map() };
 
-const STANDARD_HEADERS = [
+const STANDARD_FIELDS: ReadonlySet<string> = new Set([
   'retry-after',
   ...RETRY_AFTER_MS_HEADERS,
   'ratelimit',
   'ratelimit-policy',
   ...PLAIN_QUOTA_HEADERS,
-];
+]);
+const VENDOR_FIELDS: ReadonlySet<string> = new Set(VENDOR_FIELD_NAMES);
+const NO_LIMITS: HintedLimits = { quotas: [], waitMs: undefined };
 /** Lower-case names of the header fields that are read without a hint, but for those whose names say what they state. */
-export const SIGNAL_HEADERS: ReadonlySet<string> = new Set([...STANDARD_HEADERS, ...VENDOR_FIELD_NAMES]);
+export const SIGNAL_HEADERS: ReadonlySet<string> = new Set([...STANDARD_FIELDS, ...VENDOR_FIELDS]);
 
 /** Whether a field with this name in lower case is read without a hint. */
 export function isLimitField(name: string): boolean {
@@ -73,34 +75,44 @@ export function readRateLimitSignal(
   context: SignalContext = NO_CONTEXT,
   isRefused = status === 429 || status === 403,
 ): RateLimitSignal {
-  const { hints } = context;
-  const parsed = new Map<string, string>();
-  const named = new Map<string, string>();
-  for (const [name, value] of fields) {
-    if (value.length > MAX_PARSED_LENGTH) continue;
-    const isKnown = hints.has(name) || SIGNAL_HEADERS.has(name);
-    (isKnown ? parsed : named).set(name, value.trim());
-  }
-  const configured = readConfiguredHints((name) => parsed.get(name), hints, wallNow);
-  const readParsed: ReadHeader = (name) => (hints.has(name) ? undefined : parsed.get(name));
-  const vendors = readVendorLimits(readParsed, wallNow);
-  const byName = readNamedLimits(named, wallNow);
+  const { hinted, standard, vendor, named } = sortFields(fields, context.hints);
+  const readStandard: ReadHeader = (name) => standard.get(name);
+  const configured = readConfiguredHints((name) => hinted.get(name), context.hints, wallNow);
+  const vendors = vendor.size === 0 ? NO_LIMITS : readVendorLimits((name) => vendor.get(name), wallNow);
+  const byName = named.size === 0 ? NO_LIMITS : readNamedLimits(named, wallNow, context.resetUnitMs);
   const structured = readStructuredQuotas(
-    readParsed('ratelimit'),
-    readParsed('ratelimit-policy'),
+    standard.get('ratelimit'),
+    standard.get('ratelimit-policy'),
     context.isOwnPartition,
   );
-  const plain = [...readPlainQuotas(readParsed, wallNow, context.resetUnitMs), byName.quotas, vendors.quotas];
+  const plain = [...readPlainQuotas(readStandard, wallNow, context.resetUnitMs), byName.quotas, vendors.quotas];
   const { remaining, resetInMs } = selectTightest([configured.quotas, structured.map(boundReset), ...plain]);
   const statedWaitMs =
     configured.waitMs ??
-    readRetryAfterMs(readParsed, wallNow) ??
+    readRetryAfterMs(readStandard, wallNow) ??
     byName.waitMs ??
     vendors.waitMs ??
     (isRefused && remaining === 0 ? resetInMs : undefined);
-  const waitResolutionMs = statedWaitMs === undefined ? undefined : resolutionOf(statedWaitMs, parsed, wallNow);
+  const waitResolutionMs = statedWaitMs === undefined ? undefined : resolutionOf(statedWaitMs, fields, wallNow);
   const quotas = mergeQuotas([configured.quotas, structured, ...plain].flat());
   return { status, statedWaitMs, waitResolutionMs, remaining, resetInMs, quotas };
+}
+
+/** Each field has one meaning: the configured one, or by its name. */
+function sortFields(fields: ReadonlyMap<string, string>, hints: FieldHints) {
+  const hinted = new Map<string, string>();
+  const standard = new Map<string, string>();
+  const vendor = new Map<string, string>();
+  const named = new Map<string, string>();
+  for (const [name, value] of fields) {
+    if (value.length > MAX_PARSED_LENGTH) continue;
+    const text = value.trim();
+    if (hints.has(name)) hinted.set(name, text);
+    else if (STANDARD_FIELDS.has(name)) standard.set(name, text);
+    else if (VENDOR_FIELDS.has(name)) vendor.set(name, text);
+    else named.set(name, text);
+  }
+  return { hinted, standard, vendor, named };
 }
 
 /** True when a quota has no calls remaining. */
@@ -109,8 +121,8 @@ export function hasExhaustedQuota({ remaining, quotas }: RateLimitSignal): boole
 }
 
 /** Whole seconds, or an instant in whole seconds, are rounded: most servers round up. */
-function resolutionOf(waitMs: number, parsed: ReadonlyMap<string, string>, wallNow: number): number {
+function resolutionOf(waitMs: number, fields: ReadonlyMap<string, string>, wallNow: number): number {
   const isWholeSeconds = waitMs % 1000 === 0 || (waitMs + wallNow) % 1000 === 0;
-  const isInMs = RETRY_AFTER_MS_HEADERS.some((name) => Number(parsed.get(name)) === waitMs);
+  const isInMs = RETRY_AFTER_MS_HEADERS.some((name) => Number(fields.get(name)) === waitMs);
   return isWholeSeconds && !isInMs ? 1000 : 0;
 }

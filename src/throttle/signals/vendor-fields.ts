@@ -1,9 +1,8 @@
 /**
  * The header fields in which vendors state request limits (pure): a rule for names that say what they state, and a table of the others,
- * one row for each quota. Only fields whose meaning and
- * unit are documented are here, or the same in the source code of many servers. A remainder of tokens, bytes, cost points, concurrent calls
- * or calls free of charge does not limit requests. A window longer than an hour is left out where no reset is stated, since the rest of a
- * day's quota would be spread over a day. hinted-quotas.ts reads them.
+ * one row for each quota. Only fields whose meaning and unit are documented are in the table, or the same in the source code of many
+ * servers. A remainder of tokens, bytes, cost points, concurrent calls or calls free of charge does not limit requests.
+ * hinted-quotas.ts reads them.
  */
 
 /** How a value is written. */
@@ -43,38 +42,63 @@ function inMs(name: string): VendorField {
   return { name, form: 'milliseconds' };
 }
 
-/** A field whose name says what it states: one member of the quota that `family` names. */
+/** A field whose name says what it states. */
 export interface NamedField {
+  /** Fields of one family state one quota. */
   readonly family: string;
-  readonly meaning: 'limit' | 'remaining' | 'resetIn' | 'resetInMs' | 'retryAfter' | 'retryAfterMs';
-  /** Undefined: the name states none, or a day, whose rest would be spread over the day. */
+  /** The unit of a `reset` in digits is not in its name. */
+  readonly meaning: 'limit' | 'remaining' | 'reset' | 'resetIn' | 'resetInMs' | 'retryAfter' | 'retryAfterMs';
+  /** Undefined: the name states none. */
   readonly windowMs: number | undefined;
 }
 
-const FIELD_NAME =
-  /^((?:[a-z]+-)*)rate-?limit-(?:(requests|second|minute|minutely|hour|hourly|day|daily)-)?(limit|remaining|reset|retry-after)(?:-(requests|second|minute|hour|day|seconds|ms))?$/;
-/** What is no request, or is not limited. */
-const OTHER_UNITS = /token|byte|point|cost|credit|concurren|complexity|graphql|free/;
+type Meaning = NamedField['meaning'];
+
+const WAIT_SUFFIXES: Readonly<Record<string, Meaning>> = {
+  ...{ 'retry-after': 'retryAfter', 'retry-after-seconds': 'retryAfter' },
+  ...{ 'retry-after-ms': 'retryAfterMs', 'retry-after-milliseconds': 'retryAfterMs' },
+};
+const QUOTA_SUFFIXES: Readonly<Record<string, Meaning>> = {
+  ...{ limit: 'limit', remaining: 'remaining', reset: 'reset', 'reset-after': 'resetIn', 'reset-seconds': 'resetIn' },
+  ...{ 'reset-ms': 'resetInMs', 'reset-milliseconds': 'resetInMs' },
+};
+const UNIT_WINDOWS_MS = {
+  ...{ requests: undefined, second: SECOND_MS, minute: 60 * SECOND_MS, minutely: 60 * SECOND_MS },
+  ...{ hour: HOUR_MS, hourly: HOUR_MS, day: 24 * HOUR_MS, daily: 24 * HOUR_MS },
+};
+
+/** By what follows `ratelimit-` in the name: `remaining`, or with a unit `minute-remaining` and `remaining-minute`. */
+const FIELDS_BY_SUFFIX = new Map<string, NamedField>();
+for (const [suffix, meaning] of Object.entries({ ...WAIT_SUFFIXES, ...QUOTA_SUFFIXES }))
+  FIELDS_BY_SUFFIX.set(suffix, { family: '', meaning, windowMs: undefined });
+for (const [suffix, meaning] of Object.entries(QUOTA_SUFFIXES))
+  for (const [family, windowMs] of Object.entries(UNIT_WINDOWS_MS))
+    for (const name of [`${family}-${suffix}`, `${suffix}-${family}`])
+      FIELDS_BY_SUFFIX.set(name, { family, meaning, windowMs });
+
+/** What stands before `ratelimit`, and what follows it. */
+const FIELD_NAME = /^((?:[a-z]+-)*?)rate-?limit-([a-z-]+)$/;
+/** Words of a sender that count no calls, or only some: `x-post-rate-limit-remaining` does not limit a GET. */
+const OTHER_KINDS = new RegExp(
+  [
+    '(?:token|byte|bandwidth|point|cost|credit|weight|unit|complexity|graphql|quer(?:y|ie)|concurren[a-z]*|connection)s?-',
+    '(?:session|password|login|upload|download|search|mail|mailbox|message|character|image|audio|video)(?:e?s)?-',
+    // Announced limits, calls free of charge, and single methods; `fastly-` counts all methods but GET, the counts of `gw-` (KuCoin) are weights.
+    '(?:^|-)(?:free|beta|get|head|post|put|patch|delete|read|write|fastly|gw)s?-',
+  ].join('|'),
+);
 /** Calls free of charge, as RapidAPI counts them: it accepts more. */
 const FREE_CALLS = 'x-ratelimit-requests-';
-const UNIT_WINDOWS_MS: Readonly<Record<string, number>> = {
-  ...{ second: SECOND_MS, minute: 60 * SECOND_MS, minutely: 60 * SECOND_MS, hour: HOUR_MS, hourly: HOUR_MS },
-};
-const MEANINGS = { limit: 'limit', remaining: 'remaining', reset: 'resetIn', 'retry-after': 'retryAfter' } as const;
 
-/** What a name in lower case says: `rate-limit` or `ratelimit`, then limit, remaining, reset or retry-after, with a usual unit. */
+/**
+ * What a name in lower case says: any sender that names no other kind, `rate-limit` or `ratelimit`, then limit, remaining, reset or
+ * retry-after, with a usual unit.
+ */
 export function parseFieldName(name: string): NamedField | undefined {
-  const [, sender = '', before = '', part = '', after = ''] = FIELD_NAME.exec(name) ?? [];
-  const meaning = MEANINGS[part as keyof typeof MEANINGS] as NamedField['meaning'] | undefined;
-  if (meaning === undefined || OTHER_UNITS.test(sender) || name.startsWith(FREE_CALLS)) return undefined;
-  const isWait = meaning === 'resetIn' || meaning === 'retryAfter';
-  if (!isWait && (after === 'ms' || after === 'seconds')) return undefined;
-  const unit = before === '' ? after.replace(/^(?:ms|seconds)$/, '') : before;
-  return {
-    family: `${sender}${unit}`,
-    meaning: isWait && after === 'ms' ? `${meaning}Ms` : meaning,
-    windowMs: UNIT_WINDOWS_MS[unit],
-  };
+  const [, sender = '', suffix = ''] = FIELD_NAME.exec(name) ?? [];
+  const field = FIELDS_BY_SUFFIX.get(suffix);
+  if (field === undefined || OTHER_KINDS.test(sender) || name.startsWith(FREE_CALLS)) return undefined;
+  return { ...field, family: `${sender}${field.family}` };
 }
 
 /** In order of precedence for a stated wait. */

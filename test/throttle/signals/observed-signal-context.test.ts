@@ -1,16 +1,33 @@
 /** The unit of a reset and the owner of a partition, learned from successive responses. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { readRateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 import { ObservedSignalContext } from '../../../src/throttle/signals/observed-signal-context.ts';
 
 /** @param readings pairs of instant and value */
 function unitAfter(...readings: readonly (readonly [number, string])[]): number {
   const context = new ObservedSignalContext();
-  for (const [at, reset] of readings) context.observe((name) => (name === 'x-ratelimit-reset' ? reset : undefined), at);
+  for (const [at, reset] of readings) context.observe(new Map([['x-ratelimit-reset', reset]]), at);
   return context.resetUnitMs;
 }
 
 describe('a reset in plain digits', () => {
+  it('shows its unit in a field of any sender', () => {
+    const context = new ObservedSignalContext();
+    const name = 'x-acme-ratelimit-minute-reset';
+    for (const [at, reset] of [
+      [0, '60000'],
+      [1000, '59000'],
+      [2000, '58000'],
+    ] as const)
+      context.observe(new Map([[name, reset]]), at);
+    const fields = new Map([
+      [name, '57000'],
+      ['x-acme-ratelimit-minute-remaining', '0'],
+    ]);
+    expect(readRateLimitSignal(429, fields, 0, context).statedWaitMs).toBe(57_000);
+  });
+
   it('counts seconds until milliseconds are measured', () => {
     expect(unitAfter()).toBe(1000);
     expect(unitAfter([0, '60000'])).toBe(1000);

@@ -162,7 +162,8 @@ describe('a field whose name says what it states', () => {
       member,
       fc.nat(1000),
       fc.integer({ min: 1, max: 3000 }),
-      (name, remaining, seconds) => {
+      (name, remaining, longestSeconds) => {
+        const seconds = Math.min(longestSeconds, (UNITS[name.unit] ?? 86_400_000) / 1000);
         const family = `${name.sender}${name.spelling}-${name.unit}`;
         const headers = {
           [`${family}-limit`]: '1000',
@@ -182,14 +183,65 @@ describe('a field whose name says what it states', () => {
     fc.assert(property);
   });
 
+  it('states seconds after reset-after, of any sender', () => {
+    const fields = { 'x-acme-ratelimit-remaining': '0', 'x-acme-ratelimit-reset-after': '1.5' };
+    expect(read(fields)).toMatchObject({ statedWaitMs: 1500, remaining: 0 });
+  });
+
+  it('states no reset by a number that is longer than its window, or than an hour without one', () => {
+    const window = fc.constantFrom(['', 3_600_000], ['minute-', 60_000], ['second-', 1000], [
+      'day-',
+      86_400_000,
+    ] as const);
+    const inMs = fc.property(window, fc.integer({ min: 1, max: 100_000 }), ([unit, windowMs], above) => {
+      const seconds = String(windowMs / 1000 + above);
+      const fields = { [`x-acme-ratelimit-${unit}remaining`]: '0', [`x-acme-ratelimit-${unit}reset`]: seconds };
+      expect(read(fields)).toMatchObject({ statedWaitMs: undefined, remaining: 0 });
+    });
+    fc.assert(inMs);
+  });
+
+  const part = fc.constantFrom('limit', 'remaining', 'reset', 'reset-after', 'retry-after');
+  const spelling = fc.constantFrom('ratelimit', 'rate-limit');
+  const kinds = [
+    ...[
+      'token',
+      'tokens',
+      'inputtokens',
+      'byte',
+      'bytes',
+      'points',
+      'cost',
+      'credits',
+      'units',
+      'weight',
+      'concurrent',
+      'concurrency',
+    ],
+    ...[
+      'connections',
+      'images',
+      'audio',
+      'characters',
+      'messages',
+      'searches',
+      'uploads',
+      'emails',
+      'mailboxes',
+      'sessions',
+    ],
+    ...['passwords', 'logins', 'get', 'post', 'put', 'patch', 'delete', 'reads', 'writes', 'beta', 'queries', 'free'],
+  ];
+
   it('is not read when it counts something else than calls, or is of something else than a rate', () => {
-    const other = fc.constantFrom('token', 'tokens', 'bytes', 'points', 'cost', 'credits', 'concurrent', 'concurrency');
-    const part = fc.constantFrom('limit', 'remaining', 'reset', 'retry-after');
+    const other = fc.constantFrom(...kinds);
     const word = fc.stringMatching(/^[a-z]{3,10}$/).filter((text) => !text.includes('limit'));
     const name = fc.oneof(
-      fc.tuple(other, part).map(([unit, one]) => `x-${unit}-ratelimit-${one}`),
-      fc.tuple(other, part).map(([unit, one]) => `x-ratelimit-${unit}-${one}`),
-      fc.tuple(other, part).map(([unit, one]) => `x-ratelimit-${one}-${unit}`),
+      fc.tuple(other, spelling, part).map(([unit, rateLimit, one]) => `x-${unit}-${rateLimit}-${one}`),
+      fc.tuple(other, spelling, part).map(([unit, rateLimit, one]) => `x-acme-${unit}-${rateLimit}-minute-${one}`),
+      fc.tuple(other, spelling, part).map(([unit, rateLimit, one]) => `${unit}-${rateLimit}-${one}`),
+      fc.tuple(other, spelling, part).map(([unit, rateLimit, one]) => `x-${rateLimit}-${unit}-${one}`),
+      fc.tuple(other, spelling, part).map(([unit, rateLimit, one]) => `x-${rateLimit}-${one}-${unit}`),
       part.map((one) => `x-ratelimit-requests-${one}`),
       fc.tuple(word, fc.constantFrom('reset', 'remaining', 'limit')).map(([noun, one]) => `x-${noun}-${one}`),
       fc.constantFrom('x-password-reset', 'x-ratelimited-reset', 'x-corporate-limit', 'x-rate-limiting-remaining'),
@@ -199,6 +251,44 @@ describe('a field whose name says what it states', () => {
         expect(read({ [field]: text })).toMatchObject({ statedWaitMs: undefined, remaining: undefined, quotas: [] });
       }),
     );
+  });
+
+  it('is read from senders whose names only begin like another kind', () => {
+    const sender = fc.constantFrom(
+      'mailchimp',
+      'freeagent',
+      'bytedance',
+      'chargebee',
+      'messagebird',
+      'uploadcare',
+      'budget',
+    );
+    fc.assert(
+      fc.property(sender, spelling, (name, rateLimit) => {
+        expect(read({ [`x-${name}-${rateLimit}-remaining`]: '7' })).toMatchObject({ remaining: 7 });
+      }),
+    );
+  });
+
+  it.each([
+    // All but GET (Fastly), POST (Imgur), weights with a reset in milliseconds (KuCoin).
+    { 'fastly-ratelimit-remaining': '0', 'fastly-ratelimit-reset': EPOCH_MS },
+    { 'x-post-rate-limit-remaining': '0', 'x-post-rate-limit-reset': '3000' },
+    { 'gw-ratelimit-limit': '500', 'gw-ratelimit-remaining': '0', 'gw-ratelimit-reset': '3000' },
+    {
+      'x-ratelimit-remaining-tokens': '0',
+      'x-ratelimit-reset-tokens': '6m0s',
+      'x-ratelimit-limit-project-tokens': '9',
+    },
+    { 'x-ratelimit-requests-remaining': '0', 'x-ratelimit-rapid-free-plans-hard-limit-remaining': '0' },
+    { 'x-ratelimitbysize-remaining-minute': '0', 'x-tokenlimit-remaining': '0', 'x-readratelimit-limit': '100,1000' },
+    { 'anthropic-ratelimit-input-tokens-remaining': '0', 'anthropic-ratelimit-unified-reset': EPOCH_MS },
+    { 'x-ms-ratelimit-remaining-subscription-reads': '0', 'x-ms-ratelimit-burst-remaining-xrm-requests': '0' },
+    { 'x-method-rate-limit': '20:1', 'x-ratelimit-used': '5000', 'x-ratelimit-resource': 'core' },
+    { 'x-ratelimit-retry-after-minute': '5', 'x-rate-limit-retry-after-nanoseconds': '59000000000' },
+    { 'x-ratelimit-remaining-ms': '0', 'x-ratelimit-remaining-seconds': '0', 'x-daily-ratelimit-token-remaining': '0' },
+  ])('states no limit of all calls in %j', (headers) => {
+    expect(read(headers)).toMatchObject({ statedWaitMs: undefined, remaining: undefined, quotas: [] });
   });
 });
 
