@@ -5,9 +5,9 @@ import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
 import { closeBoundServers, type BoundServers } from '../listener/bind.ts';
 import type { ProxyServer } from '../listener/proxy-server.ts';
-import type { StateFile } from '../throttle/state-file.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { FleetParts } from './fleet.ts';
+import type { LearnedStateFile } from './learned-state-file.ts';
 import type { RunningRoutes } from './routes.ts';
 
 /** The longest wait for connections in the kernel's backlog. */
@@ -32,8 +32,8 @@ export interface RunningSidecar {
   readonly admin: BoundServers<Server>;
   readonly drainState: DrainState;
   readonly sampler: Pick<Sampler, 'stop'>;
-  readonly fleet: Pick<FleetParts, 'close'> | undefined;
-  readonly stateFile: StateFile | undefined;
+  readonly sharing: Pick<FleetParts, 'close'> | undefined;
+  readonly learned: Pick<LearnedStateFile, 'file'> | undefined;
 }
 
 /**
@@ -41,7 +41,7 @@ export interface RunningSidecar {
  * @returns the number of requests that were aborted
  */
 export async function drain(running: RunningSidecar): Promise<number> {
-  const { config, routes, clock, observe, proxy, admin, drainState, sampler, fleet, stateFile } = running;
+  const { config, routes, clock, observe, proxy, admin, drainState, sampler, sharing, learned } = running;
   const { drainMs, delayMs } = config.shutdown;
   const endsAt = clock.now() + drainMs;
   drainState.isDraining = true;
@@ -62,8 +62,8 @@ export async function drain(running: RunningSidecar): Promise<number> {
   await waitAtMost(proxy.activeRequests.whenIdle(), clock, finalClosesMs);
   for (const tokens of routes.tokens.values()) tokens.stop();
   await routes.closeUpstreams();
-  if (stateFile !== undefined) await waitAtMost(stateFile.stop(), clock, STATE_WRITE_TIMEOUT_MS);
-  await fleet?.close();
+  if (learned !== undefined) await waitAtMost(learned.file.stop(), clock, STATE_WRITE_TIMEOUT_MS);
+  await sharing?.close();
   observe({ kind: 'stopped', cut });
   sampler.stop();
   closeBoundServers(admin);

@@ -17,7 +17,7 @@ import { ProxyServer, type ProxyServerOptions } from '../listener/proxy-server.t
 import type { Log } from '../telemetry/log/log.ts';
 import type { FleetSnapshot, GaugeStates } from '../telemetry/metrics/gauges.ts';
 import type { Machine } from './budgets.ts';
-import { drain, type DrainState } from './drain.ts';
+import { drain, type DrainState, type RunningSidecar } from './drain.ts';
 import { createFleetParts, type FleetParts } from './fleet.ts';
 import { createReloader, type ConfigurationSource, type Reloader } from './reload.ts';
 import { createObservation, type Observation } from './observation.ts';
@@ -82,7 +82,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const adminHandler = createAdmin(options, routes, adminInputs);
   const adminSlots = new ConnectionSlots(budgets.adminConnections, 0, clock);
   const createAdminPort = () => createAdminServer(adminHandler, adminSlots);
-  const started = { tokens, throttles, sharing };
+  const started = { routes, sharing };
   const admin = await bindOrStopAll(() => bindAdmin(createAdminPort, config), started);
   observe({ kind: 'listening', server: 'admin', url: admin.url });
   sharing?.client.start();
@@ -93,8 +93,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   headers.watch();
   learned?.file.startWriting(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
 
-  const stoppedLast = { fleet: sharing, stateFile: learned?.file };
-  const running = { config, routes, clock, observe, proxy, admin, drainState, sampler, ...stoppedLast };
+  const running = { config, routes, clock, observe, proxy, admin, drainState, sampler, sharing, learned };
   return { proxyUrl: listening.url, adminUrl: admin.url, reload: reloader.reload, drain: () => drain(running) };
 }
 
@@ -209,22 +208,14 @@ function bindProxy(create: () => Server, { listen: { address, socketMode } }: Co
 }
 
 /** The parts that run before a port is bound. */
-interface StartedParts {
-  readonly admin?: BoundServers<Server>;
-  readonly tokens: RunningRoutes['tokens'];
-  readonly throttles: RunningRoutes['throttles'];
-  readonly sharing: FleetParts | undefined;
-}
+type StartedParts = Pick<RunningSidecar, 'routes' | 'sharing'> & Partial<Pick<RunningSidecar, 'admin'>>;
 
-async function bindOrStopAll<T>(
-  bindPort: () => Promise<T>,
-  { admin, tokens, throttles, sharing }: StartedParts,
-): Promise<T> {
+async function bindOrStopAll<T>(bindPort: () => Promise<T>, { admin, routes, sharing }: StartedParts): Promise<T> {
   try {
     return await bindPort();
   } catch (error) {
-    for (const source of tokens.values()) source.stop();
-    for (const throttle of throttles.values()) throttle.shutDown();
+    for (const source of routes.tokens.values()) source.stop();
+    for (const throttle of routes.throttles.values()) throttle.shutDown();
     await sharing?.close();
     if (admin !== undefined) closeBoundServers(admin);
     throw error;
