@@ -185,10 +185,7 @@ export function formatLearnedState({ version, wallAt, governor }: LearnedState, 
   return { version, ...owner, wallAt, governor };
 }
 
-/**
- * The JSON text of the file, with a final line feed.
- * @param limits entries by the names of their throttles
- */
+/** @param limits entries by the names of their throttles */
 export function formatStateFile(limits: ReadonlyMap<string, object>): string {
   return `${JSON.stringify({ version: FILE_VERSION, limits: [...limits] })}\n`;
 }
@@ -203,10 +200,7 @@ export function parseStateFile(text: string): StateFileParseResult {
   return { kind: 'read', limits: new Map(entries) };
 }
 
-/**
- * Checks one entry of the file: its form, owner and age.
- * @param wallNow epoch milliseconds
- */
+/** @param wallNow epoch milliseconds */
 export function parseLearnedState(value: unknown, owner: LimitOwner, wallNow: number): LearnedStateParseResult {
   if (typeof value !== 'object' || value === null) return unusable(UNKNOWN_FORMAT);
   const { version, upstream, client, wallAt, governor } = value as Readonly<Record<string, unknown>>;

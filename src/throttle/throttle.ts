@@ -171,7 +171,6 @@ export interface ThrottleState {
   readonly queued: number;
   readonly queueMax: number;
   readonly queuedByPriority: Readonly<Record<Priority, number>>;
-  /** Request bodies being read. */
   readonly readingBodies: number;
   /** Request bodies that stopped coming and lost their slots. */
   readonly stalledBodies: number;

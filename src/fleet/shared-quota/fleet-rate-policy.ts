@@ -20,10 +20,7 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
   readonly #isConfigured: boolean;
   #inFlightLimit: number;
 
-  /**
-   * @param own the policy without a fleet
-   * @param settings the present ones: they may change while the policy stays
-   */
+  /** @param settings the present ones: they may change while the policy stays */
   constructor(
     lease: QuotaLease,
     election: LeaderElection,

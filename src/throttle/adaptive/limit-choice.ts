@@ -53,7 +53,6 @@ const MAX_UNEXPLAINED = 2;
 const MIN_OF_SLOWER = 2;
 
 /**
- * @param trusted a limit that has explained enough refusals to be kept beside another one
  * @param roundTripMs of accepted calls
  * @returns undefined when no counter explains the refusals
  */

@@ -64,7 +64,6 @@ export class LimitProbe {
     this.dueAt = now + delayMs;
   }
 
-  /** A trusted limit of this rate was in use until now. */
   recordTrustedRate(now: number, rate: number): void {
     if (this.#isCollapsed(rate)) return;
     this.#trustedRate = rate;

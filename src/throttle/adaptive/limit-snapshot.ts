@@ -44,11 +44,7 @@ const MAX_STORE_INSTANT_MS = 1e14;
 /** A leak that differs by less is the same. */
 const SAME_RATE_SHARE = 1.01;
 
-/**
- * The learned limit for /status and the metrics.
- * @param rate permits per second in use
- * @param since epoch milliseconds
- */
+/** @param since epoch milliseconds */
 export function describeLimit(
   choice: ChosenLimit | undefined,
   rate: number,
@@ -68,10 +64,7 @@ export function createLimitSnapshot(choice: ChosenLimit, margin: number, used: n
   return { kind: counter.kind, windowMs, limit: limitOf(choice), rate: Math.min(MAX_RATE, rate), margin, used };
 }
 
-/**
- * Undefined when `value` is not a snapshot.
- * @param isFirst false: a second limit in it is not read
- */
+/** @param isFirst false: a second limit in it is not read */
 export function parseLimitSnapshot(value: unknown, isFirst = true): LimitSnapshot | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const read = value as Readonly<Record<string, unknown>>;

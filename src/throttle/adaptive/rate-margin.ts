@@ -22,9 +22,8 @@ export class RateMargin {
   #acceptedSinceAt = -Infinity;
   #reducedSinceAt = Infinity;
 
-  /** @param factor multiplies the share at a refusal below a trusted limit */
-  constructor(factor: number) {
-    this.#factor = factor;
+  constructor(toleratedRefusalFactor: number) {
+    this.#factor = toleratedRefusalFactor;
   }
 
   set(share: number): void {

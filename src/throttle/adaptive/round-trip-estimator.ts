@@ -9,12 +9,10 @@ export class RoundTripEstimator {
   #deviationMs = 0;
   readonly #jitterDeviations: number;
 
-  /** @param jitterDeviations mean deviations that count as jitter */
   constructor(jitterDeviations: number) {
     this.#jitterDeviations = jitterDeviations;
   }
 
-  /** 2 to 100 ms. */
   get jitterMs(): number {
     return Math.min(MAX_JITTER_MS, Math.max(MIN_JITTER_MS, this.#jitterDeviations * this.#deviationMs));
   }

@@ -115,7 +115,6 @@ export class Governor {
     return decision;
   }
 
-  /** The attempt ended without a result. */
   recordEnded(now: number, grant: PermitGrant): void {
     this.#inFlightCalls.remove(grant.at);
     this.#allowance?.recordEnded(grant);

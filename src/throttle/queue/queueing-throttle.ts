@@ -27,14 +27,12 @@ export interface ThrottleOptions extends ThrottleTerms {
   readonly route: string;
   /** What an earlier process had learned. */
   readonly restored?: LearnedState | undefined;
-  /** The fleet whose quota it shares; absent: this process is alone. */
   readonly fleet?: FleetMembership | undefined;
   /** For experiments. */
   readonly learning?: LearningParameters | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: EventObserver;
-  /** Called for each permit. Default: permits are not counted. */
   readonly recordPermit?: RecordPermit;
 }
 

@@ -44,7 +44,6 @@ export class RequestQueue {
     return this.#order.callerCount;
   }
 
-  /** The ticket that gets the next permit. */
   get nextReady(): QueueTicket | undefined {
     const retry = this.#retries.oldest;
     if (retry === undefined) return this.#order.nextReady;
@@ -130,7 +129,6 @@ export class RequestQueue {
     return this.endWait(ticket, now);
   }
 
-  /** A ticket whose wait ends at `at` or before. */
   expiringBy(at: number): QueueTicket | undefined {
     const ticket = this.#expiries.first;
     return ticket !== undefined && ticket.expiresAt <= at ? ticket : undefined;
