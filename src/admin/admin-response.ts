@@ -4,7 +4,6 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 
 export interface AdminResponse {
   readonly status: number;
-  /** Override the default headers. */
   readonly headers: OutgoingHttpHeaders;
   readonly body: string | Buffer;
   /** Writes the body after the head, instead of `body`; not called for HEAD. */

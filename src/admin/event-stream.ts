@@ -1,7 +1,4 @@
-/**
- * Server-sent events (HTML Living Standard §9.2) for open status pages: a snapshot first, then the changes. The caller creates the
- * content.
- */
+/** Server-sent events (HTML Living Standard §9.2) for open status pages: a snapshot first, then the changes. */
 import type { ServerResponse } from 'node:http';
 import type { Cancel } from '../platform/clock.ts';
 import { createProblemResponse } from './admin-response.ts';
@@ -17,9 +14,7 @@ const RECONNECT_MS = 1000;
 export interface EventStreamOptions {
   /** Calls back once a second, until cancelled. */
   readonly subscribe: (listener: () => void) => Cancel;
-  /** The complete state, for a new page. */
   readonly createSnapshot: () => object;
-  /** The changes since the last update. */
   readonly createUpdate: () => object;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Access to the admin port (pure): checks Host, Origin, Sec-Fetch-Site and the address of the peer, against DNS rebinding and
- * cross-site requests of a browser on the same machine. The server sends the responses.
- */
+/** Access to the admin port (pure): against DNS rebinding and cross-site requests of a browser on the same machine. */
 import { isIP, isIPv4 } from 'node:net';
 import { parseHostHeader, type HostPort } from '../platform/host-header.ts';
 import { truncate } from '../platform/truncate.ts';

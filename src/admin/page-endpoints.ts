@@ -31,7 +31,6 @@ export interface LoadedPage {
   readonly assets: PageAssets;
 }
 
-/** Loads the page with the first call. */
 export function createPageLoader(options: PageEndpointsOptions): () => Promise<LoadedPage> {
   let loading: Promise<LoadedPage> | undefined;
   return () => {

@@ -3,7 +3,6 @@
 const DAY_S = 86_400;
 const HOUR_S = 3600;
 
-/** A whole number with thousands separators. */
 export function formatInteger(value: number): string {
   return Math.round(value).toLocaleString('en-GB');
 }

@@ -1,7 +1,4 @@
-/**
- * The request handler of the admin port: health probes, metrics, status, page, and the optional `/quitquitquit`. guard.ts decides who has
- * access; the caller binds the address. Errors are problem details (RFC 9457).
- */
+/** The request handler of the admin port. Errors are problem details (RFC 9457). */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { HostPort } from '../platform/host-header.ts';
 import type { PendingAttempt } from '../exchange/exchange.ts';
@@ -34,12 +31,9 @@ export interface AdminOptions extends Omit<PageEndpointsOptions, 'readStatus'> {
   /** At least one. */
   readonly throttles: () => readonly ThrottleState[];
   readonly listener: () => ListenerState;
-  /** The attempts that have no response head yet. */
   readonly pendingAttempts: () => readonly PendingAttempt[];
-  /** Undefined without a fleet. */
   readonly fleet: () => FleetConnectionState | undefined;
   readonly configuration: () => ConfigurationState | undefined;
-  /** Why log lines do not reach their destination. */
   readonly logTrouble: () => LogDeliveryProblem | undefined;
   /** Called when /readyz responds 503, so that a missing token is requested at once. */
   readonly onNotReady: () => void;

@@ -1,7 +1,4 @@
-/**
- * Parses argv with the command table: a valid invocation, or one line with the fault and the name that was probably meant.
- * Values that may be secrets are never shown.
- */
+/** Parses argv with the command table. A fault is one line with the name that was probably meant, never a value that may be a secret. */
 import { parseArgs } from 'node:util';
 import type { ParseArgsConfig } from 'node:util';
 import type { FlagSetting } from '../config/load/flags.ts';
@@ -9,15 +6,13 @@ import { findNearest } from '../config/load/nearest.ts';
 import { COMMAND_NAMES, OPTION_NAMES, commandOf, optionOf, formatOption } from './command-table.ts';
 import type { CommandName, OptionName } from './command-table.ts';
 
-/** A valid command line. */
 export interface Invocation {
   readonly command: CommandName;
   readonly operands: readonly string[];
   /** The last value of each option that takes one. */
   readonly values: ReadonlyMap<OptionName, string>;
-  /** Every option that was given. */
   readonly given: ReadonlySet<OptionName>;
-  /** The settings among the options, in their order. */
+  /** In their order. */
   readonly flags: readonly FlagSetting[];
 }
 
@@ -101,7 +96,6 @@ function valueFault(
   return isMissing || !isPair ? `expected a value: ${formatOption(name)}` : undefined;
 }
 
-/** The setting that an option gives; empty for other options. */
 function readFlag(name: OptionName, value: string | undefined): FlagSetting[] {
   const flag = `--${name}`;
   const { setting } = optionOf(name);
@@ -111,7 +105,6 @@ function readFlag(name: OptionName, value: string | undefined): FlagSetting[] {
   return [{ flag, key: value.slice(0, at), text: value.slice(at + 1) }];
 }
 
-/** The fault of arguments that do not fit together. */
 function usageFault({ command, operands, values, given }: Invocation): string | undefined {
   const { operand, options } = commandOf(command);
   const extra = operands[operand === undefined ? 0 : 1];

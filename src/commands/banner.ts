@@ -16,7 +16,6 @@ const MARGIN = 2;
 const GAP = 2;
 const MAX_ROUTES = 8;
 
-/** The terminal that is written to. */
 export interface TerminalStyle {
   readonly paint: Paint;
   readonly columns: number;
@@ -65,7 +64,6 @@ function alignRows(rows: readonly Row[], { paint, columns }: TerminalStyle): str
   });
 }
 
-/** How to stop the sidecar from a terminal. */
 export function describeShutdown({ config: { shutdown } }: LoadedConfig): string {
   return `Ctrl-C drains: open requests have ${shutdown.drainMs / 1000} s to finish; Ctrl-C again stops at once.`;
 }

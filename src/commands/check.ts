@@ -21,7 +21,6 @@ export interface CheckOptions {
   readonly probe: string | undefined;
 }
 
-/** Limit for the whole check. */
 const CHECK_TIMEOUT_MS = 30_000;
 
 /** @returns 0 when no step failed, 1 when one failed or `stop` was aborted, 2 for invalid settings */

@@ -4,7 +4,6 @@ import type { SettingKey } from '../config/schema/schema.ts';
 export type OptionName = keyof typeof OPTIONS;
 export type CommandName = keyof typeof COMMANDS;
 
-/** One option. */
 export interface OptionSpec {
   readonly description: string;
   /** The name of its value in the help. Default: it takes no value; one of a setting that is true or false may have it after `=`. */
@@ -13,7 +12,6 @@ export interface OptionSpec {
   readonly setting?: SettingKey;
   /** Why it is never accepted; the help leaves it out. */
   readonly refused?: string;
-  /** Its one-letter form. */
   readonly short?: string;
 }
 
@@ -75,7 +73,6 @@ function giveSetting<K extends SettingKey>(
   return { setting, description, ...(value !== undefined && { value }) };
 }
 
-/** The options that give one setting each. */
 export const SETTING_OPTION_NAMES = Object.keys(SETTING_OPTIONS) as (keyof typeof SETTING_OPTIONS)[];
 
 export const OPTIONS = {
@@ -99,9 +96,7 @@ export const OPTIONS = {
   version: { short: 'v', description: 'print the version' },
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
-/** Options of the commands that need the whole configuration. */
 const CONFIGURATION_OPTIONS = ['config', 'set', ...SETTING_OPTION_NAMES] as const;
-/** Options of the commands that ask a running sidecar. */
 const ADMIN_OPTIONS = ['config', 'admin-listen', 'set'] as const;
 
 export const COMMANDS = {

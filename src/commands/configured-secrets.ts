@@ -9,7 +9,6 @@ export function listProxyPasswords({ proxy, httpProxy }: Config['egress']): read
     .filter((text) => text !== '');
 }
 
-/** The values of `auth.extraParameters` and `auth.extraHeaders`. */
 export function listExtraSecrets({ extraParameters, extraHeaders }: AuthConfig): readonly string[] {
   const values = [...Object.values(extraParameters), ...Object.values(extraHeaders)];
   return values.flatMap((one) => (one.kind === 'value' && isExtraSecret(one, one.value) ? [one.value] : []));

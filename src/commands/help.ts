@@ -11,7 +11,6 @@ const MINIMUM_SETTINGS = [
   '  (or …_FILE), with an API key SIDECAR_AUTH_TOKEN_FILE; init asks for them',
 ];
 
-/** The overview of the program. */
 export function describeProgram(version: string, paint: Paint): string {
   const names = COMMAND_NAMES.map((name) => [formatCommand(name), commandOf(name).summary] as const);
   return joinLines([
@@ -29,7 +28,6 @@ export function describeProgram(version: string, paint: Paint): string {
   ]);
 }
 
-/** The usage of one command, with options and examples. */
 export function describeCommand(name: CommandName, paint: Paint): string {
   const { summary, operand, options, description, examples } = commandOf(name);
   const usage = ['bearer-sidecar', name, operand, options.length > 0 ? '[OPTIONS]' : undefined];

@@ -17,7 +17,6 @@ export function describeLoadFailure(load: LoadOptions, problems: readonly Config
   return FIRST_STEPS.map((line) => `bearer-sidecar: ${line}\n`).join('') + formatProblems(others);
 }
 
-/** Without a file, and without any setting of the partner. */
 function isFirstStart(load: LoadOptions): boolean {
   const variables = [...SETTINGS].filter(([key]) => isOfPartner(key)).map(([, { env }]) => env);
   return (

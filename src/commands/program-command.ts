@@ -7,11 +7,8 @@ import { quoteForShell } from './shell-quote.ts';
 export interface ProgramContext {
   /** `node`, or the one-file binary. */
   readonly argv0: string;
-  /** The absolute path of the script. */
   readonly script: string;
-  /** Whether the program is a one-file binary. */
   readonly isBinary: boolean;
-  /** The working directory. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -27,7 +24,6 @@ export function findProgramCommand({ argv0, script, isBinary, folder, env }: Pro
   return `node ${quoteForShell(toSingleLine(below.startsWith('..') ? script : below))}`;
 }
 
-/** For this process. */
 export function ownProgramCommand(env: ProgramContext['env']): string {
   const { argv0, argv } = process;
   return findProgramCommand({ argv0, script: argv[1] ?? '', isBinary: isSea(), folder: process.cwd(), env });

@@ -7,7 +7,6 @@ import { toSingleLine } from '../config/load/problems.ts';
 
 export type TextRole = 'heading' | 'name' | 'quiet' | 'good' | 'warning' | 'bad';
 
-/** Returns the text in the colour of its role, or unchanged. */
 export type Paint = (role: TextRole, text: string) => string;
 
 const STYLES = {
@@ -21,7 +20,6 @@ const STYLES = {
 
 const DEFAULT_COLUMNS = 80;
 
-/** Paints for one stream. */
 export function paintFor(stream: NodeJS.WritableStream): Paint {
   return (role, text) => styleText(STYLES[role], text, { stream });
 }
@@ -35,7 +33,6 @@ export function failWith(exitCode: 1 | 2, ...reasons: readonly string[]): number
   return exitCode;
 }
 
-/** The width of a terminal in characters. */
 export function terminalWidthOf({ columns }: Pick<NodeJS.WriteStream, 'columns'>): number {
   // Some terminals do not know their size and report 0.
   return columns > 0 ? columns : DEFAULT_COLUMNS;

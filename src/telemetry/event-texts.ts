@@ -180,12 +180,10 @@ export function describeEvent<Kind extends SidecarEvent['kind']>(event: EventOf<
   return TEXTS[event.kind]?.(event) ?? {};
 }
 
-/** The changes of a reload on one line. */
 export function describeReloadChanges(lines: readonly string[]): string {
   return lines.length === 0 ? 'nothing has changed' : lines.join('; ');
 }
 
-/** Why a reload was not applied, on one line. */
 export function describeReloadFailure(outcome: Exclude<ReloadOutcome, 'ok'>, lines: readonly string[]): string {
   return `${outcome === 'refused' ? 'a restart is needed for' : 'it is invalid'}: ${lines.join('; ')}`;
 }

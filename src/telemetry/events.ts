@@ -23,11 +23,9 @@ export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number];
 
 /** Why an attempt brought no whole response of the upstream, when the sidecar did not end it itself. */
 export const FAULT_CAUSES = [
-  /** The name of the upstream does not resolve. */
   'dns',
   'connection_refused',
   'connect_timeout',
-  /** There is no route to the upstream. */
   'unroutable',
   /** The connection broke while it was opened: the upstream has no byte of the request. */
   'reset_before_sent',
@@ -42,7 +40,6 @@ export const FAULT_CAUSES = [
   'certificate_expired',
   /** It is not valid yet: one of the two clocks may be wrong. */
   'certificate_not_yet_valid',
-  /** Of an unknown authority. */
   'certificate_untrusted',
   'certificate_wrong_host',
   /** The upstream does not accept the client's certificate, or misses one. */
@@ -90,7 +87,6 @@ export type StatedFields = Readonly<Record<string, StatedFieldValue>>;
 
 export type SidecarEvent =
   | {
-      /** An attempt brought no response, or not the whole of it. */
       readonly kind: 'attempt-failed';
       readonly route: string;
       readonly outcome: AttemptOutcome;
@@ -107,7 +103,6 @@ export type SidecarEvent =
       readonly status: number;
       /** How long new attempts are paused, milliseconds. */
       readonly pauseMs: number;
-      /** True when the upstream stated the wait. */
       readonly stated: boolean;
       /** What the rate-limit header fields state (Retry-After, RateLimit*, X-RateLimit-*). */
       readonly fields: StatedFields;
@@ -122,7 +117,6 @@ export type SidecarEvent =
       /** Such responses so far, and accepted calls to the same endpoints. */
       readonly refused: number;
       readonly accepted: number;
-      /** The evidence in one sentence. */
       readonly evidence: string;
       /** The line for the configuration file, and the same as a variable. */
       readonly setting: string;

@@ -5,7 +5,6 @@
 import type { LocalReplyCode } from '../platform/errors.ts';
 import type { AttemptOutcome, CutBy } from './events.ts';
 
-/** One client request that has ended. */
 export interface RequestRecord {
   readonly route: string;
   /** As the client sent it; metrics count unknown methods as `other`. */
@@ -20,7 +19,6 @@ export interface RequestRecord {
   readonly durationMs: number;
   /** Total time in the queue. */
   readonly queuedMs: number;
-  /** Attempts sent to the upstream. */
   readonly attempts: number;
   readonly requestBytes: number;
   readonly responseBytes: number;
@@ -54,7 +52,6 @@ export interface RouteCounters {
    * @param isOwn true when the sidecar ended the attempt itself (the client left, drain), or could not send it
    */
   recordAttempt(outcome: AttemptOutcome, durationMs: number, isOwn: boolean): void;
-  /** To be called once for each request. */
   readonly recordRequest: RecordRequest;
 }
 

@@ -9,13 +9,11 @@ export type AlertSeverity = 'critical' | 'warning';
 /** What an alert shows by itself; the verdict may know better. */
 export type AlertWhere = 'partner' | 'network' | 'setting' | 'limit' | 'token' | 'unclear';
 
-/** What every alert has. */
 export interface AlertText {
   /** critical: requests of the application fail, or will fail within minutes. warning: needs attention within a day. */
   readonly severity: AlertSeverity;
   /** How long the condition must last before Prometheus sends the alert; the page shows it from its first second. */
   readonly forMs: number;
-  /** The group of rules. */
   readonly group: 'service' | 'token' | 'limits' | 'upstream' | 'process' | 'fleet';
   /** One short line, with the value in the place of `{share}`, `{count}` or `{duration}`. Prometheus adds what it is about. */
   readonly headline: string;
@@ -308,5 +306,4 @@ export const ALERTS = {
 /** As in Prometheus. */
 export type AlertName = keyof typeof ALERTS;
 
-/** In the order of the table. */
 export const ALERT_NAMES = Object.keys(ALERTS) as readonly AlertName[];

@@ -1,7 +1,4 @@
-/**
- * Conditions of alerts as data (pure). tools/dashboard/alert-rules.ts compiles them to PromQL for deploy/prometheus; here they are
- * evaluated on the samples of this process. alert-table.ts has the conditions.
- */
+/** Conditions of alerts as data (pure), evaluated on the samples. tools/dashboard/alert-rules.ts compiles them to PromQL. */
 
 import type { Samples, Selector } from '../samples/samples.ts';
 
@@ -55,7 +52,6 @@ interface AgeCondition {
 
 interface QuantileCondition {
   readonly form: 'quantile';
-  /** A histogram. */
   readonly of: Series;
   readonly share: number;
   readonly windowMs: number;

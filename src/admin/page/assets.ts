@@ -25,7 +25,6 @@ interface PageAsset {
 }
 
 export interface PageAssets {
-  /** The paths that the page refers to. */
   readonly paths: PageAssetPaths;
   /** 404 for an unknown path. */
   respond(request: Pick<IncomingMessage, 'headers' | 'url'>): AdminResponse;

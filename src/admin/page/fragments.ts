@@ -42,7 +42,6 @@ export function diffFragments(before: ReadonlyMap<string, string>, now: Fragment
   return changed;
 }
 
-/** The form that `diffFragments` compares with. */
 export function snapshotFragments(fragments: Fragments): Map<string, string> {
   return new Map(Object.entries(fragments).map(([id, { text }]) => [id, withoutClocks(text)]));
 }
@@ -72,7 +71,6 @@ const PLACES: Readonly<Record<Exclude<Verdict['where'], 'none'>, string>> = {
   unclear: 'Not clear yet',
 };
 
-/** Who has to act, and since when. */
 function renderPlace({ where, since }: Verdict): Markup {
   const instant = since !== null && renderClockTime(Date.parse(since));
   if (where === 'none') return markup``;

@@ -53,7 +53,6 @@ export function renderCountdown(untilWallAt: number, nowWallAt: number): Markup 
   return markup`<time data-until="${until}">${formatDuration(until - nowWallAt)}</time>`;
 }
 
-/** The elapsed time, which page.js updates. */
 export function renderElapsed(sinceWallAt: number, nowWallAt: number): Markup {
   const since = Math.round(sinceWallAt / 1000) * 1000;
   return markup`<time data-since="${since}">${formatDuration(nowWallAt - since)}</time>`;

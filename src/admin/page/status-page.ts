@@ -11,7 +11,6 @@ import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
 import type { PageView } from './view.ts';
 
-/** The Content-Security-Policy of the page. */
 export const STATUS_PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -23,7 +22,6 @@ export const STATUS_PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The paths of the page's files. */
 export type PageAssetPaths = Readonly<
   Record<'page.js' | 'plots.js' | 'page.css' | 'uPlot.js' | 'uPlot.css' | 'icon.svg', string>
 >;
@@ -32,7 +30,6 @@ interface PlotSeries {
   readonly label: string;
   /** Index of its values in a `PlotRow`. */
   readonly rowIndex: number;
-  /** A colour of the style sheet. */
   readonly colour: string;
   readonly look?: 'dashed' | 'bars';
 }

@@ -9,7 +9,6 @@ import type { PageView } from './view.ts';
 type ThrottleStatus = Status['throttle'];
 type Usage = NonNullable<Status['throttle']['usage']>;
 
-/** More throttles than this are shown as a table. */
 const MAX_CARDS = 2;
 
 export function renderThrottles({ status, nowWallAt }: Pick<PageView, 'status' | 'nowWallAt'>): Markup {

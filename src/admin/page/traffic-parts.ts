@@ -42,7 +42,6 @@ function renderTile(name: string, value: string, aside: string): Markup {
   return markup`<div class="tile"><dt>${name}</dt><dd><b>${value}</b> <span>${aside}</span></dd></div>\n`;
 }
 
-/** A sentence for each plot. */
 export function describePlots({
   rows,
   status,

@@ -12,7 +12,6 @@ const ROUTE_SAMPLE_MS = 5000;
 /** Five minutes, and the sample at their beginning. */
 const ROUTE_SAMPLES = 62;
 
-/** The series whose buckets are summed. */
 interface Group {
   readonly labels: Labels;
   readonly series: DurationReading[];
@@ -25,7 +24,6 @@ export class DurationColumns {
   readonly #seconds: SampleTier;
   readonly #ofRoutes = new SampleTier(ROUTE_SAMPLE_MS, ROUTE_SAMPLES);
   readonly #reserve: (bytes: number) => boolean;
-  /** By histogram. */
   readonly #groups = new Map<string, Group[]>();
   /** How many series of a histogram are in a group. */
   readonly #grouped = new Map<string, number>();
@@ -50,7 +48,6 @@ export class DurationColumns {
     return this.#middleOf(this.#growth(histogram, from, selector), share);
   }
 
-  /** Of the requests of one second. */
   quantileOfSecond(share: number, sample: number): number | undefined {
     const tier = this.#seconds;
     const [group] = this.#groupsOf(REQUESTS);

@@ -11,7 +11,6 @@ const SECONDS = 300;
 const SECOND_MS = 1000;
 const QUARTER_MS = 15_000;
 const QUARTERS = 240;
-/** The gauges whose past is asked for. */
 const KEPT_GAUGES: ReadonlySet<string> = new Set(['queue_depth', 'in_flight', 'permit_rate', 'paused']);
 const EVERYTHING: Selector = {};
 /** Reads as 0 everywhere. */
@@ -33,7 +32,6 @@ interface GaugeColumns {
   samples: number;
 }
 
-/** A second, as the plots draw it. */
 export interface SecondReading {
   /** Of the end of this second, and of the one before, monotonic milliseconds. */
   readonly at: number;
@@ -64,7 +62,6 @@ export class SampleRing {
     this.#durations = new DurationColumns(source, this.#seconds, (bytes) => this.#reserve(bytes));
   }
 
-  /** Bytes of all columns. */
   get bytes(): number {
     return this.#bytes;
   }

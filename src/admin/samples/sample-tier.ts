@@ -18,12 +18,10 @@ export class SampleTier {
     return this.#times.length;
   }
 
-  /** Where the newest sample is written. */
   get slot(): number {
     return this.#slotOf(this.taken - 1);
   }
 
-  /** The number of the oldest sample that is kept. */
   get first(): number {
     return Math.max(0, this.taken - this.length);
   }
@@ -54,7 +52,6 @@ export class SampleTier {
     return column[this.#slotOf(sample)] ?? 0;
   }
 
-  /** How much a counter has grown since the sample before. */
   growthOf(column: ArrayLike<number>, sample: number): number {
     return (this.read(column, sample) - this.read(column, sample - 1)) >>> 0;
   }

@@ -8,7 +8,6 @@ const SAMPLE_INTERVAL_MS = 1000;
 const BASE_BYTES = 256 * 1024;
 const BYTES_PER_ROUTE = 64 * 1024;
 
-/** Runs something once a second, until cancelled. */
 export type RunEverySecond = (run: () => void) => Cancel;
 
 export interface SamplerOptions {
@@ -33,7 +32,6 @@ export class Sampler {
     this.ring = new SampleRing(source, BASE_BYTES + routes * BYTES_PER_ROUTE);
   }
 
-  /** What can be read now. */
   read(): Samples {
     return this.ring.read(this.#clock.now());
   }

@@ -59,9 +59,7 @@ export interface GaugeReading {
 
 /** What is sampled. The lists of series grow, in order, and never shrink. */
 export interface SampleSource {
-  /** By metric. */
   readonly counters: ReadonlyMap<string, readonly CounterReading[]>;
-  /** By histogram. */
   readonly durations: ReadonlyMap<string, readonly DurationReading[]>;
   /** Upper bounds of the fine buckets, seconds, ascending; one fewer than buckets. */
   readonly bounds: readonly number[];

@@ -24,7 +24,6 @@ export interface LastMinute {
   readonly queuedMs: number | undefined;
 }
 
-/** How often a status code was sent. */
 export interface CodeCount {
   readonly code: number;
   readonly source: 'upstream' | 'sidecar';
@@ -40,7 +39,6 @@ export const ROW_COLUMNS = [
   ...['p50Ms', 'p95Ms', 'p99Ms', 'queued', 'inFlight'],
 ] as const;
 
-/** How many throttles have a line in the plot. */
 export const PLOTTED_THROTTLES = 4;
 
 const MINUTE_MS = 60_000;

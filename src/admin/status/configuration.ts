@@ -2,13 +2,10 @@
 import { describeReloadFailure } from '../../telemetry/event-texts.ts';
 import type { ReloadOutcome } from '../../telemetry/events.ts';
 
-/** The active configuration and the last reload. */
 export interface ConfigurationState {
   /** Epoch milliseconds. */
   readonly loadedWallAt: number;
-  /** Whether a file can be read again. */
   readonly isReloadable: boolean;
-  /** Undefined before the first reload. */
   readonly lastReload:
     | {
         /** Epoch milliseconds. */

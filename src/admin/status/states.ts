@@ -9,7 +9,6 @@ import type { ConfigurationState } from './configuration.ts';
 /** Of one instant. */
 export interface SidecarStates {
   readonly version: string;
-  /** The process id. Undefined: unknown. */
   readonly pid?: number;
   readonly uptimeMs: number;
   readonly draining: boolean;
@@ -17,13 +16,11 @@ export interface SidecarStates {
   readonly tokens: readonly TokenState[];
   /** At least one; in the order of the configuration. */
   readonly throttles: readonly ThrottleState[];
-  /** Undefined: not available. */
   readonly listener?: ListenerState | undefined;
   /** Undefined without a fleet. */
   readonly fleet?: FleetConnectionState | undefined;
   /** Routes whose upstream asked for a scope that the token does not have. Default: none. */
   readonly scopeRefusals?: readonly ScopeRefusals[];
-  /** Undefined when unknown. */
   readonly configuration?: ConfigurationState | undefined;
   /** Why log lines do not reach their destination. Default: no problem. */
   readonly logTrouble?: LogDeliveryProblem | undefined;
@@ -33,7 +30,6 @@ export interface SidecarStates {
 
 /** Connections and requests of the proxy port, with their limits: the configured ones, or lower ones set by the machine. */
 export interface ListenerState {
-  /** Client connections. */
   readonly connections: number;
   readonly connectionsLimit: number;
   /** In progress, queued ones included. */

@@ -22,7 +22,6 @@ export interface StatusInputs extends SidecarStates {
   readonly verdict: Verdict;
 }
 
-/** The document of /status. */
 export type Status = ReturnType<typeof describeStatus>;
 
 const MAX_PATH_LENGTH = 200;

@@ -8,7 +8,6 @@ type Counts = ReadonlyMap<string, number>;
 export interface RouteFacts {
   /** Null: all routes. */
   readonly route: string | null;
-  /** Selects its series. */
   readonly selector: Selector;
   /** Requests with a response of the upstream, by status. */
   readonly codes: Counts;

@@ -1,7 +1,4 @@
-/**
- * What failed and what was delayed in a window, by cause and route (pure). Where requests wait, the cause is what holds them: the limit, a
- * setting, or a slow upstream.
- */
+/** What failed and what was delayed in a window, by cause and route (pure). Where requests wait, the cause is what holds them. */
 import type { PendingAttempt } from '../../exchange/exchange.ts';
 import type { FaultCause } from '../../telemetry/events.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
@@ -22,7 +19,6 @@ export interface Symptom {
   readonly route: string | null;
   /** The status, the code of the local reply, or the cause. */
   readonly code: string;
-  /** Requests that failed, and requests that were delayed. */
   readonly failed: number;
   readonly delayed: number;
   /** The counter that grows with it. */
@@ -40,7 +36,6 @@ export interface VerdictInputs extends SidecarStates {
   readonly samples: Samples;
   /** Epoch milliseconds. */
   readonly wallNow: number;
-  /** Attempts that have no response head yet. */
   readonly pending: readonly PendingAttempt[];
   /** Secrets masked; undefined when unknown. */
   readonly settings: readonly StatusPageSetting[] | undefined;
@@ -60,7 +55,6 @@ const HALF = 0.5;
 const REFUSAL = /_NOT_ALLOWED$|^BAD_REQUEST$|^HEADERS_TOO_LARGE$|^REQUEST_TIMEOUT$/;
 /** Faults of attempts whose response has a status. */
 const WITH_STATUS: ReadonlySet<string> = new Set<FaultCause>(['response_cut', 'intercepted']);
-/** Statuses that a firewall or a proxy sends. */
 const INTERCEPTED = /^(?:403|406|407|451|503)$/;
 /** While a token is held again, of the failures there are the requests alone. */
 const TOKEN_IS_BACK = {
@@ -255,7 +249,6 @@ function describePause({ pausedMs, recentSignals: [signal] }: ThrottleState): st
   return `paused for ${formatLatency(pausedMs)}${signal?.stated === true ? ', as the partner stated' : ''}`;
 }
 
-/** What holds the requests of a queue. */
 function findLimiter(throttle: ThrottleState, facts: RouteFacts): CauseName {
   const { mode, rate, inFlight, inFlightLimit, learned, pausedMs, recentSignals } = throttle;
   const { isHung, unconnected, outcomes } = facts;

@@ -33,7 +33,6 @@ export interface Verdict {
   readonly sinceWallAt: number | undefined;
   /** The setting or the question that helps; undefined: nothing is needed. */
   readonly advice: string | undefined;
-  /** A second cause. */
   readonly other: string | undefined;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Checks the connection to one server: name, TCP connection or tunnel, TLS. After a failed step the others are skipped. Each egress
- * proxy is checked once.
- */
+/** Checks the connection to one server or egress proxy: name, TCP connection or tunnel, TLS. After a failed step the others are skipped. */
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { Config } from '../../config/config.ts';
@@ -24,7 +21,6 @@ export interface ConnectivityTarget {
   readonly port: number;
   readonly usesTls: boolean;
   readonly isHttp: boolean;
-  /** Offered in the TLS handshake. */
   readonly clientCertificate?: ClientCertificateFiles | undefined;
   readonly names: TlsSettingNames;
   /** For each step. */
@@ -135,7 +131,6 @@ async function checkTls(
   return finding.outcome === 'fail' ? finding : { ...finding, value: true };
 }
 
-/** The target of an HTTP URL. */
 export function createTarget(
   url: URL,
   rest: Pick<ConnectivityTarget, 'clientCertificate' | 'names' | 'timeoutMs'>,
@@ -146,7 +141,7 @@ export function createTarget(
 export interface ProxyChecks {
   /** Whether the proxy is reachable; true for one that was not checked. */
   isReached(proxy: EgressProxy): Promise<boolean>;
-  /** The steps in the order of the settings. */
+  /** In the order of the settings. */
   readonly steps: Promise<readonly CheckStep[]>;
 }
 

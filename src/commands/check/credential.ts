@@ -20,7 +20,6 @@ import { checkThroughEgress, createTarget } from './connectivity.ts';
 import type { EgressCheckContext } from './connectivity.ts';
 
 export interface CredentialCheckContext extends EgressCheckContext {
-  /** Registers a secret that must not be printed. */
   readonly registerSecret: (secret: string) => void;
   /** Gets the token. */
   readonly tokensInUse: TokensInUse;
@@ -28,7 +27,6 @@ export interface CredentialCheckContext extends EgressCheckContext {
 
 export interface CredentialCheckResult {
   readonly steps: readonly CheckStep[];
-  /** The access token; undefined when there is none. */
   readonly token: string | undefined;
 }
 

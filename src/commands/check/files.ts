@@ -1,7 +1,4 @@
-/**
- * Checks the files that settings name: contents and the expiry of certificates; their modes are shown. Loading has refused unusable
- * files already.
- */
+/** Checks the files that settings name: contents and the expiry of certificates. Loading has refused unusable files already. */
 import { X509Certificate } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import type { AuthConfig, Config, UpstreamConfig } from '../../config/config.ts';
@@ -23,7 +20,6 @@ interface CheckedFile {
   readonly kind: 'secret' | 'key' | 'certificate' | 'authorities';
 }
 
-/** One step for each file. */
 export async function checkFiles(config: Config, context: CheckContext): Promise<readonly CheckStep[]> {
   const groups = await Promise.all(
     listFiles(config).map(async (file) => {

@@ -20,7 +20,6 @@ const CLAIM = { leaseMs: 1000, declined: undefined, isUseless: false };
 const CONNECT_TIMEOUT_MS = 2000;
 const DEFAULT_PORT = 6379;
 
-/** @param registerSecret registers a secret that must not be printed */
 export async function checkFleet(
   config: FleetConfig,
   context: CheckContext,

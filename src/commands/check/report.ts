@@ -1,7 +1,4 @@
-/**
- * How a check is printed: one line for each step where no terminal is; on a terminal symbols, texts wrapped to its width and advice on
- * its own lines; or one JSON document. Also masks secrets in steps.
- */
+/** How a check is printed: as lines, on a terminal with symbols and wrapped texts, or as one JSON document. Also masks secrets in steps. */
 import { toSingleLine } from '../../config/load/problems.ts';
 import { createRedact } from '../../platform/secret-redaction.ts';
 import type { Redact } from '../../platform/secret-redaction.ts';
@@ -40,7 +37,6 @@ export function formatStep({ step, target, outcome, ms, detail, advice }: CheckS
   return `${paint(role, label.padEnd(4))}  ${columns.join(' ')}  ${toSingleLine(detail + next)}\n`;
 }
 
-/** The last line. */
 export function formatSummary(steps: readonly CheckStep[]): string {
   const counts = (['fail', 'warn', 'ok', 'skip'] as const).map(
     (outcome) => `${countSteps(steps, outcome)} ${OUTCOMES[outcome].label}`,
@@ -72,7 +68,6 @@ export function formatStepForTerminal(
   return lines.map((line) => `${line}\n`).join('');
 }
 
-/** The last line, after a blank one. */
 export function formatSummaryForTerminal(steps: readonly CheckStep[], paint: Paint): string {
   const counts = (Object.keys(OUTCOMES) as CheckOutcome[]).flatMap((outcome) => {
     const count = countSteps(steps, outcome);

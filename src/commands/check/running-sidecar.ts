@@ -1,7 +1,4 @@
-/**
- * Asks a running sidecar of the same configuration for its verdict and its proposals: statuses that are likely a rate limit. Adds nothing
- * where none runs, or another program responds.
- */
+/** Asks a running sidecar of the same configuration for its verdict and its proposals. Adds nothing where another program responds, or none. */
 import type { Config } from '../../config/config.ts';
 import { requestAdminPort } from '../admin-port.ts';
 import { parseJsonObject } from '../../token/endpoint/json-object.ts';
@@ -10,7 +7,6 @@ import { StepRunner, type CheckContext, type CheckStep } from './step-runner.ts'
 
 const RESPONSE_TIMEOUT_MS = 1000;
 
-/** The part of /status that is read. */
 interface ProposalStatus {
   readonly evidence: string;
   readonly refused: number;

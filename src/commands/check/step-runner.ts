@@ -30,7 +30,6 @@ export interface CheckFinding {
   readonly advice?: string;
 }
 
-/** A finding with a value for later steps. */
 export interface StepResult<T> extends CheckFinding {
   readonly value?: T;
 }
@@ -70,7 +69,6 @@ export class StepRunner {
     this.#add(step, 0, finding);
   }
 
-  /** Adds skipped steps. */
   skip(steps: readonly CheckStepName[], why: string): void {
     for (const step of steps) this.record(step, { outcome: 'skip', detail: why });
   }

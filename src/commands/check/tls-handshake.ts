@@ -13,7 +13,6 @@ import type { CertificateFacts } from './evaluate/evaluate-tls.ts';
 import { errorCodeOf } from './step-runner.ts';
 
 export interface HandshakeOptions {
-  /** Closed after the handshake. */
   readonly socket: Socket;
   /** Without brackets. */
   readonly host: string;

@@ -15,14 +15,12 @@ import type { StepResult, CheckStep } from './step-runner.ts';
 import { checkThroughEgress, createTarget } from './connectivity.ts';
 import type { ConnectivityTarget, EgressCheckContext } from './connectivity.ts';
 
-/** One GET through a route. */
 export interface UpstreamProbe {
   readonly route: RouteConfig;
   /** As sent to the sidecar, with the query. */
   readonly path: string;
   readonly token: Promise<string | undefined>;
   readonly own: OwnHeaders;
-  /** Whether the token is that of a file. */
   readonly isTokenFile: boolean;
 }
 

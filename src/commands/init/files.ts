@@ -6,7 +6,6 @@ import { dirname, join, parse } from 'node:path';
 import { systemErrorCode } from '../../platform/file-errors.ts';
 import type { secretFileKey } from './init-settings.ts';
 
-/** The default path of the configuration file. */
 export const DEFAULT_OUTPUT = 'sidecar.yaml';
 
 export interface FileToWrite {

@@ -5,7 +5,6 @@ import { settingOf } from '../../config/schema/schema.ts';
 import type { SettingKey } from '../../config/schema/schema.ts';
 import { COMMANDS, OPTIONS } from '../command-table.ts';
 
-/** The options of init that give a setting. */
 export const INIT_SETTING_OPTIONS = COMMANDS.init.options.flatMap((option) => {
   const spec = OPTIONS[option];
   return 'setting' in spec ? [{ option, key: spec.setting }] : [];
@@ -31,7 +30,6 @@ export type SecretLocation =
   /** In SIDECAR_CLIENT_SECRET when the sidecar runs. */
   | { readonly kind: 'environment' };
 
-/** The setting that names the file of what is secret. */
 export function secretFileKey(settings: InitSettings): 'auth.clientSecretFile' | 'auth.tokenFile' {
   return settings.get('auth.method') === 'static' ? 'auth.tokenFile' : 'auth.clientSecretFile';
 }
@@ -49,7 +47,6 @@ export function findSettingProblems(settings: InitSettings, secret: SecretLocati
   return loaded.ok ? [] : loaded.problems;
 }
 
-/** The message of the problem of one setting; undefined when it is valid. */
 export function findFaultOf(
   key: InitSettingKey | 'auth.clientSecret',
   settings: InitSettings,

@@ -3,7 +3,6 @@ import { createInterface } from 'node:readline';
 import type { Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 
-/** The user has closed the terminal input. */
 export class PrompterClosed extends Error {
   override readonly name = 'PrompterClosed';
 }
@@ -11,7 +10,6 @@ export class PrompterClosed extends Error {
 export interface PrompterOptions {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WriteStream;
-  /** Closes the prompter like Ctrl-C. */
   readonly stop: AbortSignal;
   /** Whether the rest of a line is not echoed, from its text so far. Default: none is hidden. */
   readonly hidesLine?: (line: string) => boolean;
@@ -65,7 +63,6 @@ export class TerminalPrompter implements Disposable {
     return this.#readLine('', true);
   }
 
-  /** The lines that were pasted together with the last one. */
   takePendingLines(): readonly string[] {
     return this.#lines.splice(0);
   }

@@ -7,11 +7,9 @@ import { ensureRequestId } from '../../platform/request-id.ts';
 import { truncate } from '../../platform/truncate.ts';
 import type { RequestRecord } from '../request-record.ts';
 
-/** Which requests are logged. */
 export interface AccessLogSampling {
   /** The share of successful, fast requests that is logged, 0 to 1. */
   readonly share: number;
-  /** A request of this duration or longer is slow. */
   readonly slowMs: number;
   readonly random: Random;
 }

@@ -3,7 +3,6 @@ import type { Cancel, Clock } from '../../platform/clock.ts';
 
 export interface EventCoalescerOptions<T> {
   readonly clock: Clock;
-  /** Milliseconds between summaries. */
   readonly windowMs: number;
   /** Called at once for an event after a whole window without one. */
   readonly onFirst: (event: T) => void;
@@ -13,7 +12,6 @@ export interface EventCoalescerOptions<T> {
 
 export interface EventCoalescer<T> {
   add(event: T): void;
-  /** Reports the pending summary and ends the timer. */
   stop(): void;
 }
 
@@ -57,7 +55,6 @@ export function createCoalescer<T>({
   };
 }
 
-/** One coalescer for each key, such as a route. */
 export function createKeyedCoalescer<T>(
   keyOf: (event: T) => string,
   options: EventCoalescerOptions<T>,

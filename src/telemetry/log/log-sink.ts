@@ -75,7 +75,6 @@ export class LogSink {
     return this.#dropped;
   }
 
-  /** Undefined when lines reach their destination. */
   get deliveryProblem(): LogDeliveryProblem | undefined {
     const lostLines = this.#dropped - this.#reportedDrops;
     if (this.#errorCode === undefined && (lostLines === 0 || !this.#hasUnwritten())) return undefined;

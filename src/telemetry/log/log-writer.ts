@@ -10,7 +10,6 @@ export interface LogWriter {
   write(bytes: Uint8Array): number;
 }
 
-/** Standard output or standard error. */
 export interface StandardStream {
   readonly fd: number;
   on(event: 'error', listener: () => void): unknown;
@@ -48,7 +47,6 @@ export function errorCodeOf(error: unknown): string {
 const BUSY_BACKOFF_MS = { first: 5, longest: 250 };
 const REFUSED_BACKOFF_MS = { first: 250, longest: 5000 };
 
-/** Exponential backoff between failed writes. */
 export class LogWriteBackoff {
   #lastMs = 0;
 

@@ -1,7 +1,4 @@
-/**
- * The log: JSON lines on stdout, one per request at `info`. Turns events into lines (pino), removes secrets and terminal control
- * characters (redaction.ts), and writes them through a bounded sink (log-sink.ts).
- */
+/** The log: events as JSON lines (pino), without secrets and terminal control characters, written through a bounded sink. */
 import { pino } from 'pino';
 import type { Logger } from 'pino';
 import { systemClock } from '../../platform/clock.ts';
@@ -27,7 +24,7 @@ export interface LogOptions {
   readonly level: LogLevel;
   /** How many secrets are in use at the same time. Default 1. */
   readonly secretsInUse?: number;
-  /** Which requests are logged. Default: all. */
+  /** Default: all requests are logged. */
   readonly sampling?: AccessLogSampling;
   /** Default: process.stdout. */
   readonly destination?: LogWriter;
@@ -50,7 +47,6 @@ export interface Log {
    * new value of a secret that rotates, with the one that it replaces.
    */
   readonly registerSecret: (value: string, clientId?: string, replaced?: string) => void;
-  /** Sets the lowest level that is logged. */
   readonly setLevel: (level: LogLevel) => void;
   /** Lines dropped since the start. */
   readonly droppedLines: () => number;

@@ -17,7 +17,6 @@ export interface Redactor {
    * @param replaced the value that this one replaces: dropped before any that may still be in use
    */
   register(value: string, clientId?: string, replaced?: string): void;
-  /** Takes and returns lines of JSON. */
   redact(lines: string): string;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Requests whose log lines are not written yet. Formatting many at once costs less per line than formatting each within its request.
- * Bounded in number and time; other lines are written after them.
- */
+/** Requests whose log lines are not written yet: formatting many at once costs less per line. Bounded in number and time. */
 import type { Cancel, Clock } from '../../platform/clock.ts';
 import type { RequestRecord } from '../request-record.ts';
 
@@ -12,7 +9,6 @@ const BATCH_DELAY_MS = 250;
 
 export interface RequestLogBatchOptions {
   readonly clock: Clock;
-  /** Writes the line of a request that ended at `wallAt`. */
   readonly writeLine: (event: RequestRecord, wallAt: number) => void;
   /** Called after the last line of a batch that was full or old enough. */
   readonly onBatch: () => void;

@@ -18,7 +18,6 @@ import {
 import type { EventObserver, SidecarEvent } from '../events.ts';
 import type { CountedSeries, DurationSeries, SeriesOptions, SeriesRegistry, SeriesTable } from './series.ts';
 
-/** Label values that come from the configuration. */
 export interface ConfiguredLabelValues {
   readonly routes: readonly string[];
   /** Default: the routes. */
@@ -162,14 +161,12 @@ const FLEET_METRICS = {
   },
 } as const satisfies Readonly<Record<string, MetricDefinition>>;
 
-/** The series of each metric. */
 export type Catalogue = {
   readonly [Name in keyof typeof METRICS]: (typeof METRICS)[Name] extends { readonly durations: object }
     ? SeriesTable<DurationSeries>
     : SeriesTable<CountedSeries>;
 };
 
-/** Registers the counters and histograms for these configured names. */
 export function createCatalogue(
   series: SeriesRegistry,
   { routes, throttleNames = routes, credentials }: ConfiguredLabelValues,

@@ -1,7 +1,4 @@
-/**
- * The gauges: states of tokens, throttles and the fleet, read at a scrape and by the ring of samples. Counters and histograms are in
- * catalogue.ts.
- */
+/** The gauges: states of tokens, throttles and the fleet, read at a scrape and by the ring of samples. */
 import type { Registry } from 'prom-client';
 import type { RefusalProposal } from '../../throttle/refusal-evidence/refusal-proposal.ts';
 import type { LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
@@ -9,13 +6,11 @@ import type { TokenState } from '../../token/token.ts';
 import { SUSPECT_STATUSES } from '../events.ts';
 import { expose, type Labels } from './series.ts';
 
-/** The part of a token's state that the gauges show. */
 export type TokenSnapshot = Pick<
   TokenState,
   'credential' | 'file' | 'expiresWallAt' | 'consecutiveFailures' | 'missingScopes'
 >;
 
-/** The part of a throttle's state that the gauges show. */
 export interface ThrottleSnapshot extends Pick<
   ThrottleState,
   'route' | 'rate' | 'pausedMs' | 'queued' | 'queueMax' | 'inFlight' | 'inFlightLimit'
@@ -24,7 +19,6 @@ export interface ThrottleSnapshot extends Pick<
   readonly learned?: Pick<LearnedLimit, 'limit' | 'windowMs' | 'confidence'> | undefined;
 }
 
-/** The state of a fleet that the gauges show. */
 export interface FleetSnapshot {
   readonly connected: boolean;
   /** Redis is connected, and its replies are too late to be used. */
@@ -33,16 +27,13 @@ export interface FleetSnapshot {
   readonly quotas: readonly { readonly route: string; readonly replicas: number }[];
 }
 
-/** What the gauges are read from. */
 export interface GaugeStates {
   readonly version: string;
   readonly tokens: readonly TokenSnapshot[];
   readonly throttles: readonly ThrottleSnapshot[];
-  /** Undefined without a fleet. */
   readonly fleet: FleetSnapshot | undefined;
 }
 
-/** One value of one gauge. */
 export interface GaugeReading {
   /** Without the prefix. */
   readonly metric: string;
@@ -128,7 +119,6 @@ const FLEET_GAUGES: readonly GaugeDefinition[] = [
   },
 ];
 
-/** Every gauge that has a value. */
 export function readGauges(states: GaugeStates): GaugeReading[] {
   return listGauges(states.fleet !== undefined).flatMap((gauge) => readGauge(gauge, states));
 }

@@ -38,24 +38,19 @@ export interface MetricsOptions extends ConfiguredLabelValues {
 }
 
 export interface Metrics {
-  /** Counts rare events. */
   readonly observe: EventObserver;
   /** The counters of a route. @param observers who gets its records besides. Default: none */
   bindRoute(route: string, observers?: RecordObservers): RouteCounters;
-  /** The counter of a throttle's permits. */
   bindThrottle(name: string, observers?: RecordObservers): RecordPermit;
-  /** The raw numbers, for the ring of samples. */
   readonly series: SeriesRegistry;
   readonly readGauges: () => GaugeReading[];
   /** All metrics in the Prometheus text format. Rejects when a state cannot be read. */
   render(): Promise<string>;
-  /** The content type of that text. */
   readonly contentType: string;
 }
 
 const NO_OBSERVERS: RecordObservers = { requests: [] };
 
-/** Creates a registry with every metric, those of the process included. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const { readStates, hasFleet = false, buckets = 'default', readDroppedLines = () => 0 } = options;
   const registry = new Registry();

@@ -5,12 +5,10 @@
 import type { Metric, MetricValueWithName, Registry } from 'prom-client';
 import { DURATION_BOUNDS, findBucket, sumExposedBuckets } from './duration-buckets.ts';
 
-/** The prefix of every metric of the sidecar itself. */
 export const METRIC_PREFIX = 'bearer_sidecar_';
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** One series of a counter. */
 export class CountedSeries {
   readonly labels: Labels;
   count = 0;
@@ -45,7 +43,6 @@ export interface SeriesOptions {
   readonly labels?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The series of one metric, by label values. */
 export class SeriesTable<S extends CountedSeries> {
   readonly all: S[] = [];
   readonly #labelNames: readonly string[];
@@ -111,7 +108,6 @@ export class SeriesRegistry {
   }
 }
 
-/** Registers a metric whose values are read at each scrape. */
 export function expose(
   registry: Registry,
   type: 'counter' | 'gauge' | 'histogram',

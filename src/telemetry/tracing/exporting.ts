@@ -1,7 +1,4 @@
-/**
- * Sets up the OpenTelemetry tracing SDK: sampler, batches, exporter, and the report of lost spans. This file and its imports are
- * loaded only when tracing is on (open-tracing.ts).
- */
+/** Sets up the OpenTelemetry tracing SDK. This file and its imports are loaded only when tracing is on (open-tracing.ts). */
 import { diag, DiagLogLevel } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import {
@@ -33,14 +30,11 @@ export interface TracingOptions {
   /** The token endpoint or issuer of each credential, by its name. */
   readonly tokenServers: ReadonlyMap<string, URL>;
   readonly clock: Clock;
-  /** Receives warnings. */
   readonly observe: EventObserver;
 }
 
 export interface Tracing {
-  /** Starts the span of a request. */
   readonly startTracer: StartTracer;
-  /** Records token requests as spans. */
   readonly observe: EventObserver;
   /** Sends the remaining spans, waiting at most `timeoutMs`; later spans are dropped. Never rejects. */
   close(timeoutMs: number): Promise<void>;
@@ -48,7 +42,6 @@ export interface Tracing {
 
 const SERVICE_NAME = 'bearer-sidecar';
 
-/** A message of the batch processor. */
 const DROPPED_SPANS_MESSAGE = /^Dropped (\d+) spans/;
 
 /**

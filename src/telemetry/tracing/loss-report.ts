@@ -33,7 +33,6 @@ export class SpanLossReporter {
     this.#coalescer.add(reason);
   }
 
-  /** Wraps an exporter and reports its failures. */
   wrapExporter(exporter: SpanExporter): SpanExporter {
     return {
       export: (spans, done) => {
@@ -50,7 +49,6 @@ export class SpanLossReporter {
     };
   }
 
-  /** Reports the pending summary. */
   stop(): void {
     this.#coalescer.stop();
   }

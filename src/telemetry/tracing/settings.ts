@@ -5,7 +5,6 @@
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Which traces are recorded. */
 export interface TraceSampling {
   /** Share of the traces that start here, 0 to 1. */
   readonly ratio: number;
@@ -13,7 +12,6 @@ export interface TraceSampling {
   readonly followsParent: boolean;
 }
 
-/** How spans are batched for export. */
 export interface SpanBatching {
   readonly delayMs: number;
   readonly queueMax: number;

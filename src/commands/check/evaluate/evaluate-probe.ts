@@ -14,7 +14,6 @@ export interface ProbeResponseHead {
   readonly names: readonly string[];
 }
 
-/** Names of settings for the advice. */
 export interface ProbeSettingNames {
   readonly address: string;
   readonly audience: string;

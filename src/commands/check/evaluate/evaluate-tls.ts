@@ -11,13 +11,9 @@ export interface CertificateFacts {
   readonly validTo: number;
 }
 
-/** Names of settings for the advice. */
 export interface TlsSettingNames {
-  /** The setting of the server's address. */
   readonly address: string;
-  /** The setting of the trusted authorities. */
   readonly ca: string;
-  /** The setting of the client certificate. */
   readonly certificate: string;
   /** The file of trusted authorities; undefined: the system's roots. */
   readonly caFile: string | undefined;

@@ -1,7 +1,4 @@
-/**
- * Evaluates the response to a token request: an OAuth error (RFC 6749 §5.2), a response that is not a token endpoint's, missing
- * scopes, an unusual lifetime. Pure.
- */
+/** Evaluates the response to a token request (RFC 6749 §5): errors, missing scopes, an unusual lifetime. Pure. */
 import type { AuthConfig } from '../../../config/config.ts';
 import { maskQuery } from '../../../platform/secret-redaction.ts';
 import { describeTokenUrlSettings } from '../../../token/endpoint/token-url.ts';
@@ -24,9 +21,7 @@ export interface TokenCheckContext {
   readonly url: string;
   readonly nameSetting: NameSetting;
   readonly auth: Pick<AuthConfig, 'method' | 'assertionGrant' | 'grantType' | 'audience' | 'scope' | 'resource'>;
-  /** Whether the endpoint was found through its issuer. */
   readonly isDiscovered: boolean;
-  /** Undefined: no response. */
   readonly head: TokenResponseHead | undefined;
   /** After a 404: the URL that was probably meant, because the path repeats itself. Default: it does not. */
   readonly meantUrl?: URL | undefined;
@@ -172,7 +167,6 @@ function nameCredentialSettings(method: string, nameSetting: NameSetting): strin
   return nameSetting(method === 'tls_client_auth' ? 'auth.tlsCertificateFile' : 'auth.clientSecret');
 }
 
-/** Compares granted and requested scopes. */
 export function evaluateScope(
   requested: string | undefined,
   granted: GrantedToken,

@@ -12,7 +12,6 @@ export type ScanFault =
   /** A quote is open, or the last line continues: more text may follow. */
   { readonly kind: 'incomplete'; readonly fault: string } | { readonly kind: 'refused'; readonly fault: string };
 
-/** The words of one command. */
 export type CommandWords = readonly string[];
 
 export const OPEN_QUOTE: ScanFault = { kind: 'incomplete', fault: 'has a quote that is not closed' };
@@ -20,7 +19,6 @@ export const CONTINUED: ScanFault = { kind: 'incomplete', fault: 'ends with a li
 
 interface Commands {
   readonly commands: readonly CommandWords[];
-  /** Texts of command substitutions. */
   readonly substitutions: readonly string[];
 }
 

@@ -12,7 +12,6 @@ export type CurlData =
   /** To be encoded: `--data-urlencode name=value` and `--form name=value`. */
   | { readonly kind: 'field'; readonly name: string; readonly value: string };
 
-/** What the arguments request. */
 export interface CurlRequest {
   /** The first URL as given; undefined without one. */
   readonly url: string | undefined;

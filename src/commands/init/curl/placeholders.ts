@@ -12,7 +12,6 @@ export function markExpansion(name: string): string {
   return OPEN + name + CLOSE;
 }
 
-/** Whether a word has a variable or a command substitution in it. */
 export function hasExpansion(word: string): boolean {
   return word.includes(OPEN);
 }

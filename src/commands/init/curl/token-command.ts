@@ -22,7 +22,6 @@ import {
 } from './placeholders.ts';
 import type { CommandWords } from './command-pieces.ts';
 
-/** What was understood. */
 export interface UnderstoodCommand {
   /** Texts as in the environment. */
   readonly settings: ReadonlyMap<InitSettingKey, string>;
@@ -41,7 +40,6 @@ export type CommandReading =
   /** `fault` follows "the pasted text" and quotes no value. */
   | { readonly kind: 'refused'; readonly fault: string };
 
-/** @param commands as split from the pasted text */
 export function readTokenCommand(commands: readonly CommandWords[]): CommandReading {
   const requests = listCurlRequests(commands).map((request) => ({ request, fields: listFields(request) }));
   if (requests.length === 0) return { kind: 'refused', fault: 'has no curl command' };
@@ -105,7 +103,6 @@ function parseForm(text: string): readonly FormField[] {
   return [...new URLSearchParams(joined)].map(([name, value]) => ({ name, value }));
 }
 
-/** Undefined when the body is no JSON object. */
 function parseJsonFields(text: string): readonly FormField[] | undefined {
   const fields = parseJsonObject(text);
   return (
@@ -146,7 +143,6 @@ interface ClientPair {
   readonly secret: string | undefined;
 }
 
-/** Collects what one token request and one call of the API say. */
 class Derivation implements UnderstoodCommand {
   readonly settings = new Map<InitSettingKey, string>();
   readonly ignored: string[] = [];
@@ -316,9 +312,7 @@ class Derivation implements UnderstoodCommand {
   }
 }
 
-/** Names of header fields that carry an API key or a token. */
 const KEY_HEADER = /(?<!idempotency-|[cx]srf-)(?:key|token)$/i;
-/** Names of header fields that differ in each call. */
 const PER_CALL_HEADER = /idempotency|request-?id|correlation|trace|csrf|xsrf|^if-|^range$|^origin$|^referer$/i;
 
 /** Fields that the sidecar sends itself, or that change nothing. */
@@ -349,7 +343,6 @@ function noneIfEmpty(text: string | undefined): string | undefined {
   return text === '' ? undefined : text;
 }
 
-/** Undefined for another scheme. */
 function readBasicHeader(value: string): ClientPair | undefined {
   return /^basic\b/i.test(value) ? decodeBasic(value.replace(/^basic\s*/i, '')) : undefined;
 }
