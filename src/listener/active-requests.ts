@@ -4,28 +4,15 @@ import type { Duplex } from 'node:stream';
 import type { Exchange, ExchangeParts, PendingAttempt, RequestOutcome } from '../exchange/exchange.ts';
 import type { AbortReason, RequestLifetime } from '../exchange/request-lifetime.ts';
 
-/** A request that is or was in progress. Only the collection that it is in writes the links. */
-export class ActiveRequest {
+/** A request that is or was in progress. The collection that it is in writes the links. An upgrade ends with its tunnel, not its connection. */
+export interface ActiveRequest {
   readonly lifetime: RequestLifetime;
   readonly request: IncomingMessage;
-  /** Undefined for an upgrade. */
-  readonly response: ServerResponse | undefined;
-  previous: ActiveRequest | undefined;
-  next: ActiveRequest | undefined;
-
-  constructor(lifetime: RequestLifetime, request: IncomingMessage, response?: ServerResponse) {
-    this.lifetime = lifetime;
-    this.request = request;
-    this.response = response;
-  }
-
-  get pending(): PendingAttempt | undefined {
-    return undefined;
-  }
-
-  onConnectionClosed(): void {
-    // An upgrade ends with its tunnel.
-  }
+  readonly response?: ServerResponse;
+  readonly pending?: PendingAttempt | undefined;
+  onConnectionClosed?(): void;
+  previous?: ActiveRequest | undefined;
+  next?: ActiveRequest | undefined;
 }
 
 /**
@@ -80,7 +67,7 @@ export class ActiveRequests {
   }
 
   endConnection(socket: Duplex): void {
-    for (const active of this.listBySocket(socket)) active.onConnectionClosed();
+    for (const active of this.listBySocket(socket)) active.onConnectionClosed?.();
   }
 
   /**
@@ -122,7 +109,12 @@ export interface ExchangeHost {
   complete(active: ActiveExchange, outcome: RequestOutcome): void;
 }
 
-export class ActiveExchange extends ActiveRequest {
+export class ActiveExchange implements ActiveRequest {
+  readonly lifetime: RequestLifetime;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  previous: ActiveRequest | undefined;
+  next: ActiveRequest | undefined;
   readonly parts: ExchangeParts;
   readonly exchange: Exchange;
   readonly #host: ExchangeHost;
@@ -130,26 +122,28 @@ export class ActiveExchange extends ActiveRequest {
   #isClosed = false;
 
   constructor(host: ExchangeHost, parts: ExchangeParts, exchange: Exchange) {
-    super(exchange.lifetime, exchange.request, exchange.response);
+    this.lifetime = exchange.lifetime;
+    this.request = exchange.request;
+    this.response = exchange.response;
     this.parts = parts;
     this.exchange = exchange;
     this.#host = host;
   }
 
-  override get pending(): PendingAttempt | undefined {
+  get pending(): PendingAttempt | undefined {
     return this.exchange.stats.pending;
   }
 
   /** To be called once, as soon as the request is forwarded. */
   completeWith(forwarding: Promise<RequestOutcome>): void {
-    this.exchange.response.on('close', this.#onClosed);
+    this.response.on('close', this.#onClosed);
     forwarding.then(this.#onOutcome, (thrown: unknown) => {
       this.#onOutcome(this.#host.replyToFailure(this.exchange, thrown));
     });
   }
 
   /** Node.js 22 and 24.9 emit no `close` for a response that waits behind another one. */
-  override onConnectionClosed(): void {
+  onConnectionClosed(): void {
     this.#onClosed();
   }
 
@@ -159,7 +153,7 @@ export class ActiveExchange extends ActiveRequest {
   };
 
   readonly #onClosed = (): void => {
-    if (this.exchange.response.writableFinished) this.#close();
+    if (this.response.writableFinished) this.#close();
     // By the next turn a response that the sidecar has broken off has its outcome.
     else setImmediate(() => this.#abortAndClose());
   };

@@ -11,8 +11,8 @@ import { destroyWhenAttached } from '../exchange/relay.ts';
 import { RequestAborted } from '../exchange/request-lifetime.ts';
 import type { StartTracer } from '../exchange/request-tracer.ts';
 import { corsHeaders } from '../upstream/headers.ts';
-import { ActiveRequest, ActiveRequests, ActiveExchange, type ExchangeHost } from './active-requests.ts';
-import { checkRequest, type RequestCheckOptions } from './request-check.ts';
+import { ActiveRequests, ActiveExchange, type ActiveRequest, type ExchangeHost } from './active-requests.ts';
+import { checkRequest, type CheckedRequest, type RequestCheckOptions } from './request-check.ts';
 import { describeRequest } from './correlation.ts';
 import { ClosingConnections } from './closing-connections.ts';
 import { stopParsing } from './connection-reading.ts';
@@ -120,7 +120,10 @@ export class ProxyServer {
     const startedAt = clock.now();
     const tracer = this.#options.startTracer?.(request);
     if (this.#phase !== 'open' || fault === TOO_MANY_PIPELINED) this.activeRequests.closeConnectionAfter(response);
-    const checked = checkRequest(this.#options, request, startedAt, fault);
+    const checked: CheckedRequest =
+      fault === undefined
+        ? checkRequest(this.#options, request, startedAt)
+        : { kind: 'rejected', error: fault, route: undefined };
     if (checked.kind !== 'passed') response.once('close', () => this.connections.endRequest(socket));
     if (checked.kind === 'preflight') {
       replyToPreflight(request, response, checked.corsOrigin);
@@ -212,7 +215,7 @@ export class ProxyServer {
     const { lifetime } = checked;
     const { parts } = checked.route;
     const stats = createRequestStats();
-    const active = new ActiveRequest(lifetime, request);
+    const active: ActiveRequest = { lifetime, request };
     this.activeRequests.add(active);
     let outcome: RequestOutcome;
     try {

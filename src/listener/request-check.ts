@@ -49,17 +49,12 @@ export type CheckedRequest =
       readonly lifetime: RequestLifetime;
     };
 
-/**
- * @param arrivedAt monotonic
- * @param error rejects the request without a look at its head. Default: none
- */
+/** @param arrivedAt monotonic */
 export function checkRequest(
   { routes, guard, checkAllowList, clock }: RequestCheckOptions,
   request: IncomingMessage,
   arrivedAt: number,
-  error?: SidecarError,
 ): CheckedRequest {
-  if (error !== undefined) return reject(error, undefined);
   const guarded = guard.check(request);
   if (guarded instanceof SidecarError) return reject(guarded, undefined);
   const { corsOrigin, upstream, isPreflight, headers } = guarded;
