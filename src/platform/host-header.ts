@@ -1,7 +1,4 @@
-/**
- * Parses the Host field of a request, of which there must be exactly one (RFC 9112 §3.2). Pure. The guards of the two ports decide which
- * hosts are allowed.
- */
+/** Parses the Host field of a request, of which there must be exactly one (RFC 9112 §3.2). Pure. */
 import { quoteForMessage } from './truncate.ts';
 
 export interface HostPort {

@@ -95,7 +95,7 @@ const REASONS: Record<Extract<TokenVerification, { kind: 'invalid' }>['reason'] 
   audience: 'The access token is for another audience.',
 };
 
-/** Checks token and audience (RFC 6750 §3.1). @returns the token's scopes @throws RequestRejection */
+/** The scopes of the token; checks it and its audience (RFC 6750 §3.1). @throws RequestRejection */
 function checkBearer(request: IncomingMessage, tokens: TokenIssuer, audience: string): ReadonlySet<string> {
   const authorization = request.headersDistinct.authorization ?? [];
   if (authorization.length > 1)

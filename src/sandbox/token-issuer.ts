@@ -1,7 +1,4 @@
-/**
- * Issues access tokens as JWTs (RFC 9068, ES256) with a key pair created at start, and verifies them. The resource server checks
- * audience and scope. Nothing is kept per token.
- */
+/** Issues and verifies access tokens: JWTs (RFC 9068, ES256) with a key pair created at start. Nothing is kept per token. */
 import { generateKeyPairSync, sign, verify } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import type { Clock } from '../platform/clock.ts';

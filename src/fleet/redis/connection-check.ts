@@ -17,10 +17,7 @@ export function checkKey(keyPrefix: string, index = 0): string {
   return `${keyPrefix}:check:${index}`;
 }
 
-/**
- * Runs a script on keys of all nodes, by its source and by its hash.
- * @throws RedisFault that names the command which is missing or forbidden
- */
+/** On keys of all nodes, by source and by hash. @throws RedisFault that names the command which is missing or forbidden */
 export async function checkScripts(connection: RedisConnection, keyPrefix: string): Promise<void> {
   const { source, sha1 } = CHECK_SCRIPT;
   const keys = Array.from({ length: CHECK_KEYS }, (_, index) => checkKey(keyPrefix, index));
@@ -37,10 +34,7 @@ export async function checkScripts(connection: RedisConnection, keyPrefix: strin
   if (fault !== undefined) throw fault;
 }
 
-/**
- * Why the server cannot be used because of its mode; undefined when it can, or when it does not permit INFO.
- * @throws RedisFault when the connection ended
- */
+/** Undefined also when the server does not permit INFO. @throws RedisFault when the connection ended */
 export async function findModeFault(connection: RedisConnection): Promise<RedisFault | undefined> {
   const reply = await connection.send(['INFO', 'server']).catch((error: unknown) => {
     if (error instanceof RedisFault && error.replyCode !== undefined) return '';
@@ -57,10 +51,7 @@ export async function findModeFault(connection: RedisConnection): Promise<RedisF
 
 const MEASURED_RUNS = 5;
 
-/**
- * The median time until the reply to a script, milliseconds.
- * @throws RedisFault
- */
+/** The median time until the reply to a script, milliseconds. @throws RedisFault */
 export async function measureLatency(
   connection: RedisConnection,
   keyPrefix: string,

@@ -20,15 +20,9 @@ export interface RedisConnectionOptions {
 }
 
 export interface RedisConnection {
-  /**
-   * Sends one command and resolves with its reply, however late.
-   * @throws RedisFault when the server rejected the command or the connection ended
-   */
+  /** Resolves with the reply, however late. @throws RedisFault when the server rejected the command or the connection ended */
   send(command: readonly string[]): Promise<unknown>;
-  /**
-   * Receives the messages of a channel. From then on the connection cannot send.
-   * @throws RedisFault when the server does not permit it or the connection ended
-   */
+  /** From then on the connection cannot send. @throws RedisFault when the server does not permit it or the connection ended */
   subscribe(channel: string, onMessage: (message: string) => void): Promise<void>;
   /** Resolves with the fault when the connection was lost; never after `destroy`. */
   readonly ended: Promise<RedisFault>;
@@ -41,10 +35,7 @@ const DIAGNOSIS_TIMEOUT_MS = 400;
 /** Codes of connections that were opened and did not last: the server may speak another protocol. */
 const BROKEN_OFF = /^(?:ECONNRESET|EPIPE|ERR_SSL_.*)$/;
 
-/**
- * Opens a connection and sends a PING: a server that hangs still accepts connections.
- * @throws RedisFault
- */
+/** Also sends a PING: a server that hangs still accepts connections. @throws RedisFault */
 export async function openRedisConnection(options: RedisConnectionOptions): Promise<RedisConnection> {
   const { promise: ended, resolve: end } = Promise.withResolvers<RedisFault>();
   const client = await createClient(options);

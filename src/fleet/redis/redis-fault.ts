@@ -75,10 +75,7 @@ export function createClusterFault(replyCode?: string): RedisFault {
   return new RedisFault(`${CLUSTER_TEXT}${suffix}`, { replyCode, isLasting: true });
 }
 
-/**
- * Converts an error of the Redis client; a RedisFault is returned unchanged.
- * @param command the name of the command that failed, if it is known
- */
+/** A RedisFault is returned unchanged. @param command the name of the command that failed, if it is known */
 export function toRedisFault(error: unknown, command?: string): RedisFault {
   if (error instanceof RedisFault) return error;
   if (!(error instanceof Error)) return new RedisFault('failed');

@@ -1,7 +1,4 @@
-/**
- * Selects the forward proxy for a destination, if it has one. Loopback is always reached directly. Connecting is done by tunnel and
- * connector.
- */
+/** Selects the forward proxy for a destination, if it has one. Loopback is always reached directly. */
 import { isLoopbackHost } from '../loopback.ts';
 import { createTlsContextProvider } from '../tls.ts';
 import type { TlsContextProvider } from '../tls.ts';

@@ -17,10 +17,7 @@ export interface TunnelDestination {
   readonly port: number;
 }
 
-/**
- * Resolves with a connection to the destination. The signal aborts the attempt, not the open tunnel.
- * @throws ProxyFault; the signal's reason
- */
+/** The signal aborts the attempt, not the open tunnel. @throws ProxyFault; the signal's reason */
 export function openTunnel(
   { url, tlsContext }: EgressProxy,
   destination: TunnelDestination,

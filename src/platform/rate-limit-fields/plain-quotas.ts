@@ -34,10 +34,7 @@ export const PLAIN_QUOTA_HEADERS: readonly string[] = [
   ...UNIT_HEADERS.flatMap(({ limit, remaining }) => [limit, remaining]),
 ];
 
-/**
- * The quotas of one family: the quota in force, then the policies that are listed after it.
- * @param resetUnitMs unit of a reset that is a duration, milliseconds
- */
+/** The quota in force, then the policies that are listed after it. @param resetUnitMs unit of a reset that is a duration, milliseconds */
 export function readFamilyQuotas(
   readHeader: ReadHeader,
   family: string,

@@ -28,10 +28,7 @@ export function readRetryAfterMs(readHeader: ReadHeader, wallNow: number): numbe
 
 type QuotaSources = readonly (readonly StatedQuota[])[];
 
-/**
- * By source, in order of precedence.
- * @param resetUnitMs unit of a reset that is a duration, milliseconds. Default 1000
- */
+/** By source, in order of precedence. @param resetUnitMs unit of a reset that is a duration, milliseconds */
 export function readPlainQuotas(readHeader: ReadHeader, wallNow: number, resetUnitMs = 1000): QuotaSources {
   const dictionary = readDictionaryQuota(readHeader('ratelimit'), wallNow);
   return [

@@ -1,7 +1,4 @@
-/**
- * Reads the file of an assertion that another party issues and renews, such as a projected service-account token of Kubernetes,
- * and rejects one that must not be sent (RFC 7523 §3). The claims are evaluated in assertion-claims.ts.
- */
+/** Reads an assertion that another party writes into a file, such as a projected service-account token of Kubernetes. */
 import { realpath } from 'node:fs/promises';
 import { resolve, sep } from 'node:path';
 import { findAssertionFault, parseAssertion } from './assertion-claims.ts';
@@ -26,10 +23,7 @@ export const LARGEST_ASSERTION_BYTES = 16 * 1024;
 /** The kubelet replaces the folder of the file as a whole: what was found before may be gone now. */
 const MAX_READS = 5;
 
-/**
- * The assertion, without one trailing line end. Never rejects.
- * @param wallNow epoch milliseconds
- */
+/** The assertion, without one trailing line end. Never rejects. @param wallNow epoch milliseconds */
 export async function readAssertionFile(file: AssertionFile, wallNow: number): Promise<AssertionReadResult> {
   const unreadable = (fault: string): Unreadable => describeUnreadable('auth.assertionFile', file.path, fault);
   for (let reads = 0; reads < MAX_READS; reads++) {

@@ -93,10 +93,7 @@ export interface ClientCredential {
    * platform cannot sign.
    */
   readonly authenticate: (target: AssertionTarget) => Promise<ClientAuthentication | Unreadable>;
-  /**
-   * Reads the assertion that a request would send now; undefined for a method that has none in a file. Never rejects.
-   * @param wallNow epoch milliseconds
-   */
+  /** The assertion that a request would send at `wallNow` (epoch milliseconds); undefined for a method that has none in a file. Never rejects. */
   readonly readAssertion: ((wallNow: number) => Promise<AssertionReadResult>) | undefined;
   /** Offers the client certificate, if there is one. @param ca PEM certificates to trust; undefined = Node's and the system's roots */
   readonly createTlsContext: (ca: string | undefined) => SecureContext;

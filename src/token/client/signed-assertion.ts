@@ -1,7 +1,4 @@
-/**
- * Signs assertions (RFC 7523): short-lived JWTs for one token request each, either of the client (§2.2) or as the grant itself (§2.1).
- * The private key and the certificate whose thumbprints an assertion names are read together; jose signs.
- */
+/** Signs assertions (RFC 7523): short-lived JWTs for one token request each, of the client (§2.2) or as the grant itself (§2.1). */
 import { createHash, randomUUID, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import type { JWTHeaderParameters, SignJWT } from 'jose';

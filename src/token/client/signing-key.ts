@@ -1,7 +1,4 @@
-/**
- * Parses the private key that signs client assertions (RFC 7523): PEM, or one JWK (RFC 7517). Finds the algorithms that the
- * key can sign with, or describes what is wrong with the file.
- */
+/** Parses the private key that signs assertions (RFC 7523): PEM, or one JWK (RFC 7517). */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 

@@ -1,7 +1,4 @@
-/**
- * Finds the token endpoint in its issuer's metadata, and caches it: for an hour, and longer while the issuer cannot be
- * reached. The document is parsed in server-metadata.ts.
- */
+/** Finds the token endpoint in its issuer's metadata, and caches it: for an hour, and longer while the issuer cannot be reached. */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';

@@ -1,8 +1,6 @@
 /**
- * What an authorization server says about a token request that it did not grant: the error of RFC 6749 §5.2 or, without
- * one in the body, of a `WWW-Authenticate` challenge (RFC 6750 §3); the error codes, ids and descriptions of Okta and Entra
- * as well, and the descriptions of others. Whether that is a rejection of the client is decided here, the status included by
- * the caller. Pure.
+ * What an authorization server says about a token request that it did not grant: the error of RFC 6749 §5.2, else of a `WWW-Authenticate`
+ * challenge (RFC 6750 §3), with the error codes, ids and descriptions of Okta, Entra and others. Pure.
  */
 import { findMember, parseJsonObject, type JsonFields } from './json-object.ts';
 import type { ShowServerText } from './server-text.ts';

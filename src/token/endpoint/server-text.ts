@@ -52,10 +52,7 @@ export function createEchoFilter(
   };
 }
 
-/**
- * Built for the first text only, since most responses have none.
- * @param secrets all secrets in the request; the client id is masked where it appears as a whole
- */
+/** Built for the first text only, since most responses have none. The client id is masked where it appears as a whole. */
 export function createServerTextFilter(secrets: readonly string[], clientId: string): ShowServerText {
   let filter: ShowServerText | undefined;
   return (text, maxChars) => (filter ??= buildFilter(secrets, clientId))(text, maxChars);

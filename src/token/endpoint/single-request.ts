@@ -1,7 +1,4 @@
-/**
- * Sends one HTTP request over a connection of its own: at about one request per hour a kept connection saves nothing and
- * may be dead.
- */
+/** Sends one HTTP request over a connection of its own: at about one request per hour a kept connection saves nothing and may be dead. */
 import type { Dispatcher } from 'undici';
 import type { SecureContext } from 'node:tls';
 import { unzipSync } from 'node:zlib';
@@ -29,10 +26,7 @@ export interface SingleRequest {
   readonly signal: AbortSignal;
 }
 
-/**
- * Resolves with what `read` returns for the response. Redirects are not followed.
- * @throws errors of undici, Node and `read`; ProxyFault
- */
+/** Resolves with what `read` returns. Redirects are not followed. @throws errors of undici, Node and `read`; ProxyFault */
 export async function sendSingleRequest<T>(
   options: SingleRequest,
   read: (response: Dispatcher.ResponseData) => Promise<T>,

@@ -1,7 +1,4 @@
-/**
- * Sends one token request (RFC 6749 §4.4, RFC 7523 §2.1) to a token endpoint that is given by its URL or found by its issuer.
- * When to send one, and with which credential, is decided by the caller.
- */
+/** Sends one token request (RFC 6749 §4.4, RFC 7523 §2.1) to a token endpoint that is given by its URL or found by its issuer. */
 import type { SecureContext } from 'node:tls';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';

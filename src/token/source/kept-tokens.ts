@@ -1,7 +1,6 @@
 /**
  * Keeps the two newest tokens, and chooses the one to use: nodes of an API may accept a new token only some seconds after its issue
- * (replication delay). Pure: instants come in as arguments, on the clock of the tokens. Which rejection causes a token request is decided in
- * token-source.ts.
+ * (replication delay). Pure: instants come in as arguments, on the clock of the tokens.
  */
 import type { Token, TokenCaller, TokenUse } from '../token.ts';
 import { usableUntil } from './refresh-schedule.ts';
@@ -92,10 +91,7 @@ export class KeptTokens {
     return this.#rejectedSince === undefined ? Infinity : this.#rejectedSince + SETTLE_PERIOD_MS;
   }
 
-  /**
-   * A server may issue the same value again: its verdict stays.
-   * @param isUsedAtOnce the previous token may have been revoked
-   */
+  /** A server may issue the same value again: its verdict stays. @param isUsedAtOnce the previous token may have been revoked */
   add(token: Token, now: number, isUsedAtOnce: boolean): void {
     const kept = [this.#newest, this.#previous];
     const same = kept.find((one) => one?.token.value === token.value);

@@ -1,7 +1,4 @@
-/**
- * When a token may still be sent, when its refresh is due, and how long to wait after a failed token request.
- * Pure: instants come in as arguments, chance as a number in [0, 1).
- */
+/** When a token may still be sent, when its refresh is due, and how long to wait after a failed token request. Pure. */
 import type { TokenRequestFailure } from '../endpoint/token-response.ts';
 import type { Token } from '../token.ts';
 

@@ -1,7 +1,6 @@
 /**
- * When a failing token endpoint may be requested again. Closed: after a short backoff. After some consecutive failures the
- * circuit opens, and single requests (half-open) decide: soon while a caller waits for a token, rarely while none does, and
- * never before the endpoint's own `Retry-After`. Pure: instants and chance come in as arguments.
+ * When a failing token endpoint may be requested again. Closed: after a short backoff. After some consecutive failures the circuit opens, and
+ * single requests (half-open) decide: soon while a caller waits, rarely otherwise, never before the endpoint's own `Retry-After`. Pure.
  */
 import { chooseRetryDelays } from './refresh-schedule.ts';
 import type { TokenRequestFailure } from '../endpoint/token-response.ts';

@@ -1,7 +1,6 @@
 /**
- * Holds the access token, in memory only, and decides who may use it: never past its expiry, and not while a refresh
- * replaces a token that the upstream rejected with 401. Token requests are sent by token-refresher.ts; which of the two newest
- * tokens is used is decided in kept-tokens.ts.
+ * Holds the access token, in memory only, and decides who may use it: never past its expiry, and not while a refresh replaces a token that the
+ * upstream rejected with 401. token-refresher.ts sends the requests; kept-tokens.ts chooses between the two newest tokens.
  */
 import { abortable, sleep } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
