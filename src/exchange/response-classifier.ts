@@ -5,9 +5,13 @@
 import type { Clock } from '../platform/clock.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import { ObservedSignalContext } from '../throttle/signals/observed-signal-context.ts';
-import { hasExhaustedQuota, readRateLimitSignal, type RateLimitSignal } from '../throttle/signals/rate-limit-signal.ts';
-import { divideSignal } from '../throttle/signals/divide-signal.ts';
-import { createFieldHints, type FieldHints } from '../throttle/signals/hint-meanings.ts';
+import {
+  divideSignal,
+  hasExhaustedQuota,
+  readRateLimitSignal,
+  type RateLimitSignal,
+} from '../throttle/signals/rate-limit-signal.ts';
+import { createFieldHints, type FieldHints } from '../throttle/signals/hinted-quotas.ts';
 import { isNameOfWords, LIMIT_RELATED_NAME, readStatedFields } from '../throttle/signals/stated-fields.ts';
 import type { PermitReport } from '../throttle/throttle.ts';
 import type { Redact } from '../platform/secret-redaction.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { fieldHints } from '../../src/config/schema/formats/field-hints.ts';
 import type { Format, TextMap } from '../../src/config/schema/formats/formats.ts';
-import { HINT_MEANINGS } from '../../src/throttle/signals/hint-meanings.ts';
+import { HINT_MEANINGS } from '../../src/throttle/signals/hinted-quotas.ts';
 import { problemsOf } from './base-env.ts';
 
 const FORMAT: Format<TextMap> = fieldHints();

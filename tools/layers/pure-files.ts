@@ -40,7 +40,7 @@ export const PURE_FILES = [
   'src/throttle/pacing/{governor,pause,permit-bucket,quota-tracker,rate-policy,stated-allowance}.ts',
   'src/throttle/endpoint.ts',
   'src/throttle/queue/{fair-order,heap,linked-queue,rank-counts,request-queue,response-times,round-robin}.ts',
-  'src/throttle/signals/{divide-signal,hint-meanings,hinted-quotas,observed-signal-context,rate-limit-signal,stated-fields,vendor-fields}.ts',
+  'src/throttle/signals/{hinted-quotas,observed-signal-context,rate-limit-signal,stated-fields,vendor-fields}.ts',
   'src/token/token.ts',
   'src/token/endpoint/{json-object,server-metadata,server-text,token-request,token-response,token-url}.ts',
   'src/token/source/{kept-tokens,refresh-schedule,suspend-aware-clock,token-circuit-breaker,token-fetcher}.ts',

@@ -3,8 +3,8 @@
  * and how it ended, and has no way to delay, repeat or pace a call. How a number of accepted calls is found is in window-evidence.ts.
  */
 import { SUSPECT_STATUSES, type SuspectStatus } from '../../telemetry/events.ts';
+import { describeEndpoint } from '../endpoint.ts';
 import { AttemptSequence, type SequencedAttempt } from './attempt-sequence.ts';
-import { EndpointTable } from './endpoint-table.ts';
 import { GapEvidence } from './gap-evidence.ts';
 import { QueueDetector } from './queue-detector.ts';
 import { WindowEvidence, type WindowFigures } from './window-evidence.ts';
@@ -49,6 +49,9 @@ const MAX_TIMES_LOWEST = 10;
 const FIRST_CALLS = 50;
 /** Consecutive refusals after which an accepted call begins a new cycle. */
 const REFUSALS_OF_A_CYCLE = 3;
+
+/** Numbers of endpoints are below this. */
+const MAX_ENDPOINTS = 64;
 
 const CODES = { accepted: 2, fault: 3, other: 4 } as const;
 
@@ -124,8 +127,8 @@ class StatusEvidence {
   finding: RefusalFinding | undefined;
   readonly #status: SuspectStatus;
   readonly #windows = WINDOWS_MS.map((windowMs) => new WindowEvidence(windowMs));
-  readonly #acceptedBy = new Float64Array(EndpointTable.size);
-  readonly #refusedBy = new Float64Array(EndpointTable.size);
+  readonly #acceptedBy = new Float64Array(MAX_ENDPOINTS);
+  readonly #refusedBy = new Float64Array(MAX_ENDPOINTS);
   /** From one recovery to the next: windows of a length that is not in the list. */
   readonly #cycle = new WindowEvidence(Infinity);
   readonly #all = [...this.#windows, this.#cycle];
@@ -210,5 +213,25 @@ class StatusEvidence {
       (sum, accepted, endpoint) => sum + ((this.#refusedBy[endpoint] ?? 0) > 0 ? accepted : 0),
       0,
     );
+  }
+}
+
+/** Numbers for endpoints. Bounded: what does not fit shares the number 0. */
+class EndpointTable {
+  readonly #numbers = new Map<string, number>();
+
+  /** 0 when the table is full. */
+  find(method: string, path: string): number {
+    const form = describeEndpoint(method, path);
+    const known = this.#numbers.get(form);
+    if (known !== undefined) return known;
+    const next = this.#numbers.size + 1;
+    if (next >= MAX_ENDPOINTS) return 0;
+    this.#numbers.set(form, next);
+    return next;
+  }
+
+  clear(): void {
+    this.#numbers.clear();
   }
 }

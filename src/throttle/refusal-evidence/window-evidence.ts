@@ -3,8 +3,6 @@
  * In the blocks with refusals three explanations compete: the accepted calls are a fixed number (a limit), a fixed share of the calls (a
  * dead node, random faults), or those before a fixed instant (an outage by the clock). The one that varies least is the best.
  */
-import { SizeHistogram } from './size-histogram.ts';
-
 /** Blocks that are kept; the oldest goes first. */
 const MAX_BLOCKS = 24;
 const MIN_BLOCKS = 6;
@@ -39,6 +37,11 @@ const SLOWDOWN_RESOLUTION_MS = 20;
 /** Instants are no more exact than the network. */
 const INSTANT_RESOLUTION_MS = 5;
 
+const CLASSES = 160;
+const PER_DOUBLING = 8;
+/** Fewer blocks give no share. */
+const MIN_BLOCKS_OF_SHARE = 5;
+
 interface Block {
   readonly accepted: number;
   readonly refused: number;
@@ -70,6 +73,34 @@ export interface WindowFigures {
   readonly shareAtHighRate: number;
   /** Of the windows with fewer, the part that had refusals; undefined where there were none. */
   readonly shareAtLowRate: number | undefined;
+}
+
+/** Counts blocks by their number of accepted calls, with and without refusals. Bounded: eight classes for each doubling. */
+class SizeHistogram {
+  readonly #blocks = new Float64Array(CLASSES);
+  readonly #refusing = new Float64Array(CLASSES);
+
+  add(accepted: number, isRefusing: boolean): void {
+    const index = classOf(accepted);
+    this.#blocks[index] = (this.#blocks[index] ?? 0) + 1;
+    if (isRefusing) this.#refusing[index] = (this.#refusing[index] ?? 0) + 1;
+  }
+
+  /** The part of the blocks with `from` to `to` accepted calls that had refusals; undefined where there are fewer than five. */
+  refusingShare(from: number, to: number): number | undefined {
+    let [blocks, refusing] = [0, 0];
+    const last = to === Infinity ? CLASSES - 1 : classOf(to) - 1;
+    for (let index = classOf(from); index <= last; index++) {
+      blocks += this.#blocks[index] ?? 0;
+      refusing += this.#refusing[index] ?? 0;
+    }
+    return blocks < MIN_BLOCKS_OF_SHARE ? undefined : refusing / blocks;
+  }
+}
+
+/** 0 for none. */
+function classOf(accepted: number): number {
+  return accepted < 1 ? 0 : Math.min(CLASSES - 1, 1 + Math.floor(PER_DOUBLING * Math.log2(accepted)));
 }
 
 export class WindowEvidence {

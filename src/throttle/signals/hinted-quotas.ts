@@ -11,7 +11,6 @@ import {
   secondsToMs,
   type ReadHeader,
 } from '../../platform/rate-limit-fields/header-values.ts';
-import type { FieldHints, HintMeaning } from './hint-meanings.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 import {
   nameOfField,
@@ -20,6 +19,34 @@ import {
   type VendorField,
   type VendorQuotaFields,
 } from './vendor-fields.ts';
+
+/** The meanings that `throttle.hints` knows; a name that ends in `Ms` counts milliseconds, `resetIn`, `retryAfter` and `window` count seconds. */
+export const HINT_MEANINGS = [
+  'remaining',
+  'limit',
+  'resetAt',
+  'resetIn',
+  'resetInMs',
+  'retryAfter',
+  'retryAfterMs',
+  'window',
+  'windowMs',
+] as const;
+
+export type HintMeaning = (typeof HINT_MEANINGS)[number];
+
+/** Meanings by the lower-case names of header fields, in the configured order. */
+export type FieldHints = ReadonlyMap<string, HintMeaning>;
+
+/** The hints of a configuration, whose names may be in any case. */
+export function createFieldHints(configured: Readonly<Record<string, string>>): FieldHints {
+  const hints = new Map<string, HintMeaning>();
+  for (const [name, meaning] of Object.entries(configured)) {
+    const known = HINT_MEANINGS.find((one) => one === meaning);
+    if (known !== undefined) hints.set(name.toLowerCase(), known);
+  }
+  return hints;
+}
 
 const LONGEST_SPREAD_MS = 3_600_000;
 

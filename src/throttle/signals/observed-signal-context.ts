@@ -4,7 +4,7 @@
  */
 import { MAX_WAIT_MS, readNumber } from '../../platform/rate-limit-fields/header-values.ts';
 import { RESET_HEADERS } from '../../platform/rate-limit-fields/plain-quotas.ts';
-import type { FieldHints } from './hint-meanings.ts';
+import type { FieldHints } from './hinted-quotas.ts';
 import type { SignalContext } from './rate-limit-signal.ts';
 import { parseFieldName } from './vendor-fields.ts';
 

@@ -4,8 +4,13 @@
  * nothing here throws. pacing/governor.ts acts on the signal.
  */
 import { MAX_PARSED_LENGTH, type ReadHeader } from '../../platform/rate-limit-fields/header-values.ts';
-import { readConfiguredHints, readNamedLimits, readVendorLimits, type HintedLimits } from './hinted-quotas.ts';
-import type { FieldHints } from './hint-meanings.ts';
+import {
+  readConfiguredHints,
+  readNamedLimits,
+  readVendorLimits,
+  type FieldHints,
+  type HintedLimits,
+} from './hinted-quotas.ts';
 import { PLAIN_QUOTA_HEADERS } from '../../platform/rate-limit-fields/plain-quotas.ts';
 import { mergeQuotas, type StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 import {
@@ -125,4 +130,29 @@ function resolutionOf(waitMs: number, fields: ReadonlyMap<string, string>, wallN
   const isWholeSeconds = waitMs % 1000 === 0 || (waitMs + wallNow) % 1000 === 0;
   const isInMs = RETRY_AFTER_MS_HEADERS.some((name) => Number(fields.get(name)) === waitMs);
   return isWholeSeconds && !isInMs ? 1000 : 0;
+}
+
+/**
+ * One replica's part of a signal: counts are divided and rounded down, so that all parts together never exceed them; waits stay.
+ * @param replicas at least 1
+ */
+export function divideSignal(signal: RateLimitSignal, replicas: number): RateLimitSignal {
+  if (replicas === 1) return signal;
+  const part = (count: number | undefined): number | undefined =>
+    count === undefined ? undefined : Math.floor(count / replicas);
+  return {
+    ...signal,
+    remaining: part(signal.remaining),
+    quotas: signal.quotas.map((stated) => ({
+      ...stated,
+      // With a quota smaller than the number of replicas, each replica has one call in several windows.
+      ...(stated.quota === undefined ? {} : divideQuota(stated.quota, stated.windowMs, replicas)),
+      remaining: part(stated.remaining),
+    })),
+  };
+}
+
+function divideQuota(quota: number, windowMs: number | undefined, replicas: number) {
+  if (quota >= replicas) return { quota: Math.floor(quota / replicas), windowMs };
+  return { quota: 1, windowMs: windowMs === undefined ? undefined : (windowMs * replicas) / quota };
 }

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { readRateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
-import { divideSignal } from '../../../src/throttle/signals/divide-signal.ts';
+import { divideSignal, readRateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 
 function stated(quota: number, windowSeconds: number, remaining: number) {
   const fields: Record<string, string> = {

@@ -1,7 +1,7 @@
 /** Configured hints: a mapped field states the same as the standard field of that meaning. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createFieldHints, HINT_MEANINGS, type HintMeaning } from '../../../src/throttle/signals/hint-meanings.ts';
+import { createFieldHints, HINT_MEANINGS, type HintMeaning } from '../../../src/throttle/signals/hinted-quotas.ts';
 import { readRateLimitSignal, type RateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 
 const WALL_NOW = Date.UTC(2026, 10, 1, 12);

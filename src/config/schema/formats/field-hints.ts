@@ -1,5 +1,5 @@
 /** The format of `throttle.hints`: the meanings of header fields by their names. */
-import { HINT_MEANINGS } from '../../../throttle/signals/hint-meanings.ts';
+import { HINT_MEANINGS } from '../../../throttle/signals/hinted-quotas.ts';
 import { HEADER_NAME } from './credentials.ts';
 import { format, type Format, type TextMap } from './formats.ts';
 import { textMap } from './one-or-many.ts';
