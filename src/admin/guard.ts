@@ -25,9 +25,9 @@ export function guardAdminRequest(
   const parsed = parseHostHeader(listHeaderValues(request, 'host'));
   switch (parsed.kind) {
     case 'absent':
-      return request.httpVersion === '1.0' ? evaluateOrigin(request, undefined) : refuseBadRequest('no Host field');
+      return request.httpVersion === '1.0' ? evaluateOrigin(request, undefined) : rejectBadRequest('no Host field');
     case 'invalid':
-      return refuseBadRequest(parsed.fault);
+      return rejectBadRequest(parsed.fault);
     case 'valid':
       if (isAllowed(parsed.hostPort, allowedHosts)) return evaluateOrigin(request, parsed.value.toLowerCase());
       return refuse(
@@ -81,7 +81,7 @@ function listHeaderValues({ rawHeaders }: GuardedAdminRequest, name: string): st
   return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 }
 
-function refuseBadRequest(fault: string): AdminProblem {
+function rejectBadRequest(fault: string): AdminProblem {
   return { status: 400, code: 'BAD_REQUEST', detail: `The request has ${fault}: exactly one valid Host is expected.` };
 }
 

@@ -102,7 +102,7 @@ function createStatusReader(options: AdminOptions): () => StatusInputs {
       ...{ version, pid: process.pid, uptimeMs: clock.now() - startedAt, draining: options.draining() },
       ...{ tokens: options.tokens(), throttles: options.throttles(), fleet: options.fleet() },
       listener: options.listener(),
-      scopeRefusals: activity.listScopeRefusals(),
+      insufficientScopes: activity.listInsufficientScopes(),
       configuration: options.configuration(),
       logTrouble: options.logTrouble(),
       recentCalls: activity.listRecentCalls(),
@@ -158,15 +158,15 @@ function routeRequest(
 ): AdminResponse | Promise<AdminResponse> {
   const path = request.url?.split('?', 1)[0] ?? '';
   const endpoint = endpoints.get(path.startsWith(ASSET_PATH_PREFIX) ? ASSET_PATH_PREFIX : path);
-  const refusal = guardAdminRequest(request, options.allowedHosts) ?? refuseAccess(request, endpoint, options);
-  if (refusal !== undefined) return createProblemResponse(refusal);
+  const problem = guardAdminRequest(request, options.allowedHosts) ?? rejectAccess(request, endpoint, options);
+  if (problem !== undefined) return createProblemResponse(problem);
   if (endpoint !== undefined) return endpoint.respond(request);
   const paths = [...endpoints.keys()].filter((known) => known !== ASSET_PATH_PREFIX && known !== QUIT_PATH);
   return createProblemResponse({ status: 404, code: 'NOT_FOUND', detail: `Available paths: ${paths.join(', ')}.` });
 }
 
-/** Undefined: the request may be responded to. An unknown path is refused to other machines as a known one is. */
-function refuseAccess(
+/** Undefined: the request may be responded to. An unknown path is rejected for other machines as a known one is. */
+function rejectAccess(
   request: IncomingMessage,
   endpoint: Endpoint | undefined,
   { exposeAll, isOnSocketFile }: AdminOptions,

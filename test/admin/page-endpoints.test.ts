@@ -45,7 +45,7 @@ it('a page that is opened between two updates shows the same as the others after
     uptimeMs: 0,
     draining: false,
     fleet: undefined,
-    scopeRefusals: [],
+    insufficientScopes: [],
   };
   const states = () => ({ ...common, tokens: [validToken], throttles: throttles(), configuration: undefined });
   const loadPage = createPageLoader({

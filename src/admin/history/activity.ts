@@ -5,7 +5,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import type { RecordRequest } from '../../telemetry/request-record.ts';
-import type { LastFault, RecentCall, ScopeRefusals } from '../status/states.ts';
+import type { LastFault, RecentCall, InsufficientScopes } from '../status/states.ts';
 import { EventLog } from './event-log.ts';
 
 export interface Activity {
@@ -15,7 +15,7 @@ export interface Activity {
   /** Newest first, at most 50; undefined when calls are not kept. */
   readonly listRecentCalls: () => readonly RecentCall[] | undefined;
   /** In the order of the first refusal of each route. */
-  readonly listScopeRefusals: () => readonly ScopeRefusals[];
+  readonly listInsufficientScopes: () => readonly InsufficientScopes[];
   /** In the order of the first of each route and cause. */
   readonly listLastFaults: () => readonly LastFault[];
 }
@@ -28,18 +28,18 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true)
   // A ring, whose oldest call is at `nextCall` once it is full.
   const calls: RecentCall[] = [];
   let nextCall = 0;
-  const scopeRefusals = new Map<string, ScopeRefusals>();
+  const insufficientScopes = new Map<string, InsufficientScopes>();
   const lastFaults = new Map<string, LastFault>();
   return {
     eventLog,
     listRecentCalls: () => (keepsCalls ? [...calls.slice(nextCall), ...calls.slice(0, nextCall)].reverse() : undefined),
-    listScopeRefusals: () => [...scopeRefusals.values()],
+    listInsufficientScopes: () => [...insufficientScopes.values()],
     listLastFaults: () => [...lastFaults.values()],
     observe(event) {
       if (event.kind === 'insufficient-scope') {
         const { route, needed } = event;
-        const count = (scopeRefusals.get(route)?.count ?? 0) + 1;
-        scopeRefusals.set(route, { route, count, wallAt: clock.wallNow(), needed });
+        const count = (insufficientScopes.get(route)?.count ?? 0) + 1;
+        insufficientScopes.set(route, { route, count, wallAt: clock.wallNow(), needed });
       }
       // What the sidecar ended itself has no cause.
       if (event.kind === 'attempt-failed' && event.cause !== undefined) {

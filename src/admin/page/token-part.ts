@@ -1,7 +1,7 @@
 /** The tokens: state, expiry, scopes, and the last failure. One card per credential. */
 import type { Status } from '../status/status.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
-import { adviseOnRefusedToken, adviseOnTokenFailure } from '../verdict/token-failures.ts';
+import { adviseOnRejectedToken, adviseOnTokenFailure } from '../verdict/token-failures.ts';
 import { markup, renderAdvice, renderClockTime, renderCountdown, renderFacts } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
 import { formatCount } from '../quantity-texts.ts';
@@ -87,7 +87,7 @@ function adviseOnToken(token: TokenStatus, settings: PageView['settings']): read
     ...(lastFailure !== null && consecutiveFailures > 0
       ? [adviseOnTokenFailure(credential, lastFailure, settings)]
       : []),
-    ...(status === 'suspect' ? [adviseOnRefusedToken(token)] : []),
+    ...(status === 'suspect' ? [adviseOnRejectedToken(token)] : []),
     ...(credentialFault === null ? [] : ALERTS.BearerSidecarRotationFailing.advice),
     ...(missingScopes.length === 0 ? [] : ALERTS.BearerSidecarScopeMissing.advice),
   ];

@@ -8,10 +8,10 @@ import type { SidecarStates } from './states.ts';
 
 /** One text per warning; empty when there is none. */
 export function describeDegradation(states: SidecarStates): string[] {
-  const { tokens, scopeRefusals = [], fleet, configuration, logTrouble } = states;
+  const { tokens, insufficientScopes = [], fleet, configuration, logTrouble } = states;
   return [
     ...tokens.flatMap((token) => prefixCredential(token, tokens, describeTokenFaults(token))),
-    ...scopeRefusals.map(
+    ...insufficientScopes.map(
       ({ route, needed }) =>
         `route ${route}: the upstream requires a scope that the token does not have${needed === undefined ? '' : `: ${needed}`}`,
     ),

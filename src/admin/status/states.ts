@@ -20,7 +20,7 @@ export interface SidecarStates {
   /** Undefined without a fleet. */
   readonly fleet?: FleetConnectionState | undefined;
   /** Routes whose upstream asked for a scope that the token does not have. Default: none. */
-  readonly scopeRefusals?: readonly ScopeRefusals[];
+  readonly insufficientScopes?: readonly InsufficientScopes[];
   readonly configuration?: ConfigurationState | undefined;
   /** Why log lines do not reach their destination. Default: no problem. */
   readonly logTrouble?: LogDeliveryProblem | undefined;
@@ -45,7 +45,7 @@ export interface RecentCall {
 }
 
 /** Requests that an upstream refused because the token lacks a scope (RFC 6750 §3.1). */
-export interface ScopeRefusals {
+export interface InsufficientScopes {
   readonly route: string;
   readonly count: number;
   /** The last one, epoch milliseconds. */

@@ -27,7 +27,7 @@ export type Status = ReturnType<typeof describeStatus>;
 const MAX_PATH_LENGTH = 200;
 
 export function describeStatus(states: StatusInputs) {
-  const { version, pid = null, uptimeMs, draining, fleet, listener, scopeRefusals = [] } = states;
+  const { version, pid = null, uptimeMs, draining, fleet, listener, insufficientScopes = [] } = states;
   const tokens = states.tokens.map(describeToken);
   const throttles = states.throttles.map(describeThrottle);
   return {
@@ -41,7 +41,7 @@ export function describeStatus(states: StatusInputs) {
     tokens,
     throttles,
     listener: listener === undefined ? null : { ...listener, requestsLimit: finiteOrNull(listener.requestsLimit) },
-    insufficientScope: scopeRefusals.map(({ route, count, wallAt, needed }) => ({
+    insufficientScope: insufficientScopes.map(({ route, count, wallAt, needed }) => ({
       route,
       count,
       lastAt: formatInstant(wallAt),

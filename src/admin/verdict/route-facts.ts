@@ -18,7 +18,7 @@ export interface RouteFacts {
   /** Faults of attempts, by cause. */
   readonly faults: Counts;
   /** Requests refused for a missing scope. */
-  readonly scopeRefusals: number;
+  readonly insufficientScopes: number;
   /** Attempts that took long, those without a response included; and the latency of the middle one, milliseconds. */
   readonly slow: number;
   readonly typicalSlowMs: number;
@@ -65,7 +65,7 @@ export function readRouteFacts(
     codes: countBy('code', 'requests_total', { source: 'upstream' }),
     replies: countBy('code', 'local_replies_total'),
     faults: countBy('cause', 'upstream_faults_total'),
-    scopeRefusals: samples.increase('insufficient_scope_total', windowMs, selector),
+    insufficientScopes: samples.increase('insufficient_scope_total', windowMs, selector),
     ...readLatencies(samples, selector, windowMs, outcomes.get('client_left') ?? 0),
     presentMs: (inFlight) => (inFlight * HUNG_MS) / ended,
     unanswered: sent.length,

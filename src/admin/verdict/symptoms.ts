@@ -11,7 +11,7 @@ import { validForMs } from '../status/readiness.ts';
 import type { LastFault, SidecarStates } from '../status/states.ts';
 import type { CauseName } from './causes.ts';
 import { NOTABLE_MS, readRouteFacts, type RouteFacts } from './route-facts.ts';
-import { adviseOnRefusedToken, adviseOnTokenFailure, describeTokenFailure } from './token-failures.ts';
+import { adviseOnRejectedToken, adviseOnTokenFailure, describeTokenFailure } from './token-failures.ts';
 
 export interface Symptom {
   readonly cause: CauseName;
@@ -134,13 +134,18 @@ function* listStatuses(
   throttle: ThrottleState | undefined,
   tokens: readonly TokenState[],
 ): Generator<Symptom> {
-  const { route, selector, codes, scopeRefusals } = facts;
+  const { route, selector, codes, insufficientScopes } = facts;
   const all = sum([...codes]);
-  const advice = [...new Set(tokens.map(adviseOnRefusedToken))].join(' ');
+  const advice = [...new Set(tokens.map(adviseOnRejectedToken))].join(' ');
   let intercepted = facts.faults.get('intercepted') ?? 0;
-  const byCause = new Map<CauseName, [code: string, count: number][]>([['scope_missing', [['403', scopeRefusals]]]]);
+  const byCause = new Map<CauseName, [code: string, count: number][]>([
+    ['scope_missing', [['403', insufficientScopes]]],
+  ]);
   for (const [code, total] of codes) {
-    const byOthers = Math.min(total, (code === '403' ? scopeRefusals : 0) + (INTERCEPTED.test(code) ? intercepted : 0));
+    const byOthers = Math.min(
+      total,
+      (code === '403' ? insufficientScopes : 0) + (INTERCEPTED.test(code) ? intercepted : 0),
+    );
     if (INTERCEPTED.test(code)) intercepted -= Math.min(intercepted, byOthers);
     const cause = causeOfStatus(code, total / all, facts, throttle);
     if (cause !== undefined) byCause.set(cause, [...(byCause.get(cause) ?? []), [code, total - byOthers]]);

@@ -45,7 +45,7 @@ export function adviseOnTokenFailure(
 }
 
 /** One sentence, for a token that the upstream does not accept. @param token its file, if it has one */
-export function adviseOnRefusedToken({ file = null }: { readonly file?: string | null }): string {
+export function adviseOnRejectedToken({ file = null }: { readonly file?: string | null }): string {
   return file === null
     ? ALERTS.BearerSidecarTokenNotAccepted.advice[0]
     : 'Ask the partner for a new token or API key, and write it into the file of `auth.tokenFile`: it is used within 2 s.';

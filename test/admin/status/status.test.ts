@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { describeReadiness } from '../../../src/admin/status/readiness.ts';
 import { describeStatus } from '../../../src/admin/status/status.ts';
-import type { ScopeRefusals } from '../../../src/admin/status/states.ts';
+import type { InsufficientScopes } from '../../../src/admin/status/states.ts';
 import type { TokenState } from '../../../src/token/token.ts';
 import { failing, healthy, limited, noToken, unpaced, validToken } from '../states.ts';
 import { pageOf, textOf } from '../view.ts';
@@ -125,7 +125,7 @@ const unsent: Pick<TokenState, 'consecutiveFailures' | 'lastFailure'> = {
 
 describe('a warning of /status', () => {
   const credentialFault = { detail: 'the new credentials were refused: invalid_client', wallAt: Date.UTC(2026, 10, 1) };
-  const statusOf = (token: TokenState, scopeRefusals: readonly ScopeRefusals[] = []) =>
+  const statusOf = (token: TokenState, insufficientScopes: readonly InsufficientScopes[] = []) =>
     describeStatus({
       version: '1',
       verdict: healthy,
@@ -134,7 +134,7 @@ describe('a warning of /status', () => {
       draining: false,
       tokens: [token],
       throttles: [unpaced],
-      scopeRefusals,
+      insufficientScopes,
     });
 
   it('names a failing token endpoint with its last detail', () => {
