@@ -114,8 +114,8 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     if (detail !== undefined) observe({ kind: 'attempt-failed', route, outcome, cause, detail });
   }
 
-  /** Whether another attempt follows one that has not been relayed. A response has been decided about at its head. */
-  decideRetry(result: Exclude<AttemptResult, { kind: 'relayed' }>): RetryDecision {
+  /** Whether another attempt follows one that has not been relayed: decided at the head of its response, here where none came. */
+  retryDecision(result: Exclude<AttemptResult, { kind: 'relayed' }>): RetryDecision {
     const hasToDecide = result.kind === 'failed' && !this.#isRelaying;
     return hasToDecide ? this.#context.planner.decideAfterFailure(result.failure) : this.#decision;
   }

@@ -32,12 +32,12 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
   });
   try {
     // This wait comes first: after a later step a request without a body would overtake this one.
-    if (response.socket === null || !body.isWhole) await waitForPacket(response);
+    if (response.socket === null || !body.isInMemory) await waitForPacket(response);
     // 1. A usable token, before the queue: with a broken login a request fails at once and fills no queue.
     if (tokens.current(lifetime) === undefined) await awaitToken(tokens, lifetime, tracer);
     throwIfAborted(lifetime, 'token');
     // 2. A ticket, which is no wait.
-    const awaitsBody = !body.isWhole && (expectsContinue(request) || !isFullyReceived(request));
+    const awaitsBody = !body.isInMemory && (expectsContinue(request) || !isFullyReceived(request));
     const endpoint = describeEndpoint(request.method ?? 'GET', exchange.path);
     ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, endpoint);
     // 3. A body slot and the body, before a permit: a slow client would hold the permit.
@@ -109,7 +109,8 @@ async function waitForBodySlot({ tracer }: Exchange, ticket: Ticket, body: Reque
 }
 
 /**
- * Step 6. Decides whether another attempt follows, and waits for what it needs before its permit.
+ * Step 6. Carries out the decision that was made at the head of the response (it is made here only where no head came): waits for what the
+ * next attempt needs before its permit.
  * @throws the reason why none follows
  */
 async function prepareRetry(
@@ -118,13 +119,13 @@ async function prepareRetry(
   result: NotRelayed,
   { lifetime, tracer }: Exchange,
 ): Promise<void> {
-  const retry = sender.decideRetry(attempt, result);
+  const retry = sender.keepResult(attempt, result);
   switch (retry.kind) {
     case 'await-permit':
       // A 429: the throttle paused all requests at the head of the response. The permit comes when the pause is over, and costs no retry budget.
       return;
     case 'refresh-token':
-      // A 401: its token was invalidated at the head of the response. All callers wait for one refresh, which costs no retry budget.
+      // A 401: at the head of the response its token was invalidated and a refresh was started. All callers wait for it; it costs no retry budget.
       return sender.waitForNewerToken(attempt);
     case 'back-off':
       // 503, reset and the like: the decision has taken this retry out of the budget.

@@ -64,7 +64,7 @@ export class RequestSender implements AttemptContext, TokenCaller {
 
   get canReplay(): boolean {
     const { planner, body, parts } = this;
-    return parts.retry.on401 && !planner.hasReplayedAfter401 && (body.isWhole || body.tryReadReceived());
+    return parts.retry.on401 && !planner.hasReplayedAfter401 && (body.isInMemory || body.tryReadReceived());
   }
 
   /** Takes a permit that is available at once, with the current token; undefined where one of them has to be waited for. */
@@ -76,7 +76,7 @@ export class RequestSender implements AttemptContext, TokenCaller {
   }
 
   /**
-   * Waits until there is a token and a permit. The current token is read the moment the permit is spent.
+   * Waits until there is a token and a permit. The current token is read the moment the permit is granted.
    * @throws SidecarError; RequestAborted when the client has left
    */
   async waitForPermit(): Promise<Attempt> {
@@ -124,14 +124,14 @@ export class RequestSender implements AttemptContext, TokenCaller {
   #buildRequest({ use, permit }: Attempt, needsNewConnection: boolean): UpstreamRequest {
     const { method, body } = this;
     const { path } = this.exchange;
-    const isWhole = body.isWhole || body.tryReadReceived();
+    const isInMemory = body.isInMemory || body.tryReadReceived();
     const headers = this.#buildHeaders(use.token.value);
     return {
       method,
       path,
       headers,
-      body: isWhole ? body.bytes : this.#streamBody(permit),
-      contentLength: isWhole ? undefined : body.declaredBytes,
+      body: isInMemory ? body.bytes : this.#streamBody(permit),
+      contentLength: isInMemory ? undefined : body.declaredBytes,
       needsNewConnection,
     };
   }
@@ -142,7 +142,7 @@ export class RequestSender implements AttemptContext, TokenCaller {
     const { tracer, path } = this.exchange;
     // Drops what an earlier attempt added.
     headers.length = this.#clientHeadersLength;
-    const hasBody = body.receivedBytes > 0 || !body.isWhole;
+    const hasBody = body.receivedBytes > 0 || !body.isInMemory;
     if (hasBody && !hasContentType) headers.push('Content-Type', 'application/json');
     headers.push(...parts.ownHeaders.list(token));
     return tracer?.startAttempt({ method, baseUrl: parts.baseUrl, path, headers }) ?? headers;
@@ -157,13 +157,13 @@ export class RequestSender implements AttemptContext, TokenCaller {
   }
 
   /**
-   * Keeps a result that was not relayed, and decides whether another attempt follows.
+   * Keeps a result that was not relayed, for the client if no later attempt brings a response, and returns which retry follows.
    * @throws the reason why none follows
    */
-  decideRetry(attempt: Attempt, result: NotRelayed): Retry {
+  keepResult(attempt: Attempt, result: NotRelayed): Retry {
     if (result.kind === 'held') this.relay.hold(result);
     else this.#recordFailure(attempt, result.failure);
-    const decision = attempt.decideRetry(result);
+    const decision = attempt.retryDecision(result);
     if (decision.kind !== 'no-retry') return (this.#retry = decision);
     if (result.kind === 'failed') throw toSidecarError(result.failure);
     throw new SidecarError('UPSTREAM_PROTOCOL_ERROR', 'the response was held and not forwarded');

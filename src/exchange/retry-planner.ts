@@ -39,7 +39,7 @@ export class RetryPlanner implements RetryFacts {
 
   /** Known when the body has been sent once. */
   get isReplayable(): boolean {
-    return this.#context.body.isWhole;
+    return this.#context.body.isInMemory;
   }
 
   decideAfterResponse(status: number, classification: ResponseClassification): RetryDecision {

@@ -60,7 +60,7 @@ export class RequestBody implements BodySink {
   /** Length that the client declared; undefined when chunked, 0 without a body. */
   readonly declaredBytes: number | undefined;
   /** All of it is in memory, so that it can be sent again. */
-  isWhole: boolean;
+  isInMemory: boolean;
   receivedBytes = 0;
   /** When the last of them came, or the idle time began; monotonic. */
   receivedAt = 0;
@@ -76,7 +76,7 @@ export class RequestBody implements BodySink {
     this.#limits = limits;
     this.#clock = clock;
     this.declaredBytes = declaredLength(request);
-    this.isWhole = this.declaredBytes === 0;
+    this.isInMemory = this.declaredBytes === 0;
     if (this.declaredBytes === undefined) this.#early = new EarlyChunks(request, (chunk) => this.#appendEarly(chunk));
   }
 
@@ -99,7 +99,7 @@ export class RequestBody implements BodySink {
    */
   tryReadReceived(): boolean {
     const request = this.#request;
-    if (this.isWhole) return true;
+    if (this.isInMemory) return true;
     const length = this.declaredBytes ?? this.receivedBytes + request.readableLength;
     if (!isFullyReceived(request, this.receivedBytes) || !this.#tryTakeUpTo(length)) return false;
     this.#early?.stop();
@@ -134,7 +134,7 @@ export class RequestBody implements BodySink {
   #markWhole(): void {
     const fault = this.#findLengthFault();
     if (fault !== undefined) throw fault;
-    this.isWhole = true;
+    this.isInMemory = true;
   }
 
   #findLengthFault(): SidecarError | undefined {

@@ -127,5 +127,5 @@ it.each([
   expect(() => body.tryReadReceived()).toThrow(
     `the request body has ${String(received)} bytes, and ${String(declared)} are`,
   );
-  expect(body.isWhole).toBe(false);
+  expect(body.isInMemory).toBe(false);
 });
