@@ -6,8 +6,8 @@ import type { Clock } from '../../platform/clock.ts';
 import { describeEvent, SUMMARIES } from '../event-texts.ts';
 import type { EventObserver, LogDeliveryProblem, LogLevel, SidecarEvent } from '../events.ts';
 import type { DebugEvent, RecordObservers, RecordRequest } from '../request-record.ts';
-import { createAccessDescriber, levelOfRequest } from './access-lines.ts';
-import type { AccessLogSampling, DescribeAccess } from './access-lines.ts';
+import { createAccessDescriber, levelOfRequest } from './request-line.ts';
+import type { AccessLogSampling, DescribeAccess } from './request-line.ts';
 import { createKeyedCoalescer } from './event-coalescer.ts';
 import type { EventCoalescer } from './event-coalescer.ts';
 import { LogSink } from './log-sink.ts';
@@ -15,7 +15,7 @@ import { createDescriptorWriter } from './log-writer.ts';
 import type { LogWriter } from './log-writer.ts';
 import { createRedactor } from './redaction.ts';
 import type { Redactor } from './redaction.ts';
-import { RequestLogBatch } from './request-lines.ts';
+import { RequestLogBatch } from './request-log-batch.ts';
 
 /** The fields of a line besides time, level and message. */
 export type LogFields = Readonly<Record<string, unknown>>;

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createAccessDescriber } from '../../../src/telemetry/log/access-lines.ts';
+import { createAccessDescriber } from '../../../src/telemetry/log/request-line.ts';
 import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
 import { createLog } from '../../../src/telemetry/log/log.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
