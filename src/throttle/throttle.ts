@@ -8,6 +8,7 @@
  * The rate is configured, or learned from refusals (`auto`). A refusal pauses all requests; then one probe goes first.
  */
 import type { StatedFields } from '../telemetry/events.ts';
+import type { DeclaredLimit, DeclaredLimitState } from './declared/declared-limit.ts';
 import type { RefusalObserver } from './refusal-evidence/refusal-observer.ts';
 import type { RefusalProposal } from './refusal-evidence/refusal-proposal.ts';
 import type { RefusalRule } from './refusal-rule.ts';
@@ -186,6 +187,8 @@ export interface ThrottleState {
   readonly usage?: LimitUsage | undefined;
   /** Absent without a fleet. */
   readonly fleet?: FleetQuotaState | undefined;
+  /** `throttle.limits`; empty without one. */
+  readonly limits?: readonly DeclaredLimitState[] | undefined;
   /** Statuses that are likely a rate limit and that `throttle.refusals` does not name. Default: none. */
   readonly refusalProposals?: readonly RefusalProposal[] | undefined;
 }
@@ -210,6 +213,8 @@ export interface RateSettings {
   readonly maxStreams: number;
   /** A longer pause is probed once in each such interval. */
   readonly maxPauseMs: number;
+  /** `throttle.limits`. Default: none. */
+  readonly limits?: readonly DeclaredLimit[] | undefined;
   /** `throttle.refusals`, for proposals that keep its rules. Default: none. */
   readonly refusals?: readonly RefusalRule[] | undefined;
 }
