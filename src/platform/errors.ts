@@ -40,6 +40,12 @@ const ENTRIES = {
   REQUEST_TIMEOUT: { status: 408, proxyStatus: 'http_request_error', title: 'Request timeout' },
   QUEUE_FULL: { status: 503, proxyStatus: 'connection_limit_reached', title: 'Queue full', retryAfterMs: 1000 },
   QUEUE_TIMEOUT: { status: 503, proxyStatus: 'connection_limit_reached', title: 'Queue timeout', retryAfterMs: 1000 },
+  QUOTA_EXHAUSTED: {
+    status: 503,
+    proxyStatus: 'connection_limit_reached',
+    title: 'Quota exhausted',
+    retryAfterMs: 1000,
+  },
   DRAINING: { status: 503, proxyStatus: 'destination_unavailable', title: 'Shutting down', retryAfterMs: 1000 },
   TOKEN_REJECTED: { status: 502, proxyStatus: 'destination_unavailable', title: 'Token request rejected' },
   TOKEN_UNAVAILABLE: {

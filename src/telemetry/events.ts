@@ -61,7 +61,14 @@ export type CutBy = (typeof CUT_BY)[number];
 export const RETRY_REASONS = ['rate_limited', 'unauthorized', 'status', 'reset', 'connect'] as const;
 export type RetryReason = (typeof RETRY_REASONS)[number];
 
-export const QUEUE_REJECTION_REASONS = ['full', 'timeout', 'expected_wait', 'draining', 'client_left'] as const;
+export const QUEUE_REJECTION_REASONS = [
+  'full',
+  'timeout',
+  'expected_wait',
+  'quota',
+  'draining',
+  'client_left',
+] as const;
 export type QueueRejectionReason = (typeof QUEUE_REJECTION_REASONS)[number];
 
 export const FLEET_COMMAND_OUTCOMES = ['ok', 'timeout', 'error'] as const;

@@ -9,6 +9,7 @@
  */
 import type { StatedFields } from '../telemetry/events.ts';
 import type { DeclaredLimit, DeclaredLimitState } from './declared/declared-limit.ts';
+import type { DeclaredLimits } from './declared/declared-limits.ts';
 import type { RefusalObserver } from './refusal-evidence/refusal-observer.ts';
 import type { RefusalProposal } from './refusal-evidence/refusal-proposal.ts';
 import type { RefusalRule } from './refusal-rule.ts';
@@ -213,6 +214,8 @@ export interface RateSettings {
   readonly maxStreams: number;
   /** A longer pause is probed once in each such interval. */
   readonly maxPauseMs: number;
+  /** Number of replicas without a fleet; the declared limits are divided by it. Default 1. */
+  readonly share?: number | undefined;
   /** `throttle.limits`. Default: none. */
   readonly limits?: readonly DeclaredLimit[] | undefined;
   /** `throttle.refusals`, for proposals that keep its rules. Default: none. */
@@ -245,6 +248,10 @@ export interface Throttle {
   /** Rejects all waiting requests and all later ones with DRAINING. */
   shutDown(): void;
   state(): ThrottleState;
+  /** Undefined while no limit is declared. */
+  readonly declaredLimits: DeclaredLimits | undefined;
+  /** Grants what can be granted now; for a store that has new permits. */
+  pump(): void;
   /** What to keep over a restart; undefined when nothing has been learned. */
   snapshot(): LearnedState | undefined;
 }

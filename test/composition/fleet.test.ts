@@ -81,7 +81,13 @@ test('a replica leaves the shared quota while Redis replies too late, and joins 
     { rate: 50, burst: 1, maxInFlight: 8, maxStreams: 8, maxPauseMs: 300_000 },
   );
   onTestFinished(() => membership.leave());
-  membership.start({ isPaused: false, isIdle: true, pump: () => undefined, pause: () => undefined });
+  membership.start({
+    isPaused: false,
+    declaredLimits: undefined,
+    isIdle: true,
+    pump: () => undefined,
+    pause: () => undefined,
+  });
   const quotaState = () => membership.state(systemClock.now()).state;
   await until(() => quotaState() === 'joined', 'it was joined');
   proxy.roundTripMs = 300;

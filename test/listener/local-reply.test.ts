@@ -21,6 +21,7 @@ const STATUS: Record<string, readonly [status: number, proxyStatus: string]> = {
   REQUEST_TIMEOUT: [408, 'http_request_error'],
   QUEUE_FULL: [503, 'connection_limit_reached'],
   QUEUE_TIMEOUT: [503, 'connection_limit_reached'],
+  QUOTA_EXHAUSTED: [503, 'connection_limit_reached'],
   DRAINING: [503, 'destination_unavailable'],
   TOKEN_REJECTED: [502, 'destination_unavailable'],
   TOKEN_UNAVAILABLE: [503, 'destination_unavailable'],

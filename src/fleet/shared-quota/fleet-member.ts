@@ -108,6 +108,10 @@ export class FleetMember implements FleetMembership {
     if (!isSame) this.#scheduleExchange();
   }
 
+  requestPermits(): void {
+    this.#isUrgent = true;
+  }
+
   reportRefusal(statedWaitMs: number | undefined): void {
     if (this.#lease.state !== 'joined' || !this.#clockOffset.isKnown) return;
     const now = this.#options.clock.now();

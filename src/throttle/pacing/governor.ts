@@ -8,6 +8,7 @@ import type { Random } from '../../platform/clock.ts';
 import { CallLog } from '../adaptive/call-log.ts';
 import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../adaptive/learned-rate-policy.ts';
 import { DEFAULT_LEARNING, type LearningParameters } from '../adaptive/learning-parameters.ts';
+import { DeclaredLimits } from '../declared/declared-limits.ts';
 import type { FleetMembership } from '../fleet-membership.ts';
 import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import type { LimitUsage, PermitReport, RateLimitReport, RateSettings } from '../throttle.ts';
@@ -22,6 +23,10 @@ export interface GovernorOptions extends RateSettings {
   /** For experiments. */
   readonly learning?: LearningParameters | undefined;
   readonly fleet?: Pick<FleetMembership, 'wrapPermits' | 'wrapRatePolicy'> | undefined;
+  /** Epoch milliseconds of a monotonic instant, for declared limits. Default: the instants of this governor are such already. */
+  readonly toEpoch?: ((now: number) => number) | undefined;
+  /** Asks the store of the declared limits for permits. Default: there is none. */
+  readonly requestPermits?: (() => void) | undefined;
 }
 
 export type LimitDecision =
@@ -46,6 +51,8 @@ export class Governor {
   ratePolicy: RatePolicy;
   readonly permits: PermitSource;
   readonly pause: SharedPause;
+  /** Undefined until one is declared. */
+  declared: DeclaredLimits | undefined;
   inFlight = 0;
   streams = 0;
   inFlightLimit: number;
@@ -55,6 +62,8 @@ export class Governor {
   readonly #learnedRateOptions: { -readonly [K in keyof LearnedRatePolicyOptions]: LearnedRatePolicyOptions[K] };
   /** Created by the first response that states a quota. */
   #allowance: StatedAllowance | undefined;
+  readonly #createDeclared: (settings: RateSettings) => DeclaredLimits | undefined;
+  #lastCorrectingSerial = 0;
   readonly #inFlightCalls = new CallLog(MAX_IN_FLIGHT_CALLS, MAX_CALL_MS);
   /** The last request that got no permit waits for the upstream's limit, and not for an in-flight slot of ours. */
   #waitsForRate = false;
@@ -71,6 +80,12 @@ export class Governor {
     this.#wrapRatePolicy = fleet && ((own) => fleet.wrapRatePolicy(own));
     this.#learnedRateOptions = { maxInFlight, maxRate, learning, inFlightCalls: this.#inFlightCalls };
     this.pause = new SharedPause(maxPauseMs, random);
+    const { toEpoch = (now: number) => now, requestPermits } = options;
+    this.#createDeclared = ({ limits = [], share = 1 }) => {
+      const part = { parts: share, index: share - 1 };
+      return limits.length === 0 ? undefined : new DeclaredLimits({ limits, part, toEpoch, requestPermits });
+    };
+    this.declared = this.#createDeclared(options);
     this.ratePolicy = this.#createRatePolicy();
     const { rate, burst, inFlightLimit } = this.ratePolicy;
     const bucket = new PermitBucket(rate, burst);
@@ -78,9 +93,17 @@ export class Governor {
     this.inFlightLimit = Math.min(inFlightLimit, maxInFlight);
   }
 
-  /** @param hasWaited the request was held up before */
-  tryGrant(now: number, hasWaited: boolean): PermitGrant | undefined {
+  /**
+   * @param hasWaited the request was held up before
+   * @param isHigh it may use the reserve of the declared limits
+   */
+  tryGrant(now: number, hasWaited: boolean, isHigh: boolean): PermitGrant | undefined {
     const hasSlot = this.inFlight < this.inFlightLimit;
+    if (hasSlot && this.declared?.isOpen(now, isHigh) === false) {
+      // It says nothing about the learned limit.
+      this.#waitsForRate = false;
+      return undefined;
+    }
     if (!hasSlot || this.openAt(now) > now || !this.permits.tryTake(now)) {
       this.#waitsForRate = hasSlot || this.ratePolicy.limitsConcurrency;
       return undefined;
@@ -103,7 +126,8 @@ export class Governor {
     this.#inFlightCalls.add(now);
     const isLimitProbe = learner?.recordGrant(now, isWaitedFor) ?? false;
     const serial = ++this.#serial;
-    return { at: now, serial, epoch: this.#epoch, rate, isPauseProbe, isWaitedFor, isLimitProbe, inFlight };
+    const declared = this.declared?.take(now);
+    return { at: now, serial, epoch: this.#epoch, rate, isPauseProbe, isWaitedFor, isLimitProbe, inFlight, declared };
   }
 
   recordResult(now: number, grant: PermitGrant, result: PermitReport): LimitDecision {
@@ -111,6 +135,7 @@ export class Governor {
     if (result.kind === 'accepted') this.#recordAccepted(now, grant, result.hint);
     else if (result.kind === 'rate-limited') decision = this.#recordRefused(now, grant, result);
     else this.recordEnded(now, grant);
+    if (grant.declared !== undefined) this.#settleDeclared(now, grant, result, decision.kind === 'limited');
     this.applyRate(now);
     return decision;
   }
@@ -125,6 +150,7 @@ export class Governor {
   /** The attempt was never made: its permit is unspent. */
   recordUnused(now: number, grant: PermitGrant): void {
     this.permits.giveBack(now);
+    if (grant.declared !== undefined) this.declared?.giveBack(now, grant.declared);
     this.#inFlightCalls.remove(grant.at);
     this.#learnerOf(grant)?.recordUnused(grant);
     if (grant.isPauseProbe && grant.epoch === this.#epoch) this.pause.recordPauseProbeUnused(now);
@@ -153,21 +179,38 @@ export class Governor {
     return Math.max(pausedUntil, learnerAt, this.#allowance?.openAt(now) ?? -Infinity);
   }
 
-  /** When to try again; Infinity when only a freed slot or the fleet can help. */
-  nextTryAt(now: number): number {
+  /**
+   * When to try again; Infinity when only a freed slot, the fleet or a store can help.
+   * @param isHigh of the request that waits
+   */
+  nextTryAt(now: number, isHigh: boolean): number {
     if (this.inFlight >= this.inFlightLimit) return Infinity;
-    return this.permits.nextAt(now, Math.max(now, this.openAt(now)));
+    const openAt = Math.max(now, this.openAt(now), this.#declaredAt(now, 0, isHigh));
+    return this.permits.nextAt(now, openAt);
   }
 
-  grantablePermits(now: number): number {
+  grantablePermits(now: number, isHigh: boolean): number {
     if (this.openAt(now) > now) return 0;
-    return Math.max(0, Math.min(this.inFlightLimit - this.inFlight, this.permits.available(now)));
+    const declared = this.declared?.available(now, isHigh) ?? Infinity;
+    return Math.max(0, Math.min(this.inFlightLimit - this.inFlight, this.permits.available(now), declared));
   }
 
-  /** How many permits `waiting` requests could use now. */
-  usablePermits(now: number, waiting: number): number {
+  /** How many permits `waiting` requests could use now, one of them of high priority if `isHigh`. */
+  usablePermits(now: number, waiting: number, isHigh: boolean): number {
     if (this.openAt(now) > now) return 0;
-    return Math.max(0, Math.min(waiting, this.inFlightLimit - this.inFlight, this.pause.isClosed ? 1 : Infinity));
+    const declared = this.declared?.available(now, isHigh) ?? Infinity;
+    const most = Math.min(this.inFlightLimit - this.inFlight, this.pause.isClosed ? 1 : Infinity, declared);
+    return Math.max(0, Math.min(waiting, most));
+  }
+
+  /** Only requests of high priority may go: a reserve of a declared limit is left, and nothing else. */
+  isReservedForHigh(now: number): boolean {
+    return this.#declaredAt(now, 0, false) > now && this.#declaredAt(now, 0, true) <= now;
+  }
+
+  /** How long the declared limits alone hold up the request behind `ahead` others. */
+  declaredWaitMs(now: number, ahead: number, isHigh: boolean): number {
+    return Math.max(0, this.#declaredAt(now, ahead, isHigh) - now);
   }
 
   /** The pause or used-up quota that holds at `now`. */
@@ -200,7 +243,8 @@ export class Governor {
    */
   estimateWaitMs(now: number, ahead: number, maxPauseMs = Infinity): number {
     const pausedMs = Math.max(0, this.currentPause(now).endsAt - now);
-    return this.permits.nthAt(now + Math.min(pausedMs, maxPauseMs), ahead) - now;
+    const permitAt = this.permits.nthAt(now + Math.min(pausedMs, maxPauseMs), ahead);
+    return Math.max(permitAt, this.#declaredAt(now, ahead, true)) - now;
   }
 
   /** Lower bound of the wait behind `ahead` others, from what is configured and what the upstream stated. */
@@ -219,7 +263,7 @@ export class Governor {
 
   usage(now: number): LimitUsage | undefined {
     const counted = this.ratePolicy.learner?.countUsed(now);
-    return counted && { ...counted, opensInMs: Math.max(0, this.nextTryAt(now) - now) };
+    return counted && { ...counted, opensInMs: Math.max(0, this.nextTryAt(now, false) - now) };
   }
 
   /** Another replica was refused: pauses as for a refusal here, and learns nothing. */
@@ -239,6 +283,10 @@ export class Governor {
     const { rate, burst, maxInFlight, maxRate, maxPauseMs } = settings;
     this.#settings = settings;
     Object.assign(this.#learnedRateOptions, { maxInFlight, maxRate });
+    if (JSON.stringify(settings.limits) !== JSON.stringify(former.limits)) {
+      if (this.declared === undefined) this.declared = this.#createDeclared(settings);
+      else this.declared.reconfigure(settings.limits ?? []);
+    }
     this.pause.setMaxPause(now, maxPauseMs);
     this.#allowance?.setMaxPause(maxPauseMs);
     if ((former.rate === 'auto') !== (rate === 'auto')) {
@@ -292,6 +340,21 @@ export class Governor {
     } else learner?.recordLateRefusal(now, grant);
     this.pause.begin(now, signal.statedWaitMs, isCurrent);
     return { kind: 'limited', pauseMs: this.pause.remainingMs(now), stated: this.pause.isStated };
+  }
+
+  #settleDeclared(now: number, grant: PermitGrant, result: PermitReport, isRefused: boolean): void {
+    const { declared } = this;
+    if (declared === undefined || grant.declared === undefined) return;
+    declared.settle(now, grant.declared, isRefused);
+    const quotas = (result.kind === 'accepted' ? result.hint?.quotas : undefined) ?? [];
+    if (quotas.length === 0) return;
+    const isNewest = grant.serial > this.#lastCorrectingSerial;
+    this.#lastCorrectingSerial = Math.max(this.#lastCorrectingSerial, grant.serial);
+    declared.correct(now, grant.at, quotas, isNewest ? this.#inFlightCalls.size : Infinity);
+  }
+
+  #declaredAt(now: number, ahead: number, isHigh: boolean): number {
+    return this.declared?.nthAt(now, ahead, isHigh) ?? -Infinity;
   }
 
   #exhaustedUntil(now: number): number {

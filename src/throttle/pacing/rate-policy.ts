@@ -1,5 +1,6 @@
 /** Rate and number in flight that hold now (pure): fixed by configuration, or learned from calls in adaptive/. A fleet wraps either. */
 import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
+import type { TakenPermits } from '../declared/declared-limits.ts';
 import type { LearnedLimit, LimitUsage } from '../throttle.ts';
 
 /** A granted permit, kept until its attempt has ended: a response is evaluated by the circumstances of its call. */
@@ -20,6 +21,8 @@ export interface PermitGrant {
   readonly isLimitProbe: boolean;
   /** Calls without a response at the time. */
   readonly inFlight: number;
+  /** Of the declared limits; undefined without one. */
+  readonly declared?: TakenPermits | undefined;
 }
 
 /** A wait that a refusal may have stated. */

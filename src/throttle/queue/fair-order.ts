@@ -61,6 +61,10 @@ export class FairOrder {
     return next?.callers.nextReady;
   }
 
+  get nextReadyHigh(): QueueTicket | undefined {
+    return this.#high.callers.nextReady;
+  }
+
   /** The queued ticket that gets the next body slot: the one whose permit comes first, if those before it keep their slots. */
   get nextQueued(): QueueTicket | undefined {
     let next: PriorityClass | undefined;

@@ -27,6 +27,8 @@ export class QueueTicket implements QueueLinks<QueueTicket>, ExpiryEntry {
   readonly arrivalNumber: number;
   readonly deadlineAt: number;
   readonly queueClass: QueueClass;
+  /** Of high priority. */
+  readonly isHigh: boolean;
   readonly awaitsBody: boolean;
   readonly endpoint: string;
   phase: TicketPhase;
@@ -61,6 +63,7 @@ export class QueueTicket implements QueueLinks<QueueTicket>, ExpiryEntry {
     this.arrivalNumber = arrivalNumber;
     this.deadlineAt = deadlineAt;
     this.queueClass = queueClass;
+    this.isHigh = queueClass.priority === 'high';
     this.awaitsBody = awaitsBody;
     this.endpoint = endpoint;
     this.lastProgressAt = arrivedAt;

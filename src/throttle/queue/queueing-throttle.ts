@@ -6,6 +6,7 @@ import type { Clock, Random } from '../../platform/clock.ts';
 import type { SidecarError } from '../../platform/errors.ts';
 import type { EventObserver, QueueRejectionReason } from '../../telemetry/events.ts';
 import type { RecordPermit } from '../../telemetry/request-record.ts';
+import type { DeclaredLimits } from '../declared/declared-limits.ts';
 import type { LearningParameters } from '../adaptive/learning-parameters.ts';
 import type { FleetHost, FleetMembership } from '../fleet-membership.ts';
 import { ActivePermit } from '../pacing/active-permit.ts';
@@ -28,6 +29,8 @@ export interface ThrottleOptions extends ThrottleTerms {
   /** What an earlier process had learned. */
   readonly restored?: LearnedState | undefined;
   readonly fleet?: FleetMembership | undefined;
+  /** Asks the store of the declared limits, if it is not a fleet's, for permits. Default: there is none. */
+  readonly requestPermits?: (() => void) | undefined;
   /** For experiments. */
   readonly learning?: LearningParameters | undefined;
   readonly clock: Clock;
@@ -76,7 +79,9 @@ class QueueingThrottle implements Throttle, TicketHost {
       ...{ route: options.route, clock, observe: options.observe },
       configured: () => this.#terms.throttle.refusals ?? [],
     });
-    this.governor = new Governor({ ...throttle, random, learning, fleet });
+    const toEpoch = (now: number): number => clock.wallNow() - clock.now() + now;
+    const requestPermits = fleet === undefined ? options.requestPermits : () => fleet.requestPermits();
+    this.governor = new Governor({ ...throttle, random, learning, fleet, toEpoch, requestPermits });
     this.queue = new RequestQueue(throttle.maxInFlight);
     const pump = (): void => this.pump();
     this.#permitTimer = new OneShotTimer((at, run) => clock.exactlyAt(at, run), pump);
@@ -85,6 +90,10 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#stalledBodies = new StalledBodyDetector(this.queue, setTimer, pump);
     if (restored) this.governor.restore(clock.now(), restored.governor, Math.max(0, clock.wallNow() - restored.wallAt));
     fleet?.start(createFleetHost(this.governor, this.queue, clock, pump));
+  }
+
+  get declaredLimits(): DeclaredLimits | undefined {
+    return this.governor.declared;
   }
 
   get hasSlotWaiters(): boolean {
@@ -138,6 +147,7 @@ class QueueingThrottle implements Throttle, TicketHost {
       learned: governor.ratePolicy.learner?.learned((at) => this.clock.wallNow() - (now - at)),
       usage: governor.usage(now),
       fleet: this.#fleet?.state(now),
+      limits: governor.declared?.state(now),
       refusalProposals: this.refusalObserver.proposals(),
     };
   }
@@ -167,12 +177,13 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#isQuiet = false;
     const now = this.clock.now();
     this.#expire(now, now, 'timeout');
-    for (let next = this.queue.nextReady; next !== undefined; next = this.queue.nextReady) {
+    let next = this.#nextReady(now);
+    for (; next !== undefined; next = this.#nextReady(now)) {
       if (next.isTooLateToSend(now)) {
         this.reject(next, now, 'timeout');
         continue;
       }
-      const grant = this.governor.tryGrant(now, true);
+      const grant = this.governor.tryGrant(now, true, next.isHigh);
       if (grant === undefined) break;
       const wait = this.queue.endWait(next, now);
       this.queue.move(next, 'granted');
@@ -181,9 +192,18 @@ class QueueingThrottle implements Throttle, TicketHost {
     }
     this.fillBodySlots(now);
     const hasReady = counts.ready > 0;
-    this.#permitTimer.set(hasReady ? this.governor.nextTryAt(now) : Infinity);
+    const isHigh = hasReady && this.governor.declared !== undefined && this.queue.nextReadyHigh !== undefined;
+    this.#permitTimer.set(hasReady ? this.governor.nextTryAt(now, isHigh) : Infinity);
     this.#expiryTimer.setNoLaterThan(this.queue.nextExpiryAt);
-    this.#fleet?.setWaiting(hasReady ? this.governor.usablePermits(now, this.queue.size) : 0);
+    this.#fleet?.setWaiting(hasReady ? this.governor.usablePermits(now, this.queue.size, isHigh) : 0);
+  }
+
+  /** While declared limits leave only their reserve, requests of high priority pass the others. */
+  #nextReady(now: number): QueueTicket | undefined {
+    const { queue, governor } = this;
+    const next = queue.nextReady;
+    if (governor.declared === undefined || next === undefined || next.isHigh) return next;
+    return governor.isReservedForHigh(now) ? (queue.nextReadyHigh ?? next) : next;
   }
 
   enqueue(ticket: QueueTicket, now: number): SidecarError | undefined {
@@ -224,7 +244,11 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.recordRejection(reason);
     // Past the longest pause a probe goes out, so a client need not stay away for longer.
     const { maxPauseMs } = this.#terms.throttle;
-    const expectedWaitMs = this.governor.estimateWaitMs(now, this.queue.countAhead(ticket.queueClass), maxPauseMs);
+    const ahead = this.queue.countAhead(ticket.queueClass);
+    const expectedWaitMs =
+      reason === 'quota'
+        ? this.governor.declaredWaitMs(now, ahead, ticket.isHigh)
+        : this.governor.estimateWaitMs(now, ahead, maxPauseMs);
     const error = createRejectionError(reason, expectedWaitMs, ticket.reserveMs(now));
     wait?.reject(error);
     return error;
@@ -238,14 +262,21 @@ class QueueingThrottle implements Throttle, TicketHost {
   }
 
   #expire(now: number, by: number, reason: RejectionReason): void {
-    for (let ticket = this.queue.expiringBy(by); ticket !== undefined; ticket = this.queue.expiringBy(by))
-      this.reject(ticket, now, reason);
+    for (let ticket = this.queue.expiringBy(by); ticket !== undefined; ticket = this.queue.expiringBy(by)) {
+      const isQuota = now + this.governor.declaredWaitMs(now, 0, ticket.isHigh) > ticket.expiresAt;
+      this.reject(ticket, now, isQuota ? 'quota' : reason);
+    }
   }
 
-  /** Requests that cannot outlast a stated pause are rejected now and not when their time is up. */
+  /** Requests that cannot outlast a stated pause, or the wait for a declared limit, are rejected now and not when their time is up. */
   #rejectTooLateForPause(now: number): void {
+    const { governor } = this;
     this.#expire(now, now, 'timeout');
-    this.#expire(now, this.governor.statedPauseUntil(now), 'expected_wait');
+    this.#expire(
+      now,
+      Math.max(governor.statedPauseUntil(now), now + governor.declaredWaitMs(now, 0, true)),
+      'expected_wait',
+    );
   }
 }
 
@@ -253,6 +284,9 @@ function createFleetHost(governor: Governor, queue: RequestQueue, clock: Clock, 
   return {
     get isPaused() {
       return governor.pause.isClosed;
+    },
+    get declaredLimits() {
+      return governor.declared;
     },
     get isIdle() {
       return queue.counts.ready === 0 && governor.inFlight === 0;
@@ -286,12 +320,15 @@ function checkQueue(
 ): QueueDecision {
   const queued = queue.size;
   if (governor.pause.rejectsNew(now, queued > 0)) return { kind: 'reject', reason: 'expected_wait' };
-  const grantable = governor.grantablePermits(now);
+  const grantable = governor.grantablePermits(now, ticket.isHigh);
   if (queued === 0 && grantable >= 1 && ticket.deadlineAt > now) return { kind: 'admit' };
   const isFull = queued >= max + grantable;
   const evicted = isFull ? queue.evictionCandidate(ticket.queueClass, max) : undefined;
   if (isFull && evicted === undefined) return { kind: 'reject', reason: 'full' };
-  const minWaitMs = governor.minWaitMs(now, queue.countAhead(ticket.queueClass));
+  const ahead = queue.countAhead(ticket.queueClass);
+  const declaredWaitMs = governor.declaredWaitMs(now, ahead, ticket.isHigh);
+  if (declaredWaitMs > 0 && declaredWaitMs >= ticket.waitBudgetMs(now)) return { kind: 'reject', reason: 'quota' };
+  const minWaitMs = governor.minWaitMs(now, ahead);
   const isTooLong = minWaitMs > 0 && minWaitMs >= ticket.waitBudgetMs(now);
   if (isTooLong || ticket.deadlineAt <= now) return { kind: 'reject', reason: 'expected_wait' };
   return evicted === undefined ? { kind: 'admit' } : { kind: 'evict', ticket: evicted };

@@ -52,6 +52,12 @@ export class RequestQueue {
     return ownOldest !== undefined && ownOldest.arrivalNumber < retry.arrivalNumber ? ownOldest : retry;
   }
 
+  /** The next of high priority. */
+  get nextReadyHigh(): QueueTicket | undefined {
+    for (const retry of this.#retries) if (retry.isHigh) return retry;
+    return this.#order.nextReadyHigh;
+  }
+
   /** When the first of the present waits expires; Infinity without one. */
   get nextExpiryAt(): number {
     return this.#expiries.first?.expiresAt ?? Infinity;

@@ -85,7 +85,7 @@ export class RequestTicket extends QueueTicket implements Ticket {
     const { queue, clock, governor, isShutDown } = this.#throttle;
     if (phase === 'left' || this.wait !== undefined || isShutDown || queue.counts.ready > 0) return undefined;
     const now = clock.now();
-    const grant = this.deadlineAt > now ? governor.tryGrant(now, false) : undefined;
+    const grant = this.deadlineAt > now ? governor.tryGrant(now, false, this.isHigh) : undefined;
     if (grant === undefined) return undefined;
     if ((phase === 'complete' || phase === 'granted') && queue.size === 0) {
       queue.grantUncontended(this);

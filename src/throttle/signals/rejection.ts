@@ -29,6 +29,12 @@ export function createRejectionError(reason: RejectionReason, waitMs: number, re
         `The request would wait about ${formatSeconds(retryAfterMs)}, longer than it may${describeReserve(reserveMs)}. ${LIMITS}`,
         { retryAfterMs },
       );
+    case 'quota':
+      return new SidecarError(
+        'QUOTA_EXHAUSTED',
+        `A limit of throttle.limits is used up: the next call may go in about ${formatSeconds(retryAfterMs)}, later than the request may wait. ${LIMITS}`,
+        { retryAfterMs },
+      );
     case 'draining':
       return new SidecarError('DRAINING', 'The sidecar is shutting down.');
   }

@@ -1,0 +1,45 @@
+/**
+ * Calls that count for a limit, by the instant at which they stop to count (pure). The instants are few: the steps of a sliding window, or
+ * the ends of two calendar windows. Instants are epoch milliseconds.
+ */
+
+/** When calls stop to count, and how many. */
+export type CountEntry = readonly [expiresAt: number, calls: number];
+
+export class CountedCalls {
+  /** Ascending. */
+  #entries: [number, number][] = [];
+  #total = 0;
+
+  constructor(entries: readonly CountEntry[] = []) {
+    for (const [expiresAt, calls] of entries) this.add(expiresAt, calls);
+  }
+
+  /** @param calls negative where a count is taken back */
+  add(expiresAt: number, calls: number): void {
+    const entries = this.#entries;
+    let index = entries.length;
+    while (index > 0 && (entries[index - 1]?.[0] ?? 0) > expiresAt) index--;
+    const same = entries[index - 1];
+    if (same?.[0] === expiresAt) same[1] += calls;
+    else entries.splice(index, 0, [expiresAt, calls]);
+    this.#total += calls;
+  }
+
+  countAt(at: number): number {
+    let expired = 0;
+    for (const [expiresAt, calls] of this.#entries) {
+      if (expiresAt > at) break;
+      this.#total -= calls;
+      expired++;
+    }
+    if (expired > 0) this.#entries.splice(0, expired);
+    return this.#total;
+  }
+
+  /** Those that still count at `at`, in the order in which they end. */
+  entriesAt(at: number): readonly CountEntry[] {
+    this.countAt(at);
+    return this.#entries.filter(([, calls]) => calls !== 0).map(([expiresAt, calls]) => [expiresAt, calls]);
+  }
+}

@@ -1,0 +1,276 @@
+/**
+ * One declared limit and the calls that count for it (pure). `own` are the calls of this process that no store has confirmed, `known` those
+ * that a store has: of an earlier process, or of all replicas. Alone, a process may use its configured share; in a fleet permits are leased
+ * from the store, and while the store is away each replica keeps to its part of what was left. Instants are epoch milliseconds.
+ */
+import { CountedCalls, type CountEntry } from './counted-calls.ts';
+import type { DeclaredLimit, DeclaredLimitState } from './declared-limit.ts';
+import { createLimitWindow, type LimitWindow } from './limit-window.ts';
+
+/** What a store is told of one limit. */
+export interface LimitReport {
+  /** Names the limit and its window: counts of another window are of no use. */
+  readonly key: string;
+  readonly calls: number;
+  /** Calls that the store does not know of. */
+  readonly counts: readonly CountEntry[];
+  /** Permits that may have been used beside these: leased ones, and calls made since. */
+  readonly held: number;
+  /** Further permits that are needed; one request of high priority waits: also of the reserve. */
+  readonly want: number;
+  /** Calls that the store keeps back: `reserve`, or 0 while a request of high priority waits. */
+  readonly reserve: number;
+}
+
+/** What a store grants, and what it knows. */
+export interface LimitGrant {
+  readonly key: string;
+  readonly granted: number;
+  /** Of all replicas. */
+  readonly counts: readonly CountEntry[];
+  /** Permits that other replicas hold. */
+  readonly heldByOthers: number;
+}
+
+/** Keeps each replica to its part. `index` from 0 decides who gets the rest of a division. */
+export interface LimitPart {
+  readonly parts: number;
+  readonly index: number;
+}
+
+/** The part of calls that a lease holds: a crash counts as many too many. At full rate it lasts half a second at least. */
+const LEASED_PART = 0.02;
+const MIN_LEASE_MS = 500;
+const MAX_LEASED_PART = 0.5;
+const MAX_LEASED_CALLS = 1000;
+/** An upstream counts a call between its sending and its response: a sliding count holds until the response, this part of the window at most. */
+const ARRIVAL_PART = 1 / 40;
+const MIN_ARRIVAL_MS = 100;
+const MAX_ARRIVAL_MS = 1000;
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+/** The rate of a shorter time says too little. */
+const MIN_RATE_MS = 5 * MINUTE_MS;
+const WHOLE: LimitPart = { parts: 1, index: 0 };
+
+/** Its public fields are written here and by DeclaredLimits only. */
+export class CountedLimit {
+  terms: DeclaredLimit;
+  readonly key: string;
+  readonly window: LimitWindow;
+  /** Permits that may be used before the store has to know of more; Infinity without a store. */
+  leased = Infinity;
+  readonly #arrivalMs: number;
+  #known = new CountedCalls();
+  #heldByOthers = 0;
+  readonly #own = new CountedCalls();
+  /** Reported, and not confirmed yet; part of `own`. */
+  #reported: CountedCalls | undefined;
+  #part: LimitPart;
+  /** Replicas that take from the same count. */
+  #sharers = 1;
+  readonly #recent = new CountedCalls();
+  #recentSince = Infinity;
+  /** With an even spread the next call may go then. */
+  #evenAt = -Infinity;
+  #takenSinceLease = 0;
+
+  /** @param part of a process that knows no store */
+  constructor(terms: DeclaredLimit, part: LimitPart = WHOLE) {
+    const { name, per, window, timeZone } = terms;
+    this.terms = terms;
+    this.key = [name, per, window, ...(window === 'calendar' ? [timeZone] : [])].join(' ');
+    this.window = createLimitWindow(terms);
+    this.#part = part;
+    const { lengthMs } = this.window;
+    const arrivalMs = Math.min(MAX_ARRIVAL_MS, Math.max(MIN_ARRIVAL_MS, lengthMs * ARRIVAL_PART));
+    this.#arrivalMs = window === 'sliding' ? arrivalMs : 0;
+  }
+
+  /** Permits that one lease holds. */
+  get leaseSize(): number {
+    const part = Math.max(LEASED_PART, Math.min(MAX_LEASED_PART, MIN_LEASE_MS / this.window.lengthMs));
+    return Math.min(MAX_LEASED_CALLS, Math.ceil(this.terms.calls * part));
+  }
+
+  /** @param terms with the same name and window */
+  reconfigure(terms: DeclaredLimit): void {
+    this.terms = terms;
+    this.#evenAt = -Infinity;
+  }
+
+  /** Calls that the limit leaves to this process now; 0 or less: none. */
+  left(at: number, isHigh: boolean): number {
+    const kept = isHigh ? 0 : this.terms.reserve;
+    const free = this.terms.calls - kept - this.#known.countAt(at) - this.#heldByOthers;
+    const { parts, index } = this.#part;
+    return Math.floor((free + parts - 1 - index) / parts) - this.#own.countAt(at);
+  }
+
+  /** When the call behind `ahead` others may go, leases apart; a past instant: now. Infinity when that cannot be. */
+  nthAt(at: number, ahead: number, isHigh: boolean): number {
+    const { terms, window } = this;
+    const missing = ahead + 1 - this.left(at, isHigh);
+    const intervalMs = terms.spread === 'even' ? this.#evenIntervalMs(at, isHigh) : 0;
+    const evenAt = terms.spread === 'even' ? Math.max(at, this.#evenAt) + ahead * intervalMs : -Infinity;
+    return missing <= 0 ? evenAt : Math.max(evenAt, this.#freedAt(at, missing, window.lengthMs));
+  }
+
+  /** Whether a call may go now. */
+  isOpen(at: number, isHigh: boolean): boolean {
+    return this.leased >= 1 && this.#evenAt <= at && this.left(at, isHigh) >= 1;
+  }
+
+  /** A call goes. @returns the instants at which it stops to count */
+  take(at: number): readonly number[] {
+    const expiries = this.window.expiriesAt(at + this.#arrivalMs);
+    for (const expiresAt of expiries) this.#own.add(expiresAt, 1);
+    this.leased--;
+    this.#takenSinceLease++;
+    this.#addRecent(at, 1);
+    if (this.terms.spread === 'even') this.#evenAt = Math.max(at, this.#evenAt) + this.#evenIntervalMs(at, false);
+    return expiries;
+  }
+
+  /** The response has come: the upstream has counted the call by now. */
+  settle(at: number, expiries: readonly number[]): void {
+    const [expiresAt = 0] = expiries;
+    const [settledAt = 0] = this.window.expiriesAt(at);
+    if (this.#arrivalMs === 0 || settledAt >= expiresAt) return;
+    this.#own.add(expiresAt, -1);
+    this.#own.add(settledAt, 1);
+  }
+
+  /** The upstream does not count the call. */
+  giveBack(at: number, expiries: readonly number[]): void {
+    for (const expiresAt of expiries) if (expiresAt > at) this.#own.add(expiresAt, -1);
+    this.#addRecent(at, -1);
+  }
+
+  /**
+   * The upstream states what it leaves.
+   * @param inFlight calls that it may have counted or not; Infinity: the count may only rise
+   */
+  correct(at: number, remaining: number, inFlight: number): void {
+    const certain = this.#known.countAt(at) + this.#own.countAt(at);
+    const stated = this.terms.calls - remaining;
+    // Other replicas may have calls in flight as well.
+    const slack = inFlight + (this.#sharers > 1 ? this.#heldByOthers + this.leaseSize : 0);
+    const correction = Math.max(0, stated - certain - this.#heldByOthers) + Math.min(0, stated + slack - certain);
+    // Of a sliding window the upstream does not say when these calls were made: they may be the newest.
+    if (correction !== 0) this.#own.add(this.window.expiriesAt(at)[0] ?? at, correction);
+  }
+
+  state(at: number): DeclaredLimitState {
+    const { name, calls, per, reserve } = this.terms;
+    const used = this.#known.countAt(at) + this.#heldByOthers + this.#own.countAt(at);
+    const [oldest] = this.#entriesAt(at);
+    const resetsAt = this.window.endOf(at) ?? oldest?.[0] ?? Infinity;
+    return { name, calls, per, used: Math.max(0, used), reserve, usedUpAt: this.#usedUpAt(at), resetsAt };
+  }
+
+  /** All counted calls, for another process. */
+  entriesAt(at: number): readonly CountEntry[] {
+    return this.#entriesAt(at);
+  }
+
+  /** Takes over what an earlier process, or the limit of an earlier configuration, has counted. */
+  restore(entries: readonly CountEntry[]): void {
+    for (const [expiresAt, calls] of entries) this.#own.add(expiresAt, calls);
+  }
+
+  /** A store begins to write `leaseSize` permits beside the present counts. */
+  beginLease(): void {
+    this.#takenSinceLease = 0;
+  }
+
+  endLease(): void {
+    this.leased = this.leaseSize - this.#takenSinceLease;
+  }
+
+  /** What a store of many replicas is told; the same calls again until it confirms them. */
+  report(at: number, waiting: number, isHighWaiting: boolean): LimitReport {
+    this.#reported ??= new CountedCalls(this.#own.entriesAt(at));
+    const held = Math.max(0, this.#own.countAt(at) - this.#reported.countAt(at)) + this.#leasedNow;
+    const want = waiting === 0 && this.#leasedNow > 0 ? 0 : Math.max(0, this.leaseSize - this.#leasedNow);
+    const { calls, reserve } = this.terms;
+    const counts = this.#reported.entriesAt(at);
+    return { key: this.key, calls, counts, held, want, reserve: isHighWaiting ? 0 : reserve };
+  }
+
+  /** The store has confirmed the last report. */
+  recordGrant(at: number, { granted, counts, heldByOthers }: LimitGrant, replicas: number): void {
+    for (const [expiresAt, calls] of this.#reported?.entriesAt(at) ?? []) this.#own.add(expiresAt, -calls);
+    this.#reported = undefined;
+    const before = this.#known.countAt(at);
+    this.#known = new CountedCalls(counts);
+    this.#addRecent(at, Math.max(0, this.#known.countAt(at) - before));
+    this.#heldByOthers = heldByOthers;
+    this.#part = WHOLE;
+    this.#sharers = replicas;
+    this.leased = this.#leasedNow + granted;
+  }
+
+  /** The store is away. What others hold counts as used, and each keeps to its part of what is left. */
+  goApart(at: number, part: LimitPart): void {
+    this.#known.add(this.window.expiriesAt(at + this.#arrivalMs)[0] ?? at, this.#heldByOthers);
+    this.#heldByOthers = 0;
+    this.#part = part;
+    this.#sharers = 1;
+    this.leased = Infinity;
+  }
+
+  get #leasedNow(): number {
+    return Number.isFinite(this.leased) ? Math.max(0, this.leased) : 0;
+  }
+
+  #entriesAt(at: number): readonly CountEntry[] {
+    const own = this.#own.entriesAt(at);
+    const known = this.#known.entriesAt(at);
+    if (known.length === 0) return own;
+    return new CountedCalls([...known, ...own]).entriesAt(at);
+  }
+
+  /** When `missing` more calls have stopped to count. */
+  #freedAt(at: number, missing: number, lengthMs: number): number {
+    let left = missing;
+    const entries = this.#entriesAt(at);
+    for (const [expiresAt, calls] of entries) {
+      left -= calls / this.#part.parts;
+      if (left <= 0) return expiresAt;
+    }
+    // All of them have ended, and as many calls as the limit allows go in each window after that.
+    const windows = Math.floor(left / Math.max(1, this.terms.calls - this.terms.reserve));
+    return (entries.at(-1)?.[0] ?? at) + (windows + 1) * lengthMs;
+  }
+
+  #evenIntervalMs(at: number, isHigh: boolean): number {
+    const { calls, reserve } = this.terms;
+    const end = this.window.endOf(at);
+    const sharers = this.#sharers * this.#part.parts;
+    if (end === undefined) return (this.window.lengthMs * sharers) / (calls - reserve);
+    return ((end - at) * this.#sharers) / Math.max(1, this.left(at, isHigh));
+  }
+
+  #addRecent(at: number, calls: number): void {
+    this.#recentSince = Math.min(this.#recentSince, at);
+    this.#recent.add((Math.floor(at / MINUTE_MS) + 1) * MINUTE_MS + HOUR_MS, calls);
+  }
+
+  #usedUpAt(at: number): number {
+    const recent = this.#recent.countAt(at);
+    const rate = recent / Math.min(HOUR_MS, Math.max(MIN_RATE_MS, at - this.#recentSince));
+    let left = this.terms.calls - this.#known.countAt(at) - this.#heldByOthers - this.#own.countAt(at);
+    if (left <= 0) return at;
+    const end = this.window.endOf(at);
+    if (end !== undefined) return rate * (end - at) >= left ? at + left / rate : Infinity;
+    if (rate * this.window.lengthMs < this.terms.calls) return Infinity;
+    let from = at;
+    for (const [expiresAt, calls] of this.#entriesAt(at)) {
+      if (rate * (expiresAt - from) >= left) break;
+      left += calls - rate * (expiresAt - from);
+      from = expiresAt;
+    }
+    return from + left / rate;
+  }
+}

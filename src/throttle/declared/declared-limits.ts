@@ -1,0 +1,186 @@
+/**
+ * The declared limits of one throttle (pure): a call takes a permit of all of them, or of none. The instants of the throttle are monotonic;
+ * limits count in epoch milliseconds, by this machine's clock or, in a fleet, by the store's.
+ */
+import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
+import { CountedLimit, type LimitGrant, type LimitPart, type LimitReport } from './counted-limit.ts';
+import type { CountEntry } from './counted-calls.ts';
+import type { DeclaredLimit, DeclaredLimitState } from './declared-limit.ts';
+import { periodMs } from './limit-window.ts';
+
+export interface DeclaredLimitsOptions {
+  readonly limits: readonly DeclaredLimit[];
+  /** Epoch milliseconds of a monotonic instant. */
+  readonly toEpoch: (now: number) => number;
+  /** This process's part where no store is known: one of `throttle.share`. */
+  readonly part?: LimitPart | undefined;
+  /** Asks the store for permits; undefined without a store. Called at each call that finds or leaves few. */
+  readonly requestPermits?: (() => void) | undefined;
+}
+
+/** The counts of one limit as a store of one process keeps them. */
+export interface SavedLimit {
+  readonly key: string;
+  readonly counts: readonly CountEntry[];
+  /** Permits that may have been used beside these. */
+  readonly leased: number;
+}
+
+/** Of each limit, when the taken permit stops to count. */
+export type TakenPermits = readonly { readonly limit: CountedLimit; readonly expiries: readonly number[] }[];
+
+/** Statements about shorter windows come too late to be of use. */
+const MIN_CORRECTED_MS = periodMs('1h');
+/** Months and days differ in length. */
+const WINDOW_TOLERANCE = 0.09;
+
+export class DeclaredLimits {
+  readonly #options: DeclaredLimitsOptions;
+  #limits: readonly CountedLimit[];
+  #toEpoch: (now: number) => number;
+
+  constructor(options: DeclaredLimitsOptions) {
+    this.#options = options;
+    this.#toEpoch = options.toEpoch;
+    this.#limits = options.limits.map((terms) => new CountedLimit(terms, options.part));
+  }
+
+  /** Whether a call may go now. Asks the store where only leased permits are missing. */
+  isOpen(now: number, isHigh: boolean): boolean {
+    const at = this.#toEpoch(now);
+    const isOpen = this.#limits.every((limit) => limit.isOpen(at, isHigh));
+    if (!isOpen) this.#options.requestPermits?.();
+    return isOpen;
+  }
+
+  /** Calls that may go now; permits that are not leased yet count. */
+  available(now: number, isHigh: boolean): number {
+    const at = this.#toEpoch(now);
+    const left = this.#limits.map((limit) => (limit.nthAt(at, 0, isHigh) > at ? 0 : limit.left(at, isHigh)));
+    return Math.max(0, Math.min(...left));
+  }
+
+  /** When the call behind `ahead` others may go; a past instant: now. */
+  nthAt(now: number, ahead: number, isHigh: boolean): number {
+    const at = this.#toEpoch(now);
+    return Math.max(...this.#limits.map((limit) => limit.nthAt(at, ahead, isHigh))) - at + now;
+  }
+
+  /** To be called when `isOpen` is true. */
+  take(now: number): TakenPermits {
+    const at = this.#toEpoch(now);
+    const taken = this.#limits.map((limit) => ({ limit, expiries: limit.take(at) }));
+    if (this.#limits.some(({ leased, leaseSize }) => leased <= leaseSize / 2)) this.#options.requestPermits?.();
+    return taken;
+  }
+
+  /** The upstream has responded, or will not. */
+  settle(now: number, taken: TakenPermits, isRefused: boolean): void {
+    const at = this.#toEpoch(now);
+    for (const { limit, expiries } of taken) {
+      if (isRefused && !limit.terms.countsRefused) limit.giveBack(at, expiries);
+      else limit.settle(at, expiries);
+    }
+  }
+
+  /** The call was not made. */
+  giveBack(now: number, taken: TakenPermits): void {
+    const at = this.#toEpoch(now);
+    for (const { limit, expiries } of taken) limit.giveBack(at, expiries);
+  }
+
+  /**
+   * Corrects the counts by what a response states.
+   * @param grantedAt when its call was granted, monotonic
+   * @param inFlight calls without a response; Infinity for a response that a later call has overtaken
+   */
+  correct(now: number, grantedAt: number, quotas: readonly StatedQuota[], inFlight: number): void {
+    const at = this.#toEpoch(now);
+    for (const limit of this.#limits) {
+      const { window } = limit;
+      if (window.lengthMs < MIN_CORRECTED_MS) continue;
+      const stated = quotas.find((quota) => isOf(quota, limit));
+      // The call may belong to the window before.
+      if (stated?.remaining === undefined || window.endOf(this.#toEpoch(grantedAt)) !== window.endOf(at)) continue;
+      if (stated.resetInMs !== undefined) window.adjustEnd(at, at + stated.resetInMs);
+      limit.correct(at, stated.remaining, inFlight);
+    }
+  }
+
+  state(now: number): readonly DeclaredLimitState[] {
+    const at = this.#toEpoch(now);
+    return this.#limits.map((limit) => limit.state(at));
+  }
+
+  /** Limits with the same name and window keep their counts. */
+  reconfigure(limits: readonly DeclaredLimit[]): void {
+    const former = this.#limits;
+    const needsLease = former.some(({ leased }) => Number.isFinite(leased));
+    this.#limits = limits.map((terms) => {
+      const limit = new CountedLimit(terms, this.#options.part);
+      const same = former.find(({ key }) => key === limit.key);
+      if (same === undefined && needsLease) limit.leased = 0;
+      same?.reconfigure(terms);
+      return same ?? limit;
+    });
+    this.#options.requestPermits?.();
+  }
+
+  /** All counts, for a store of this process alone. Until the next `beginLease` no call may be made that it does not know of. */
+  save(now: number): readonly SavedLimit[] {
+    const at = this.#toEpoch(now);
+    return this.#limits.map((limit) => ({ key: limit.key, counts: limit.entriesAt(at), leased: 0 }));
+  }
+
+  /** As `save`, with permits to be used once this has been stored: `endLease` says so. */
+  beginLease(now: number): readonly SavedLimit[] {
+    for (const limit of this.#limits) limit.beginLease();
+    return this.save(now).map((saved, index) => ({ ...saved, leased: this.#limits[index]?.leaseSize ?? 0 }));
+  }
+
+  /** What `beginLease` returned last has been stored. */
+  endLease(): void {
+    for (const limit of this.#limits) limit.endLease();
+  }
+
+  /** Counts what another process has saved. Its leased permits may have been used at any time up to now. */
+  restore(saved: readonly SavedLimit[], now?: number, savedAt?: number): void {
+    for (const { key, counts, leased } of saved) {
+      const limit = this.#limits.find((one) => one.key === key);
+      limit?.restore(counts);
+      if (limit === undefined || now === undefined || !(leased > 0)) continue;
+      const [expiresAt = 0] = limit.window.expiriesAt(this.#toEpoch(now));
+      const [savedExpiresAt = 0] = limit.window.expiriesAt(savedAt ?? 0);
+      limit.restore([[expiresAt, leased]]);
+      if (limit.window.endOf(0) !== undefined && savedExpiresAt !== expiresAt)
+        limit.restore([[savedExpiresAt, leased]]);
+    }
+  }
+
+  /** What the fleet's store is told. */
+  report(now: number, waiting: number, isHighWaiting: boolean): readonly LimitReport[] {
+    const at = this.#toEpoch(now);
+    return this.#limits.map((limit) => limit.report(at, waiting, isHighWaiting));
+  }
+
+  /** @param replicas that share the counts, this one included */
+  recordGrants(now: number, grants: readonly LimitGrant[], replicas: number): void {
+    const at = this.#toEpoch(now);
+    for (const grant of grants) this.#limits.find(({ key }) => key === grant.key)?.recordGrant(at, grant, replicas);
+  }
+
+  goApart(now: number, part: LimitPart): void {
+    const at = this.#toEpoch(now);
+    for (const limit of this.#limits) limit.goApart(at, part);
+  }
+
+  /** From now on the limits count by the clock of a store. */
+  countBy(toEpoch: (now: number) => number): void {
+    this.#toEpoch = toEpoch;
+  }
+}
+
+function isOf({ quota, windowMs }: StatedQuota, { terms, window }: CountedLimit): boolean {
+  if (windowMs === undefined) return quota === terms.calls;
+  return Math.abs(windowMs - window.lengthMs) <= window.lengthMs * WINDOW_TOLERANCE;
+}

@@ -1,0 +1,132 @@
+/**
+ * When a call stops to count for a declared limit (pure, but for the time zones of Intl). A sliding window counts in steps of a hundredth
+ * of its length, so that a call counts at most one step too long. A calendar window ends with the local date, or with the local month: with
+ * a repeated hour a day has 25 hours, with a skipped one 23. Instants are epoch milliseconds.
+ */
+import type { DeclaredLimit } from './declared-limit.ts';
+
+export interface LimitWindow {
+  /** Milliseconds; of a calendar day or month about. */
+  readonly lengthMs: number;
+  /**
+   * When a call that the upstream counts at `at` stops to count. Two instants near the end of a calendar window: the upstream's clock may
+   * differ, so that the call may belong to the next window.
+   */
+  expiriesAt(at: number): readonly number[];
+  /** When the calendar window of `at` ends; undefined for a sliding one. */
+  endOf(at: number): number | undefined;
+  /** The upstream's calendar window of `at` ends then, as it has stated. Ignored where that is no matter of clocks. */
+  adjustEnd(at: number, statedEnd: number): void;
+}
+
+const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const MONTH = '1mo';
+const MONTH_MS = 30 * UNIT_MS.d;
+const SLIDING_STEPS = 100;
+
+/** The clocks may differ by so much; in a short window by this part of it. */
+const CLOCK_ERROR_MS = 2000;
+const CLOCK_ERROR_PART = 0.02;
+/** Resets are stated in whole seconds; more than the longest offset is another window, or another time zone. */
+const MIN_OFFSET_MS = 1500;
+const MAX_OFFSET_MS = 600_000;
+/** Windows shorter than this are not adjusted: whole seconds say too little. */
+const MIN_ADJUSTED_MS = UNIT_MS.h;
+
+/** @throws RangeError when `per` is none of the forms of the configuration */
+export function createLimitWindow({ per, window, timeZone }: DeclaredLimit): LimitWindow {
+  if (window === 'sliding') return new SlidingWindow(periodMs(per));
+  if (per === MONTH || per === '1d') return new CalendarWindow(periodMs(per), localWindowEnd(per, timeZone));
+  const lengthMs = periodMs(per);
+  return new CalendarWindow(lengthMs, (at) => (Math.floor(at / lengthMs) + 1) * lengthMs);
+}
+
+/** Milliseconds of a period such as `10s` or `1mo`; a month has 30 days. */
+export function periodMs(per: string): number {
+  if (per === MONTH) return MONTH_MS;
+  const unitMs = UNIT_MS[per.at(-1) as keyof typeof UNIT_MS] as number | undefined;
+  const lengthMs = Number(per.slice(0, -1)) * (unitMs ?? NaN);
+  if (!(lengthMs > 0)) throw new RangeError(`not a period: ${per}`);
+  return lengthMs;
+}
+
+class SlidingWindow implements LimitWindow {
+  readonly lengthMs: number;
+  readonly #stepMs: number;
+
+  constructor(lengthMs: number) {
+    this.lengthMs = lengthMs;
+    this.#stepMs = lengthMs / SLIDING_STEPS;
+  }
+
+  expiriesAt(at: number): readonly number[] {
+    return [(Math.floor(at / this.#stepMs) + 1) * this.#stepMs + this.lengthMs];
+  }
+
+  endOf(): undefined {
+    return undefined;
+  }
+
+  adjustEnd(): void {
+    // It has no end.
+  }
+}
+
+class CalendarWindow implements LimitWindow {
+  readonly lengthMs: number;
+  readonly #findEnd: (at: number) => number;
+  readonly #clockErrorMs: number;
+  /** How much later than by our clock the upstream's windows end. */
+  #offsetMs = 0;
+  /** The last window end that was looked up, and from when on it is known to hold. */
+  #end = -Infinity;
+  #knownFrom = Infinity;
+
+  constructor(lengthMs: number, findEnd: (at: number) => number) {
+    this.lengthMs = lengthMs;
+    this.#findEnd = findEnd;
+    this.#clockErrorMs = Math.min(CLOCK_ERROR_MS, lengthMs * CLOCK_ERROR_PART);
+  }
+
+  expiriesAt(at: number): readonly number[] {
+    const end = this.endOf(at);
+    const errorMs = this.#clockErrorMs;
+    return end - at > errorMs ? [end + errorMs] : [end + errorMs, this.endOf(end) + errorMs];
+  }
+
+  endOf(at: number): number {
+    const shifted = at - this.#offsetMs;
+    if (shifted >= this.#end || shifted < this.#knownFrom) {
+      this.#end = this.#findEnd(shifted);
+      this.#knownFrom = shifted;
+    }
+    return this.#end + this.#offsetMs;
+  }
+
+  adjustEnd(at: number, statedEnd: number): void {
+    const offsetMs = statedEnd - (this.endOf(at) - this.#offsetMs);
+    const isClock = this.lengthMs >= MIN_ADJUSTED_MS && Math.abs(offsetMs) <= MAX_OFFSET_MS;
+    if (isClock && Math.abs(offsetMs - this.#offsetMs) > MIN_OFFSET_MS) this.#offsetMs = offsetMs;
+  }
+}
+
+const HOUR_MS = UNIT_MS.h;
+
+/** The first instant after `at` with another local date or month: windows end where the calendar says, whatever clocks do before. */
+function localWindowEnd(per: string, timeZone: string): (at: number) => number {
+  const parts = per === MONTH ? ({ month: 'numeric' } as const) : ({ month: 'numeric', day: 'numeric' } as const);
+  const format = new Intl.DateTimeFormat('en', { timeZone, calendar: 'gregory', year: 'numeric', ...parts });
+  const stepMs = per === MONTH ? 24 * HOUR_MS : HOUR_MS;
+  return (at) => {
+    const label = format.format(at);
+    let before = at;
+    let after = at + stepMs;
+    while (format.format(after) === label) [before, after] = [after, after + stepMs];
+    while (after - before > 1) {
+      const middle = Math.floor((before + after) / 2);
+      if (format.format(middle) === label) before = middle;
+      else after = middle;
+    }
+    return Math.ceil(after);
+  };
+}
