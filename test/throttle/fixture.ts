@@ -1,4 +1,5 @@
 /** A throttle in virtual time with its events at hand, and the few moves that most tests make. */
+import type { DeclaredLimit } from '../../src/throttle/declared/declared-limit.ts';
 import { createThrottle, type ThrottleOptions } from '../../src/throttle/queue/queueing-throttle.ts';
 import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
 import type { PermitReport, Permit, QueueClass, Throttle, Ticket } from '../../src/throttle/throttle.ts';
@@ -14,6 +15,7 @@ export interface Settings {
   readonly maxPauseMs?: number;
   readonly queueMax?: number;
   readonly timeoutMs?: number;
+  readonly limits?: readonly DeclaredLimit[];
 }
 
 export class Fixture {
@@ -25,7 +27,7 @@ export class Fixture {
     const { rate = 'auto', burst = 1, maxInFlight = 64, maxStreams = 100, maxPauseMs = 300_000 } = settings;
     const options: ThrottleOptions = {
       route: 'default',
-      throttle: { rate, burst, maxInFlight, maxStreams, maxPauseMs },
+      throttle: { rate, burst, maxInFlight, maxStreams, maxPauseMs, limits: settings.limits },
       queue: { max: settings.queueMax ?? 1000, timeoutMs: settings.timeoutMs ?? 30_000 },
       clock: this.clock,
       random: () => 0.5,

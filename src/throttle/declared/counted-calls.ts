@@ -37,9 +37,9 @@ export class CountedCalls {
     return this.#total;
   }
 
-  /** Those that still count at `at`, in the order in which they end. */
+  /** Those that still count at `at`, in the order in which they end; valid until the next call of a method. */
   entriesAt(at: number): readonly CountEntry[] {
     this.countAt(at);
-    return this.#entries.filter(([, calls]) => calls !== 0).map(([expiresAt, calls]) => [expiresAt, calls]);
+    return this.#entries;
   }
 }

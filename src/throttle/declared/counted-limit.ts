@@ -171,7 +171,7 @@ export class CountedLimit {
 
   /** All counted calls, for another process. */
   entriesAt(at: number): readonly CountEntry[] {
-    return this.#entriesAt(at);
+    return copyEntries(this.#entriesAt(at));
   }
 
   /** Takes over what an earlier process, or the limit of an earlier configuration, has counted. */
@@ -194,7 +194,7 @@ export class CountedLimit {
     const held = Math.max(0, this.#own.countAt(at) - this.#reported.countAt(at)) + this.#leasedNow;
     const want = waiting === 0 && this.#leasedNow > 0 ? 0 : Math.max(0, this.leaseSize - this.#leasedNow);
     const { calls, reserve } = this.terms;
-    const counts = this.#reported.entriesAt(at);
+    const counts = copyEntries(this.#reported.entriesAt(at));
     return { key: this.key, calls, counts, held, want, reserve: isHighWaiting ? 0 : reserve };
   }
 
@@ -240,8 +240,8 @@ export class CountedLimit {
       if (left <= 0) return expiresAt;
     }
     // All of them have ended, and as many calls as the limit allows go in each window after that.
-    const windows = Math.floor(left / Math.max(1, this.terms.calls - this.terms.reserve));
-    return (entries.at(-1)?.[0] ?? at) + (windows + 1) * lengthMs;
+    const windows = Math.ceil((left * this.#part.parts) / (this.terms.calls - this.terms.reserve));
+    return (entries.at(-1)?.[0] ?? at) + windows * lengthMs;
   }
 
   #evenIntervalMs(at: number, isHigh: boolean): number {
@@ -249,7 +249,7 @@ export class CountedLimit {
     const end = this.window.endOf(at);
     const sharers = this.#sharers * this.#part.parts;
     if (end === undefined) return (this.window.lengthMs * sharers) / (calls - reserve);
-    return ((end - at) * this.#sharers) / Math.max(1, this.left(at, isHigh));
+    return ((end - at) * this.#sharers) / Math.max(1, this.left(at, isHigh) + 1);
   }
 
   #addRecent(at: number, calls: number): void {
@@ -273,4 +273,8 @@ export class CountedLimit {
     }
     return from + left / rate;
   }
+}
+
+function copyEntries(entries: readonly CountEntry[]): readonly CountEntry[] {
+  return entries.filter(([, calls]) => calls !== 0).map(([expiresAt, calls]) => [expiresAt, calls]);
 }

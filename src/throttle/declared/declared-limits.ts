@@ -66,6 +66,13 @@ export class DeclaredLimits {
     return Math.max(...this.#limits.map((limit) => limit.nthAt(at, ahead, isHigh))) - at + now;
   }
 
+  /** The limit for which the call behind `ahead` others waits longest, for people. */
+  lastToOpen(now: number, ahead: number, isHigh: boolean): string {
+    const at = this.#toEpoch(now);
+    const [last] = this.#limits.toSorted((one, other) => other.nthAt(at, ahead, isHigh) - one.nthAt(at, ahead, isHigh));
+    return last === undefined ? '' : `${last.terms.name} of ${String(last.terms.calls)} calls per ${last.terms.per}`;
+  }
+
   /** To be called when `isOpen` is true. */
   take(now: number): TakenPermits {
     const at = this.#toEpoch(now);

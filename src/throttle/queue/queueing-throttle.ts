@@ -249,7 +249,8 @@ class QueueingThrottle implements Throttle, TicketHost {
       reason === 'quota'
         ? this.governor.declaredWaitMs(now, ahead, ticket.isHigh)
         : this.governor.estimateWaitMs(now, ahead, maxPauseMs);
-    const error = createRejectionError(reason, expectedWaitMs, ticket.reserveMs(now));
+    const limit = reason === 'quota' ? this.governor.declared?.lastToOpen(now, ahead, ticket.isHigh) : undefined;
+    const error = createRejectionError(reason, expectedWaitMs, ticket.reserveMs(now), limit);
     wait?.reject(error);
     return error;
   }

@@ -11,8 +11,14 @@ const LIMITS =
 /**
  * @param waitMs expected time until the present queue is served, milliseconds: becomes `Retry-After`
  * @param reserveMs part of the deadline that is kept for the upstream
+ * @param limit the declared limit that is used up, for `quota`
  */
-export function createRejectionError(reason: RejectionReason, waitMs: number, reserveMs: number): SidecarError {
+export function createRejectionError(
+  reason: RejectionReason,
+  waitMs: number,
+  reserveMs: number,
+  limit = '',
+): SidecarError {
   const retryAfterMs = Math.max(0, waitMs);
   switch (reason) {
     case 'full':
@@ -32,7 +38,7 @@ export function createRejectionError(reason: RejectionReason, waitMs: number, re
     case 'quota':
       return new SidecarError(
         'QUOTA_EXHAUSTED',
-        `A limit of throttle.limits is used up: the next call may go in about ${formatSeconds(retryAfterMs)}, later than the request may wait. ${LIMITS}`,
+        `The limit ${limit} (throttle.limits) is used up: the request may go in about ${formatSeconds(retryAfterMs)}, which is longer than it may wait${describeReserve(reserveMs)}.`,
         { retryAfterMs },
       );
     case 'draining':
