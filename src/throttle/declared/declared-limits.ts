@@ -48,9 +48,8 @@ export class DeclaredLimits {
   /** Whether a call may go now. Asks the store where only leased permits are missing. */
   isOpen(now: number, isHigh: boolean): boolean {
     const at = this.#toEpoch(now);
-    const isOpen = this.#limits.every((limit) => limit.isOpen(at, isHigh));
-    if (!isOpen) this.#options.requestPermits?.();
-    return isOpen;
+    if (this.#limits.some(({ leased }) => leased < 1)) this.#options.requestPermits?.();
+    return this.#limits.every((limit) => limit.isOpen(at, isHigh));
   }
 
   /** Calls that may go now; permits that are not leased yet count. */

@@ -68,7 +68,7 @@ export class ActivePermit implements Permit {
     if (!this.#isReported) {
       const now = this.#host.clock.now();
       if (isCut) this.#host.responseTimes.record(now, this.#endpoint, now - this.grantedAt, false);
-      this.#host.governor.recordEnded(now, this.#grant);
+      this.#host.governor.recordEnded(now, this.#grant, this.#isSent);
     }
     if (!this.#isSpent) this.#spend();
     this.#freeSlot();

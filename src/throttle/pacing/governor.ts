@@ -140,7 +140,10 @@ export class Governor {
     return decision;
   }
 
-  recordEnded(now: number, grant: PermitGrant): void {
+  /** @param isSent the upstream may have received it. Default true */
+  recordEnded(now: number, grant: PermitGrant, isSent = true): void {
+    // A call that never got a connection costs the partner's day nothing.
+    if (!isSent && grant.declared !== undefined) this.declared?.giveBack(now, grant.declared);
     this.#inFlightCalls.remove(grant.at);
     this.#allowance?.recordEnded(grant);
     this.#learnerOf(grant)?.recordEnded(grant);

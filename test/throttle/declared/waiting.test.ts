@@ -88,6 +88,17 @@ describe('past a declared limit', () => {
     expect(fixture.throttle.state().limits?.map(({ used }) => used)).toEqual([5, 5]);
   });
 
+  it('a call that never got a connection counts for none, one that may have been received does', async () => {
+    const fixture = new Fixture({ limits: [MINUTE] });
+    for (const isSent of [false, true]) {
+      const asking = fixture.ask();
+      await fixture.clock.advance(0);
+      if (isSent) asking.permit?.markSent();
+      asking.permit?.release();
+      expect(fixture.throttle.state().limits).toMatchObject([{ used: isSent ? 1 : 0 }]);
+    }
+  });
+
   it('a permit that is given back counts for none', async () => {
     const fixture = new Fixture({ limits: [MINUTE] });
     const asking = fixture.ask();
