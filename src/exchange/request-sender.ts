@@ -2,9 +2,10 @@
  * What forward.ts does for each attempt of a request: permit and token, building and sending the upstream request, the retry. It keeps the
  * result of the last attempt that was sent, which goes to the client when no other follows.
  */
+import { randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
-import type { RetryDecision } from '../retry/policy.ts';
+import { isIdempotentMethod, type RetryDecision } from '../retry/policy.ts';
 import type { Permit, Ticket } from '../throttle/throttle.ts';
 import type { TokenCaller } from '../token/token.ts';
 import type { UpstreamRequest } from '../upstream/client.ts';
@@ -35,7 +36,7 @@ export class RequestSender implements AttemptContext, TokenCaller {
   readonly hasIdempotencyKey: boolean;
   readonly planner: RetryPlanner;
   readonly relay: Relay;
-  /** Of the client. An attempt adds to the list. */
+  /** Of the client, and the idempotency key that each attempt carries. An attempt adds to the list. */
   readonly #forwarded: ForwardedRequestHeaders;
   readonly #clientHeadersLength: number;
   /** The current one, or the last. */
@@ -50,9 +51,15 @@ export class RequestSender implements AttemptContext, TokenCaller {
     this.ticket = ticket;
     this.body = body;
     this.method = exchange.request.method ?? 'GET';
-    this.#forwarded = parts.ownHeaders.filter(exchange.request.rawHeaders);
+    const keyHeader = parts.retry.idempotencyKey.header ?? undefined;
+    this.#forwarded = parts.ownHeaders.filter(exchange.request.rawHeaders, keyHeader);
+    let key = this.#forwarded.idempotencyKey;
+    if (keyHeader !== undefined && key === undefined && !isIdempotentMethod(this.method)) {
+      key = randomUUID();
+      this.#forwarded.headers.push(keyHeader, key);
+    }
+    this.hasIdempotencyKey = key !== undefined && key !== '';
     this.#clientHeadersLength = this.#forwarded.headers.length;
-    this.hasIdempotencyKey = this.#forwarded.hasIdempotencyKey;
     if (this.#forwarded.hadAuthorization) parts.observe({ kind: 'authorization-overridden' });
     this.planner = new RetryPlanner(this);
     this.relay = new Relay(parts, exchange);

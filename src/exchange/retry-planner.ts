@@ -25,6 +25,7 @@ export class RetryPlanner implements RetryFacts {
   readonly hasIdempotencyKey: boolean;
   readonly random: Random;
   hasReplayedAfter401 = false;
+  hasUnknownAttempt = false;
   countedAttempts = 0;
   readonly #context: RetryContext;
   /** When the planned retry was taken out of the budget. */
@@ -79,6 +80,7 @@ export class RetryPlanner implements RetryFacts {
       return NO_RETRY;
     }
     this.#takenAt = now;
+    if (decision.reason !== 'connect') this.hasUnknownAttempt = true;
     return decision;
   }
 }

@@ -6,7 +6,9 @@
  * - A 401 was not carried out either: one replay with a newer token.
  * - A connection that never opened carried nothing: every method.
  * - 408, 502, 503, 504 and a broken connection leave open whether the call was carried out: idempotent methods only
- *   (RFC 9110 §9.2.2), or requests with an Idempotency-Key where the configuration trusts it.
+ *   (RFC 9110 §9.2.2), or requests with an idempotency key where the configuration trusts it or has the sidecar add it.
+ * - A 409 for a repeat with such a key may say that the first attempt is still being carried out
+ *   (draft-ietf-httpapi-idempotency-key-header §2.7): it is repeated like a 503.
  */
 import type { Random } from '../platform/clock.ts';
 import type { RetryReason } from '../telemetry/events.ts';
@@ -18,6 +20,8 @@ export interface RetryRules {
   /** A request that was refused with 401 is repeated with another token. */
   readonly on401: boolean;
   readonly trustIdempotencyKey: boolean;
+  /** The field in which every request that is not idempotent has a key, which is trusted; null: none is added. */
+  readonly idempotencyKey: { readonly header: string | null };
 }
 
 export interface RetryFacts {
@@ -28,6 +32,8 @@ export interface RetryFacts {
   /** Attempts so far that were not refused for their rate, the last one included. */
   readonly countedAttempts: number;
   readonly hasReplayedAfter401: boolean;
+  /** An attempt before the last one may have been carried out. */
+  readonly hasUnknownAttempt: boolean;
   readonly random: Random;
 }
 
@@ -57,13 +63,15 @@ export function decideAfterResponse(
   status: number,
   { isRateLimited, statedWaitMs = 0 }: { readonly isRateLimited: boolean; readonly statedWaitMs: number | undefined },
 ): RetryDecision {
-  if (!isRateLimited && status !== 401 && !TRANSIENT_STATUS.has(status)) return NO_RETRY;
+  if (!isRateLimited && status !== 401 && status !== 409 && !TRANSIENT_STATUS.has(status)) return NO_RETRY;
   if (!facts.isReplayable) return NO_RETRY;
   if (isRateLimited) {
     const isRepeatable = (rules.unsafeOn429 && status >= 300) || isIdempotent(rules, facts);
     return isRepeatable ? AWAIT_PERMIT : NO_RETRY;
   }
   if (status === 401) return facts.hasReplayedAfter401 || !rules.on401 ? NO_RETRY : REFRESH_TOKEN;
+  const isUnderWay = facts.hasIdempotencyKey && facts.hasUnknownAttempt && rules.idempotencyKey.header !== null;
+  if (status === 409 && !isUnderWay) return NO_RETRY;
   const isAllowed = facts.countedAttempts < rules.attempts && isIdempotent(rules, facts);
   return isAllowed ? backOff('status', facts, statedWaitMs) : NO_RETRY;
 }
@@ -84,7 +92,8 @@ export function isIdempotentMethod(method: string): boolean {
 }
 
 function isIdempotent(rules: RetryRules, { method, hasIdempotencyKey }: RetryFacts): boolean {
-  return isIdempotentMethod(method) || (rules.trustIdempotencyKey && hasIdempotencyKey);
+  const isTrusted = rules.trustIdempotencyKey || rules.idempotencyKey.header !== null;
+  return isIdempotentMethod(method) || (isTrusted && hasIdempotencyKey);
 }
 
 function backOff(reason: BackOffReason, { countedAttempts, random }: RetryFacts, statedWaitMs = 0): RetryDecision {

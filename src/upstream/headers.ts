@@ -73,11 +73,16 @@ export interface ForwardedRequestHeaders {
   readonly hadAuthorization: boolean;
   /** In the list, or among the sidecar's own fields. */
   readonly hasContentType: boolean;
-  readonly hasIdempotencyKey: boolean;
+  /** The value of the field of that name; the empty text where it is no key that every server reads. Undefined without such a field. */
+  readonly idempotencyKey: string | undefined;
 }
 
-/** Selects the end-to-end headers of a client's request. @param rawHeaders as node:http gives them */
-export type FilterRequestHeaders = (rawHeaders: readonly string[]) => ForwardedRequestHeaders;
+/**
+ * Selects the end-to-end headers of a client's request.
+ * @param rawHeaders as node:http gives them
+ * @param keyHeader the name of the field of an idempotency key. Default: Idempotency-Key
+ */
+export type FilterRequestHeaders = (rawHeaders: readonly string[], keyHeader?: string) => ForwardedRequestHeaders;
 
 export interface OwnHeaders {
   /** Removes the client's own fields of these names too. */
@@ -94,21 +99,25 @@ export function createRequestHeaderFilter(ownNames: readonly string[]): FilterRe
     const isOfSidecar = own.has(canonical) || canonical.startsWith('x-sidecar-');
     return { canonical, isRemoved: isOfSidecar || UNFORWARDED_REQUEST_HEADERS.has(canonical) };
   });
-  return (rawHeaders) => {
+  return (rawHeaders, keyHeader) => {
+    const keyName = keyHeader === undefined ? 'idempotency-key' : classify(keyHeader).canonical;
     const nominated = parseConnectionOptions(rawHeaders);
     const headers: string[] = [];
     let hadAuthorization = false;
     let hasContentType = own.has('content-type');
-    let hasIdempotencyKey = false;
+    let idempotencyKey: string | undefined;
     for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
       const { canonical: name, isRemoved } = classify(rawHeaders[at] ?? '');
       if (name === 'authorization') hadAuthorization = true;
       if (isRemoved || nominated?.has(name) === true) continue;
       if (name === 'content-type') hasContentType = true;
-      if (name === 'idempotency-key') hasIdempotencyKey = true;
-      headers.push(rawHeaders[at] ?? '', rawHeaders[at + 1] ?? '');
+      const received = rawHeaders[at] ?? '';
+      const value = rawHeaders[at + 1] ?? '';
+      // Many servers drop a field with an underscore in its name.
+      if (name === keyName) idempotencyKey ??= received.includes('_') ? '' : value;
+      headers.push(received, value);
     }
-    return { headers, hadAuthorization, hasContentType, hasIdempotencyKey };
+    return { headers, hadAuthorization, hasContentType, idempotencyKey };
   };
 }
 

@@ -120,6 +120,7 @@ const OTHERS: Partial<Record<SettingKey, string>> = {
   'retry.unsafeOn429': 'false',
   'retry.on401': 'false',
   'retry.trustIdempotencyKey': 'true',
+  'retry.idempotencyKey.header': 'X-Request-Id',
   'retry.replayBufferBytes': '13',
   'retry.replayTotalBytes': '14',
   'response.cookies': 'pass',

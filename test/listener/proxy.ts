@@ -170,6 +170,7 @@ function buildParts(
       unsafeOn429: true,
       on401: true,
       trustIdempotencyKey: options.trustIdempotencyKey ?? false,
+      idempotencyKey: { header: null },
       replayBufferBytes,
     },
     timeouts: { requestTimeoutMs, bodyIdleTimeoutMs },

@@ -3,13 +3,17 @@ import { describe, expect, it } from 'vitest';
 import { decideAfterFailure, decideAfterResponse } from '../../src/retry/policy.ts';
 import type { RetryDecision, RetryFacts, RetryRules } from '../../src/retry/policy.ts';
 
-const RULES: RetryRules = { attempts: 4, unsafeOn429: true, on401: true, trustIdempotencyKey: false };
+const RULES: RetryRules = {
+  ...{ attempts: 4, unsafeOn429: true, on401: true, trustIdempotencyKey: false },
+  idempotencyKey: { header: null },
+};
 const FACTS: RetryFacts = {
   method: 'GET',
   hasIdempotencyKey: false,
   isReplayable: true,
   countedAttempts: 1,
   hasReplayedAfter401: false,
+  hasUnknownAttempt: false,
   random: () => 0.5,
 };
 const IDEMPOTENT = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'];
@@ -107,6 +111,35 @@ it('takes an Idempotency-Key into account only where it is trusted', () => {
   expect(afterResponse(503, trusted).kind).toBe('back-off');
   expect(afterFailure('reset', trusted).kind).toBe('back-off');
   expect(afterResponse(503, { ...trusted, hasIdempotencyKey: false })).toEqual(NO_RETRY);
+});
+
+describe('where the sidecar adds the keys', () => {
+  const keyed = { method: 'POST', hasIdempotencyKey: true, idempotencyKey: { header: 'X-Request-Id' } };
+
+  it('trusts each key, its own and that of the application', () => {
+    for (const status of TRANSIENT) expect(afterResponse(status, keyed)).toMatchObject({ reason: 'status' });
+    expect(afterFailure('reset', keyed)).toMatchObject({ reason: 'reset' });
+    for (const kind of ['timeout', 'protocol', 'unsendable', 'aborted'])
+      expect(afterFailure(kind, keyed)).toEqual(NO_RETRY);
+    const unkeyed = { ...keyed, hasIdempotencyKey: false };
+    for (const status of TRANSIENT) expect(afterResponse(status, unkeyed)).toEqual(NO_RETRY);
+    expect(afterFailure('reset', unkeyed)).toEqual(NO_RETRY);
+  });
+
+  it('repeats a 409 that may say that the first attempt is under way, and no other', () => {
+    const repeat = { ...keyed, countedAttempts: 2, hasUnknownAttempt: true };
+    expect(afterResponse(409, repeat)).toEqual({ kind: 'back-off', reason: 'status', delayMs: 100 });
+    expect(afterResponse(409, { ...repeat, statedWaitMs: 3000 })).toMatchObject({ delayMs: 3000 });
+    for (const other of [
+      { hasUnknownAttempt: false },
+      { hasIdempotencyKey: false },
+      { hasIdempotencyKey: false, method: 'PUT' },
+      { idempotencyKey: { header: null }, trustIdempotencyKey: true },
+      { countedAttempts: 4 },
+      { isReplayable: false },
+    ])
+      expect(afterResponse(409, { ...repeat, ...other })).toEqual(NO_RETRY);
+  });
 });
 
 it('does not retry unsafe methods after a 429 with unsafeOn429: false', () => {

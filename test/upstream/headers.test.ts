@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ClientView } from '../../src/upstream/client-view.ts';
+import { spellings } from '../support/field-spellings.ts';
 import { corsHeaders, createRequestHeaderFilter, rewriteResponseHeaders } from '../../src/upstream/headers.ts';
 
 const CONNECTION_SPECIFIC = [
@@ -51,7 +52,7 @@ describe('a request', () => {
       headers: ['Accept', '*/*'],
       hadAuthorization: true,
       hasContentType: false,
-      hasIdempotencyKey: false,
+      idempotencyKey: undefined,
     });
   });
 
@@ -59,8 +60,28 @@ describe('a request', () => {
     expect(filterRequestHeaders(['content-TYPE', 'a/b', 'IDEMPOTENCY-key', '1'])).toMatchObject({
       hadAuthorization: false,
       hasContentType: true,
-      hasIdempotencyKey: true,
+      idempotencyKey: '1',
     });
+  });
+
+  it('has its first idempotency key found in every spelling, and trusted in those that every server reads', () => {
+    const names = fc.constantFrom('Idempotency-Key', 'PayPal-Request-Id', 'X-Request-Id');
+    const fields = names.chain((keyHeader) =>
+      fc.record({
+        keyHeader: fc.constant(keyHeader),
+        own: fc.array(fc.tuple(spellings(keyHeader), fc.constantFrom('', 'k', '"k"')), { maxLength: 2 }),
+        others: fc.array(fc.tuple(fc.constantFrom('Accept', 'X-Idempotency-Key', 'Idempotency'), fc.constant('o'))),
+      }),
+    );
+    fc.assert(
+      fc.property(fields, ({ keyHeader, own, others }) => {
+        const raw = [...others, ...own].flat();
+        const { idempotencyKey, headers } = filterRequestHeaders(raw, keyHeader);
+        const [name, value] = own[0] ?? [];
+        expect(idempotencyKey).toBe(name?.includes('_') ? '' : value);
+        expect(headers).toEqual(raw);
+      }),
+    );
   });
 
   it('keeps everything else in order, in its case, with its repetitions', () => {

@@ -35,8 +35,8 @@ function isOwnSetting(key: SettingKey, { settings, wrong }: ConfigEntry): boolea
 
 function isNotInherited(key: SettingKey, entry: ConfigEntry, top: SettingsLevel): boolean {
   if (isOwnSetting(key, entry)) return false;
-  // The values are secrets of the API of the top level.
-  if (key === 'upstream.headers') return isOtherOrigin(entry, top);
+  // The values are secrets of the API of the top level; and another API may carry out a repeated call twice, key or no key.
+  if (key === 'upstream.headers' || key === 'retry.idempotencyKey.header') return isOtherOrigin(entry, top);
   const isCredential = entry.label.startsWith('credentials');
   const hasOwnServer = isOwnSetting('auth.url', entry) || isOwnSetting('auth.issuer', entry);
   if (isCredential && hasOwnServer && key.startsWith('auth.')) return !INHERITED_WITH_OWN_SERVER.includes(key);

@@ -8,6 +8,7 @@ import { formatSettingName, createSettingProblem, type SettingProblem } from '..
 import { isOwnListener } from './own-listener.ts';
 import { AUTH_RULES, createEncryptionRule, exactlyOneFault, type SettingsRule } from './rules-auth.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
+import { canonicalFieldName } from '../schema/formats/credentials.ts';
 import { maskUrl } from '../schema/formats/url.ts';
 
 /** Settings with a value, or a file that holds it, but not both. */
@@ -23,6 +24,10 @@ const RULES: readonly SettingsRule[] = [
   {
     keys: ['upstream.headers', 'upstream.tokenHeader'],
     fault: ({ upstream }) => headersFault(upstream),
+  },
+  {
+    keys: ['retry.idempotencyKey.header', 'upstream.tokenHeader', 'upstream.headers', 'listen.requiredHeader.name'],
+    fault: (settings) => keyHeaderFault(settings),
   },
   ...AUTH_RULES,
   {
@@ -105,12 +110,25 @@ function requiredHeaderFault(header: Settings['listen']['requiredHeader']): stri
 
 function headersFault({ headers, tokenHeader }: Settings['upstream']): string | undefined {
   const names = Object.keys(headers);
-  const canonical = [...names, tokenHeader].map((name) => name.toLowerCase().replaceAll('_', '-'));
+  const canonical = [...names, tokenHeader].map(canonicalFieldName);
   const at = names.findIndex((_, index) => canonical.includes(canonical[index] ?? '', index + 1));
   if (at < 0) return undefined;
   const isToken = canonical[at] === canonical.at(-1);
   const fault = isToken ? `is the field of ${formatSettingName('upstream.tokenHeader')}` : 'is there twice';
   return `${JSON.stringify(names[at])}: ${fault}; neither case nor "_" for "-" makes a difference`;
+}
+
+/** A client's own field of these names is removed: its key would be lost. */
+function keyHeaderFault({ retry, upstream, listen }: Settings): string | undefined {
+  const { header } = retry.idempotencyKey;
+  if (header === null) return undefined;
+  const taken: readonly [SettingKey, readonly string[]][] = [
+    ['upstream.tokenHeader', [upstream.tokenHeader]],
+    ['upstream.headers', Object.keys(upstream.headers)],
+    ['listen.requiredHeader.name', [listen.requiredHeader.name ?? '']],
+  ];
+  const owner = taken.find(([, names]) => names.map(canonicalFieldName).includes(canonicalFieldName(header)));
+  return owner && `found ${header}, which is a field of ${formatSettingName(owner[0])}; expected another one`;
 }
 
 function ownProxyFault(proxy: string | null, { address, allowedHosts }: Settings['listen']): string | undefined {

@@ -1,5 +1,11 @@
 /** Settings of the upstream, its deadlines and retries. */
-import { headerValueFault, tokenHeader, tokenPrefix, upstreamHeaderNameFault } from './formats/credentials.ts';
+import {
+  headerValueFault,
+  idempotencyKeyHeader,
+  tokenHeader,
+  tokenPrefix,
+  upstreamHeaderNameFault,
+} from './formats/credentials.ts';
 import { booleanValue, wholeNumber, type SecretMap } from './formats/formats.ts';
 import { secretMap } from './formats/one-or-many.ts';
 import { fileSetting, setting, settingWithoutDefault } from './setting.ts';
@@ -110,11 +116,18 @@ export const retry = {
     isLive: true,
   }),
   trustIdempotencyKey: setting({
-    doc: 'Whether a request with an Idempotency-Key field is retried as if its method were idempotent.',
+    doc: 'Whether a request with an Idempotency-Key field is retried as if its method were idempotent. retry.idempotencyKey.header implies it, for the field that it names.',
     format: booleanValue(),
     default: false,
     isLive: true,
   }),
+  idempotencyKey: {
+    header: settingWithoutDefault({
+      doc: "The header field in which each request whose method is not idempotent (POST, PATCH) gets a random key, the same in all its attempts, unless it has such a field of its own: so a broken connection, 408, 502, 503 and 504 can be followed by a repeat. It covers the sidecar's repeats, and not those of the application: each of its requests gets a new key. Only for a partner that documents this field: any other carries out a repeated call twice. Routes of another origin do not inherit it.",
+      format: idempotencyKeyHeader(),
+      isLive: true,
+    }),
+  },
   replayBufferBytes: setting({
     doc: 'Largest request body that is kept for a retry; a larger one is streamed once and is not replayed.',
     format: wholeNumber(0, 1024 * MIB),

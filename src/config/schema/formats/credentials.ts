@@ -112,13 +112,30 @@ function fieldName(example: string, faultOf: (name: string) => string | undefine
   });
 }
 
-/** The fault of the name of a header field that every call carries. Gateways such as CGI do not distinguish `_` from `-`. */
+/** In lower case, with hyphens for underscores: gateways such as CGI do not distinguish `_` from `-`. */
+export function canonicalFieldName(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-');
+}
+
+/** The fault of the name of a header field that every call carries. */
 export function upstreamHeaderNameFault(name: string): string | undefined {
-  const canonical = name.toLowerCase().replaceAll('_', '-');
+  const canonical = canonicalFieldName(name);
   const isOfMessage = canonical !== 'content-type' && FRAMING_HEADERS.has(canonical);
   if (isOfMessage || /^(?:proxy-|x-sidecar-|sec-websocket-|http2-settings$)/.test(canonical))
     return 'expected a field that does not frame or route the message';
   return HEADER_NAME.test(name) && name !== '__proto__' ? undefined : 'expected a field name such as X-Api-Key';
+}
+
+/** Fields with a meaning of their own, which a random key would break. */
+const OTHER_MEANING = /^(?:accept|authorization|content|cookie|date|if|origin|range|traceparent|tracestate)(?:-|$)/;
+
+/** The field of an idempotency key (draft-ietf-httpapi-idempotency-key-header). */
+export function idempotencyKeyHeader(): Format<string> {
+  return fieldName('Idempotency-Key', (name) =>
+    OTHER_MEANING.test(canonicalFieldName(name))
+      ? 'expected a field that has no other meaning'
+      : upstreamHeaderNameFault(name),
+  );
 }
 
 /** What stands before the token in its field; may be empty. */

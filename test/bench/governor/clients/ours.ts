@@ -18,13 +18,17 @@ import {
 } from '../client.ts';
 import { findRule } from '../rules.ts';
 
-const RULES = { attempts: 4, unsafeOn429: true, on401: true, trustIdempotencyKey: false };
+const RULES = {
+  ...{ attempts: 4, unsafeOn429: true, on401: true, trustIdempotencyKey: false },
+  idempotencyKey: { header: null },
+};
 /** The known calls of the partner: a POST with its body in memory. */
 const REQUEST = {
   method: 'POST',
   hasIdempotencyKey: false,
   isReplayable: true,
   hasReplayedAfter401: false,
+  hasUnknownAttempt: false,
   random: () => 0,
 };
 
