@@ -73,7 +73,8 @@ export class CountedLimit {
   #recentSince = Infinity;
   /** With an even spread the next call may go then. */
   #evenAt = -Infinity;
-  #takenSinceLease = 0;
+  /** Calls since a store began to write; undefined while it does not. */
+  #takenSinceLease: number | undefined;
 
   /** @param part of a process that knows no store */
   constructor(terms: DeclaredLimit, part: LimitPart = WHOLE) {
@@ -126,7 +127,7 @@ export class CountedLimit {
     const expiries = this.window.expiriesAt(at + this.#arrivalMs);
     for (const expiresAt of expiries) this.#own.add(expiresAt, 1);
     this.leased--;
-    this.#takenSinceLease++;
+    if (this.#takenSinceLease !== undefined) this.#takenSinceLease++;
     this.#addRecent(at, 1);
     if (this.terms.spread === 'even') this.#evenAt = Math.max(at, this.#evenAt) + this.#evenIntervalMs(at, false);
     return expiries;
@@ -174,9 +175,13 @@ export class CountedLimit {
     return copyEntries(this.#entriesAt(at));
   }
 
-  /** Takes over what an earlier process, or the limit of an earlier configuration, has counted. */
-  restore(entries: readonly CountEntry[]): void {
-    for (const [expiresAt, calls] of entries) this.#own.add(expiresAt, calls);
+  /** Takes over what an earlier process has counted, and the permits that it may have used up to now. */
+  restore(at: number, entries: readonly CountEntry[], leased: number): void {
+    const { window } = this;
+    // Of a wall clock that was set back since: no call counts for longer than one that is made now.
+    const latest = window.expiriesAt(window.endOf(at) ?? at + this.#arrivalMs).at(-1) ?? at;
+    for (const [expiresAt, calls] of entries) this.#own.add(Math.min(expiresAt, latest), calls);
+    if (leased > 0) this.#own.add(window.expiriesAt(at).at(-1) ?? at, leased);
   }
 
   /** A store begins to write `leaseSize` permits beside the present counts. */
@@ -184,8 +189,10 @@ export class CountedLimit {
     this.#takenSinceLease = 0;
   }
 
+  /** It has written them; nothing for a limit that did not exist when it began. */
   endLease(): void {
-    this.leased = this.leaseSize - this.#takenSinceLease;
+    if (this.#takenSinceLease !== undefined) this.leased = this.leaseSize - this.#takenSinceLease;
+    this.#takenSinceLease = undefined;
   }
 
   /** What a store of many replicas is told; the same calls again until it confirms them. */

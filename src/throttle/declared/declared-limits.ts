@@ -48,8 +48,13 @@ export class DeclaredLimits {
   /** Whether a call may go now. Asks the store where only leased permits are missing. */
   isOpen(now: number, isHigh: boolean): boolean {
     const at = this.#toEpoch(now);
-    if (this.#limits.some(({ leased }) => leased < 1)) this.#options.requestPermits?.();
+    if (this.isStoreAwaited) this.#options.requestPermits?.();
     return this.#limits.every((limit) => limit.isOpen(at, isHigh));
+  }
+
+  /** No call may go before the store has leased permits. */
+  get isStoreAwaited(): boolean {
+    return this.#limits.some(({ leased }) => leased < 1);
   }
 
   /** Calls that may go now; permits that are not leased yet count. */
@@ -149,18 +154,16 @@ export class DeclaredLimits {
     for (const limit of this.#limits) limit.endLease();
   }
 
-  /** Counts what another process has saved. Its leased permits may have been used at any time up to now. */
-  restore(saved: readonly SavedLimit[], now?: number, savedAt?: number): void {
-    for (const { key, counts, leased } of saved) {
-      const limit = this.#limits.find((one) => one.key === key);
-      limit?.restore(counts);
-      if (limit === undefined || now === undefined || !(leased > 0)) continue;
-      const [expiresAt = 0] = limit.window.expiriesAt(this.#toEpoch(now));
-      const [savedExpiresAt = 0] = limit.window.expiriesAt(savedAt ?? 0);
-      limit.restore([[expiresAt, leased]]);
-      if (limit.window.endOf(0) !== undefined && savedExpiresAt !== expiresAt)
-        limit.restore([[savedExpiresAt, leased]]);
-    }
+  /** The store has failed: calls go on, and count in memory until it has stored them. */
+  goOnWithoutStore(): void {
+    for (const limit of this.#limits) limit.leased = Infinity;
+  }
+
+  /** Counts what an earlier process has saved. Its leased permits may have been used at any time up to now. */
+  restore(saved: readonly SavedLimit[], now: number): void {
+    const at = this.#toEpoch(now);
+    for (const { key, counts, leased } of saved)
+      this.#limits.find((limit) => limit.key === key)?.restore(at, counts, leased);
   }
 
   /** What the fleet's store is told. */

@@ -187,8 +187,10 @@ export class Governor {
    * @param isHigh of the request that waits
    */
   nextTryAt(now: number, isHigh: boolean): number {
-    if (this.inFlight >= this.inFlightLimit) return Infinity;
-    const openAt = Math.max(now, this.openAt(now), this.#declaredAt(now, 0, isHigh));
+    const declaredAt = this.#declaredAt(now, 0, isHigh);
+    const awaitsStore = declaredAt <= now && this.declared?.isStoreAwaited === true;
+    if (this.inFlight >= this.inFlightLimit || awaitsStore) return Infinity;
+    const openAt = Math.max(now, this.openAt(now), declaredAt);
     return this.permits.nextAt(now, openAt);
   }
 
