@@ -1,5 +1,7 @@
 /** Settings of the rate of calls, of the queue, and of the fleet that shares tokens and quotas. */
+import type { DeclaredLimit } from '../../throttle/declared/declared-limit.ts';
 import type { RefusalRule } from '../../throttle/refusal-rule.ts';
+import { declaredLimits } from './formats/declared-limits.ts';
 import { fieldHints } from './formats/field-hints.ts';
 import { matching, permitsPerSecond, rate, wholeNumber, type TextMap } from './formats/formats.ts';
 import { redisUrl } from './formats/redis-url.ts';
@@ -24,7 +26,7 @@ export const throttle = {
     isLive: true,
   }),
   share: setting({
-    doc: 'Number of replicas that share the quota without a fleet: a number for throttle.rate, its burst, throttle.maxRate and the limits stated by the upstream are divided by it.',
+    doc: 'Number of replicas that share the quota without a fleet: a number for throttle.rate, its burst, throttle.maxRate, throttle.limits and the limits stated by the upstream are divided by it.',
     format: wholeNumber(1, 10_000),
     default: 1,
   }),
@@ -55,6 +57,12 @@ export const throttle = {
     doc: 'While the upstream asks for a longer pause than this, new requests are refused at once, except one probe per interval.',
     format: wholeNumber(1000, DAY_MS),
     default: 300_000,
+    isLive: true,
+  }),
+  limits: setting<readonly DeclaredLimit[]>({
+    doc: 'Limits of the partner that are known, beside throttle.rate: a call takes a permit of all of them. per is a whole number and s, m, h or d, such as 10s, or 1mo. window: sliding (default), or calendar for a part of an hour, 1d or 1mo, of which the last two begin at midnight of timeZone (default UTC). countsRefused (default true): a call that was refused for its rate counts. spread: none (default), or even, which deals out what is left over the time that is left. reserve (default 0): calls kept for requests of high priority. name (default such as 350-per-10s) is in metrics and stored counts.',
+    format: declaredLimits(),
+    default: [],
     isLive: true,
   }),
   refusals: setting<readonly RefusalRule[]>({

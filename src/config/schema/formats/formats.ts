@@ -3,6 +3,7 @@
  * they read `no` as true and `10s` as 10. Checks that need several settings or files are in rules/ and load/named-files.ts.
  */
 import { maskPasswords } from '../../../platform/secret-redaction.ts';
+import type { DeclaredLimit } from '../../../throttle/declared/declared-limit.ts';
 import type { RefusalRule } from '../../../throttle/refusal-rule.ts';
 
 export type TextMap = Readonly<Record<string, string>>;
@@ -15,7 +16,8 @@ export type SecretMap = Readonly<Record<string, TextOrFile>>;
 export type SettingMap = Readonly<Record<string, unknown>>;
 
 /** The value of a setting before it is assembled into a Config; null: not set. */
-export type SettingValue = string | number | boolean | readonly string[] | readonly RefusalRule[] | SettingMap | null;
+export type SettingValue =
+  string | number | boolean | readonly string[] | readonly RefusalRule[] | readonly DeclaredLimit[] | SettingMap | null;
 
 /** A part of a JSON Schema (draft 2020-12). */
 export type JsonSchema = Readonly<Record<string, unknown>>;
