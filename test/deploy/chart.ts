@@ -17,10 +17,10 @@ export const CONFIG = {
 };
 
 /** Without it helm takes a version of Kubernetes as old as itself. */
-const CLUSTER = ['--kube-version', '1.33.0'];
+export const CLUSTER = ['--kube-version', '1.33.0'];
 
 /** A folder that goes with the test. */
-function scratchFolder(): string {
+export function scratchFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'chart-'));
   onTestFinished(() => {
     rmSync(folder, { recursive: true });

@@ -11,6 +11,7 @@ import type { SettingValue } from '../schema/formats/formats.ts';
 import { readFlags, type FlagSetting } from './flags.ts';
 import type { SettingsLevel } from './inheritance.ts';
 import { findFileProblems } from './named-files.ts';
+import { findReplicaWarnings } from './replica-warnings.ts';
 import { hasDefaultRoute, resolveRoutes, usesDefaultCredential } from './routes.ts';
 import { VALUE_AND_FILE_KEYS, findBrokenRules } from '../rules/rules.ts';
 import { CONFIG_VARIABLE, SETTINGS, completeSettings, type SettingKey } from '../schema/schema.ts';
@@ -80,7 +81,7 @@ export function loadConfig(options: LoadOptions): LoadResult {
   const entries = readEntries(options.preset === undefined ? file.lists : new Map());
   const top = checkTopLevel(given, entries);
   const resolved = resolveRoutes(top, entries);
-  warnings.push(...resolved.warnings);
+  warnings.push(...resolved.warnings, ...findReplicaWarnings(resolved.routes, options.env));
   const problems = [
     ...file.problems,
     ...environment.problems,

@@ -137,3 +137,26 @@
 {{ $name }}: {{ $value | quote }}
 {{- end -}}
 {{- end -}}
+
+{{/* The configured limits that each pod keeps to for itself: several pods together send a multiple of them. A file in a volume is not seen here. */}}
+{{- define "bearer-sidecar.limitsOfEachPod" -}}
+{{- $given := include "bearer-sidecar.given" . | fromYaml -}}
+{{- $file := include "bearer-sidecar.fileContent" . | fromYaml -}}
+{{- $names := list -}}
+{{- if not (or .Values.fleet.secretName (hasKey $given "SIDECAR_REDIS_URL") (hasKey $given "SIDECAR_REDIS_URL_FILE") (get ($file.fleet | default dict) "redisUrlFile")) -}}
+{{- $variables := dict "rate" "SIDECAR_RATE" "maxRate" "SIDECAR_THROTTLE_MAX_RATE" "limits" "SIDECAR_THROTTLE_LIMITS" "share" "SIDECAR_THROTTLE_SHARE" -}}
+{{- $top := $file.throttle | default dict -}}
+{{- range $name, $variable := $variables -}}
+{{- if hasKey $given $variable -}}{{- $_ := set $top $name (get $given $variable) -}}{{- end -}}
+{{- end -}}
+{{- range prepend ($file.routes | default list) dict -}}
+{{- $own := merge (deepCopy (.throttle | default dict)) $top -}}
+{{- range $name := list "rate" "maxRate" "limits" -}}
+{{- if and (eq (toString ($own.share | default 1)) "1") (not (has (toString (get $own $name)) (list "" "auto" "<nil>" "[]"))) -}}
+{{- $names = append $names (printf "throttle.%s" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- join " and " (uniq $names) -}}
+{{- end -}}
