@@ -67,6 +67,30 @@ describe('the page', () => {
     expect(textOf(pageOf({ throttles: [state] }))).toContain(expected);
   });
 
+  it('shows each declared limit, when it is used up and when it resets', () => {
+    const now = Date.UTC(2026, 10, 1, 0, 30);
+    const day = {
+      name: 'day',
+      calls: 10_000,
+      per: '1d',
+      used: 7412,
+      reserve: 0,
+      usedUpAt: now + 3_600_000,
+      resetsAt: now + 43_200_000,
+    };
+    const limits = [day, { ...day, name: 'hour', used: 9500, reserve: 500, usedUpAt: now }];
+    for (const count of [1, 3]) {
+      const throttles = Array.from({ length: count }, (_, at) => ({ ...unpaced, route: `r${String(at)}`, limits }));
+      const text = pageOf({ throttles }).replaceAll(/<[^>]+>/g, '');
+      expect(text).toContain(
+        '7,412 of 10,000 calls per 1d, used up in 1 h 0 min at the pace of the last hour, resets in 12 h 0 min',
+      );
+      expect(text).toContain('9,500 of 10,000 calls per 1d used up, 500 kept for priority high, resets in 12 h 0 min');
+    }
+    const last = { ...day, calls: 8000, usedUpAt: Infinity, resetsAt: Infinity };
+    expect(pageOf({ throttles: [{ ...unpaced, limits: [last] }] })).toContain('<dd>7,412 of 8,000 calls per 1d</dd>');
+  });
+
   it('shows many throttles as a table', () => {
     const throttles = ['a', 'b', 'c'].map((route) => ({ ...limited, route }));
     const page = pageOf({ throttles });

@@ -62,6 +62,7 @@ async function renderExample(): Promise<string> {
     inFlight: 0,
     inFlightLimit: 4,
   };
+  const limit = { name: 'day', calls: 100, used: 0, usedUpAt: 0 };
   const token = { credential: 'default', expiresWallAt: 0, consecutiveFailures: 0, missingScopes: [] };
   const metrics = createMetrics({
     routes: ['default'],
@@ -69,7 +70,7 @@ async function renderExample(): Promise<string> {
     readStates: () => ({
       version: '0.0.0',
       tokens: [token],
-      throttles: [{ ...throttle, learned: { limit: 100, windowMs: 10_000, confidence: 'high' } }],
+      throttles: [{ ...throttle, learned: { limit: 100, windowMs: 10_000, confidence: 'high' }, limits: [limit] }],
       fleet: { connected: true, degraded: false, quotas: [{ route: 'default', replicas: 2 }] },
     }),
     hasFleet: true,

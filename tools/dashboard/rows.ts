@@ -293,6 +293,30 @@ const GOVERNOR: Row = {
         queries: [[`min by (route) (${metricSelector('limit_confidence', ROUTE_LABELS)})`, '{{route}}']],
       },
     ],
+    [
+      {
+        title: 'Declared limits used',
+        description: 'Share of the calls that a limit of throttle.limits allows in its window: at 1 requests wait.',
+        unit: units.PercentUnit,
+        queries: [
+          [
+            `max by (route, limit) (${metricSelector('declared_limit_used', ROUTE_LABELS)} / ${metricSelector('declared_limit_calls', ROUTE_LABELS)})`,
+            '{{route}} {{limit}}',
+          ],
+        ],
+      },
+      {
+        title: 'Declared limits: time left',
+        description: 'Until a limit is used up at the pace of the last hour. Absent while it lasts.',
+        unit: units.Seconds,
+        queries: [
+          [
+            `min by (route, limit) (${metricSelector('declared_limit_exhausted_timestamp_seconds', ROUTE_LABELS)} - time())`,
+            '{{route}} {{limit}}',
+          ],
+        ],
+      },
+    ],
   ],
 };
 
@@ -326,7 +350,7 @@ const QUEUE: Row = {
       },
       {
         title: 'Rejected in the queue',
-        description: 'full, timeout and expected_wait got 503; client_left disconnected.',
+        description: 'full, timeout, expected_wait and quota got 503; client_left disconnected.',
         unit: units.RequestsPerSecond,
         stacked: true,
         queries: [[rate('queue_rejected_total', ROUTE_LABELS, 'reason'), '{{reason}}']],

@@ -2,7 +2,7 @@
  * The alerts whose conditions hold now (pure), from the samples of this process. Prometheus sends an alert only after its `for`; here it
  * holds from the first second.
  */
-import { formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
+import { formatDuration, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
 import type { Samples } from '../samples/samples.ts';
 import { ALERT_NAMES, ALERTS } from './alert-table.ts';
 import type { AlertName } from './alert-table.ts';
@@ -66,5 +66,5 @@ export function formatHeadline(name: AlertName, value: number): string {
   return ALERTS[name].headline
     .replace('{share}', () => formatShare(value))
     .replace('{count}', () => formatInteger(value))
-    .replace('{duration}', () => formatLatency(value * 1000));
+    .replace('{duration}', () => (value < 60 ? formatLatency : formatDuration)(value * 1000));
 }

@@ -52,7 +52,7 @@ const ATTEMPTS = perRoute('upstream_attempts_total');
 /** Attempts without a response: one that breaks off after its head counts for BearerSidecarResponsesCut. */
 const FAULTS: Series = { ...perRoute('upstream_faults_total'), except: { cause: 'response_cut|intercepted' } };
 const PERMITS = perRoute('permits_total');
-const REJECTED = perRoute('queue_rejected_total', { reason: 'full|timeout|expected_wait' });
+const REJECTED = perRoute('queue_rejected_total', { reason: 'full|timeout|expected_wait|quota' });
 const RATE_LIMITED = perRoute('rate_limited_total');
 const CUT = perRoute('responses_cut_total', { by: 'upstream' });
 const TOKEN_EXPIRY = perCredential('token_expiry_timestamp_seconds');
@@ -178,6 +178,25 @@ export const ALERTS = {
       'Another client may use the same quota: leave a part of it with `SIDECAR_THROTTLE_MAX_RATE` or `throttle.share`.',
     ],
   },
+  BearerSidecarDeclaredLimitUsedUp: {
+    ...{ severity: 'warning', forMs: 15 * MINUTE_MS, group: 'limits', where: 'limit' },
+    // The gauge exists only while a limit of an hour or longer is used up before its window ends.
+    condition: {
+      ...{ form: 'own', per: 'route' },
+      promql: 'min without (limit) (bearer_sidecar_declared_limit_exhausted_timestamp_seconds) - time()',
+      evaluate: ({ samples, wallNow }, route) => {
+        const at = samples.least('declared_limit_exhausted_timestamp_seconds', { route });
+        return at === undefined ? undefined : Math.max(0, at - wallNow / 1000);
+      },
+    },
+    headline: 'A declared limit will be used up too early: in {duration}',
+    description:
+      'At the pace of the last hour the calls of a limit in throttle.limits do not last until its window ends. Then requests wait, and those that may not wait so long get 503 with QUOTA_EXHAUSTED. /status has the limit under limits.',
+    advice: [
+      ASK_FOR_LIMIT,
+      "Calls for urgent requests are kept with `reserve`, and `spread: even` deals out what is left: see the entry's members in `throttle.limits`.",
+    ],
+  },
   BearerSidecarPaused: {
     ...{ severity: 'warning', forMs: 5 * MINUTE_MS, group: 'limits', where: 'limit' },
     condition: { form: 'gauge', of: perRoute('paused'), meanOverMs: 10 * MINUTE_MS, above: 0.9 },
@@ -208,7 +227,7 @@ export const ALERTS = {
     ...{ severity: 'warning', forMs: 5 * MINUTE_MS, group: 'limits', where: 'limit' },
     condition: ratio(REJECTED, [REJECTED, PERMITS], 5, 0.01),
     headline: 'The queue rejects {share} of the requests',
-    description: 'These requests get 503 with QUEUE_FULL or QUEUE_TIMEOUT.',
+    description: 'These requests get 503 with QUEUE_FULL, QUEUE_TIMEOUT or QUOTA_EXHAUSTED.',
     advice: [
       ASK_FOR_LIMIT,
       'A longer wait, if the callers can wait: `SIDECAR_QUEUE_TIMEOUT_MS`, within `SIDECAR_DEADLINE_MS`.',

@@ -3,10 +3,11 @@ import { describeStatedValue } from '../../throttle/signals/stated-fields.ts';
 import type { Status } from '../status/status.ts';
 import { markup, renderClockTime, renderCountdown, renderFacts } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
-import { formatCount, formatDuration, formatLatency, formatRate } from '../quantity-texts.ts';
+import { formatCount, formatDuration, formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
 import type { PageView } from './view.ts';
 
 type ThrottleStatus = Status['throttle'];
+type DeclaredLimit = ThrottleStatus['limits'][number];
 type Usage = NonNullable<Status['throttle']['usage']>;
 
 const MAX_CARDS = 2;
@@ -24,10 +25,11 @@ ${renderUsage(throttle)}${renderFacts(listFacts(throttle, nowWallAt))}${renderPr
 }
 
 function listFacts(throttle: ThrottleStatus, nowWallAt: number): (readonly [string, Content])[] {
-  const { mode, streams, inFlight, inFlightLimit, fleet, readingBodies, stalledBodies } = throttle;
+  const { mode, streams, inFlight, inFlightLimit, fleet, readingBodies, stalledBodies, limits } = throttle;
   return [
     ['Current rate', markup`<strong>${describeRate(throttle)}</strong>`],
     ['Limit', mode === 'static' ? 'configured, not learned' : describeLimit(throttle)],
+    ...limits.map((limit) => [`Declared: ${limit.name}`, describeDeclared(limit, nowWallAt)] as const),
     ['Pause', describePause(throttle, nowWallAt)],
     ['Queued', describeQueue(throttle)],
     ['In flight', inFlightLimit === null ? String(inFlight) : `${inFlight}, limit ${inFlightLimit}`],
@@ -57,6 +59,21 @@ function describeLimit({ learned }: ThrottleStatus): Content {
           ? formatCount(limit, 'concurrent request')
           : `${formatCount(limit, 'request')} per ${formatDuration(windowSeconds * 1000)}`;
   return markup`${calls} (${kind}, learned, ${confidence} confidence, since ${renderClockTime(Date.parse(since))})`;
+}
+
+function describeDeclared(limit: DeclaredLimit, nowWallAt: number): Content {
+  const { calls, per, used, reserve, usedUpAt, resetsAt } = limit;
+  const reset = resetsAt !== null && markup`, resets in ${renderCountdown(Date.parse(resetsAt), nowWallAt)}`;
+  const forecast =
+    usedUpAt !== null &&
+    !isUsedUp(limit) &&
+    markup`, used up in <strong>${renderCountdown(Date.parse(usedUpAt), nowWallAt)}</strong> at the pace of the last hour`;
+  const state = isUsedUp(limit) && markup` <span class="badge wait">used up</span>`;
+  return markup`${formatInteger(used)} of ${formatInteger(calls)} calls per ${per}${state}${reserve > 0 && `, ${formatInteger(reserve)} kept for priority high`}${forecast}${reset}`;
+}
+
+function isUsedUp({ used, calls, reserve }: DeclaredLimit): boolean {
+  return used >= calls - reserve;
 }
 
 function describePause({ pausedSeconds }: ThrottleStatus, nowWallAt: number): Content {
@@ -93,7 +110,8 @@ function describeFleetShare({ state, leader, replicas, rate, leased }: NonNullab
 function renderState(throttle: ThrottleStatus): Markup {
   if (throttle.pausedSeconds === null || throttle.pausedSeconds >= 1)
     return markup`<span class="badge wait">paused</span>`;
-  if (throttle.unpaced) return markup`<span class="badge good">no limit</span>`;
+  if (throttle.limits.some(isUsedUp)) return markup`<span class="badge wait">limit used up</span>`;
+  if (throttle.unpaced && throttle.limits.length === 0) return markup`<span class="badge good">no limit</span>`;
   return throttle.queued > 0
     ? markup`<span class="badge wait">limiting</span>`
     : markup`<span class="badge good">within limit</span>`;
@@ -116,7 +134,7 @@ function renderTable(throttles: readonly ThrottleStatus[], nowWallAt: number): M
 <tbody>
 ${throttles.map(
   (throttle) => markup`<tr><th scope="row">${throttle.route}</th><td>${describeRate(throttle)}</td>
-<td>${throttle.mode === 'static' ? 'configured' : describeLimit(throttle)}</td><td>${describePause(throttle, nowWallAt)}</td>
+<td>${throttle.mode === 'static' ? 'configured' : describeLimit(throttle)}${throttle.limits.map((limit) => markup`<br>${limit.name}: ${describeDeclared(limit, nowWallAt)}`)}</td><td>${describePause(throttle, nowWallAt)}</td>
 <td class="number">${throttle.queued}</td><td class="number">${throttle.inFlight}</td></tr>\n`,
 )}</tbody>
 </table>

@@ -85,7 +85,8 @@ export class SampleRing {
       spanMs: this.#spanMs(now),
       increase: (metric, windowMs, selector) => this.#increase(metric, now - windowMs, selector),
       increaseBy: (label, metric, windowMs, selector) => this.#increaseBy(label, metric, now - windowMs, selector),
-      gauge: (metric, selector) => sumGauges((gauges ??= this.#source.gauges()), metric, selector),
+      gauge: (metric, selector) => foldGauges((gauges ??= this.#source.gauges()), metric, add, selector),
+      least: (metric, selector) => foldGauges((gauges ??= this.#source.gauges()), metric, Math.min, selector),
       average: (metric, windowMs, selector) => this.#average(metric, now - windowMs, selector),
       quantile: (histogram, share, windowMs, selector) =>
         this.#durations.quantile(histogram, share, now - windowMs, selector),
@@ -263,13 +264,18 @@ function sumOf<T>(parts: readonly T[], read: (part: T) => number): number {
   return parts.reduce((sum, part) => sum + read(part), 0);
 }
 
-function sumGauges(
+function foldGauges(
   gauges: readonly GaugeReading[],
   metric: string,
+  fold: (one: number, other: number) => number,
   selector: Selector = EVERYTHING,
 ): number | undefined {
-  let sum: number | undefined;
-  for (const gauge of gauges)
-    if (gauge.metric === metric && matchLabels(gauge.labels, selector)) sum = (sum ?? 0) + gauge.value;
-  return sum;
+  let folded: number | undefined;
+  for (const { metric: name, labels, value } of gauges)
+    if (name === metric && matchLabels(labels, selector)) folded = folded === undefined ? value : fold(folded, value);
+  return folded;
+}
+
+function add(one: number, other: number): number {
+  return one + other;
 }

@@ -22,6 +22,8 @@ export interface Samples {
   increaseBy(label: string, metric: string, windowMs: number, selector?: Selector): ReadonlyMap<string, number>;
   /** The present value, summed over the gauges that match; undefined without one. */
   gauge(metric: string, selector?: Selector): number | undefined;
+  /** The smallest of the present values; undefined without one. */
+  least(metric: string, selector?: Selector): number | undefined;
   /** The mean of the samples of `queue_depth`, `in_flight`, `permit_rate` or `paused`; undefined without a sample. */
   average(metric: string, windowMs: number, selector?: Selector): number | undefined;
   /**

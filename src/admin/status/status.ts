@@ -3,6 +3,7 @@
  * null is unknown or unlimited. What each member means is in config/status-schema.json.
  */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
+import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.ts';
 import type { FleetQuotaState, LearnedLimit, LimitUsage, ThrottleState } from '../../throttle/throttle.ts';
 import { describeProposal, type RefusalProposal } from '../../throttle/refusal-evidence/refusal-proposal.ts';
 import type { TokenState } from '../../token/token.ts';
@@ -146,6 +147,7 @@ function describeThrottle(throttle: ThrottleState) {
     learned: describeLearned(throttle.learned),
     usage: describeUsage(throttle.usage),
     fleet: describeQuota(throttle.fleet),
+    limits: (throttle.limits ?? []).map(describeDeclared),
     refusalProposals: (throttle.refusalProposals ?? []).map(describeRefusals),
     recentSignals: throttle.recentSignals.map(({ wallAt, status, pauseMs, stated, fields }) => ({
       at: formatInstant(wallAt),
@@ -155,6 +157,10 @@ function describeThrottle(throttle: ThrottleState) {
       fields,
     })),
   };
+}
+
+function describeDeclared({ usedUpAt, resetsAt, ...figures }: DeclaredLimitState) {
+  return { ...figures, usedUpAt: instantOrNull(usedUpAt), resetsAt: instantOrNull(resetsAt) };
 }
 
 function describeRefusals(proposal: RefusalProposal) {
@@ -222,6 +228,10 @@ export function describeConfiguration(state: ConfigurationState | undefined) {
 /** Rounded to the millisecond. */
 function secondsOrNull(ms: number | undefined): number | null {
   return ms === undefined ? null : finiteOrNull(Math.round(ms) / 1000);
+}
+
+function instantOrNull(wallAt: number): string | null {
+  return Number.isFinite(wallAt) ? formatInstant(wallAt) : null;
 }
 
 /** JSON has no Infinity. */

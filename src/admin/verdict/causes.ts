@@ -146,6 +146,11 @@ const OTHERS = {
     headline: 'The rate limit of the partner is reached{rate}',
     advice: ALERTS.BearerSidecarQueueSlow.advice[0],
   },
+  declared_limit: {
+    where: 'limit',
+    headline: 'The declared limit {limit} is reached',
+    advice: ALERTS.BearerSidecarDeclaredLimitUsedUp.advice[0],
+  },
   likely_rate_limit: {
     where: 'limit',
     headline: 'Likely the rate limit of the partner: it refuses {share} of the requests with {code}',

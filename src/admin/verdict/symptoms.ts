@@ -1,10 +1,12 @@
 /** What failed and what was delayed in a window, by cause and route (pure). Where requests wait, the cause is what holds them. */
 import type { PendingAttempt } from '../../exchange/exchange.ts';
 import type { FaultCause } from '../../telemetry/events.ts';
+import { formatInstant } from '../../platform/instant-text.ts';
+import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
-import { formatLatency, formatRoundedRate } from '../quantity-texts.ts';
+import { formatCount, formatInteger, formatLatency, formatRoundedRate } from '../quantity-texts.ts';
 import type { Samples, Selector } from '../samples/samples.ts';
 import type { StatusPageSetting } from '../status/configuration.ts';
 import { validForMs } from '../status/readiness.ts';
@@ -222,7 +224,7 @@ function* listQueue(
   const waiting = queued > count('permits_total', {}, 1000) ? queued : 0;
   const limiter = findLimiter(throttle, facts);
   const metric = 'queue_rejected_total';
-  const shed = { ...selector, reason: 'full|timeout|expected_wait' };
+  const shed = { ...selector, reason: 'full|timeout|expected_wait|quota' };
   // A queue that is too short shows in what it refuses now: what it refused before had another cause.
   const isPast = limiter === 'queue_setting' && samples.increase(metric, PRESENT_MS, shed) === 0;
   const values = describeThrottle(throttle, facts);
@@ -234,7 +236,7 @@ function* listQueue(
       values,
     },
     ...(limiter === 'rate_limit' ? { metric: 'rate_limited_total', selector } : { metric, selector: shed }),
-    words: describePause(throttle),
+    words: describePause(throttle) ?? (limiter === 'declared_limit' ? describeDeclaredUse(throttle) : undefined),
   };
   const left = { ...selector, reason: 'client_left' };
   const isSlow = limiter === 'slow' || limiter === 'no_response_in_time';
@@ -262,10 +264,33 @@ function findLimiter(throttle: ThrottleState, facts: RouteFacts): CauseName {
   const isFull = inFlight >= inFlightLimit * EVERY;
   if (isSlowNow(throttle, facts, isFull)) return unconnected > 0 ? 'connect_timeout' : 'slow';
   const isRefused = outcomes.has('rate_limited');
+  if (pausedMs === 0 && (facts.replies.has('QUOTA_EXHAUSTED') || isDeclaredFull(throttle))) return 'declared_limit';
   if (pausedMs > 0 && !isRefused && recentSignals[0]?.status === 503) return 'unavailable';
   if (isRefused || pausedMs > 0 || (learned !== undefined && learned.confidence !== 'none')) return 'rate_limit';
   if (Number.isFinite(rate)) return mode === 'static' ? 'rate_setting' : 'max_rate_setting';
   return isFull ? 'in_flight_setting' : 'queue_setting';
+}
+
+/** The declared limit of which the largest part is used. */
+function findFullest({ limits = [] }: ThrottleState): DeclaredLimitState | undefined {
+  return limits.toSorted((one, other) => usedPart(other) - usedPart(one))[0];
+}
+
+function usedPart({ used, calls, reserve }: DeclaredLimitState): number {
+  return used / (calls - reserve);
+}
+
+/** A sliding window under load is never quite full. */
+function isDeclaredFull(throttle: ThrottleState): boolean {
+  const limit = findFullest(throttle);
+  return limit !== undefined && usedPart(limit) >= EVERY;
+}
+
+function describeDeclaredUse(throttle: ThrottleState): string | undefined {
+  const limit = findFullest(throttle);
+  if (limit === undefined) return undefined;
+  const end = Number.isFinite(limit.resetsAt) ? `; calls leave it from ${formatInstant(limit.resetsAt)} on` : '';
+  return `${formatInteger(limit.used)} of ${formatCount(limit.calls, 'call')} are used${end}`;
 }
 
 /** Where all places in flight are taken, the present decides: a median of a minute may still be that of the time before. */
@@ -274,16 +299,16 @@ function isSlowNow({ rate, inFlight }: ThrottleState, facts: RouteFacts, isFull:
   return rate === Infinity && (facts.typicalSlowMs >= NOTABLE_MS || facts.unanswered > 0);
 }
 
-function describeThrottle(
-  { mode, rate, learned, inFlight, inFlightLimit, queueMax }: ThrottleState,
-  { typicalSlowMs, presentMs }: RouteFacts,
-) {
+function describeThrottle(throttle: ThrottleState, { typicalSlowMs, presentMs }: RouteFacts) {
+  const { mode, rate, learned, inFlight, inFlightLimit, queueMax } = throttle;
+  const limit = findFullest(throttle);
   const latencyMs = presentMs(inFlight);
   const known = learned !== undefined && Number.isFinite(learned.rate) ? learned.rate : rate;
   return {
     rate: Number.isFinite(known)
       ? `: ${mode === 'static' ? '' : 'about '}${formatRoundedRate(known)} requests per second`
       : '',
+    limit: limit === undefined ? '' : `${limit.name} (${formatCount(limit.calls, 'call')} per ${limit.per})`,
     inFlight: String(inFlightLimit),
     queue: String(queueMax),
     // None ends: it takes at least as long as the present reaches back.

@@ -12,7 +12,8 @@ export type StatusReading =
   { readonly kind: 'read'; readonly status: RunningStatus } | { readonly kind: 'unavailable'; readonly why: string };
 
 /** An older sidecar states less. */
-export type RunningStatus = Omit<Status, 'pid' | 'configuration' | 'alerts' | 'verdict'> & {
+export type RunningStatus = Omit<Status, 'pid' | 'configuration' | 'alerts' | 'verdict' | 'throttles'> & {
+  readonly throttles: readonly (Omit<Status['throttle'], 'limits'> & Partial<Pick<Status['throttle'], 'limits'>>)[];
   readonly pid?: number | null;
   readonly alerts?: readonly RunningAlert[];
   readonly verdict?: RunningVerdict;
@@ -81,10 +82,15 @@ const TOKEN: Members = {
   ...{ credential: 'string', status: 'string', validForSeconds: 'number?', scope: 'string?' },
   lastFailure: (failure) => failure === null || hasMembers(failure, { detail: 'string' }),
 };
+const LIMIT_LIST = listOf({
+  ...{ name: 'string', calls: 'number', per: 'string', used: 'number' },
+  ...{ usedUpAt: 'string?', resetsAt: 'string?' },
+});
 const THROTTLE: Members = {
   ...{ route: 'string', mode: 'string', queued: 'number', inFlight: 'number' },
   ...{ rate: 'number?', pausedSeconds: 'number?', inFlightLimit: 'number?' },
   learned: (learned) => learned === null || hasMembers(learned, { limit: 'number?', windowSeconds: 'number?' }),
+  limits: (limits) => limits === undefined || LIMIT_LIST(limits),
   refusalProposals: listOf({ setting: 'string' }),
   recentSignals: listOf({ at: 'string', status: 'number', pauseSeconds: 'number?', stated: 'boolean' }),
 };

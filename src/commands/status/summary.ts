@@ -1,5 +1,5 @@
 /** The state of a running sidecar as text: a summary for a screen, and one line for a log (pure). Texts of the status are escaped. */
-import { formatDuration, formatRate } from '../../admin/quantity-texts.ts';
+import { formatDuration, formatInteger, formatRate } from '../../admin/quantity-texts.ts';
 import { toSingleLine } from '../../config/load/problems.ts';
 import type { Paint, TextRole } from '../terminal.ts';
 import type { RunningAlert, RunningStatus } from './running-status.ts';
@@ -37,6 +37,9 @@ export function describeStatusLines(status: RunningStatus, paint: Paint): string
     ...listVerdict(verdict).map(([name, words]) => [name, words, ''] as const),
     ...tokens.map((token) => ['token', describeToken(token), nameOf(token.credential, tokens)] as const),
     ...throttles.map((throttle) => ['limit', describeLimit(throttle), nameOf(throttle.route, throttles)] as const),
+    ...throttles.flatMap((throttle) =>
+      describeDeclared(throttle).map((words) => ['declared', words, nameOf(throttle.route, throttles)] as const),
+    ),
     ...throttles.map((throttle) => ['queue', describeQueue(throttle), nameOf(throttle.route, throttles)] as const),
     ...describeSignals(throttles).map((signal, at) => [at === 0 ? 'refusals' : '', signal, ''] as const),
     ...alerts.map((alert, at) => [at === 0 ? 'alerts' : '', `${describeAlert(alert)}, ${alert.severity}`, ''] as const),
@@ -131,6 +134,13 @@ function describeLimit({ mode, rate, learned, pausedSeconds }: Throttle): string
       ? ''
       : ` (${learned.limit} in ${formatDuration(learned.windowSeconds * 1000)})`;
   return `${perSecond}, learned${window}, confidence ${learned.confidence}${pause}`;
+}
+
+function describeDeclared({ limits = [] }: Throttle): string[] {
+  return limits.map(({ name, calls, per, used, usedUpAt, resetsAt }) => {
+    const forecast = usedUpAt === null || used >= calls ? '' : `, used up at ${usedUpAt} at this pace`;
+    return `${name}: ${formatInteger(used)} of ${formatInteger(calls)} calls per ${per}${forecast}${resetsAt === null ? '' : `, resets at ${resetsAt}`}`;
+  });
 }
 
 function describeQueue({ queued, inFlight, inFlightLimit }: Throttle): string {

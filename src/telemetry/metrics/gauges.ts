@@ -1,6 +1,7 @@
 /** The gauges: states of tokens, throttles and the fleet, read at a scrape and by the ring of samples. */
 import type { Registry } from 'prom-client';
 import type { RefusalProposal } from '../../throttle/refusal-evidence/refusal-proposal.ts';
+import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.ts';
 import type { LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
 import { SUSPECT_STATUSES } from '../events.ts';
@@ -17,6 +18,7 @@ export interface ThrottleSnapshot extends Pick<
 > {
   readonly refusalProposals?: readonly Pick<RefusalProposal, 'status'>[] | undefined;
   readonly learned?: Pick<LearnedLimit, 'limit' | 'windowMs' | 'confidence'> | undefined;
+  readonly limits?: readonly Pick<DeclaredLimitState, 'name' | 'calls' | 'used' | 'usedUpAt'>[] | undefined;
 }
 
 export interface FleetSnapshot {
@@ -84,6 +86,17 @@ const GAUGES: readonly GaugeDefinition[] = [
     'Confidence in the learned limit: 0 none, 0.5 low, 1 high.',
     ({ learned }) => CONFIDENCE_VALUES[learned?.confidence ?? 'none'],
   ),
+  perLimit('declared_limit_calls', 'Calls that a limit of throttle.limits allows in its window.', ({ calls }) => calls),
+  perLimit(
+    'declared_limit_used',
+    'Calls that count for a limit of throttle.limits now; in a fleet those of all replicas.',
+    ({ used }) => used,
+  ),
+  perLimit(
+    'declared_limit_exhausted_timestamp_seconds',
+    'When a limit of an hour or longer is used up at the pace of the last hour, Unix time; absent while it is not, at this pace.',
+    ({ usedUpAt }) => (Number.isFinite(usedUpAt) ? toSeconds(usedUpAt) : undefined),
+  ),
   perToken('token_expiry_timestamp_seconds', 'Expiry of the held token, Unix time.', ({ expiresWallAt }) =>
     toSeconds(expiresWallAt),
   ),
@@ -143,6 +156,18 @@ function perThrottle(
 ): GaugeDefinition {
   const readAll = ({ throttles }: GaugeStates) =>
     throttles.map((throttle) => [{ route: throttle.route }, read(throttle)] as const);
+  return { name, help, read: readAll };
+}
+
+function perLimit(
+  name: string,
+  help: string,
+  read: (limit: NonNullable<ThrottleSnapshot['limits']>[number]) => number | undefined,
+): GaugeDefinition {
+  const readAll = ({ throttles }: GaugeStates) =>
+    throttles.flatMap(({ route, limits = [] }) =>
+      limits.map((limit) => [{ route, limit: limit.name }, read(limit)] as const),
+    );
   return { name, help, read: readAll };
 }
 

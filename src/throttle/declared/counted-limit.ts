@@ -265,6 +265,7 @@ export class CountedLimit {
   }
 
   #usedUpAt(at: number): number {
+    if (this.window.lengthMs < HOUR_MS) return Infinity;
     const recent = this.#recent.countAt(at);
     const rate = recent / Math.min(HOUR_MS, Math.max(MIN_RATE_MS, at - this.#recentSince));
     let left = this.terms.calls - this.#known.countAt(at) - this.#heldByOthers - this.#own.countAt(at);

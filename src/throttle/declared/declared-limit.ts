@@ -29,7 +29,10 @@ export interface DeclaredLimitState {
   /** Calls that count now; in a fleet those of all replicas, as of the last exchange. */
   readonly used: number;
   readonly reserve: number;
-  /** Epoch milliseconds: when it is used up at the rate of the last hour; Infinity when it is not, at this rate. */
+  /**
+   * Epoch milliseconds: when it is used up at the rate of the last hour; Infinity when it is not, at this rate, and for a window that
+   * is shorter than the hour.
+   */
   readonly usedUpAt: number;
   /** Epoch milliseconds: when the window ends, or, if it is sliding, when the oldest counted call leaves it; Infinity when nothing is counted. */
   readonly resetsAt: number;

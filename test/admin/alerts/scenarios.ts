@@ -147,6 +147,20 @@ const THRESHOLDS: readonly Threshold[] = [
     at: (factor) => [events('rate_limited_total', R, around(5, factor), 10), events('permits_total', R, 12, 10)],
   },
   {
+    ...{ of: 'BearerSidecarDeclaredLimitUsedUp', what: 'a forecast for one of two limits' },
+    at: (factor) => [
+      level('declared_limit_used', { ...R, limit: 'hour' }, 900),
+      levelFrom(
+        'declared_limit_exhausted_timestamp_seconds',
+        { ...R, limit: 'hour' },
+        undefined,
+        1,
+        factor < 1 ? undefined : 7200,
+      ),
+      level('declared_limit_used', { ...R, limit: 'day' }, 900),
+    ],
+  },
+  {
     ...{ of: 'BearerSidecarPaused', what: 'nine tenths of ten minutes' },
     at: (factor) => [flag('paused', R, Math.min(1, 0.9 * factor))],
   },

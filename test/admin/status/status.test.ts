@@ -72,6 +72,7 @@ describe('status', () => {
         },
         usage: null,
         fleet: null,
+        limits: [],
         refusalProposals: [],
         recentSignals: [
           {

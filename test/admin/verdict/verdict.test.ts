@@ -25,6 +25,10 @@ const wrongSecret = tokenWith(
   'rejected',
   'auth.test responded to the token request with 401 and the error "invalid_client"',
 );
+const declared = {
+  ...{ name: 'day', per: '1d', calls: 100, used: 0, reserve: 0, usedUpAt: Infinity },
+  resetsAt: Date.UTC(2026, 10, 2),
+};
 const with429 = { wallAt: 0, status: 429, pauseMs: 20_000, stated: true, fields: { 'retry-after': 20 } };
 
 const SCENES: readonly (readonly [scene: string, where: string, words: string, play: () => PlayedVerdict])[] = [
@@ -417,6 +421,31 @@ describe('the verdict', () => {
     learned.with({ throttles: [{ ...limited, pausedMs: 0, queued: 40 }] });
     expect(learned.verdict).toMatchObject({ where: 'limit', level: 'wait' });
     expect(learned.verdict.headline).toContain('about 9.5 requests per second');
+  });
+
+  it.each([
+    ['that is used up', { used: 100, calls: 100 }],
+    ['of which only the reserve is left', { used: 80, calls: 100, reserve: 20 }],
+  ])('shows the declared limit %s, and when it opens', (_, figures) => {
+    const limits = [
+      { ...declared, name: 'minute', calls: 50, per: '1m', used: 10 },
+      { ...declared, ...figures },
+    ];
+    const full = played(12, (s) =>
+      s.respond(200, 2, { queuedMs: 5000 }).reply('QUOTA_EXHAUSTED', 6).reject('quota', 6),
+    );
+    full.with(throttle({ queued: 30, limits }));
+    expect(full.verdict).toMatchObject({
+      where: 'limit',
+      headline: 'The declared limit day (100 calls per 1d) is reached',
+    });
+    expect(full.verdict.detail).toContain(
+      `${String(figures.used)} of 100 calls are used; calls leave it from 2026-11-02`,
+    );
+    // With calls left, other waits have other causes.
+    full.with(throttle({ queued: 30, limits: limits.slice(0, 1) }));
+    full.play(320, (s) => void s.respond(200, 2, { queuedMs: 5000 }));
+    expect(full.verdict.headline).not.toContain('declared');
   });
 
   it('shows the limit that a fleet has learned, not the part of one replica', () => {

@@ -37,6 +37,26 @@ it('the verdict is the state, in the words of the page; the lines list every ale
   expect(lines).toMatch(/^ {2}alerts +BearerSidecarUpstreamErrors \(quotes\), warning$/m);
 });
 
+it('each declared limit has a line, and a sidecar of an earlier version has none', () => {
+  const day = { name: 'day', calls: 10_000, per: '1d', used: 7412, reserve: 0 };
+  const limits = [
+    { ...day, usedUpAt: 3_600_000, resetsAt: 86_400_000 },
+    { ...day, name: 'burst', used: 0, usedUpAt: Infinity, resetsAt: Infinity },
+  ];
+  const states = { tokens: [validToken], throttles: [{ ...unpaced, limits }], fleet: undefined };
+  const status = describeStatus({
+    ...{ version: '1.2.3', verdict: healthy, uptimeMs: 1000, draining: false, ...states, alerts: [] },
+  });
+  const lines = describeStatusLines(status, plain);
+  expect(lines.filter((line) => line.includes('declared'))).toEqual([
+    '  declared  day: 7,412 of 10,000 calls per 1d, used up at 1970-01-01T01:00:00.000Z at this pace, resets at 1970-01-02T00:00:00.000Z',
+    '  declared  burst: 0 of 10,000 calls per 1d',
+  ]);
+  const earlier = { ...status, throttles: status.throttles.map((throttle) => ({ ...throttle, limits: undefined })) };
+  const parsed = JSON.parse(JSON.stringify(earlier)) as RunningStatus;
+  expect(describeStatusLines(parsed, plain).join('\n')).not.toContain('declared');
+});
+
 it('a sidecar without a token does not serve', () => {
   expect(describeState(statusOf([], healthy, noToken)).isServing).toBe(false);
 });

@@ -100,7 +100,7 @@ describe('series at the start', () => {
     ].map((name): [string, string[]] => [name, ['route="default"']]),
     [
       'queue_rejected_total',
-      ['full', 'timeout', 'expected_wait', 'draining', 'client_left'].map(
+      ['full', 'timeout', 'expected_wait', 'quota', 'draining', 'client_left'].map(
         (reason) => `route="default",reason="${reason}"`,
       ),
     ],
@@ -293,6 +293,25 @@ describe('gauges', () => {
     expect(await read()).toEqual([undefined, undefined, 0]);
     throttle = idle;
     expect(await read()).toEqual([undefined, undefined, 0]);
+  });
+
+  it('have a series for each declared limit, and a forecast only where it is used up', async () => {
+    const day = { name: 'day', calls: 10_000, used: 7412, usedUpAt: 1_800_000_000_500 };
+    let throttle: ThrottleSnapshot = {
+      ...idle,
+      limits: [day, { name: 'hour', calls: 900, used: 0, usedUpAt: Infinity }],
+    };
+    const { sample } = create({ readThrottles: () => [throttle] });
+    const read = (limit: string) =>
+      Promise.all(
+        ['calls', 'used', 'exhausted_timestamp_seconds'].map((name) =>
+          sample(`declared_limit_${name}{route="default",limit="${limit}"}`),
+        ),
+      );
+    expect(await read('day')).toEqual([10_000, 7412, 1_800_000_000.5]);
+    expect(await read('hour')).toEqual([900, 0, undefined]);
+    throttle = idle;
+    expect(await read('day')).toEqual([undefined, undefined, undefined]);
   });
 
   it('counts dropped log lines as reported by the log', async () => {
