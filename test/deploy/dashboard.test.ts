@@ -182,7 +182,9 @@ it('every query returns data', { timeout: 150_000 }, async () => {
   console.info(`dashboard: ${queries.length - missing.length} of ${queries.length} queries return data`);
   expect(missing.map(nameOf)).toEqual([]);
   // The member has no limit, neither learned nor declared.
-  expect(missingOfOne.filter(({ expr }) => !/permit_rate|inferred_|declared_limit_/.test(expr)).map(nameOf)).toEqual([]);
+  expect(missingOfOne.filter(({ expr }) => !/permit_rate|inferred_|declared_limit_/.test(expr)).map(nameOf)).toEqual(
+    [],
+  );
   expect(unknownInstance).toHaveLength(queries.length);
   expect(marks).toEqual([]);
 });

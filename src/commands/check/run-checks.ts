@@ -11,6 +11,7 @@ import { checkCredential } from './credential.ts';
 import { checkFiles } from './files.ts';
 import { checkFleet } from './fleet.ts';
 import { checkProxies } from './connectivity.ts';
+import { listDeclaredLimits } from './declared-limits.ts';
 import { checkRunningSidecar } from './running-sidecar.ts';
 import { redactSteps } from './report.ts';
 import { checkUpstream, groupByUpstream, findRoute } from './upstream.ts';
@@ -92,7 +93,13 @@ async function checkSettings(
     detail,
     advice: 'correct or remove it',
   }));
-  return [{ ...base, outcome: 'ok', detail: 'valid' }, ...(await listClientIds(config)), ...warned, ...files];
+  return [
+    { ...base, outcome: 'ok', detail: 'valid' },
+    ...(await listClientIds(config)),
+    ...listDeclaredLimits(config, context.clock.wallNow()),
+    ...warned,
+    ...files,
+  ];
 }
 
 /** A client id is no secret, and is compared with that of the partner. A file that cannot be read is a finding of its own. */

@@ -3,6 +3,7 @@ import { abortable, type Clock } from '../../platform/clock.ts';
 
 export type CheckStepName =
   | 'configuration'
+  | 'limits'
   | 'file'
   | 'dns'
   | 'tcp'
