@@ -22,6 +22,8 @@ import type { RetryContext, RetryPlanner } from './retry-planner.ts';
 export interface AttemptContext extends RetryContext {
   readonly planner: RetryPlanner;
   readonly relay: Relay;
+  /** The sidecar has added the idempotency key: the application does not know it. */
+  readonly hasAddedKey: boolean;
 }
 
 export class Attempt implements AttemptHandler, PendingAttempt {
@@ -31,6 +33,8 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   readonly use: TokenUse;
   /** Its request went onto a connection: the upstream may have carried it out. */
   wasSent = false;
+  /** It was refused, and an earlier attempt may have been carried out: the application would repeat the call with another key. */
+  isMisleading = false;
   readonly #context: AttemptContext;
   #decision: RetryDecision = NO_RETRY;
   #isRelaying = false;
@@ -86,7 +90,9 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     else if (showsAcceptedToken(status)) parts.tokens.recordAccepted(this.use, planner.hasReplayedAfter401);
     // Only then: how long a retry would wait depends on the pause.
     this.#decision = planner.decideAfterResponse(status, classification);
-    return this.#decision.kind === 'no-retry' ? this.#startRelay(head) : 'hold';
+    const isRefused = classification.isRateLimited || status === 401;
+    this.isMisleading = isRefused && planner.hasUnknownAttempt && this.#context.hasAddedKey;
+    return this.#decision.kind === 'no-retry' && !this.isMisleading ? this.#startRelay(head) : 'hold';
   }
 
   onBufferExceeded(head: UpstreamResponse): Relay {

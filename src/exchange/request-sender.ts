@@ -34,6 +34,7 @@ export class RequestSender implements AttemptContext, TokenCaller {
   readonly body: RequestBody;
   readonly method: string;
   readonly hasIdempotencyKey: boolean;
+  readonly hasAddedKey: boolean;
   readonly planner: RetryPlanner;
   readonly relay: Relay;
   /** Of the client, and the idempotency key that each attempt carries. An attempt adds to the list. */
@@ -54,7 +55,8 @@ export class RequestSender implements AttemptContext, TokenCaller {
     const keyHeader = parts.retry.idempotencyKey.header ?? undefined;
     this.#forwarded = parts.ownHeaders.filter(exchange.request.rawHeaders, keyHeader);
     let key = this.#forwarded.idempotencyKey;
-    if (keyHeader !== undefined && key === undefined && !isIdempotentMethod(this.method)) {
+    this.hasAddedKey = keyHeader !== undefined && key === undefined && !isIdempotentMethod(this.method);
+    if (keyHeader !== undefined && this.hasAddedKey) {
       key = randomUUID();
       this.#forwarded.headers.push(keyHeader, key);
     }
@@ -168,8 +170,8 @@ export class RequestSender implements AttemptContext, TokenCaller {
    * @throws the reason why none follows
    */
   keepResult(attempt: Attempt, result: NotRelayed): Retry {
-    if (result.kind === 'held') this.relay.hold(result);
-    else this.#recordFailure(attempt, result.failure);
+    if (result.kind === 'failed') this.#recordFailure(attempt, result.failure);
+    else if (!attempt.isMisleading) this.relay.hold(result);
     const decision = attempt.retryDecision(result);
     if (decision.kind !== 'no-retry') return (this.#retry = decision);
     if (result.kind === 'failed') throw toSidecarError(result.failure);

@@ -20,11 +20,12 @@ routes:
 
 const keyed = (respond: RespondTo, file = ROUTES) => startInProcess({ respond, file: scratchFile(file) });
 
-/** Does with each attempt what the next step says, and then succeeds. A step is a status, or a reset. */
-function scripted(steps: readonly (number | 'reset')[], headers: Readonly<Record<string, string>> = {}) {
+/** Does with each attempt what the next step says, and then succeeds. A step is a status, or a reset. A 429 asks to wait for an hour. */
+function scripted(steps: readonly (number | 'reset')[], more: Readonly<Record<string, string>> = {}) {
   const left = [...steps];
   const respond: RespondTo = (_request, response) => {
     const step = left.shift();
+    const headers = step === 429 ? { ...more, 'retry-after': '3600' } : more;
     if (step === 'reset') response.socket?.resetAndDestroy();
     else response.writeHead(step ?? 200, headers).end(`status ${String(step ?? 200)}`);
   };
@@ -164,5 +165,31 @@ describe('a 409', () => {
     const { url, api } = await keyed(scripted(steps).respond);
     expect((await send(url + path, { method, body: 'x' })).status).toBe(409);
     expect(api.requests).toHaveLength(attempts);
+  });
+});
+
+describe('a refusal of a repeat says nothing of the first attempt, which may have been carried out', () => {
+  const post = { method: 'POST', body: 'x' };
+
+  it.each([
+    ['a reset, 429', ['reset', 429], 'UPSTREAM_RESET'],
+    ['a reset, two 401', ['reset', 401, 401], 'UPSTREAM_RESET'],
+    ['a 504, 429', [504, 429], 504],
+    ['a 502, 401, 401', [502, 401, 401], 502],
+  ] as const)('after %s the application gets the result of the first one', async (_, steps, expected) => {
+    const { url, api, requestRecords } = await keyed(scripted(steps).respond);
+    const { status, code } = await send(`${url}/keyed`, post);
+    expect(code ?? status).toBe(expected);
+    expect(api.requests).toHaveLength(steps.length);
+    expect(await requestRecords(1)).toMatchObject([{ isOutcomeUnknown: expected === 'UPSTREAM_RESET' }]);
+  });
+
+  it.each([
+    ['that is the first one', '/keyed', {}, [429]],
+    ['after a 401', '/keyed', {}, [401, 401]],
+    ['whose key is that of the application, which can repeat it safely', '/keyed', { [HEADER]: 'own' }, ['reset', 429]],
+  ] as const)('goes to the application for an attempt %s', async (_, path, headers, steps) => {
+    const { url } = await keyed(scripted(steps).respond);
+    expect(await send(url + path, { ...post, headers })).toMatchObject({ status: steps.at(-1), code: undefined });
   });
 });
