@@ -15,8 +15,9 @@ import { createRouteTable, type RouteTable } from '../listener/route-table.ts';
 import { createUpgradeHandler } from '../listener/websocket/websocket.ts';
 import { createRetryBudget } from '../retry/budget.ts';
 import type { EventObserver } from '../telemetry/events.ts';
+import { MIN_SHARED_MS } from '../throttle/declared/declared-limits.ts';
+import { periodMs } from '../throttle/declared/limit-window.ts';
 import { createThrottle } from '../throttle/queue/queueing-throttle.ts';
-import type { StateFile } from '../throttle/state-file.ts';
 import type { FleetMembership } from '../throttle/fleet-membership.ts';
 import type { LearnedState, RateSettings, Throttle, ThrottleTerms } from '../throttle/throttle.ts';
 import { createTlsContextProvider, type TlsContextProvider } from '../platform/tls.ts';
@@ -38,8 +39,6 @@ export interface RoutesOptions
   readonly sharing: FleetParts | undefined;
   /** From the state file, by throttle group. */
   readonly restored: ReadonlyMap<string, LearnedState>;
-  /** Keeps the counts of declared limits. */
-  readonly stateFile: StateFile | undefined;
   /** Read already. */
   readonly headers: RouteHeaders;
   /** The upper bound of `retry.replayTotalBytes`. */
@@ -82,7 +81,8 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
         tokens: requireDefined(tokens.get(credential)),
         throttle: requireDefined(throttles.get(throttleGroup)),
         responseClassifier: createClassifier(route, options),
-        ...{ upstream: client, baseUrl: upstream.baseUrl },
+        upstream: client,
+        baseUrl: upstream.baseUrl,
         retryBudget: createRetryBudget(),
         ownHeaders: requireDefined(headers.byRoute.get(name)),
         serveUpgrade: upstream.websocket ? createUpgradeHandler(trust, egress) : undefined,
@@ -100,7 +100,6 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       requireDefined(persistent.get(name)).responseClassifier.setHints(throttle.hints);
     Object.assign(table, buildRouteTable(next, persistent));
     for (const [group, terms] of readThrottleTerms(next)) requireDefined(throttles.get(group)).reconfigure(terms);
-    void options.stateFile?.lease();
   };
   const closeUpstreams = async (): Promise<void> => {
     headers.stop();
@@ -185,13 +184,12 @@ function listTokenHeaders({ routes }: Config, credential: string): readonly stri
 }
 
 function createThrottles(options: RoutesOptions): Map<string, Throttle> {
-  const { config, restored, stateFile, clock, random, observe } = options;
+  const { config, restored, clock, random, observe } = options;
   const throttles = new Map<string, Throttle>();
-  const parts = { requestPermits: stateFile?.requestPermits, clock, random, observe };
   for (const [group, { route, ...terms }] of readThrottleTerms(config)) {
     const fleet = joinFleet(group, route, terms.throttle, options);
     const own = { route: group, restored: restored.get(group), fleet, recordPermit: options.bindThrottle(group) };
-    throttles.set(group, createThrottle({ ...terms, ...own, ...parts }));
+    throttles.set(group, createThrottle({ ...terms, ...own, clock, random, observe }));
   }
   return throttles;
 }
@@ -202,19 +200,27 @@ function readThrottleTerms(config: Config): Map<string, ThrottleTerms & { readon
   return new Map(
     groups.map(([group, route]) => [
       group,
-      { route, throttle: divideAmongReplicas(route.throttle), queue: route.queue },
+      { route, throttle: readRateSettings(route.throttle, config.fleet !== undefined), queue: route.queue },
     ]),
   );
 }
 
-/** One replica's part of the limits for all replicas (`throttle.share`); together they exceed a limit only if burst < replicas. */
-function divideAmongReplicas(throttle: RouteConfig['throttle']): RouteConfig['throttle'] {
-  const { rate, burst, maxRate, share } = throttle;
+/**
+ * One replica's part of the limits for all replicas (`throttle.share`); together they exceed a limit only if burst < replicas. A fleet deals
+ * out short declared limits by its rate.
+ */
+function readRateSettings(throttle: RouteConfig['throttle'], isFleet: boolean): RouteConfig['throttle'] {
+  const { rate, burst, maxRate, share, limits } = throttle;
+  const short = isFleet ? limits.filter(({ per }) => periodMs(per) < MIN_SHARED_MS) : [];
+  const limitRate = Math.min(...short.map(({ calls, per }) => (calls * SHORT_LIMIT_PART * 1000) / periodMs(per)));
+  const highestRate = Math.min(limitRate, maxRate ?? Infinity);
+  // What is saved up comes on top of the rate.
+  const highestBurst = Math.min(...short.map(({ calls }) => calls * (1 - SHORT_LIMIT_PART)));
   return {
     ...throttle,
-    rate: rate === 'auto' ? rate : rate / share,
-    burst: Math.max(1, Math.floor(burst / share)),
-    maxRate: maxRate === undefined ? undefined : maxRate / share,
+    rate: rate === 'auto' ? rate : Math.min(rate, limitRate) / share,
+    burst: Math.max(1, Math.floor(Math.min(burst, highestBurst) / share)),
+    maxRate: Number.isFinite(highestRate) ? highestRate / share : undefined,
   };
 }
 
@@ -230,6 +236,9 @@ function joinFleet(
   const identity = { upstreamOrigin: upstream.baseUrl.origin, group, client: identifyClient(owner) };
   return sharing?.joinQuota(identity, settings);
 }
+
+/** Of a declared limit that is dealt out by the rate: permits are used up to 50 ms late. */
+const SHORT_LIMIT_PART = 0.98;
 
 interface UpstreamPool {
   /** For new connections to an `https:` origin. */

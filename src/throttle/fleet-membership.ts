@@ -31,6 +31,8 @@ export interface FleetHost {
   readonly isPaused: boolean;
   /** Undefined while no limit is declared. */
   readonly declaredLimits: DeclaredLimits | undefined;
+  /** A request of high priority waits for a permit. */
+  readonly isHighWaiting: boolean;
   /** No call is in flight, and no request waits for a permit. */
   readonly isIdle: boolean;
   /** Rate or permits may have changed: grants what can be granted now. */

@@ -84,6 +84,7 @@ test('a replica leaves the shared quota while Redis replies too late, and joins 
   membership.start({
     isPaused: false,
     declaredLimits: undefined,
+    isHighWaiting: false,
     isIdle: true,
     pump: () => undefined,
     pause: () => undefined,

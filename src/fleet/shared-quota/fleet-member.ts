@@ -4,7 +4,7 @@
  * FleetLeader does the leader's work.
  */
 import { OneShotTimer } from '../../throttle/pacing/one-shot-timer.ts';
-import type { QuotaReply, QuotaRequest, QuotaStore, QuotaUpdate } from './quota-store.ts';
+import type { LimitsRequest, QuotaReply, QuotaRequest, QuotaStore, QuotaUpdate } from './quota-store.ts';
 import { ClockOffset } from './clock-offset.ts';
 import type { LeaderInputs } from './fleet-leader.ts';
 import { LeaderElection } from './leader-election.ts';
@@ -27,6 +27,8 @@ const LOW_PERMITS = 1;
 const LONG_PAUSE_MS = 1_000;
 /** After a refusal without a known limit reports are frequent for this time, so that the leader learns the first one. */
 const LEARNING_MS = 10_000;
+/** A replica gives back its permits of the declared limits after this time without calls. */
+const ACTIVE_MS = 3_000;
 
 export interface FleetMemberOptions {
   readonly store: QuotaStore;
@@ -56,6 +58,12 @@ export class FleetMember implements FleetMembership {
   #learnsUntil = -Infinity;
   /** Ends of pauses that this replica has applied, an instant of the store. */
   #joinedPausesUntil = -Infinity;
+  /** Of the declared limits: the number of the present report, whether the last one was not confirmed, and what more permits wait for. */
+  #reportSequence = 1;
+  #reportsKnown = false;
+  #needsGrants = false;
+  #grantsWantedAt = -Infinity;
+  #grantsNeededUntil = -Infinity;
   #hasConnected = false;
   /** It has worked alone since its last reply. */
   #isReturning = false;
@@ -109,7 +117,12 @@ export class FleetMember implements FleetMembership {
   }
 
   requestPermits(): void {
-    this.#isUrgent = true;
+    if (this.#needsGrants || this.#hasLeft || !this.#hasConnected) return;
+    const now = this.#options.clock.now();
+    this.#needsGrants = true;
+    this.#grantsNeededUntil = now + ACTIVE_MS;
+    // Not in the midst of a grant, and once for several of them.
+    if (!this.#isExchanging) this.#timer.setNoLaterThan(Math.max(now, this.#grantsWantedAt));
   }
 
   reportRefusal(statedWaitMs: number | undefined): void {
@@ -157,7 +170,10 @@ export class FleetMember implements FleetMembership {
       isFleetPaused: lease.isFleetPaused,
       canEndPause: lease.isFleetPaused && this.#election.leader?.canEndPause(now, this.#leaderInputs()) === true,
       reportsCompleteAt: this.#isUrgent ? -Infinity : this.#election.reportsCompleteAt,
-      permitsWantedAt: isShort ? this.#permitsWantedAt : Infinity,
+      permitsWantedAt: Math.min(
+        isShort ? this.#permitsWantedAt : Infinity,
+        this.#needsGrants && this.#missedReplies === 0 ? this.#grantsWantedAt : Infinity,
+      ),
     });
   }
 
@@ -165,6 +181,7 @@ export class FleetMember implements FleetMembership {
     const { store, clock } = this.#options;
     this.#isExchanging = true;
     this.#isUrgent = false;
+    this.#needsGrants = false;
     this.#lastExchangeAt = now;
     this.#timer.set(Infinity);
     const request = this.#createRequest(now);
@@ -172,7 +189,7 @@ export class FleetMember implements FleetMembership {
     this.#isExchanging = false;
     if (this.#hasLeft) return;
     if (reply === undefined) this.#recordMissedReply(request);
-    else this.#applyReply(clock.now(), now, reply);
+    else this.#applyReply(clock.now(), now, reply, request.declared !== undefined);
     this.#host?.pump();
     this.#scheduleExchange();
   }
@@ -193,7 +210,28 @@ export class FleetMember implements FleetMembership {
       maxPauseMs: this.#settings.maxPauseMs,
       isReturning: this.#isReturning,
       reportsReadUpTo: this.#election.reportsReadUpTo,
+      declared: this.#reportLimits(now),
     };
+  }
+
+  /** Undefined before the first reply: limits count by the store's clock. */
+  #reportLimits(now: number): LimitsRequest | undefined {
+    const { declaredLimits, isHighWaiting = false } = this.#host ?? {};
+    if (declaredLimits === undefined || !this.#clockOffset.isKnown) return undefined;
+    declaredLimits.countBy((at) => this.#clockOffset.toStoreTime(at));
+    const isActive = !this.#hasLeft && (now < this.#grantsNeededUntil || this.#isActive(now));
+    const limits = declaredLimits.report(now, isActive, isHighWaiting);
+    return limits.length === 0
+      ? undefined
+      : { sequence: this.#reportSequence, limits, reportsKnown: this.#reportsKnown || this.#hasLeft };
+  }
+
+  #applyGrants(now: number, { grants, grantsRetryInMs, replicaCount }: QuotaReply): void {
+    this.#grantsWantedAt = now + grantsRetryInMs;
+    this.#reportsKnown = grants === undefined;
+    if (grants === undefined) return;
+    this.#reportSequence++;
+    this.#host?.declaredLimits?.recordGrants(now, grants, replicaCount);
   }
 
   #isActive(now: number): boolean {
@@ -222,14 +260,17 @@ export class FleetMember implements FleetMembership {
     return { epoch, isFleetPaused, pausedUntil, limitInForce, isPaused, isIdle };
   }
 
-  #applyReply(now: number, requestedAt: number, reply: QuotaReply): void {
+  #applyReply(now: number, requestedAt: number, reply: QuotaReply, hasReportedLimits: boolean): void {
     this.#missedReplies = 0;
     // It is back with the next exchange, which is due at once.
     if (this.#isReturning) this.#isUrgent = true;
     this.#isReturning = false;
+    // The clock is known now, by which declared limits count.
+    if (!this.#clockOffset.isKnown && this.#host?.declaredLimits !== undefined) this.#isUrgent = true;
     this.#clockOffset.addSample(requestedAt, now, reply.storeNow);
     this.#lastReply = reply;
     this.#permitsWantedAt = now + reply.retryInMs;
+    if (hasReportedLimits) this.#applyGrants(now, reply);
     const bounded = { ...reply, ...this.#boundUpdate(now, reply) };
     if (this.#lease.applyReply(now, bounded)) this.#startPause(now);
     this.#joinStatedPause(now, bounded);
@@ -298,6 +339,8 @@ export class FleetMember implements FleetMembership {
 
   #goApart(): void {
     const now = this.#options.clock.now();
+    this.#reportsKnown = true;
+    this.#host?.declaredLimits?.goApart(now, { parts: this.#lease.replicaCount, index: this.#lease.rank });
     this.#isReturning = this.#lastReply !== undefined;
     this.#election.onDisconnected();
     this.#reports.onDisconnected();

@@ -1,14 +1,15 @@
 /**
  * The Redis script of one exchange between a replica and its fleet, for one throttle. One hash holds the rate and a bucket (GCRA:
  * `tat` is when it would be full), the pause, the replicas (`r:ID`), the leader, what the leader has published, and the reports of
- * calls: those that the leader has not read (field `mail`), and the last ones that it has (`olderReports`, `readReports`). Instants are
- * milliseconds of the server's clock, with fractions. Each permit has an instant of its own, so that all replicas together keep one
+ * calls: those that the leader has not read (field `mail`), and the last ones that it has (`olderReports`, `readReports`). Of declared
+ * limits it holds the calls that count, by the instant at which they stop to (`limit:KEY`), and the permits that each replica has leased
+ * (`held:ID`). Instants are milliseconds of the server's clock, with fractions. Each permit has an instant of its own, so that all replicas together keep one
  * even rate.
  */
 import { defineScript } from '../redis/script.ts';
+import { LIMIT_COUNTS, LIMIT_GRANTS, REPLICA_TIMEOUT_MS } from './limits-script.ts';
 
-/** A replica without an exchange for this time is gone; a leader with calls sooner. */
-const REPLICA_TIMEOUT_MS = 10_000;
+/** A leader with calls is gone sooner than others. */
 const LEADER_LEASE_MS = 900;
 /** By which the lease is shorter during a pause, when the others wait for the leader. */
 const PAUSED_LEASE_CUT_MS = 400;
@@ -21,14 +22,16 @@ const MAX_PERMITS_PER_REPLY = 16;
 const RECOVERY_MS = 5_000;
 /** Until then permits are leased only this far ahead. */
 const RECOVERY_HORIZON_MS = 400;
-const KEY_TTL_MS = 600_000;
 const MAX_UNREAD_LENGTH = 60_000;
 /** Longest content of the fields for reports and model, and of any other; a name is no longer than that. */
 const MAX_TEXT_LENGTH = 100_000;
 const MAX_VALUE_LENGTH = 64;
+/** Longest field of a declared limit, and its name. */
+const MAX_COUNTS_LENGTH = 8_000;
+const MAX_LIMIT_NAME_LENGTH = 300;
 /** More replicas than any fleet has; a hash with more fields than they need was written by others. */
 const MAX_REPLICAS = 1_000;
-const MAX_FIELDS = MAX_REPLICAS + 100;
+const MAX_FIELDS = 2 * MAX_REPLICAS + 100;
 /** Reports that were read stay for the next leader: this many characters at least, twice as many at most. */
 const KEPT_REPORTS_LENGTH = 8_000;
 
@@ -40,11 +43,11 @@ local now = time[1] * 1000 + time[2] / 1000
 /**
  * ARGV: replica, permits wanted, `active`, `idle` or `leaving`, fixed rate and burst (or empty), replicas known of, calls, instant and
  * stated wait of a refusal (or empty), what the leader publishes as JSON (or empty), version of the model that is known, longest pause,
- * `1` when this replica returns, position up to which it has read the reports (0 for none).
+ * `1` when this replica returns, position up to which it has read the reports (0 for none), declared limits as JSON (or empty).
  * @param clock Lua that sets `now`; for tests
  */
 export function buildExchangeScript(clock = SERVER_TIME): string {
-  return `${clock}${STATE}${BOUNDS}${PRESENCE}${LEADER}${REFUSAL}${PUBLICATION}${PERMITS}${REPORTS}${REPLY}`;
+  return `${clock}${STATE}${BOUNDS}${LIMIT_COUNTS}${PRESENCE}${LEADER}${REFUSAL}${PUBLICATION}${PERMITS}${REPORTS}${LIMIT_GRANTS}${REPLY}`;
 }
 
 const STATE = `
@@ -80,7 +83,9 @@ local mustPublish = false
 const BOUNDS = `
 local isText = {mail = true, olderReports = true, readReports = true, model = true}
 local function isValid(field, value)
-  if #field > ${MAX_VALUE_LENGTH} then return false end
+  local isLimit = string.sub(field, 1, 6) == 'limit:'
+  if #field > (isLimit and ${MAX_LIMIT_NAME_LENGTH} or ${MAX_VALUE_LENGTH}) then return false end
+  if isLimit or string.sub(field, 1, 5) == 'held:' then return #value <= ${MAX_COUNTS_LENGTH} end
   if #value > (isText[field] and ${MAX_TEXT_LENGTH} or ${MAX_VALUE_LENGTH}) then return false end
   local asNumber = toNumber(value)
   if field == 'rate' then return asNumber and (asNumber == 0 or (asNumber > 1e-9 and asNumber < 1e9)) end
@@ -114,7 +119,8 @@ bound('leaderUntil', now + ${REPLICA_TIMEOUT_MS})
 
 const PRESENCE = `
 if ARGV[3] == 'leaving' then
-  redis.call('HDEL', key, 'r:' .. id)
+  if declared and #written > 0 then redis.call('HSET', key, unpack(written)) end
+  redis.call('HDEL', key, 'r:' .. id, 'held:' .. id)
   if state.leader == id then redis.call('HDEL', key, 'leader') end
   return {}
 end
@@ -301,7 +307,7 @@ redis.call('HSET', key, unpack(written))
 for _, field in ipairs(gone) do
   if not state[field] then redis.call('HDEL', key, field) end
 end
-redis.call('PEXPIRE', key, ${KEY_TTL_MS})
+redis.call('PEXPIRE', key, string.format('%.0f', keptMs))
 local held, epoch, rateText = state.held or '0', state.epoch or '0', state.rate or ''
 local pausedUntil = instant(number('pausedUntil'))
 if mustPublish then redis.call('PUBLISH', key, table.concat({epoch, held, pausedUntil, rateText, state.burst or '1', present}, ' ')) end
@@ -310,7 +316,7 @@ return {
   tostring(present), tostring(rank), instant(oldest), instant(again), table.concat(permitTimes, ' '), reports,
   state.version or '0', (state.version or '0') ~= ARGV[11] and state.model or '',
   instant(math.max(0, leaseEnd() - now)), state.tentative or '0', instant(number('lostAt')),
-  string.format('%.0f', readUpTo), string.format('%.0f', keptFrom),
+  string.format('%.0f', readUpTo), string.format('%.0f', keptFrom), table.concat(grants, '\\n'),
 }
 `;
 

@@ -2,6 +2,16 @@
  * The store in which the replicas of a fleet share one quota; redis-quota-store.ts implements it. Instants of the store are
  * milliseconds of its own clock, which ClockOffset converts.
  */
+import type { LimitGrant, LimitReport } from '../../throttle/declared/counted-limit.ts';
+
+/** The declared limits of one replica. */
+export interface LimitsRequest {
+  /** Rises with each report that the store has confirmed; the counts of one number are counted once. */
+  readonly sequence: number;
+  readonly limits: readonly LimitReport[];
+  /** The store may have lost its data: it is told what this replica knows of it. */
+  readonly reportsKnown: boolean;
+}
 
 /** What one replica needs and reports. */
 export interface QuotaRequest {
@@ -27,6 +37,8 @@ export interface QuotaRequest {
   readonly isReturning: boolean;
   /** `reportsReadUpTo` of the last reply from which this replica has learned; 0: of none. */
   readonly reportsReadUpTo: number;
+  /** Undefined without declared limits. */
+  readonly declared?: LimitsRequest | undefined;
 }
 
 /** The limit that the leader publishes. */
@@ -85,6 +97,10 @@ export interface QuotaReply extends QuotaUpdate {
   readonly isTentative: boolean;
   /** Empty when the replica has this version. */
   readonly model: string;
+  /** Undefined where the report is to be repeated: the store has lost it, or replicas are still to come back. */
+  readonly grants: readonly LimitGrant[] | undefined;
+  /** When to ask again if no permit of a declared limit was leased. */
+  readonly grantsRetryInMs: number;
 }
 
 export interface QuotaListener {

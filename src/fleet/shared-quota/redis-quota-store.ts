@@ -5,7 +5,8 @@
 import type { Subscriber } from '../redis/subscriber.ts';
 import type { RedisScriptClient } from '../redis/script-client.ts';
 import { EXCHANGE_SCRIPT } from './quota-script.ts';
-import type { QuotaListener, QuotaReply, QuotaRequest, QuotaStore, QuotaUpdate } from './quota-store.ts';
+import type { LimitsRequest, QuotaListener, QuotaReply, QuotaRequest, QuotaStore, QuotaUpdate } from './quota-store.ts';
+import type { CountEntry } from '../../throttle/declared/counted-calls.ts';
 import type { ScriptReply } from '../redis/script.ts';
 
 export interface RedisQuotaStoreOptions {
@@ -43,7 +44,8 @@ export function createRedisQuotaStore({
 }
 
 export function toScriptArguments(request: QuotaRequest): (string | number)[] {
-  const { id, want, activity, fixed, knownReplicas, calls, refusal, published, version, reportsReadUpTo } = request;
+  const { id, want, activity, fixed, knownReplicas, calls, refusal, published, version, reportsReadUpTo, declared } =
+    request;
   // JSON has no Infinity: 0 means unlimited.
   const limit = published && { ...published, rate: Number.isFinite(published.rate) ? published.rate : 0 };
   return [
@@ -61,6 +63,7 @@ export function toScriptArguments(request: QuotaRequest): (string | number)[] {
     request.maxPauseMs,
     request.isReturning ? 1 : 0,
     reportsReadUpTo,
+    declared === undefined ? '' : encodeLimits(declared),
   ];
 }
 
@@ -68,8 +71,18 @@ export function toScriptArguments(request: QuotaRequest): (string | number)[] {
 export function parseReply(reply: ScriptReply): QuotaReply | undefined {
   const texts = reply.map(String);
   const [storeNow, leads, epoch, held, pausedUntil, rate, burst, present, rank, oldest, again] = texts;
-  const [times = '', reports = '', version = '', model = '', leaderLeft, tentative, lostAt, readUpTo, keptFrom] =
-    texts.slice(11);
+  const [
+    times = '',
+    reports = '',
+    version = '',
+    model = '',
+    leaderLeft,
+    tentative,
+    lostAt,
+    readUpTo,
+    keptFrom,
+    grants = '',
+  ] = texts.slice(11);
   const update = parseUpdate([epoch, held, pausedUntil, rate, burst, present]);
   const now = Number(storeNow);
   if (update === undefined || storeNow === undefined || !Number.isFinite(now)) return undefined;
@@ -89,8 +102,36 @@ export function parseReply(reply: ScriptReply): QuotaReply | undefined {
     version: Number(version) || 0,
     model,
     isTentative: tentative === '1',
+    ...parseGrants(grants),
     leaderLeftMs: leaderLeft === undefined ? Infinity : Number(leaderLeft) || 0,
   };
+}
+
+function encodeLimits({ sequence, limits, reportsKnown }: LimitsRequest): string {
+  return JSON.stringify({
+    sequence,
+    reportsKnown,
+    limits: limits.map((one) => (reportsKnown ? one : { ...one, known: [] })),
+  });
+}
+
+/**
+ * After the line that says when to ask again one for each limit: permits granted, permits that others hold, instants and counts, and after a
+ * tab the limit's key.
+ */
+function parseGrants(text: string): Pick<QuotaReply, 'grants' | 'grantsRetryInMs'> {
+  const [retry, ...lines] = text.split('\n');
+  const grants = lines.map((line) => {
+    const [numbers = '', key = ''] = line.split('\t');
+    const [granted = 0, heldByOthers = 0, ...texts] = numbers
+      .trim()
+      .split(' ')
+      .map((number) => Number(number) || 0);
+    const counts: CountEntry[] = [];
+    for (let index = 0; index < texts.length; index += 2) counts.push([texts[index] ?? 0, texts[index + 1] ?? 0]);
+    return { key, granted, heldByOthers, counts };
+  });
+  return { grants: grants.length === 0 ? undefined : grants, grantsRetryInMs: Number(retry) || 0 };
 }
 
 function parseUpdate(texts: readonly (string | undefined)[]): QuotaUpdate | undefined {

@@ -16,6 +16,10 @@ export interface LimitReport {
   readonly counts: readonly CountEntry[];
   /** Permits that may have been used beside these: leased ones, and calls made since. */
   readonly held: number;
+  /** When those stop to count should this replica be gone: two instants near the end of a calendar window. */
+  readonly heldUntil: readonly number[];
+  /** Of all replicas, as this one knows them: for a store that may have lost its data. */
+  readonly known: readonly CountEntry[];
   /** Further permits that are needed; one request of high priority waits: also of the reserve. */
   readonly want: number;
   /** Calls that the store keeps back: `reserve`, or 0 while a request of high priority waits. */
@@ -51,6 +55,10 @@ const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 /** The rate of a shorter time says too little. */
 const MIN_RATE_MS = 5 * MINUTE_MS;
+/** Within this time a store finds out that a replica is gone. */
+const MAX_UNNOTICED_MS = 15_000;
+/** The calls of other replicas are counted over this time at least. */
+const MIN_SHARED_RATE_MS = 1000;
 const WHOLE: LimitPart = { parts: 1, index: 0 };
 
 /** Its public fields are written here and by DeclaredLimits only. */
@@ -69,6 +77,13 @@ export class CountedLimit {
   #part: LimitPart;
   /** Replicas that take from the same count. */
   #sharers = 1;
+  /** The store has been lost after this limit was shared. */
+  #isApart = false;
+  /** When the store has replied last, and what the other replicas have used since `sharedRateSince`. */
+  #grantedAt = 0;
+  #sharedRateSince = 0;
+  #usedByOthers = 0;
+  #othersPerMs = 0;
   readonly #recent = new CountedCalls();
   #recentSince = Infinity;
   /** With an even spread the next call may go then. */
@@ -195,40 +210,61 @@ export class CountedLimit {
     this.#takenSinceLease = undefined;
   }
 
-  /** What a store of many replicas is told; the same calls again until it confirms them. */
-  report(at: number, waiting: number, isHighWaiting: boolean): LimitReport {
+  /** What a store of many replicas is told; the same calls again until it confirms them. Without `isActive` all permits are given back. */
+  report(at: number, isActive: boolean, isHighWaiting: boolean): LimitReport {
     this.#reported ??= new CountedCalls(this.#own.entriesAt(at));
-    const held = Math.max(0, this.#own.countAt(at) - this.#reported.countAt(at)) + this.#leasedNow;
-    const want = waiting === 0 && this.#leasedNow > 0 ? 0 : Math.max(0, this.leaseSize - this.#leasedNow);
+    // After a time without the store calls go on while it is asked; before the first reply they wait.
+    if (isActive && this.#isApart) this.leased = Math.max(0, Math.min(this.leaseSize, this.left(at, false)));
+    else if (!isActive || this.leased === Infinity) this.leased = 0;
+    const leased = Math.max(0, this.leased);
+    const held = Math.max(0, this.#own.countAt(at) - this.#reported.countAt(at)) + leased;
+    const want = isActive ? Math.max(0, this.leaseSize - leased) : 0;
+    const laterEnds = this.window.expiriesAt(at + MAX_UNNOTICED_MS);
+    const ends = this.window.endOf(at) === undefined ? [] : this.window.expiriesAt(at);
     const { calls, reserve } = this.terms;
-    const counts = copyEntries(this.#reported.entriesAt(at));
-    return { key: this.key, calls, counts, held, want, reserve: isHighWaiting ? 0 : reserve };
+    return {
+      ...{ key: this.key, calls, reserve: isHighWaiting ? 0 : reserve, held, want },
+      counts: this.#reported.entriesAt(at),
+      heldUntil: [...new Set([...ends, ...laterEnds])],
+      known: this.#known.entriesAt(at),
+    };
   }
 
   /** The store has confirmed the last report. */
   recordGrant(at: number, { granted, counts, heldByOthers }: LimitGrant, replicas: number): void {
+    const before = this.#known.countAt(at) + this.#own.countAt(at);
     for (const [expiresAt, calls] of this.#reported?.entriesAt(at) ?? []) this.#own.add(expiresAt, -calls);
     this.#reported = undefined;
-    const before = this.#known.countAt(at);
     this.#known = new CountedCalls(counts);
-    this.#addRecent(at, Math.max(0, this.#known.countAt(at) - before));
+    const byOthers = Math.max(0, this.#known.countAt(at) + this.#own.countAt(at) - before);
+    this.#addRecent(at, byOthers);
+    this.#usedByOthers += byOthers;
+    if (at - this.#sharedRateSince >= MIN_SHARED_RATE_MS) {
+      this.#othersPerMs = this.#usedByOthers / (at - this.#sharedRateSince);
+      this.#sharedRateSince = at;
+      this.#usedByOthers = 0;
+    }
+    this.#grantedAt = at;
     this.#heldByOthers = heldByOthers;
     this.#part = WHOLE;
+    this.#isApart = false;
     this.#sharers = replicas;
-    this.leased = this.#leasedNow + granted;
+    this.leased = Math.max(0, this.leased) + granted;
   }
 
-  /** The store is away. What others hold counts as used, and each keeps to its part of what is left. */
+  /**
+   * The store is away: each replica keeps to its part of what is left. What others hold, and as much as they have used before in the time
+   * since the last reply, counts as used. A limit that was never shared keeps its configured part.
+   */
   goApart(at: number, part: LimitPart): void {
-    this.#known.add(this.window.expiriesAt(at + this.#arrivalMs)[0] ?? at, this.#heldByOthers);
+    this.leased = Infinity;
+    if (this.#isApart || this.#grantedAt === 0) return;
+    const sinceReply = Math.ceil(this.#othersPerMs * (at - this.#grantedAt));
+    this.#known.add(this.window.expiriesAt(at + this.#arrivalMs)[0] ?? at, this.#heldByOthers + sinceReply);
     this.#heldByOthers = 0;
     this.#part = part;
+    this.#isApart = true;
     this.#sharers = 1;
-    this.leased = Infinity;
-  }
-
-  get #leasedNow(): number {
-    return Number.isFinite(this.leased) ? Math.max(0, this.leased) : 0;
   }
 
   #entriesAt(at: number): readonly CountEntry[] {

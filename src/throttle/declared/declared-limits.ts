@@ -31,6 +31,8 @@ export type TakenPermits = readonly { readonly limit: CountedLimit; readonly exp
 
 /** Statements about shorter windows come too late to be of use. */
 const MIN_CORRECTED_MS = periodMs('1h');
+/** Blocks of permits of a shorter limit would need too many exchanges. */
+export const MIN_SHARED_MS = 5000;
 /** Months and days differ in length. */
 const WINDOW_TOLERANCE = 0.09;
 
@@ -166,10 +168,13 @@ export class DeclaredLimits {
       this.#limits.find((limit) => limit.key === key)?.restore(at, counts, leased);
   }
 
-  /** What the fleet's store is told. */
-  report(now: number, waiting: number, isHighWaiting: boolean): readonly LimitReport[] {
+  /**
+   * What the fleet's store is told. Shorter limits are not among them: they are dealt out by the rate.
+   * @param isActive calls are to be expected: permits are needed
+   */
+  report(now: number, isActive: boolean, isHighWaiting: boolean): readonly LimitReport[] {
     const at = this.#toEpoch(now);
-    return this.#limits.map((limit) => limit.report(at, waiting, isHighWaiting));
+    return this.#shared.map((limit) => limit.report(at, isActive, isHighWaiting));
   }
 
   /** @param replicas that share the counts, this one included */
@@ -180,12 +185,16 @@ export class DeclaredLimits {
 
   goApart(now: number, part: LimitPart): void {
     const at = this.#toEpoch(now);
-    for (const limit of this.#limits) limit.goApart(at, part);
+    for (const limit of this.#shared) limit.goApart(at, part);
   }
 
   /** From now on the limits count by the clock of a store. */
   countBy(toEpoch: (now: number) => number): void {
     this.#toEpoch = toEpoch;
+  }
+
+  get #shared(): readonly CountedLimit[] {
+    return this.#limits.filter(({ window }) => window.lengthMs >= MIN_SHARED_MS);
   }
 }
 

@@ -289,6 +289,9 @@ function createFleetHost(governor: Governor, queue: RequestQueue, clock: Clock, 
     get declaredLimits() {
       return governor.declared;
     },
+    get isHighWaiting() {
+      return queue.nextReadyHigh !== undefined;
+    },
     get isIdle() {
       return queue.counts.ready === 0 && governor.inFlight === 0;
     },

@@ -71,6 +71,8 @@ const NOTHING_KNOWN: QuotaReply = {
   reports: '',
   reportsReadUpTo: 0,
   reportsKeptFrom: 0,
+  grants: undefined,
+  grantsRetryInMs: 0,
   version: 0,
   model: '',
 };

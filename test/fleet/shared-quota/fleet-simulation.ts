@@ -7,6 +7,7 @@ import type { Cancel, Clock } from '../../../src/platform/clock.ts';
 import { parseReply, toScriptArguments } from '../../../src/fleet/shared-quota/redis-quota-store.ts';
 import { buildExchangeScript } from '../../../src/fleet/shared-quota/quota-script.ts';
 import { FleetMember } from '../../../src/fleet/shared-quota/fleet-member.ts';
+import type { DeclaredLimit } from '../../../src/throttle/declared/declared-limit.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
 import { ExpiryHeap, type ExpiryEntry } from '../../../src/throttle/queue/heap.ts';
 import type {
@@ -136,6 +137,8 @@ export class SimulatedRedis {
   dropsUpdates = false;
   /** Replies come too late to be used; the scripts run. */
   isSlow = false;
+  /** Whether a reply is lost; the script has run. */
+  losesReply: (request: QuotaRequest) => boolean = () => false;
   /** Called before each script: sets the real server to refuse writes, for example. */
   beforeScript: (() => Promise<unknown>) | undefined;
   /** Is called with each reply that arrives. */
@@ -175,7 +178,7 @@ export class SimulatedRedis {
         connection.isLost = false;
         connection.lateReplies = 0;
         // A request from before the crash gets no reply after it.
-        if (life !== this.#generation) return undefined;
+        if (life !== this.#generation || this.losesReply(request)) return undefined;
         this.onReply(request, reply);
         return reply;
       },
@@ -233,9 +236,9 @@ export class SimulatedRedis {
     for (const listener of this.#listeners) listener.onDisconnected();
   }
 
-  /** Back, with nothing in it; the replicas join one after the other. */
-  async restart(spreadMs: number): Promise<void> {
-    await this.#clock.hold(this.#client.sendCommand(['FLUSHALL']));
+  /** Back, with nothing in it unless it has kept its data; the replicas join one after the other. */
+  async restart(spreadMs: number, hasKeptData = false): Promise<void> {
+    if (!hasKeptData) await this.#clock.hold(this.#client.sendCommand(['FLUSHALL']));
     this.isDown = false;
     let delayMs = 0;
     for (const listener of this.#listeners) {
@@ -274,6 +277,8 @@ export interface FleetSimulationOptions {
   readonly load: { readonly perSecond: number } | { readonly clients: number };
   readonly rate?: number | 'auto';
   readonly burst?: number;
+  /** `throttle.limits`. Default: none. */
+  readonly limits?: readonly DeclaredLimit[];
   readonly seed?: number;
   readonly key?: string;
   /** Default: they lease over Redis. */
@@ -306,7 +311,7 @@ export class FleetSimulation {
     this.#options = options;
     const random = seeded(seed);
     this.#stores = Array.from({ length: replicas }, () => redis.createStore(key));
-    const settings = { rate, burst, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000 };
+    const settings = { limits: options.limits, rate, burst, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000 };
     this.throttles = this.#stores.map((store, index) => {
       const id = `replica-${String(index).padStart(2, '0')}`;
       return createThrottle({

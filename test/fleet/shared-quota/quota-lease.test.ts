@@ -32,6 +32,8 @@ function reply(change: Partial<QuotaReply> = {}): QuotaReply {
     reports: '',
     reportsReadUpTo: 0,
     reportsKeptFrom: 0,
+    grants: undefined,
+    grantsRetryInMs: 0,
     version: 0,
     model: '',
     ...change,
