@@ -85,7 +85,7 @@ describe('the page', () => {
       expect(text).toContain(
         '7,412 of 10,000 calls per 1d, used up in 1 h 0 min at the pace of the last hour, resets in 12 h 0 min',
       );
-      expect(text).toContain('9,500 of 10,000 calls per 1d used up, 500 kept for priority high, resets in 12 h 0 min');
+      expect(text).toContain('9,500 of 10,000 calls per 1d, 500 kept for priority high, resets in 12 h 0 min used up');
     }
     const last = { ...day, calls: 8000, usedUpAt: Infinity, resetsAt: Infinity };
     expect(pageOf({ throttles: [{ ...unpaced, limits: [last] }] })).toContain('<dd>7,412 of 8,000 calls per 1d</dd>');

@@ -69,7 +69,7 @@ function describeDeclared(limit: DeclaredLimit, nowWallAt: number): Content {
     !isUsedUp(limit) &&
     markup`, used up in <strong>${renderCountdown(Date.parse(usedUpAt), nowWallAt)}</strong> at the pace of the last hour`;
   const state = isUsedUp(limit) && markup` <span class="badge wait">used up</span>`;
-  return markup`${formatInteger(used)} of ${formatInteger(calls)} calls per ${per}${state}${reserve > 0 && `, ${formatInteger(reserve)} kept for priority high`}${forecast}${reset}`;
+  return markup`${formatInteger(used)} of ${formatInteger(calls)} calls per ${per}${reserve > 0 && `, ${formatInteger(reserve)} kept for priority high`}${forecast}${reset}${state}`;
 }
 
 function isUsedUp({ used, calls, reserve }: DeclaredLimit): boolean {

@@ -148,7 +148,7 @@ const OTHERS = {
   },
   declared_limit: {
     where: 'limit',
-    headline: 'The declared limit {limit} is reached',
+    headline: 'A declared limit is reached{limit}',
     advice: ALERTS.BearerSidecarDeclaredLimitUsedUp.advice[0],
   },
   likely_rate_limit: {

@@ -264,33 +264,26 @@ function findLimiter(throttle: ThrottleState, facts: RouteFacts): CauseName {
   const isFull = inFlight >= inFlightLimit * EVERY;
   if (isSlowNow(throttle, facts, isFull)) return unconnected > 0 ? 'connect_timeout' : 'slow';
   const isRefused = outcomes.has('rate_limited');
-  if (pausedMs === 0 && (facts.replies.has('QUOTA_EXHAUSTED') || isDeclaredFull(throttle))) return 'declared_limit';
+  if (pausedMs === 0 && (facts.replies.has('QUOTA_EXHAUSTED') || findFull(throttle) !== undefined))
+    return 'declared_limit';
   if (pausedMs > 0 && !isRefused && recentSignals[0]?.status === 503) return 'unavailable';
   if (isRefused || pausedMs > 0 || (learned !== undefined && learned.confidence !== 'none')) return 'rate_limit';
   if (Number.isFinite(rate)) return mode === 'static' ? 'rate_setting' : 'max_rate_setting';
   return isFull ? 'in_flight_setting' : 'queue_setting';
 }
 
-/** The declared limit of which the largest part is used. */
-function findFullest({ limits = [] }: ThrottleState): DeclaredLimitState | undefined {
-  return limits.toSorted((one, other) => usedPart(other) - usedPart(one))[0];
-}
-
-function usedPart({ used, calls, reserve }: DeclaredLimitState): number {
-  return used / (calls - reserve);
-}
-
-/** A sliding window under load is never quite full. */
-function isDeclaredFull(throttle: ThrottleState): boolean {
-  const limit = findFullest(throttle);
-  return limit !== undefined && usedPart(limit) >= EVERY;
+/** The declared limit that is used up, or nearly: a sliding window under load is never quite full. A short one may just have opened. */
+function findFull({ limits = [] }: ThrottleState): DeclaredLimitState | undefined {
+  const usedPart = ({ used, calls, reserve }: DeclaredLimitState): number => used / (calls - reserve);
+  const [fullest] = limits.toSorted((one, other) => usedPart(other) - usedPart(one));
+  return fullest !== undefined && usedPart(fullest) >= EVERY ? fullest : undefined;
 }
 
 function describeDeclaredUse(throttle: ThrottleState): string | undefined {
-  const limit = findFullest(throttle);
-  if (limit === undefined) return undefined;
-  const end = Number.isFinite(limit.resetsAt) ? `; calls leave it from ${formatInstant(limit.resetsAt)} on` : '';
-  return `${formatInteger(limit.used)} of ${formatCount(limit.calls, 'call')} are used${end}`;
+  const full = findFull(throttle);
+  if (full === undefined) return undefined;
+  const end = Number.isFinite(full.resetsAt) ? `; calls leave it from ${formatInstant(full.resetsAt)} on` : '';
+  return `${formatInteger(full.used)} of ${formatCount(full.calls, 'call')} are used${end}`;
 }
 
 /** Where all places in flight are taken, the present decides: a median of a minute may still be that of the time before. */
@@ -301,14 +294,14 @@ function isSlowNow({ rate, inFlight }: ThrottleState, facts: RouteFacts, isFull:
 
 function describeThrottle(throttle: ThrottleState, { typicalSlowMs, presentMs }: RouteFacts) {
   const { mode, rate, learned, inFlight, inFlightLimit, queueMax } = throttle;
-  const limit = findFullest(throttle);
+  const full = findFull(throttle);
   const latencyMs = presentMs(inFlight);
   const known = learned !== undefined && Number.isFinite(learned.rate) ? learned.rate : rate;
   return {
     rate: Number.isFinite(known)
       ? `: ${mode === 'static' ? '' : 'about '}${formatRoundedRate(known)} requests per second`
       : '',
-    limit: limit === undefined ? '' : `${limit.name} (${formatCount(limit.calls, 'call')} per ${limit.per})`,
+    limit: full === undefined ? '' : `: ${full.name} (${formatCount(full.calls, 'call')} per ${full.per})`,
     inFlight: String(inFlightLimit),
     queue: String(queueMax),
     // None ends: it takes at least as long as the present reaches back.

@@ -437,13 +437,15 @@ describe('the verdict', () => {
     full.with(throttle({ queued: 30, limits }));
     expect(full.verdict).toMatchObject({
       where: 'limit',
-      headline: 'The declared limit day (100 calls per 1d) is reached',
+      headline: 'A declared limit is reached: day (100 calls per 1d)',
     });
     expect(full.verdict.detail).toContain(
       `${String(figures.used)} of 100 calls are used; calls leave it from 2026-11-02`,
     );
-    // With calls left, other waits have other causes.
+    // A short one may just have opened.
     full.with(throttle({ queued: 30, limits: limits.slice(0, 1) }));
+    expect(full.verdict.headline).toBe('A declared limit is reached');
+    // With calls left, other waits have other causes.
     full.play(320, (s) => void s.respond(200, 2, { queuedMs: 5000 }));
     expect(full.verdict.headline).not.toContain('declared');
   });

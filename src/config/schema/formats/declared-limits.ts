@@ -63,7 +63,7 @@ function complete(value: unknown): unknown {
     const given: unknown = entry instanceof Map ? Object.fromEntries(entry) : entry;
     if (typeof given !== 'object' || given === null || Array.isArray(given)) return given;
     const { calls, per } = given as Partial<Entry>;
-    return { name: `${String(calls)}-per-${String(per)}`, ...DEFAULTS, ...given };
+    return { name: `${String(calls)}-per-${String(per)}`, calls, per, ...DEFAULTS, ...given };
   });
 }
 
