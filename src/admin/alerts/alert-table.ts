@@ -186,7 +186,8 @@ export const ALERTS = {
       promql: 'min without (limit) (bearer_sidecar_declared_limit_exhausted_timestamp_seconds) - time()',
       evaluate: ({ samples, wallNow }, route) => {
         const at = samples.least('declared_limit_exhausted_timestamp_seconds', { route });
-        return at === undefined ? undefined : Math.max(0, at - wallNow / 1000);
+        // The first calls after a start are no pace yet.
+        return at === undefined || samples.spanMs < 15 * MINUTE_MS ? undefined : Math.max(0, at - wallNow / 1000);
       },
     },
     headline: 'A declared limit will be used up too early: in {duration}',

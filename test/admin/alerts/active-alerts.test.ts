@@ -88,3 +88,18 @@ describe('the headline of an alert', () => {
     expect(formatHeadline(name, value)).toBe(expected);
   });
 });
+
+it('the forecast of a declared limit is of the earliest one, and begins when there is a pace', () => {
+  const played = new PlayedSamples();
+  const metric = 'declared_limit_exhausted_timestamp_seconds';
+  played.set(metric, { route: 'default', limit: 'day' }, 9000).set(metric, { route: 'default', limit: 'hour' }, 4000);
+  const evaluate = () =>
+    evaluateAlerts({ samples: played.samples, wallNow: 1_000_000, throttles: [{ route: 'default' }], tokens: [] });
+  played.play(890);
+  expect(evaluate()).toEqual([]);
+  played.play(20);
+  const [alert, ...more] = evaluate();
+  expect(alert).toEqual({ name: 'BearerSidecarDeclaredLimitUsedUp', subject: 'default', value: 3000 });
+  expect(more).toEqual([]);
+  expect(formatHeadline('BearerSidecarDeclaredLimitUsedUp', 3000)).toContain('in 50 min 0 s');
+});

@@ -19,6 +19,7 @@ import { parseReply } from '../../../src/fleet/shared-quota/redis-quota-store.ts
 import { ConnectionHealth } from '../../../src/fleet/redis/connection-health.ts';
 import { RedisFault } from '../../../src/fleet/redis/redis-fault.ts';
 import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
+import type { DeclaredLimit } from '../../../src/throttle/declared/declared-limit.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
 import { signOfResponse } from '../../../src/throttle/refusal-evidence/refusal-observer.ts';
 import type { Permit, Throttle, ThrottleState, ThrottleTerms } from '../../../src/throttle/throttle.ts';
@@ -41,6 +42,8 @@ export interface PlayedSetup {
   readonly credentials: number;
   readonly isFleet: boolean;
   readonly maxPauseMs: number;
+  /** Of each throttle. Default: none. */
+  readonly limits?: readonly DeclaredLimit[];
   /** What an earlier process had learned. */
   readonly snapshot: unknown;
 }
@@ -176,7 +179,7 @@ class PlayedRoute {
   constructor(
     name: string,
     rate: number | 'auto',
-    { isFleet, maxPauseMs, snapshot }: PlayedSetup,
+    { isFleet, maxPauseMs, limits, snapshot }: PlayedSetup,
     clock: ManualClock,
     observe: (event: RecordedEvent) => void,
   ) {
@@ -185,7 +188,7 @@ class PlayedRoute {
     this.#observe = observe;
     this.#classifier = new ResponseClassifier({ route: name, replicas: 1, clock, observe });
     this.#terms = (one) => ({
-      throttle: { rate: one, burst: 1, maxInFlight: 8, maxStreams: 4, maxPauseMs },
+      throttle: { rate: one, burst: 1, maxInFlight: 8, maxStreams: 4, maxPauseMs, limits },
       queue: QUEUE,
     });
     const terms = this.#terms(rate);

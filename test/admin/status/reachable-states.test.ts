@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readRunningStatus } from '../../../src/commands/status/running-status.ts';
 import { describeStatusLine, describeStatusLines } from '../../../src/commands/status/summary.ts';
+import type { DeclaredLimit } from '../../../src/throttle/declared/declared-limit.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import type { PlayedReply, PlayedResponse, PlayedSetup, PlayedSidecar } from './played-sidecar.ts';
 import { createServedSidecar } from './served-sidecar.ts';
@@ -256,12 +257,20 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ do: 'drain' as const }) },
   { weight: 3, arbitrary: fc.constant({ do: 'look' as const }) },
 );
+const declared = { timeZone: 'UTC', countsRefused: true, spread: 'none', reserve: 0 } as const;
+const DECLARED: DeclaredLimit[] = [
+  { ...declared, name: 'burst', calls: 3, per: '10s', window: 'sliding', countsRefused: false },
+  { ...declared, name: 'hour', calls: 10, per: '1h', window: 'sliding', reserve: 4 },
+  { ...declared, name: 'day', calls: 20, per: '1d', window: 'calendar', timeZone: 'Europe/Berlin', spread: 'even' },
+  { ...declared, name: 'month', calls: 1_000_000_000, per: '1mo', window: 'calendar' },
+];
 const setups: fc.Arbitrary<PlayedSetup> = fc.record({
   wallStartMs: fc.constantFrom(CLOCK_START, 0),
   routes: fc.array(rates, { minLength: 1, maxLength: 4 }),
   credentials: fc.integer({ min: 1, max: 2 }),
   isFleet: fc.boolean(),
   maxPauseMs: fc.constantFrom(1000, 300_000),
+  limits: fc.subarray(DECLARED),
   snapshot: fc.constantFrom(
     undefined,
     undefined,
