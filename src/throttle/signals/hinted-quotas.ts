@@ -129,15 +129,10 @@ function readInstant(text: string, wallNow: number): number | undefined {
 }
 
 /**
- * The quotas and the first wait of fields whose names say what they state.
+ * The quotas and the longest wait of fields whose names say what they state.
  * @param fields values by lower-case name; those with another meaning are left out
- * @param resetUnitMs unit of a reset that is a duration, milliseconds
  */
-export function readNamedLimits(
-  fields: ReadonlyMap<string, string>,
-  wallNow: number,
-  resetUnitMs: number,
-): HintedLimits {
+export function readNamedLimits(fields: ReadonlyMap<string, string>, wallNow: number): HintedLimits {
   const families = new Map<string, StatedQuota>();
   let waitMs: number | undefined;
   for (const [name, text] of fields) {
@@ -145,10 +140,10 @@ export function readNamedLimits(
     if (field === undefined) continue;
     const { family, meaning, windowMs } = field;
     const isReset = meaning === 'reset';
-    const value = isReset ? readNamedReset(text, wallNow, resetUnitMs, windowMs) : readMeaning(meaning, text, wallNow);
+    const value = isReset ? readNamedReset(text, wallNow, windowMs) : readMeaning(meaning, text, wallNow);
     if (value === undefined) continue;
     const member = isReset ? 'resetInMs' : QUOTA_MEMBERS[meaning];
-    if (member === 'waitMs') waitMs ??= value;
+    if (member === 'waitMs') waitMs = Math.max(waitMs ?? 0, value);
     else families.set(family, { windowMs: shortWindow(windowMs), ...families.get(family), [member]: value });
   }
   const quotas = [...families.values()].filter(
@@ -158,16 +153,11 @@ export function readNamedLimits(
 }
 
 /** A number for longer than the window, or than an hour where the name states none, may count another unit: it is left out. */
-function readNamedReset(
-  text: string,
-  wallNow: number,
-  unitMs: number,
-  windowMs = LONGEST_SPREAD_MS,
-): number | undefined {
+function readNamedReset(text: string, wallNow: number, windowMs = LONGEST_SPREAD_MS): number | undefined {
   const number = readNumber(text);
   if (number === undefined) return readMeaning('resetIn', text, wallNow);
   const isEpoch = number * 1000 > MAX_WAIT_MS;
-  return isEpoch || number * unitMs <= windowMs ? resetInMsOf(number, wallNow, unitMs) : undefined;
+  return isEpoch || number * 1000 <= windowMs ? resetInMsOf(number, wallNow) : undefined;
 }
 
 /** The rest of a longer quota would be spread over its window where no reset is stated. */

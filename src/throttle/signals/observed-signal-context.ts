@@ -6,7 +6,6 @@ import { MAX_WAIT_MS, readNumber } from '../../platform/rate-limit-fields/header
 import { RESET_HEADERS } from '../../platform/rate-limit-fields/plain-quotas.ts';
 import type { FieldHints } from './hinted-quotas.ts';
 import type { SignalContext } from './rate-limit-signal.ts';
-import { parseFieldName } from './vendor-fields.ts';
 
 /** A partition that has changed is trusted again after this number of responses with the new key. */
 const TRUSTED_AFTER_RESPONSES = 8;
@@ -47,9 +46,9 @@ export class ObservedSignalContext implements SignalContext {
    * @param fields values by lower-case name
    */
   observe(fields: ReadonlyMap<string, string>, now: number): void {
-    for (const name of [...RESET_HEADERS, ...fields.keys()]) {
+    for (const name of RESET_HEADERS) {
       // The unit of a hinted field is configured.
-      if (this.hints.has(name) || !isResetOfUnknownUnit(name)) continue;
+      if (this.hints.has(name)) continue;
       const value = readNumber(fields.get(name));
       if (value === undefined) continue;
       // The size of an epoch shows its unit.
@@ -57,10 +56,6 @@ export class ObservedSignalContext implements SignalContext {
       return;
     }
   }
-}
-
-function isResetOfUnknownUnit(name: string): boolean {
-  return name.endsWith('-reset') && (RESET_HEADERS.includes(name) || parseFieldName(name)?.meaning === 'reset');
 }
 
 /** Two values closer together than this show no unit. */

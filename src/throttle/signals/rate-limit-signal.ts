@@ -84,13 +84,13 @@ export function readRateLimitSignal(
   const readStandard: ReadHeader = (name) => standard.get(name);
   const configured = readConfiguredHints((name) => hinted.get(name), context.hints, wallNow);
   const vendors = vendor.size === 0 ? NO_LIMITS : readVendorLimits((name) => vendor.get(name), wallNow);
-  const byName = named.size === 0 ? NO_LIMITS : readNamedLimits(named, wallNow, context.resetUnitMs);
+  const byName = named.size === 0 ? NO_LIMITS : readNamedLimits(named, wallNow);
   const structured = readStructuredQuotas(
     standard.get('ratelimit'),
     standard.get('ratelimit-policy'),
     context.isOwnPartition,
   );
-  const plain = [...readPlainQuotas(readStandard, wallNow, context.resetUnitMs), byName.quotas, vendors.quotas];
+  const plain = [...readPlainQuotas(readStandard, wallNow, context.resetUnitMs), [...byName.quotas, ...vendors.quotas]];
   const { remaining, resetInMs } = selectTightest([configured.quotas, structured.map(boundReset), ...plain]);
   const statedWaitMs =
     configured.waitMs ??

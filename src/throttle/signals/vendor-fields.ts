@@ -46,7 +46,6 @@ function inMs(name: string): VendorField {
 export interface NamedField {
   /** Fields of one family state one quota. */
   readonly family: string;
-  /** The unit of a `reset` in digits is not in its name. */
   readonly meaning: 'limit' | 'remaining' | 'reset' | 'resetIn' | 'resetInMs' | 'retryAfter' | 'retryAfterMs';
   /** Undefined: the name states none. */
   readonly windowMs: number | undefined;
@@ -76,28 +75,19 @@ for (const [suffix, meaning] of Object.entries(QUOTA_SUFFIXES))
     for (const name of [`${family}-${suffix}`, `${suffix}-${family}`])
       FIELDS_BY_SUFFIX.set(name, { family, meaning, windowMs });
 
-/** What stands before `ratelimit`, and what follows it. */
-const FIELD_NAME = /^((?:[a-z]+-)*?)rate-?limit-([a-z-]+)$/;
-/** Words of a sender that count no calls, or only some: `x-post-rate-limit-remaining` does not limit a GET. */
-const OTHER_KINDS = new RegExp(
-  [
-    '(?:token|byte|bandwidth|point|cost|credit|weight|unit|complexity|graphql|quer(?:y|ie)|concurren[a-z]*|connection)s?-',
-    '(?:session|password|login|upload|download|search|mail|mailbox|message|character|image|audio|video)(?:e?s)?-',
-    // Announced limits, calls free of charge, and single methods; `fastly-` counts all methods but GET, the counts of `gw-` (KuCoin) are weights.
-    '(?:^|-)(?:free|beta|get|head|post|put|patch|delete|read|write|fastly|gw)s?-',
-  ].join('|'),
-);
+/** Senders whose fields are documented to count all calls: the name of any other may count exports, searches, or what is free of charge. */
+const FIELD_NAME = /^((?:x-(?:sentry-|contentful-)?|anthropic-)?)rate-?limit-([a-z-]+)$/;
 /** Calls free of charge, as RapidAPI counts them: it accepts more. */
 const FREE_CALLS = 'x-ratelimit-requests-';
 
 /**
- * What a name in lower case says: any sender that names no other kind, `rate-limit` or `ratelimit`, then limit, remaining, reset or
- * retry-after, with a usual unit.
+ * What a name in lower case says: a known sender or none, `rate-limit` or `ratelimit`, then limit, remaining, reset or retry-after, with a
+ * usual unit. Fields of other senders need `throttle.hints`.
  */
 export function parseFieldName(name: string): NamedField | undefined {
   const [, sender = '', suffix = ''] = FIELD_NAME.exec(name) ?? [];
   const field = FIELDS_BY_SUFFIX.get(suffix);
-  if (field === undefined || OTHER_KINDS.test(sender) || name.startsWith(FREE_CALLS)) return undefined;
+  if (field === undefined || name.startsWith(FREE_CALLS)) return undefined;
   return { ...field, family: `${sender}${field.family}` };
 }
 
