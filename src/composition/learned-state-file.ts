@@ -1,4 +1,4 @@
-/** Opens the state file of `throttle.stateFile` for the throttles that learn their limit. */
+/** Opens the state file of `throttle.stateFile` for all throttles: any of them may learn its limit, or count for declared ones. */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../platform/clock.ts';
 import { findThrottleGroups, identifyClient, type Config } from '../config/config.ts';
@@ -13,14 +13,14 @@ export interface LearnedStateFile {
   readonly restored: ReadonlyMap<string, LearnedState>;
 }
 
-/** Undefined without `throttle.stateFile`, or when every rate is configured. Never rejects. */
+/** Undefined without `throttle.stateFile`. Never rejects. */
 export async function openLearnedStateFile(
   config: Config,
   clock: Clock,
   observe: EventObserver,
 ): Promise<LearnedStateFile | undefined> {
-  const learning = [...findThrottleGroups(config)].filter(([, { throttle }]) => throttle.rate === 'auto');
-  const path = learning[0]?.[1].throttle.stateFile;
+  const groups = [...findThrottleGroups(config)];
+  const path = groups[0]?.[1].throttle.stateFile;
   if (path === undefined) return undefined;
   const clients = new Map(
     await Promise.all(
@@ -31,7 +31,7 @@ export async function openLearnedStateFile(
     ),
   );
   const owners = new Map<string, LimitOwner>(
-    learning.map(([group, { upstream, credential }]) => [
+    groups.map(([group, { upstream, credential }]) => [
       group,
       { upstream: upstream.baseUrl.origin, client: clients.get(credential) ?? '' },
     ]),

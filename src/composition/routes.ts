@@ -18,6 +18,7 @@ import type { EventObserver } from '../telemetry/events.ts';
 import { MIN_SHARED_MS } from '../throttle/declared/declared-limits.ts';
 import { periodMs } from '../throttle/declared/limit-window.ts';
 import { createThrottle } from '../throttle/queue/queueing-throttle.ts';
+import type { StateFile } from '../throttle/state-file.ts';
 import type { FleetMembership } from '../throttle/fleet-membership.ts';
 import type { LearnedState, RateSettings, Throttle, ThrottleTerms } from '../throttle/throttle.ts';
 import { createTlsContextProvider, type TlsContextProvider } from '../platform/tls.ts';
@@ -39,6 +40,8 @@ export interface RoutesOptions
   readonly sharing: FleetParts | undefined;
   /** From the state file, by throttle group. */
   readonly restored: ReadonlyMap<string, LearnedState>;
+  /** Keeps the counts of declared limits. */
+  readonly stateFile: StateFile | undefined;
   /** Read already. */
   readonly headers: RouteHeaders;
   /** The upper bound of `retry.replayTotalBytes`. */
@@ -81,8 +84,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
         tokens: requireDefined(tokens.get(credential)),
         throttle: requireDefined(throttles.get(throttleGroup)),
         responseClassifier: createClassifier(route, options),
-        upstream: client,
-        baseUrl: upstream.baseUrl,
+        ...{ upstream: client, baseUrl: upstream.baseUrl },
         retryBudget: createRetryBudget(),
         ownHeaders: requireDefined(headers.byRoute.get(name)),
         serveUpgrade: upstream.websocket ? createUpgradeHandler(trust, egress) : undefined,
@@ -100,6 +102,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       requireDefined(persistent.get(name)).responseClassifier.setHints(throttle.hints);
     Object.assign(table, buildRouteTable(next, persistent));
     for (const [group, terms] of readThrottleTerms(next)) requireDefined(throttles.get(group)).reconfigure(terms);
+    void options.stateFile?.lease();
   };
   const closeUpstreams = async (): Promise<void> => {
     headers.stop();
@@ -184,12 +187,13 @@ function listTokenHeaders({ routes }: Config, credential: string): readonly stri
 }
 
 function createThrottles(options: RoutesOptions): Map<string, Throttle> {
-  const { config, restored, clock, random, observe } = options;
+  const { config, restored, stateFile, clock, random, observe } = options;
   const throttles = new Map<string, Throttle>();
+  const parts = { requestPermits: stateFile?.requestPermits, clock, random, observe };
   for (const [group, { route, ...terms }] of readThrottleTerms(config)) {
     const fleet = joinFleet(group, route, terms.throttle, options);
     const own = { route: group, restored: restored.get(group), fleet, recordPermit: options.bindThrottle(group) };
-    throttles.set(group, createThrottle({ ...terms, ...own, clock, random, observe }));
+    throttles.set(group, createThrottle({ ...terms, ...own, ...parts }));
   }
   return throttles;
 }

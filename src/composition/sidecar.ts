@@ -14,6 +14,7 @@ import { createAllowList } from '../listener/allow-list.ts';
 import { bind, closeBoundServers, findBindError, type BoundServers } from '../listener/bind.ts';
 import { Guard } from '../listener/guard.ts';
 import { ProxyServer, type ProxyServerOptions } from '../listener/proxy-server.ts';
+import type { EventObserver } from '../telemetry/events.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { FleetSnapshot, GaugeStates } from '../telemetry/metrics/gauges.ts';
 import type { Machine } from './budgets.ts';
@@ -23,7 +24,7 @@ import { createReloader, type ConfigurationSource, type Reloader } from './reloa
 import { createObservation, type Observation } from './observation.ts';
 import { createRoutes, type RunningRoutes } from './routes.ts';
 import { RouteHeaders } from './route-headers.ts';
-import { openLearnedStateFile } from './learned-state-file.ts';
+import { openLearnedStateFile, type LearnedStateFile } from './learned-state-file.ts';
 import { determineBudgets } from './machine.ts';
 import { readSecret } from '../token/client/secret-file.ts';
 
@@ -70,9 +71,11 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const headers = await new RouteHeaders({ config, registerSecret, tokensInUse, clock, observe }).read();
   const routes: RunningRoutes = createRoutes({
     ...{ config, budgets, sharing, restored: learned?.restored ?? new Map(), registerSecret, tokensInUse, headers },
+    stateFile: learned?.file,
     ...{ bindRoute, bindThrottle, clock, random, observe },
   });
   const { tokens, throttles } = routes;
+  if (sharing === undefined) await startCounting(learned, throttles, observe);
 
   const drainState: DrainState = { isDraining: false };
   const reloader = createReloader({ source: options.source, apply: routes.reconfigure, log, clock, observe });
@@ -95,6 +98,21 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
 
   const running = { config, routes, clock, observe, proxy, admin, drainState, sampler, sharing, learned };
   return { proxyUrl: listening.url, adminUrl: admin.url, reload: reloader.reload, drain: () => drain(running) };
+}
+
+/** A fleet counts in Redis. */
+async function startCounting(
+  learned: LearnedStateFile | undefined,
+  throttles: RunningRoutes['throttles'],
+  observe: EventObserver,
+): Promise<void> {
+  const areDeclared = [...throttles.values()].some(({ declaredLimits }) => declaredLimits !== undefined);
+  if (learned !== undefined) await learned.file.startCounting(throttles);
+  else if (areDeclared)
+    observe({
+      kind: 'warning',
+      message: 'throttle.limits: counts end with this process; throttle.stateFile keeps them',
+    });
 }
 
 function describeStates(

@@ -1,7 +1,8 @@
 /**
- * Keeps what `auto` learned in a file, for whom and when, so that no process begins with the limit of another client or of yesterday. It is
- * read once at the start, written when it has changed and at the end. An unusable file and a directory that cannot be written each cause one
- * warning and no failure. adaptive/limit-snapshot.ts owns what is learned.
+ * Keeps what `auto` learned and the counts of declared limits in a file, for whom and when, so that no process begins with the limit of
+ * another client or of yesterday. It is read once at the start, written when it has changed and at the end. Counts are written together
+ * with permits that may be used until the next write, so that after a crash they are too high by these at most, and never too low. An
+ * unusable file and a directory that cannot be written each cause one warning and no failure. adaptive/limit-snapshot.ts owns what is learned.
  */
 import { randomBytes } from 'node:crypto';
 import { open, rm, stat } from 'node:fs/promises';
@@ -9,9 +10,10 @@ import { dirname } from 'node:path';
 import type { Cancel, Clock } from '../platform/clock.ts';
 import { writeFileAtomically } from '../platform/atomic-write.ts';
 import { systemErrorCode } from '../platform/file-errors.ts';
-import type { LearnedState } from './throttle.ts';
+import type { SavedLimit } from './declared/declared-limits.ts';
+import type { LearnedState, Throttle } from './throttle.ts';
 
-/** Whose limit was learned; both members must be equal. */
+/** Whose limit was learned or counted; both members must be equal. */
 export interface LimitOwner {
   /** Origin of the upstream. */
   readonly upstream: string;
@@ -27,8 +29,13 @@ interface Unusable {
 
 export type LearnedStateParseResult = { readonly kind: 'read'; readonly state: LearnedState } | Unusable;
 
-/** The entries of the file by the names of their throttles, not parsed yet. */
-export type StateFileParseResult = { readonly kind: 'read'; readonly limits: ReadonlyMap<string, unknown> } | Unusable;
+type CountsParseResult = { readonly kind: 'read'; readonly limits: readonly SavedLimit[] } | Unusable;
+
+type Entries = ReadonlyMap<string, unknown>;
+
+/** The entries of the file by the names of their throttles, not parsed yet. `counts` is empty in files of former versions. */
+export type StateFileParseResult =
+  { readonly kind: 'read'; readonly limits: Entries; readonly counts: Entries } | Unusable;
 
 /** Limits change with contracts and seasons. */
 const MAX_AGE_MS = 24 * 3_600_000;
@@ -37,6 +44,7 @@ const MAX_CLOCK_SKEW_MS = 60_000;
 /** Version 1 held a single limit. */
 const FILE_VERSION = 2;
 const UNKNOWN_FORMAT = 'is not what a sidecar writes';
+const ANEW = 'the limit is learned anew, and declared limits count from 0';
 
 export interface StateFileOptions {
   readonly path: string;
@@ -44,6 +52,8 @@ export interface StateFileOptions {
   readonly owners: ReadonlyMap<string, LimitOwner>;
   readonly clock: Clock;
   readonly warn: (message: string) => void;
+  /** Stores the text before it resolves. Default: writeFileAtomically. */
+  readonly write?: typeof writeFileAtomically | undefined;
 }
 
 /** Least time between two writes, milliseconds. */
@@ -51,13 +61,27 @@ const WRITE_INTERVAL_MS = 10_000;
 /** A longer file is not a state file. */
 const MAX_BYTES_PER_LIMIT = 256 * 1024;
 
+/** A longer write is taken for one that fails, and calls go on. */
+const MAX_WRITE_MS = 1000;
+const SLOW_WRITE = Object.assign(new Error('slow'), { code: 'ETIMEDOUT' });
+/** Of one limit: a sliding window counts in a hundred steps. */
+const MAX_COUNT_ENTRIES = 256;
+
+type WriteOccasion = 'lease' | 'interval' | 'end';
 type Snapshots = ReadonlyMap<string, LearnedState | undefined>;
+type CountedThrottle = Pick<Throttle, 'declaredLimits' | 'pump'>;
 
 export class StateFile {
   readonly #options: StateFileOptions;
   #snapshot: () => Snapshots = () => new Map();
   #cancel: Cancel | undefined;
-  /** JSON of the learned limits as this process wrote them last. */
+  #counted: ReadonlyMap<string, CountedThrottle> = new Map();
+  /** Of the file that was read. */
+  readonly #restoredCounts = new Map<string, readonly SavedLimit[]>();
+  /** As of the last snapshot, or of the file that was read. */
+  #learned: Snapshots = new Map();
+  #isLeaseRequested = false;
+  /** JSON of what was learned and counted as this process wrote it last. */
   #lastWritten = '';
   #pendingWrite: Promise<void> = Promise.resolve();
   #hasWarned = false;
@@ -69,16 +93,37 @@ export class StateFile {
   /** Reads the usable states by throttle, and checks that the file can be written. Never rejects. */
   async restore(): Promise<ReadonlyMap<string, LearnedState>> {
     const states = await this.#read();
+    this.#learned = states;
     await this.#checkWritable();
     return states;
   }
 
-  /** Writes the result of `snapshot` every 10 s from now on, if it has changed. */
+  /** Restores the counts of these throttles, and leases the first permits. Resolves when they are stored; never rejects. */
+  async startCounting(throttles: ReadonlyMap<string, CountedThrottle>): Promise<void> {
+    this.#counted = throttles;
+    const now = this.#options.clock.now();
+    for (const [name, limits] of this.#restoredCounts) throttles.get(name)?.declaredLimits?.restore(limits, now);
+    await this.lease();
+  }
+
+  /** Writes the counts and new leases; for limits that were declared since. Never rejects. */
+  lease(): Promise<void> {
+    return this.#write('lease');
+  }
+
+  /** Leases permits soon: one write at a time. */
+  readonly requestPermits = (): void => {
+    if (this.#isLeaseRequested) return;
+    this.#isLeaseRequested = true;
+    void this.lease();
+  };
+
+  /** Writes the result of `snapshot` and the counts every 10 s from now on, if they have changed. */
   startWriting(snapshot: () => Snapshots): void {
     this.#snapshot = snapshot;
     this.#cancel = this.#options.clock.after(WRITE_INTERVAL_MS, () => {
       this.startWriting(snapshot);
-      void this.#write();
+      void this.#write('interval');
     });
   }
 
@@ -86,19 +131,22 @@ export class StateFile {
   async stop(): Promise<void> {
     this.#cancel?.();
     this.#cancel = undefined;
-    await this.#write();
+    await this.#write('end');
   }
 
   async #read(): Promise<Map<string, LearnedState>> {
     const { path, owners } = this.#options;
     try {
       const parsed = parseStateFile(await readBounded(path, MAX_BYTES_PER_LIMIT * owners.size));
-      if (parsed.kind === 'read') return this.#readLimits(parsed.limits);
-      this.#warn(`${JSON.stringify(path)} ${parsed.reason}: the limit is learned anew`);
+      if (parsed.kind === 'read') {
+        this.#readCounts(parsed.counts);
+        return this.#readLimits(parsed.limits);
+      }
+      this.#warn(`${JSON.stringify(path)} ${parsed.reason}: ${ANEW}`);
     } catch (error) {
       // The first start finds no file.
       if (!['ENOENT', 'ENOTDIR'].includes(systemErrorCode(error)))
-        this.#warn(`${JSON.stringify(path)} cannot be read (${systemErrorCode(error)}): the limit is learned anew`);
+        this.#warn(`${JSON.stringify(path)} cannot be read (${systemErrorCode(error)}): ${ANEW}`);
     }
     return new Map();
   }
@@ -116,6 +164,16 @@ export class StateFile {
     return states;
   }
 
+  #readCounts(counts: Entries): void {
+    const { path, owners } = this.#options;
+    for (const [name, owner] of owners) {
+      if (!counts.has(name)) continue;
+      const parsed = parseCounts(counts.get(name), owner);
+      if (parsed.kind === 'read') this.#restoredCounts.set(name, parsed.limits);
+      else this.#warn(`${JSON.stringify(path)}, counts of ${name}: ${parsed.reason}: declared limits count from 0`);
+    }
+  }
+
   async #checkWritable(): Promise<void> {
     const { path } = this.#options;
     const temporaryPath = `${path}.${randomBytes(6).toString('hex')}.tmp`;
@@ -127,31 +185,55 @@ export class StateFile {
     }
   }
 
-  /** Writes are serialized, so that an older snapshot never replaces a newer one. */
-  #write(): Promise<void> {
-    this.#pendingWrite = this.#pendingWrite.then(() => this.#writeChanged());
+  /** Writes are serialized, so that older contents never replace newer ones. */
+  #write(occasion: WriteOccasion): Promise<void> {
+    this.#pendingWrite = this.#pendingWrite.then(async () => {
+      await this.#writeChanged(occasion);
+      if (occasion === 'lease') this.#isLeaseRequested = false;
+      this.#pump();
+    });
     return this.#pendingWrite;
   }
 
-  async #writeChanged(): Promise<void> {
-    try {
-      const { path, owners } = this.#options;
-      const limits = new Map<string, object>();
-      const governors: object[] = [];
-      for (const [name, state] of this.#snapshot()) {
-        const owner = owners.get(name);
-        if (state === undefined || owner === undefined) continue;
-        limits.set(name, formatLearnedState(state, owner));
-        governors.push([name, state.governor]);
-      }
-      const learned = JSON.stringify(governors);
-      if (limits.size === 0 || learned === this.#lastWritten) return;
-      await writeFileAtomically(path, formatStateFile(limits));
-      this.#lastWritten = learned;
-      this.#hasWarned = false;
-    } catch (error) {
+  async #writeChanged(occasion: WriteOccasion): Promise<void> {
+    const { path, owners, clock, write = writeFileAtomically } = this.#options;
+    const counted = [...this.#counted.values()].flatMap(({ declaredLimits }) => declaredLimits ?? []);
+    const goOn = (error: unknown): void => {
+      this.#lastWritten = '';
       this.#warnOnce(error);
+      for (const limits of counted) limits.goOnWithoutStore();
+      this.#pump();
+    };
+    const cancel = counted.length === 0 ? undefined : clock.after(MAX_WRITE_MS, () => goOn(SLOW_WRITE));
+    try {
+      if (occasion !== 'lease') this.#learned = this.#snapshot();
+      const limits = new Map<string, object>();
+      const counts = new Map<string, object>();
+      const compared: unknown[] = [];
+      for (const [name, owner] of owners) {
+        const learned = this.#learned.get(name);
+        if (learned !== undefined) limits.set(name, formatLearnedState(learned, owner));
+        const declared = this.#counted.get(name)?.declaredLimits;
+        const saved = occasion === 'end' ? declared?.save(clock.now()) : declared?.beginLease(clock.now());
+        if (saved !== undefined) counts.set(name, { ...owner, limits: saved });
+        compared.push(learned?.governor, saved);
+      }
+      const contents = JSON.stringify(compared);
+      if (limits.size + counts.size > 0 && contents !== this.#lastWritten) {
+        await write(path, formatStateFile(limits, counts));
+        this.#lastWritten = contents;
+        this.#hasWarned = false;
+      }
+      if (occasion !== 'end') for (const limits of counted) limits.endLease();
+    } catch (error) {
+      goOn(error);
+    } finally {
+      cancel?.();
     }
+  }
+
+  #pump(): void {
+    for (const throttle of this.#counted.values()) throttle.pump();
   }
 
   #warnOnce(error: unknown): void {
@@ -159,7 +241,7 @@ export class StateFile {
     this.#hasWarned = true;
     const directory = JSON.stringify(dirname(this.#options.path));
     this.#warn(
-      `no file can be written in ${directory} (${systemErrorCode(error)}): what is learned ends with this process`,
+      `no file can be written in ${directory} (${systemErrorCode(error)}): what is learned or counted ends with this process`,
     );
   }
 
@@ -185,9 +267,10 @@ export function formatLearnedState({ version, wallAt, governor }: LearnedState, 
   return { version, ...owner, wallAt, governor };
 }
 
-/** @param limits entries by the names of their throttles */
-export function formatStateFile(limits: ReadonlyMap<string, object>): string {
-  return `${JSON.stringify({ version: FILE_VERSION, limits: [...limits] })}\n`;
+/** Entries by the names of their throttles. */
+export function formatStateFile(limits: ReadonlyMap<string, object>, counts?: ReadonlyMap<string, object>): string {
+  const counted = counts === undefined || counts.size === 0 ? {} : { counts: [...counts] };
+  return `${JSON.stringify({ version: FILE_VERSION, limits: [...limits], ...counted })}\n`;
 }
 
 /** Checks the file's form; parseLearnedState checks each entry. */
@@ -195,9 +278,9 @@ export function parseStateFile(text: string): StateFileParseResult {
   const value = parseJson(text);
   if (typeof value !== 'object' || value === null || !('version' in value)) return unusable(UNKNOWN_FORMAT);
   if (value.version !== FILE_VERSION) return unusable('is of another version');
-  const entries = 'limits' in value && Array.isArray(value.limits) ? (value.limits as unknown[]) : undefined;
-  if (entries?.every(isLimitEntry) !== true) return unusable(UNKNOWN_FORMAT);
-  return { kind: 'read', limits: new Map(entries) };
+  const { limits, counts = [] } = value as { readonly limits?: unknown; readonly counts?: unknown };
+  if (!areEntries(limits) || !areEntries(counts)) return unusable(UNKNOWN_FORMAT);
+  return { kind: 'read', limits: new Map(limits), counts: new Map(counts) };
 }
 
 /** @param wallNow epoch milliseconds */
@@ -214,8 +297,29 @@ export function parseLearnedState(value: unknown, owner: LimitOwner, wallNow: nu
   return { kind: 'read', state: { version, wallAt, governor } };
 }
 
-function isLimitEntry(entry: unknown): entry is readonly [string, unknown] {
-  return Array.isArray(entry) && entry.length === 2 && typeof entry[0] === 'string';
+/** Calls count for as long as their window says, whatever the age of the file. */
+function parseCounts(value: unknown, owner: LimitOwner): CountsParseResult {
+  const { upstream, client, limits } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  if (!Array.isArray(limits) || !limits.every(isSavedLimit)) return unusable(UNKNOWN_FORMAT);
+  if (upstream !== owner.upstream) return unusable('were counted at another upstream');
+  if (client !== owner.client) return unusable('were counted with another client id');
+  return { kind: 'read', limits };
+}
+
+function isSavedLimit(value: unknown): value is SavedLimit {
+  const { key, counts, leased } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  if (typeof key !== 'string' || !Number.isSafeInteger(leased) || Number(leased) < 0) return false;
+  return Array.isArray(counts) && counts.length <= MAX_COUNT_ENTRIES && counts.every(isCountEntry);
+}
+
+function isCountEntry(entry: unknown): boolean {
+  return Array.isArray(entry) && entry.length === 2 && entry.every(Number.isFinite);
+}
+
+function areEntries(entries: unknown): entries is readonly (readonly [string, unknown])[] {
+  const isEntry = (entry: unknown): boolean =>
+    Array.isArray(entry) && entry.length === 2 && typeof entry[0] === 'string';
+  return Array.isArray(entries) && entries.every(isEntry);
 }
 
 function parseJson(text: string): unknown {

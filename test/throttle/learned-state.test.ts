@@ -81,7 +81,7 @@ describe('a file', () => {
       ['default', LEARNED],
       ['__proto__', LEARNED],
     ]);
-    expect(parseStateFile(formatStateFile(limits))).toEqual({ kind: 'read', limits });
+    expect(parseStateFile(formatStateFile(limits))).toEqual({ kind: 'read', limits, counts: new Map() });
     expect(formatStateFile(limits)).toMatch(/\}\n$/);
   });
 

@@ -19,6 +19,7 @@ import type { LearnedState } from '../../src/throttle/throttle.ts';
 import { until } from '../composition/in-process.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
+const ANEW = 'the limit is learned anew, and declared limits count from 0';
 const OWNER = { upstream: 'https://api.example.com', client: 'hash-of-the-client' };
 
 let clock: ManualClock;
@@ -204,7 +205,7 @@ describe('an unusable file causes one warning and is overwritten', () => {
     writeFileSync(path, contents);
     const file = create();
     expect(await restoredFrom(file)).toBeUndefined();
-    expect(warnings).toEqual([`throttle.stateFile: ${JSON.stringify(path)} ${reason}: the limit is learned anew`]);
+    expect(warnings).toEqual([`throttle.stateFile: ${JSON.stringify(path)} ${reason}: ${ANEW}`]);
     file.startWriting(() => single(learned(4)));
     await file.stop();
     expect(writtenRate()).toBe(4);
@@ -237,7 +238,7 @@ describe('a path that cannot be written', () => {
     expect(await restoredFrom(file)).toBeUndefined();
     const atStart = [...warnings];
     expect(atStart).toEqual([expect.stringMatching(code)]);
-    expect(atStart[0]).toContain('what is learned ends with this process');
+    expect(atStart[0]).toContain('what is learned or counted ends with this process');
     file.startWriting(() => single(learned(1)));
     await clock.advance(30_000);
     await file.stop();
@@ -252,7 +253,7 @@ describe('a path that cannot be written', () => {
     await file.stop();
     expect(warnings).toEqual([
       expect.stringContaining('cannot be read (EINVAL)'),
-      expect.stringContaining('what is learned ends with this process'),
+      expect.stringContaining('what is learned or counted ends with this process'),
     ]);
     expect(readdirSync(directory)).toEqual(['learned.json']);
   });

@@ -31,7 +31,7 @@ export const throttle = {
     default: 1,
   }),
   stateFile: fileSetting({
-    doc: 'File that keeps the learned limits of auto across restarts, in a writable directory; without it a restart learns again.',
+    doc: 'File that keeps the learned limits of auto and the counts of throttle.limits across restarts, in a writable directory; without it a restart learns again and counts from 0. On an emptyDir it ends with the pod. A fleet counts in Redis.',
   }),
   burst: setting({
     doc: 'Most permits saved up while nothing is sent; unused with auto.',
