@@ -107,7 +107,7 @@ function admitByPoints(points: number, duration: number): Admit {
     );
 }
 
-async function startUpstream(admit: Admit): Promise<LimitedUpstream> {
+export async function startUpstream(admit: Admit): Promise<LimitedUpstream> {
   const acceptedAt: number[] = [];
   const stats = createVerificationStats();
   const server = createServer((message, response) => {
