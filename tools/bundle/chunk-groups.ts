@@ -25,10 +25,10 @@ export const CHUNK_GROUPS: CodeSplittingGroup[] = [
   },
   { name: 'load-failure', test: /\/src\/commands\/load-failure\.ts$/ },
   { name: 'fleet', test: /\/src\/fleet\// },
-  // The texts that `check` and the status page share.
+  // The texts that `check` and the status page share, and the windows of declared limits.
   {
     name: 'causes',
-    test: /\/src\/(?:admin\/(?:verdict\/causes|alerts\/(?:alert-table|conditions))|telemetry\/events)\.ts$/,
+    test: /\/src\/(?:admin\/(?:quantity-texts|verdict\/causes|alerts\/(?:alert-table|conditions))|telemetry\/events|throttle\/declared\/limit-window)\.ts$/,
   },
   // What `check` shares with `run` and `sandbox`: the token client and what reads the responses of the partner.
   { name: 'token', test: /\/src\/(?!admin|commands|telemetry)/, minShareCount: 3 },
