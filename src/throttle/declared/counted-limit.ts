@@ -172,9 +172,16 @@ export class CountedLimit {
     const stated = this.terms.calls - remaining;
     // Other replicas may have calls in flight as well.
     const slack = inFlight + (this.#sharers > 1 ? this.#heldByOthers + this.leaseSize : 0);
-    const correction = Math.max(0, stated - certain - this.#heldByOthers) + Math.min(0, stated + slack - certain);
+    const missing = Math.max(0, stated - certain - this.#heldByOthers);
     // Of a sliding window the upstream does not say when these calls were made: they may be the newest.
-    if (correction !== 0) this.#own.add(this.window.expiriesAt(at)[0] ?? at, correction);
+    if (missing > 0) this.#own.add(this.window.expiriesAt(at)[0] ?? at, missing);
+    let excess = certain - stated - slack;
+    // Those that end first: the count must not fall again when they would have ended.
+    for (const [expiresAt, calls] of copyEntries(this.#entriesAt(at))) {
+      const removed = Math.max(0, Math.min(calls, excess));
+      if (removed > 0) this.#own.add(expiresAt, -removed);
+      excess -= removed;
+    }
   }
 
   state(at: number): DeclaredLimitState {
