@@ -3,6 +3,8 @@
  * the head of the queue, as the exchange does. Deterministic for a seed. Used by tests and by the bench that prints the table.
  */
 import type { Random } from '../../src/platform/clock.ts';
+import type { DeclaredLimit } from '../../src/throttle/declared/declared-limit.ts';
+import { periodMs } from '../../src/throttle/declared/limit-window.ts';
 import { createThrottle, type ThrottleOptions } from '../../src/throttle/queue/queueing-throttle.ts';
 import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
 import type { Permit } from '../../src/throttle/throttle.ts';
@@ -126,5 +128,19 @@ export function seeded(seed: number): Random {
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Refuses what is beyond any of the limits, also by one call. Refused calls do not count; calendar windows are aligned to 0. */
+export function exactLimiter(limits: readonly Pick<DeclaredLimit, 'calls' | 'per' | 'window'>[]): Limiter {
+  const counters = limits.map((limit) => ({ ...limit, lengthMs: periodMs(limit.per), accepted: [] as number[] }));
+  return (at) => {
+    for (const { accepted, lengthMs, window } of counters) {
+      const from = window === 'sliding' ? at - lengthMs : Math.floor(at / lengthMs) * lengthMs - 1e-6;
+      while (accepted.length > 0 && (accepted[0] ?? 0) <= from) accepted.shift();
+    }
+    if (counters.some(({ accepted, calls }) => accepted.length >= calls)) return { accepted: false };
+    for (const { accepted } of counters) accepted.push(at);
+    return { accepted: true };
   };
 }

@@ -124,26 +124,32 @@ if declared and #declared.limits > 0 then
       end
     end
   end
-  local grantsAgain = 0
-  for index, limit in ipairs(declared.limits) do
+  local grantsAgain, isShort, canGrant = 0, false, not (isLost or isSettling)
+  for _, limit in ipairs(declared.limits) do
     writeCounts(limit)
-    local used, first, granted, others = 0, now + ${MAX_GRANT_RETRY_MS}, 0, limit.heldByOthers or 0
+    local used, first = 0, now + ${MAX_GRANT_RETRY_MS}
     for at, calls in pairs(limit.entries) do
       used = used + calls
       if calls > 0 then first = math.min(first, at) end
     end
-    local left = limit.calls - limit.reserve - used - others - limit.held
-    if limit.want > 0 and left >= 1 and not (isLost or isSettling) then
-      granted = math.min(limit.want, math.max(1, math.floor(left / (2 * present))))
+    limit.granted, limit.heldByOthers = 0, limit.heldByOthers or 0
+    local left = limit.calls - limit.reserve - used - limit.heldByOthers - limit.held
+    -- A call needs permits of all limits: replicas that each held some of one would wait for each other.
+    if canGrant and limit.leased < 1 and left < 1 then isShort = true end
+    if limit.want > 0 and left >= 1 and canGrant then
+      limit.granted = math.min(limit.want, math.max(1, math.floor(left / (2 * present))))
     elseif limit.want > 0 then
       grantsAgain = math.max(grantsAgain, first - now + 1, ${MIN_GRANT_RETRY_MS})
     end
-    heldHere[limit.key].amount = limit.held + granted
-    grants[index] = string.format('%.0f %.0f %s\\t%s', granted, others, limit.text, limit.key)
+  end
+  for index, limit in ipairs(declared.limits) do
+    if isShort then limit.granted = 0 end
+    heldHere[limit.key].amount = limit.held + (isShort and -limit.leased or limit.granted)
+    grants[index] = string.format('%.0f %.0f %s\\t%s', limit.granted, limit.heldByOthers, limit.text, limit.key)
   end
   -- A replica whose report was not counted gives it again.
   writeHeld(id, now, isLost and 0 or declared.sequence, heldHere)
-  if isLost or isSettling then
+  if not canGrant then
     grants, grantsAgain = {}, isLost and ${MIN_GRANT_RETRY_MS} or ${SETTLING_RETRY_MS}
   end
   table.insert(grants, 1, instant(grantsAgain))

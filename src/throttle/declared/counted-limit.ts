@@ -16,9 +16,11 @@ export interface LimitReport {
   readonly counts: readonly CountEntry[];
   /** Permits that may have been used beside these: leased ones, and calls made since. */
   readonly held: number;
+  /** The leased ones among them. */
+  readonly leased: number;
   /** When those stop to count should this replica be gone: two instants near the end of a calendar window. */
   readonly heldUntil: readonly number[];
-  /** Of all replicas, as this one knows them: for a store that may have lost its data. */
+  /** Of all replicas, as far as this one knows or must assume: for a store that may have lost its data. */
   readonly known: readonly CountEntry[];
   /** Further permits that are needed; one request of high priority waits: also of the reserve. */
   readonly want: number;
@@ -71,6 +73,8 @@ export class CountedLimit {
   readonly #arrivalMs: number;
   #known = new CountedCalls();
   #heldByOthers = 0;
+  /** What other replicas may have used since the last reply of a store that is away. */
+  #assumed = new CountedCalls();
   readonly #own = new CountedCalls();
   /** Reported, and not confirmed yet; part of `own`. */
   #reported: CountedCalls | undefined;
@@ -118,7 +122,7 @@ export class CountedLimit {
   /** Calls that the limit leaves to this process now; 0 or less: none. */
   left(at: number, isHigh: boolean): number {
     const kept = isHigh ? 0 : this.terms.reserve;
-    const free = this.terms.calls - kept - this.#known.countAt(at) - this.#heldByOthers;
+    const free = this.terms.calls - kept - this.#known.countAt(at) - this.#assumed.countAt(at) - this.#heldByOthers;
     const { parts, index } = this.#part;
     return Math.floor((free + parts - 1 - index) / parts) - this.#own.countAt(at);
   }
@@ -230,10 +234,10 @@ export class CountedLimit {
     const ends = this.window.endOf(at) === undefined ? [] : this.window.expiriesAt(at);
     const { calls, reserve } = this.terms;
     return {
-      ...{ key: this.key, calls, reserve: isHighWaiting ? 0 : reserve, held, want },
+      ...{ key: this.key, calls, reserve: isHighWaiting ? 0 : reserve, held, leased, want },
       counts: this.#reported.entriesAt(at),
       heldUntil: [...new Set([...ends, ...laterEnds])],
-      known: this.#known.entriesAt(at),
+      known: new CountedCalls([...this.#known.entriesAt(at), ...this.#assumed.entriesAt(at)]).entriesAt(at),
     };
   }
 
@@ -255,19 +259,21 @@ export class CountedLimit {
     this.#heldByOthers = heldByOthers;
     this.#part = WHOLE;
     this.#isApart = false;
+    this.#assumed = new CountedCalls();
     this.#sharers = replicas;
     this.leased = Math.max(0, this.leased) + granted;
   }
 
   /**
-   * The store is away: each replica keeps to its part of what is left. What others hold, and as much as they have used before in the time
-   * since the last reply, counts as used. A limit that was never shared keeps its configured part.
+   * The store is away: each replica keeps to its part of what is left, and counts as used what the others may have used since the last
+   * reply: one lease each, and as much as they have used before in that time. A limit that was never shared keeps its configured part.
    */
   goApart(at: number, part: LimitPart): void {
     this.leased = Infinity;
     if (this.#isApart || this.#grantedAt === 0) return;
+    const leasedByOthers = Math.max(this.#heldByOthers, (part.parts - 1) * this.leaseSize);
     const sinceReply = Math.ceil(this.#othersPerMs * (at - this.#grantedAt));
-    this.#known.add(this.window.expiriesAt(at + this.#arrivalMs)[0] ?? at, this.#heldByOthers + sinceReply);
+    this.#assumed.add(this.window.expiriesAt(at + this.#arrivalMs)[0] ?? at, leasedByOthers + sinceReply);
     this.#heldByOthers = 0;
     this.#part = part;
     this.#isApart = true;
@@ -277,8 +283,9 @@ export class CountedLimit {
   #entriesAt(at: number): readonly CountEntry[] {
     const own = this.#own.entriesAt(at);
     const known = this.#known.entriesAt(at);
-    if (known.length === 0) return own;
-    return new CountedCalls([...known, ...own]).entriesAt(at);
+    const assumed = this.#assumed.entriesAt(at);
+    if (known.length + assumed.length === 0) return own;
+    return new CountedCalls([...known, ...assumed, ...own]).entriesAt(at);
   }
 
   /** When `missing` more calls have stopped to count. */

@@ -181,6 +181,8 @@ export class DeclaredLimits {
   recordGrants(now: number, grants: readonly LimitGrant[], replicas: number): void {
     const at = this.#toEpoch(now);
     for (const grant of grants) this.#limits.find(({ key }) => key === grant.key)?.recordGrant(at, grant, replicas);
+    // The store leases permits of all limits or of none.
+    if (this.isStoreAwaited) for (const limit of this.#shared) limit.leased = 0;
   }
 
   goApart(now: number, part: LimitPart): void {

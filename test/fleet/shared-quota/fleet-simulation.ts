@@ -336,6 +336,11 @@ export class FleetSimulation {
     for (const throttle of this.throttles) throttle.shutDown();
   }
 
+  /** Nothing more is offered; what waits goes on. */
+  stopLoad(): void {
+    this.#isStopped = true;
+  }
+
   /** One replica is gone: it asks for nothing and calls no more. */
   stopReplica(index: number): void {
     this.#stoppedReplicas.add(index);
