@@ -1,17 +1,13 @@
 /** `bearer-sidecar config`: the effective configuration as YAML with masked secrets and origins, or its problems. */
-import { Document, isMap, isSeq, YAMLSeq } from 'yaml';
-import type { Node } from 'yaml';
-import { listEntryValues } from '../config/load/entries.ts';
-import type { ConfigEntries, ConfigEntry } from '../config/load/entries.ts';
-import { loadConfig } from '../config/load/load.ts';
-import type { EffectiveSetting, LoadOptions } from '../config/load/load.ts';
+import { Document, isMap, isSeq, YAMLSeq, type Node } from 'yaml';
+import { listEntryValues, type ConfigEntries, type ConfigEntry } from '../config/load/entries.ts';
+import { loadConfig, type EffectiveSetting, type LoadOptions } from '../config/load/load.ts';
 import { findNearest } from '../config/load/nearest.ts';
 import { truncate, formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { listSections } from '../config/load/sections.ts';
 import type { SettingValue } from '../config/schema/formats/formats.ts';
 import { LIST_KEYS } from '../config/schema/schema-routes.ts';
-import { SETTINGS } from '../config/schema/schema.ts';
-import type { SettingKey } from '../config/schema/schema.ts';
+import { SETTINGS, type SettingKey } from '../config/schema/schema.ts';
 import { maskSetting } from '../config/displayed-settings.ts';
 import { describeLoadFailure } from './load-failure.ts';
 

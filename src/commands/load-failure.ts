@@ -1,7 +1,6 @@
 /** The text for a configuration that cannot be used: a line per problem, or for a first start without any settings where to begin. */
-import type { ConfigProblem } from '../config/load/problems.ts';
 import { hasConfigFile, type LoadOptions } from '../config/load/load.ts';
-import { formatProblems } from '../config/load/problems.ts';
+import { formatProblems, type ConfigProblem } from '../config/load/problems.ts';
 import { SETTINGS } from '../config/schema/schema.ts';
 
 const FIRST_STEPS = [

@@ -4,11 +4,9 @@
  */
 import type { Config } from '../config/config.ts';
 import { toSingleLine } from '../config/load/problems.ts';
-import { createLog } from '../telemetry/log/log.ts';
-import type { Log, LogOptions } from '../telemetry/log/log.ts';
+import { createLog, type Log, type LogOptions } from '../telemetry/log/log.ts';
 import { createDescriptorWriter } from '../telemetry/log/log-writer.ts';
-import { paintFor } from './terminal.ts';
-import type { Paint, TextRole } from './terminal.ts';
+import { paintFor, type Paint, type TextRole } from './terminal.ts';
 
 type LogFormat = Config['log']['format'];
 

@@ -1,6 +1,5 @@
 /** Issues and verifies access tokens: JWTs (RFC 9068, ES256) with a key pair created at start. Nothing is kept per token. */
-import { generateKeyPairSync, sign, verify } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
+import { generateKeyPairSync, sign, verify, type KeyObject } from 'node:crypto';
 import type { Clock } from '../platform/clock.ts';
 
 /** The claims of a token (RFC 9068 §2.2). Instants are epoch seconds with fractions, as RFC 7519 §2 allows. */

@@ -3,18 +3,14 @@ import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { Config } from '../../config/config.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
-import { getHostAndPort } from '../../platform/egress/proxy-selector.ts';
-import type { EgressProxy, ProxySelector } from '../../platform/egress/proxy-selector.ts';
+import { getHostAndPort, type EgressProxy, type ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
 import { openTunnel } from '../../platform/egress/tunnel.ts';
-import { loadTlsContext } from '../../platform/tls.ts';
-import type { ClientCertificateFiles } from '../../platform/tls.ts';
-import { evaluateHandshake } from './evaluate/evaluate-tls.ts';
+import { loadTlsContext, type ClientCertificateFiles } from '../../platform/tls.ts';
+import { evaluateHandshake, type TlsSettingNames } from './evaluate/evaluate-tls.ts';
 import { connectToEach, resolveName } from './dns-and-tcp.ts';
 import { performHandshake } from './tls-handshake.ts';
-import type { TlsSettingNames } from './evaluate/evaluate-tls.ts';
-import { errorCodeOf, StepRunner } from './step-runner.ts';
-import type { CheckContext, CheckStep, StepResult } from './step-runner.ts';
+import { errorCodeOf, StepRunner, type CheckContext, type CheckStep, type StepResult } from './step-runner.ts';
 
 export interface ConnectivityTarget {
   readonly host: string;

@@ -14,10 +14,8 @@ import { discoverTokenUrl, findPublishedEndpoint } from './discover.ts';
 import { evaluateTokenFailure, evaluateLifetime, evaluateScope } from './evaluate/evaluate-token.ts';
 import type { TokenResponseHead, TokenCheckContext } from './evaluate/evaluate-token.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';
-import { StepRunner } from './step-runner.ts';
-import type { CheckFinding, StepResult, CheckStepName, CheckStep } from './step-runner.ts';
-import { checkThroughEgress, createTarget } from './connectivity.ts';
-import type { EgressCheckContext } from './connectivity.ts';
+import { StepRunner, type CheckFinding, type StepResult, type CheckStepName, type CheckStep } from './step-runner.ts';
+import { checkThroughEgress, createTarget, type EgressCheckContext } from './connectivity.ts';
 
 export interface CredentialCheckContext extends EgressCheckContext {
   readonly registerSecret: (secret: string) => void;

@@ -3,12 +3,10 @@
  * unreachable address is found.
  */
 import { lookup } from 'node:dns/promises';
-import { connect, isIP, isIPv6 } from 'node:net';
-import type { Socket } from 'node:net';
+import { connect, isIP, isIPv6, type Socket } from 'node:net';
 import type { Clock } from '../../platform/clock.ts';
 import { isLoopbackHost } from '../../platform/loopback.ts';
-import { errorCodeOf } from './step-runner.ts';
-import type { StepResult } from './step-runner.ts';
+import { errorCodeOf, type StepResult } from './step-runner.ts';
 
 export interface ConnectTarget {
   /** Name or address, without brackets. */

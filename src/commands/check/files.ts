@@ -5,13 +5,10 @@ import type { AuthConfig, Config, UpstreamConfig } from '../../config/config.ts'
 import { splitPemCertificates } from '../../config/load/named-files.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
 import { findAssertionSigning } from '../../token/client/client-authentication.ts';
-import { LARGEST_PEM_BYTES, readTextFile } from '../../token/client/secret-file.ts';
-import type { SecretSource } from '../../token/client/secret-file.ts';
+import { LARGEST_PEM_BYTES, readTextFile, type SecretSource } from '../../token/client/secret-file.ts';
 import { formatDays, DAY_MS, EXPIRY_WARNING_DAYS } from './evaluate/evaluate-tls.ts';
-import { createSettingNamer } from './setting-names.ts';
-import type { NameSetting } from './setting-names.ts';
-import { StepRunner } from './step-runner.ts';
-import type { CheckStep, CheckContext, CheckFinding } from './step-runner.ts';
+import { createSettingNamer, type NameSetting } from './setting-names.ts';
+import { StepRunner, type CheckStep, type CheckContext, type CheckFinding } from './step-runner.ts';
 
 interface CheckedFile {
   readonly setting: string;

@@ -9,10 +9,8 @@ import { diagnoseServer, openRedisConnection } from '../../fleet/redis/redis-con
 import { createFleetParts } from '../../composition/fleet.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { readSecret } from '../../token/client/secret-file.ts';
-import { StepRunner } from './step-runner.ts';
-import type { StepResult, CheckStep, CheckContext } from './step-runner.ts';
-import { checkConnectivity } from './connectivity.ts';
-import type { ConnectivityTarget } from './connectivity.ts';
+import { StepRunner, type StepResult, type CheckStep, type CheckContext } from './step-runner.ts';
+import { checkConnectivity, type ConnectivityTarget } from './connectivity.ts';
 
 type FleetConfig = NonNullable<Config['fleet']>;
 

@@ -1,9 +1,7 @@
 /** How a check is printed: as lines, on a terminal with symbols and wrapped texts, or as one JSON document. Also masks secrets in steps. */
 import { toSingleLine } from '../../config/load/problems.ts';
-import { createRedact } from '../../platform/secret-redaction.ts';
-import type { Redact } from '../../platform/secret-redaction.ts';
-import { wrapText } from '../terminal.ts';
-import type { Paint, TextRole } from '../terminal.ts';
+import { createRedact, type Redact } from '../../platform/secret-redaction.ts';
+import { wrapText, type Paint, type TextRole } from '../terminal.ts';
 import type { CheckOutcome, CheckStep } from './step-runner.ts';
 
 interface OutcomeTexts {

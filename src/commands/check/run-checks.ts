@@ -1,21 +1,18 @@
 /** Runs all checks at once and yields their steps in a fixed order: settings and files, proxies, credentials, upstreams, fleet. */
 import { TokensInUse } from '../../platform/tokens-in-use.ts';
-import type { Config } from '../../config/config.ts';
-import { authorizationServerUrl } from '../../config/config.ts';
+import { authorizationServerUrl, type Config } from '../../config/config.ts';
 import { createProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { RouteHeaders } from '../../composition/route-headers.ts';
 import { readClientId } from '../../token/client/secret-file.ts';
 import { listExtraSecrets, listProxyPasswords } from '../configured-secrets.ts';
-import type { CredentialCheckContext } from './credential.ts';
-import { checkCredential } from './credential.ts';
+import { checkCredential, type CredentialCheckContext } from './credential.ts';
 import { checkFiles } from './files.ts';
 import { checkFleet } from './fleet.ts';
 import { checkProxies } from './connectivity.ts';
 import { listDeclaredLimits } from './declared-limits.ts';
 import { checkRunningSidecar } from './running-sidecar.ts';
 import { redactSteps } from './report.ts';
-import { checkUpstream, groupByUpstream, findRoute } from './upstream.ts';
-import type { UpstreamProbe } from './upstream.ts';
+import { checkUpstream, groupByUpstream, findRoute, type UpstreamProbe } from './upstream.ts';
 import { formatTarget } from './setting-names.ts';
 import type { CheckStep, CheckContext } from './step-runner.ts';
 

@@ -3,10 +3,8 @@
  * certificate can be reported. No application data is sent. evaluate/evaluate-tls.ts evaluates the result.
  */
 import type { X509Certificate } from 'node:crypto';
-import { isIP } from 'node:net';
-import type { Socket } from 'node:net';
-import { connect } from 'node:tls';
-import type { SecureContext, TLSSocket } from 'node:tls';
+import { isIP, type Socket } from 'node:net';
+import { connect, type SecureContext, type TLSSocket } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
 import type { TlsHandshakeResult } from './evaluate/evaluate-tls.ts';
 import type { CertificateFacts } from './evaluate/evaluate-tls.ts';

@@ -7,13 +7,10 @@ import { classifyConnectError, classifyExchangeError, timeoutFailure } from '../
 import type { OwnHeaders } from '../../upstream/headers.ts';
 import { joinTarget } from '../../upstream/request-target.ts';
 import { evaluateSkew } from './clock-skew.ts';
-import { evaluateProbe } from './evaluate/evaluate-probe.ts';
-import type { ProbeResponseHead } from './evaluate/evaluate-probe.ts';
+import { evaluateProbe, type ProbeResponseHead } from './evaluate/evaluate-probe.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';
-import { StepRunner } from './step-runner.ts';
-import type { StepResult, CheckStep } from './step-runner.ts';
-import { checkThroughEgress, createTarget } from './connectivity.ts';
-import type { ConnectivityTarget, EgressCheckContext } from './connectivity.ts';
+import { StepRunner, type StepResult, type CheckStep } from './step-runner.ts';
+import { checkThroughEgress, createTarget, type ConnectivityTarget, type EgressCheckContext } from './connectivity.ts';
 
 export interface UpstreamProbe {
   readonly route: RouteConfig;

@@ -1,8 +1,7 @@
 /** The settings that init writes. They are validated with the rules of loading before a file is written. */
 import type { ConfigProblem } from '../../config/load/problems.ts';
 import { loadConfig } from '../../config/load/load.ts';
-import { settingOf } from '../../config/schema/schema.ts';
-import type { SettingKey } from '../../config/schema/schema.ts';
+import { settingOf, type SettingKey } from '../../config/schema/schema.ts';
 import { COMMANDS, OPTIONS } from '../command-table.ts';
 
 export const INIT_SETTING_OPTIONS = COMMANDS.init.options.flatMap((option) => {

@@ -3,8 +3,7 @@ import { toSingleLine } from '../../config/load/problems.ts';
 import type { Paint } from '../terminal.ts';
 import { readAuthAddress } from './auth-address.ts';
 import { splitCommands } from './curl/shell-words.ts';
-import { readTokenCommand } from './curl/token-command.ts';
-import type { UnderstoodCommand } from './curl/token-command.ts';
+import { readTokenCommand, type UnderstoodCommand } from './curl/token-command.ts';
 import type { InitSettingKey } from './init-settings.ts';
 
 export type PartnerText =

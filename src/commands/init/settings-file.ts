@@ -1,8 +1,6 @@
 /** The configuration file that init writes: YAML with the text of the reference as a comment for each setting. */
-import { Document, isMap, stringify } from 'yaml';
-import type { Scalar } from 'yaml';
-import { JSON_SCHEMA_PATH, settingOf } from '../../config/schema/schema.ts';
-import type { SettingKey } from '../../config/schema/schema.ts';
+import { Document, isMap, stringify, type Scalar } from 'yaml';
+import { JSON_SCHEMA_PATH, settingOf, type SettingKey } from '../../config/schema/schema.ts';
 import { locateInPackage } from '../../platform/asset.ts';
 import { wrapText } from '../terminal.ts';
 import type { InitSettings } from './init-settings.ts';

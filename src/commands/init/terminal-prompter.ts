@@ -1,6 +1,5 @@
 /** Reads lines from a terminal. Secrets are neither echoed nor stored. Ctrl-C, Ctrl-D and an abort signal close it at any time. */
-import { createInterface } from 'node:readline';
-import type { Interface } from 'node:readline';
+import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 
 export class PrompterClosed extends Error {

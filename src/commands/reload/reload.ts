@@ -8,8 +8,7 @@ import { formatSettingName, toSingleLine } from '../../config/load/problems.ts';
 import { systemErrorCode } from '../../platform/file-errors.ts';
 import { sleep, systemClock } from '../../platform/clock.ts';
 import { loadAdminAddress } from '../admin-port.ts';
-import { readRunningStatus } from '../status/running-status.ts';
-import type { RunningStatus } from '../status/running-status.ts';
+import { readRunningStatus, type RunningStatus } from '../status/running-status.ts';
 import { failWith } from '../terminal.ts';
 import { findSocketOwnership, isOnThisMachine } from './listening-process.ts';
 

@@ -1,7 +1,6 @@
 /** Warns of configured limits that each process keeps to for itself, where it may have replicas: in Kubernetes. */
 import { isDeepStrictEqual } from 'node:util';
-import type { SettingKey } from '../schema/schema.ts';
-import { settingOf, valueOfSetting } from '../schema/schema.ts';
+import { settingOf, valueOfSetting, type SettingKey } from '../schema/schema.ts';
 import { formatSettingName } from './problems.ts';
 import type { ResolvedRoute } from './routes.ts';
 

@@ -1,7 +1,6 @@
 /** Selects the forward proxy for a destination, if it has one. Loopback is always reached directly. */
 import { isLoopbackHost } from '../loopback.ts';
-import { createTlsContextProvider } from '../tls.ts';
-import type { TlsContextProvider } from '../tls.ts';
+import { createTlsContextProvider, type TlsContextProvider } from '../tls.ts';
 import { parseNoProxyEntry } from './no-proxy.ts';
 
 export interface ProxySelectorOptions {

@@ -4,8 +4,7 @@ import type { Agent, ClientRequestArgs } from 'node:http';
 import { Agent as SecureAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
-import { getHostAndPort } from './proxy-selector.ts';
-import type { EgressProxy } from './proxy-selector.ts';
+import { getHostAndPort, type EgressProxy } from './proxy-selector.ts';
 import { openTunnel } from './tunnel.ts';
 
 type ConnectionCallback = (error: Error | null, stream: Duplex) => void;

@@ -4,11 +4,9 @@
  */
 import { request as requestPlain } from '../http.ts';
 import { request as requestSecure } from 'node:https';
-import { isIPv6 } from 'node:net';
-import type { Socket } from 'node:net';
+import { isIPv6, type Socket } from 'node:net';
 import type { TlsContextProvider } from '../tls.ts';
-import { getHostAndPort } from './proxy-selector.ts';
-import type { EgressProxy } from './proxy-selector.ts';
+import { getHostAndPort, type EgressProxy } from './proxy-selector.ts';
 import { createProxyConnectionFault, createProxyRejectionFault } from './proxy-fault.ts';
 
 export interface TunnelDestination {

@@ -1,20 +1,14 @@
 /** The log: events as JSON lines (pino), without secrets and terminal control characters, written through a bounded sink. */
-import { pino } from 'pino';
-import type { Logger } from 'pino';
-import { systemClock } from '../../platform/clock.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { pino, type Logger } from 'pino';
+import { systemClock, type Clock } from '../../platform/clock.ts';
 import { describeEvent, SUMMARIES } from '../event-texts.ts';
 import type { EventObserver, LogDeliveryProblem, LogLevel, SidecarEvent } from '../events.ts';
 import type { DebugEvent, RecordObservers, RecordRequest } from '../request-record.ts';
-import { createAccessDescriber, levelOfRequest } from './request-line.ts';
-import type { AccessLogSampling, DescribeAccess } from './request-line.ts';
-import { createKeyedCoalescer } from './event-coalescer.ts';
-import type { EventCoalescer } from './event-coalescer.ts';
+import { createAccessDescriber, levelOfRequest, type AccessLogSampling, type DescribeAccess } from './request-line.ts';
+import { createKeyedCoalescer, type EventCoalescer } from './event-coalescer.ts';
 import { LogSink } from './log-sink.ts';
-import { createDescriptorWriter } from './log-writer.ts';
-import type { LogWriter } from './log-writer.ts';
-import { createRedactor } from './redaction.ts';
-import type { Redactor } from './redaction.ts';
+import { createDescriptorWriter, type LogWriter } from './log-writer.ts';
+import { createRedactor, type Redactor } from './redaction.ts';
 import { RequestLogBatch } from './request-log-batch.ts';
 
 /** The fields of a line besides time, level and message. */

@@ -1,8 +1,7 @@
 /** Counts spans that could not be exported and reports them: the first loss at once, then a summary per minute. Responses of a collector are not quoted. */
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../platform/clock.ts';
-import { createCoalescer } from '../log/event-coalescer.ts';
-import type { EventCoalescer } from '../log/event-coalescer.ts';
+import { createCoalescer, type EventCoalescer } from '../log/event-coalescer.ts';
 import type { EventObserver } from '../events.ts';
 
 type ExportCallback = Parameters<SpanExporter['export']>[1];

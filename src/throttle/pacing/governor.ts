@@ -13,8 +13,7 @@ import type { FleetMembership } from '../fleet-membership.ts';
 import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import type { LimitUsage, PermitReport, RateLimitReport, RateSettings } from '../throttle.ts';
 import { SharedPause } from './pause.ts';
-import { PermitBucket } from './permit-bucket.ts';
-import type { PermitSource } from './permit-bucket.ts';
+import { PermitBucket, type PermitSource } from './permit-bucket.ts';
 import type { PermitGrant, RateLearner, RatePolicy } from './rate-policy.ts';
 import { StatedAllowance } from './stated-allowance.ts';
 

@@ -1,8 +1,7 @@
 /** Reads an assertion that another party writes into a file, such as a projected service-account token of Kubernetes. */
 import { realpath } from 'node:fs/promises';
 import { resolve, sep } from 'node:path';
-import { findAssertionFault, parseAssertion } from './assertion-claims.ts';
-import type { AssertionClaims } from './assertion-claims.ts';
+import { findAssertionFault, parseAssertion, type AssertionClaims } from './assertion-claims.ts';
 import { describeUnreadable, readTextFile, type Unreadable } from './secret-file.ts';
 
 export interface AssertionFile {

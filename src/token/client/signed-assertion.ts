@@ -1,10 +1,8 @@
 /** Signs assertions (RFC 7523): short-lived JWTs for one token request each, of the client (§2.2) or as the grant itself (§2.1). */
-import { createHash, randomUUID, X509Certificate } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
+import { createHash, randomUUID, X509Certificate, type KeyObject } from 'node:crypto';
 import type { JWTHeaderParameters, SignJWT } from 'jose';
 import { LARGEST_PEM_BYTES, describeUnreadable, readTextFile, type Unreadable } from './secret-file.ts';
-import { parseSigningKey } from './signing-key.ts';
-import type { SigningAlgorithm, SigningKey } from './signing-key.ts';
+import { parseSigningKey, type SigningAlgorithm, type SigningKey } from './signing-key.ts';
 
 export interface AssertionSigningOptions {
   /** PEM or one JWK. */

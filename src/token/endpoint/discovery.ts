@@ -2,10 +2,8 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
-import { listMetadataUrls, parseServerMetadata } from './server-metadata.ts';
-import type { ServerMetadata } from './server-metadata.ts';
-import { readBoundedText } from './single-request.ts';
-import type { BodyReadResult } from './single-request.ts';
+import { listMetadataUrls, parseServerMetadata, type ServerMetadata } from './server-metadata.ts';
+import { readBoundedText, type BodyReadResult } from './single-request.ts';
 import type { TokenRequestFailure } from './token-response.ts';
 
 export interface DiscoveryOptions {

@@ -16,14 +16,11 @@ import type {
 } from '../client/client-authentication.ts';
 import { LARGEST_PEM_BYTES, describeUnreadable, readTextFile, type Unreadable } from '../client/secret-file.ts';
 import type { TokenBinding, TokenIdentity } from '../store/sealed-token.ts';
-import { Discovery, readDocument } from './discovery.ts';
-import type { GetDocument } from './discovery.ts';
+import { Discovery, readDocument, type GetDocument } from './discovery.ts';
 import { parseErrorResponse } from './error-response.ts';
-import { describeUnsupportedAuth } from './server-metadata.ts';
-import type { ServerMetadata } from './server-metadata.ts';
+import { describeUnsupportedAuth, type ServerMetadata } from './server-metadata.ts';
 import { createEchoFilter, type EchoFilter } from './server-text.ts';
-import { describeConnectionFault, readBoundedText, sendSingleRequest } from './single-request.ts';
-import type { BodyReadResult } from './single-request.ts';
+import { describeConnectionFault, readBoundedText, sendSingleRequest, type BodyReadResult } from './single-request.ts';
 import { buildTokenRequest, describeMissingTarget, listRequestedParameters } from './token-request.ts';
 import type { TokenGrantOptions } from './token-request.ts';
 import { correctTokenUrl, describeTokenUrlSettings } from './token-url.ts';

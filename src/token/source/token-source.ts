@@ -7,8 +7,7 @@ import { SidecarError } from '../../platform/errors.ts';
 import { findMissingScopes } from '../endpoint/token-response.ts';
 import { KeptTokens } from './kept-tokens.ts';
 import { SuspendAwareClock } from './suspend-aware-clock.ts';
-import { TokenRefresher } from './token-refresher.ts';
-import type { TokenRefresherOptions } from './token-refresher.ts';
+import { TokenRefresher, type TokenRefresherOptions } from './token-refresher.ts';
 import type { TokenNeed } from './token-fetcher.ts';
 import type { CredentialFault, Token, TokenCaller, TokenSource, TokenState, TokenUse } from '../token.ts';
 

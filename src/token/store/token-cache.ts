@@ -8,8 +8,7 @@ import { systemErrorCode } from '../../platform/file-errors.ts';
 import { readTextFile } from '../client/secret-file.ts';
 import { isUsable } from '../source/refresh-schedule.ts';
 import type { DeclinableFetchResult, TokenNeed, TokenFetcher, TokenPartOptions } from '../source/token-fetcher.ts';
-import { openToken, sealToken } from './sealed-token.ts';
-import type { StoredToken, TokenIdentity } from './sealed-token.ts';
+import { openToken, sealToken, type StoredToken, type TokenIdentity } from './sealed-token.ts';
 
 export interface TokenCacheOptions extends Pick<TokenPartOptions, 'clock' | 'observe'> {
   readonly path: string;

@@ -2,8 +2,7 @@
  * The pieces of cmd.exe, whose caret escapes outside of its quotes, and then of the Microsoft C runtime, which does not see the carets.
  * Expands nothing. Pure.
  */
-import { CONTINUED, OPEN_QUOTE } from './command-pieces.ts';
-import type { Piece } from './command-pieces.ts';
+import { CONTINUED, OPEN_QUOTE, type Piece } from './command-pieces.ts';
 import { markExpansion } from './placeholders.ts';
 
 /** Marks the next character as one that cmd.exe reads itself. No pasted text holds it, since such a text is refused. */

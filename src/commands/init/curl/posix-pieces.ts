@@ -1,6 +1,5 @@
 /** The pieces of a POSIX shell (POSIX.1-2024 XCU 2.2): single and double quotes, backslash and `$'…'`. Expands nothing. Pure. */
-import { CONTINUED, OPEN_QUOTE } from './command-pieces.ts';
-import type { Piece } from './command-pieces.ts';
+import { CONTINUED, OPEN_QUOTE, type Piece } from './command-pieces.ts';
 import { markExpansion } from './placeholders.ts';
 
 /** A sticky pattern and what its groups are; undefined: nothing. */

@@ -3,8 +3,7 @@
  * executed or expanded: a variable or a command substitution stays in its word as a marked name. Pure.
  */
 import { listCmdPieces } from './cmd-pieces.ts';
-import { collectCommands } from './command-pieces.ts';
-import type { CommandWords, ScanFault } from './command-pieces.ts';
+import { collectCommands, type CommandWords, type ScanFault } from './command-pieces.ts';
 import { listPosixPieces } from './posix-pieces.ts';
 
 export type CommandSplit =

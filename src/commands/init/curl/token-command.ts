@@ -10,8 +10,7 @@ import { extraHeaderNameFault, upstreamHeaderNameFault } from '../../../config/s
 import { extraParameterNameFault } from '../../../config/schema/formats/credentials.ts';
 import { TOKEN_SYNTAX } from '../../../token/endpoint/token-response.ts';
 import type { InitSettingKey } from '../init-settings.ts';
-import { findCurlArguments, readCurlArguments } from './curl-arguments.ts';
-import type { CurlData, CurlRequest } from './curl-arguments.ts';
+import { findCurlArguments, readCurlArguments, type CurlData, type CurlRequest } from './curl-arguments.ts';
 import {
   expandVariables,
   hasExpansion,
