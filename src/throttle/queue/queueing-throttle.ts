@@ -264,7 +264,8 @@ class QueueingThrottle implements Throttle, TicketHost {
 
   #expire(now: number, by: number, reason: RejectionReason): void {
     for (let ticket = this.queue.expiringBy(by); ticket !== undefined; ticket = this.queue.expiringBy(by)) {
-      const isQuota = now + this.governor.declaredWaitMs(now, 0, ticket.isHigh) > ticket.expiresAt;
+      const declaredWaitMs = this.governor.declaredWaitMs(now, 0, ticket.isHigh);
+      const isQuota = declaredWaitMs > 0 && now + declaredWaitMs > ticket.expiresAt;
       this.reject(ticket, now, isQuota ? 'quota' : reason);
     }
   }

@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
+import type { Cancel } from '../../../src/platform/clock.ts';
 import { SidecarError } from '../../../src/platform/errors.ts';
 import { ACCEPTED, type Asking, Fixture, rateLimited } from '../fixture.ts';
 
@@ -377,4 +380,27 @@ describe('shutting down', () => {
     expect(fixture.throttle.state()).toMatchObject({ queued: 0, inFlight: 0 });
     expect(fixture.clock.pendingTimers).toBe(0);
   });
+});
+
+it('a request whose time-out is noticed late ends as one that waited too long', async () => {
+  class LateClock extends ManualClock {
+    override after(delayMs: number, run: () => void): Cancel {
+      return super.after(delayMs + 5, run);
+    }
+  }
+  const clock = new LateClock();
+  const reasons: string[] = [];
+  const throttle = createThrottle({
+    route: 'default',
+    throttle: { rate: 'auto', burst: 1, maxInFlight: 1, maxStreams: 1, maxPauseMs: 300_000 },
+    queue: { max: 10, timeoutMs: 1000 },
+    ...{ clock, random: () => 0.5 },
+    observe: (event) => event.kind === 'queue-rejected' && reasons.push(event.reason),
+  });
+  throttle.enter(60_000, undefined, false).tryTakePermit();
+  const waiting = throttle.enter(60_000, undefined, false).waitForPermit();
+  const outcome = expect(waiting).rejects.toMatchObject({ code: 'QUEUE_TIMEOUT' });
+  await clock.advance(1100);
+  await outcome;
+  expect(reasons).toEqual(['timeout']);
 });
