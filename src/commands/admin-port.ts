@@ -1,5 +1,6 @@
 /** Requests to the admin port of a running sidecar, for the commands that ask it. The address comes from the configuration. */
 import type { ListenAddress } from '../platform/host-header.ts';
+import type { Config } from '../config/config.ts';
 import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';
 import { loadConfig, type LoadOptions } from '../config/load/load.ts';
 import { formatProblems } from '../config/load/problems.ts';
@@ -20,12 +21,17 @@ const PRESET = {
   },
 };
 
-/** The configured address; undefined, with the problems on stderr, when the configuration is invalid. Other settings may be missing. */
-export function loadAdminAddress(load: LoadOptions): ListenAddress | undefined {
+/** Undefined, with the problems on stderr, when the configuration is invalid. Settings of the partner may be missing. */
+export function loadWithoutPartner(load: LoadOptions): Config | undefined {
   const loaded = loadConfig({ ...load, preset: PRESET });
-  if (loaded.ok) return loaded.config.admin.address;
+  if (loaded.ok) return loaded.config;
   process.stderr.write(formatProblems(loaded.problems));
   return undefined;
+}
+
+/** The configured address; undefined, with the problems on stderr, when the configuration is invalid. */
+export function loadAdminAddress(load: LoadOptions): ListenAddress | undefined {
+  return loadWithoutPartner(load)?.admin.address;
 }
 
 /** What responded; any program may listen there. */

@@ -12,6 +12,8 @@ export interface Invocation {
   /** The last value of each option that takes one. */
   readonly values: ReadonlyMap<OptionName, string>;
   readonly given: ReadonlySet<OptionName>;
+  /** Of each `--settle`. */
+  readonly settled: readonly string[];
   /** In their order. */
   readonly flags: readonly FlagSetting[];
 }
@@ -25,7 +27,7 @@ export type ParsedArguments =
 
 /** @param argv without the program's own name */
 export function parseArguments(argv: readonly string[]): ParsedArguments {
-  const { values, given, flags, operands, unknown, fault } = parseOptions(argv);
+  const { values, given, settled, flags, operands, unknown, fault } = parseOptions(argv);
   const [first, ...rest] = operands;
   const command = first === undefined ? 'run' : COMMAND_NAMES.find((name) => name === first);
   const topic = first === undefined ? undefined : command;
@@ -36,7 +38,7 @@ export function parseArguments(argv: readonly string[]): ParsedArguments {
   if (given.has('help')) return { kind: 'help', command: topic };
   if (given.has('version')) return { kind: 'version' };
   if (command === undefined) return usageError(describeUnknownCommand(first ?? ''));
-  const invocation = { command, operands: rest, values, given, flags };
+  const invocation = { command, operands: rest, values, given, settled, flags };
   const why = usageFault(invocation);
   if (why !== undefined) return usageError(why, topic);
   if (command === 'help') return helpFor(rest[0]);
@@ -55,6 +57,7 @@ function parseOptions(argv: readonly string[]) {
   });
   const values = new Map<OptionName, string>();
   const given = new Set<OptionName>();
+  const settled: string[] = [];
   const flags: FlagSetting[] = [];
   const operands: string[] = [];
   const unknown: { readonly rawName: string; readonly isFirst: boolean }[] = [];
@@ -69,11 +72,12 @@ function parseOptions(argv: readonly string[]) {
     }
     given.add(name);
     if (token.value !== undefined) values.set(name, token.value);
+    if (name === 'settle') settled.push(token.value ?? '');
     const fault = valueFault(name, token);
     if (fault !== undefined) faults.push(fault);
     else flags.push(...readFlag(name, token.value));
   }
-  return { values, given, flags, operands, unknown: unknown[0], fault: faults[0] };
+  return { values, given, settled, flags, operands, unknown: unknown[0], fault: faults[0] };
 }
 
 function describeForParseArgs(name: OptionName): NonNullable<ParseArgsConfig['options']>[string] {
@@ -156,4 +160,12 @@ function quoteArgument(argument: string): string {
 
 function usageError(why: string, command?: CommandName): ParsedArguments {
   return { kind: 'misuse', why, command };
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Undefined for another text. Default unit: seconds. */
+export function parseDurationMs(text: string): number | undefined {
+  const [, number, unit = 's'] = /^(\d{1,6})(ms|[smhd])?$/.exec(text) ?? [];
+  return number === undefined ? undefined : Number(number) * (UNITS_MS[unit] ?? NaN);
 }

@@ -44,11 +44,8 @@ export async function runCommand(
   }
 }
 
-async function dispatch(
-  { command, operands, values, given, flags }: Invocation,
-  stop: AbortSignal,
-  warnings: readonly string[],
-): Promise<number> {
+async function dispatch(invocation: Invocation, stop: AbortSignal, warnings: readonly string[]): Promise<number> {
+  const { command, operands, values, given, flags } = invocation;
   if (WARNING_ON_STDERR.has(command)) process.stderr.write(formatWarnings(warnings));
   const load = { env: process.env, file: values.get('config'), flags };
   switch (command) {
@@ -74,6 +71,8 @@ async function dispatch(
       return (await import('./reload/reload.ts')).reload(load, stop);
     case 'init':
       return (await import('./init/init.ts')).init({ values, given, env: process.env }, stop);
+    case 'unknown-calls':
+      return (await import('./unknown-calls.ts')).unknownCalls(load, invocation);
     case 'help':
       return 0;
   }

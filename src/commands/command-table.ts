@@ -89,6 +89,9 @@ export const OPTIONS = {
   probe: { value: 'PATH', description: 'also GET this upstream path with the token' },
   max: { value: 'DURATION', description: '500ms, 60s (the default), 2m' },
   watch: { description: 'show it again and again, until Ctrl-C' },
+  file: { value: 'PATH', description: 'the file of calls. Default: unknownCalls.file' },
+  since: { value: 'WHEN', description: 'only calls of the last 2h, or from an RFC 3339 instant' },
+  settle: { value: 'ID', description: 'its outcome is known now; may be repeated' },
   output: { value: 'FILE', description: 'file to write. Default: sidecar.yaml' },
   yes: { description: 'ask no question; use defaults for missing options' },
   force: { description: 'overwrite existing files' },
@@ -200,6 +203,19 @@ export const COMMANDS = {
       'Exits with 1 and the reason when its configuration was not changed.',
     ],
     examples: ['bearer-sidecar reload', 'bearer-sidecar reload --admin-listen localhost:19465'],
+  },
+  'unknown-calls': {
+    summary: 'list calls whose outcome is not known',
+    options: ['file', 'since', 'settle', 'json', 'config', 'set'],
+    description: [
+      'Reads the file of unknownCalls.file: calls that may have been carried out and',
+      'whose client has no response, oldest first, with the reason. Reconcile them',
+      'with the partner, then settle each by its id; the sidecar may go on running.',
+    ],
+    examples: [
+      'bearer-sidecar unknown-calls --since 24h',
+      'bearer-sidecar unknown-calls --settle kfxqz-17 --settle kfxqz-20',
+    ],
   },
   help: {
     summary: 'details of a command, with examples',

@@ -2,6 +2,7 @@
 import { sleep, systemClock } from '../platform/clock.ts';
 import type { LoadOptions } from '../config/load/load.ts';
 import { loadAdminAddress, requestAdminPort, type AdminPortResponse } from './admin-port.ts';
+import { parseDurationMs } from './arguments.ts';
 import { failWith } from './terminal.ts';
 
 const PROBES = new Map([
@@ -42,12 +43,6 @@ export async function waitUntilReady(load: LoadOptions, max: string, stop: Abort
     else return failWith(1, `not ready after ${max}: ${shorten(response)}`);
     if (stop.aborted) return failWith(1, `stopped before it was ready: ${shorten(response)}`);
   }
-}
-
-function parseDurationMs(text: string): number | undefined {
-  const [, number, unit] = /^(\d{1,6})(ms|s|m)?$/.exec(text) ?? [];
-  if (number === undefined) return undefined;
-  return Number(number) * (unit === 'ms' ? 1 : unit === 'm' ? 60_000 : 1000);
 }
 
 function shorten({ text }: AdminPortResponse): string {

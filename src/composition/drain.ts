@@ -9,6 +9,7 @@ import type { EventObserver } from '../telemetry/events.ts';
 import type { FleetParts } from './fleet.ts';
 import type { LearnedStateFile } from './learned-state-file.ts';
 import type { RunningRoutes } from './routes.ts';
+import type { OpenUnknownCalls } from './unknown-calls.ts';
 
 /** The longest wait for connections in the kernel's backlog. */
 const MAX_BACKLOG_WAIT_MS = 1000;
@@ -34,6 +35,7 @@ export interface RunningSidecar {
   readonly sampler: Pick<Sampler, 'stop'>;
   readonly sharing: Pick<FleetParts, 'close'> | undefined;
   readonly learned: Pick<LearnedStateFile, 'file'> | undefined;
+  readonly unknownCalls: Pick<OpenUnknownCalls, 'close'> | undefined;
 }
 
 /**
@@ -41,7 +43,7 @@ export interface RunningSidecar {
  * @returns the number of requests that were aborted
  */
 export async function drain(running: RunningSidecar): Promise<number> {
-  const { config, routes, clock, observe, proxy, admin, drainState, sampler, sharing, learned } = running;
+  const { config, routes, clock, observe, proxy, admin, drainState, sampler, sharing, learned, unknownCalls } = running;
   const { drainMs, delayMs } = config.shutdown;
   const endsAt = clock.now() + drainMs;
   drainState.isDraining = true;
@@ -62,6 +64,7 @@ export async function drain(running: RunningSidecar): Promise<number> {
   await waitAtMost(proxy.activeRequests.whenIdle(), clock, finalClosesMs);
   for (const tokens of routes.tokens.values()) tokens.stop();
   await routes.closeUpstreams();
+  unknownCalls?.close();
   if (learned !== undefined) await waitAtMost(learned.file.stop(), clock, STATE_WRITE_TIMEOUT_MS);
   await sharing?.close();
   observe({ kind: 'stopped', cut });

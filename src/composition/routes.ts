@@ -6,7 +6,7 @@
 import { findThrottleGroups, identifyClient } from '../config/config.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../config/config.ts';
 import { createProxySelector, type ProxySelector } from '../platform/egress/proxy-selector.ts';
-import type { ExchangeParts } from '../exchange/exchange.ts';
+import type { ExchangeParts, UnknownCalls } from '../exchange/exchange.ts';
 import { createRefusalRules } from '../exchange/refusals/refusal-rules.ts';
 import { ResponseClassifier } from '../exchange/response-classifier.ts';
 import { ReplayMemory } from '../exchange/request-body/replay-body.ts';
@@ -44,6 +44,7 @@ export interface RoutesOptions
   readonly stateFile: StateFile | undefined;
   /** Read already. */
   readonly headers: RouteHeaders;
+  readonly unknownCalls: UnknownCalls | undefined;
   /** The upper bound of `retry.replayTotalBytes`. */
   readonly budgets: Pick<Budgets, 'replayTotalBytes'>;
 }
@@ -69,7 +70,7 @@ export type PersistentRouteParts = Omit<ExchangeParts, 'clientPath' | keyof Retu
   Pick<Route, 'serveUpgrade'>;
 
 export function createRoutes(options: RoutesOptions): RunningRoutes {
-  const { config, headers, clock, random, observe } = options;
+  const { config, headers, clock, random, observe, unknownCalls } = options;
   const egress = createProxySelector(config.egress);
   const tokens = createTokenSources(options, egress);
   const throttles = createThrottles(options);
@@ -80,12 +81,12 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       const { name, credential, throttleGroup, upstream } = route;
       const { trust, client } = requireDefined(upstreams.get(createPoolKey(upstream)));
       const parts = {
-        ...{ clock, random, observe, memory, maskTokens: options.tokensInUse.mask, counters: options.bindRoute(name) },
+        ...{ clock, random, observe, memory, unknownCalls, counters: options.bindRoute(name) },
+        maskTokens: options.tokensInUse.mask,
         tokens: requireDefined(tokens.get(credential)),
         throttle: requireDefined(throttles.get(throttleGroup)),
         responseClassifier: createClassifier(route, options),
-        ...{ upstream: client, baseUrl: upstream.baseUrl },
-        retryBudget: createRetryBudget(),
+        ...{ upstream: client, baseUrl: upstream.baseUrl, retryBudget: createRetryBudget() },
         ownHeaders: requireDefined(headers.byRoute.get(name)),
         serveUpgrade: upstream.websocket ? createUpgradeHandler(trust, egress) : undefined,
       };

@@ -26,6 +26,7 @@ import { createRoutes, type RunningRoutes } from './routes.ts';
 import { RouteHeaders } from './route-headers.ts';
 import { openLearnedStateFile, type LearnedStateFile } from './learned-state-file.ts';
 import { determineBudgets } from './machine.ts';
+import { openUnknownCalls } from './unknown-calls.ts';
 import { readSecret } from '../token/client/secret-file.ts';
 
 export interface SidecarOptions {
@@ -69,10 +70,11 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const sharing = createFleetParts(config.fleet, { clock, random, observe });
   const tokensInUse = new TokensInUse();
   const headers = await new RouteHeaders({ config, registerSecret, tokensInUse, clock, observe }).read();
+  const unknownCalls = await openUnknownCalls({ config, maskTokens: tokensInUse.mask, clock, observe });
   const routes: RunningRoutes = createRoutes({
     ...{ config, budgets, sharing, restored: learned?.restored ?? new Map(), registerSecret, tokensInUse, headers },
     stateFile: learned?.file,
-    ...{ bindRoute, bindThrottle, clock, random, observe },
+    ...{ unknownCalls, bindRoute, bindThrottle, clock, random, observe },
   });
   const { tokens, throttles } = routes;
   if (sharing === undefined) await startCounting(learned, throttles, observe);
@@ -85,7 +87,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const adminHandler = createAdmin(options, routes, adminInputs);
   const adminSlots = new ConnectionSlots(budgets.adminConnections, 0, clock);
   const createAdminPort = () => createAdminServer(adminHandler, adminSlots);
-  const started = { routes, sharing };
+  const started = { routes, sharing, unknownCalls };
   const admin = await bindOrStopAll(() => bindAdmin(createAdminPort, config), started);
   observe({ kind: 'listening', server: 'admin', url: admin.url });
   sharing?.client.start();
@@ -96,7 +98,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   headers.watch();
   learned?.file.startWriting(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
 
-  const running = { config, routes, clock, observe, proxy, admin, drainState, sampler, sharing, learned };
+  const running = { config, routes, clock, observe, proxy, admin, drainState, sampler, sharing, learned, unknownCalls };
   return { proxyUrl: listening.url, adminUrl: admin.url, reload: reloader.reload, drain: () => drain(running) };
 }
 
@@ -226,15 +228,18 @@ function bindProxy(create: () => Server, { listen: { address, socketMode } }: Co
 }
 
 /** The parts that run before a port is bound. */
-type StartedParts = Pick<RunningSidecar, 'routes' | 'sharing'> & Partial<Pick<RunningSidecar, 'admin'>>;
+type StartedParts = Pick<RunningSidecar, 'routes' | 'sharing' | 'unknownCalls'> &
+  Partial<Pick<RunningSidecar, 'admin'>>;
 
-async function bindOrStopAll<T>(bindPort: () => Promise<T>, { admin, routes, sharing }: StartedParts): Promise<T> {
+async function bindOrStopAll<T>(bindPort: () => Promise<T>, started: StartedParts): Promise<T> {
   try {
     return await bindPort();
   } catch (error) {
+    const { admin, routes, sharing, unknownCalls } = started;
     for (const source of routes.tokens.values()) source.stop();
     for (const throttle of routes.throttles.values()) throttle.shutDown();
     await sharing?.close();
+    unknownCalls?.close();
     if (admin !== undefined) closeBoundServers(admin);
     throw error;
   }

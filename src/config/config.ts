@@ -83,6 +83,7 @@ export function assembleConfig(
       recentCalls: admin.recentCalls ?? !admin.exposeAll,
     },
     fleet: assembleFleet(fleet),
+    unknownCalls: toSection(settings.unknownCalls),
     response: { cookies: response.cookies ?? defaultCookies(toListenAddress(listen.address)) },
   } as const);
 }

@@ -103,6 +103,7 @@ const REPLY_CODES: Readonly<Record<FailureKind, LocalReplyCode>> = {
   timeout: 'UPSTREAM_TIMEOUT',
   protocol: 'UPSTREAM_PROTOCOL_ERROR',
   unsendable: 'BAD_REQUEST',
+  unrecorded: 'UNKNOWN_CALLS_NOT_RECORDED',
   reset: 'UPSTREAM_RESET',
   aborted: 'UPSTREAM_RESET',
 };

@@ -9,6 +9,7 @@ import { signOfResponse } from '../throttle/refusal-evidence/refusal-observer.ts
 import type { Permit } from '../throttle/throttle.ts';
 import type { TokenUse } from '../token/token.ts';
 import type { AttemptHandler, AttemptTimeouts, AttemptResult } from '../upstream/response-receiver.ts';
+import { unrecordedFailure, type UpstreamFailure } from '../upstream/failure.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { classifyAttempt, isCutShort, isUpstreamFault, labelResponse, showsAcceptedToken } from './attempt-outcome.ts';
 import type { PendingAttempt } from './exchange.ts';
@@ -24,6 +25,8 @@ export interface AttemptContext extends RetryContext {
   readonly relay: Relay;
   /** The sidecar has added the idempotency key: the application does not know it. */
   readonly hasAddedKey: boolean;
+  /** Of the request as it is sent. */
+  readonly idempotencyKey: string | undefined;
 }
 
 export class Attempt implements AttemptHandler, PendingAttempt {
@@ -57,13 +60,16 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     return this.permit.grantedAt;
   }
 
-  onStart(): void {
+  onStart(): UpstreamFailure | undefined {
+    const { parts, exchange, idempotencyKey } = this.#context;
+    if (parts.unknownCalls?.begin(parts.route, exchange, idempotencyKey) === false) return unrecordedFailure();
     this.wasSent = true;
-    const { stats } = this.#context.exchange;
+    const { stats } = exchange;
     stats.lacksResponse = true;
     stats.upstreamRequestId = undefined;
     this.permit.markSent();
-    if (this.#context.parts.throttle.refusalObserver.isCollecting) this.#startEvidence();
+    if (parts.throttle.refusalObserver.isCollecting) this.#startEvidence();
+    return undefined;
   }
 
   onHead(head: UpstreamResponse, at: number): Relay | 'hold' | { readonly inspector: RefusalInspector };
@@ -107,6 +113,11 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     const { tracer, lifetime, stats } = this.#context.exchange;
     stats.pending = undefined;
     tracer?.endAttempt(result);
+    if (result.kind === 'failed' && result.failure.kind === 'unrecorded') {
+      // It says nothing about the upstream.
+      this.permit.cancel();
+      return;
+    }
     this.permit.release(result.kind === 'failed' && isCutShort(result.failure));
     if (result.kind === 'failed') this.#endEvidence(clock.now(), isUpstreamFault(result.failure) ? 'fault' : 'other');
     const endedAt = this.#headOutcome === undefined ? clock.now() : this.#headAt;

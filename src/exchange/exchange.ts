@@ -44,6 +44,23 @@ export interface ExchangeParts {
   /** Masks the access tokens in use in a text that the upstream sent and that is kept. */
   readonly maskTokens: Redact;
   readonly ownHeaders: OwnHeaders;
+  /** Undefined: calls are not recorded. */
+  readonly unknownCalls?: UnknownCalls | undefined;
+}
+
+/** Keeps the calls that may have been carried out while their clients do not know the outcome. */
+export interface UnknownCalls {
+  /**
+   * To be called before each attempt is sent: records the call once, and sets `callId`. Idempotent methods are not recorded.
+   * @returns false: it is not recorded, and must not be sent
+   */
+  begin(route: string, exchange: Exchange, idempotencyKey: string | undefined): boolean;
+  /**
+   * The request has ended.
+   * @param code why the client does not know the outcome; undefined: it does
+   * @param status of a response that the client did not get as a whole
+   */
+  conclude(callId: string, code: string | undefined, status: number | undefined): void;
 }
 
 /** One request that passed the guard. */
@@ -73,6 +90,8 @@ export interface RequestStats {
   /** The newest attempt that was sent brought no response that the client can get. A call that is not idempotent has an unknown outcome then. */
   lacksResponse: boolean;
   pending: PendingAttempt | undefined;
+  /** Of its record, where calls are recorded, once it has begun to be sent. */
+  callId: string | undefined;
 }
 
 /** An attempt that waits for its connection or for its response head. */

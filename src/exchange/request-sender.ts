@@ -35,6 +35,7 @@ export class RequestSender implements AttemptContext, TokenCaller {
   readonly method: string;
   readonly hasIdempotencyKey: boolean;
   readonly hasAddedKey: boolean;
+  readonly idempotencyKey: string | undefined;
   readonly planner: RetryPlanner;
   readonly relay: Relay;
   /** Of the client, and the idempotency key that each attempt carries. An attempt adds to the list. */
@@ -60,6 +61,7 @@ export class RequestSender implements AttemptContext, TokenCaller {
       key = randomUUID();
       this.#forwarded.headers.push(keyHeader, key);
     }
+    this.idempotencyKey = key;
     this.hasIdempotencyKey = key !== undefined && key !== '';
     this.#clientHeadersLength = this.#forwarded.headers.length;
     if (this.#forwarded.hadAuthorization) parts.observe({ kind: 'authorization-overridden' });

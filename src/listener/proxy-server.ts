@@ -16,7 +16,13 @@ import { checkRequest, type CheckedRequest, type RequestCheckOptions } from './r
 import { describeRequest } from './correlation.ts';
 import { ClosingConnections } from './closing-connections.ts';
 import { stopParsing } from './connection-reading.ts';
-import { CLIENT_LEFT, createRequestStats, recordOutcome, type OutcomeRecorder } from './request-outcome.ts';
+import {
+  CLIENT_LEFT,
+  createRequestStats,
+  explainUnknown,
+  recordOutcome,
+  type OutcomeRecorder,
+} from './request-outcome.ts';
 import { sendLocalReply, sendRawLocalReply, type ReplyFacts, replyToPreflight } from './local-reply.ts';
 import { toSidecarError, createDrainingError, TOO_MANY_PIPELINED } from './listener-errors.ts';
 import { createProxyHttpServer, type ProxyHttpServerOptions } from './http-server.ts';
@@ -146,11 +152,16 @@ export class ProxyServer {
   }
 
   #completeExchange(active: ActiveExchange, outcome: RequestOutcome): void {
-    const { request, lifetime, parts } = active;
+    const { request, response, lifetime, parts } = active;
     const { stats, tracer } = active.exchange;
     const recorded = lifetime.aborted?.reason.kind === 'client-left' ? CLIENT_LEFT : outcome;
     try {
       recordOutcome(parts, request, recorded, stats, this.#options.clock.now() - lifetime.arrivedAt, tracer);
+      if (stats.callId !== undefined) {
+        const status = outcome.kind === 'relayed' ? outcome.status : undefined;
+        const reason = explainUnknown(recorded, stats, response.writableFinished);
+        parts.unknownCalls?.conclude(stats.callId, reason, status);
+      }
     } catch (thrown) {
       this.#toSidecarError(thrown);
       request.socket.destroy();

@@ -26,6 +26,7 @@ export function createRequestStats(): RequestStats {
     upstreamRequestId: undefined,
     lacksResponse: false,
     pending: undefined,
+    callId: undefined,
   };
 }
 
@@ -65,6 +66,20 @@ export function recordOutcome(
   };
   counters.recordRequest(record);
   tracer?.endRequest(record);
+}
+
+/**
+ * Why a client does not know the outcome of its call; undefined: it does.
+ * @param isDelivered the connection has taken all of the response
+ */
+export function explainUnknown(
+  outcome: RequestOutcome,
+  { lacksResponse }: RequestStats,
+  isDelivered: boolean,
+): string | undefined {
+  if (outcome.kind === 'replied' && lacksResponse) return outcome.error.code;
+  if (outcome.kind === 'relayed' && outcome.fault !== undefined) return 'RESPONSE_CUT';
+  return outcome.kind === 'client-left' || !isDelivered ? 'CLIENT_LEFT' : undefined;
 }
 
 type EndOfRequest = Pick<RequestRecord, 'code' | 'source' | 'localReply' | 'cutBy' | 'fault'>;

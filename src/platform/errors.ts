@@ -54,6 +54,7 @@ const ENTRIES = {
     title: 'No access token',
     retryAfterMs: 1000,
   },
+  UNKNOWN_CALLS_NOT_RECORDED: { status: 503, proxyStatus: 'proxy_internal_error', title: 'Call not recorded' },
   UPSTREAM_UNREACHABLE: { status: 502, proxyStatus: 'destination_unavailable', title: 'Upstream unreachable' },
   UPSTREAM_RESET: { status: 502, proxyStatus: 'connection_terminated', title: 'Upstream closed the connection' },
   UPSTREAM_PROTOCOL_ERROR: { status: 502, proxyStatus: 'http_protocol_error', title: 'Invalid upstream response' },

@@ -153,6 +153,18 @@ const TEXTS: { readonly [Kind in SidecarEvent['kind']]?: (event: EventOf<Kind>) 
     log: warn('the fleet is degraded: this replica works alone', { fields: { detail: truncate(detail) } }),
     page: warn(`The fleet is degraded: ${detail}`),
   }),
+  'unknown-calls-file': ({ phase, code }) => {
+    if (phase === 'works')
+      return {
+        log: info('calls are recorded again in unknownCalls.file'),
+        page: info('Calls are recorded again in unknownCalls.file'),
+      };
+    if (phase === 'fails-still') return {};
+    return {
+      log: warn('calls cannot be recorded in unknownCalls.file', { fields: { code } }),
+      page: warn(`Calls cannot be recorded in unknownCalls.file (${code ?? ''})`),
+    };
+  },
   listening: ({ server, url }) => ({
     log: info('listening'),
     page: info(`The ${server} port listens on ${url}`),

@@ -204,6 +204,12 @@ export type SidecarEvent =
       /** What has changed, which keys need a restart, or what is invalid: never a secret. */
       readonly lines: readonly string[];
     }
+  | {
+      /** A record of a call could not be written, or can be again. `code`: the system's, of a failure. */
+      readonly kind: 'unknown-calls-file';
+      readonly phase: 'fails' | 'fails-still' | 'works';
+      readonly code: string | undefined;
+    }
   | { readonly kind: 'authorization-overridden' }
   | { readonly kind: 'listening'; readonly server: 'proxy' | 'admin'; readonly url: string }
   | { readonly kind: 'draining'; readonly inFlight: number; readonly queued: number; readonly drainMs: number }

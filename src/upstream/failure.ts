@@ -13,6 +13,8 @@ export type FailureKind =
   | 'protocol'
   /** The request cannot be put into HTTP: nothing was sent. */
   | 'unsendable'
+  /** The call cannot be recorded before it is sent, and must not be sent otherwise: nothing was sent. */
+  | 'unrecorded'
   /** The sidecar ended the attempt itself: client gone, deadline, drain. */
   | 'aborted';
 
@@ -171,6 +173,12 @@ export function idleTimeoutFailure(
   }
   const detail = `the upstream's response stopped: nothing was received for ${ms}`;
   return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', cause: 'response_cut', permanent: false };
+}
+
+export function unrecordedFailure(): UpstreamFailure {
+  const detail =
+    'the call was not sent: it could not be recorded in unknownCalls.file, and unknownCalls.onWriteError is refuse';
+  return { kind: 'unrecorded', detail, proxyStatus: 'proxy_internal_error', cause: undefined, permanent: true };
 }
 
 export function abortedFailure(): UpstreamFailure {

@@ -73,8 +73,8 @@ export interface AttemptTimeouts {
 /** The caller of an attempt. No method may throw. */
 export interface AttemptHandler {
   readonly timeouts: AttemptTimeouts;
-  /** The request goes onto a connection. */
-  onStart(): void;
+  /** The request is about to go onto a connection: no byte of it has. @returns why it must not */
+  onStart(): UpstreamFailure | undefined;
   /**
    * Called once with the final head.
    * @param at when it came, monotonic
@@ -145,8 +145,15 @@ export class ResponseReceiver implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.hasEnded) controller.abort(new Error('ended before it began'));
-    else this.#handler.onStart();
+    if (this.hasEnded) {
+      controller.abort(new Error('ended before it began'));
+      return;
+    }
+    const refusal = this.#handler.onStart();
+    if (refusal === undefined) return;
+    this.#conclude(refusal);
+    // Undici drops the request and keeps the connection; an abort would close it.
+    throw new Error(refusal.detail);
   }
 
   onRequestSent(): void {

@@ -96,10 +96,13 @@ describe('an invalid command line gives one line, with the name that was probabl
     ['check -x', 'unknown option "-x"'],
     // What belongs to another command is not meant here.
     ['wait --jsno', 'unknown option "--jsno"'],
-    ['run --json', '--json belongs to check and status'],
+    ['run --json', '--json belongs to check, status and unknown-calls'],
     ['wait --probe /x', '--probe belongs to check'],
     ['check --max 5s', '--max belongs to wait'],
-    ['init --config a.yaml', '--config belongs to run, sandbox, check, config, health, wait, status and reload'],
+    [
+      'init --config a.yaml',
+      '--config belongs to run, sandbox, check, config, health, wait, status, reload and unknown-calls',
+    ],
     ['status --rate 5', '--rate belongs to run, sandbox, init, check and config'],
     ['--listn localhost:1', 'unknown option "--listn"; did you mean --listen?'],
     ['--set', 'expected a value: --set KEY=VALUE'],

@@ -29,5 +29,5 @@ test.each(COMMAND_NAMES.flatMap((name) => commandOf(name).examples.flatMap(comma
 
 test('the page shows every command for users', () => {
   const shown = new Set(BLOCKS.flatMap(commandsIn).map(([first = '']) => (first.startsWith('-') ? 'run' : first)));
-  expect([...shown].sort()).toEqual(['check', 'config', 'init', 'reload', 'run', 'sandbox', 'status']);
+  expect([...shown].sort()).toEqual(['check', 'config', 'init', 'reload', 'run', 'sandbox', 'status', 'unknown-calls']);
 });

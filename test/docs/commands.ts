@@ -49,8 +49,8 @@ function wordsOf(line: string): string[] {
 const SCRIPTS = (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> })
   .scripts;
 
-/** Commands that run until they are stopped, that ask questions, or that need a sidecar with a file: test/e2e covers them. */
-const LONG_RUNNING = new Set(['run', 'sandbox', 'init', 'reload']);
+/** Commands that run until they are stopped, that ask questions, or that need a sidecar with a file, or calls of one: test/e2e covers them. */
+const LONG_RUNNING = new Set(['run', 'sandbox', 'init', 'reload', 'unknown-calls']);
 
 /** Options of other programs, from their own help. */
 const OPTIONS: Readonly<Record<string, string>> = {

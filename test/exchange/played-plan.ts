@@ -2,6 +2,7 @@
  * One request of which each attempt does what a plan says, by a clock of the test: what its client gets, and what the upstream knows.
  */
 import fc from 'fast-check';
+import type { ExchangeParts } from '../../src/exchange/exchange.ts';
 import { startProxy, type Proxy } from '../listener/proxy.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket, readToEnd, type RawResponse } from '../support/raw-client.ts';
@@ -85,8 +86,11 @@ export interface Played {
   readonly begun: readonly BegunAttempt[];
 }
 
-/** @param leaves whether the client leaves where the plan ends */
-export async function play(plan: Plan, leaves = false): Promise<Played> {
+/**
+ * @param leaves whether the client leaves where the plan ends
+ * @param unknownCalls records the call. Default: it is not recorded
+ */
+export async function play(plan: Plan, leaves = false, unknownCalls?: ExchangeParts['unknownCalls']): Promise<Played> {
   const { method, steps, end, isTokenReplaced, isTrusted } = plan;
   const clock = new ManualClock();
   await using upstream = await ScriptedUpstream.start(steps, end === 'success' && !leaves);
@@ -97,6 +101,7 @@ export async function play(plan: Plan, leaves = false): Promise<Played> {
     deadlineMs: DEADLINE_MS,
     requestTimeoutMs,
     trustIdempotencyKey: isTrusted,
+    unknownCalls,
   };
   await using proxy = await startProxy(upstream.url, options);
   proxy.tokens.isReplaced = isTokenReplaced;

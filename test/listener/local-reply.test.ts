@@ -25,6 +25,7 @@ const STATUS: Record<string, readonly [status: number, proxyStatus: string]> = {
   DRAINING: [503, 'destination_unavailable'],
   TOKEN_REJECTED: [502, 'destination_unavailable'],
   TOKEN_UNAVAILABLE: [503, 'destination_unavailable'],
+  UNKNOWN_CALLS_NOT_RECORDED: [503, 'proxy_internal_error'],
   UPSTREAM_UNREACHABLE: [502, 'destination_unavailable'],
   UPSTREAM_RESET: [502, 'connection_terminated'],
   UPSTREAM_PROTOCOL_ERROR: [502, 'http_protocol_error'],
@@ -57,7 +58,8 @@ describe.each(LOCAL_REPLY_CODES)('%s', (code) => {
       'Cache-Control': 'no-store',
       'Proxy-Status': `bearer-sidecar; error=${String(proxyStatus)}`,
       'X-Request-Id': 'an-id',
-      ...(status === 503 ? { 'Retry-After': '1' } : {}),
+      // A disk that is full says nothing of when it is not.
+      ...(status === 503 && code !== 'UNKNOWN_CALLS_NOT_RECORDED' ? { 'Retry-After': '1' } : {}),
       // RFC 9110 §15.5.6
       ...(status === 405 ? { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } : {}),
     });

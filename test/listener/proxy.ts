@@ -42,6 +42,7 @@ export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' 
   readonly maskTokens?: ExchangeParts['maskTokens'];
   readonly refusals?: ExchangeParts['refusals'];
   readonly cookieRoot?: string;
+  readonly unknownCalls?: ExchangeParts['unknownCalls'];
 }
 
 export interface Proxy extends AsyncDisposable {
@@ -145,6 +146,7 @@ function buildParts(
     maskTokens: options.maskTokens ?? ((text) => text),
     refusals: options.refusals,
     cookieRoot: options.cookieRoot,
+    unknownCalls: options.unknownCalls,
     tokens: new FakeTokens(),
     throttle: createThrottle({
       ...{ route, throttle: rates, queue, clock, random, observe },

@@ -24,6 +24,7 @@ const FORBIDDEN_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/fleet/redis/script-client.ts': ['../../listener/server.ts'],
   'src/retry/loop.ts': ['../token/token.ts', '../platform/errors.ts', '../../tools/tool.ts', 'vitest'],
   'src/upstream/client.ts': ['../exchange/forward.ts'],
+  'src/unknown-calls/call-file.ts': ['../exchange/forward.ts'],
   'src/platform/errors.ts': ['../retry/loop.ts', './nowhere.ts', 'node:fs'],
   'tools/tool.ts': [],
   'node_modules/vitest/index.js': [],

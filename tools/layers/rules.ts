@@ -1,6 +1,6 @@
 /**
  * Which source may import which. Arrows run one way: main -> commands -> sidecar -> listener, admin, sandbox -> exchange,
- * fleet -> throttle, token, retry, upstream -> platform, telemetry/events; siblings never import each other.
+ * fleet -> throttle, token, retry, upstream, unknown-calls -> platform, telemetry/events; siblings never import each other.
  * tools/check-layers.ts applies these rules to src/ and shows on a fixture that each of them can fail.
  */
 import type { IFlattenedRuleSet } from 'dependency-cruiser';
@@ -21,7 +21,7 @@ const LAYERS: readonly (readonly string[])[] = [
     '^src/telemetry/(?!(?:events|event-texts|request-record)\\.ts$)',
   ],
   ['^src/exchange/', '^src/fleet/'],
-  ['^src/throttle/', '^src/token/', '^src/retry/', '^src/upstream/'],
+  ['^src/throttle/', '^src/token/', '^src/retry/', '^src/upstream/', '^src/unknown-calls/'],
   ['^src/platform/|^src/telemetry/(?:events|event-texts|request-record)\\.ts$'],
 ];
 

@@ -6,7 +6,7 @@ import {
   tokenPrefix,
   upstreamHeaderNameFault,
 } from './formats/credentials.ts';
-import { booleanValue, wholeNumber, type SecretMap } from './formats/formats.ts';
+import { booleanValue, oneOf, wholeNumber, type SecretMap } from './formats/formats.ts';
 import { secretMap } from './formats/one-or-many.ts';
 import { fileSetting, setting, settingWithoutDefault } from './setting.ts';
 import { baseUrl } from './formats/url.ts';
@@ -141,5 +141,21 @@ export const retry = {
     default: 32 * MIB,
     env: 'SIDECAR_REPLAY_TOTAL_BYTES',
     isLive: true,
+  }),
+};
+
+export const unknownCalls = {
+  file: fileSetting({
+    doc: 'File that keeps calls that are not idempotent, from before they are sent until their client has the response; the command unknown-calls lists those without one. What is written survives the death of the process, not of the node or its power. One process writes to a file.',
+  }),
+  onWriteError: setting<'forward' | 'refuse'>({
+    doc: 'What happens to a call that cannot be recorded in unknownCalls.file: forward sends it all the same, refuse replies 503 UNKNOWN_CALLS_NOT_RECORDED and sends nothing.',
+    format: oneOf(['forward', 'refuse']),
+    default: 'forward',
+  }),
+  paths: setting({
+    doc: 'Whether unknownCalls.file holds the paths of calls, without their queries; they may hold personal data.',
+    format: booleanValue(),
+    default: true,
   }),
 };

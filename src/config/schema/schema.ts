@@ -21,6 +21,7 @@ const schema = {
   request: outbound.request,
   response: inbound.response,
   retry: outbound.retry,
+  unknownCalls: outbound.unknownCalls,
   fleet: pacing.fleet,
   shutdown: inbound.shutdown,
   log: inbound.log,

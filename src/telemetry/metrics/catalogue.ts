@@ -56,6 +56,10 @@ const METRICS = {
     help: 'Calls that are not idempotent, were sent and got no response: perhaps carried out.',
     labels: { route: 'routes' },
   },
+  unknownCallWriteErrors: {
+    ...{ name: 'unknown_call_write_errors_total', help: 'Writes to unknownCalls.file that failed.' },
+    events: { 'unknown-calls-file': ({ phase }) => (phase === 'works' ? undefined : []) },
+  },
   responsesCut: {
     ...{ name: 'responses_cut_total', help: 'Responses cut off after the client had received a part of them.' },
     labels: { route: 'routes', by: CUT_BY },

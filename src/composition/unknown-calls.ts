@@ -1,0 +1,46 @@
+/** Opens the file of `unknownCalls.file`, and says which calls are recorded there and with what. */
+import type { UnknownCalls } from '../exchange/exchange.ts';
+import type { Config } from '../config/config.ts';
+import { describeRequest } from '../listener/correlation.ts';
+import type { Redact } from '../platform/secret-redaction.ts';
+import { truncate } from '../platform/truncate.ts';
+import { isIdempotentMethod } from '../retry/policy.ts';
+import { CallFile, type CallFileOptions } from '../unknown-calls/call-file.ts';
+
+const MAX_KEY_CHARS = 256;
+
+export interface OpenUnknownCalls extends UnknownCalls {
+  /** Writes the last ends. */
+  close(): void;
+}
+
+export interface UnknownCallsOptions extends Omit<CallFileOptions, 'path'> {
+  readonly config: Pick<Config, 'unknownCalls'>;
+  /** Masks the access tokens in use. */
+  readonly maskTokens: Redact;
+}
+
+/** Undefined without the setting. @throws Error for the operator when the file cannot be used */
+export async function openUnknownCalls(options: UnknownCallsOptions): Promise<OpenUnknownCalls | undefined> {
+  const { maskTokens } = options;
+  const { file: path, onWriteError, paths } = options.config.unknownCalls;
+  if (path === undefined) return undefined;
+  const file = await CallFile.open({ ...options, path });
+  return {
+    begin(route, { request, stats, tracer, path: target }, idempotencyKey) {
+      const { method = 'GET' } = request;
+      if (stats.callId !== undefined || isIdempotentMethod(method)) return true;
+      const { requestId } = describeRequest(request, stats, tracer);
+      stats.callId = file.add({
+        requestId: maskTokens(requestId),
+        route,
+        method,
+        path: paths ? truncate(maskTokens(target.replace(/[?#].*$/s, ''))) : undefined,
+        idempotencyKey: idempotencyKey && truncate(maskTokens(idempotencyKey), MAX_KEY_CHARS),
+      });
+      return stats.callId !== undefined || onWriteError === 'forward';
+    },
+    conclude: (id, code, status) => file.conclude(id, code, status),
+    close: () => file.close(),
+  };
+}
