@@ -7,6 +7,7 @@ import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { configOf, scratchFile } from '../config/base-env.ts';
 import { until } from '../fleet/harness.ts';
 import { startDelayingProxy } from '../support/delaying-proxy.ts';
+import { startInProcess } from './in-process.ts';
 import { startRedis } from '../support/redis.ts';
 
 const PASSWORD = 'the-right-one';
@@ -105,4 +106,25 @@ test('a replica leaves the shared quota while Redis replies too late, and joins 
   expect([quotaState(), countCommands()]).toEqual(['apart', before]);
   proxy.roundTripMs = 0;
   await until(() => quotaState() === 'joined', 'it was joined again');
+});
+
+test('declared limits with a window below five seconds bound the rate of the whole fleet', async () => {
+  const redis = await startRedis();
+  const limits = '[{"calls":10,"per":"1s"},{"calls":1,"per":"1d"}]';
+  const env = {
+    SIDECAR_REDIS_URL: redis.url,
+    SIDECAR_RATE: '100',
+    SIDECAR_BURST: '5',
+    SIDECAR_THROTTLE_LIMITS: limits,
+  };
+  const running = await startInProcess({ env });
+  const rates = async (): Promise<unknown> => {
+    const status = (await (await fetch(`${running.sidecar.adminUrl}/status`)).json()) as {
+      readonly throttle: { readonly rate: number; readonly fleet: { readonly state: string; readonly rate: number } };
+    };
+    const { rate, fleet } = status.throttle;
+    return { rate, state: fleet.state, fleetRate: fleet.rate };
+  };
+  const joined = { rate: 9.8, state: 'joined', fleetRate: 9.8 };
+  await expect.poll(rates, { timeout: 10_000 }).toEqual(joined);
 });
