@@ -174,6 +174,7 @@ export class DeclaredLimits {
    */
   report(now: number, isActive: boolean, isHighWaiting: boolean): readonly LimitReport[] {
     const at = this.#toEpoch(now);
+    for (const limit of this.#limits) if (limit.window.lengthMs < MIN_SHARED_MS) limit.leased = Infinity;
     return this.#shared.map((limit) => limit.report(at, isActive, isHighWaiting));
   }
 

@@ -246,3 +246,13 @@ it('divides by the share of this process', () => {
   limits.take(0);
   expect(limits.isOpen(0, true)).toBe(false);
 });
+
+it('a limit of seconds that is declared later needs no permits of a fleet', () => {
+  const day = limit({ per: '1d' });
+  const limits = create(day);
+  const [report] = limits.report(0, true, false);
+  limits.recordGrants(1, [{ key: report?.key ?? '', granted: 5, counts: [], heldByOthers: 0 }], 2);
+  limits.reconfigure([day, limit({ name: 'short', per: '1s' })]);
+  expect(limits.report(2, true, false).map(({ key }) => key)).toEqual([report?.key]);
+  expect(limits.isOpen(3, false)).toBe(true);
+});
