@@ -34,14 +34,14 @@ local function readHeld(owner)
   local at, sequence, lines = string.match(state['held:' .. owner] or '', '^(%d+) (%d+)\\n(.*)$')
   local held = {}
   if not (toNumber(at) and toNumber(sequence)) then return nil, nil, held end
-  for amount, ends, name in string.gmatch(lines, '(%d+)([%d ]*)\\t([^\\n]+)\\n') do
-    held[name] = {amount = tonumber(amount), ends = ends}
+  for amount, ends, name in string.gmatch(lines, '(%d+) (%d+)\\t([^\\n]+)\\n') do
+    held[name] = {amount = tonumber(amount), ends = tonumber(ends)}
   end
   return toNumber(at), toNumber(sequence), held
 end
 local function writeHeld(owner, at, sequence, held)
   local lines = {string.format('%.0f %.0f\\n', at, sequence)}
-  for name, one in pairs(held) do lines[#lines + 1] = string.format('%.0f%s\\t%s\\n', one.amount, one.ends, name) end
+  for name, one in pairs(held) do lines[#lines + 1] = string.format('%.0f %.0f\\t%s\\n', one.amount, one.ends, name) end
   put('held:' .. owner, table.concat(lines))
 end
 local function writeCounts(limit)
@@ -69,12 +69,7 @@ if declared then
   end
   isLost = isMissing and not declared.reportsKnown
   for _, limit in ipairs(declared.limits) do
-    local ends = {''}
-    limit.entries, limit.latest = {}, 0
-    for _, at in ipairs(limit.heldUntil) do
-      ends[#ends + 1] = string.format('%.0f', at)
-      limit.latest = math.max(limit.latest, at + ${MAX_COUNT_AHEAD_MS})
-    end
+    limit.entries, limit.latest = {}, limit.heldUntil + ${MAX_COUNT_AHEAD_MS}
     keptMs = math.max(keptMs, limit.latest - now)
     for at, calls in string.gmatch(state['limit:' .. limit.key] or '', '(%d+) (%d+)') do
       addCalls(limit, tonumber(at), tonumber(calls))
@@ -89,10 +84,10 @@ if declared then
       for _, entry in ipairs(limit.counts) do addCalls(limit, entry[1], entry[2]) end
     end
     if ARGV[3] == 'leaving' then
-      for _, at in ipairs(limit.heldUntil) do addCalls(limit, at, limit.held) end
+      addCalls(limit, limit.heldUntil, limit.held)
       writeCounts(limit)
     end
-    heldHere[limit.key] = {amount = limit.held, ends = table.concat(ends, ' ')}
+    heldHere[limit.key] = {amount = limit.held, ends = limit.heldUntil}
   end
 end
 `;
@@ -111,7 +106,7 @@ if declared and #declared.limits > 0 then
         local one = held[limit.key]
         local amount = one and math.min(one.amount, limit.calls) or 0
         if isGone and amount > 0 then
-          for ends in string.gmatch(one.ends, '%d+') do addCalls(limit, tonumber(ends), amount) end
+          addCalls(limit, one.ends, amount)
           one.amount, isChanged = 0, true
         else
           limit.heldByOthers = (limit.heldByOthers or 0) + amount

@@ -18,8 +18,8 @@ export interface LimitReport {
   readonly held: number;
   /** The leased ones among them. */
   readonly leased: number;
-  /** When those stop to count should this replica be gone: two instants near the end of a calendar window. */
-  readonly heldUntil: readonly number[];
+  /** When those stop to count should this replica be gone. */
+  readonly heldUntil: number;
   /** Of all replicas, as far as this one knows or must assume: for a store that may have lost its data. */
   readonly known: readonly CountEntry[];
   /** Further permits that are needed; one request of high priority waits: also of the reserve. */
@@ -49,10 +49,10 @@ const LEASED_PART = 0.02;
 const MIN_LEASE_MS = 500;
 const MAX_LEASED_PART = 0.5;
 const MAX_LEASED_CALLS = 1000;
-/** An upstream counts a call between its sending and its response: a sliding count holds until the response, this part of the window at most. */
-const ARRIVAL_PART = 1 / 40;
-const MIN_ARRIVAL_MS = 100;
-const MAX_ARRIVAL_MS = 1000;
+/** An upstream counts a call between its sending and its response: a sliding count holds until then, this part of the window at most. */
+const ARRIVAL_PART = 1 / 20;
+const MIN_ARRIVAL_MS = 200;
+const MAX_ARRIVAL_MS = 2000;
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 /** The rate of a shorter time says too little. */
@@ -141,29 +141,28 @@ export class CountedLimit {
     return this.leased >= 1 && this.#evenAt <= at && this.left(at, isHigh) >= 1;
   }
 
-  /** A call goes. @returns the instants at which it stops to count */
-  take(at: number): readonly number[] {
-    const expiries = this.window.expiriesAt(at + this.#arrivalMs);
-    for (const expiresAt of expiries) this.#own.add(expiresAt, 1);
+  /** A call goes. @returns the instant at which it stops to count */
+  take(at: number): number {
+    const expiresAt = this.window.expiryAt(at + this.#arrivalMs);
+    this.#own.add(expiresAt, 1);
     this.leased--;
     if (this.#takenSinceLease !== undefined) this.#takenSinceLease++;
     this.#addRecent(at, 1);
     if (this.terms.spread === 'even') this.#evenAt = Math.max(at, this.#evenAt) + this.#evenIntervalMs(at, false);
-    return expiries;
+    return expiresAt;
   }
 
-  /** The response has come: the upstream has counted the call by now. */
-  settle(at: number, expiries: readonly number[]): void {
-    const [expiresAt = 0] = expiries;
-    const [settledAt = 0] = this.window.expiriesAt(at);
+  /** The upstream has counted the call by `at`. */
+  settle(at: number, expiresAt: number): void {
+    const settledAt = this.window.expiryAt(at);
     if (this.#arrivalMs === 0 || settledAt >= expiresAt) return;
     this.#own.add(expiresAt, -1);
     this.#own.add(settledAt, 1);
   }
 
   /** The upstream does not count the call. */
-  giveBack(at: number, expiries: readonly number[]): void {
-    for (const expiresAt of expiries) if (expiresAt > at) this.#own.add(expiresAt, -1);
+  giveBack(at: number, expiresAt: number): void {
+    if (expiresAt > at) this.#own.add(expiresAt, -1);
     this.#addRecent(at, -1);
   }
 
@@ -178,7 +177,7 @@ export class CountedLimit {
     const slack = inFlight + (this.#sharers > 1 ? this.#heldByOthers + this.leaseSize : 0);
     const missing = Math.max(0, stated - certain - this.#heldByOthers);
     // Of a sliding window the upstream does not say when these calls were made: they may be the newest.
-    if (missing > 0) this.#own.add(this.window.expiriesAt(at)[0] ?? at, missing);
+    if (missing > 0) this.#own.add(this.window.expiryAt(at), missing);
     let excess = certain - stated - slack;
     // Those that end first: the count must not fall again when they would have ended.
     for (const [expiresAt, calls] of copyEntries(this.#entriesAt(at))) {
@@ -205,9 +204,9 @@ export class CountedLimit {
   restore(at: number, entries: readonly CountEntry[], leased: number): void {
     const { window } = this;
     // Of a wall clock that was set back since: no call counts for longer than one that is made now.
-    const latest = window.expiriesAt(window.endOf(at) ?? at + this.#arrivalMs).at(-1) ?? at;
+    const latest = window.expiryAt(window.endOf(at) ?? at + this.#arrivalMs);
     for (const [expiresAt, calls] of entries) this.#own.add(Math.min(expiresAt, latest), calls);
-    if (leased > 0) this.#own.add(window.expiriesAt(at).at(-1) ?? at, leased);
+    if (leased > 0) this.#own.add(window.expiryAt(at), leased);
   }
 
   /** A store begins to write `leaseSize` permits beside the present counts. */
@@ -230,13 +229,11 @@ export class CountedLimit {
     const leased = Math.max(0, this.leased);
     const held = Math.max(0, this.#own.countAt(at) - this.#reported.countAt(at)) + leased;
     const want = isActive ? Math.max(0, this.leaseSize - leased) : 0;
-    const laterEnds = this.window.expiriesAt(at + MAX_UNNOTICED_MS);
-    const ends = this.window.endOf(at) === undefined ? [] : this.window.expiriesAt(at);
     const { calls, reserve } = this.terms;
     return {
       ...{ key: this.key, calls, reserve: isHighWaiting ? 0 : reserve, held, leased, want },
       counts: this.#reported.entriesAt(at),
-      heldUntil: [...new Set([...ends, ...laterEnds])],
+      heldUntil: this.window.expiryAt(at + MAX_UNNOTICED_MS),
       known: new CountedCalls([...this.#known.entriesAt(at), ...this.#assumed.entriesAt(at)]).entriesAt(at),
     };
   }
@@ -273,7 +270,7 @@ export class CountedLimit {
     if (this.#isApart || this.#grantedAt === 0) return;
     const leasedByOthers = Math.max(this.#heldByOthers, (part.parts - 1) * this.leaseSize);
     const sinceReply = Math.ceil(this.#othersPerMs * (at - this.#grantedAt));
-    this.#assumed.add(this.window.expiriesAt(at + this.#arrivalMs)[0] ?? at, leasedByOthers + sinceReply);
+    this.#assumed.add(this.window.expiryAt(at + this.#arrivalMs), leasedByOthers + sinceReply);
     this.#heldByOthers = 0;
     this.#part = part;
     this.#isApart = true;

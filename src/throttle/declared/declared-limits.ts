@@ -27,12 +27,16 @@ export interface SavedLimit {
 }
 
 /** Of each limit, when the taken permit stops to count. */
-export type TakenPermits = readonly { readonly limit: CountedLimit; readonly expiries: readonly number[] }[];
+export type TakenPermits = readonly { readonly limit: CountedLimit; readonly expiresAt: number }[];
 
 /** Statements about shorter windows come too late to be of use. */
 const MIN_CORRECTED_MS = periodMs('1h');
 /** Blocks of permits of a shorter limit would need too many exchanges. */
 export const MIN_SHARED_MS = 5000;
+/** The shortest time to a response doubles within 1400 responses where it has become longer. */
+const SHORTEST_GROWTH = 1.0005;
+const COMMON_PART = 0.9;
+const UNREPRESENTATIVE_RESPONSES = 200;
 /** Months and days differ in length. */
 const WINDOW_TOLERANCE = 0.09;
 
@@ -40,6 +44,9 @@ export class DeclaredLimits {
   readonly #options: DeclaredLimitsOptions;
   #limits: readonly CountedLimit[];
   #toEpoch: (now: number) => number;
+  /** Of the times to a response. */
+  #shortestMs = Infinity;
+  #responses = 0;
 
   constructor(options: DeclaredLimitsOptions) {
     this.#options = options;
@@ -82,24 +89,27 @@ export class DeclaredLimits {
   /** To be called when `isOpen` is true. */
   take(now: number): TakenPermits {
     const at = this.#toEpoch(now);
-    const taken = this.#limits.map((limit) => ({ limit, expiries: limit.take(at) }));
+    const taken = this.#limits.map((limit) => ({ limit, expiresAt: limit.take(at) }));
     if (this.#limits.some(({ leased, leaseSize }) => leased <= leaseSize / 2)) this.#options.requestPermits?.();
     return taken;
   }
 
-  /** The upstream has responded, or will not. */
-  settle(now: number, taken: TakenPermits, isRefused: boolean): void {
+  /** The upstream has responded to a call that was granted at `grantedAt`. */
+  settle(now: number, grantedAt: number, taken: TakenPermits, isRefused: boolean): void {
+    this.#shortestMs = Math.min(now - grantedAt, this.#shortestMs * SHORTEST_GROWTH);
+    // What every call takes lets none overtake another. The first ones open connections, and say nothing of it.
+    const commonMs = ++this.#responses > UNREPRESENTATIVE_RESPONSES ? this.#shortestMs * COMMON_PART : 0;
     const at = this.#toEpoch(now);
-    for (const { limit, expiries } of taken) {
-      if (isRefused && !limit.terms.countsRefused) limit.giveBack(at, expiries);
-      else limit.settle(at, expiries);
+    for (const { limit, expiresAt } of taken) {
+      if (isRefused && !limit.terms.countsRefused) limit.giveBack(at, expiresAt);
+      else limit.settle(at - commonMs, expiresAt);
     }
   }
 
   /** The call was not made. */
   giveBack(now: number, taken: TakenPermits): void {
     const at = this.#toEpoch(now);
-    for (const { limit, expiries } of taken) limit.giveBack(at, expiries);
+    for (const { limit, expiresAt } of taken) limit.giveBack(at, expiresAt);
   }
 
   /**

@@ -9,10 +9,10 @@ export interface LimitWindow {
   /** Milliseconds; of a calendar day or month about. */
   readonly lengthMs: number;
   /**
-   * When a call that the upstream counts at `at` stops to count. Two instants near the end of a calendar window: the upstream's clock may
-   * differ, so that the call may belong to the next window.
+   * When a call that the upstream counts at `at` stops to count. Shortly before the end of a calendar window this is the end of the next one:
+   * by the upstream's clock the call may belong to that.
    */
-  expiriesAt(at: number): readonly number[];
+  expiryAt(at: number): number;
   /** When the calendar window of `at` ends; undefined for a sliding one. */
   endOf(at: number): number | undefined;
   /** The upstream's calendar window of `at` ends then, as it has stated. Ignored where that is no matter of clocks. */
@@ -59,8 +59,8 @@ class SlidingWindow implements LimitWindow {
     this.#stepMs = lengthMs / SLIDING_STEPS;
   }
 
-  expiriesAt(at: number): readonly number[] {
-    return [(Math.floor(at / this.#stepMs) + 1) * this.#stepMs + this.lengthMs];
+  expiryAt(at: number): number {
+    return (Math.floor(at / this.#stepMs) + 1) * this.#stepMs + this.lengthMs;
   }
 
   endOf(): undefined {
@@ -88,10 +88,8 @@ class CalendarWindow implements LimitWindow {
     this.#clockErrorMs = Math.min(CLOCK_ERROR_MS, lengthMs * CLOCK_ERROR_PART);
   }
 
-  expiriesAt(at: number): readonly number[] {
-    const end = this.endOf(at);
-    const errorMs = this.#clockErrorMs;
-    return end - at > errorMs ? [end + errorMs] : [end + errorMs, this.endOf(end) + errorMs];
+  expiryAt(at: number): number {
+    return this.endOf(at + this.#clockErrorMs) + this.#clockErrorMs;
   }
 
   endOf(at: number): number {

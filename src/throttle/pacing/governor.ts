@@ -349,7 +349,7 @@ export class Governor {
   #settleDeclared(now: number, grant: PermitGrant, result: PermitReport, isRefused: boolean): void {
     const { declared } = this;
     if (declared === undefined || grant.declared === undefined) return;
-    declared.settle(now, grant.declared, isRefused);
+    declared.settle(now, grant.at, grant.declared, isRefused);
     const quotas = (result.kind === 'accepted' ? result.hint?.quotas : undefined) ?? [];
     if (quotas.length === 0) return;
     const isNewest = grant.serial > this.#lastCorrectingSerial;

@@ -33,7 +33,7 @@ async function openStores(): Promise<{ server: Redis; createStore: () => { key: 
     const key = `quota-${String(keys++)}`;
     const exchange: Exchange = (at, id, { sequence = 1, reportsKnown = false, ...report }, request) => {
       const limit = { key: KEY, calls: 100, counts: [], held: 0, want: 0, reserve: 0, leased: 0, known: [], ...report };
-      const declared = { sequence, reportsKnown, limits: [{ heldUntil: [END], ...limit }] };
+      const declared = { sequence, reportsKnown, limits: [{ heldUntil: END, ...limit }] };
       const common = { want: 0, activity: 'active', fixed: undefined, knownReplicas: 1, calls: '' } as const;
       const none = { refusal: undefined, published: undefined, version: 0, isReturning: false, reportsReadUpTo: 0 };
       return redis.run(key, { id, ...common, ...none, maxPauseMs: 300_000, declared, ...request }, START + at);
@@ -170,9 +170,9 @@ test('the hash is kept for as long as its calls count, and as before without dec
   expect(Number(await server.command('PTTL', key))).toBeLessThanOrEqual(600_000);
   await exchange(1, 'a', {});
   expect(Number(await server.command('PTTL', key))).toBeGreaterThan(DAY_MS);
-  await exchange(2, 'a', { key: 'other', heldUntil: [START + 2 * DAY_MS], counts: [[START + 5, 1]] });
+  await exchange(2, 'a', { key: 'other', heldUntil: START + 2 * DAY_MS, counts: [[START + 5, 1]] });
   expect(await server.command('HEXISTS', key, 'limit:other')).toBe(1);
-  await exchange(DAY_MS + 1, 'a', { sequence: 2, heldUntil: [END + DAY_MS] });
+  await exchange(DAY_MS + 1, 'a', { sequence: 2, heldUntil: END + DAY_MS });
   expect(await server.command('HEXISTS', key, 'limit:other')).toBe(0);
 });
 
@@ -192,7 +192,7 @@ test('foreign content of the fields stops no replica for longer than the limit l
     'held:a': held,
     'held:z': fc.oneof(held, long),
   });
-  const heldUntil = [START + 60_000];
+  const heldUntil = START + 60_000;
   await fc.assert(
     fc.asyncProperty(content, async (fields) => {
       const { key, exchange } = createStore();
@@ -200,7 +200,7 @@ test('foreign content of the fields stops no replica for longer than the limit l
       let sequence = 1;
       let isGranted = false;
       for (let at = 0; at <= 700_000; at += 20_000) {
-        const reply = await exchange(at, 'a', { want: 1, sequence, heldUntil: heldUntil.map((end) => end + at) });
+        const reply = await exchange(at, 'a', { want: 1, sequence, heldUntil: heldUntil + at });
         for (const grant of reply?.grants ?? [])
           for (const one of [grant.granted, grant.heldByOthers, ...grant.counts.flat()])
             expect(one).toBeGreaterThanOrEqual(0);

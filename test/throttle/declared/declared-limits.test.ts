@@ -24,16 +24,16 @@ type Draw = readonly [tookMs: number, countedAfterMs: number];
 /** Sends as early as permitted, again and again; `draw` gives a call's time to the response, and when in it the upstream counts. */
 function sendAll(limits: DeclaredLimits, durationMs: number, draw: () => Draw): number[] {
   const counted: number[] = [];
-  const pending: { readonly at: number; readonly taken: TakenPermits }[] = [];
+  const pending: { readonly at: number; readonly sentAt: number; readonly taken: TakenPermits }[] = [];
   let now = 0;
   while (now < durationMs) {
     for (const one of pending.filter(({ at }) => at <= now)) {
       pending.splice(pending.indexOf(one), 1);
-      limits.settle(one.at, one.taken, false);
+      limits.settle(one.at, one.sentAt, one.taken, false);
     }
     if (limits.isOpen(now, false)) {
       const [tookMs, countedAfterMs] = draw();
-      pending.push({ at: now + tookMs, taken: limits.take(now) });
+      pending.push({ at: now + tookMs, sentAt: now, taken: limits.take(now) });
       counted.push(now + countedAfterMs);
       now += 0.5;
     } else {
@@ -74,6 +74,26 @@ describe('a sliding limit', () => {
   it.each(['1s', '10s', '1m', '1h'])('of 100 per %s is used by 98.5 % and more', (per) => {
     const counted = sendAll(create(limit({ calls: 100, per })), 20 * periodMs(per), () => [1, 0.5]);
     expect(counted.length / 20 / 100).toBeGreaterThan(0.985);
+  });
+
+  it('is never exceeded where each call takes about as long as the others, and slow responses cost little of it', () => {
+    const counts = fc.record({
+      phase: fc.double({ min: 0, max: 1, noNaN: true }),
+      delays: fc.infiniteStream(draws(30)),
+    });
+    fc.assert(
+      fc.property(counts, fc.constantFrom(20, 80, 400), ({ phase, delays }, usualMs) => {
+        // Delays on the way there move the count, those on the way back do not.
+        const draw = (): Draw => {
+          const [there, back] = delays.next().value as Draw;
+          return [usualMs + there + back, usualMs * phase + there];
+        };
+        const counted = sendAll(create(limit({ calls: 50, per: '1s' })), 60_000, draw);
+        expect(mostWithin(counted, 1000)).toBeLessThanOrEqual(50);
+        expect(counted.length / 60 / 50).toBeGreaterThan(0.93);
+      }),
+      { numRuns: 40 },
+    );
   });
 
   it('of several all hold, and the tighter one is used', () => {
@@ -152,7 +172,7 @@ it('gives back a call that was not made, and a refused one where refused ones do
   const [one, other] = [limits.take(0), limits.take(0)];
   limits.giveBack(10, one);
   expect(limits.state(10).map(({ used }) => used)).toEqual([1, 1]);
-  limits.settle(10, other, true);
+  limits.settle(10, 0, other, true);
   expect(limits.state(10).map(({ used }) => used)).toEqual([1, 0]);
 });
 
