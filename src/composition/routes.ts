@@ -160,9 +160,10 @@ function findClientPath(table: RouteTable<Route>, route: RouteConfig, path: stri
 
 function createClassifier(
   { name, throttle }: RouteConfig,
-  { tokensInUse: { mask: maskTokens }, clock, observe }: RoutesOptions,
+  { config, tokensInUse: { mask: maskTokens }, clock, observe }: RoutesOptions,
 ): ResponseClassifier {
-  const { share: replicas, hints } = throttle;
+  const { share, hints } = throttle;
+  const replicas = config.fleet === undefined ? share : 1;
   return new ResponseClassifier({ route: name, replicas, hints, maskTokens, clock, observe });
 }
 
@@ -215,7 +216,8 @@ function readThrottleTerms(config: Config): Map<string, ThrottleTerms & { readon
  * out short declared limits by its rate.
  */
 function readRateSettings(throttle: RouteConfig['throttle'], isFleet: boolean): RouteConfig['throttle'] {
-  const { rate, burst, maxRate, share, limits } = throttle;
+  const { rate, burst, maxRate, limits } = throttle;
+  const share = isFleet ? 1 : throttle.share;
   const short = isFleet ? limits.filter(({ per }) => periodMs(per) < MIN_SHARED_MS) : [];
   const limitRate = Math.min(...short.map(({ calls, per }) => (calls * SHORT_LIMIT_PART * 1000) / periodMs(per)));
   const highestRate = Math.min(limitRate, maxRate ?? Infinity);

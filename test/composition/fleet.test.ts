@@ -128,3 +128,14 @@ test('declared limits with a window below five seconds bound the rate of the who
   const joined = { rate: 9.8, state: 'joined', fleetRate: 9.8 };
   await expect.poll(rates, { timeout: 10_000 }).toEqual(joined);
 });
+
+test('a replica that has never reached Redis uses its configured part of a declared limit', async () => {
+  const env = {
+    ...{ SIDECAR_REDIS_URL: 'redis://127.0.0.1:1', SIDECAR_THROTTLE_SHARE: '4', SIDECAR_QUEUE_MAX: '0' },
+    SIDECAR_THROTTLE_LIMITS: JSON.stringify([{ calls: 8, per: '1h' }]),
+  };
+  const { url } = await startInProcess({ env });
+  const statuses: number[] = [];
+  for (let call = 0; call < 4; call++) statuses.push((await fetch(url)).status);
+  expect(statuses).toEqual([200, 200, 503, 503]);
+});

@@ -63,9 +63,19 @@ const RULES: readonly SettingsRule[] = [
         : undefined,
   },
   {
+    keys: ['throttle.limits', 'throttle.share'],
+    fault: ({ throttle: { limits, share } }) => {
+      const tooFew = limits.find(({ calls }) => calls < share);
+      return tooFew === undefined
+        ? undefined
+        : `${tooFew.name}: found ${String(tooFew.calls)} calls; expected at least ${formatSettingName('throttle.share')}, ${String(share)}, so that each replica has one`;
+    },
+  },
+  {
     keys: ['throttle.share', 'fleet.redisUrl', 'fleet.redisUrlFile'],
-    fault: ({ throttle: { share }, fleet: { redisUrl, redisUrlFile } }) =>
-      share > 1 && (redisUrl !== null || redisUrlFile !== null)
+    // With declared limits it is the part of a replica that has never reached Redis.
+    fault: ({ throttle: { share, limits }, fleet: { redisUrl, redisUrlFile } }) =>
+      share > 1 && limits.length === 0 && (redisUrl !== null || redisUrlFile !== null)
         ? `found ${String(share)} together with ${formatSettingName(redisUrl === null ? 'fleet.redisUrlFile' : 'fleet.redisUrl')}, through which replicas already share the quota; expected 1, or only one of the two`
         : undefined,
   },

@@ -26,7 +26,7 @@ export const throttle = {
     isLive: true,
   }),
   share: setting({
-    doc: 'Number of replicas that share the quota without a fleet: a number for throttle.rate, its burst, throttle.maxRate, throttle.limits and the limits stated by the upstream are divided by it. With 1 and no fleet, configured limits hold for each replica, and several send a multiple.',
+    doc: 'Number of replicas that share the quota without a fleet: a number for throttle.rate, its burst, throttle.maxRate, throttle.limits and the limits stated by the upstream are divided by it. With 1 and no fleet, configured limits hold for each replica, and several send a multiple. In a fleet, only with throttle.limits: the part of each that a replica uses until it has reached Redis for the first time.',
     format: wholeNumber(1, 10_000),
     default: 1,
   }),

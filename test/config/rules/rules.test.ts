@@ -144,6 +144,15 @@ describe('throttle.share with a fleet', () => {
     const problems = alone.ok ? [] : alone.problems;
     expect(JSON.stringify(problems)).not.toContain('throttle.share');
   });
+
+  test('is the part of declared limits of a replica that has not joined yet', () => {
+    const limits = JSON.stringify([{ calls: 100, per: '1h' }]);
+    const env = { SIDECAR_REDIS_URL: 'redis://127.0.0.1:6379', SIDECAR_THROTTLE_LIMITS: limits };
+    expect(configOf({ ...env, SIDECAR_THROTTLE_SHARE: '4' }).throttle.share).toBe(4);
+    expect(problemsOf({ ...env, SIDECAR_THROTTLE_SHARE: '101' }).join('\n')).toContain(
+      '100-per-1h: found 100 calls; expected at least throttle.share (SIDECAR_THROTTLE_SHARE), 101',
+    );
+  });
 });
 
 test('proxy and admin cannot share an address, except with port 0', () => {
