@@ -1,8 +1,7 @@
 /** Server-sent events (HTML Living Standard §9.2) for open status pages: a snapshot first, then the changes. */
 import type { ServerResponse } from 'node:http';
 import type { Cancel } from '../platform/clock.ts';
-import { createProblemResponse } from './admin-response.ts';
-import type { AdminResponse } from './admin-response.ts';
+import { createProblemResponse, type AdminResponse } from './admin-response.ts';
 
 /** Keeps connections free for health probes and scrapes. */
 const MAX_STREAMS = 8;

@@ -9,8 +9,7 @@ import type { PageAssets } from './page/assets.ts';
 import type { Fragments } from './page/fragments.ts';
 import type * as fragmentsModule from './page/fragments.ts';
 import type { PageView } from './page/view.ts';
-import { describeStatus } from './status/status.ts';
-import type { StatusInputs } from './status/status.ts';
+import { describeStatus, type StatusInputs } from './status/status.ts';
 import type { Activity } from './history/activity.ts';
 import type { Sampler } from './samples/sampler.ts';
 

@@ -11,12 +11,10 @@ import type { ConfigurationState } from './status/configuration.ts';
 import { guardAdminRequest, isFromBrowser, isLocalPeer } from './guard.ts';
 import type { AdminHandler } from './http-server.ts';
 import type { LogDeliveryProblem } from '../telemetry/events.ts';
-import { createPageLoader } from './page-endpoints.ts';
-import type { LoadedPage, PageEndpointsOptions } from './page-endpoints.ts';
+import { createPageLoader, type LoadedPage, type PageEndpointsOptions } from './page-endpoints.ts';
 import { describeReadiness } from './status/readiness.ts';
-import { describeStatus } from './status/status.ts';
+import { describeStatus, type StatusInputs } from './status/status.ts';
 import { evaluateVerdict } from './verdict/verdict.ts';
-import type { StatusInputs } from './status/status.ts';
 import type { ListenerState, SidecarStates } from './status/states.ts';
 import { evaluateAlerts } from './alerts/active-alerts.ts';
 

@@ -1,6 +1,5 @@
 /** Parses argv with the command table. A fault is one line with the name that was probably meant, never a value that may be a secret. */
-import { parseArgs } from 'node:util';
-import type { ParseArgsConfig } from 'node:util';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import type { FlagSetting } from '../config/load/flags.ts';
 import { findNearest } from '../config/load/nearest.ts';
 import { COMMAND_NAMES, OPTION_NAMES, commandOf, optionOf, formatOption } from './command-table.ts';

@@ -1,8 +1,7 @@
 /** Runs the command that argv names. Exit codes: 0 success, 1 failure, 2 wrong usage or settings. */
 import { readProgramVersion } from '../platform/asset.ts';
 import { formatWarnings, toSingleLine } from '../config/load/problems.ts';
-import { parseArguments } from './arguments.ts';
-import type { Invocation } from './arguments.ts';
+import { parseArguments, type Invocation } from './arguments.ts';
 import type { CommandOutput } from './config.ts';
 import { describeCommand, describeProgram } from './help.ts';
 import { failWith, paintFor } from './terminal.ts';

@@ -4,8 +4,7 @@
  */
 import { formatDuration, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
 import type { Samples } from '../samples/samples.ts';
-import { ALERT_NAMES, ALERTS } from './alert-table.ts';
-import type { AlertName } from './alert-table.ts';
+import { ALERT_NAMES, ALERTS, type AlertName } from './alert-table.ts';
 import { createConditionInputs, evaluateCondition, listSubjectKinds } from './conditions.ts';
 
 export interface ActiveAlert {

@@ -4,8 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { readAsset } from '../../platform/asset.ts';
-import { createProblemResponse } from '../admin-response.ts';
-import type { AdminResponse } from '../admin-response.ts';
+import { createProblemResponse, type AdminResponse } from '../admin-response.ts';
 import type { PageAssetPaths } from './status-page.ts';
 
 const compress = promisify(gzip);

@@ -4,11 +4,9 @@
  */
 import type { StatusPageSetting } from '../status/configuration.ts';
 import { ROW_COLUMNS, PLOTTED_THROTTLES } from '../samples/traffic.ts';
-import { renderFragments } from './fragments.ts';
-import type { Fragments } from './fragments.ts';
+import { renderFragments, type Fragments } from './fragments.ts';
 import { formatCount } from '../quantity-texts.ts';
-import { markup } from './markup.ts';
-import type { Markup } from './markup.ts';
+import { markup, type Markup } from './markup.ts';
 import type { PageView } from './view.ts';
 
 export const STATUS_PAGE_POLICY = [

@@ -1,8 +1,7 @@
 /** The throttles: learned limit, current rate, queue. A card for each throttle, or a table for many. */
 import { describeStatedValue } from '../../throttle/signals/stated-fields.ts';
 import type { Status } from '../status/status.ts';
-import { markup, renderClockTime, renderCountdown, renderFacts } from './markup.ts';
-import type { Content, Markup } from './markup.ts';
+import { markup, renderClockTime, renderCountdown, renderFacts, type Content, type Markup } from './markup.ts';
 import { formatCount, formatDuration, formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
 import type { PageView } from './view.ts';
 

@@ -3,8 +3,7 @@
  * open connection or none, and never wait.
  */
 import type { Cancel, Clock, Random } from '../../platform/clock.ts';
-import { toRedisFault } from './redis-fault.ts';
-import type { RedisFault } from './redis-fault.ts';
+import { toRedisFault, type RedisFault } from './redis-fault.ts';
 import type { RedisConnection } from './redis-connection.ts';
 
 export interface ReconnectingConnectionOptions {

@@ -5,14 +5,12 @@
  */
 import type { Cancel, Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
-import { ConnectionHealth } from './connection-health.ts';
+import { ConnectionHealth, type FleetConnectionState } from './connection-health.ts';
 import { findModeFault, CHECK_SCRIPT, checkKey, checkScripts } from './connection-check.ts';
 import { LatencyMonitor } from './latency-monitor.ts';
-import type { FleetConnectionState } from './connection-health.ts';
 import { toRedisFault, RedisFault } from './redis-fault.ts';
 import type { RedisConnection } from './redis-connection.ts';
-import { runScript } from './script.ts';
-import type { ScriptArguments, ScriptReply, Script } from './script.ts';
+import { runScript, type ScriptArguments, type ScriptReply, type Script } from './script.ts';
 import { ReconnectingConnection, type ReconnectingConnectionOptions } from './reconnecting-connection.ts';
 
 export interface RedisScriptClientOptions extends Pick<ReconnectingConnectionOptions, 'open' | 'clock' | 'random'> {

@@ -3,8 +3,7 @@
  * connection cannot send. Messages are missed while it is down; the next quota exchange returns the same state.
  */
 import type { EventObserver } from '../../telemetry/events.ts';
-import { toRedisFault } from './redis-fault.ts';
-import type { RedisFault } from './redis-fault.ts';
+import { toRedisFault, type RedisFault } from './redis-fault.ts';
 import { ReconnectingConnection, type ReconnectingConnectionOptions } from './reconnecting-connection.ts';
 
 export interface SubscriberOptions extends Pick<ReconnectingConnectionOptions, 'open' | 'clock' | 'random'> {

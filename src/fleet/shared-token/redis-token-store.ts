@@ -5,11 +5,9 @@
  * milliseconds of the server's clock. Others may have written the hash: what is longer or later than the scripts write counts as absent.
  */
 import { createHash } from 'node:crypto';
-import { MAX_STORED_CHARS } from '../../token/store/shared-token-store.ts';
-import type { ClaimResult, SharedTokenStore } from '../../token/store/shared-token-store.ts';
+import { MAX_STORED_CHARS, type ClaimResult, type SharedTokenStore } from '../../token/store/shared-token-store.ts';
 import type { RedisScriptClient } from '../redis/script-client.ts';
-import { defineScript } from '../redis/script.ts';
-import type { Script, ScriptReply } from '../redis/script.ts';
+import { defineScript, type Script, type ScriptReply } from '../redis/script.ts';
 
 /** Longer than any that is requested: an instant beyond it is from another clock. */
 const MAX_LEASE_MS = 10_000;

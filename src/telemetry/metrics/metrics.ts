@@ -4,11 +4,9 @@
  */
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { Metric, MetricObjectWithValues, MetricValueWithName } from 'prom-client';
-import { createCatalogue } from './catalogue.ts';
-import type { ConfiguredLabelValues } from './catalogue.ts';
+import { createCatalogue, type ConfiguredLabelValues } from './catalogue.ts';
 import type { EventObserver } from '../events.ts';
-import { readGauges, registerGauges } from './gauges.ts';
-import type { GaugeReading, GaugeStates } from './gauges.ts';
+import { readGauges, registerGauges, type GaugeReading, type GaugeStates } from './gauges.ts';
 import type { RecordObservers, RecordPermit, RouteCounters } from '../request-record.ts';
 import { RouteMetrics } from './route-metrics.ts';
 import { expose, SeriesRegistry } from './series.ts';
