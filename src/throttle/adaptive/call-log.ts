@@ -6,8 +6,6 @@ export class CallLog {
   #instants = new Float64Array(INITIAL_CAPACITY);
   #begin = 0;
   #end = 0;
-  /** Counts that begin before this instant are too low. */
-  completeSinceAt = -Infinity;
   readonly #maxSize: number;
   readonly #maxAgeMs: number;
 
@@ -65,7 +63,6 @@ export class CallLog {
     const tooOld = this.firstIndexFrom(now - this.#maxAgeMs);
     const tooMany = this.size >= this.#maxSize ? this.size - this.#maxSize + (this.#maxSize >>> 2) : 0;
     const drop = Math.max(tooOld, tooMany);
-    if (drop > 0) this.completeSinceAt = this.at(drop - 1);
     const kept = this.#instants.subarray(this.#begin + drop, this.#end);
     const target =
       kept.length * 2 > this.#instants.length ? new Float64Array(this.#instants.length * 2) : this.#instants;
