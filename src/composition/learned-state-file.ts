@@ -36,12 +36,7 @@ export async function openLearnedStateFile(
       { upstream: upstream.baseUrl.origin, client: clients.get(credential) ?? '' },
     ]),
   );
-  const file = new StateFile({
-    path,
-    owners,
-    clock,
-    warn: (message) => observe({ kind: 'warning', message }),
-  });
+  const file = new StateFile({ path, owners, clock, warn: (message) => observe({ kind: 'warning', message }) });
   return { file, restored: await file.restore() };
 }
 

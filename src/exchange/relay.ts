@@ -251,10 +251,5 @@ export function describeClientView(
   { baseUrl, clientPath, cookieRoot }: Pick<ExchangeParts, 'baseUrl' | 'clientPath' | 'cookieRoot'>,
   request: Pick<Exchange, 'path' | 'clientPath'>,
 ): ClientView {
-  return {
-    baseUrl,
-    requestPath: request.path,
-    clientPath: request.clientPath ?? clientPath,
-    cookieRoot,
-  };
+  return { baseUrl, requestPath: request.path, clientPath: request.clientPath ?? clientPath, cookieRoot };
 }

@@ -165,14 +165,8 @@ const TEXTS: { readonly [Kind in SidecarEvent['kind']]?: (event: EventOf<Kind>) 
       page: warn(`Calls cannot be recorded in unknownCalls.file (${code ?? ''})`),
     };
   },
-  listening: ({ server, url }) => ({
-    log: info('listening'),
-    page: info(`The ${server} port listens on ${url}`),
-  }),
-  draining: () => ({
-    log: info('draining'),
-    page: warn('Shutting down: requests in progress are completed'),
-  }),
+  listening: ({ server, url }) => ({ log: info('listening'), page: info(`The ${server} port listens on ${url}`) }),
+  draining: () => ({ log: info('draining'), page: warn('Shutting down: requests in progress are completed') }),
   stopped: ({ cut }) => ({ log: cut === 0 ? info('stopped') : warn('stopped') }),
   warning: ({ message }) => ({ log: warn(truncate(message), { fields: {} }), page: warn(message) }),
 };

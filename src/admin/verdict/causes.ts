@@ -176,16 +176,8 @@ const OTHERS = {
     headline: 'The queue is too short for the bursts of the application: {queue} places',
     advice: 'Raise `SIDECAR_QUEUE_MAX`, if the callers can wait.',
   },
-  no_token: {
-    where: 'token',
-    headline: 'No token{of}: {failure}',
-    advice: '{advice}',
-  },
-  token_refused: {
-    where: 'token',
-    headline: 'The partner does not accept the token (401)',
-    advice: '{advice}',
-  },
+  no_token: { where: 'token', headline: 'No token{of}: {failure}', advice: '{advice}' },
+  token_refused: { where: 'token', headline: 'The partner does not accept the token (401)', advice: '{advice}' },
   partly_unauthorized: {
     where: 'token',
     headline: 'The partner responds 401 to {share} of the requests',

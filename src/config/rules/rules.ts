@@ -21,10 +21,7 @@ export const VALUE_AND_FILE_KEYS: readonly (readonly [value: SettingKey, file: S
 
 const RULES: readonly SettingsRule[] = [
   createEncryptionRule('upstream.baseUrl'),
-  {
-    keys: ['upstream.headers', 'upstream.tokenHeader'],
-    fault: ({ upstream }) => headersFault(upstream),
-  },
+  { keys: ['upstream.headers', 'upstream.tokenHeader'], fault: ({ upstream }) => headersFault(upstream) },
   {
     keys: ['retry.idempotencyKey.header', 'upstream.tokenHeader', 'upstream.headers', 'listen.requiredHeader.name'],
     fault: (settings) => keyHeaderFault(settings),

@@ -99,9 +99,7 @@ export const auth = {
   tlsCertificateFile: fileSetting({
     doc: 'PEM file of the client certificate, with its chain, that is offered to the token endpoint. Required by tls_client_auth, possible with every method. Read again when needed.',
   }),
-  tlsKeyFile: fileSetting({
-    doc: 'PEM file of the private key of auth.tlsCertificateFile, not encrypted.',
-  }),
+  tlsKeyFile: fileSetting({ doc: 'PEM file of the private key of auth.tlsCertificateFile, not encrypted.' }),
   audience: settingWithoutDefault({
     doc: 'The audience to request a token for, usually a URL; each of several is sent as a field of its own.',
     format: audience(),

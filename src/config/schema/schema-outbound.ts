@@ -79,9 +79,7 @@ export const upstream = {
   tlsCertificateFile: fileSetting({
     doc: 'PEM file of the client certificate, with its chain, that is offered to the API. Default: auth.tlsCertificateFile. Read again when it changes.',
   }),
-  tlsKeyFile: fileSetting({
-    doc: 'PEM file of the private key of upstream.tlsCertificateFile, not encrypted.',
-  }),
+  tlsKeyFile: fileSetting({ doc: 'PEM file of the private key of upstream.tlsCertificateFile, not encrypted.' }),
 };
 
 export const request = {

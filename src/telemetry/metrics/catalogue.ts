@@ -137,9 +137,7 @@ const METRICS = {
     name: 'credential_rotation_failures_total',
     help: 'New credentials that could not be applied while the previous ones stay in use.',
     labels: { credential: 'credentials' },
-    events: {
-      'credential-rotation': ({ credential, outcome }) => (outcome === 'taken' ? undefined : [credential]),
-    },
+    events: { 'credential-rotation': ({ credential, outcome }) => (outcome === 'taken' ? undefined : [credential]) },
   },
   configReloads: {
     ...{ name: 'config_reloads_total', help: 'Configuration reloads, by outcome.' },

@@ -129,12 +129,7 @@ export const VENDOR_QUOTAS: readonly VendorQuotaFields[] = [
     remaining: 'x-remaining-this-second',
     window: SECOND_MS,
   },
-  {
-    vendor: 'Etsy',
-    documentedIn: 'Open API rate limits',
-    limit: 'x-limit-per-day',
-    remaining: 'x-remaining-today',
-  },
+  { vendor: 'Etsy', documentedIn: 'Open API rate limits', limit: 'x-limit-per-day', remaining: 'x-remaining-today' },
   {
     vendor: 'Jira and Bitbucket Data Center',
     documentedIn: 'Improving instance stability with rate limiting',
