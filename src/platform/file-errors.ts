@@ -8,18 +8,14 @@ export function systemErrorCode(error: unknown): string {
 /** Why a file cannot be read, as text that follows its name. */
 export function describeFileError(error: unknown): string {
   const code = systemErrorCode(error);
-  switch (code) {
-    case 'ENOENT':
-    case 'ENOTDIR':
-      return 'does not exist';
-    case 'EACCES':
-    case 'EPERM':
-      return 'cannot be read: permission denied';
-    case 'EISDIR':
-      return 'is a directory';
-    case 'ERR_ENCODING_INVALID_ENCODED_DATA':
-      return 'is not UTF-8 text';
-    default:
-      return `cannot be read (${code})`;
-  }
+  return READ_FAULTS[code] ?? `cannot be read (${code})`;
 }
+
+const READ_FAULTS: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
+  ENOTDIR: 'does not exist',
+  EACCES: 'cannot be read: permission denied',
+  EPERM: 'cannot be read: permission denied',
+  EISDIR: 'is a directory',
+  ERR_ENCODING_INVALID_ENCODED_DATA: 'is not UTF-8 text',
+};

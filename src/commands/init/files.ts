@@ -79,15 +79,12 @@ async function withPathInError({ path }: FileToWrite, step: Promise<void>): Prom
 
 function describeWriteError(error: unknown): string {
   const code = systemErrorCode(error);
-  switch (code) {
-    case 'EEXIST':
-      return 'it exists';
-    case 'ENOENT':
-      return 'its directory does not exist';
-    case 'EACCES':
-    case 'EPERM':
-      return 'permission denied';
-    default:
-      return code;
-  }
+  return WRITE_FAULTS[code] ?? code;
 }
+
+const WRITE_FAULTS: Readonly<Record<string, string>> = {
+  EEXIST: 'it exists',
+  ENOENT: 'its directory does not exist',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+};

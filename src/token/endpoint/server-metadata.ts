@@ -84,16 +84,10 @@ export function describeUnsupportedAuth(
 
 /** Names of the registry of RFC 7591 §2 under which a server may list the method. */
 function listRegisteredNames(method: string): readonly string[] {
-  switch (method) {
-    // For the client a self-signed certificate is the same method (RFC 8705 §2.2).
-    case 'tls_client_auth':
-      return [method, 'self_signed_tls_client_auth'];
-    // On the wire it is the same, by which key the assertion is signed.
-    case 'client_assertion':
-      return ['private_key_jwt', 'client_secret_jwt'];
-    default:
-      return [method];
-  }
+  // For the client a self-signed certificate is the same method (RFC 8705 §2.2).
+  if (method === 'tls_client_auth') return [method, 'self_signed_tls_client_auth'];
+  // On the wire it is the same, by which key the assertion is signed.
+  return method === 'client_assertion' ? ['private_key_jwt', 'client_secret_jwt'] : [method];
 }
 
 /** A URL that credentials may be sent to, or what is wrong with it. */
