@@ -20,34 +20,26 @@ export function createRejectionError(
   limit = '',
 ): SidecarError {
   const retryAfterMs = Math.max(0, waitMs);
+  const reserve = reserveMs > 0 ? `, with ${formatSeconds(reserveMs)} kept for the upstream's response` : '';
+  const reject = (code: SidecarError['code'], message: string) => new SidecarError(code, message, { retryAfterMs });
   switch (reason) {
     case 'full':
-      return new SidecarError('QUEUE_FULL', 'The queue is full: queue.max (SIDECAR_QUEUE_MAX).', { retryAfterMs });
+      return reject('QUEUE_FULL', 'The queue is full: queue.max (SIDECAR_QUEUE_MAX).');
     case 'timeout':
-      return new SidecarError(
-        'QUEUE_TIMEOUT',
-        `The request waited as long as it may${describeReserve(reserveMs)} and had no turn. ${LIMITS}`,
-        { retryAfterMs },
-      );
+      return reject('QUEUE_TIMEOUT', `The request waited as long as it may${reserve} and had no turn. ${LIMITS}`);
     case 'expected_wait':
-      return new SidecarError(
+      return reject(
         'QUEUE_TIMEOUT',
-        `The request would wait about ${formatSeconds(retryAfterMs)}, longer than it may${describeReserve(reserveMs)}. ${LIMITS}`,
-        { retryAfterMs },
+        `The request would wait about ${formatSeconds(retryAfterMs)}, longer than it may${reserve}. ${LIMITS}`,
       );
     case 'quota':
-      return new SidecarError(
+      return reject(
         'QUOTA_EXHAUSTED',
-        `The limit ${limit} (throttle.limits) is used up: the request may go in about ${formatSeconds(retryAfterMs)}, which is longer than it may wait${describeReserve(reserveMs)}.`,
-        { retryAfterMs },
+        `The limit ${limit} (throttle.limits) is used up: the request may go in about ${formatSeconds(retryAfterMs)}, which is longer than it may wait${reserve}.`,
       );
     case 'draining':
       return new SidecarError('DRAINING', 'The sidecar is shutting down.');
   }
-}
-
-function describeReserve(reserveMs: number): string {
-  return reserveMs > 0 ? `, with ${formatSeconds(reserveMs)} kept for the upstream's response` : '';
 }
 
 function formatSeconds(ms: number): string {
