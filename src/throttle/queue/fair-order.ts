@@ -27,10 +27,10 @@ class PriorityClass {
 /** Requests that wait for their first permit, in the order of their permits. Retries go before them and are kept elsewhere. */
 export class FairOrder {
   readonly #high = new PriorityClass('high');
-  readonly #normal = new PriorityClass('normal');
   readonly #low = new PriorityClass('low');
+  readonly #byPriority = { high: this.#high, normal: new PriorityClass('normal'), low: this.#low };
   /** The first wins a tie. */
-  readonly #classes = [this.#high, this.#normal, this.#low] as const;
+  readonly #classes = [this.#high, this.#byPriority.normal, this.#low] as const;
   #lowPriorityBodySlots: number;
   /** The pass of the priority that was last served in turn. */
   #globalPass = 0;
@@ -45,11 +45,12 @@ export class FairOrder {
   }
 
   get bodySlotsUsed(): number {
-    return this.#high.callers.bodySlotsUsed + this.#normal.callers.bodySlotsUsed + this.#low.callers.bodySlotsUsed;
+    const { high, normal, low } = this.#byPriority;
+    return high.callers.bodySlotsUsed + normal.callers.bodySlotsUsed + low.callers.bodySlotsUsed;
   }
 
   get callerCount(): number {
-    return this.#high.callers.callerCount + this.#normal.callers.callerCount + this.#low.callers.callerCount;
+    return this.#classes.reduce((count, { callers }) => count + callers.callerCount, 0);
   }
 
   get nextReady(): QueueTicket | undefined {
@@ -77,16 +78,17 @@ export class FairOrder {
 
   /** A new ticket of this class may read its body before all queued ones. */
   canBufferNow({ priority }: QueueClass): boolean {
-    return this.nextQueued === undefined && this.#canUseMoreBodySlots(this.#classOf(priority));
+    return this.nextQueued === undefined && this.#canUseMoreBodySlots(this.#byPriority[priority]);
   }
 
   sizesByPriority(): Record<Priority, number> {
-    return { high: this.#high.callers.size, normal: this.#normal.callers.size, low: this.#low.callers.size };
+    const { high, normal, low } = this.#byPriority;
+    return { high: high.callers.size, normal: normal.callers.size, low: low.callers.size };
   }
 
   /** Moves a ticket in, on or out; `granted` costs its priority and its caller the turn. */
   move(ticket: QueueTicket, from: TicketPhase, to: TicketPhase): void {
-    const own = this.#classOf(ticket.queueClass.priority);
+    const own = this.#byPriority[ticket.queueClass.priority];
     own.pass = this.#passOf(own);
     if (to === 'granted') this.#charge(own);
     own.callers.move(ticket, from, to);
@@ -94,7 +96,7 @@ export class FairOrder {
 
   /** A permit went to a ticket that is kept elsewhere: it costs its priority and its caller the turn as well. */
   chargeTurn({ priority, caller }: QueueClass): void {
-    const own = this.#classOf(priority);
+    const own = this.#byPriority[priority];
     this.#charge(own);
     own.callers.chargeTurn(caller);
   }
@@ -106,7 +108,7 @@ export class FairOrder {
   }
 
   countAhead({ priority, caller }: QueueClass): number {
-    const own = this.#classOf(priority);
+    const own = this.#byPriority[priority];
     const ownCount = own.callers.countAhead(caller);
     const pass = this.#passOf(own) + ownCount * own.stride;
     let count = ownCount;
@@ -138,26 +140,15 @@ export class FairOrder {
   }
 
   oldestReadyOf({ priority, caller }: QueueClass): QueueTicket | undefined {
-    return this.#classOf(priority).callers.oldestReadyOf(caller);
+    return this.#byPriority[priority].callers.oldestReadyOf(caller);
   }
 
   countReadyOlder({ priority, caller }: QueueClass, arrivalNumber: number): number {
-    return this.#classOf(priority).callers.countReadyOlder(caller, arrivalNumber);
+    return this.#byPriority[priority].callers.countReadyOlder(caller, arrivalNumber);
   }
 
   waitingTickets(): readonly QueueTicket[] {
     return this.#classes.flatMap((each) => each.callers.waitingTickets());
-  }
-
-  #classOf(priority: Priority): PriorityClass {
-    switch (priority) {
-      case 'high':
-        return this.#high;
-      case 'normal':
-        return this.#normal;
-      case 'low':
-        return this.#low;
-    }
   }
 
   #canUseMoreBodySlots(each: PriorityClass): boolean {
