@@ -57,9 +57,7 @@ export function requestAdminPort(address: ListenAddress, path: string, until: Ab
           why = 'its response is too long';
           request.destroy();
         });
-        response.on('end', () => {
-          resolve({ status: response.statusCode, text: text.trim() });
-        });
+        response.on('end', () => resolve({ status: response.statusCode, text: text.trim() }));
       },
     );
     request.on('error', (error) => {

@@ -68,9 +68,7 @@ export class ProxyServer {
     const serve = this.#handleRequest.bind(this);
     server.on('checkContinue', sendContinueWithoutBody);
     server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
-    server.on('clientError', (error, socket) => {
-      this.#closingConnections.rejectUnparsable(error, socket);
-    });
+    server.on('clientError', (error, socket) => this.#closingConnections.rejectUnparsable(error, socket));
     server.on('connect', (request: IncomingMessage, stream: Duplex) => {
       this.connections.handOver(request.socket);
       this.#closingConnections.rejectHandedOver(

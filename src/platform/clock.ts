@@ -74,18 +74,14 @@ function dropEmptyTimerLists(): void {
 function startNodeTimer(delayMs: number, run: () => void): Cancel {
   if (delayMs > LONGEST_TIMER_MS) return startLongTimer(delayMs, run);
   const timer = setTimeout(run, Math.max(0, delayMs));
-  return () => {
-    clearTimeout(timer);
-  };
+  return () => clearTimeout(timer);
 }
 
 function startLongTimer(delayMs: number, run: () => void): Cancel {
   let cancel = startNodeTimer(LONGEST_TIMER_MS, () => {
     cancel = startNodeTimer(delayMs - LONGEST_TIMER_MS, run);
   });
-  return () => {
-    cancel();
-  };
+  return () => cancel();
 }
 
 /** Resolves after `delayMs`, or when the signal is aborted. */
@@ -103,14 +99,10 @@ export async function sleep(clock: Pick<Clock, 'after'>, delayMs: number, signal
 /** Settles as `work` does, or rejects with the signal's reason as soon as it is aborted; `work` goes on. */
 export function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      reject(signal.reason as Error);
-    };
+    const onAbort = (): void => reject(signal.reason as Error);
     if (signal.aborted) onAbort();
     signal.addEventListener('abort', onAbort, { once: true });
-    const stopListening = (): void => {
-      signal.removeEventListener('abort', onAbort);
-    };
+    const stopListening = (): void => signal.removeEventListener('abort', onAbort);
     work.then(resolve, reject).then(stopListening, stopListening);
   });
 }

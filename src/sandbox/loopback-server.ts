@@ -106,9 +106,7 @@ async function handleRequest(
   response: ServerResponse,
 ): Promise<void> {
   const gone = new AbortController();
-  response.once('close', () => {
-    gone.abort();
-  });
+  response.once('close', () => gone.abort());
   try {
     await sendResponse(response, await handle(request, gone.signal));
   } catch (error) {

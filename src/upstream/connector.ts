@@ -46,9 +46,7 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
     const decision = circuitBreaker.decide(startedAt);
     if (decision === 'fail-fast') {
       // Never synchronously: undici has not finished handling the request.
-      queueMicrotask(() => {
-        callback(new CircuitOpenError(lastFault), null);
-      });
+      queueMicrotask(() => callback(new CircuitOpenError(lastFault), null));
       return;
     }
     connectWith(trust?.())(connectOptions, (...outcome) => {

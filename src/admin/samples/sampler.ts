@@ -61,7 +61,5 @@ export class Sampler {
 const runOnUnrefedTimer: RunEverySecond = (run) => {
   const timer = setInterval(run, SAMPLE_INTERVAL_MS);
   timer.unref();
-  return () => {
-    clearInterval(timer);
-  };
+  return () => clearInterval(timer);
 };

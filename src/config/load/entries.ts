@@ -125,9 +125,7 @@ function readEntry(
   const keys = [...kind.own, ...kind.inherited.keys()];
   const reading = readSections(tree, { path, prefix: `${label}.`, keys, refused: kind.refused });
   problems.push(...reading.problems);
-  const refuse: AddProblem = (key, message) => {
-    problems.push({ key: `${label}.${key}`, message });
-  };
+  const refuse: AddProblem = (key, message) => problems.push({ key: `${label}.${key}`, message });
   const find = (key: string): RawValue | undefined =>
     reading.values.has(key) ? { value: reading.values.get(key), origin } : undefined;
   const own = new Map(kind.own.map((key) => [key, readOwnValue(key, find(key), refuse)]));

@@ -151,9 +151,7 @@ class Handshake {
           ...(egressProxy && { agent: createTunnelAgent(egressProxy, baseUrl, this.#connectAborter.signal) }),
         },
         // Also called when an upgraded connection breaks, after the handshake.
-        (error) => {
-          this.#fail(this.#hasConnected ? classifyExchangeError(error) : classifyConnectError(error));
-        },
+        (error) => this.#fail(this.#hasConnected ? classifyExchangeError(error) : classifyConnectError(error)),
       );
       if (this.#proxyRequest !== undefined) this.#interceptResponse(this.#proxyRequest);
     } catch (thrown) {

@@ -46,9 +46,7 @@ function buildTunnelConnector(
   return (options, callback) => {
     const timeout = new AbortController();
     const signal = outer === undefined ? timeout.signal : AbortSignal.any([timeout.signal, outer]);
-    const cancelTimer = clock.after(timeoutMs, () => {
-      timeout.abort(createProxyTimeoutFault(proxy.url.host, timeoutMs));
-    });
+    const cancelTimer = clock.after(timeoutMs, () => timeout.abort(createProxyTimeoutFault(proxy.url.host, timeoutMs)));
     let isSettled = false;
     const settle: undici.Callback = (...outcome) => {
       cancelTimer();

@@ -109,9 +109,7 @@ function onSpansDropped(report: (spans: number) => void): void {
 
 async function withTimeout(work: Promise<void>, timeoutMs: number, clock: Clock): Promise<'done' | 'late'> {
   const late = Promise.withResolvers<'late'>();
-  const cancel = clock.after(timeoutMs, () => {
-    late.resolve('late');
-  });
+  const cancel = clock.after(timeoutMs, () => late.resolve('late'));
   try {
     return await Promise.race([work.then(() => 'done' as const), late.promise]);
   } finally {

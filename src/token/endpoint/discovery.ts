@@ -62,9 +62,7 @@ export class Discovery {
   async #refreshInBackground(get: GetDocument, signal: AbortSignal): Promise<void> {
     const { clock, timeoutMs, issuer, observe } = this.#options;
     const timeout = new AbortController();
-    const cancel = clock.after(timeoutMs, () => {
-      timeout.abort();
-    });
+    const cancel = clock.after(timeoutMs, () => timeout.abort());
     const fault = await this.#fetch(get, AbortSignal.any([signal, timeout.signal])).then(
       (located) => (located.kind === 'failed' ? located.failure.detail : undefined),
       () => `${issuer} cannot be reached`,

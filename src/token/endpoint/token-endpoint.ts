@@ -115,9 +115,7 @@ export class TokenEndpoint {
   async #sendUnredacted(credential: ClientCredential, abandon: AbortSignal): Promise<TokenRequestResult> {
     const { clock, timeoutMs, endpoint } = this.#options;
     const timeout = new AbortController();
-    const cancelTimeout = clock.after(timeoutMs, () => {
-      timeout.abort();
-    });
+    const cancelTimeout = clock.after(timeoutMs, () => timeout.abort());
     let { host } = new URL(endpoint.kind === 'url' ? endpoint.url : endpoint.issuer);
     try {
       // Before anything is sent, the request for metadata included.
