@@ -35,10 +35,7 @@ export interface LogSinkOptions {
 
 /** A bounded buffer in front of one destination. Never throws; never waits for the destination. */
 export class LogSink {
-  readonly #writer: LogWriter;
-  readonly #redact: (lines: string) => string;
-  readonly #clock: Clock;
-  readonly #onRecovered: (problem: LogDeliveryProblem) => void;
+  readonly #options: LogSinkOptions;
   readonly #backoff = new LogWriteBackoff();
   #currentBatch = '';
   /** Redacted batches behind the one that is being written. */
@@ -63,11 +60,8 @@ export class LogSink {
   #reportedDrops = 0;
   #noticeAt = -Infinity;
 
-  constructor({ writer, redact = (lines) => lines, clock, onRecovered }: LogSinkOptions) {
-    this.#writer = writer;
-    this.#redact = redact;
-    this.#clock = clock;
-    this.#onRecovered = onRecovered;
+  constructor(options: LogSinkOptions) {
+    this.#options = options;
   }
 
   /** Lines dropped since the start: every line that does not reach the destination as a whole. */
@@ -89,7 +83,7 @@ export class LogSink {
     }
     this.#currentBatch += line;
     if (this.#currentBatch.length >= BATCH_CHARS) this.flush();
-    else this.#cancelFlush ??= this.#clock.after(BATCH_DELAY_MS, () => this.flush());
+    else this.#cancelFlush ??= this.#options.clock.after(BATCH_DELAY_MS, () => this.flush());
   }
 
   /** Closes the current batch and writes, unless a retry is pending. */
@@ -97,7 +91,8 @@ export class LogSink {
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
     if (this.#currentBatch !== '') {
-      const batch = this.#redact(this.#currentBatch);
+      const { redact } = this.#options;
+      const batch = redact === undefined ? this.#currentBatch : redact(this.#currentBatch);
       this.#currentBatch = '';
       this.#batches.push(batch);
       this.#batchedChars += batch.length;
@@ -128,7 +123,7 @@ export class LogSink {
         this.#dropUnwritten(NO_BYTES);
         resolve();
       };
-      const cancel = this.#clock.after(timeoutMs, finish);
+      const cancel = this.#options.clock.after(timeoutMs, finish);
       if (!this.#hasUnwritten() || this.#errorCode !== undefined) finish();
       else this.#onDone = finish;
     });
@@ -154,7 +149,7 @@ export class LogSink {
 
   /** @returns whether bytes were accepted */
   #writeRest(): boolean {
-    const written = this.#writer.write(this.#rest);
+    const written = this.#options.writer.write(this.#rest);
     if (written === 0) {
       this.#retryAfter(this.#backoff.nextDelayMs(true));
       return false;
@@ -186,7 +181,7 @@ export class LogSink {
   }
 
   #retryAfter(delayMs: number): void {
-    this.#cancelRetry = this.#clock.after(delayMs, () => {
+    this.#cancelRetry = this.#options.clock.after(delayMs, () => {
       this.#cancelRetry = undefined;
       this.#drain();
     });
@@ -210,9 +205,9 @@ export class LogSink {
     if (this.#closing !== undefined || this.#errorCode !== undefined || (lostLines === 0 && code === undefined)) return;
     // The notice must not be dropped itself.
     if (this.#bufferedBytes > MAX_BUFFERED_BYTES / 2) return;
-    const delayMs = this.#noticeAt - this.#clock.now();
+    const delayMs = this.#noticeAt - this.#options.clock.now();
     if (delayMs > 0) {
-      this.#cancelNotice ??= this.#clock.after(delayMs, () => {
+      this.#cancelNotice ??= this.#options.clock.after(delayMs, () => {
         this.#cancelNotice = undefined;
         this.#reportRecovery();
       });
@@ -220,8 +215,8 @@ export class LogSink {
     }
     this.#reportedDrops = this.#dropped;
     this.#unreportedCode = undefined;
-    this.#noticeAt = this.#clock.now() + DROP_NOTICE_INTERVAL_MS;
-    this.#onRecovered({ code, lostLines });
+    this.#noticeAt = this.#options.clock.now() + DROP_NOTICE_INTERVAL_MS;
+    this.#options.onRecovered({ code, lostLines });
   }
 
   #hasUnwritten(): boolean {
