@@ -75,9 +75,8 @@ async function bindLoopback<S extends net.Server>(create: () => S, wantedPort: n
       return { servers: [ipv4, ipv6], url: `http://localhost:${String(port)}` };
     } catch (error) {
       const code = readErrorCode(error);
-      if (code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT') {
+      if (code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT')
         return { servers: [ipv4], url: `http://localhost:${String(port)}` };
-      }
       ipv4.close();
       if (wantedPort !== 0 || code !== 'EADDRINUSE' || attempt === MAX_DUAL_STACK_ATTEMPTS) throw error;
     }

@@ -99,9 +99,8 @@ export class ClosingConnections {
       const http2 = error.code === HTTP2_PREFACE && pending.length === 0 ? error.rawPacket : undefined;
       this.#reject(socket, { request: undefined, error: parserError, recorder: unrouted, http2 }, pending.length > 0);
     }
-    for (const { lifetime } of broken) {
+    for (const { lifetime } of broken)
       lifetime.abort(hasLeft ? { kind: 'client-left' } : { kind: 'failed', error: parserError });
-    }
     if (hasLeft && pending.length > 0) socket.destroy();
   }
 

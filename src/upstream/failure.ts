@@ -130,9 +130,7 @@ export function classifyExchangeError(error: unknown, hasHead = true): UpstreamF
   if (isMismatch && !hasHead) return protocolFailure('contradictory lengths');
   const isCutShort = isMismatch || message.includes('Invalid EOF state');
   const isMisbehaviour = /^bad (?:response|upgrade)$/.test(message) || /^ERR_(?:HTTP_|INVALID_|ASSERTION$)/.test(code);
-  if (!isCutShort && (PROTOCOL_CODE.test(code) || isMisbehaviour)) {
-    return protocolFailure(code);
-  }
+  if (!isCutShort && (PROTOCOL_CODE.test(code) || isMisbehaviour)) return protocolFailure(code);
   if (CLIENT_CERTIFICATE_CODE.test(code)) {
     const detail = `the upstream does not accept the connection without a client certificate that it knows (${code}); see upstream.tlsCertificateFile`;
     const cause = 'client_certificate';

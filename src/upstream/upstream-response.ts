@@ -65,9 +65,8 @@ export function readResponseHead(
 const CONTRADICTION = 'more than one Content-Length or Transfer-Encoding';
 
 function findFramingFault(contentLength: string | undefined, coding: string | undefined): string | undefined {
-  if (contentLength !== undefined && !PLAIN_LENGTH.test(contentLength)) {
+  if (contentLength !== undefined && !PLAIN_LENGTH.test(contentLength))
     return 'a Content-Length that is not a plain number';
-  }
   return coding === undefined || REMOVED_CODING.test(coding) ? undefined : 'a Transfer-Encoding other than chunked';
 }
 

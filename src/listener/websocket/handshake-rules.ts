@@ -13,13 +13,11 @@ const WEBSOCKET_KEY = /^[A-Za-z0-9+/]{21}[AQgw]==$/;
  * versions that it supports.
  */
 export function checkHandshakeRequest(headers: IncomingHttpHeaders): SidecarError | undefined {
-  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0) {
+  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0)
     return new SidecarError('BAD_REQUEST', 'a WebSocket upgrade must not have a request body');
-  }
   // Only the key lets the response prove that the upstream supports WebSocket.
-  if (!WEBSOCKET_KEY.test(headers['sec-websocket-key'] ?? '')) {
+  if (!WEBSOCKET_KEY.test(headers['sec-websocket-key'] ?? ''))
     return new SidecarError('BAD_REQUEST', 'Sec-WebSocket-Key is not 16 bytes in base64 (RFC 6455 §4.1)');
-  }
   return undefined;
 }
 
@@ -33,9 +31,8 @@ export function checkHandshakeResponse(
 ): UpstreamFailure | undefined {
   if (response.upgrade?.trim().toLowerCase() !== 'websocket') return createMismatchFailure('Upgrade');
   if (!parseNames(response.connection).includes('upgrade')) return createMismatchFailure('Connection');
-  if (response['sec-websocket-accept'] !== computeAcceptValue(request['sec-websocket-key'] ?? '')) {
+  if (response['sec-websocket-accept'] !== computeAcceptValue(request['sec-websocket-key'] ?? ''))
     return createMismatchFailure('Sec-WebSocket-Accept');
-  }
   for (const name of ['Sec-WebSocket-Protocol', 'Sec-WebSocket-Extensions']) {
     const offered = parseNames(joinValues(request[name.toLowerCase()]));
     const chosen = parseNames(joinValues(response[name.toLowerCase()]));
