@@ -10,6 +10,7 @@ import { dirname } from 'node:path';
 import type { Cancel, Clock } from '../platform/clock.ts';
 import { writeFileAtomically } from '../platform/atomic-write.ts';
 import { systemErrorCode } from '../platform/file-errors.ts';
+import type { CountEntry } from './declared/counted-calls.ts';
 import type { SavedLimit } from './declared/declared-limits.ts';
 import type { LearnedState, Throttle } from './throttle.ts';
 
@@ -64,6 +65,8 @@ const MAX_BYTES_PER_LIMIT = 256 * 1024;
 /** A longer write is taken for one that fails, and calls go on. */
 const MAX_WRITE_MS = 1000;
 const SLOW_WRITE = Object.assign(new Error('slow'), { code: 'ETIMEDOUT' });
+/** No limit allows more. */
+const MAX_COUNTED_CALLS = 1e9;
 /** Of one limit: a sliding window counts in a hundred steps. */
 const MAX_COUNT_ENTRIES = 256;
 
@@ -309,11 +312,13 @@ function parseCounts(value: unknown, owner: LimitOwner): CountsParseResult {
 function isSavedLimit(value: unknown): value is SavedLimit {
   const { key, counts, leased } = (value ?? {}) as Readonly<Record<string, unknown>>;
   if (typeof key !== 'string' || !Number.isSafeInteger(leased) || Number(leased) < 0) return false;
-  return Array.isArray(counts) && counts.length <= MAX_COUNT_ENTRIES && counts.every(isCountEntry);
+  if (!Array.isArray(counts) || counts.length > MAX_COUNT_ENTRIES || !counts.every(isCountEntry)) return false;
+  return counts.reduce((sum, [, calls]) => sum + calls, 0) >= 0;
 }
 
-function isCountEntry(entry: unknown): boolean {
-  return Array.isArray(entry) && entry.length === 2 && entry.every(Number.isFinite);
+function isCountEntry(entry: unknown): entry is CountEntry {
+  if (!Array.isArray(entry) || entry.length !== 2 || !entry.every(Number.isSafeInteger)) return false;
+  return Math.abs(Number(entry[1])) <= MAX_COUNTED_CALLS;
 }
 
 function areEntries(entries: unknown): entries is readonly (readonly [string, unknown])[] {

@@ -6,7 +6,12 @@
 /** When calls stop to count, and how many. */
 export type CountEntry = readonly [expiresAt: number, calls: number];
 
+/** Beyond this number the earliest are merged, and count longer. */
+const MAX_ENTRIES = 200;
+
 export class CountedCalls {
+  /** Rises with each change. */
+  version = 0;
   /** Ascending. */
   #entries: [number, number][] = [];
   #total = 0;
@@ -24,6 +29,19 @@ export class CountedCalls {
     if (same?.[0] === expiresAt) same[1] += calls;
     else entries.splice(index, 0, [expiresAt, calls]);
     this.#total += calls;
+    this.version++;
+    const [first, second] = entries;
+    if (entries.length <= MAX_ENTRIES || first === undefined || second === undefined) return;
+    second[1] += first[1];
+    entries.shift();
+  }
+
+  /** Calls stop to count at other instants, in the same order. */
+  moveEnds(move: (expiresAt: number) => number): void {
+    const entries = this.#entries;
+    this.#entries = [];
+    this.#total = 0;
+    for (const [expiresAt, calls] of entries) this.add(move(expiresAt), calls);
   }
 
   countAt(at: number): number {
@@ -33,7 +51,10 @@ export class CountedCalls {
       this.#total -= calls;
       expired++;
     }
-    if (expired > 0) this.#entries.splice(0, expired);
+    if (expired > 0) {
+      this.#entries.splice(0, expired);
+      this.version++;
+    }
     return this.#total;
   }
 

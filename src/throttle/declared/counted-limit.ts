@@ -3,6 +3,7 @@
  * that a store has: of an earlier process, or of all replicas. Alone, a process may use its configured share; in a fleet permits are leased
  * from the store, and while the store is away each replica keeps to its part of what was left. Instants are epoch milliseconds.
  */
+import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 import { CountedCalls, type CountEntry } from './counted-calls.ts';
 import type { DeclaredLimit, DeclaredLimitState } from './declared-limit.ts';
 import { createLimitWindow, type LimitWindow } from './limit-window.ts';
@@ -61,6 +62,8 @@ const MIN_RATE_MS = 5 * MINUTE_MS;
 const MAX_UNNOTICED_MS = 15_000;
 /** The calls of other replicas are counted over this time at least. */
 const MIN_SHARED_RATE_MS = 1000;
+/** Resets are stated in whole seconds, by another clock. */
+const RESET_ERROR_MS = 2000;
 const WHOLE: LimitPart = { parts: 1, index: 0 };
 
 /** Its public fields are written here and by DeclaredLimits only. */
@@ -79,6 +82,8 @@ export class CountedLimit {
   /** Reported, and not confirmed yet; part of `own`. */
   #reported: CountedCalls | undefined;
   #part: LimitPart;
+  /** All three together, until one of them changes. */
+  #merged: { readonly known: CountedCalls; readonly version: number; readonly calls: CountedCalls } | undefined;
   /** Replicas that take from the same count. */
   #sharers = 1;
   /** The store has been lost after this limit was shared. */
@@ -131,14 +136,14 @@ export class CountedLimit {
   nthAt(at: number, ahead: number, isHigh: boolean): number {
     const { terms, window } = this;
     const missing = ahead + 1 - this.left(at, isHigh);
-    const intervalMs = terms.spread === 'even' ? this.#evenIntervalMs(at, isHigh) : 0;
-    const evenAt = terms.spread === 'even' ? Math.max(at, this.#evenAt) + ahead * intervalMs : -Infinity;
+    const isEven = terms.spread === 'even' && !this.#usesReserve(isHigh);
+    const evenAt = isEven ? Math.max(at, this.#evenAt) + ahead * this.#evenIntervalMs(at) : -Infinity;
     return missing <= 0 ? evenAt : Math.max(evenAt, this.#freedAt(at, missing, window.lengthMs));
   }
 
   /** Whether a call may go now. */
   isOpen(at: number, isHigh: boolean): boolean {
-    return this.leased >= 1 && this.#evenAt <= at && this.left(at, isHigh) >= 1;
+    return this.leased >= 1 && (this.#evenAt <= at || this.#usesReserve(isHigh)) && this.left(at, isHigh) >= 1;
   }
 
   /** A call goes. @returns the instant at which it stops to count */
@@ -148,40 +153,61 @@ export class CountedLimit {
     this.leased--;
     if (this.#takenSinceLease !== undefined) this.#takenSinceLease++;
     this.#addRecent(at, 1);
-    if (this.terms.spread === 'even') this.#evenAt = Math.max(at, this.#evenAt) + this.#evenIntervalMs(at, false);
+    if (this.terms.spread === 'even') this.#evenAt = Math.max(at, this.#evenAt) + this.#evenIntervalMs(at);
     return expiresAt;
   }
 
-  /** The upstream has counted the call by `at`. */
-  settle(at: number, expiresAt: number): void {
+  /** The call got its connection only now. @returns the instant at which it stops to count */
+  resend(at: number, expiresAt: number): number {
+    return this.settle(at + this.#arrivalMs, expiresAt, true);
+  }
+
+  /**
+   * The upstream has counted the call by `at`.
+   * @param mayCountLonger than was assumed when it was sent
+   * @returns the instant at which it stops to count
+   */
+  settle(at: number, expiresAt: number, mayCountLonger: boolean): number {
     const settledAt = this.window.expiryAt(at);
-    if (this.#arrivalMs === 0 || settledAt >= expiresAt) return;
+    if (settledAt === expiresAt || (settledAt > expiresAt && !mayCountLonger)) return expiresAt;
     this.#own.add(expiresAt, -1);
     this.#own.add(settledAt, 1);
+    return settledAt;
   }
 
   /** The upstream does not count the call. */
   giveBack(at: number, expiresAt: number): void {
-    if (expiresAt > at) this.#own.add(expiresAt, -1);
+    this.#own.add(expiresAt, -1);
+    this.#evenAt = -Infinity;
     this.#addRecent(at, -1);
+  }
+
+  /** The clock was set: what slides goes on for as long as before, and no calendar window ends later than the one after the present. */
+  followClock(at: number, stepMs: number): void {
+    const isSliding = this.window.endOf(at) === undefined;
+    const latest = this.#latestEnd(at);
+    this.#own.moveEnds((expiresAt) => (isSliding ? expiresAt + stepMs : Math.min(expiresAt, latest)));
+    this.#evenAt += stepMs;
   }
 
   /**
    * The upstream states what it leaves.
-   * @param inFlight calls that it may have counted or not; Infinity: the count may only rise
+   * @param uncounted calls that it may not have counted for this statement
    */
-  correct(at: number, remaining: number, inFlight: number): void {
+  correct(at: number, { quota, remaining = NaN, resetInMs = Infinity }: StatedQuota, uncounted: number): void {
+    const { calls } = this.terms;
+    if (this.#part.parts > 1 || !(remaining >= 0 && remaining <= (quota ?? calls))) return;
     const certain = this.#known.countAt(at) + this.#own.countAt(at);
-    const stated = this.terms.calls - remaining;
-    // Other replicas may have calls in flight as well.
-    const slack = inFlight + (this.#sharers > 1 ? this.#heldByOthers + this.leaseSize : 0);
-    const missing = Math.max(0, stated - certain - this.#heldByOthers);
+    const missing = Math.floor(calls - remaining - certain - this.#heldByOthers);
     // Of a sliding window the upstream does not say when these calls were made: they may be the newest.
-    if (missing > 0) this.#own.add(this.window.expiryAt(at), missing);
-    let excess = certain - stated - slack;
+    const missingUntil = Math.min(this.window.expiryAt(at), Math.ceil(at + resetInMs) + RESET_ERROR_MS);
+    if (missing > 0) this.#own.add(missingUntil, missing);
+    // Of another limit than the declared one, or of many replicas, what is used here cannot be less.
+    if ((quota ?? calls) !== calls || this.#sharers > 1) return;
+    let excess = certain - (calls - remaining) - uncounted;
     // Those that end first: the count must not fall again when they would have ended.
-    for (const [expiresAt, calls] of copyEntries(this.#entriesAt(at))) {
-      const removed = Math.max(0, Math.min(calls, excess));
+    for (const [expiresAt, counted] of copyEntries(this.#entriesAt(at))) {
+      const removed = Math.max(0, Math.min(counted, excess));
       if (removed > 0) this.#own.add(expiresAt, -removed);
       excess -= removed;
     }
@@ -202,11 +228,10 @@ export class CountedLimit {
 
   /** Takes over what an earlier process has counted, and the permits that it may have used up to now. */
   restore(at: number, entries: readonly CountEntry[], leased: number): void {
-    const { window } = this;
-    // Of a wall clock that was set back since: no call counts for longer than one that is made now.
-    const latest = window.expiryAt(window.endOf(at) ?? at + this.#arrivalMs);
+    // The clock may have been set back since.
+    const latest = this.#latestEnd(at);
     for (const [expiresAt, calls] of entries) this.#own.add(Math.min(expiresAt, latest), calls);
-    if (leased > 0) this.#own.add(window.expiryAt(at), leased);
+    if (leased > 0) this.#own.add(this.window.expiryAt(at), leased);
   }
 
   /** A store begins to write `leaseSize` permits beside the present counts. */
@@ -282,7 +307,22 @@ export class CountedLimit {
     const known = this.#known.entriesAt(at);
     const assumed = this.#assumed.entriesAt(at);
     if (known.length + assumed.length === 0) return own;
-    return new CountedCalls([...known, ...assumed, ...own]).entriesAt(at);
+    const { version } = this.#own;
+    // The others are replaced as a whole, or end.
+    const isSame = this.#merged?.known === this.#known && this.#merged.version === version;
+    if (!isSame || assumed.length > 0)
+      this.#merged = { known: this.#known, version, calls: new CountedCalls([...known, ...assumed, ...own]) };
+    return this.#merged?.calls.entriesAt(at) ?? [];
+  }
+
+  /** No call counts for longer than one that is made now. */
+  #latestEnd(at: number): number {
+    return this.window.expiryAt(this.window.endOf(at) ?? at + this.#arrivalMs);
+  }
+
+  /** A request of high priority, for which calls are kept, does not wait for an even spread. */
+  #usesReserve(isHigh: boolean): boolean {
+    return isHigh && this.terms.reserve > 0;
   }
 
   /** When `missing` more calls have stopped to count. */
@@ -298,12 +338,12 @@ export class CountedLimit {
     return (entries.at(-1)?.[0] ?? at) + windows * lengthMs;
   }
 
-  #evenIntervalMs(at: number, isHigh: boolean): number {
+  #evenIntervalMs(at: number): number {
     const { calls, reserve } = this.terms;
     const end = this.window.endOf(at);
     const sharers = this.#sharers * this.#part.parts;
     if (end === undefined) return (this.window.lengthMs * sharers) / (calls - reserve);
-    return ((end - at) * this.#sharers) / Math.max(1, this.left(at, isHigh) + 1);
+    return ((end - at) * this.#sharers) / Math.max(1, this.left(at, false) + 1);
   }
 
   #addRecent(at: number, calls: number): void {

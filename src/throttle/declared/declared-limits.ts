@@ -27,7 +27,7 @@ export interface SavedLimit {
 }
 
 /** Of each limit, when the taken permit stops to count. */
-export type TakenPermits = readonly { readonly limit: CountedLimit; readonly expiresAt: number }[];
+export type TakenPermits = readonly { readonly limit: CountedLimit; expiresAt: number }[];
 
 /** Statements about shorter windows come too late to be of use. */
 const MIN_CORRECTED_MS = periodMs('1h');
@@ -36,7 +36,11 @@ export const MIN_SHARED_MS = 5000;
 /** The shortest time to a response doubles within 1400 responses where it has become longer. */
 const SHORTEST_GROWTH = 1.0005;
 const COMMON_PART = 0.9;
+/** Ways there and back differ from call to call by so much. */
+const JITTER_MS = 10;
 const UNREPRESENTATIVE_RESPONSES = 200;
+/** A smaller difference is the drift of two clocks. */
+const CLOCK_STEP_MS = 1000;
 /** Months and days differ in length. */
 const WINDOW_TOLERANCE = 0.09;
 
@@ -44,6 +48,8 @@ export class DeclaredLimits {
   readonly #options: DeclaredLimitsOptions;
   #limits: readonly CountedLimit[];
   #toEpoch: (now: number) => number;
+  /** Of the epoch to the monotonic clock, when it was read last. */
+  #offsetMs: number;
   /** Of the times to a response. */
   #shortestMs = Infinity;
   #responses = 0;
@@ -51,12 +57,13 @@ export class DeclaredLimits {
   constructor(options: DeclaredLimitsOptions) {
     this.#options = options;
     this.#toEpoch = options.toEpoch;
+    this.#offsetMs = options.toEpoch(0);
     this.#limits = options.limits.map((terms) => new CountedLimit(terms, options.part));
   }
 
   /** Whether a call may go now. Asks the store where only leased permits are missing. */
   isOpen(now: number, isHigh: boolean): boolean {
-    const at = this.#toEpoch(now);
+    const at = this.#epochAt(now);
     if (this.isStoreAwaited) this.#options.requestPermits?.();
     return this.#limits.every((limit) => limit.isOpen(at, isHigh));
   }
@@ -68,70 +75,78 @@ export class DeclaredLimits {
 
   /** Calls that may go now; permits that are not leased yet count. */
   available(now: number, isHigh: boolean): number {
-    const at = this.#toEpoch(now);
+    const at = this.#epochAt(now);
     const left = this.#limits.map((limit) => (limit.nthAt(at, 0, isHigh) > at ? 0 : limit.left(at, isHigh)));
     return Math.max(0, Math.min(...left));
   }
 
   /** When the call behind `ahead` others may go; a past instant: now. */
   nthAt(now: number, ahead: number, isHigh: boolean): number {
-    const at = this.#toEpoch(now);
+    const at = this.#epochAt(now);
     return Math.max(...this.#limits.map((limit) => limit.nthAt(at, ahead, isHigh))) - at + now;
   }
 
   /** The limit for which the call behind `ahead` others waits longest, for people. */
   lastToOpen(now: number, ahead: number, isHigh: boolean): string {
-    const at = this.#toEpoch(now);
-    const [last] = this.#limits.toSorted((one, other) => other.nthAt(at, ahead, isHigh) - one.nthAt(at, ahead, isHigh));
-    return last === undefined ? '' : `${last.terms.name} of ${String(last.terms.calls)} calls per ${last.terms.per}`;
+    const at = this.#epochAt(now);
+    const instants = this.#limits.map((limit) => limit.nthAt(at, ahead, isHigh));
+    const last = this.#limits[instants.indexOf(Math.max(...instants))]?.terms;
+    return last === undefined ? '' : `${last.name} of ${String(last.calls)} calls per ${last.per}`;
   }
 
   /** To be called when `isOpen` is true. */
   take(now: number): TakenPermits {
-    const at = this.#toEpoch(now);
+    const at = this.#epochAt(now);
     const taken = this.#limits.map((limit) => ({ limit, expiresAt: limit.take(at) }));
     if (this.#limits.some(({ leased, leaseSize }) => leased <= leaseSize / 2)) this.#options.requestPermits?.();
     return taken;
+  }
+
+  /** The calls of a permit had to wait for a connection. */
+  recordSentLate(now: number, taken: TakenPermits): void {
+    const at = this.#epochAt(now);
+    for (const one of taken) one.expiresAt = one.limit.resend(at, one.expiresAt);
   }
 
   /** The upstream has responded to a call that was granted at `grantedAt`. */
   settle(now: number, grantedAt: number, taken: TakenPermits, isRefused: boolean): void {
     this.#shortestMs = Math.min(now - grantedAt, this.#shortestMs * SHORTEST_GROWTH);
     // What every call takes lets none overtake another. The first ones open connections, and say nothing of it.
-    const commonMs = ++this.#responses > UNREPRESENTATIVE_RESPONSES ? this.#shortestMs * COMMON_PART : 0;
-    const at = this.#toEpoch(now);
+    const isRepresentative = ++this.#responses > UNREPRESENTATIVE_RESPONSES;
+    const commonMs = isRepresentative ? Math.max(0, this.#shortestMs * COMMON_PART - JITTER_MS) : 0;
+    const at = this.#epochAt(now);
     for (const { limit, expiresAt } of taken) {
       if (isRefused && !limit.terms.countsRefused) limit.giveBack(at, expiresAt);
-      else limit.settle(at - commonMs, expiresAt);
+      else limit.settle(at - commonMs, expiresAt, !isRepresentative);
     }
   }
 
   /** The call was not made. */
   giveBack(now: number, taken: TakenPermits): void {
-    const at = this.#toEpoch(now);
+    const at = this.#epochAt(now);
     for (const { limit, expiresAt } of taken) limit.giveBack(at, expiresAt);
   }
 
   /**
    * Corrects the counts by what a response states.
    * @param grantedAt when its call was granted, monotonic
-   * @param inFlight calls without a response; Infinity for a response that a later call has overtaken
+   * @param uncounted calls in flight then and granted since, which the statement may not contain
    */
-  correct(now: number, grantedAt: number, quotas: readonly StatedQuota[], inFlight: number): void {
-    const at = this.#toEpoch(now);
+  correct(now: number, grantedAt: number, quotas: readonly StatedQuota[], uncounted: number): void {
+    const at = this.#epochAt(now);
     for (const limit of this.#limits) {
       const { window } = limit;
       if (window.lengthMs < MIN_CORRECTED_MS) continue;
       const stated = quotas.find((quota) => isOf(quota, limit));
       // The call may belong to the window before.
-      if (stated?.remaining === undefined || window.endOf(this.#toEpoch(grantedAt)) !== window.endOf(at)) continue;
+      if (stated?.remaining === undefined || window.endOf(at - (now - grantedAt)) !== window.endOf(at)) continue;
       if (stated.resetInMs !== undefined) window.adjustEnd(at, at + stated.resetInMs);
-      limit.correct(at, stated.remaining, inFlight);
+      limit.correct(at, stated, uncounted);
     }
   }
 
   state(now: number): readonly DeclaredLimitState[] {
-    const at = this.#toEpoch(now);
+    const at = this.#epochAt(now);
     return this.#limits.map((limit) => limit.state(at));
   }
 
@@ -151,7 +166,7 @@ export class DeclaredLimits {
 
   /** All counts, for a store of this process alone. Until the next `beginLease` no call may be made that it does not know of. */
   save(now: number): readonly SavedLimit[] {
-    const at = this.#toEpoch(now);
+    const at = this.#epochAt(now);
     return this.#limits.map((limit) => ({ key: limit.key, counts: limit.entriesAt(at), leased: 0 }));
   }
 
@@ -173,7 +188,7 @@ export class DeclaredLimits {
 
   /** Counts what an earlier process has saved. Its leased permits may have been used at any time up to now. */
   restore(saved: readonly SavedLimit[], now: number): void {
-    const at = this.#toEpoch(now);
+    const at = this.#epochAt(now);
     for (const { key, counts, leased } of saved)
       this.#limits.find((limit) => limit.key === key)?.restore(at, counts, leased);
   }
@@ -183,27 +198,35 @@ export class DeclaredLimits {
    * @param isActive calls are to be expected: permits are needed
    */
   report(now: number, isActive: boolean, isHighWaiting: boolean): readonly LimitReport[] {
-    const at = this.#toEpoch(now);
+    const at = this.#epochAt(now);
     for (const limit of this.#limits) if (limit.window.lengthMs < MIN_SHARED_MS) limit.leased = Infinity;
     return this.#shared.map((limit) => limit.report(at, isActive, isHighWaiting));
   }
 
   /** @param replicas that share the counts, this one included */
   recordGrants(now: number, grants: readonly LimitGrant[], replicas: number): void {
-    const at = this.#toEpoch(now);
+    const at = this.#epochAt(now);
     for (const grant of grants) this.#limits.find(({ key }) => key === grant.key)?.recordGrant(at, grant, replicas);
     // The store leases permits of all limits or of none.
     if (this.isStoreAwaited) for (const limit of this.#shared) limit.leased = 0;
   }
 
   goApart(now: number, part: LimitPart): void {
-    const at = this.#toEpoch(now);
+    const at = this.#epochAt(now);
     for (const limit of this.#shared) limit.goApart(at, part);
   }
 
   /** From now on the limits count by the clock of a store. */
   countBy(toEpoch: (now: number) => number): void {
     this.#toEpoch = toEpoch;
+  }
+
+  #epochAt(now: number): number {
+    const at = this.#toEpoch(now);
+    const stepMs = at - now - this.#offsetMs;
+    this.#offsetMs += stepMs;
+    if (Math.abs(stepMs) > CLOCK_STEP_MS) for (const limit of this.#limits) limit.followClock(at, stepMs);
+    return at;
   }
 
   get #shared(): readonly CountedLimit[] {

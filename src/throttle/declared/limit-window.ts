@@ -104,7 +104,8 @@ class CalendarWindow implements LimitWindow {
   adjustEnd(at: number, statedEnd: number): void {
     const offsetMs = statedEnd - (this.endOf(at) - this.#offsetMs);
     const isClock = this.lengthMs >= MIN_ADJUSTED_MS && Math.abs(offsetMs) <= MAX_OFFSET_MS;
-    if (isClock && Math.abs(offsetMs - this.#offsetMs) > MIN_OFFSET_MS) this.#offsetMs = offsetMs;
+    if (isClock && Math.abs(offsetMs - this.#offsetMs) > MIN_OFFSET_MS)
+      this.#offsetMs = Math.round(offsetMs / 1000) * 1000;
   }
 }
 

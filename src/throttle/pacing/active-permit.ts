@@ -20,6 +20,9 @@ export interface PermitHost {
   pump(): void;
 }
 
+/** A call that is sent later had to wait for a connection. */
+const PROMPT_MS = 5;
+
 export class ActivePermit implements Permit {
   readonly grantedAt: number;
   readonly #host: PermitHost;
@@ -46,7 +49,11 @@ export class ActivePermit implements Permit {
   markSent(): void {
     if (this.#isSent || this.#slot === 'freed') return;
     this.#isSent = true;
-    this.#host.governor.permits.recordUse(this.#host.clock.now(), this.grantedAt);
+    const { governor, clock } = this.#host;
+    const now = clock.now();
+    governor.permits.recordUse(now, this.grantedAt);
+    const { declared } = this.#grant;
+    if (declared !== undefined && now - this.grantedAt > PROMPT_MS) governor.declared?.recordSentLate(now, declared);
     if (!this.#isSpent) this.#spend();
   }
 

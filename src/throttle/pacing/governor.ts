@@ -62,7 +62,6 @@ export class Governor {
   /** Created by the first response that states a quota. */
   #allowance: StatedAllowance | undefined;
   readonly #createDeclared: (settings: RateSettings) => DeclaredLimits | undefined;
-  #lastCorrectingSerial = 0;
   readonly #inFlightCalls = new CallLog(MAX_IN_FLIGHT_CALLS, MAX_CALL_MS);
   /** The last request that got no permit waits for the upstream's limit, and not for an in-flight slot of ours. */
   #waitsForRate = false;
@@ -352,9 +351,7 @@ export class Governor {
     declared.settle(now, grant.at, grant.declared, isRefused);
     const quotas = (result.kind === 'accepted' ? result.hint?.quotas : undefined) ?? [];
     if (quotas.length === 0) return;
-    const isNewest = grant.serial > this.#lastCorrectingSerial;
-    this.#lastCorrectingSerial = Math.max(this.#lastCorrectingSerial, grant.serial);
-    declared.correct(now, grant.at, quotas, isNewest ? this.#inFlightCalls.size : Infinity);
+    declared.correct(now, grant.at, quotas, grant.inFlight + this.#serial - grant.serial);
   }
 
   #declaredAt(now: number, ahead: number, isHigh: boolean): number {

@@ -327,12 +327,12 @@ function checkQueue(
   if (governor.pause.rejectsNew(now, queued > 0)) return { kind: 'reject', reason: 'expected_wait' };
   const grantable = governor.grantablePermits(now, ticket.isHigh);
   if (queued === 0 && grantable >= 1 && ticket.deadlineAt > now) return { kind: 'admit' };
-  const isFull = queued >= max + grantable;
-  const evicted = isFull ? queue.evictionCandidate(ticket.queueClass, max) : undefined;
-  if (isFull && evicted === undefined) return { kind: 'reject', reason: 'full' };
   const ahead = queue.countAhead(ticket.queueClass);
   const declaredWaitMs = governor.declaredWaitMs(now, ahead, ticket.isHigh);
   if (declaredWaitMs > 0 && declaredWaitMs >= ticket.waitBudgetMs(now)) return { kind: 'reject', reason: 'quota' };
+  const isFull = queued >= max + grantable;
+  const evicted = isFull ? queue.evictionCandidate(ticket.queueClass, max) : undefined;
+  if (isFull && evicted === undefined) return { kind: 'reject', reason: 'full' };
   const minWaitMs = governor.minWaitMs(now, ahead);
   const isTooLong = minWaitMs > 0 && minWaitMs >= ticket.waitBudgetMs(now);
   if (isTooLong || ticket.deadlineAt <= now) return { kind: 'reject', reason: 'expected_wait' };

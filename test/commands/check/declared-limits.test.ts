@@ -21,15 +21,15 @@ test('each limit is one line, with the end of its day or month', () => {
       { calls: 20_000, per: '1h', window: 'calendar', name: 'hour' },
     ]).map(({ outcome, target, detail }) => [outcome, target, detail]),
   ).toEqual([
-    ['ok', '350-per-10s', '350 calls per 10s, sliding'],
+    ['ok', 'per-10s', '350 calls per 10s, sliding'],
     [
       'ok',
-      '10000-per-1d',
+      'per-1d-calendar',
       '10,000 calls per 1d, calendar in Europe/Berlin; this window ends at 2026-11-24T23:00:00.000Z; spread evenly; 500 kept for x-sidecar-priority: high',
     ],
     [
       'ok',
-      '90000-per-1mo',
+      'per-1mo-calendar',
       '90,000 calls per 1mo, calendar in America/New_York; this window ends at 2026-12-01T05:00:00.000Z; refused calls do not count',
     ],
     ['ok', 'hour', '20,000 calls per 1h, calendar'],
@@ -45,7 +45,7 @@ test('the limits of a group are listed once, under its name', () => {
   );
   const loaded = loadConfig({ env: { ...BASE_ENV, SIDECAR_BASE_URL: undefined }, file });
   if (!loaded.ok) throw new Error('refused');
-  expect(listDeclaredLimits(loaded.config, NOW).map(({ target }) => target)).toEqual(['5-per-1s g']);
+  expect(listDeclaredLimits(loaded.config, NOW).map(({ target }) => target)).toEqual(['per-1s g']);
 });
 
 describe('a limit that never holds back a call', () => {

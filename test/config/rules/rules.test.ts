@@ -150,7 +150,7 @@ describe('throttle.share with a fleet', () => {
     const env = { SIDECAR_REDIS_URL: 'redis://127.0.0.1:6379', SIDECAR_THROTTLE_LIMITS: limits };
     expect(configOf({ ...env, SIDECAR_THROTTLE_SHARE: '4' }).throttle.share).toBe(4);
     expect(problemsOf({ ...env, SIDECAR_THROTTLE_SHARE: '101' }).join('\n')).toContain(
-      '100-per-1h: found 100 calls; expected at least throttle.share (SIDECAR_THROTTLE_SHARE), 101',
+      'per-1h: found 100 calls; expected at least throttle.share (SIDECAR_THROTTLE_SHARE), 101',
     );
   });
 });

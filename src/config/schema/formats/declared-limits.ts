@@ -62,8 +62,9 @@ function complete(value: unknown): unknown {
   return value.map((entry: unknown) => {
     const given: unknown = entry instanceof Map ? Object.fromEntries(entry) : entry;
     if (typeof given !== 'object' || given === null || Array.isArray(given)) return given;
-    const { calls, per } = given as Partial<Entry>;
-    return { name: `${String(calls)}-per-${String(per)}`, calls, per, ...DEFAULTS, ...given };
+    const { calls, per, window } = given as Partial<Entry>;
+    // Without the calls, so that a limit that is raised keeps its count.
+    return { name: `per-${String(per)}${window === 'calendar' ? '-calendar' : ''}`, calls, per, ...DEFAULTS, ...given };
   });
 }
 
