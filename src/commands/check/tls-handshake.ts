@@ -6,8 +6,7 @@ import type { X509Certificate } from 'node:crypto';
 import { isIP, type Socket } from 'node:net';
 import { connect, type SecureContext, type TLSSocket } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
-import type { TlsHandshakeResult } from './evaluate/evaluate-tls.ts';
-import type { CertificateFacts } from './evaluate/evaluate-tls.ts';
+import type { CertificateFacts, TlsHandshakeResult } from './evaluate/evaluate-tls.ts';
 import { errorCodeOf } from './step-runner.ts';
 
 export interface HandshakeOptions {

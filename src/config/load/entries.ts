@@ -152,14 +152,9 @@ function readInherited(
   for (const [local, key] of kind.inherited) {
     const found = find(local);
     if (found === undefined) continue;
-    const setting = settingOf(key);
-    const checked = checkValue(
-      { ...setting, env: undefined },
-      { ...found, value: setting.format.fromFile(found.value) },
-    );
-    if (checked.ok) {
-      settings.set(key, checked.value);
-    } else {
+    const checked = checkFromFile(settingOf(key), found);
+    if (checked.ok) settings.set(key, checked.value);
+    else {
       wrong.add(key);
       refuse(local, checked.message);
     }
@@ -174,9 +169,12 @@ function readOwnValue(key: RouteKey, found: RawValue | undefined, refuse: AddPro
     if (setting.required !== undefined) refuse(key, `required; ${setting.required}`);
     return setting.default;
   }
-  const given = { ...found, value: setting.format.fromFile(found.value) };
-  const checked = checkValue({ ...setting, env: undefined }, given);
+  const checked = checkFromFile(setting, found);
   if (checked.ok && !(key === 'name' && checked.value === DEFAULT_NAME)) return checked.value;
   refuse(key, checked.ok ? 'found default, which names the top-level settings' : checked.message);
   return setting.default;
+}
+
+function checkFromFile(setting: SettingDefinition, found: RawValue) {
+  return checkValue({ ...setting, env: undefined }, { ...found, value: setting.format.fromFile(found.value) });
 }
