@@ -86,7 +86,7 @@ const GAUGES: readonly GaugeDefinition[] = [
   perLimit('declared_limit_calls', 'Calls that a limit of throttle.limits allows in its window.', ({ calls }) => calls),
   perLimit(
     'declared_limit_used',
-    'Calls that count for a limit of throttle.limits now; in a fleet those of all replicas.',
+    'Calls that count for a limit of throttle.limits now, of all replicas that share it.',
     ({ used }) => used,
   ),
   perLimit(
