@@ -57,9 +57,8 @@ export async function serveOnLoopback(handle: SandboxRequestHandler): Promise<Lo
 /** A JSON response with `Cache-Control: no-store`. */
 export function jsonResponse(status: number, value: object, headers: OutgoingHttpHeaders = {}): SandboxResponse {
   const body = JSON.stringify(value);
-  const length = { 'content-length': Buffer.byteLength(body) };
-  const type = { 'content-type': 'application/json', 'cache-control': 'no-store' };
-  return { status, headers: { ...type, ...length, ...headers }, body };
+  const content = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+  return { status, headers: { ...content, 'cache-control': 'no-store', ...headers }, body };
 }
 
 /** An error of the simulated API: problem+json (RFC 9457), marked as simulated. The real API's error bodies are unknown. */
