@@ -39,6 +39,8 @@ const COMMON_PART = 0.9;
 /** Ways there and back differ from call to call by so much. */
 const JITTER_MS = 10;
 const UNREPRESENTATIVE_RESPONSES = 200;
+/** The wall clock shows whole milliseconds, and is behind by up to one. */
+const CLOCK_STEPS_MS = 1;
 /** A smaller difference is the drift of two clocks. */
 const CLOCK_STEP_MS = 1000;
 /** Months and days differ in length. */
@@ -117,7 +119,7 @@ export class DeclaredLimits {
     const at = this.#epochAt(now);
     for (const { limit, expiresAt } of taken) {
       if (isRefused && !limit.terms.countsRefused) limit.giveBack(at, expiresAt);
-      else limit.settle(at - commonMs, expiresAt, !isRepresentative);
+      else limit.settle(at + CLOCK_STEPS_MS - commonMs, expiresAt, !isRepresentative);
     }
   }
 

@@ -96,6 +96,19 @@ describe('a sliding limit', () => {
     );
   });
 
+  it('is never exceeded by the millisecond in which the clock shows the time', () => {
+    const clock = fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true }));
+    fc.assert(
+      fc.property(clock, fc.infiniteStream(draws(0.4)), (late, stream) => {
+        const toEpoch = (now: number): number => START + now - (late.next().value as number);
+        const limits = new DeclaredLimits({ limits: [limit({ calls: 100, per: '1s' })], toEpoch });
+        const counted = sendAll(limits, 30_000, () => stream.next().value as Draw);
+        expect(mostWithin(counted, 1000)).toBeLessThanOrEqual(100);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
   it('of several all hold, and the tighter one is used', () => {
     const limits = create(limit({ name: 'a', calls: 20, per: '1s' }), limit({ name: 'b', calls: 100, per: '10s' }));
     const counted = sendAll(limits, 100_000, () => [2, 1]);
