@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { CHART, helmTemplate } from '../support/helm.ts';
 import { CONFIG, CLUSTER, scratchFolder, writeValues, type Values } from './chart.ts';
 
-/** helm shows notes to a cluster only: here they are a template as any other. */
+/** `helm template` does not print NOTES.txt, so the notes are rendered as an ordinary template. */
 function notesOf(values: Values): string {
   const chart = join(scratchFolder(), 'chart');
   cpSync(CHART, chart, { recursive: true });
