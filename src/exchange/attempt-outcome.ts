@@ -3,7 +3,7 @@ import { SidecarError, type LocalReplyCode } from '../platform/errors.ts';
 import type { AttemptOutcome, FaultCause } from '../telemetry/events.ts';
 import type { AttemptResult } from '../upstream/response-receiver.ts';
 import type { FailureKind, UpstreamFailure } from '../upstream/failure.ts';
-import type { UpstreamResponse } from '../upstream/upstream-response.ts';
+import type { ResponseHead } from '../upstream/upstream-response.ts';
 import { describeInterception } from './interception.ts';
 import { type AbortReason, type RequestAborted, toStageError } from './request-lifetime.ts';
 
@@ -87,7 +87,7 @@ export function classifyAttempt(
   return labelCutResponse({ outcome: 'cut', isOwn: cutBy === 'sidecar', cause, detail }, headOutcome);
 }
 
-function classifyErrorResponse(head: UpstreamResponse, outcome: AttemptOutcome): AttemptEnd {
+function classifyErrorResponse(head: ResponseHead, outcome: AttemptOutcome): AttemptEnd {
   const detail = outcome === 'error_status' ? describeInterception(head) : undefined;
   return { outcome, isOwn: false, cause: detail === undefined ? undefined : 'intercepted', detail };
 }

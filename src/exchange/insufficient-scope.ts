@@ -1,5 +1,5 @@
 /** Reads from a 403 that the token lacks a scope (RFC 6750 §3.1): neither a wait nor a new token helps. */
-import type { UpstreamResponse } from '../upstream/upstream-response.ts';
+import type { ResponseHead } from '../upstream/upstream-response.ts';
 
 export interface InsufficientScope {
   /** The scope that the response asks for, bounded; undefined when it names none. */
@@ -14,7 +14,7 @@ const REQUIRED_SCOPE = /[\s,]scope\s*=\s*"([\x21\x23-\x5b\x5d-\x7e ]+)"/i;
 export function readInsufficientScope({
   status,
   headers,
-}: Pick<UpstreamResponse, 'status' | 'headers'>): InsufficientScope | undefined {
+}: Pick<ResponseHead, 'status' | 'headers'>): InsufficientScope | undefined {
   if (status !== 403) return undefined;
   const challenge = headers.find(
     (value, at) =>

@@ -75,11 +75,14 @@ export class Relay implements ResponseSink {
     this.#response = exchange.response;
   }
 
-  begin({ status, statusText, headers: received, contentLength }: UpstreamResponse): void {
+  begin({ status, statusText, endToEnd: received, isRewritten, contentLength }: UpstreamResponse): void {
     const { corsOrigin, lifetime } = this.#exchange;
     // An earlier response is outdated.
     if (this.#held !== undefined) this.discardHeld();
-    const endToEnd = rewriteResponseHeaders(received, this.#describeView, corsOrigin);
+    const endToEnd =
+      isRewritten || corsOrigin !== undefined
+        ? rewriteResponseHeaders(received, () => describeClientView(this.#parts, this.#exchange), corsOrigin)
+        : received;
     const headers = status === 204 ? withoutContentLength(endToEnd) : endToEnd;
     this.#declaredBytes = Number(contentLength ?? NaN);
     this.#unsent = { status, statusText, headers };
@@ -223,8 +226,6 @@ export class Relay implements ResponseSink {
     this.#joined = undefined;
     return response.write(joined.bytes);
   }
-
-  readonly #describeView = (): ClientView => describeClientView(this.#parts, this.#exchange);
 }
 
 /**

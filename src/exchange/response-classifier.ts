@@ -3,6 +3,7 @@
  * state nothing, which costs one pass over the header names.
  */
 import type { Clock } from '../platform/clock.ts';
+import { LIMIT_RELATED_NAME } from '../platform/rate-limit-fields/header-values.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import { ObservedSignalContext } from '../throttle/signals/observed-signal-context.ts';
 import {
@@ -12,10 +13,10 @@ import {
   type RateLimitSignal,
 } from '../throttle/signals/rate-limit-signal.ts';
 import { createFieldHints, type FieldHints } from '../throttle/signals/hinted-quotas.ts';
-import { isNameOfWords, LIMIT_RELATED_NAME, readStatedFields } from '../throttle/signals/stated-fields.ts';
+import { isNameOfWords, readStatedFields } from '../throttle/signals/stated-fields.ts';
 import type { PermitReport } from '../throttle/throttle.ts';
 import type { Redact } from '../platform/secret-redaction.ts';
-import type { UpstreamResponse } from '../upstream/upstream-response.ts';
+import type { ResponseHead } from '../upstream/upstream-response.ts';
 import { readInsufficientScope } from './insufficient-scope.ts';
 
 export interface ResponseClassification {
@@ -56,11 +57,12 @@ export class ResponseClassifier {
   }
 
   /** @param isConfiguredRefusal the configuration calls it a rate-limit refusal. Default false */
-  classify(head: UpstreamResponse, isConfiguredRefusal = false): ResponseClassification {
+  classify(head: ResponseHead, isConfiguredRefusal = false): ResponseClassification {
     const { status } = head;
     const lacksScope = status === 403 && this.#reportInsufficientScope(head);
     const isConfigured = isConfiguredRefusal && !lacksScope;
-    const stated = collectHeaders(head.headers, this.#context.hints);
+    const { hints } = this.#context;
+    const stated = head.mayStateLimit === false && hints.size === 0 ? NO_FIELDS : collectHeaders(head.headers, hints);
     // A 5xx is no success: it neither raises the number in flight nor the rate.
     if (stated.size === 0 && status !== 429 && !isConfigured) return status < 500 ? ACCEPTED : UNKNOWN;
     const { clock, replicas } = this.#options;
@@ -81,7 +83,7 @@ export class ResponseClassifier {
   }
 
   /** @returns whether it is one, for which no wait helps */
-  #reportInsufficientScope(head: UpstreamResponse): boolean {
+  #reportInsufficientScope(head: ResponseHead): boolean {
     const refusal = readInsufficientScope(head);
     const { observe, route, maskTokens = (text: string) => text } = this.#options;
     const needed = refusal?.needed && maskTokens(refusal.needed);
@@ -97,17 +99,15 @@ function isRateLimitRefusal(signal: RateLimitSignal): boolean {
 
 /** The values of headers that may state a limit, by lower-case name, several lines joined by a comma. */
 function collectHeaders(headers: readonly string[], hints: FieldHints): ReadonlyMap<string, string> {
-  let found: Map<string, string> | undefined;
+  const found = new Map<string, string>();
   for (let at = 0; at + 1 < headers.length; at += 2) {
-    const received = headers[at] ?? '';
-    if (hints.size === 0 && !LIMIT_RELATED_NAME.test(received)) continue;
-    const name = received.toLowerCase();
+    const name = (headers[at] ?? '').toLowerCase();
     if (!hints.has(name) && !(LIMIT_RELATED_NAME.test(name) && isNameOfWords(name))) continue;
-    const before = found?.get(name);
+    const before = found.get(name);
     const value = headers[at + 1] ?? '';
     // A list may come in several lines; of Retry-After the first counts, as in node:http.
     if (before !== undefined && name.startsWith('retry-after')) continue;
-    (found ??= new Map()).set(name, before === undefined ? value : `${before}, ${value}`);
+    found.set(name, before === undefined ? value : `${before}, ${value}`);
   }
-  return found ?? NO_FIELDS;
+  return found;
 }

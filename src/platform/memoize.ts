@@ -3,16 +3,22 @@
 const MAX_ENTRIES = 1000;
 const MAX_KEY_LENGTH = 64;
 
+export interface Memo<V> {
+  /** Results so far. A loop over many texts looks here first, which costs no call. */
+  readonly known: ReadonlyMap<string, V>;
+  /** For a text that is not known. */
+  readonly find: (text: string) => V;
+}
+
 /** Caches the results for the first thousand texts of at most 64 characters. */
-export function memoize<V extends object | boolean>(compute: (text: string) => V): (text: string) => V {
-  const cache = new Map<string, V>();
-  return (text) => {
-    const cached = cache.get(text);
-    if (cached !== undefined) return cached;
-    const value = compute(text);
-    if (cache.size < MAX_ENTRIES && text.length <= MAX_KEY_LENGTH) cache.set(text, value);
+export function memoize<V extends object | boolean>(compute: (text: string) => V): Memo<V> {
+  const known = new Map<string, V>();
+  const find = (text: string): V => {
+    const value = known.get(text) ?? compute(text);
+    if (known.size < MAX_ENTRIES && text.length <= MAX_KEY_LENGTH) known.set(text, value);
     return value;
   };
+  return { known, find };
 }
 
 /** Caches the last result, and returns it while the key is the same. */

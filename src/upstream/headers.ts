@@ -4,6 +4,7 @@
  * Removal comes before the sidecar's own fields are added: a client cannot have one removed by naming it in `Connection`.
  */
 import { memoize } from '../platform/memoize.ts';
+import { LIMIT_RELATED_NAME } from '../platform/rate-limit-fields/header-values.ts';
 import type { ClientView } from './client-view.ts';
 import { adaptCookie } from './cookies.ts';
 import { rewriteLink, rewriteReference, rewriteRefresh } from './references.ts';
@@ -50,20 +51,24 @@ const REWRITERS: ReadonlyMap<string, HeaderRewriter> = new Map([
   ['set-cookie', adaptCookie],
 ]);
 
-interface ResponseHeaderClass {
+/** What a name says of a response header. */
+export interface ResponseHeaderClass {
   readonly lower: string;
   readonly isRemoved: boolean;
   readonly isCors: boolean;
   readonly rewrite: HeaderRewriter | undefined;
+  /** The name suggests a limit. */
+  readonly isLimitRelated: boolean;
 }
 
-const classifyResponseHeader = memoize((name): ResponseHeaderClass => {
+export const responseHeaderClasses = memoize((name): ResponseHeaderClass => {
   const lower = name.toLowerCase();
   return {
     lower,
     isRemoved: UNFORWARDED_RESPONSE_HEADERS.has(lower),
     isCors: CORS_HEADER.test(lower),
     rewrite: REWRITERS.get(lower),
+    isLimitRelated: LIMIT_RELATED_NAME.test(lower),
   };
 });
 
@@ -94,35 +99,42 @@ export interface OwnHeaders {
 /** @param ownNames the fields that the sidecar adds itself, and the one that admits clients: a client's own are not forwarded, in any spelling */
 export function createRequestHeaderFilter(ownNames: readonly string[]): FilterRequestHeaders {
   const own = new Set(ownNames.map(canonicalizeName));
-  const classify = memoize((name): RequestHeaderClass => {
+  const classes = memoize((name): RequestHeaderClass => {
     const canonical = canonicalizeName(name);
     const isOfSidecar = own.has(canonical) || canonical.startsWith('x-sidecar-');
     return { canonical, isRemoved: isOfSidecar || UNFORWARDED_REQUEST_HEADERS.has(canonical) };
   });
-  return (rawHeaders, keyHeader) => {
-    const keyName = keyHeader === undefined ? 'idempotency-key' : classify(keyHeader).canonical;
-    const nominated = parseConnectionOptions(rawHeaders);
+  const select = (
+    rawHeaders: readonly string[],
+    keyHeader: string | undefined,
+    nominated?: ReadonlySet<string>,
+  ): ForwardedRequestHeaders => {
+    const keyName = keyHeader === undefined ? 'idempotency-key' : classes.find(keyHeader).canonical;
     const headers: string[] = [];
     let hadAuthorization = false;
     let hasContentType = own.has('content-type');
     let idempotencyKey: string | undefined;
     for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-      const { canonical: name, isRemoved } = classify(rawHeaders[at] ?? '');
-      if (name === 'authorization') hadAuthorization = true;
-      if (isRemoved || nominated?.has(name) === true) continue;
-      if (name === 'content-type') hasContentType = true;
       const received = rawHeaders[at] ?? '';
       const value = rawHeaders[at + 1] ?? '';
+      const { canonical: name, isRemoved } = classes.known.get(received) ?? classes.find(received);
+      if (name === 'authorization') hadAuthorization = true;
+      // It may name a field that came before it.
+      if (name === 'connection' && nominated === undefined && !namesNoHeader(value))
+        return select(rawHeaders, keyHeader, parseConnectionOptions(rawHeaders));
+      if (isRemoved || nominated?.has(name) === true) continue;
+      if (name === 'content-type') hasContentType = true;
       // Many servers drop a field with an underscore in its name.
       if (name === keyName) idempotencyKey ??= received.includes('_') ? '' : value;
       headers.push(received, value);
     }
     return { headers, hadAuthorization, hasContentType, idempotencyKey };
   };
+  return (rawHeaders, keyHeader) => select(rawHeaders, keyHeader);
 }
 
 /**
- * The end-to-end headers of an upstream's response.
+ * The end-to-end headers of an upstream's response, as its client can use them.
  * @param describeView called for a header whose value is rewritten for the client; most responses have none
  * @param corsOrigin the page origin that the response is allowed for: its CORS headers replace the upstream's
  */
@@ -134,8 +146,8 @@ export function rewriteResponseHeaders(
   const nominated = parseConnectionOptions(rawHeaders);
   const headers: string[] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    const { lower: name, isRemoved, isCors, rewrite } = classifyResponseHeader(rawHeaders[at] ?? '');
-    if (isRemoved || nominated?.has(name) === true) continue;
+    const { lower: name, isRemoved, isCors, rewrite } = responseHeaderClasses.find(rawHeaders[at] ?? '');
+    if (isRemoved || nominated.has(name)) continue;
     if (corsOrigin !== undefined && isCors) continue;
     const value = rawHeaders[at + 1] ?? '';
     headers.push(rawHeaders[at] ?? '', rewrite === undefined ? value : rewrite(value, describeView()));
@@ -154,19 +166,21 @@ export function corsHeaders(origin: string): string[] {
   return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', '*', 'Vary', 'Origin'];
 }
 
-/** The names that `Connection` nominates, in lower case; undefined when there is none. */
-function parseConnectionOptions(rawHeaders: readonly string[]): Set<string> | undefined {
-  let options: Set<string> | undefined;
+/** The names that `Connection` nominates, in lower case. */
+export function parseConnectionOptions(rawHeaders: readonly string[]): ReadonlySet<string> {
+  const options = new Set<string>();
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';
     if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
     const value = rawHeaders[at + 1] ?? '';
-    // The usual values name no header.
-    if (value === 'keep-alive' || value === 'close') continue;
-    options ??= new Set();
     for (const option of value.split(',')) options.add(canonicalizeName(option.trim()));
   }
   return options;
+}
+
+/** The usual values of `Connection`. */
+export function namesNoHeader(connection: string): boolean {
+  return connection === 'keep-alive' || connection === 'close';
 }
 
 function canonicalizeName(name: string): string {

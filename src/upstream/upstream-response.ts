@@ -5,20 +5,31 @@
  */
 import type { Dispatcher } from 'undici';
 import { REQUEST_ID } from '../platform/request-id.ts';
+import { namesNoHeader, parseConnectionOptions, responseHeaderClasses } from './headers.ts';
 
-/** The head of a response: a value, for every status. */
-export interface UpstreamResponse {
+/** What a response head says: a value, for every status. */
+export interface ResponseHead {
   readonly status: number;
   /** Empty where it could not be sent on (RFC 9112 §4). */
   readonly statusText: string;
   /** Flat list [name, value, …] as received. */
   readonly headers: readonly string[];
+  /** The name of a header suggests a limit. Default: it may */
+  readonly mayStateLimit?: boolean | undefined;
   readonly contentType?: string | undefined;
   readonly contentLength?: string | undefined;
   /** The upstream's id of the call; undefined: it sent none. */
   readonly requestId?: string | undefined;
   /** Why the end of a body cannot be determined; undefined when it can. */
   readonly framingFault?: string | undefined;
+}
+
+/** A response head that can be relayed. */
+export interface UpstreamResponse extends ResponseHead {
+  /** The end-to-end headers: flat list [name, value, …]. */
+  readonly endToEnd: string[];
+  /** Some of them have values that are rewritten for the client. */
+  readonly isRewritten: boolean;
 }
 
 /** As far as a number counts exactly. */
@@ -35,6 +46,11 @@ export function readResponseHead(
 ): UpstreamResponse {
   const parts = (Array.isArray(raw) ? raw : []) as readonly Buffer[];
   const headers = new Array<string>(parts.length);
+  const endToEnd: string[] = [];
+  let isRewritten = false;
+  let mayStateLimit = false;
+  let nominates = false;
+  let mayHaveId = false;
   let contentType: string | undefined;
   let contentLength: string | undefined;
   let lengths = 0;
@@ -46,20 +62,41 @@ export function readResponseHead(
     const value = parts[at + 1]?.toString('latin1') ?? '';
     headers[at] = name;
     headers[at + 1] = value;
-    if (name.length === 12 && name.toLowerCase() === 'content-type') {
-      contentType ??= value;
-    } else if (name.length === 14 && name.toLowerCase() === 'content-length') {
-      contentLength = value;
-      lengths++;
-    } else if (name.length === 17 && name.toLowerCase() === 'transfer-encoding') {
-      coding = value;
-      codings++;
+    const { lower, isRemoved, rewrite, isLimitRelated } =
+      responseHeaderClasses.known.get(name) ?? responseHeaderClasses.find(name);
+    if (!isRemoved) endToEnd.push(name, value);
+    if (isLimitRelated) mayStateLimit = true;
+    if (rewrite !== undefined) isRewritten = true;
+    if (IS_LENGTH_OF_NAME[name.length] === true) mayHaveId = true;
+    switch (lower) {
+      case 'content-type':
+        contentType ??= value;
+        break;
+      case 'content-length':
+        contentLength = value;
+        lengths++;
+        break;
+      case 'transfer-encoding':
+        coding = value;
+        codings++;
+        break;
+      case 'connection':
+        if (!namesNoHeader(value)) nominates = true;
     }
   }
   const framingFault = lengths + codings > 1 ? CONTRADICTION : findFramingFault(contentLength, coding);
   const phrase = statusText === 'OK' || SENDABLE_REASON_PHRASE.test(statusText) ? statusText : '';
-  const requestId = findUpstreamRequestId(headers);
-  return { status, statusText: phrase, headers, contentType, contentLength, requestId, framingFault };
+  const requestId = mayHaveId ? findUpstreamRequestId(headers) : undefined;
+  return {
+    ...{ status, statusText: phrase, headers, isRewritten, mayStateLimit },
+    endToEnd: nominates ? withoutNominated(endToEnd, headers) : endToEnd,
+    ...{ contentType, contentLength, requestId, framingFault },
+  };
+}
+
+function withoutNominated(endToEnd: readonly string[], headers: readonly string[]): string[] {
+  const nominated = parseConnectionOptions(headers);
+  return endToEnd.filter((_, at) => !nominated.has(responseHeaderClasses.find(endToEnd[at - (at % 2)] ?? '').lower));
 }
 
 const CONTRADICTION = 'more than one Content-Length or Transfer-Encoding';

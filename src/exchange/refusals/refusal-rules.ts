@@ -1,6 +1,6 @@
 /** The rules of `throttle.refusals` applied to a response head: is it a rate-limit refusal, or does its body decide. Pure. */
 import type { RefusalRule } from '../../throttle/refusal-rule.ts';
-import type { UpstreamResponse } from '../../upstream/upstream-response.ts';
+import type { ResponseHead } from '../../upstream/upstream-response.ts';
 
 /** True or false: the head decides. Texts: it is a refusal if the body contains one of them. */
 export type HeadEvaluation = boolean | readonly Buffer[];
@@ -25,7 +25,7 @@ export class RefusalRules {
   }
 
   /** A body that is encoded, and an event stream, are not read: their rules with a text do not match. */
-  evaluate(head: UpstreamResponse): HeadEvaluation {
+  evaluate(head: ResponseHead): HeadEvaluation {
     if (head.status === ALWAYS_REFUSAL) return true;
     const texts: Buffer[] = [];
     for (const rule of this.#rules) {

@@ -7,6 +7,9 @@ import { parseHttpDate } from '../http-date.ts';
 /** Value of a response header field by its lower-case name, several lines joined by a comma; undefined when absent. */
 export type ReadHeader = (lowerCaseName: string) => string | undefined;
 
+/** Names that suggest a limit. */
+export const LIMIT_RELATED_NAME = /limit|quota|throttl|retry|back-?off|remaining/i;
+
 /** Longer values are not parsed: no real one is longer, and parsing them costs time. */
 export const MAX_PARSED_LENGTH = 1000;
 /** A longer wait is taken for an error. */

@@ -9,8 +9,6 @@ import { MAX_PARSED_LENGTH, readDate, readNumber } from '../../platform/rate-lim
 import { readDurationMs, readUsage, readWindowPairs } from './hinted-quotas.ts';
 import { readNumericItems } from '../../platform/rate-limit-fields/structured-quotas.ts';
 
-/** Names that suggest a limit. */
-export const LIMIT_RELATED_NAME = /limit|quota|throttl|retry|back-?off|remaining/i;
 /** Names whose values may be credentials: neither is shown. */
 const SENSITIVE_NAME = /auth|cookie|secret|session|signature|token$/i;
 /** Further fields are left out. */

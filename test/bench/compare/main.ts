@@ -1,0 +1,159 @@
+/**
+ * Compares the CPU time for a request of the working tree with that of a revision: both are built, started several times, and take turns.
+ * Says faster, slower or the same, with the 95 % interval of the ratio. README.md in ../speed says how to read it.
+ * Run: npm run bench:compare -- 7ad1256 [--scenario get64,post64] [--starts 12] [--against-itself] [--slower-by 5]
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { startTokenServer } from '../../support/token-server.ts';
+import { BodyVerifier } from '../speed/comparison.ts';
+import { median } from '../speed/figures.ts';
+import { readImageFlags } from '../speed/image-flags.ts';
+import { DIRECT, runRounds, withProxyRuns, type BenchmarkContext, type ProxyMeasurement } from '../speed/measure.ts';
+import { installPrograms } from '../speed/programs.ts';
+import { SCENARIOS, type Scenario } from '../speed/scenarios.ts';
+import { bareSubject, sidecarSubject } from '../speed/subjects.ts';
+import { startUpstream } from '../speed/upstream.ts';
+import { buildRevision, buildWorkingTree, slowDown } from './builds.ts';
+import { judge } from './verdict.ts';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    scenario: { type: 'string', default: 'get64,post64' },
+    starts: { type: 'string', default: '12' },
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '1' },
+    'warm-up': { type: 'string', default: '5' },
+    /** The revision is left out: two starts of the same build are compared. */
+    'against-itself': { type: 'boolean', default: false },
+    /** Per cent of the CPU time of a request that the working tree's build takes more, to try the comparison. */
+    'slower-by': { type: 'string', default: '0' },
+    json: { type: 'string' },
+  },
+});
+
+const [revision] = positionals;
+if (revision === undefined && !values['against-itself']) {
+  console.error('usage: npm run bench:compare -- REVISION [--scenario get64,post64] [--starts 12]');
+  process.exit(2);
+}
+process.once('SIGINT', () => process.exit(130)).once('SIGTERM', () => process.exit(143));
+for (const line of installPrograms()) fail(line);
+
+const NAMES = { now: 'now', then: 'then', bare: 'bare' } as const;
+const nodeFlags = readImageFlags();
+const starts = Number(values.starts);
+const scenarios = values.scenario.split(',').map(findScenario);
+const plan = { rounds: Number(values.rounds), seconds: Number(values.seconds), warmUpSeconds: Number(values['warm-up']) };
+
+/** The medians of one start, microseconds of CPU for a request. */
+interface StartFigures {
+  readonly now: number;
+  readonly then: number;
+  readonly bare: number;
+  readonly nowPerSecond: number;
+  readonly thenPerSecond: number;
+  readonly barePerSecond: number;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'compare-'));
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+const own = await buildWorkingTree();
+using then = revision === undefined || values['against-itself'] ? own : buildRevision(revision);
+const all: Record<string, StartFigures[]> = {};
+{
+  await using tokens = await startTokenServer();
+  await using bodyVerifier = await BodyVerifier.start();
+  const upstream = await startUpstream(folder, bodyVerifier.url);
+  using now = Number(values['slower-by']) > 0 ? slowDown(own, await measureDelayUs()) : own;
+  for (const scenario of scenarios) {
+    const figures: StartFigures[] = [];
+    for (let start = 0; start < starts; start++) {
+      const context = contextFor(now.main, start);
+      figures.push(await withProxyRuns(scenario, context, playOneStart(context)));
+      console.error(`${scenario.name} start ${String(start + 1)}: ${describeStart(figures.at(-1))}`);
+    }
+    all[scenario.name] = figures;
+    console.log(report(scenario, figures));
+  }
+  await upstream.stop();
+  for (const altered of bodyVerifier.altered) fail(altered);
+  if (bodyVerifier.compared === 0) fail('no body was compared');
+  console.log(`bodies compared beside wrk: ${String(bodyVerifier.compared)}, altered: ${String(bodyVerifier.altered.length)}`);
+
+  function contextFor(nowMain: string, start: number): BenchmarkContext {
+    const sidecar = (name: string, main: string) => sidecarSubject({ name, title: name, main, nodeFlags });
+    const both = [sidecar(NAMES.now, nowMain), sidecar(NAMES.then, then.main)];
+    return {
+      // Neither build is always started first.
+      subjects: [...(start % 2 === 0 ? both : both.toReversed()), bareSubject(nodeFlags)],
+      ...{ upstream, bodyVerifier, roundPlan: plan },
+      startOptions: { tokenUrl: tokens.url, folder },
+      onStartFailed: (name, fault) => fail(`${name} could not be started: ${fault.message}`),
+    };
+  }
+
+  async function measureDelayUs(): Promise<number> {
+    const [scenario] = scenarios;
+    if (scenario === undefined) throw new RangeError('no scenario');
+    const context = contextFor(own.main, 0);
+    const figures = await withProxyRuns(scenario, context, playOneStart(context));
+    return (figures.then * Number(values['slower-by'])) / 100;
+  }
+}
+if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(all, null, 1)}\n`);
+
+function playOneStart(context: BenchmarkContext) {
+  return async (turns: Parameters<Parameters<typeof withProxyRuns<StartFigures>>[2]>[0]): Promise<StartFigures> => {
+    const proxies = turns.filter(({ name }) => name !== DIRECT);
+    await runRounds(proxies, context.roundPlan);
+    const measured = new Map(proxies.map((turn) => [turn.name, turn.getMeasurement()]));
+    const [cpu, speed] = (['cpuUs', 'requestsPerSecond'] as const).map(
+      (field) => (name: string) => median(samplesOf(measured.get(name)).map((sample) => sample[field])),
+    );
+    for (const { name, samples } of measured.values())
+      if (samples.some(({ failed }) => failed > 0)) fail(`${name}: requests failed`);
+    return {
+      ...{ now: cpu?.(NAMES.now) ?? NaN, then: cpu?.(NAMES.then) ?? NaN, bare: cpu?.(NAMES.bare) ?? NaN },
+      nowPerSecond: speed?.(NAMES.now) ?? NaN,
+      thenPerSecond: speed?.(NAMES.then) ?? NaN,
+      barePerSecond: speed?.(NAMES.bare) ?? NaN,
+    };
+  };
+}
+
+function samplesOf(measurement: ProxyMeasurement | undefined): ProxyMeasurement['samples'] {
+  return measurement?.samples ?? [];
+}
+
+function report(scenario: Scenario, figures: readonly StartFigures[]): string {
+  const { kind, ratio, interval } = judge(figures.map(({ now, then }) => now / then));
+  const middle = (figure: (start: StartFigures) => number): number => median(figures.map(figure));
+  const added = middle((start) => start.now - start.bare) / middle((start) => start.then - start.bare);
+  return [
+    `\n${scenario.title}: ${kind}`,
+    `  CPU for a request, of ${revision ?? 'itself'}: ${ratio.toFixed(3)} (95 %: ${interval.map((end) => end.toFixed(3)).join(' to ')}), ${String(figures.length)} starts`,
+    `  µs: now ${middle(({ now }) => now).toFixed(1)}, then ${middle(({ then }) => then).toFixed(1)}, bare ${middle(({ bare }) => bare).toFixed(1)}; added to bare: ${added.toFixed(2)} of then's`,
+    `  throughput of bare: now ${middle((start) => start.nowPerSecond / start.barePerSecond).toFixed(3)}, then ${middle((start) => start.thenPerSecond / start.barePerSecond).toFixed(3)}`,
+  ].join('\n');
+}
+
+function describeStart(start: StartFigures | undefined): string {
+  if (start === undefined) return '';
+  return `now ${start.now.toFixed(1)}, then ${start.then.toFixed(1)}, bare ${start.bare.toFixed(1)} µs`;
+}
+
+/** @throws RangeError for an unknown name */
+function findScenario(name: string): Scenario {
+  const found = SCENARIOS.find((scenario) => scenario.name === name);
+  if (found === undefined) throw new RangeError(`${name} is none of ${SCENARIOS.map((one) => one.name).join(', ')}`);
+  return found;
+}
+
+function fail(line: string): void {
+  process.exitCode = 1;
+  console.error(line);
+}
