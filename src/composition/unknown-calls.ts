@@ -27,10 +27,10 @@ export async function openUnknownCalls(options: UnknownCallsOptions): Promise<Op
   if (path === undefined) return undefined;
   const file = await CallFile.open({ ...options, path });
   return {
-    begin(route, { request, stats, tracer, path: target }, idempotencyKey) {
+    begin(route, { request, stats, path: target }, idempotencyKey) {
       const { method = 'GET' } = request;
       if (stats.callId !== undefined || isIdempotentMethod(method)) return true;
-      const { requestId } = describeRequest(request, stats, tracer);
+      const { requestId } = describeRequest(request, stats);
       stats.callId = file.add({
         requestId: maskTokens(requestId),
         route,

@@ -83,8 +83,11 @@ export interface RequestStats {
   queuedMs: number;
   requestBytes: number;
   responseBytes: number;
-  /** Set when a local reply has stated it. */
+  /** The client's, if it sent one valid field, else the trace's, else the one that a local reply has stated; undefined: none so far. */
   requestId: string | undefined;
+  readonly traceId: string | undefined;
+  /** As the client names itself. */
+  readonly caller: string | undefined;
   /** The upstream's own, of its newest response; as received. */
   upstreamRequestId: string | undefined;
   /** The newest attempt that was sent brought no response that the client can get. A call that is not idempotent has an unknown outcome then. */

@@ -8,6 +8,7 @@ import type { SidecarError } from '../platform/errors.ts';
 import { closingSockets } from '../exchange/drain-then-close.ts';
 import type { ActiveRequests } from './active-requests.ts';
 import { describeRequest } from './correlation.ts';
+import { readRequestHead } from './request-head.ts';
 import { createRequestStats, recordOutcome, type OutcomeRecorder } from './request-outcome.ts';
 import { HTTP2_PREFACE, toParserError, type ParserFault } from './listener-errors.ts';
 import { pauseReading } from './connection-reading.ts';
@@ -123,7 +124,7 @@ export class ClosingConnections {
     this.#closing.set(socket, isPending ? rejection : undefined);
     if (isPending) return;
     const { request, error, recorder, http2 } = rejection;
-    const stats = createRequestStats();
+    const stats = createRequestStats(request && readRequestHead(request.rawHeaders));
     const facts = describeRequest(request, stats);
     recordOutcome(recorder, request, { kind: 'replied', error }, stats, 0);
     if (http2 === undefined) sendRawLocalReply(socket, error, facts);

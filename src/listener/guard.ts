@@ -13,8 +13,7 @@ import {
   type AbsoluteTarget,
   type UpstreamTarget,
 } from './absolute-form.ts';
-import { createHeaderSelector, type HeaderValues } from './header-selector.ts';
-import { PREFERENCE_HEADERS } from './request-preferences.ts';
+import { createHeadReader, type ReadRequestHead, type RequestHead } from './request-head.ts';
 
 export interface GuardOptions extends AbsoluteFormOptions {
   /** Undefined on a `unix:` listener, where any valid Host passes. */
@@ -38,64 +37,53 @@ export interface AdmittedRequest {
   readonly corsOrigin: string | undefined;
   /** A CORS preflight of an allowed page: the listener responds to it. */
   readonly isPreflight: boolean;
-  /** Of PREFERENCE_HEADERS among others. */
-  readonly headers: HeaderValues;
 }
 
 /** Each costs memory of its own beside its bytes. node:http rejects more than one above it, or drops them: see http-server.ts. */
 export const MAX_HEADER_FIELDS = 200;
 
-const NO_VALUES: readonly string[] = [];
-
 export class Guard {
   readonly #options: GuardOptions;
-  readonly #selectHeaders: (rawHeaders: readonly string[]) => HeaderValues;
+  /** Reads the head that `check` is given. */
+  readonly readHead: ReadRequestHead;
   /** Most requests of a client have the same Host. */
   #lastAllowedHost: string | undefined;
 
   constructor(options: GuardOptions) {
     this.#options = options;
-    this.#selectHeaders = createHeaderSelector([
-      ...['host', 'content-length', 'transfer-encoding'],
-      ...['origin', 'referer', 'sec-fetch-site', 'access-control-request-method'],
-      ...PREFERENCE_HEADERS,
-      ...(options.requiredHeader === undefined ? [] : [options.requiredHeader.name]),
-    ]);
+    this.readHead = createHeadReader(options.requiredHeader?.name);
   }
 
-  check(request: GuardedRequest): AdmittedRequest | SidecarError {
+  /** @param head of the request. Default: it is read */
+  check(request: GuardedRequest, head = this.readHead(request.rawHeaders)): AdmittedRequest | SidecarError {
     const { method = '', url = '', httpVersion } = request;
     const { requiredHeader } = this.#options;
-    const headers = this.#selectHeaders(request.rawHeaders);
     const absolute = url.startsWith('/')
       ? undefined
       : readAbsoluteTarget(this.#options, url, request.socket?.localPort);
     if (absolute instanceof SidecarError) return absolute;
     const error =
       checkMethodAndSize(method, request.rawHeaders) ??
-      checkFraming(httpVersion, headers) ??
-      this.#checkHost(httpVersion, headers, absolute) ??
-      checkOrigin(this.#options, headers) ??
-      this.#checkReferer(url, headers);
+      checkFraming(httpVersion, head) ??
+      this.#checkHost(httpVersion, head, absolute) ??
+      (head.origins.length + head.fetchSites.length > 0 ? checkOrigin(this.#options, head) : undefined) ??
+      (absolute !== undefined && this.#options.forwardProxy === true ? checkReferer(url, head.referers) : undefined);
     if (error !== undefined) return error;
-    const corsOrigin = headers.get('origin')?.[0]?.toLowerCase();
-    const isPreflight =
-      corsOrigin !== undefined && method === 'OPTIONS' && headers.has('access-control-request-method');
+    const corsOrigin = head.origins[0]?.toLowerCase();
+    const isPreflight = corsOrigin !== undefined && method === 'OPTIONS' && head.preflightMethods.length > 0;
     // A browser adds no header field of the page's own to a preflight.
-    if (requiredHeader !== undefined && !isPreflight && !hasValue(headers, requiredHeader))
+    if (requiredHeader !== undefined && !isPreflight && !hasValue(head.required, requiredHeader.value))
       return createMissingHeaderError(requiredHeader.name);
-    if (absolute === undefined) return { target: url, upstream: undefined, corsOrigin, isPreflight, headers };
+    if (absolute === undefined) return { target: url, upstream: undefined, corsOrigin, isPreflight };
     const upstream = absolute.kind === 'upstream' ? absolute : undefined;
-    return { target: absolute.path, upstream, corsOrigin, isPreflight, headers };
+    return { target: absolute.path, upstream, corsOrigin, isPreflight };
   }
 
-  #checkReferer(url: string, headers: HeaderValues): SidecarError | undefined {
-    if (this.#options.forwardProxy !== true || url.startsWith('/')) return undefined;
-    return checkReferer(url, headers.get('referer'));
-  }
-
-  #checkHost(httpVersion: string, headers: HeaderValues, target: AbsoluteTarget | undefined): SidecarError | undefined {
-    const hosts = headers.get('host') ?? NO_VALUES;
+  #checkHost(
+    httpVersion: string,
+    { hosts }: RequestHead,
+    target: AbsoluteTarget | undefined,
+  ): SidecarError | undefined {
     const namesUpstream = target?.kind === 'upstream';
     if (hosts.length === 1 && hosts[0] === this.#lastAllowedHost && !namesUpstream) return undefined;
     const { allowedHosts } = this.#options;
@@ -138,11 +126,12 @@ function checkMethodAndSize(method: string, rawHeaders: readonly string[]): Side
 }
 
 /** node:http accepts framing that two recipients could read as two different bodies (RFC 9112 §6.1, §11.2). */
-function checkFraming(httpVersion: string, headers: HeaderValues): SidecarError | undefined {
+function checkFraming(
+  httpVersion: string,
+  { contentLengths: lengths, transferCodings: codings }: RequestHead,
+): SidecarError | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return new SidecarError('BAD_REQUEST', 'the request is neither HTTP/1.1 nor HTTP/1.0');
-  const lengths = headers.get('content-length') ?? NO_VALUES;
-  const codings = headers.get('transfer-encoding') ?? NO_VALUES;
   if (lengths.length + codings.length > 1)
     return new SidecarError('BAD_REQUEST', 'the length of the body is stated more than once');
   if (codings[0] === undefined) return undefined;
@@ -163,10 +152,10 @@ function createHostNotAllowedError(host: string): SidecarError {
   );
 }
 
-function checkOrigin({ allowedOrigins }: GuardOptions, headers: HeaderValues): SidecarError | undefined {
-  const origins = headers.get('origin') ?? NO_VALUES;
-  const sites = headers.get('sec-fetch-site') ?? NO_VALUES;
-  if (origins.length + sites.length === 0) return undefined;
+function checkOrigin(
+  { allowedOrigins }: GuardOptions,
+  { origins, fetchSites: sites }: RequestHead,
+): SidecarError | undefined {
   const foreign = origins.find((origin) => !allowedOrigins.includes(origin.toLowerCase()));
   if (foreign !== undefined || origins.length > 1)
     return new SidecarError(
@@ -183,8 +172,7 @@ function checkOrigin({ allowedOrigins }: GuardOptions, headers: HeaderValues): S
 }
 
 /** Compares without stopping at the first difference; only the length may show in the time it takes. */
-function hasValue(headers: HeaderValues, { name, value }: { readonly name: string; readonly value: string }): boolean {
-  const [given, ...others] = headers.get(name) ?? NO_VALUES;
+function hasValue([given, ...others]: readonly string[], value: string): boolean {
   if (given === undefined || others.length > 0) return false;
   let difference = given.length ^ value.length;
   for (let index = 0; index < value.length; index++) difference |= value.charCodeAt(index) ^ given.charCodeAt(index);

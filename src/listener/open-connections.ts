@@ -2,7 +2,6 @@
  * The open connections of the proxy port over all its address families: how many may be open, which is closed for a new one, which is
  * rejected, which is not read while the request heads take too much memory. Also limits the requests under way.
  */
-import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../platform/clock.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
@@ -38,9 +37,6 @@ const EVICTION_GRACE_MS = 1000;
 
 /** Reading begins again when so much of the limit is in use: each pause is for many requests. */
 const RESUMED_SHARE = 0.8;
-/** What node:http and the sidecar keep of a request with one short field, and of each further field beside its bytes. Measured. */
-const REQUEST_BYTES = 6 * 1024;
-const FIELD_BYTES = 190;
 
 const WARNING_INTERVAL_MS = 60_000;
 /** The longest turn of the event loop that counts as idle. */
@@ -98,12 +94,13 @@ export class OpenConnections {
 
   /**
    * A request has arrived; its connection cannot be displaced until `endRequest`.
+   * @param headBytes the memory that its head takes
    * @param activeRequests the number of requests under way, without this one
    * @returns the error to reject it with when a limit is reached
    */
-  beginRequest({ socket, rawHeaders }: IncomingMessage, activeRequests: number): SidecarError | undefined {
+  beginRequest(socket: Socket, headBytes: number, activeRequests: number): SidecarError | undefined {
     const { limits } = this.#options;
-    const pending = this.#slots.beginRequest(socket, estimateHeadBytes(rawHeaders));
+    const pending = this.#slots.beginRequest(socket, headBytes);
     if (!this.#isPaused && this.#slots.headBytes > limits.headBytes) this.#pause();
     if (pending > (this.#isPaused ? 1 : MAX_PIPELINED)) return TOO_MANY_PIPELINED;
     return activeRequests < limits.requests ? undefined : TOO_MANY_REQUESTS;
@@ -198,12 +195,6 @@ export class OpenConnections {
       `refused so far: ${String(this.#rejectedCount)}, closed while waiting: ${String(this.#displacedCount)}`;
     observe({ kind: 'warning', message });
   }
-}
-
-function estimateHeadBytes(rawHeaders: readonly string[]): number {
-  let bytes = REQUEST_BYTES + (rawHeaders.length / 2) * FIELD_BYTES;
-  for (const text of rawHeaders) bytes += text.length;
-  return bytes;
 }
 
 function waitOneLoopTurn(): Promise<void> {

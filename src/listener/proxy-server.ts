@@ -118,15 +118,16 @@ export class ProxyServer {
       stopParsing(socket);
       return;
     }
-    const fault = this.connections.beginRequest(request, this.activeRequests.count);
-    const { clock, unrouted } = this.#options;
-    const stats = createRequestStats();
+    const { clock, unrouted, guard, startTracer } = this.#options;
     const startedAt = clock.now();
-    const tracer = this.#options.startTracer?.(request);
+    const head = guard.readHead(request.rawHeaders);
+    const fault = this.connections.beginRequest(socket, head.bytes, this.activeRequests.count);
+    const tracer = startTracer?.(request);
+    const stats = createRequestStats(head, tracer);
     if (this.#phase !== 'open' || fault === TOO_MANY_PIPELINED) this.activeRequests.closeConnectionAfter(response);
     const checked: CheckedRequest =
       fault === undefined
-        ? checkRequest(this.#options, request, startedAt)
+        ? checkRequest(this.#options, request, head, startedAt)
         : { kind: 'rejected', error: fault, route: undefined };
     if (checked.kind !== 'passed') response.once('close', () => this.connections.endRequest(socket));
     if (checked.kind === 'preflight') {
@@ -136,7 +137,7 @@ export class ProxyServer {
     }
     if (checked.kind === 'rejected') {
       const { error, route = { parts: unrouted } } = checked;
-      stats.responseBytes = this.#reply(request, response, error, describeRequest(request, stats, tracer));
+      stats.responseBytes = this.#reply(request, response, error, describeRequest(request, stats));
       recordOutcome(route.parts, request, { kind: 'replied', error }, stats, clock.now() - startedAt, tracer);
       return;
     }
@@ -171,7 +172,7 @@ export class ProxyServer {
     }
   }
 
-  #replyToFailure({ request, response, corsOrigin, stats, tracer }: Exchange, thrown: unknown): RequestOutcome {
+  #replyToFailure({ request, response, corsOrigin, stats }: Exchange, thrown: unknown): RequestOutcome {
     if (thrown instanceof RequestAborted) return CLIENT_LEFT;
     const error = this.#toSidecarError(thrown);
     try {
@@ -179,7 +180,7 @@ export class ProxyServer {
       if (response.headersSent || response.destroyed) {
         destroyWhenAttached(response);
       } else {
-        const facts = describeRequest(request, stats, tracer);
+        const facts = describeRequest(request, stats);
         stats.responseBytes = this.#reply(request, response, error, facts, extraHeaders);
       }
     } catch (fault) {
@@ -205,9 +206,10 @@ export class ProxyServer {
 
   async #handleUpgrade(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
     const { socket } = request;
-    const { clock, unrouted } = this.#options;
+    const { clock, unrouted, guard } = this.#options;
     const startedAt = clock.now();
-    const checked = checkRequest(this.#options, request, startedAt);
+    const requestHead = guard.readHead(request.rawHeaders);
+    const checked = checkRequest(this.#options, request, requestHead, startedAt);
     const route = checked.kind === 'preflight' ? undefined : checked.route;
     const serveUpgrade = route?.serveUpgrade;
     const isPipelined = this.#closingConnections.has(socket) || this.activeRequests.listBySocket(socket).length > 0;
@@ -223,7 +225,7 @@ export class ProxyServer {
     }
     const { lifetime } = checked;
     const { parts } = checked.route;
-    const stats = createRequestStats();
+    const stats = createRequestStats(requestHead);
     const active: ActiveRequest = { lifetime, request };
     this.activeRequests.add(active);
     let outcome: RequestOutcome;

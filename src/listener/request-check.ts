@@ -11,7 +11,8 @@ import { findProxiedRoute, type UpstreamTarget } from './absolute-form.ts';
 import type { Guard } from './guard.ts';
 import type { RoutePath, RouteTable } from './route-table.ts';
 import type { ServeUpgrade } from './websocket/websocket.ts';
-import { readPreferences } from './request-preferences.ts';
+import type { RequestHead } from './request-head.ts';
+import { NO_PREFERENCES, readPreferences } from './request-preferences.ts';
 
 export interface Route extends RoutePath {
   readonly parts: ExchangeParts;
@@ -53,11 +54,12 @@ export type CheckedRequest =
 export function checkRequest(
   { routes, guard, checkAllowList, clock }: RequestCheckOptions,
   request: IncomingMessage,
+  head: RequestHead,
   arrivedAt: number,
 ): CheckedRequest {
-  const guarded = guard.check(request);
+  const guarded = guard.check(request, head);
   if (guarded instanceof SidecarError) return reject(guarded, undefined);
-  const { corsOrigin, upstream, isPreflight, headers } = guarded;
+  const { corsOrigin, upstream, isPreflight } = guarded;
   if (isPreflight && corsOrigin !== undefined) return { kind: 'preflight', corsOrigin };
   const { method = '' } = request;
   const selection = upstream === undefined ? selectRoute(routes, guarded.target) : selectProxiedRoute(routes, upstream);
@@ -66,7 +68,7 @@ export function checkRequest(
   const denied = checkAllowList?.(method, target);
   if (denied !== undefined) return reject(denied, route);
   if (route.methods?.includes(method) === false) return reject(createRouteMethodError(route, method), route);
-  const preferences = readPreferences(headers);
+  const preferences = head.hasOptional ? readPreferences(head) : NO_PREFERENCES;
   if (preferences instanceof SidecarError) return reject(preferences, route);
   const { timeoutMs = Infinity, queueClass } = preferences;
   const { deadlineMs } = route.request;

@@ -4,7 +4,8 @@ import type { ExchangeParts, RequestOutcome, RequestStats } from '../exchange/ex
 import type { RequestTracer } from '../exchange/request-tracer.ts';
 import { isIdempotentMethod } from '../retry/policy.ts';
 import type { RequestRecord } from '../telemetry/request-record.ts';
-import { readCorrelation } from './correlation.ts';
+import { readCorrelation, type Correlation } from './correlation.ts';
+import type { RequestHead } from './request-head.ts';
 import { LOCAL_REPLIES } from '../platform/errors.ts';
 import { PREFLIGHT_STATUS } from './local-reply.ts';
 
@@ -16,13 +17,18 @@ export type OutcomeRecorder = Pick<ExchangeParts, 'counters' | 'route'> & Partia
 
 export const CLIENT_LEFT: RequestOutcome = { kind: 'client-left' };
 
-export function createRequestStats(): RequestStats {
+const NO_CORRELATION: Correlation = { requestId: undefined, traceId: undefined, caller: undefined };
+
+/** @param head undefined for a request that could not be parsed */
+export function createRequestStats(head: RequestHead | undefined, tracer?: RequestTracer): RequestStats {
+  const isCorrelated = head !== undefined && (head.hasOptional || tracer !== undefined);
+  const { requestId, traceId, caller } = isCorrelated ? readCorrelation(head, tracer) : NO_CORRELATION;
   return {
     attempts: 0,
     queuedMs: 0,
     requestBytes: 0,
     responseBytes: 0,
-    requestId: undefined,
+    ...{ requestId, traceId, caller },
     upstreamRequestId: undefined,
     lacksResponse: false,
     pending: undefined,
@@ -42,8 +48,7 @@ export function recordOutcome(
     outcome.kind === 'relayed'
       ? { code: outcome.status, source: 'upstream', cutBy: outcome.fault?.cutBy, fault: outcome.fault?.detail }
       : describeLocalEnd(outcome);
-  const { attempts, queuedMs, requestBytes, responseBytes, upstreamRequestId } = stats;
-  const { requestId, traceId, caller } = readCorrelation(request, tracer);
+  const { attempts, queuedMs, requestBytes, responseBytes, requestId, traceId, caller, upstreamRequestId } = stats;
   const record: RequestRecord = {
     route,
     method: request?.method ?? '',
@@ -59,7 +64,7 @@ export function recordOutcome(
     cutBy,
     fault,
     isOutcomeUnknown: stats.lacksResponse && !isIdempotentMethod(request?.method ?? ''),
-    requestId: stats.requestId ?? requestId,
+    requestId,
     caller,
     upstreamRequestId: upstreamRequestId && maskTokens?.(upstreamRequestId),
     traceId,

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { createHeaderSelector } from '../../src/listener/header-selector.ts';
-import { PREFERENCE_HEADERS, readPreferences } from '../../src/listener/request-preferences.ts';
+import { readRequestHead } from '../../src/listener/request-head.ts';
+import { readPreferences } from '../../src/listener/request-preferences.ts';
 
 /** @param rawHeaders flat list [name, value, …] */
 function read(...rawHeaders: string[]) {
-  return readPreferences(createHeaderSelector(PREFERENCE_HEADERS)(rawHeaders));
+  return readPreferences(readRequestHead(rawHeaders));
 }
 
 describe('the preferences of a client', () => {

@@ -25,7 +25,7 @@ export const PURE_FILES = [
   'src/platform/loopback.ts',
   'src/listener/listener-errors.ts',
   'src/listener/allow-list.ts',
-  'src/listener/{guard,header-selector,route-table}.ts',
+  'src/listener/{guard,request-head,route-table}.ts',
   'src/listener/request-preferences.ts',
   'src/platform/egress/proxy-fault.ts',
   'src/platform/{connection-faults,errors,host-header,http-date,instant-text,loopback,memoize,secret-redaction,tokens-in-use,truncate}.ts',
