@@ -2,7 +2,7 @@
  * How long a request may live: until its client leaves, its deadline passes or the drain cuts it. All waits of a request listen to its
  * lifetime, which ends once, for one reason. Each stage of a request has its own local reply for that.
  */
-import type { Cancel, Clock } from '../platform/clock.ts';
+import type { Clock, Timer, TimerTarget } from '../platform/clock.ts';
 import { SidecarError, type LocalReplyCode } from '../platform/errors.ts';
 import type { TokenCaller, TokenSource } from '../token/token.ts';
 import type { RequestTracer, Stage } from './request-tracer.ts';
@@ -32,7 +32,7 @@ export type DeadlineSetting = 'request.deadlineMs (SIDECAR_DEADLINE_MS)' | 'x-si
 
 const NO_LISTENERS: readonly AbortListener[] = [];
 
-export class RequestLifetime {
+export class RequestLifetime implements TimerTarget {
   /** Monotonic instants. */
   readonly arrivedAt: number;
   readonly deadlineAt: number;
@@ -43,7 +43,7 @@ export class RequestLifetime {
   readonly #deadlineSetting: DeadlineSetting;
   /** Few: copied, since a growing array reserves more. */
   #listeners: readonly AbortListener[] = NO_LISTENERS;
-  #cancelDeadline: Cancel | undefined;
+  #deadlineTimer: Timer | undefined;
 
   /** @param arrivedAt monotonic */
   constructor(
@@ -56,16 +56,17 @@ export class RequestLifetime {
     this.#deadlineSetting = deadlineSetting;
     this.arrivedAt = arrivedAt;
     this.deadlineAt = this.arrivedAt + deadlineMs;
-    this.#cancelDeadline = clock.after(deadlineMs, () => this.#passDeadline(), arrivedAt);
+    this.#deadlineTimer = clock.startTimer(deadlineMs, this, arrivedAt);
   }
 
   get remainingMs(): number {
     return this.deadlineAt - this.#clock.now();
   }
 
-  #passDeadline(): void {
+  /** The deadline passes. */
+  onTimer(): void {
     this.onDeadline?.();
-    if (this.#cancelDeadline === undefined) return;
+    if (this.#deadlineTimer === undefined) return;
     const limit = `${String(Math.round(this.deadlineAt - this.arrivedAt))} ms: ${this.#deadlineSetting}`;
     this.abort({ kind: 'deadline', limit });
   }
@@ -82,8 +83,8 @@ export class RequestLifetime {
 
   /** The response head is being sent: the deadline has been met. The client and the drain can still end the request. */
   clearDeadline(): void {
-    this.#cancelDeadline?.();
-    this.#cancelDeadline = undefined;
+    this.#deadlineTimer?.cancel();
+    this.#deadlineTimer = undefined;
   }
 
   /** Calls `listener` when the request is aborted, at once if it has been. */

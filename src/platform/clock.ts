@@ -2,7 +2,9 @@
  * Time and chance as injected values, so that everything that waits can be tested in virtual time.
  * Durations end in `Ms`, instants in `At`. Instants are monotonic unless a name says `wall`.
  */
-import { TimerList } from './timer-list.ts';
+import { TimerList, type Timer, type TimerTarget } from './timer-list.ts';
+
+export type { Timer, TimerTarget };
 
 /** Cancels a timer; calling it again, or after it fired, does nothing. */
 export type Cancel = () => void;
@@ -20,6 +22,8 @@ export interface Clock {
    * @param from what `now` has just given. Default: it is read again
    */
   after(delayMs: number, run: () => void, from?: number): Cancel;
+  /** As `after`, for what starts many timers: an object is called, and no closure is needed. */
+  startTimer(delayMs: number, target: TimerTarget, from?: number): Timer;
   /** As `after`, but never early, and as soon after the instant `at` (of `now`) as the event loop allows. */
   exactlyAt(at: number, run: () => void): Cancel;
 }
@@ -31,8 +35,12 @@ export const systemClock: Clock = {
   now: () => performance.now(),
   wallNow: () => Date.now(),
   after(delayMs, run, from) {
+    const timer = systemClock.startTimer(delayMs, { onTimer: run }, from);
+    return () => timer.cancel();
+  },
+  startTimer(delayMs, target, from) {
     const list = timerLists.get(delayMs) ?? createTimerList(delayMs);
-    return list === undefined ? startNodeTimer(delayMs, run) : list.add(run, from);
+    return list === undefined ? { cancel: startNodeTimer(delayMs, () => target.onTimer()) } : list.add(target, from);
   },
   exactlyAt(at, run) {
     let immediate: NodeJS.Immediate | undefined;

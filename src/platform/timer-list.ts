@@ -3,13 +3,37 @@
  * Nearly every timeout is cancelled, and then costs one entry in a linked list.
  */
 
-interface TimerEntry {
-  readonly run: () => void;
+/** What a timer calls when it fires. */
+export interface TimerTarget {
+  onTimer(): void;
+}
+
+export interface Timer {
+  /** May be called again, and after it fired. */
+  cancel(): void;
+}
+
+/** Its links are the list's. */
+class TimerEntry implements Timer {
+  readonly target: TimerTarget;
   /** Of performance.now(). */
   readonly dueAt: number;
-  readonly remove: () => void;
   earlier: TimerEntry | undefined;
   later: TimerEntry | undefined;
+  /** Undefined when it was cancelled or has fired. */
+  #list: TimerList | undefined;
+
+  constructor(list: TimerList, target: TimerTarget, dueAt: number, earlier: TimerEntry | undefined) {
+    this.#list = list;
+    this.target = target;
+    this.dueAt = dueAt;
+    this.earlier = earlier;
+  }
+
+  cancel(): void {
+    this.#list?.remove(this);
+    this.#list = undefined;
+  }
 }
 
 /** Keeps the process running while it has entries. */
@@ -30,31 +54,29 @@ export class TimerList {
   }
 
   /**
-   * Runs `run` once after the delay, never synchronously.
+   * Calls `target` once after the delay, never synchronously.
    * @param from what performance.now() gave just now. Default: it is called
-   * @returns cancels the timer; may be called again, and after it fired
    */
-  add(run: () => void, from = performance.now()): () => void {
-    let isRemoved = false;
-    const remove = (): void => {
-      if (isRemoved) return;
-      isRemoved = true;
-      const { earlier, later } = entry;
-      if (earlier === undefined) this.#first = later;
-      else earlier.later = later;
-      if (later === undefined) this.#last = earlier;
-      else later.earlier = earlier;
-      entry.earlier = entry.later = undefined;
-      if (this.#first === undefined) this.#timer?.unref();
-    };
-    const entry: TimerEntry = { run, dueAt: from + this.#delayMs, remove, earlier: this.#last, later: undefined };
+  add(target: TimerTarget, from = performance.now()): Timer {
+    const entry = new TimerEntry(this, target, from + this.#delayMs, this.#last);
     if (this.#last === undefined) this.#first = entry;
     else this.#last.later = entry;
     this.#last = entry;
     // While entries fire, earlier ones may be left: #fireDue starts the timer for the first of them.
     if (this.#timer === undefined && !this.#isFiring) this.#startTimer(this.#delayMs);
     else if (entry.earlier === undefined) this.#timer?.ref();
-    return remove;
+    return entry;
+  }
+
+  /** To be called by the entry, once. */
+  remove(entry: TimerEntry): void {
+    const { earlier, later } = entry;
+    if (earlier === undefined) this.#first = later;
+    else earlier.later = later;
+    if (later === undefined) this.#last = earlier;
+    else later.earlier = earlier;
+    entry.earlier = entry.later = undefined;
+    if (this.#first === undefined) this.#timer?.unref();
   }
 
   #startTimer(delayMs: number): void {
@@ -69,8 +91,8 @@ export class TimerList {
     this.#isFiring = true;
     try {
       for (let entry = this.#first; entry !== undefined && entry.dueAt <= now; entry = this.#first) {
-        entry.remove();
-        entry.run();
+        entry.cancel();
+        entry.target.onTimer();
       }
     } finally {
       this.#isFiring = false;

@@ -3,13 +3,34 @@
  * endpoint bounds their number.
  */
 const MAX_LENGTH = 256;
-/** The first four segments. */
-const BEGINNING = /^(?:[^/]*\/){0,4}[^/]*/;
-const IDENTIFIERS = /(?<=\/)(?:[^/\d]*\d[^/]*|[^/]{25,})/g;
+const MAX_SEGMENTS = 4;
+/** A longer segment is an identifier, and so is one with a digit. */
+const MAX_WORD_LENGTH = 24;
+const SLASH = 0x2f;
+const DIGITS = { first: 0x30, last: 0x39 };
 
-/** The endpoint of a call, such as `GET /policies/*`. The query is left out. */
+/** The endpoint of a call, such as `GET /policies/*`: of the path its first four segments, without the query. */
 export function describeEndpoint(method: string, path: string): string {
   const queryAt = path.indexOf('?');
-  const beginning = BEGINNING.exec(path.slice(0, queryAt < 0 ? MAX_LENGTH : Math.min(queryAt, MAX_LENGTH)));
-  return `${method} ${(beginning?.[0] ?? '').replace(IDENTIFIERS, '*')}`;
+  const end = Math.min(queryAt < 0 ? path.length : queryAt, MAX_LENGTH);
+  let described = `${method} `;
+  let describedTo = 0;
+  let segmentStart = 0;
+  let slashes = 0;
+  let hasDigit = false;
+  for (let at = 0; at < end; at++) {
+    const code = path.charCodeAt(at);
+    if (code >= DIGITS.first && code <= DIGITS.last) hasDigit = true;
+    const isLast = at + 1 === end;
+    if (code !== SLASH && !isLast) continue;
+    const segmentEnd = code === SLASH ? at : end;
+    if (slashes > 0 && (hasDigit || segmentEnd - segmentStart > MAX_WORD_LENGTH)) {
+      described += `${path.slice(describedTo, segmentStart)}*`;
+      describedTo = segmentEnd;
+    }
+    if (code === SLASH && ++slashes > MAX_SEGMENTS) return described + path.slice(describedTo, at);
+    segmentStart = at + 1;
+    hasDigit = false;
+  }
+  return described + path.slice(describedTo, end);
 }

@@ -3,7 +3,7 @@
  * sink with backpressure, or holds a small one until it is whole or its beginning decides. The injected clock measures time.
  */
 import type { Dispatcher } from 'undici';
-import type { Cancel, Clock } from '../platform/clock.ts';
+import type { Clock, Timer, TimerTarget } from '../platform/clock.ts';
 import { GrowableBuffer } from '../platform/growable-buffer.ts';
 import { resumeInTurn } from '../platform/reading-rounds.ts';
 import type { CutBy, FaultCause } from '../telemetry/events.ts';
@@ -97,7 +97,7 @@ const CHUNKS_PER_ROUND = 16_384;
 /** The head has decided what follows: the rest of a held response is not waited for any longer. */
 const HELD_BODY_TIMEOUT_MS = 2_000;
 
-export class ResponseReceiver implements Dispatcher.DispatchHandler {
+export class ResponseReceiver implements Dispatcher.DispatchHandler, TimerTarget {
   /** Undici has rejected the request itself: it occupies no connection. */
   isUnsendable = false;
   hasEnded = false;
@@ -124,7 +124,7 @@ export class ResponseReceiver implements Dispatcher.DispatchHandler {
   /** At 0 the attempt waits until other connections have been read. */
   #chunksLeft = CHUNKS_PER_ROUND;
   #timerAt = Infinity;
-  #cancelTimer: Cancel | undefined;
+  #timer: Timer | undefined;
 
   constructor(clock: Clock, handler: AttemptHandler, method: string) {
     this.#clock = clock;
@@ -276,12 +276,13 @@ export class ResponseReceiver implements Dispatcher.DispatchHandler {
   }
 
   #setTimer(delayMs: number, now: number): void {
-    this.#cancelTimer?.();
+    this.#timer?.cancel();
     this.#timerAt = now + delayMs;
-    this.#cancelTimer = this.#clock.after(delayMs, () => this.#onTimer(), now);
+    this.#timer = this.#clock.startTimer(delayMs, this, now);
   }
 
-  #onTimer(): void {
+  /** The silence may have lasted for too long. */
+  onTimer(): void {
     this.#timerAt = Infinity;
     if (this.#timeoutMs === 0) return;
     const now = this.#clock.now();
@@ -329,7 +330,7 @@ export class ResponseReceiver implements Dispatcher.DispatchHandler {
 
   #finish(result: AttemptResult): void {
     this.hasEnded = true;
-    this.#cancelTimer?.();
+    this.#timer?.cancel();
     this.#held = undefined;
     this.#result.resolve(result);
   }

@@ -6,7 +6,8 @@ import { TimerList } from '../../src/platform/timer-list.ts';
 
 /** Records its name and the instant when it fires. @returns cancels it */
 function start(list: TimerList, fired: string[], name: string): () => void {
-  return list.add(() => fired.push(`${name} at ${performance.now()}`));
+  const timer = list.add({ onTimer: () => void fired.push(`${name} at ${performance.now()}`) });
+  return () => timer.cancel();
 }
 
 describe('timers of one delay', () => {
@@ -42,7 +43,7 @@ describe('timers of one delay', () => {
   it('that are started while others fire have their whole delay', async () => {
     const list = new TimerList(20);
     const fired: string[] = [];
-    list.add(() => void start(list, fired, 'started while the first fires'));
+    list.add({ onTimer: () => void start(list, fired, 'started while the first fires') });
     start(list, fired, 'beside');
     await vi.advanceTimersByTimeAsync(100);
     expect(fired).toEqual(['beside at 20', 'started while the first fires at 40']);
@@ -51,7 +52,7 @@ describe('timers of one delay', () => {
   it('that are started while others fire do not delay earlier ones', async () => {
     const list = new TimerList(200);
     const fired: string[] = [];
-    list.add(() => void start(list, fired, 'started while the first fires'));
+    list.add({ onTimer: () => void start(list, fired, 'started while the first fires') });
     await vi.advanceTimersByTimeAsync(100);
     start(list, fired, 'second');
     await vi.advanceTimersByTimeAsync(500);
@@ -63,8 +64,8 @@ it('timers of one delay fire on real timers, none of them early', async () => {
   const list = new TimerList(20);
   const startedAt = performance.now();
   const order: string[] = [];
-  list.add(() => order.push('a'));
-  await new Promise<void>((resolve) => void list.add(resolve));
+  list.add({ onTimer: () => void order.push('a') });
+  await new Promise<void>((resolve) => void list.add({ onTimer: resolve }));
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(20);
   expect(order).toEqual(['a']);
 });

@@ -1,7 +1,7 @@
 /** A clock that tests move by hand. */
-import type { Cancel, Clock } from '../../src/platform/clock.ts';
+import type { Cancel, Clock, Timer, TimerTarget } from '../../src/platform/clock.ts';
 
-interface Timer {
+interface PendingTimer {
   readonly at: number;
   readonly order: number;
   readonly run: () => void;
@@ -11,7 +11,7 @@ export class ManualClock implements Clock {
   #nowMs = 0;
   #wallOffsetMs: number;
   #order = 0;
-  readonly #timers = new Set<Timer>();
+  readonly #timers = new Set<PendingTimer>();
 
   /** @param wallStartMs epoch milliseconds at monotonic 0 */
   constructor(wallStartMs = Date.UTC(2026, 10, 1)) {
@@ -30,8 +30,12 @@ export class ManualClock implements Clock {
     return this.exactlyAt(this.#nowMs + Math.max(0, delayMs), run);
   }
 
+  startTimer(delayMs: number, target: TimerTarget): Timer {
+    return { cancel: this.after(delayMs, () => target.onTimer()) };
+  }
+
   exactlyAt(at: number, run: () => void): Cancel {
-    const timer: Timer = { at: Math.max(at, this.#nowMs), order: this.#order++, run };
+    const timer: PendingTimer = { at: Math.max(at, this.#nowMs), order: this.#order++, run };
     this.#timers.add(timer);
     return () => {
       this.#timers.delete(timer);
@@ -61,8 +65,8 @@ export class ManualClock implements Clock {
     await settle();
   }
 
-  #next(until: number): Timer | undefined {
-    let first: Timer | undefined;
+  #next(until: number): PendingTimer | undefined {
+    let first: PendingTimer | undefined;
     for (const timer of this.#timers) {
       if (timer.at > until) continue;
       if (first === undefined || timer.at < first.at || (timer.at === first.at && timer.order < first.order))

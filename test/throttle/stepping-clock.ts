@@ -1,8 +1,8 @@
 /** Virtual time for simulations: runs timer after timer until none is left, with only the turns of promises in between. */
-import type { Cancel, Clock } from '../../src/platform/clock.ts';
+import type { Cancel, Clock, Timer, TimerTarget } from '../../src/platform/clock.ts';
 import { ExpiryHeap, type ExpiryEntry } from '../../src/throttle/queue/heap.ts';
 
-class Timer implements ExpiryEntry {
+class PendingTimer implements ExpiryEntry {
   expiryHeapIndex = -1;
   readonly expiresAt: number;
   readonly run: () => void;
@@ -15,7 +15,7 @@ class Timer implements ExpiryEntry {
 
 export class SteppingClock implements Clock {
   #now = 0;
-  readonly #timers = new ExpiryHeap<Timer>();
+  readonly #timers = new ExpiryHeap<PendingTimer>();
 
   now(): number {
     return this.#now;
@@ -29,8 +29,12 @@ export class SteppingClock implements Clock {
     return this.exactlyAt(this.#now + Math.max(0, delayMs), run);
   }
 
+  startTimer(delayMs: number, target: TimerTarget): Timer {
+    return { cancel: this.after(delayMs, () => target.onTimer()) };
+  }
+
   exactlyAt(at: number, run: () => void): Cancel {
-    const timer = new Timer(Math.max(at, this.#now), run);
+    const timer = new PendingTimer(Math.max(at, this.#now), run);
     this.#timers.add(timer);
     return () => this.#timers.remove(timer);
   }

@@ -92,12 +92,15 @@ export function createLog(options: LogOptions): Log {
   };
 }
 
-/** A logger, and the batch of requests; every other line is written after the requests of the batch. */
+/**
+ * A logger, and the batch of requests; every other line is written after the requests of the batch. The lines of requests have the form of
+ * pino's, which would build each of them from thirty texts: 2 300 bytes, a ninth of all that a request allocates.
+ */
 function createEventLogger(level: LogLevel, clock: Clock, sink: LogSink, describeRequest: DescribeAccess) {
-  let eventWallAt: number | undefined;
+  const formatTime = createTimeFormatter();
   const logger = createPinoLogger(
     level,
-    () => eventWallAt ?? clock.wallNow(),
+    () => formatTime(clock.wallNow()),
     (line) => {
       requests.writeAll();
       sink.write(line);
@@ -107,32 +110,28 @@ function createEventLogger(level: LogLevel, clock: Clock, sink: LogSink, describ
     clock,
     writeLine(event, wallAt) {
       const fields = describeRequest(event);
-      eventWallAt = wallAt;
-      if (fields !== undefined) logger[levelOfRequest(event)](fields, 'request');
-      eventWallAt = undefined;
+      if (fields === undefined) return;
+      const start = `{"level":"${levelOfRequest(event)}"${formatTime(wallAt)},`;
+      sink.write(`${start}${JSON.stringify(fields).slice(1, -1)},"msg":"request"}\n`);
     },
     onBatch: () => sink.flush(),
   });
   return { logger, requests };
 }
 
-function createPinoLogger(level: LogLevel, wallNow: () => number, write: (line: string) => void): Logger {
+/** Several lines often have the same time: it is formatted once. */
+function createTimeFormatter(): (wallAt: number) => string {
   let formattedAt = NaN;
   let formatted = '';
-  return pino(
-    {
-      level,
-      base: null,
-      // Several lines often have the same time: it is formatted once.
-      timestamp: () => {
-        const at = wallNow();
-        if (at !== formattedAt) formatted = `,"time":"${new Date((formattedAt = at)).toISOString()}"`;
-        return formatted;
-      },
-      formatters: { level: (label) => ({ level: label }) },
-    },
-    { write },
-  );
+  return (at) => {
+    if (at !== formattedAt) formatted = `,"time":"${new Date((formattedAt = at)).toISOString()}"`;
+    return formatted;
+  };
+}
+
+function createPinoLogger(level: LogLevel, timestamp: () => string, write: (line: string) => void): Logger {
+  const formatters = { level: (label: string) => ({ level: label }) };
+  return pino({ level, base: null, timestamp, formatters }, { write });
 }
 
 function createRecorders(logger: Logger, requests: RequestLogBatch): RecordObservers {

@@ -2,11 +2,11 @@
  * Virtual time: a binary heap of timers that run in order, with only promise turns in between. Our throttle, the simulated network
  * and the peers' setTimeout use it.
  */
-import type { Cancel, Clock } from '../../../src/platform/clock.ts';
+import type { Cancel, Clock, Timer, TimerTarget } from '../../../src/platform/clock.ts';
 import { DAY_STARTS_AT } from './limiters.ts';
 
 /** A timer of the heap; cancelling it empties `run`. */
-interface Timer {
+interface PendingTimer {
   readonly at: number;
   readonly order: number;
   readonly skipsSettling: boolean;
@@ -16,7 +16,7 @@ interface Timer {
 export class VirtualClock implements Clock {
   #now = 0;
   #order = 0;
-  readonly #heap: Timer[] = [];
+  readonly #heap: PendingTimer[] = [];
   readonly #startsMs: number;
 
   /** @param startsMs the time of day at the start */
@@ -34,6 +34,10 @@ export class VirtualClock implements Clock {
 
   after(delayMs: number, run: () => void): Cancel {
     return this.exactlyAt(this.#now + delayMs, run);
+  }
+
+  startTimer(delayMs: number, target: TimerTarget): Timer {
+    return { cancel: this.after(delayMs, () => target.onTimer()) };
   }
 
   exactlyAt(at: number, run: () => void): Cancel {
@@ -67,8 +71,8 @@ export class VirtualClock implements Clock {
     this.#now = Math.max(this.#now, untilMs);
   }
 
-  #add(at: number, run: () => void, isQuiet: boolean): Timer {
-    const timer: Timer = { at: at > this.#now ? at : this.#now, order: this.#order++, skipsSettling: isQuiet, run };
+  #add(at: number, run: () => void, isQuiet: boolean): PendingTimer {
+    const timer: PendingTimer = { at: at > this.#now ? at : this.#now, order: this.#order++, skipsSettling: isQuiet, run };
     const heap = this.#heap;
     let slot = heap.length;
     heap.push(timer);
@@ -82,7 +86,7 @@ export class VirtualClock implements Clock {
     return timer;
   }
 
-  #pop(untilMs: number): Timer | undefined {
+  #pop(untilMs: number): PendingTimer | undefined {
     const heap = this.#heap;
     const first = heap[0];
     if (first === undefined || first.at > untilMs) return undefined;
@@ -91,7 +95,7 @@ export class VirtualClock implements Clock {
     return first;
   }
 
-  #sink(timer: Timer): void {
+  #sink(timer: PendingTimer): void {
     const heap = this.#heap;
     let slot = 0;
     for (;;) {
@@ -111,7 +115,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-function isBefore(a: Timer, b: Timer): boolean {
+function isBefore(a: PendingTimer, b: PendingTimer): boolean {
   return a.at < b.at || (a.at === b.at && a.order < b.order);
 }
 

@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Cancel, Clock, Random } from '../../../src/platform/clock.ts';
+import type { Cancel, Clock, Random, Timer, TimerTarget } from '../../../src/platform/clock.ts';
 import type { DeclaredLimit, DeclaredLimitState } from '../../../src/throttle/declared/declared-limit.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
 import { StateFile } from '../../../src/throttle/state-file.ts';
@@ -85,6 +85,10 @@ class ProcessClock implements Clock {
     return this.#clock.after(delayMs, () => {
       if (!this.isDead) run();
     });
+  }
+
+  startTimer(delayMs: number, target: TimerTarget): Timer {
+    return { cancel: this.after(delayMs, () => target.onTimer()) };
   }
 
   exactlyAt(at: number, run: () => void): Cancel {

@@ -3,7 +3,7 @@
  * handed in. An exchange takes a virtual moment, and virtual time stands still while Redis works.
  */
 import { createClient } from '@redis/client';
-import type { Cancel, Clock } from '../../../src/platform/clock.ts';
+import type { Cancel, Clock, Timer, TimerTarget } from '../../../src/platform/clock.ts';
 import { parseReply, toScriptArguments } from '../../../src/fleet/shared-quota/redis-quota-store.ts';
 import { buildExchangeScript } from '../../../src/fleet/shared-quota/quota-script.ts';
 import { FleetMember } from '../../../src/fleet/shared-quota/fleet-member.ts';
@@ -44,7 +44,7 @@ return reply
 `;
 }
 
-class Timer implements ExpiryEntry {
+class PendingTimer implements ExpiryEntry {
   expiryHeapIndex = -1;
   readonly expiresAt: number;
   readonly run: () => void;
@@ -58,7 +58,7 @@ class Timer implements ExpiryEntry {
 /** Steps from timer to timer, and waits for real work in between. */
 export class SimulationClock implements Clock {
   #now = 0;
-  readonly #timers = new ExpiryHeap<Timer>();
+  readonly #timers = new ExpiryHeap<PendingTimer>();
   readonly #work = new Set<Promise<unknown>>();
 
   now(): number {
@@ -73,8 +73,12 @@ export class SimulationClock implements Clock {
     return this.exactlyAt(this.#now + Math.max(0, delayMs), run);
   }
 
+  startTimer(delayMs: number, target: TimerTarget): Timer {
+    return { cancel: this.after(delayMs, () => target.onTimer()) };
+  }
+
   exactlyAt(at: number, run: () => void): Cancel {
-    const timer = new Timer(Math.max(at, this.#now), run);
+    const timer = new PendingTimer(Math.max(at, this.#now), run);
     this.#timers.add(timer);
     return () => this.#timers.remove(timer);
   }
