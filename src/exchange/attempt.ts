@@ -86,7 +86,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     this.#headOutcome = labelResponse(status, classification.isRateLimited);
     this.#headAt = at;
     // To the throttle: a refusal for the rate pauses all requests of the route.
-    this.permit.report(classification.permitReport);
+    this.permit.report(classification.permitReport, at);
     const { refusalObserver } = parts.throttle;
     if (status < 400 && this.#evidenceNumber === undefined && !refusalObserver.isCollecting)
       refusalObserver.recordCalm(at - this.permit.grantedAt);

@@ -19,12 +19,13 @@ import { awaitToken, throwIfAborted, toStageError, waitInStage } from './request
  * @throws SidecarError for a local reply; RequestAborted when the client has left
  */
 export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): Promise<RequestOutcome> {
-  const { tokens, throttle, retryBudget } = parts;
+  const { tokens, throttle, retryBudget, clock } = parts;
   const { request, response, lifetime, queueClass, stats, tracer } = exchange;
-  const body = new RequestBody(request, parts, parts.clock);
+  const body = new RequestBody(request, parts, clock);
+  let now = lifetime.arrivedAt;
   let ticket: Ticket | undefined;
   let sender: RequestSender | undefined;
-  retryBudget.recordRequest(lifetime.arrivedAt);
+  retryBudget.recordRequest(now);
   lifetime.onAbort((aborted) => {
     // The queue ends the wait of a request whose deadline passes, and counts it as a time-out.
     if (aborted.reason.kind !== 'deadline') ticket?.leave(toStageError('queue', aborted));
@@ -32,20 +33,31 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
   });
   try {
     // This wait comes first: after a later step a request without a body would overtake this one.
-    if (response.socket === null || !body.isInMemory) await waitForPacket(response);
+    if (response.socket === null || !body.isInMemory) {
+      await waitForPacket(response);
+      now = clock.now();
+    }
     // 1. A usable token, before the queue: with a broken login a request fails at once and fills no queue.
-    if (tokens.current(lifetime) === undefined) await awaitToken(tokens, lifetime, tracer);
-    throwIfAborted(lifetime, 'token');
+    let use = tokens.current(lifetime, now);
+    if (use === undefined) {
+      await awaitToken(tokens, lifetime, tracer);
+      now = clock.now();
+    }
+    if (lifetime.aborted !== undefined) throw toStageError('token', lifetime.aborted);
     // 2. A ticket, which is no wait.
     const awaitsBody = !body.isInMemory && (expectsContinue(request) || !isFullyReceived(request));
     const endpoint = describeEndpoint(request.method ?? 'GET', exchange.path);
-    ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, endpoint);
+    ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, endpoint, now);
     // 3. A body slot and the body, before a permit: a slow client would hold the permit.
-    if (awaitsBody) await receiveBody(exchange, ticket, body);
+    if (awaitsBody) {
+      await receiveBody(exchange, ticket, body);
+      now = clock.now();
+      use = undefined;
+    }
     sender = new RequestSender(parts, exchange, ticket, body);
     for (;;) {
       // 4. A permit for one attempt, with the token of that moment.
-      const attempt = sender.tryTakePermit() ?? (await sender.waitForPermit());
+      const attempt = sender.tryTakePermit(now, use) ?? (await sender.waitForPermit());
       // 5. The attempt. Its `onHead` reports to throttle and token source, and decides: relay the response, or hold it for a retry.
       const result = await sender.send(attempt);
       // The response has ended, or there is none: the permit's slot in flight is free, and the attempt is recorded.
@@ -53,6 +65,8 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
       if (result.kind === 'relayed') return { kind: 'relayed', status: result.head.status, fault: result.fault };
       // 6. A retry goes back to 4, where it stands at the head of the queue.
       await prepareRetry(sender, attempt, result, exchange);
+      now = clock.now();
+      use = undefined;
     }
   } catch (error) {
     // By the next microtask node:http has parsed the end of a request that came in one packet: its connection can stay open.

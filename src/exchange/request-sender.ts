@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
 import { isIdempotentMethod, type RetryDecision } from '../retry/policy.ts';
 import type { Permit, Ticket } from '../throttle/throttle.ts';
-import type { TokenCaller } from '../token/token.ts';
+import type { TokenCaller, TokenUse } from '../token/token.ts';
 import type { UpstreamRequest } from '../upstream/client.ts';
 import type { ResponseReceiver, AttemptResult } from '../upstream/response-receiver.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
@@ -78,11 +78,15 @@ export class RequestSender implements AttemptContext, TokenCaller {
     return parts.retry.on401 && !planner.hasReplayedAfter401 && (body.isInMemory || body.tryReadReceived());
   }
 
-  /** Takes a permit that is available at once, with the current token; undefined where one of them has to be waited for. */
-  tryTakePermit(): Attempt | undefined {
+  /**
+   * Takes a permit that is available at once, with the current token; undefined where one of them has to be waited for.
+   * @param now what the clock has just given
+   * @param current the token in this turn for a call that can be repeated; undefined: it is asked for
+   */
+  tryTakePermit(now: number, current: TokenUse | undefined): Attempt | undefined {
     if (this.exchange.lifetime.aborted !== undefined) return undefined;
-    const use = this.parts.tokens.current(this);
-    const permit = use && this.ticket.tryTakePermit();
+    const use = current !== undefined && this.canReplay ? current : this.parts.tokens.current(this, now);
+    const permit = use && this.ticket.tryTakePermit(now);
     return permit && new Attempt(this, permit, use);
   }
 

@@ -40,8 +40,11 @@ export interface Permit {
   readonly grantedAt: number;
   /** The attempt's request is sent now. The next permits keep their distance from this instant. */
   markSent(): void;
-  /** Reports the response head. At most once, before `release`. */
-  report(result: PermitReport): void;
+  /**
+   * Reports the response head. At most once, before `release`.
+   * @param at when it came, monotonic. Default: now
+   */
+  report(result: PermitReport, at?: number): void;
   /**
    * Frees the slot. Further calls do nothing.
    * @param isCut the sidecar ended the attempt before its response: the deadline passed, or the client left. Default false
@@ -95,8 +98,11 @@ export interface Ticket {
    * @throws SidecarError QUEUE_TIMEOUT, DRAINING; for a request that begins to wait only here as `enter`
    */
   waitForPermit(): Promise<Permit>;
-  /** Returns a permit if the request does not have to wait for it; undefined also where `waitForPermit` would reject. */
-  tryTakePermit(): Permit | undefined;
+  /**
+   * Returns a permit if the request does not have to wait for it; undefined also where `waitForPermit` would reject.
+   * @param now what the clock has just given. Default: it is read
+   */
+  tryTakePermit(now?: number): Permit | undefined;
   /**
    * Expected wait of a retry in milliseconds; Infinity when it may not wait that long, or its response would come too late.
    * @param delayMs of which it does not wait for its permit. Default 0
@@ -237,9 +243,16 @@ export interface Throttle {
    * @param queueClass default: normal priority, no caller
    * @param awaitsBody false: there is no body, or node:http has received it whole, so that no slot for reading it is needed. Default true
    * @param endpoint whose response times decide what is reserved of the deadline, as `describeEndpoint` names it. Default: none
+   * @param arrivedAt what the clock has just given. Default: it is read
    * @throws SidecarError when it awaits its body and may not wait: QUEUE_FULL; QUEUE_TIMEOUT when the expected wait is certainly too long; DRAINING
    */
-  enter(deadlineAt: number, queueClass?: QueueClass, awaitsBody?: boolean, endpoint?: string): Ticket;
+  enter(
+    deadlineAt: number,
+    queueClass?: QueueClass,
+    awaitsBody?: boolean,
+    endpoint?: string,
+    arrivedAt?: number,
+  ): Ticket;
   /**
    * Applies other settings. The rate changes at once, and saved-up permits do not become more by it. Requests that wait go on
    * waiting under their old time-out, even when `queue.max` is smaller now.

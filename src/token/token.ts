@@ -93,8 +93,9 @@ export interface TokenSource {
    * The use of a token for a call that is sent now; undefined when it has to wait: none is held, it expires too soon, or a refresh or
    * another call shows first which one the upstream accepts. Changes nothing.
    * @param caller Default: one that waits only for a token request
+   * @param now what the monotonic clock has just given. Default: it is read
    */
-  current(caller?: TokenCaller): TokenUse | undefined;
+  current(caller?: TokenCaller, now?: number): TokenUse | undefined;
   /**
    * Resolves as soon as `current()` would return a token. Callers share one token request (single flight); `signal` ends
    * only this wait (rejects with its reason). Rejects at once while the circuit is open.

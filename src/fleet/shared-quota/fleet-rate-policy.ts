@@ -12,6 +12,8 @@ const INITIAL_IN_FLIGHT = 4;
 
 export class FleetRatePolicy implements RatePolicy, RateLearner {
   readonly learner: RateLearner = this;
+  /** The permits of a fleet are always asked for. */
+  readonly isUnlimited = false;
   readonly #lease: QuotaLease;
   readonly #election: LeaderElection;
   readonly #reports: ReportBuffer;

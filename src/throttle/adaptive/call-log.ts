@@ -3,6 +3,8 @@
 const INITIAL_CAPACITY = 256;
 
 export class CallLog {
+  /** Instants that are kept. Written here only. */
+  size = 0;
   #instants = new Float64Array(INITIAL_CAPACITY);
   #begin = 0;
   #end = 0;
@@ -18,10 +20,6 @@ export class CallLog {
     this.#maxAgeMs = maxAgeMs;
   }
 
-  get size(): number {
-    return this.#end - this.#begin;
-  }
-
   /** The instant at `index`, where 0 is the oldest; NaN out of range. */
   at(index: number): number {
     return index >= 0 && index < this.size ? (this.#instants[this.#begin + index] ?? NaN) : NaN;
@@ -29,17 +27,20 @@ export class CallLog {
 
   /** An instant before the last one is raised to it: a clock that jumps back does no harm. */
   add(at: number): void {
-    if (this.#end === this.#instants.length || this.#end - this.#begin >= this.#maxSize) this.#dropOldest(at);
-    const last = this.#end > this.#begin ? (this.#instants[this.#end - 1] ?? at) : at;
+    if (this.#end === this.#instants.length || this.size >= this.#maxSize) this.#dropOldest(at);
+    const last = this.size > 0 ? (this.#instants[this.#end - 1] ?? at) : at;
     this.#instants[this.#end++] = Math.max(at, last);
+    this.size++;
   }
 
   /** Removes one call of this instant, if there is one. */
   remove(at: number): void {
     const index = this.#begin + this.firstIndexFrom(at);
     if (index >= this.#end || this.#instants[index] !== at) return;
-    this.#instants.copyWithin(index, index + 1, this.#end);
-    this.#end--;
+    // Most calls end in the order in which they began.
+    if (index === this.#begin) this.#begin++;
+    else this.#instants.copyWithin(index, index + 1, this.#end--);
+    this.size--;
   }
 
   /** Index of the first call at or after `at`, which is the number of calls before it. */
@@ -69,6 +70,6 @@ export class CallLog {
     target.set(kept);
     this.#instants = target;
     this.#begin = 0;
-    this.#end = kept.length;
+    this.#end = this.size = kept.length;
   }
 }

@@ -35,7 +35,7 @@ export class ClosureHistory {
   readonly #bank: CounterBank;
   #closures: OpenClosure[] = [];
   #isClosed = false;
-  #lastAccepted: CountedCall | undefined;
+  lastAccepted: CountedCall | undefined;
   readonly #penalty = new Penalty();
   /** The end of the last closure lies between the two. */
   #wasClosedAt = -Infinity;
@@ -72,7 +72,7 @@ export class ClosureHistory {
    */
   recordAccepted(call: CountedCall, jitterMs: number): 'long' | 'changed' | undefined {
     const closure = this.#closures.at(-1);
-    this.#lastAccepted = call;
+    this.lastAccepted = call;
     if (!this.#isClosed || closure === undefined || call.at <= closure.lastRefusedAt + 2 * jitterMs) return undefined;
     this.#isClosed = false;
     const hadPenalty = this.penaltyMs > 0;
@@ -87,7 +87,7 @@ export class ClosureHistory {
   }
 
   recordRefused(call: CountedCall, jitterMs: number): void {
-    const before = this.#lastAccepted;
+    const before = this.lastAccepted;
     // Leaking counters go forward only, so they are asked for the earlier call first.
     const accepted =
       !this.#isClosed && before !== undefined && before.at <= call.at

@@ -106,6 +106,10 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#margin = new RateMargin(learning.toleratedRefusalFactor);
   }
 
+  get isUnlimited(): boolean {
+    return this.#phase === 'unlimited';
+  }
+
   get rate(): number {
     const { maxRate = Infinity } = this.#options;
     if (this.#phase === 'unlimited') return maxRate;
@@ -170,12 +174,15 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   }
 
   recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
-    this.recordEnded(grant);
     // Refused calls take another time at the upstream, which is no jitter.
     this.#roundTrip.addSample(now - grant.at);
     if (this.#inFlightLimit < this.#options.maxInFlight) this.#inFlightLimit++;
+    if (this.#phase === 'unlimited') {
+      this.#history.lastAccepted = grant;
+      return;
+    }
+    this.recordEnded(grant);
     const ended = this.#history.recordAccepted(grant, this.#roundTrip.jitterMs);
-    if (this.#phase === 'unlimited') return;
     if (ended === 'long') this.#probeLimitAfterOutage(now);
     else if (ended === 'changed') this.#chooseLimit(now);
     if (this.#phase === 'tracking') {

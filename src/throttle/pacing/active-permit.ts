@@ -16,7 +16,9 @@ export interface PermitHost {
   recordPause(report: RateLimitReport, pauseMs: number, stated: boolean): void;
   /** A request waits for a permit, and every slot is taken. */
   readonly hasSlotWaiters: boolean;
-  /** Slots, rate or pause may have changed: others may have their turn. */
+  /** No request waits, and no timer is set. */
+  readonly isQuiet: boolean;
+  /** Slots, rate or pause may have changed: others may have their turn. To be called unless `isQuiet`. */
   pump(): void;
 }
 
@@ -50,24 +52,25 @@ export class ActivePermit implements Permit {
     if (this.#isSent || this.#slot === 'freed') return;
     this.#isSent = true;
     const { governor, clock } = this.#host;
-    const now = clock.now();
-    governor.permits.recordUse(now, this.grantedAt);
     const { declared } = this.#grant;
-    if (declared !== undefined && now - this.grantedAt > PROMPT_MS) governor.declared?.recordSentLate(now, declared);
+    if (declared !== undefined || governor.permits.rate < Infinity) {
+      const now = clock.now();
+      governor.permits.recordUse(now, this.grantedAt);
+      if (declared !== undefined && now - this.grantedAt > PROMPT_MS) governor.declared?.recordSentLate(now, declared);
+    }
     if (!this.#isSpent) this.#spend();
   }
 
-  report(result: PermitReport): void {
+  report(result: PermitReport, now = this.#host.clock.now()): void {
     if (this.#isReported || this.#slot === 'freed') return;
     this.#isReported = true;
     if (!this.#isSpent) this.#spend();
-    const now = this.#host.clock.now();
     // Refused calls take another time at the upstream.
     if (result.kind === 'accepted') this.#host.responseTimes.record(now, this.#endpoint, now - this.grantedAt, true);
     const decision = this.#host.governor.recordResult(now, this.#grant, result);
     if (decision.kind === 'limited' && result.kind === 'rate-limited')
       this.#host.recordPause(result, decision.pauseMs, decision.stated);
-    this.#host.pump();
+    if (!this.#host.isQuiet) this.#host.pump();
   }
 
   release(isCut = false): void {
@@ -92,7 +95,7 @@ export class ActivePermit implements Permit {
     if (this.#slot !== 'in-flight') return this.#slot === 'stream';
     if (!this.#host.governor.moveSlotToStreams()) return false;
     this.#slot = 'stream';
-    this.#host.pump();
+    if (!this.#host.isQuiet) this.#host.pump();
     return true;
   }
 
@@ -109,6 +112,6 @@ export class ActivePermit implements Permit {
     if (this.#slot === 'stream') this.#host.governor.freeStream();
     else this.#host.governor.freeSlot();
     this.#slot = 'freed';
-    this.#host.pump();
+    if (!this.#host.isQuiet) this.#host.pump();
   }
 }

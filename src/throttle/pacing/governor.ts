@@ -65,6 +65,8 @@ export class Governor {
   readonly #inFlightCalls = new CallLog(MAX_IN_FLIGHT_CALLS, MAX_CALL_MS);
   /** The last request that got no permit waits for the upstream's limit, and not for an in-flight slot of ours. */
   #waitsForRate = false;
+  /** Nothing but slots in flight holds up a call: nothing was refused or declared, and nothing is shared. */
+  #isUnpaced = false;
   #lastGrantAt = -Infinity;
   #epoch = 0;
   #serial = 0;
@@ -97,6 +99,12 @@ export class Governor {
    */
   tryGrant(now: number, hasWaited: boolean, isHigh: boolean): PermitGrant | undefined {
     const hasSlot = this.inFlight < this.inFlightLimit;
+    if (this.#isUnpaced) {
+      this.#waitsForRate = false;
+      if (!hasSlot) return undefined;
+      this.inFlight++;
+      return this.recordGrant(now, false);
+    }
     if (hasSlot && this.declared?.isOpen(now, isHigh) === false) {
       // It says nothing about the learned limit.
       this.#waitsForRate = false;
@@ -118,8 +126,10 @@ export class Governor {
     if (this.#allowance?.isResetProbeDue(now) === true) this.pause.requirePauseProbe(now);
     this.#allowance?.recordSent(now);
     this.#lastGrantAt = now;
-    const isPauseProbe = this.pause.recordGrant(now, this.ratePolicy);
-    const { rate, learner } = this.ratePolicy;
+    const isPauseProbe = this.pause.isClosed && this.pause.recordGrant(now, this.ratePolicy);
+    const { ratePolicy } = this;
+    const { learner } = ratePolicy;
+    const rate = this.#isUnpaced ? Infinity : ratePolicy.rate;
     const inFlight = this.#inFlightCalls.size;
     this.#inFlightCalls.add(now);
     const isLimitProbe = learner?.recordGrant(now, isWaitedFor) ?? false;
@@ -129,6 +139,14 @@ export class Governor {
   }
 
   recordResult(now: number, grant: PermitGrant, result: PermitReport): LimitDecision {
+    if (this.#isUnpaced && result.kind === 'accepted' && result.hint === undefined && grant.epoch === this.#epoch) {
+      this.#inFlightCalls.remove(grant.at);
+      this.#previousWas503WithWait = false;
+      this.ratePolicy.learner?.recordAccepted(now, grant, true);
+      // All that an accepted call changes.
+      this.inFlightLimit = Math.min(this.ratePolicy.inFlightLimit, this.#settings.maxInFlight);
+      return NOT_LIMITED;
+    }
     let decision = NOT_LIMITED;
     if (result.kind === 'accepted') this.#recordAccepted(now, grant, result.hint);
     else if (result.kind === 'rate-limited') decision = this.#recordRefused(now, grant, result);
@@ -307,6 +325,13 @@ export class Governor {
     const { rate, burst, inFlightLimit } = this.ratePolicy;
     this.inFlightLimit = Math.min(inFlightLimit, this.#settings.maxInFlight);
     this.permits.setRate(now, rate, burst);
+    this.#isUnpaced =
+      this.ratePolicy.learner?.isUnlimited === true &&
+      rate === Infinity &&
+      !this.pause.isClosed &&
+      this.#allowance === undefined &&
+      this.declared === undefined &&
+      this.#wrapRatePolicy === undefined;
   }
 
   #recordAccepted(now: number, grant: PermitGrant, hint: RateLimitSignal | undefined): void {

@@ -43,6 +43,8 @@ export interface RatePolicy {
 }
 
 export interface RateLearner {
+  /** Nothing was refused yet: calls are recorded, and not paced. */
+  readonly isUnlimited: boolean;
   /** When the next permit may be granted, apart from rate and slots; a past instant or -Infinity: now. */
   openAt(now: number, isPaused: boolean): number;
   /** @returns true when the call exceeds the selected limit */

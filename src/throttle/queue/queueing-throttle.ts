@@ -64,8 +64,7 @@ class QueueingThrottle implements Throttle, TicketHost {
   readonly #stalledBodies: StalledBodyDetector;
   readonly #fleet: FleetMembership | undefined;
   #arrivalCount = 0;
-  /** No request waits, and no timer is set. */
-  #isQuiet = true;
+  isQuiet = true;
   isShutDown = false;
 
   constructor(options: ThrottleOptions) {
@@ -100,8 +99,13 @@ class QueueingThrottle implements Throttle, TicketHost {
     return this.queue.counts.ready > 0 && this.governor.inFlight >= this.governor.inFlightLimit;
   }
 
-  enter(deadlineAt: number, queueClass: QueueClass = DEFAULT_QUEUE_CLASS, awaitsBody = true, endpoint = ''): Ticket {
-    const arrivedAt = this.clock.now();
+  enter(
+    deadlineAt: number,
+    queueClass: QueueClass = DEFAULT_QUEUE_CLASS,
+    awaitsBody = true,
+    endpoint = '',
+    arrivedAt = this.clock.now(),
+  ): Ticket {
     const arrival = { arrivalNumber: this.#arrivalCount++, arrivedAt, deadlineAt, queueClass, awaitsBody, endpoint };
     const ticket = new RequestTicket(this, arrival, this.#terms.queue.timeoutMs);
     const refusal = awaitsBody ? this.enqueue(ticket, arrivedAt) : undefined;
@@ -170,11 +174,11 @@ class QueueingThrottle implements Throttle, TicketHost {
   pump(): void {
     const { counts } = this.queue;
     if (counts.ready === 0 && counts.queued === 0) {
-      if (!this.#isQuiet) this.#clearTimers();
+      if (!this.isQuiet) this.#clearTimers();
       this.#fleet?.setWaiting(0);
       return;
     }
-    this.#isQuiet = false;
+    this.isQuiet = false;
     const now = this.clock.now();
     this.#expire(now, now, 'timeout');
     let next = this.#nextReady(now);
@@ -225,8 +229,8 @@ class QueueingThrottle implements Throttle, TicketHost {
   }
 
   fillBodySlots(now: number): void {
-    if (this.#isQuiet && this.queue.counts.queued === 0) return;
-    this.#isQuiet = false;
+    if (this.isQuiet && this.queue.counts.queued === 0) return;
+    this.isQuiet = false;
     this.#stalledBodies.reclaimBodySlots(now);
     for (let ticket = this.queue.admitNext(); ticket !== undefined; ticket = this.queue.admitNext()) {
       ticket.lastProgressAt = now;
@@ -256,7 +260,7 @@ class QueueingThrottle implements Throttle, TicketHost {
   }
 
   #clearTimers(): void {
-    this.#isQuiet = true;
+    this.isQuiet = true;
     this.#permitTimer.set(Infinity);
     this.#expiryTimer.set(Infinity);
     this.#stalledBodies.reclaimBodySlots(0);

@@ -70,7 +70,7 @@ export class RequestTicket extends QueueTicket implements Ticket {
     const { queue, clock } = this.#throttle;
     const now = clock.now();
     if (this.deadlineAt <= now) return Promise.reject(this.#throttle.reject(this, now, 'timeout'));
-    const permit = this.tryTakePermit();
+    const permit = this.tryTakePermit(now);
     if (permit) return Promise.resolve(permit);
     const refusal = this.phase === 'complete' ? this.#throttle.enqueue(this, now) : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);
@@ -80,11 +80,10 @@ export class RequestTicket extends QueueTicket implements Ticket {
     return promise;
   }
 
-  tryTakePermit(): Permit | undefined {
+  tryTakePermit(now = this.#throttle.clock.now()): Permit | undefined {
     const { phase } = this;
-    const { queue, clock, governor, isShutDown } = this.#throttle;
+    const { queue, governor, isShutDown } = this.#throttle;
     if (phase === 'left' || this.wait !== undefined || isShutDown || queue.counts.ready > 0) return undefined;
-    const now = clock.now();
     const grant = this.deadlineAt > now ? governor.tryGrant(now, false, this.isHigh) : undefined;
     if (grant === undefined) return undefined;
     if ((phase === 'complete' || phase === 'granted') && queue.size === 0) {
@@ -93,7 +92,8 @@ export class RequestTicket extends QueueTicket implements Ticket {
       queue.move(this, 'granted');
       this.#throttle.fillBodySlots(now);
     }
-    return new ActivePermit(this.#throttle, grant, this.takeUnreportedWaitMs(), this.endpoint);
+    const waitedMs = this.pastWaitsMs > 0 ? this.takeUnreportedWaitMs() : 0;
+    return new ActivePermit(this.#throttle, grant, waitedMs, this.endpoint);
   }
 
   retryWaitMs(delayMs = 0): number {
@@ -112,7 +112,7 @@ export class RequestTicket extends QueueTicket implements Ticket {
     const wait = queue.remove(this, this.wait === undefined ? 0 : clock.now());
     if (rejection !== undefined) this.#throttle.recordRejection(rejection);
     wait?.reject(reason ?? abortError());
-    this.#throttle.pump();
+    if (!this.#throttle.isQuiet) this.#throttle.pump();
   }
 
   #reasonNotToWait(): Error | undefined {

@@ -121,8 +121,8 @@ export class KeptTokens {
    * @param caller asked only when it matters: one that cannot be repeated uses no token that was never accepted while another is
    */
   findPreferred(now: number, caller: Pick<TokenCaller, 'canReplay'>): Token | undefined {
-    const newest = this.#usable(this.#newest, now);
-    const previous = this.#usable(this.#previous, now);
+    const newest = this.#newest !== undefined && now < this.#newest.usableUntil ? this.#newest : undefined;
+    const previous = this.#previous !== undefined && now < this.#previous.usableUntil ? this.#previous : undefined;
     if (newest !== undefined && previous?.verdict === 'accepted') {
       const { usedFrom, verdict } = newest;
       const isTooEarly = now < usedFrom || (now < usedFrom + TEST_BY_OTHERS_MS[verdict] && caller.canReplay === false);
@@ -151,7 +151,7 @@ export class KeptTokens {
 
   /** Whether the acceptance says something new about a kept token. */
   isAcceptanceNew(used: TokenUse): boolean {
-    const kept = this.#find(used.token);
+    const kept = this.#newest?.token === used.token ? this.#newest : this.#find(used.token);
     const isDisputed = kept?.verdict !== 'accepted' || kept.dispute === 'open';
     return kept !== undefined && isDisputed && kept.doubtedAt <= used.takenAt;
   }

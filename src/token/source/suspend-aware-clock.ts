@@ -23,9 +23,11 @@ export class SuspendAwareClock {
     this.#offsetMs = clock.wallNow() - clock.now();
   }
 
-  /** Milliseconds since an arbitrary start. */
-  now(): number {
-    const now = this.#clock.now();
+  /**
+   * Milliseconds since an arbitrary start.
+   * @param now what the monotonic clock has just given. Default: it is read
+   */
+  now(now = this.#clock.now()): number {
     const jumpMs = this.#clock.wallNow() - now - this.#offsetMs;
     if (Math.abs(jumpMs) > JITTER_MS) {
       this.#offsetMs += jumpMs;

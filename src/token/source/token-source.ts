@@ -74,8 +74,8 @@ export class HeldTokenSource implements TokenSource {
     this.#wakeWaiting();
   }
 
-  current(caller: TokenCaller = UNWAITING_CALLER): TokenUse | undefined {
-    const now = this.#clock.now();
+  current(caller: TokenCaller = UNWAITING_CALLER, monotonicNow?: number): TokenUse | undefined {
+    const now = this.#clock.now(monotonicNow);
     const preferred = this.#tokens.findPreferred(now, caller);
     const token = preferred ?? (this.#mustWait(caller, now) ? undefined : this.#tokens.findRejected(now));
     return token && { token, takenAt: now };

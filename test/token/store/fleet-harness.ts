@@ -161,6 +161,7 @@ function mortal(clock: ManualClock, life: AbortSignal, wallOffsetMs: number): Cl
     now: () => clock.now(),
     wallNow: () => clock.wallNow() + wallOffsetMs,
     after: (delayMs, run) => clock.after(delayMs, unlessDead(run)),
+    startTimer: (delayMs, target) => ({ cancel: clock.after(delayMs, unlessDead(() => target.onTimer())) }),
     exactlyAt: (at, run) => clock.exactlyAt(at, unlessDead(run)),
   };
 }
