@@ -83,7 +83,8 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     const { status } = head;
     exchange.stats.pending = undefined;
     const classification = parts.responseClassifier.classify(head, refusal);
-    this.#headOutcome = labelResponse(status, classification.isRateLimited);
+    const isAccepted = status < 400 && !classification.isRateLimited;
+    this.#headOutcome = isAccepted ? 'ok' : labelResponse(status, classification.isRateLimited);
     this.#headAt = at;
     // To the throttle: a refusal for the rate pauses all requests of the route.
     this.permit.report(classification.permitReport, at);
@@ -93,7 +94,10 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     else this.#endEvidence(at, signOfHead(head, classification));
     // To the token source: a 401 invalidates the very token that was sent, and starts one refresh.
     if (status === 401) parts.tokens.recordRejected(this.use);
-    else if (showsAcceptedToken(status)) parts.tokens.recordAccepted(this.use, planner.hasReplayedAfter401);
+    else if (isAccepted || showsAcceptedToken(status))
+      parts.tokens.recordAccepted(this.use, planner.hasReplayedAfter401);
+    // It needs no decision.
+    if (isAccepted) return this.#startRelay(head);
     // Only then: how long a retry would wait depends on the pause.
     this.#decision = planner.decideAfterResponse(status, classification);
     const isRefused = classification.isRateLimited || status === 401;
@@ -113,6 +117,11 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     const { tracer, lifetime, stats } = this.#context.exchange;
     stats.pending = undefined;
     tracer?.endAttempt(result);
+    if (result.kind === 'relayed' && result.fault === undefined && this.#headOutcome === 'ok') {
+      this.permit.release();
+      counters.recordAttempt('ok', this.#headAt - this.permit.grantedAt, false);
+      return;
+    }
     if (result.kind === 'failed' && result.failure.kind === 'unrecorded') {
       // It says nothing about the upstream.
       this.permit.cancel();

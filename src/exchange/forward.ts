@@ -3,12 +3,13 @@
  * Only what is not there yet is awaited: most requests reach the upstream in the turn of the event loop in which they came.
  */
 import type { ServerResponse } from 'node:http';
+import type { Clock } from '../platform/clock.ts';
 import { describeEndpoint } from '../throttle/endpoint.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import type { Attempt } from './attempt.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 import { expectsContinue, sendContinue } from './expect-continue.ts';
-import { RequestBody } from './request-body/replay-body.ts';
+import type { RequestBody } from './request-body/replay-body.ts';
 import { isFullyReceived } from './request-body/request-receipt.ts';
 import { RequestSender, type NotRelayed } from './request-sender.ts';
 import { awaitToken, throwIfAborted, toStageError, waitInStage } from './request-lifetime.ts';
@@ -20,41 +21,29 @@ import { awaitToken, throwIfAborted, toStageError, waitInStage } from './request
  */
 export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): Promise<RequestOutcome> {
   const { tokens, throttle, retryBudget, clock } = parts;
-  const { request, response, lifetime, queueClass, stats, tracer } = exchange;
-  const body = new RequestBody(request, parts, clock);
+  const { request, response, lifetime, queueClass } = exchange;
+  const sender = new RequestSender(parts, exchange);
+  const { body } = sender;
   let now = lifetime.arrivedAt;
-  let ticket: Ticket | undefined;
-  let sender: RequestSender | undefined;
   retryBudget.recordRequest(now);
-  lifetime.onAbort((aborted) => {
-    // The queue ends the wait of a request whose deadline passes, and counts it as a time-out.
-    if (aborted.reason.kind !== 'deadline') ticket?.leave(toStageError('queue', aborted));
-    sender?.abort();
-  });
+  lifetime.target = sender;
   try {
     // This wait comes first: after a later step a request without a body would overtake this one.
-    if (response.socket === null || !body.isInMemory) {
-      await waitForPacket(response);
-      now = clock.now();
-    }
+    if (response.socket === null || !body.isInMemory) now = await waitForPacket(response, clock);
     // 1. A usable token, before the queue: with a broken login a request fails at once and fills no queue.
     let use = tokens.current(lifetime, now);
-    if (use === undefined) {
-      await awaitToken(tokens, lifetime, tracer);
-      now = clock.now();
-    }
+    if (use === undefined) now = await waitForFirstToken(parts, exchange);
     if (lifetime.aborted !== undefined) throw toStageError('token', lifetime.aborted);
     // 2. A ticket, which is no wait.
     const awaitsBody = !body.isInMemory && (expectsContinue(request) || !isFullyReceived(request));
     const endpoint = describeEndpoint(request.method ?? 'GET', exchange.path);
-    ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, endpoint, now);
+    const ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, endpoint, now);
+    sender.begin(ticket);
     // 3. A body slot and the body, before a permit: a slow client would hold the permit.
     if (awaitsBody) {
-      await receiveBody(exchange, ticket, body);
-      now = clock.now();
+      now = await receiveBody(exchange, ticket, body, clock);
       use = undefined;
     }
-    sender = new RequestSender(parts, exchange, ticket, body);
     for (;;) {
       // 4. A permit for one attempt, with the token of that moment.
       const attempt = sender.tryTakePermit(now, use) ?? (await sender.waitForPermit());
@@ -70,44 +59,49 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
     }
   } catch (error) {
     // By the next microtask node:http has parsed the end of a request that came in one packet: its connection can stay open.
-    if (ticket === undefined) await Promise.resolve();
+    if (!sender.hasTicket) await Promise.resolve();
     // No further attempt: the result of the last one that was sent goes to the client, at once, so that the cleanup below may follow.
-    const outcome = sender?.relayLastResult(error);
+    const outcome = sender.relayLastResult(error);
     if (outcome === undefined) throw error;
     return outcome;
   } finally {
-    ticket?.leave();
-    stats.queuedMs = ticket?.waitedMs ?? 0;
-    stats.requestBytes = body.receivedBytes;
-    sender?.dispose();
-    body.dispose();
+    sender.dispose();
   }
 }
 
-/** Resolves when node:http has parsed what came in one packet with the head. */
-async function waitForPacket(response: ServerResponse): Promise<void> {
+/** Resolves when node:http has parsed what came in one packet with the head. @returns the instant */
+async function waitForPacket(response: ServerResponse, clock: Clock): Promise<number> {
   // A pipelined request must not overtake the one before it, whose body may be there and not read yet (RFC 9112 §9.3.2).
   if (response.socket === null) await new Promise(setImmediate);
+  return clock.now();
+}
+
+/** Step 1, when no token is at hand. @returns the instant at which one is */
+async function waitForFirstToken({ tokens, clock }: ExchangeParts, { lifetime, tracer }: Exchange): Promise<number> {
+  await awaitToken(tokens, lifetime, tracer);
+  return clock.now();
 }
 
 /**
  * Step 3. Waits for a body slot, then reads the body into the replay buffer; one that is larger than the buffer is streamed by the attempt.
  * A body that has come to its end meanwhile needs no slot. A client that expects 100 (Continue) gets it with its slot.
+ * @returns the instant at which it has been read
  */
-async function receiveBody(exchange: Exchange, ticket: Ticket, body: RequestBody): Promise<void> {
+async function receiveBody(exchange: Exchange, ticket: Ticket, body: RequestBody, clock: Clock): Promise<number> {
   const { request, response, lifetime, tracer } = exchange;
   const needsContinue = expectsContinue(request);
   for (;;) {
     throwIfAborted(lifetime, 'queue');
     if (!needsContinue && isFullyReceived(request)) {
       ticket.recordBodyEnd();
-      return;
+      return clock.now();
     }
     if (ticket.hasBodySlot) break;
     await waitForBodySlot(exchange, ticket, needsContinue ? undefined : body);
   }
   if (needsContinue) sendContinue(response);
   await waitInStage('body', body.read(lifetime, ticket), tracer);
+  return clock.now();
 }
 
 /** @param body one that is received meanwhile needs no slot */

@@ -75,7 +75,7 @@ export class Relay implements ResponseSink {
     this.#response = exchange.response;
   }
 
-  begin({ status, statusText, endToEnd: received, isRewritten, contentLength }: UpstreamResponse): void {
+  begin({ status, statusText, headers: received, isRewritten, contentLength }: UpstreamResponse): void {
     const { corsOrigin, lifetime } = this.#exchange;
     // An earlier response is outdated.
     if (this.#held !== undefined) this.discardHeld();
@@ -84,7 +84,7 @@ export class Relay implements ResponseSink {
         ? rewriteResponseHeaders(received, () => describeClientView(this.#parts, this.#exchange), corsOrigin)
         : received;
     const headers = status === 204 ? withoutContentLength(endToEnd) : endToEnd;
-    this.#declaredBytes = Number(contentLength ?? NaN);
+    this.#declaredBytes = contentLength === undefined ? NaN : Number(contentLength);
     this.#unsent = { status, statusText, headers };
     lifetime.clearDeadline();
     flushSoon(this);

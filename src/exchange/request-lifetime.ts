@@ -30,6 +30,11 @@ type AbortListener = (reason: RequestAborted) => void;
 
 export type DeadlineSetting = 'request.deadlineMs (SIDECAR_DEADLINE_MS)' | 'x-sidecar-timeout-ms of the request';
 
+/** What a request does at its end, before its waits end. */
+export interface AbortTarget {
+  onAborted(aborted: RequestAborted): void;
+}
+
 const NO_LISTENERS: readonly AbortListener[] = [];
 
 export class RequestLifetime implements TimerTarget {
@@ -37,6 +42,8 @@ export class RequestLifetime implements TimerTarget {
   readonly arrivedAt: number;
   readonly deadlineAt: number;
   aborted: RequestAborted | undefined;
+  /** Called first when the request is aborted. */
+  target: AbortTarget | undefined;
   /** Called when the deadline passes: unless it clears the deadline, the request is then aborted. */
   onDeadline: (() => void) | undefined;
   readonly #clock: Clock;
@@ -76,6 +83,7 @@ export class RequestLifetime implements TimerTarget {
     if (this.aborted !== undefined) return;
     this.aborted = new RequestAborted(reason);
     this.clearDeadline();
+    this.target?.onAborted(this.aborted);
     const listeners = this.#listeners;
     this.#listeners = NO_LISTENERS;
     for (const listener of listeners) listener(this.aborted);

@@ -15,10 +15,11 @@ import type { ForwardedRequestHeaders } from '../upstream/headers.ts';
 import { toAttemptError, toSidecarError } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 import { Relay } from './relay.ts';
-import type { RequestBody } from './request-body/replay-body.ts';
+import { RequestBody } from './request-body/replay-body.ts';
 import { Attempt, type AttemptContext } from './attempt.ts';
 import { RetryPlanner } from './retry-planner.ts';
-import { awaitToken, isClientFacing, throwIfAborted, waitInStage } from './request-lifetime.ts';
+import { awaitToken, isClientFacing, throwIfAborted, toStageError, waitInStage } from './request-lifetime.ts';
+import type { AbortTarget, RequestAborted } from './request-lifetime.ts';
 
 type Retry = Exclude<RetryDecision, { kind: 'no-retry' }>;
 /** No byte of it has gone to the client. */
@@ -27,10 +28,9 @@ export type NotRelayed = Exclude<AttemptResult, { kind: 'relayed' }>;
 const STALLED_BODY_DETAIL =
   'the request body stopped coming, and other requests wait for its slot: throttle.maxInFlight (SIDECAR_MAX_IN_FLIGHT)';
 
-export class RequestSender implements AttemptContext, TokenCaller {
+export class RequestSender implements AttemptContext, TokenCaller, AbortTarget {
   readonly parts: ExchangeParts;
   readonly exchange: Exchange;
-  readonly ticket: Ticket;
   readonly body: RequestBody;
   readonly method: string;
   readonly hasIdempotencyKey: boolean;
@@ -41,17 +41,17 @@ export class RequestSender implements AttemptContext, TokenCaller {
   /** Of the client, and the idempotency key that each attempt carries. An attempt adds to the list. */
   readonly #forwarded: ForwardedRequestHeaders;
   readonly #clientHeadersLength: number;
+  #ticket: Ticket | undefined;
   /** The current one, or the last. */
   #sent: ResponseReceiver | undefined;
   #retry: Retry | undefined;
   /** Of the last attempt that was sent, if it brought no response. */
   #sentError: Error | undefined;
 
-  constructor(parts: ExchangeParts, exchange: Exchange, ticket: Ticket, body: RequestBody) {
+  constructor(parts: ExchangeParts, exchange: Exchange) {
     this.parts = parts;
     this.exchange = exchange;
-    this.ticket = ticket;
-    this.body = body;
+    this.body = new RequestBody(exchange.request, parts, parts.clock);
     this.method = exchange.request.method ?? 'GET';
     const keyHeader = parts.retry.idempotencyKey.header ?? undefined;
     this.#forwarded = parts.ownHeaders.filter(exchange.request.rawHeaders, keyHeader);
@@ -64,9 +64,31 @@ export class RequestSender implements AttemptContext, TokenCaller {
     this.idempotencyKey = key;
     this.hasIdempotencyKey = key !== undefined && key !== '';
     this.#clientHeadersLength = this.#forwarded.headers.length;
-    if (this.#forwarded.hadAuthorization) parts.observe({ kind: 'authorization-overridden' });
     this.planner = new RetryPlanner(this);
     this.relay = new Relay(parts, exchange);
+  }
+
+  /** The request has its ticket: attempts may follow. */
+  begin(ticket: Ticket): void {
+    this.#ticket = ticket;
+    if (this.#forwarded.hadAuthorization) this.parts.observe({ kind: 'authorization-overridden' });
+  }
+
+  get hasTicket(): boolean {
+    return this.#ticket !== undefined;
+  }
+
+  /** @throws Error before `begin` */
+  get ticket(): Ticket {
+    if (this.#ticket === undefined) throw new Error('the request has no ticket yet');
+    return this.#ticket;
+  }
+
+  /** The request has ended: so do its wait and its attempt. */
+  onAborted(aborted: RequestAborted): void {
+    // The queue ends the wait of a request whose deadline passes, and counts it as a time-out.
+    if (aborted.reason.kind !== 'deadline') this.#ticket?.leave(toStageError('queue', aborted));
+    this.#sent?.abort();
   }
 
   get arrivedAt(): number {
@@ -81,12 +103,13 @@ export class RequestSender implements AttemptContext, TokenCaller {
   /**
    * Takes a permit that is available at once, with the current token; undefined where one of them has to be waited for.
    * @param now what the clock has just given
-   * @param current the token in this turn for a call that can be repeated; undefined: it is asked for
+   * @param current the token in this turn for a call that can be repeated, as one without an unread body can; undefined: it is asked for
    */
   tryTakePermit(now: number, current: TokenUse | undefined): Attempt | undefined {
     if (this.exchange.lifetime.aborted !== undefined) return undefined;
-    const use = current !== undefined && this.canReplay ? current : this.parts.tokens.current(this, now);
-    const permit = use && this.ticket.tryTakePermit(now);
+    const isRepeatable = this.body.isInMemory && this.parts.retry.on401;
+    const use = current !== undefined && isRepeatable ? current : this.parts.tokens.current(this, now);
+    const permit = use && this.#ticket?.tryTakePermit(now);
     return permit && new Attempt(this, permit, use);
   }
 
@@ -196,10 +219,6 @@ export class RequestSender implements AttemptContext, TokenCaller {
     if (!hasReplacement) throw new SidecarError('TOKEN_UNAVAILABLE', 'no newer access token is available');
   }
 
-  abort(): void {
-    this.#sent?.abort();
-  }
-
   /**
    * Gives the client the result of the last attempt that was sent, and not the reason why none follows it: the reason may say that the call
    * was not carried out.
@@ -215,11 +234,18 @@ export class RequestSender implements AttemptContext, TokenCaller {
     throw this.#sentError;
   }
 
-  /** Gives back what a retry that was not made has taken. */
+  /** Nothing more follows: leaves the throttle, gives everything back, and completes the statistics. */
   dispose(): void {
-    this.exchange.stats.responseBytes = this.relay.sentBytes;
+    const { stats } = this.exchange;
+    if (this.#ticket !== undefined) {
+      this.#ticket.leave();
+      stats.queuedMs = this.#ticket.waitedMs;
+    }
+    stats.requestBytes = this.body.receivedBytes;
+    stats.responseBytes = this.relay.sentBytes;
     this.planner.cancel();
     this.relay.discardHeld();
+    this.body.dispose();
   }
 
   /** @throws the error of the attempt, when its request has been aborted */

@@ -1,8 +1,9 @@
 /** The requests in progress and their connections: for the drain, and for parser errors within a body. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Exchange, ExchangeParts, PendingAttempt, RequestOutcome } from '../exchange/exchange.ts';
+import type { Exchange, ExchangeParts, PendingAttempt, RequestOutcome, RequestStats } from '../exchange/exchange.ts';
 import type { AbortReason, RequestLifetime } from '../exchange/request-lifetime.ts';
+import type { RequestTracer } from '../exchange/request-tracer.ts';
 
 /** A request that is or was in progress. The collection that it is in writes the links. An upgrade ends with its tunnel, not its connection. */
 export interface ActiveRequest {
@@ -109,54 +110,72 @@ export interface ExchangeHost {
   complete(active: ActiveExchange, outcome: RequestOutcome): void;
 }
 
-export class ActiveExchange implements ActiveRequest {
+/** A request that passed the check. */
+type PassedRequest = Pick<Exchange, 'path' | 'clientPath' | 'corsOrigin' | 'queueClass' | 'lifetime'> & {
+  readonly route: { readonly parts: ExchangeParts };
+};
+
+export class ActiveExchange implements ActiveRequest, Exchange {
   readonly lifetime: RequestLifetime;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   previous: ActiveRequest | undefined;
   next: ActiveRequest | undefined;
   readonly parts: ExchangeParts;
-  readonly exchange: Exchange;
+  readonly path: string;
+  readonly clientPath: Exchange['clientPath'];
+  readonly corsOrigin: string | undefined;
+  readonly queueClass: Exchange['queueClass'];
+  readonly stats: RequestStats;
+  readonly tracer: RequestTracer | undefined;
   readonly #host: ExchangeHost;
   #outcome: RequestOutcome | undefined;
   #isClosed = false;
 
-  constructor(host: ExchangeHost, parts: ExchangeParts, exchange: Exchange) {
-    this.lifetime = exchange.lifetime;
-    this.request = exchange.request;
-    this.response = exchange.response;
-    this.parts = parts;
-    this.exchange = exchange;
+  constructor(
+    host: ExchangeHost,
+    response: ServerResponse,
+    checked: PassedRequest,
+    stats: RequestStats,
+    tracer: RequestTracer | undefined,
+  ) {
     this.#host = host;
+    this.request = response.req;
+    this.response = response;
+    this.parts = checked.route.parts;
+    this.lifetime = checked.lifetime;
+    this.path = checked.path;
+    this.clientPath = checked.clientPath;
+    this.corsOrigin = checked.corsOrigin;
+    this.queueClass = checked.queueClass;
+    this.stats = stats;
+    this.tracer = tracer;
   }
 
   get pending(): PendingAttempt | undefined {
-    return this.exchange.stats.pending;
+    return this.stats.pending;
   }
 
   /** To be called once, as soon as the request is forwarded. */
   completeWith(forwarding: Promise<RequestOutcome>): void {
-    this.response.on('close', this.#onClosed);
-    forwarding.then(this.#onOutcome, (thrown: unknown) => {
-      this.#onOutcome(this.#host.replyToFailure(this.exchange, thrown));
-    });
+    this.response.on('close', () => this.onConnectionClosed());
+    forwarding.then(
+      (outcome) => this.#recordOutcome(outcome),
+      (thrown: unknown) => this.#recordOutcome(this.#host.replyToFailure(this, thrown)),
+    );
   }
 
-  /** Node.js 22 and 24.9 emit no `close` for a response that waits behind another one. */
+  /** Called by the response's `close`. Node.js 22 and 24.9 emit none for a response that waits behind another one. */
   onConnectionClosed(): void {
-    this.#onClosed();
-  }
-
-  readonly #onOutcome = (outcome: RequestOutcome): void => {
-    this.#outcome = outcome;
-    if (this.#isClosed) this.#host.complete(this, outcome);
-  };
-
-  readonly #onClosed = (): void => {
     if (this.response.writableFinished) this.#close();
     // By the next turn a response that the sidecar has broken off has its outcome.
     else setImmediate(() => this.#abortAndClose());
-  };
+  }
+
+  #recordOutcome(outcome: RequestOutcome): void {
+    this.#outcome = outcome;
+    if (this.#isClosed) this.#host.complete(this, outcome);
+  }
 
   #abortAndClose(): void {
     const isCut = this.#outcome?.kind === 'relayed' && this.#outcome.fault !== undefined;

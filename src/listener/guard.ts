@@ -66,8 +66,7 @@ export class Guard {
       checkMethodAndSize(method, request.rawHeaders) ??
       checkFraming(httpVersion, head) ??
       this.#checkHost(httpVersion, head, absolute) ??
-      (head.origins.length + head.fetchSites.length > 0 ? checkOrigin(this.#options, head) : undefined) ??
-      (absolute !== undefined && this.#options.forwardProxy === true ? checkReferer(url, head.referers) : undefined);
+      (head.mayComeFromPage ? this.#checkPage(url, head) : undefined);
     if (error !== undefined) return error;
     const corsOrigin = head.origins[0]?.toLowerCase();
     const isPreflight = corsOrigin !== undefined && method === 'OPTIONS' && head.preflightMethods.length > 0;
@@ -77,6 +76,12 @@ export class Guard {
     if (absolute === undefined) return { target: url, upstream: undefined, corsOrigin, isPreflight };
     const upstream = absolute.kind === 'upstream' ? absolute : undefined;
     return { target: absolute.path, upstream, corsOrigin, isPreflight };
+  }
+
+  #checkPage(url: string, head: RequestHead): SidecarError | undefined {
+    const error = checkOrigin(this.#options, head);
+    if (error !== undefined || this.#options.forwardProxy !== true || url.startsWith('/')) return error;
+    return checkReferer(url, head.referers);
   }
 
   #checkHost(
@@ -156,6 +161,7 @@ function checkOrigin(
   { allowedOrigins }: GuardOptions,
   { origins, fetchSites: sites }: RequestHead,
 ): SidecarError | undefined {
+  if (origins.length + sites.length === 0) return undefined;
   const foreign = origins.find((origin) => !allowedOrigins.includes(origin.toLowerCase()));
   if (foreign !== undefined || origins.length > 1)
     return new SidecarError(

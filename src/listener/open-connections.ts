@@ -111,9 +111,12 @@ export class OpenConnections {
     this.#slots.beginRequest(socket);
   }
 
-  /** To be called once for each `beginRequest`. */
-  endRequest(socket: Socket): void {
-    const isWaiting = this.#slots.endRequest(socket);
+  /**
+   * To be called once for each `beginRequest`.
+   * @param now what the clock has just given. Default: it is read
+   */
+  endRequest(socket: Socket, now = this.#options.clock.now()): void {
+    const isWaiting = this.#slots.endRequest(socket, now);
     if (!this.#isPaused) return;
     if (isWaiting) pauseReading(socket);
     this.#resumeBelowLimit();

@@ -141,21 +141,18 @@ export class ProxyServer {
       recordOutcome(route.parts, request, { kind: 'replied', error }, stats, clock.now() - startedAt, tracer);
       return;
     }
-    const { lifetime, path, clientPath, corsOrigin, queueClass } = checked;
-    const exchange = { request, response, path, clientPath, corsOrigin, queueClass, lifetime, stats, tracer };
-    const { parts } = checked.route;
-    const active = new ActiveExchange(this.#exchangeHost, parts, exchange);
+    const active = new ActiveExchange(this.#exchangeHost, response, checked, stats, tracer);
     this.activeRequests.add(active);
     const isRejected = this.#phase === 'rejecting';
-    active.completeWith(isRejected ? Promise.reject(createDrainingError()) : forwardRequest(parts, exchange));
+    active.completeWith(isRejected ? Promise.reject(createDrainingError()) : forwardRequest(active.parts, active));
   }
 
   #completeExchange(active: ActiveExchange, outcome: RequestOutcome): void {
-    const { request, response, lifetime, parts } = active;
-    const { stats, tracer } = active.exchange;
+    const { request, response, lifetime, parts, stats, tracer } = active;
     const recorded = lifetime.aborted?.reason.kind === 'client-left' ? CLIENT_LEFT : outcome;
+    const now = this.#options.clock.now();
     try {
-      recordOutcome(parts, request, recorded, stats, this.#options.clock.now() - lifetime.arrivedAt, tracer);
+      recordOutcome(parts, request, recorded, stats, now - lifetime.arrivedAt, tracer);
       if (stats.callId !== undefined) {
         const status = outcome.kind === 'relayed' ? outcome.status : undefined;
         const reason = explainUnknown(recorded, stats, response.writableFinished);
@@ -167,8 +164,8 @@ export class ProxyServer {
     } finally {
       lifetime.clearDeadline();
       this.activeRequests.remove(active);
-      this.connections.endRequest(request.socket);
-      this.#closingConnections.onRequestEvent(request.socket);
+      this.connections.endRequest(request.socket, now);
+      if (this.#closingConnections.has(request.socket)) this.#closingConnections.onRequestEvent(request.socket);
     }
   }
 

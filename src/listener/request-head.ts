@@ -47,6 +47,8 @@ export class RequestHead implements Record<HeadField, readonly string[]> {
   required = NO_VALUES;
   /** One of the fields by which a request is found again, or asks something of the sidecar itself, has come. */
   hasOptional = false;
+  /** Origin, Referer or Sec-Fetch-Site has come. */
+  mayComeFromPage = false;
   /** An estimate of the memory that it takes until its request has ended. */
   bytes = REQUEST_BYTES;
 }
@@ -54,10 +56,12 @@ export class RequestHead implements Record<HeadField, readonly string[]> {
 interface NameClass {
   readonly field: HeadField | undefined;
   readonly isOptional: boolean;
+  readonly isOfPages: boolean;
   readonly isRequired: boolean;
 }
 
 const OPTIONAL = /^(?:x-|traceparent$)/;
+const OF_PAGES = /^(?:origin|referer|sec-fetch-site)$/;
 
 export type ReadRequestHead = (rawHeaders: readonly string[]) => RequestHead;
 
@@ -66,7 +70,8 @@ export function createHeadReader(requiredName?: string): ReadRequestHead {
   const classes = memoize((name): NameClass => {
     const lower = name.toLowerCase();
     const field = FIELD_BY_NAME.get(lower);
-    return { field, isOptional: field !== undefined && OPTIONAL.test(lower), isRequired: lower === requiredName };
+    const isOptional = field !== undefined && OPTIONAL.test(lower);
+    return { field, isOptional, isOfPages: OF_PAGES.test(lower), isRequired: lower === requiredName };
   });
   return (rawHeaders) => {
     const head = new RequestHead();
@@ -75,9 +80,10 @@ export function createHeadReader(requiredName?: string): ReadRequestHead {
       const name = rawHeaders[at] ?? '';
       const value = rawHeaders[at + 1] ?? '';
       head.bytes += name.length + value.length;
-      const { field, isOptional, isRequired } = classes.known.get(name) ?? classes.find(name);
+      const { field, isOptional, isOfPages, isRequired } = classes.known.get(name) ?? classes.find(name);
       if (field !== undefined) head[field] = head[field] === NO_VALUES ? [value] : [...head[field], value];
       if (isOptional) head.hasOptional = true;
+      if (isOfPages) head.mayComeFromPage = true;
       if (isRequired) head.required = [...head.required, value];
     }
     return head;

@@ -22,13 +22,15 @@ const NO_CORRELATION: Correlation = { requestId: undefined, traceId: undefined, 
 /** @param head undefined for a request that could not be parsed */
 export function createRequestStats(head: RequestHead | undefined, tracer?: RequestTracer): RequestStats {
   const isCorrelated = head !== undefined && (head.hasOptional || tracer !== undefined);
-  const { requestId, traceId, caller } = isCorrelated ? readCorrelation(head, tracer) : NO_CORRELATION;
+  const correlation = isCorrelated ? readCorrelation(head, tracer) : NO_CORRELATION;
   return {
     attempts: 0,
     queuedMs: 0,
     requestBytes: 0,
     responseBytes: 0,
-    ...{ requestId, traceId, caller },
+    requestId: correlation.requestId,
+    traceId: correlation.traceId,
+    caller: correlation.caller,
     upstreamRequestId: undefined,
     lacksResponse: false,
     pending: undefined,

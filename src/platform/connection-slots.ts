@@ -77,7 +77,7 @@ export class ConnectionSlots {
     }
     const slot = new ConnectionSlot(socket);
     this.#slots.set(socket, slot);
-    this.#append(slot);
+    this.#append(slot, this.#clock.now());
     return decision;
   }
 
@@ -113,7 +113,7 @@ export class ConnectionSlots {
    * To be called once for each `beginRequest`; does nothing when the connection has closed.
    * @returns whether the connection has no pending request now
    */
-  endRequest(socket: Socket): boolean {
+  endRequest(socket: Socket, now = this.#clock.now()): boolean {
     const slot = this.#slots.get(socket);
     if (slot === undefined) return false;
     // Of several heads each counts as the average of those that are left: the last one takes the rest.
@@ -121,12 +121,12 @@ export class ConnectionSlots {
     slot.headBytes -= headBytes;
     this.headBytes -= headBytes;
     if (--slot.pendingRequests > 0) return false;
-    this.#append(slot);
+    this.#append(slot, now);
     return true;
   }
 
-  #append(slot: ConnectionSlot): void {
-    slot.waitStartedAt = this.#clock.now();
+  #append(slot: ConnectionSlot, now: number): void {
+    slot.waitStartedAt = now;
     slot.older = this.#newestWaiting;
     if (this.#newestWaiting === undefined) this.#oldestWaiting = slot;
     else this.#newestWaiting.newer = slot;

@@ -59,6 +59,8 @@ export interface ResponseHeaderClass {
   readonly rewrite: HeaderRewriter | undefined;
   /** The name suggests a limit. */
   readonly isLimitRelated: boolean;
+  /** It says where the body ends. */
+  readonly isFraming: boolean;
 }
 
 export const responseHeaderClasses = memoize((name): ResponseHeaderClass => {
@@ -69,6 +71,7 @@ export const responseHeaderClasses = memoize((name): ResponseHeaderClass => {
     isCors: CORS_HEADER.test(lower),
     rewrite: REWRITERS.get(lower),
     isLimitRelated: LIMIT_RELATED_NAME.test(lower),
+    isFraming: lower === 'content-length' || lower === 'transfer-encoding',
   };
 });
 
@@ -166,20 +169,24 @@ export function corsHeaders(origin: string): string[] {
   return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', '*', 'Vary', 'Origin'];
 }
 
+const NO_OPTIONS: ReadonlySet<string> = new Set();
+
 /** The names that `Connection` nominates, in lower case. */
 export function parseConnectionOptions(rawHeaders: readonly string[]): ReadonlySet<string> {
-  const options = new Set<string>();
+  let options: Set<string> | undefined;
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';
     if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
     const value = rawHeaders[at + 1] ?? '';
+    if (namesNoHeader(value)) continue;
+    options ??= new Set();
     for (const option of value.split(',')) options.add(canonicalizeName(option.trim()));
   }
-  return options;
+  return options ?? NO_OPTIONS;
 }
 
 /** The usual values of `Connection`. */
-export function namesNoHeader(connection: string): boolean {
+function namesNoHeader(connection: string): boolean {
   return connection === 'keep-alive' || connection === 'close';
 }
 

@@ -5,15 +5,17 @@
  */
 import type { Dispatcher } from 'undici';
 import { REQUEST_ID } from '../platform/request-id.ts';
-import { namesNoHeader, parseConnectionOptions, responseHeaderClasses } from './headers.ts';
+import { parseConnectionOptions, responseHeaderClasses } from './headers.ts';
 
 /** What a response head says: a value, for every status. */
 export interface ResponseHead {
   readonly status: number;
   /** Empty where it could not be sent on (RFC 9112 §4). */
   readonly statusText: string;
-  /** Flat list [name, value, …] as received. */
+  /** Flat list [name, value, …] as received; of a response that can be relayed the end-to-end ones. */
   readonly headers: readonly string[];
+  /** Those of the connection (RFC 9110 §7.6.1). Default: they are among `headers` */
+  readonly connectionHeaders?: readonly string[] | undefined;
   /** The name of a header suggests a limit. Default: it may */
   readonly mayStateLimit?: boolean | undefined;
   readonly contentType?: string | undefined;
@@ -26,9 +28,9 @@ export interface ResponseHead {
 
 /** A response head that can be relayed. */
 export interface UpstreamResponse extends ResponseHead {
-  /** The end-to-end headers: flat list [name, value, …]. */
-  readonly endToEnd: string[];
-  /** Some of them have values that are rewritten for the client. */
+  /** Node:http takes the list itself. */
+  readonly headers: string[];
+  /** Some headers have values that are rewritten for the client. */
   readonly isRewritten: boolean;
 }
 
@@ -44,67 +46,77 @@ export function readResponseHead(
   statusText: string,
   raw: Dispatcher.DispatchController['rawHeaders'],
 ): UpstreamResponse {
-  const parts = (Array.isArray(raw) ? raw : []) as readonly Buffer[];
-  const headers = new Array<string>(parts.length);
-  const endToEnd: string[] = [];
-  let isRewritten = false;
-  let mayStateLimit = false;
-  let nominates = false;
-  let mayHaveId = false;
-  let contentType: string | undefined;
-  let contentLength: string | undefined;
-  let lengths = 0;
-  let coding: string | undefined;
-  let codings = 0;
-  for (let at = 0; at + 1 < parts.length; at += 2) {
-    // Bytes above 0x7f stay as they are.
-    const name = parts[at]?.toString('latin1') ?? '';
-    const value = parts[at + 1]?.toString('latin1') ?? '';
-    headers[at] = name;
-    headers[at + 1] = value;
-    const { lower, isRemoved, rewrite, isLimitRelated } =
-      responseHeaderClasses.known.get(name) ?? responseHeaderClasses.find(name);
-    if (!isRemoved) endToEnd.push(name, value);
-    if (isLimitRelated) mayStateLimit = true;
-    if (rewrite !== undefined) isRewritten = true;
-    if (IS_LENGTH_OF_NAME[name.length] === true) mayHaveId = true;
-    switch (lower) {
-      case 'content-type':
-        contentType ??= value;
-        break;
-      case 'content-length':
-        contentLength = value;
-        lengths++;
-        break;
-      case 'transfer-encoding':
-        coding = value;
-        codings++;
-        break;
-      case 'connection':
-        if (!namesNoHeader(value)) nominates = true;
-    }
-  }
-  const framingFault = lengths + codings > 1 ? CONTRADICTION : findFramingFault(contentLength, coding);
-  const phrase = statusText === 'OK' || SENDABLE_REASON_PHRASE.test(statusText) ? statusText : '';
-  const requestId = mayHaveId ? findUpstreamRequestId(headers) : undefined;
-  return {
-    ...{ status, statusText: phrase, headers, isRewritten, mayStateLimit },
-    endToEnd: nominates ? withoutNominated(endToEnd, headers) : endToEnd,
-    ...{ contentType, contentLength, requestId, framingFault },
-  };
+  return new ReceivedHead(status, statusText, (Array.isArray(raw) ? raw : []) as readonly Buffer[]);
 }
 
-function withoutNominated(endToEnd: readonly string[], headers: readonly string[]): string[] {
-  const nominated = parseConnectionOptions(headers);
-  return endToEnd.filter((_, at) => !nominated.has(responseHeaderClasses.find(endToEnd[at - (at % 2)] ?? '').lower));
+class ReceivedHead implements UpstreamResponse {
+  readonly status: number;
+  readonly statusText: string;
+  headers: string[];
+  connectionHeaders: readonly string[] | undefined;
+  isRewritten = false;
+  mayStateLimit = false;
+  contentType: string | undefined;
+  contentLength: string | undefined;
+  requestId: string | undefined;
+  framingFault: string | undefined;
+  #hasCoding = false;
+
+  constructor(status: number, statusText: string, parts: readonly Buffer[]) {
+    this.status = status;
+    this.statusText = statusText === 'OK' || SENDABLE_REASON_PHRASE.test(statusText) ? statusText : '';
+    this.headers = new Array<string>(parts.length);
+    let kept = 0;
+    let mayHaveId = false;
+    for (let at = 0; at + 1 < parts.length; at += 2) {
+      // Bytes above 0x7f stay as they are.
+      const name = parts[at]?.toString('latin1') ?? '';
+      const value = parts[at + 1]?.toString('latin1') ?? '';
+      const known = responseHeaderClasses.known.get(name) ?? responseHeaderClasses.find(name);
+      if (known.isRemoved) {
+        this.connectionHeaders = [...(this.connectionHeaders ?? []), name, value];
+      } else {
+        this.headers[kept++] = name;
+        this.headers[kept++] = value;
+      }
+      if (known.isLimitRelated) this.mayStateLimit = true;
+      if (known.rewrite !== undefined) this.isRewritten = true;
+      if (IS_LENGTH_OF_NAME[name.length] === true) mayHaveId = true;
+      if (known.lower === 'content-type') this.contentType ??= value;
+      else if (known.isFraming) this.#readFraming(known.lower, value);
+    }
+    this.headers.length = kept;
+    if (this.connectionHeaders !== undefined) this.#removeNominated(this.connectionHeaders);
+    if (mayHaveId) this.requestId = findUpstreamRequestId(this.headers);
+  }
+
+  #readFraming(name: string, value: string): void {
+    const isLength = name === 'content-length';
+    if (this.contentLength !== undefined || this.#hasCoding) this.framingFault = CONTRADICTION;
+    else this.framingFault = isLength ? findLengthFault(value) : findCodingFault(value);
+    if (isLength) this.contentLength = value;
+    else this.#hasCoding = true;
+  }
+
+  #removeNominated(connectionHeaders: readonly string[]): void {
+    const nominated = parseConnectionOptions(connectionHeaders);
+    if (nominated.size === 0) return;
+    const all = this.headers;
+    const isNominated = (at: number): boolean =>
+      nominated.has(responseHeaderClasses.find(all[at - (at % 2)] ?? '').lower);
+    this.headers = all.filter((_, at) => !isNominated(at));
+    this.connectionHeaders = [...connectionHeaders, ...all.filter((_, at) => isNominated(at))];
+  }
 }
 
 const CONTRADICTION = 'more than one Content-Length or Transfer-Encoding';
 
-function findFramingFault(contentLength: string | undefined, coding: string | undefined): string | undefined {
-  if (contentLength !== undefined && !PLAIN_LENGTH.test(contentLength))
-    return 'a Content-Length that is not a plain number';
-  return coding === undefined || REMOVED_CODING.test(coding) ? undefined : 'a Transfer-Encoding other than chunked';
+function findLengthFault(contentLength: string): string | undefined {
+  return PLAIN_LENGTH.test(contentLength) ? undefined : 'a Content-Length that is not a plain number';
+}
+
+function findCodingFault(coding: string): string | undefined {
+  return REMOVED_CODING.test(coding) ? undefined : 'a Transfer-Encoding other than chunked';
 }
 
 /** The first that is there, and valid, is taken. */

@@ -29,7 +29,7 @@ export class RefusalRules {
     if (head.status === ALWAYS_REFUSAL) return true;
     const texts: Buffer[] = [];
     for (const rule of this.#rules) {
-      if (rule.status !== head.status || !matchesHeader(rule, head.headers)) continue;
+      if (rule.status !== head.status || !matchesHeader(rule, head)) continue;
       if (rule.text === undefined) return true;
       texts.push(rule.text);
     }
@@ -60,9 +60,14 @@ function compileRule({ status, header, bodyContains }: RefusalRule): CompiledRul
   };
 }
 
-function matchesHeader({ headerName, headerValue }: CompiledRule, headers: readonly string[]): boolean {
+function matchesHeader(
+  { headerName, headerValue }: CompiledRule,
+  { headers, connectionHeaders = [] }: ResponseHead,
+): boolean {
   if (headerName === undefined) return true;
-  return findValues(headers, headerName).some((value) => headerValue === undefined || value === headerValue);
+  return findValues([...headers, ...connectionHeaders], headerName).some(
+    (value) => headerValue === undefined || value === headerValue,
+  );
 }
 
 function isIdentityCoded(headers: readonly string[]): boolean {

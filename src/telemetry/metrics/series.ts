@@ -28,7 +28,8 @@ export class DurationSeries extends CountedSeries {
   /** A negative or infinite duration counts as 0. */
   record(durationMs: number): void {
     const seconds = durationMs > 0 && Number.isFinite(durationMs) ? durationMs / 1000 : 0;
-    const bucket = findBucket(seconds);
+    // Most permits are granted at once.
+    const bucket = seconds === 0 ? 0 : findBucket(seconds);
     this.buckets[bucket] = (this.buckets[bucket] ?? 0) + 1;
     this.sum += seconds;
     this.count++;

@@ -126,10 +126,9 @@ export class Governor {
     if (this.#allowance?.isResetProbeDue(now) === true) this.pause.requirePauseProbe(now);
     this.#allowance?.recordSent(now);
     this.#lastGrantAt = now;
+    const { learner } = this.ratePolicy;
     const isPauseProbe = this.pause.isClosed && this.pause.recordGrant(now, this.ratePolicy);
-    const { ratePolicy } = this;
-    const { learner } = ratePolicy;
-    const rate = this.#isUnpaced ? Infinity : ratePolicy.rate;
+    const rate = this.#isUnpaced ? Infinity : this.ratePolicy.rate;
     const inFlight = this.#inFlightCalls.size;
     this.#inFlightCalls.add(now);
     const isLimitProbe = learner?.recordGrant(now, isWaitedFor) ?? false;
@@ -236,7 +235,7 @@ export class Governor {
 
   /** The pause or used-up quota that holds at `now`. */
   currentPause(now: number): GrantPause {
-    const exhaustedUntil = this.#exhaustedUntil(now);
+    const exhaustedUntil = this.#allowance?.exhaustedUntil(now) ?? -Infinity;
     // While only a probe's response is awaited its duration is unknown, so no pause is reported.
     const pausedUntil = this.pause.remainingMs(now) > 0 ? this.pause.openAt : -Infinity;
     if (exhaustedUntil > pausedUntil) return { endsAt: exhaustedUntil, isCertain: true };
@@ -249,7 +248,7 @@ export class Governor {
 
   /** Milliseconds left of the pause; 0 without one. */
   pausedMs(now: number): number {
-    return Math.max(this.pause.remainingMs(now), this.#exhaustedUntil(now) - now, 0);
+    return Math.max(this.pause.remainingMs(now), (this.#allowance?.exhaustedUntil(now) ?? -Infinity) - now, 0);
   }
 
   /** Until when the upstream itself said to wait; `now` when it said nothing. */
@@ -381,10 +380,6 @@ export class Governor {
 
   #declaredAt(now: number, ahead: number, isHigh: boolean): number {
     return this.declared?.nthAt(now, ahead, isHigh) ?? -Infinity;
-  }
-
-  #exhaustedUntil(now: number): number {
-    return this.#allowance?.exhaustedUntil(now) ?? -Infinity;
   }
 
   #createRatePolicy(): RatePolicy {

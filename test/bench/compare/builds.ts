@@ -48,7 +48,9 @@ const FORWARD = 'async function forwardRequest(parts,exchange){';
 export function slowDown(build: Build, delayUs: number): Build {
   const folder = join(build.main, '..', '..', `dist-slower-${String(process.pid)}`);
   cpSync(join(build.main, '..'), folder, { recursive: true });
-  const [file] = globSync('*.js', { cwd: folder }).filter((name) => readFileSync(join(folder, name), 'utf8').includes(FORWARD));
+  const [file] = globSync('*.js', { cwd: folder }).filter((name) =>
+    readFileSync(join(folder, name), 'utf8').includes(FORWARD),
+  );
   if (file === undefined) throw new Error(`no file of the build has the function "${FORWARD}"`);
   const spin = `for(const end=performance.now()+${String(delayUs / 1000)};performance.now()<end;);`;
   const path = join(folder, file);

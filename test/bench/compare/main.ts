@@ -17,7 +17,7 @@ import { SCENARIOS, type Scenario } from '../speed/scenarios.ts';
 import { bareSubject, sidecarSubject } from '../speed/subjects.ts';
 import { startUpstream } from '../speed/upstream.ts';
 import { buildRevision, buildWorkingTree, slowDown } from './builds.ts';
-import { judge } from './verdict.ts';
+import { evaluateRatios } from './verdict.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -47,7 +47,11 @@ const NAMES = { now: 'now', then: 'then', bare: 'bare' } as const;
 const nodeFlags = readImageFlags();
 const starts = Number(values.starts);
 const scenarios = values.scenario.split(',').map(findScenario);
-const plan = { rounds: Number(values.rounds), seconds: Number(values.seconds), warmUpSeconds: Number(values['warm-up']) };
+const plan = {
+  rounds: Number(values.rounds),
+  seconds: Number(values.seconds),
+  warmUpSeconds: Number(values['warm-up']),
+};
 
 /** The medians of one start, microseconds of CPU for a request. */
 interface StartFigures {
@@ -82,7 +86,9 @@ const all: Record<string, StartFigures[]> = {};
   await upstream.stop();
   for (const altered of bodyVerifier.altered) fail(altered);
   if (bodyVerifier.compared === 0) fail('no body was compared');
-  console.log(`bodies compared beside wrk: ${String(bodyVerifier.compared)}, altered: ${String(bodyVerifier.altered.length)}`);
+  console.log(
+    `bodies compared beside wrk: ${String(bodyVerifier.compared)}, altered: ${String(bodyVerifier.altered.length)}`,
+  );
 
   function contextFor(nowMain: string, start: number): BenchmarkContext {
     const sidecar = (name: string, main: string) => sidecarSubject({ name, title: name, main, nodeFlags });
@@ -130,7 +136,7 @@ function samplesOf(measurement: ProxyMeasurement | undefined): ProxyMeasurement[
 }
 
 function report(scenario: Scenario, figures: readonly StartFigures[]): string {
-  const { kind, ratio, interval } = judge(figures.map(({ now, then }) => now / then));
+  const { kind, ratio, interval } = evaluateRatios(figures.map(({ now, then }) => now / then));
   const middle = (figure: (start: StartFigures) => number): number => median(figures.map(figure));
   const added = middle((start) => start.now - start.bare) / middle((start) => start.then - start.bare);
   return [

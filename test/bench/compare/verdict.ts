@@ -13,15 +13,44 @@ export interface Verdict {
 
 /** Two-sided 95 % quantiles of Student's t by degrees of freedom; beyond the list that of 30 is used, which is a little too wide. */
 const T_95 = [
-  NaN, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12, 2.11,
-  2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
+  NaN,
+  12.706,
+  4.303,
+  3.182,
+  2.776,
+  2.571,
+  2.447,
+  2.365,
+  2.306,
+  2.262,
+  2.228,
+  2.201,
+  2.179,
+  2.16,
+  2.145,
+  2.131,
+  2.12,
+  2.11,
+  2.101,
+  2.093,
+  2.086,
+  2.08,
+  2.074,
+  2.069,
+  2.064,
+  2.06,
+  2.056,
+  2.052,
+  2.048,
+  2.045,
+  2.042,
 ];
 
 /**
  * @param ratios of one start of both builds each, above 0; at least two
  * @throws RangeError with fewer
  */
-export function judge(ratios: readonly number[]): Verdict {
+export function evaluateRatios(ratios: readonly number[]): Verdict {
   if (ratios.length < 2) throw new RangeError('a verdict needs at least two starts of both builds');
   const logs = ratios.map(Math.log);
   const mean = meanOf(logs);
