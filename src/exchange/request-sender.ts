@@ -146,7 +146,7 @@ export class RequestSender implements AttemptContext, TokenCaller, AbortTarget {
       stats.attempts++;
       const request = this.#buildRequest(attempt, reason === 'reset' || reason === 'connect');
       stats.pending = attempt;
-      this.#sent = upstream.send(request, attempt);
+      this.#sent = upstream.send(request, attempt, attempt.permit.grantedAt);
       return this.#sent.ended;
     } catch (error) {
       stats.pending = undefined;

@@ -71,8 +71,11 @@ export class Upstream {
     this.#connect = createConnector(options);
   }
 
-  /** Starts one attempt, on a free connection, on a new one, or when one is free again. Its outcome is a value, never an exception. */
-  send(request: UpstreamRequest, handler: AttemptHandler): ResponseReceiver {
+  /**
+   * Starts one attempt, on a free connection, on a new one, or when one is free again. Its outcome is a value, never an exception.
+   * @param now what the clock has just given. Default: it is read
+   */
+  send(request: UpstreamRequest, handler: AttemptHandler, now = this.#clock.now()): ResponseReceiver {
     const { path, method, headers, body = null, contentLength, needsNewConnection } = request;
     const receiver = new ResponseReceiver(this.#clock, handler, method);
     if (contentLength !== undefined) headers.push('content-length', String(contentLength));
@@ -82,7 +85,7 @@ export class Upstream {
     } else if (needsNewConnection) {
       this.#sendOnOwnConnection({ ...options, reset: true }, receiver);
     } else {
-      const connection = this.#acquire();
+      const connection = this.#acquire(now);
       if (connection === undefined) this.#enqueue({ options, receiver });
       else connection.send(options, receiver);
     }
@@ -129,9 +132,10 @@ export class Upstream {
     });
   }
 
-  #acquire(): Connection | undefined {
+  #acquire(now: number): Connection | undefined {
+    const openedFrom = this.#maxConnectionAgeMs > 0 ? now - this.#maxConnectionAgeMs : -Infinity;
     for (let free = this.#idle.pop(); free !== undefined; free = this.#idle.pop()) {
-      if (!this.#isTooOld(free)) return free;
+      if (free.openedAt >= openedFrom) return free;
       this.#discard(free);
     }
     return this.#open.size < this.#maxConnections ? this.#openConnection() : undefined;
@@ -150,15 +154,11 @@ export class Upstream {
   #dispatchWaiting(): void {
     for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
       // An attempt that has just ended takes no connection.
-      const free = next.receiver.hasEnded ? undefined : this.#acquire();
+      const free = next.receiver.hasEnded ? undefined : this.#acquire(this.#clock.now());
       if (free === undefined && !next.receiver.hasEnded) return;
       this.#waiting.shift();
       free?.send(next.options, next.receiver);
     }
-  }
-
-  #isTooOld({ openedAt }: Connection): boolean {
-    return this.#maxConnectionAgeMs > 0 && this.#clock.now() - openedAt > this.#maxConnectionAgeMs;
   }
 
   #discard(connection: Connection): void {

@@ -109,7 +109,7 @@ export function createRequestHeaderFilter(ownNames: readonly string[]): FilterRe
   });
   const select = (
     rawHeaders: readonly string[],
-    keyHeader: string | undefined,
+    keyHeader?: string,
     nominated?: ReadonlySet<string>,
   ): ForwardedRequestHeaders => {
     const keyName = keyHeader === undefined ? 'idempotency-key' : classes.find(keyHeader).canonical;
@@ -133,7 +133,7 @@ export function createRequestHeaderFilter(ownNames: readonly string[]): FilterRe
     }
     return { headers, hadAuthorization, hasContentType, idempotencyKey };
   };
-  return (rawHeaders, keyHeader) => select(rawHeaders, keyHeader);
+  return select;
 }
 
 /**

@@ -22,8 +22,10 @@ export function joinTarget(basePath: string, target: string, strippedLength = 0)
   const path = queryAt === -1 ? target : target.slice(0, queryAt);
   if (target.includes('#')) return reject('the request target has a fragment ("#"): send it percent-encoded as %23');
   if (path.includes('\\')) return reject('the path has a backslash: send it percent-encoded as %5C');
-  if (hasDotSegment(path)) return reject('the path has a dot segment ("." or ".."): send the path it resolves to');
-  const joined = withoutTrailingSlash(basePath) + target.slice(strippedLength);
+  // Most paths have neither a dot nor an escape at the start of a segment.
+  if (/[/\\](?:\.|%)|%/.test(path) && hasDotSegment(path))
+    return reject('the path has a dot segment ("." or ".."): send the path it resolves to');
+  const joined = (basePath === '/' ? '' : withoutTrailingSlash(basePath)) + target.slice(strippedLength);
   return joined.startsWith('/') ? joined : `/${joined}`;
 }
 
@@ -38,8 +40,6 @@ function reject(why: string): SidecarError {
 
 /** Whether a server that decodes, converts backslashes, or drops `;parameters`, `?`, `#` or white space could read a dot segment. */
 function hasDotSegment(path: string): boolean {
-  // Fast path: most paths have neither a dot nor an escape at the start of a segment.
-  if (!/[/\\](?:\.|%)|%/.test(path)) return false;
   return decodeRounds(path).some((decoded) => decoded.split(/[/\\]/).some(isDotSegment));
 }
 
