@@ -1,4 +1,4 @@
-/** The generated parts of docs/partners.md: an example for each kind of partner, and the settings of each partner. Pure. */
+/** The generated parts of docs/partners.md: the kinds of partners, one example, and the settings of each partner. Pure. */
 import { parse, stringify } from 'yaml';
 import { KEY_PARTNERS } from './key-partners.ts';
 import { OAUTH_PARTNERS } from './oauth-partners.ts';
@@ -11,36 +11,30 @@ import { UNSERVED_OAUTH_PARTNERS, UNSERVED_OWN_FORM_PARTNERS } from './unserved-
 /** Relative to the project's folder. */
 export const PARTNER_PAGE = 'docs/partners.md';
 
-interface Kind {
-  readonly title: string;
-  /** The partner of the example. */
-  readonly key: string;
-  /** The settings of the kind; counted are the partners that need one of them. */
-  readonly settings: readonly string[];
-}
+/** What a partner may ask for: the settings that provide it, and the key of a partner that needs them. */
+type Kind = readonly [title: string, settings: string, key: string];
 
 const KINDS: readonly Kind[] = [
-  { title: 'A JSON body', key: 'auth0-cc', settings: ['auth.bodyFormat'] },
-  { title: 'Another grant, or none', key: 'zoom-cc', settings: ['auth.grantType'] },
-  { title: 'Parameters of its own instead of client id and secret', key: 'toast', settings: ['auth.extraParameters'] },
-  { title: 'A further header field in the token request', key: 'altrata', settings: ['auth.extraHeaders'] },
-  {
-    title: 'Another name or unit in the token response',
-    key: 'fiserv',
-    settings: ['auth.tokenField', 'auth.expiresInField', 'auth.expiresInUnit'],
-  },
-  {
-    title: 'A signed assertion instead of a secret',
-    key: 'google-service-account',
-    settings: ['auth.privateKeyFile', 'auth.assertionClaims'],
-  },
-  {
-    title: 'The token in another header field',
-    key: 'shopify-cc',
-    settings: ['upstream.tokenHeader', 'upstream.tokenPrefix'],
-  },
-  { title: 'A fixed header field in each call', key: 'sap-ariba', settings: ['upstream.headers'] },
-  { title: 'A fixed key and no token request', key: 'datadog', settings: ['auth.method: static', 'auth.tokenFile'] },
+  ['a JSON body', '`auth.bodyFormat`', 'auth0-cc'],
+  ['another grant, or none', '`auth.grantType`', 'zoom-cc'],
+  ['its own parameters instead of client id and secret', '`auth.extraParameters`', 'toast'],
+  ['an additional header field in the token request', '`auth.extraHeaders`', 'altrata'],
+  ['another member name for the token in its response', '`auth.tokenField`', 'toast'],
+  ['another member name or unit for the lifetime', '`auth.expiresInField`, `auth.expiresInUnit`', 'fiserv'],
+  ['a signed assertion instead of a secret', '`auth.privateKeyFile`, `auth.assertionClaims`', 'google-service-account'],
+  ['the token in another header field', '`upstream.tokenHeader`, `upstream.tokenPrefix`', 'shopify-cc'],
+  ['a fixed header field in each call', '`upstream.headers`', 'sap-ariba'],
+  ['a fixed key, without a token request', '`auth.method: static`, `auth.tokenFile`', 'datadog'],
+];
+
+/** The partner of the example: it needs several kinds of settings. */
+const EXAMPLE = 'toast';
+
+/** Settings of `auth` that many partners need. A partner is listed at the first that it needs as a whole; the last fits every one. */
+const COMMON: readonly Section[] = [
+  { method: 'none', grantType: '', bodyFormat: 'json' },
+  { method: 'client_secret_post' },
+  {},
 ];
 
 const SERVED = [...OAUTH_PARTNERS, ...OWN_FORM_PARTNERS];
@@ -55,17 +49,12 @@ export function renderPartnerPage(): Readonly<Record<string, string>> {
   const all = SERVED.length + UNSERVED_OAUTH_PARTNERS.length + UNSERVED_OWN_FORM_PARTNERS.length;
   return {
     counts: `Of ${all} partners, ${SERVED.length} are served: ${describeShare(OAUTH_PARTNERS, UNSERVED_OAUTH_PARTNERS)} with the client-credentials grant, and ${describeShare(OWN_FORM_PARTNERS, UNSERVED_OWN_FORM_PARTNERS)} with a token request of their own form.`,
-    kinds: renderKinds(),
+    kinds: KINDS.map(([title, settings, key]) => `- ${title}: ${settings} (${findShape(key).name})`).join('\n'),
+    example: ['```yaml', renderExample(findShape(EXAMPLE)), '```'].join('\n'),
     usual: renderUsual(),
-    partners: renderPartners('settings', SERVED.filter((shape) => !isUsual(shape)).map(renderRow)),
-    keys: renderPartners('settings', KEY_PARTNERS.map(renderRow)),
-    unserved: renderPartners(
-      'why not',
-      [...UNSERVED_OAUTH_PARTNERS, ...UNSERVED_OWN_FORM_PARTNERS].map(({ name, obstacles }) => [
-        name,
-        obstacles.join('; '),
-      ]),
-    ),
+    partners: renderFurther(SERVED.filter((shape) => !isUsual(shape))),
+    keys: renderPartners(KEY_PARTNERS, selectSettings(KEY_PARTNERS[0]!, DOCUMENTED).auth),
+    unserved: renderUnserved(),
   };
 }
 
@@ -73,30 +62,10 @@ function describeShare(served: readonly unknown[], unserved: readonly unknown[])
   return `${served.length} of ${served.length + unserved.length}`;
 }
 
-function renderKinds(): string {
-  const head = ['the partner wants', 'settings', 'partners here'];
-  const rows = KINDS.map(({ title, settings }) => [
-    `[${title}](#${title.toLowerCase().replaceAll(',', '').replaceAll(' ', '-')})`,
-    settings.map((setting) => `\`${setting}\``).join(', '),
-    String(countPartners(settings)),
-  ]);
-  return [renderTable(head, rows), ...KINDS.map(renderKind)].join('\n\n');
-}
-
-function countPartners(settings: readonly string[]): number {
-  return ALL.filter((shape) => {
-    const sections: PartnerSettings = selectSettings(shape, DOCUMENTED);
-    const used = Object.entries(sections).flatMap(([name, section]) =>
-      Object.keys(section as Section).map((key) => `${name}.${key}`),
-    );
-    return settings.some((setting) => used.includes(setting));
-  }).length;
-}
-
-function renderKind({ title, key }: Kind): string {
-  const example = ALL.find((shape) => shape.key === key);
-  if (example === undefined) throw new Error(`no partner ${key}`);
-  return [`### ${title}`, '', `${example.name}:`, '', '```yaml', renderExample(example), '```'].join('\n');
+function findShape(key: string): PartnerShape {
+  const shape = ALL.find((candidate) => candidate.key === key);
+  if (shape === undefined) throw new Error(`no partner ${key}`);
+  return shape;
 }
 
 function renderExample(shape: PartnerShape): string {
@@ -121,7 +90,7 @@ function clientOf({ request }: PartnerShape): Section {
 
 /** Those who need the method and the body format at most, in one line for each combination. */
 function renderUsual(): string {
-  const groups = Map.groupBy(SERVED.filter(isUsual), describeSettings);
+  const groups = Map.groupBy(SERVED.filter(isUsual), (shape) => describeSettings(shape, {}));
   return [...groups]
     .map(
       ([settings, shapes]) =>
@@ -138,19 +107,52 @@ function isUsual(shape: PartnerShape): boolean {
   return isMethod && Object.keys(upstream).length === 0;
 }
 
-function renderRow(shape: PartnerShape): readonly string[] {
+/** A list for each of the common settings. */
+function renderFurther(shapes: readonly PartnerShape[]): string {
+  const groups = Map.groupBy(shapes, (shape) => {
+    const { auth } = selectSettings(shape, DOCUMENTED);
+    return COMMON.find((common) => Object.entries(common).every(([key, value]) => auth[key] === value))!;
+  });
+  return COMMON.map((common) => {
+    const title = common === COMMON.at(-1) ? 'Others' : `In addition to \`auth: ${renderSection(common)}\``;
+    return `${title}:\n\n${renderPartners(groups.get(common) ?? [], common)}`;
+  }).join('\n\n');
+}
+
+/** One line for partners with the same settings, in the order of the alphabet. @param common settings of `auth` that are not repeated */
+function renderPartners(shapes: readonly PartnerShape[], common: Section): string {
+  const groups = Map.groupBy(shapes, (shape) => describeRow(shape, common));
+  const lines = [...groups].map(([settings, alike]) => `- ${sortNames(alike.map(nameAll)).join(', ')}: ${settings}`);
+  return sortNames(lines).join('\n');
+}
+
+function describeRow(shape: PartnerShape, common: Section): string {
   const remark = shape.remark === undefined ? '' : `; ${shape.remark}`;
-  return [nameAll(shape), `${describeSettings(shape) || 'the defaults'}${remark}`];
+  return `${describeSettings(shape, common) || 'nothing'}${remark}`;
+}
+
+/** One line for each obstacle; a partner may have several. */
+function renderUnserved(): string {
+  const partners = [...UNSERVED_OAUTH_PARTNERS, ...UNSERVED_OWN_FORM_PARTNERS];
+  const pairs = partners.flatMap(({ name, obstacles }) => obstacles.map((obstacle) => ({ name, obstacle })));
+  return [...Map.groupBy(pairs, ({ obstacle }) => obstacle)]
+    .map(([obstacle, members]) => `- ${obstacle}: ${sortNames(members.map(({ name }) => name)).join(', ')}`)
+    .join('\n');
+}
+
+function sortNames(names: readonly string[]): readonly string[] {
+  return names.toSorted((a, b) => a.localeCompare(b, 'en'));
 }
 
 function nameAll({ name, also }: PartnerShape): string {
   return also.length === 0 ? name : `${name} (also ${also.join(', ')})`;
 }
 
-function describeSettings(shape: PartnerShape): string {
+function describeSettings(shape: PartnerShape, common: Section): string {
   const { auth, upstream }: PartnerSettings = selectSettings(shape, DOCUMENTED);
   const query = shape.request?.target.split('?')[1];
-  const sections = { auth: { ...(query === undefined ? {} : { tokenPath: `…?${query}` }), ...auth }, upstream };
+  const own = Object.fromEntries(Object.entries(auth).filter(([key]) => !(key in common)));
+  const sections = { auth: { ...(query === undefined ? {} : { tokenPath: `…?${query}` }), ...own }, upstream };
   return Object.entries(sections)
     .filter(([, section]) => Object.keys(section).length > 0)
     .map(([name, section]) => `\`${name}: ${renderSection(section)}\``)
@@ -173,16 +175,4 @@ function renderText(value: Section[string]): string {
   if (typeof value === 'object' || (typeof value === 'string' && value.startsWith('/run/secrets/'))) return '…';
   // Quotes where YAML would read another value, such as a boolean.
   return parse(String(value)) === value ? String(value) : `'${value}'`;
-}
-
-/** In the order of the alphabet. */
-function renderPartners(what: string, rows: readonly (readonly string[])[]): string {
-  return renderTable(
-    ['partner', what],
-    rows.toSorted(([a = ''], [b = '']) => a.localeCompare(b, 'en')),
-  );
-}
-
-function renderTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
 }
