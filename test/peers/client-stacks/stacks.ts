@@ -128,7 +128,7 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
   ...curlStacks('curl', 'curl --http2'),
   ...curlStacks('curl --http1.0').map((stack) => ({
     ...stack,
-    notes: { 'keep-alive': 'it keeps none in HTTP/1.0' },
+    notes: { 'keep-alive': 'it keeps none open in HTTP/1.0' },
     maxConnections: { direct: KEPT_CALLS },
   })),
   // Without HTTP/1.1 before it there is nothing to fall back on; to a proxy, curl speaks HTTP/1.1.
@@ -139,7 +139,7 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
     program: php,
     proxySetting: 'stream context `proxy`, `request_fulluri`',
     maxConnections: { direct: KEPT_CALLS, proxy: KEPT_CALLS },
-    notes: { sse: 'with `protocol_version` 1.0', 'keep-alive': 'it keeps none' },
+    notes: { sse: 'needs `protocol_version` 1.0', 'keep-alive': 'it keeps none open' },
   },
   { name: 'PHP curl', variant: 'curl', program: php, proxySetting: ENVIRONMENT },
   { name: 'PHP curl, CURL_HTTP_VERSION_2_0', variant: 'curl-http2', program: php, proxySetting: ENVIRONMENT },
@@ -160,7 +160,7 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
     program: python('aiohttp'),
     proxySetting: `${ENVIRONMENT}, \`trust_env=True\``,
     maxConnections: { proxy: KEPT_CALLS },
-    notes: { 'keep-alive': 'it keeps none to a proxy' },
+    notes: { 'keep-alive': 'it keeps none to a proxy open' },
   },
   { name: 'Python zeep (SOAP)', variant: 'zeep', program: python('zeep'), proxySetting: ENVIRONMENT, ...soap },
   { name: 'Perl LWP', variant: 'lwp', program: perl, proxySetting: `${ENVIRONMENT}, \`env_proxy\`` },

@@ -12,44 +12,62 @@ export interface ClientResults {
 
 const [BEGIN, END] = ['<!-- client-table: begin -->', '<!-- client-table: end -->'];
 
-const TITLES: Readonly<Record<Way, string>> = {
-  direct: '### With the base URL of the API set to the sidecar',
-  proxy: '### With the sidecar as the proxy for `http:` URLs',
+const WAY_NAMES: Readonly<Record<Way, string>> = { direct: 'base URL', proxy: 'proxy' };
+
+const CELL_NAMES: Readonly<Record<Cell, string>> = {
+  ...{ get: 'GET', post: 'POST', up: 'upload', down: 'download' },
+  ...{ sse: 'event stream', 'keep-alive': 'connections' },
 };
 
 /** @throws Error when the page has no marks */
 export function insertTable(page: string, clients: readonly ClientResults[], sizes: BodySizes): string {
   const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (from < 0 || to < from) throw new Error(`the page has no ${BEGIN} … ${END}`);
-  return `${page.slice(0, from)}${BEGIN}\n\n${renderTables(clients, sizes)}\n${page.slice(to)}`;
+  return `${page.slice(0, from)}${BEGIN}\n\n${renderTable(clients, sizes)}\n\n${page.slice(to)}`;
 }
 
-function renderTables(clients: readonly ClientResults[], sizes: BodySizes): string {
+function renderTable(clients: readonly ClientResults[], sizes: BodySizes): string {
   const versions = new Map(clients.map(({ stack }) => [stack, readVersion(stack)]));
   const megabytes = (bytes: number): string => `${String(bytes / 1_000_000)} MB`;
-  return WAYS.map((way) => {
-    const head = [
-      ...['client', 'version', ...(way === 'proxy' ? ['set with'] : [])],
-      ...['GET', 'POST', `${megabytes(sizes.up)} up`, `${megabytes(sizes.down)} down`],
-      ...[`SSE, ${String(EVENTS)} events`, `connections for ${String(KEPT_CALLS)} calls`],
-    ];
-    const rows = clients.map(({ stack, results }) => [
-      stack.name,
-      versions.get(stack) ?? '',
-      ...(way === 'proxy' ? [stack.proxySetting] : []),
-      ...[...results[way]].map(([cell, result]) => renderCell(result, stack.notes?.[cell])),
-    ]);
-    const lines = [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
-    return `${TITLES[way]}\n\n${lines.join('\n')}\n`;
-  }).join('\n');
+  const text =
+    `Each client made these calls with the base URL of the sidecar, and again with the sidecar as its proxy for \`http:\` URLs: GET, POST, ` +
+    `${megabytes(sizes.up)} up, ${megabytes(sizes.down)} down, an event stream of ${String(EVENTS)} events, and ` +
+    `${String(KEPT_CALLS)} calls over one connection. All of them work, except for what the last column states.`;
+  const rows = clients.map((client) => [
+    ...[client.stack.name, versions.get(client.stack) ?? '', client.stack.proxySetting],
+    describeExceptions(client),
+  ]);
+  const head = ['client', 'version', 'as proxy set by', 'exceptions'];
+  const lines = [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
+  return `${text}\n\n${lines.join('\n')}`;
 }
 
-function renderCell(result: CellResult, note?: string): string {
+/** What is alike in both ways is stated once. */
+function describeExceptions({ stack, results }: ClientResults): string {
+  const [direct, proxy] = WAYS.map((way) => describeWay(results[way], stack.notes ?? {})) as [string, string];
+  if (direct === proxy) return direct;
+  return WAYS.map((way) => ({ way, text: way === 'direct' ? direct : proxy }))
+    .filter(({ text }) => text !== '')
+    .map(({ way, text }) => `${WAY_NAMES[way]}: ${text}`)
+    .join('; ');
+}
+
+function describeWay(results: ReadonlyMap<Cell, CellResult>, notes: NonNullable<ClientStack['notes']>): string {
+  if ([...results.values()].every(({ kind }) => kind === 'refused')) return 'refused';
+  return [...results]
+    .map(([cell, result]) => describeCell(cell, result, notes[cell]))
+    .filter((text) => text !== undefined)
+    .join('; ');
+}
+
+/** Undefined if it works and needs no remark. */
+function describeCell(cell: Cell, result: CellResult, note?: string): string | undefined {
+  const name = CELL_NAMES[cell];
   const suffix = note === undefined ? '' : `, ${note}`;
-  if (result.kind === 'works') return `yes${suffix}`;
-  if (result.kind === 'connections') return `${String(result.count)}${result.count > 1 ? suffix : ''}`;
-  if (result.kind === 'refused') return 'refused';
-  return `${result.kind === 'fails' ? 'no' : 'not run'}: ${result.why.replaceAll('|', '\\|')}`;
+  if (result.kind === 'works') return note === undefined ? undefined : `${name} ${note}`;
+  if (result.kind === 'connections') return result.count > 1 ? `${String(result.count)} ${name}${suffix}` : undefined;
+  if (result.kind === 'refused') return `${name} refused`;
+  return `${name} ${result.kind === 'fails' ? 'fails' : 'not run'}: ${result.why.replaceAll('|', '\\|')}`;
 }
 
 /** The first number with dots that the program prints. */
