@@ -142,9 +142,7 @@ const PRODUCTS: readonly ServerShape[] = [
     auth: `url: https://TENANT.eu.auth0.com
 method: client_secret_post
 audience: https://api.partner.example/`,
-    remarks: [
-      'The method is the one chosen for the application in the dashboard: `client_secret_post`, `client_secret_basic` or `private_key_jwt`.',
-    ],
+    remarks: ['Set the method that the Auth0 dashboard shows for the application.'],
     request: {
       target: '/oauth/token',
       methods: ['client_secret_post', 'client_secret_basic'],
@@ -213,7 +211,7 @@ scope: https://api.partner.example/policies.write`,
 tokenPath: /TENANT/oauth2/token
 method: client_secret_post
 resource: https://api.partner.example/app`,
-    remarks: ['`expires_in` is a string there.'],
+    remarks: [],
     request: {
       target: '/TENANT/oauth2/token',
       methods: ['client_secret_post'],
@@ -254,7 +252,7 @@ resource: https://api.partner.example/app`,
 tokenPath: /TENANT/oauth2/v2.0/token
 method: client_secret_post
 scope: api://PARTNER-APP-ID/.default`,
-    remarks: ['The scope is always the application id URI of the API with `/.default`.'],
+    remarks: ['The scope is always the application id URI of the API, followed by `/.default`.'],
     request: {
       target: '/TENANT/oauth2/v2.0/token',
       methods: ['client_secret_post'],
@@ -288,7 +286,7 @@ scope: api://PARTNER-APP-ID/.default`,
 tokenPath: /oauth2/default/v1/token
 method: client_secret_basic
 scope: policies.write`,
-    remarks: ['`default` is the name of the custom authorization server; the scope must be defined there.'],
+    remarks: ['`default` is the name of the custom authorization server, in which the scope must be defined.'],
     request: {
       target: '/oauth2/default/v1/token',
       methods: ['client_secret_basic', 'client_secret_post'],
@@ -342,7 +340,7 @@ tokenPath: /realms/REALM/protocol/openid-connect/token
 method: client_secret_basic
 basicEncoding: form
 scope: policies`,
-    remarks: ['It form-decodes id and secret, so that `basicEncoding: form` is right for every secret.'],
+    remarks: ['Keycloak form-decodes id and secret, so `basicEncoding: form` is right for every secret.'],
     request: {
       target: '/realms/REALM/protocol/openid-connect/token',
       methods: ['client_secret_basic', 'client_secret_post'],
@@ -398,7 +396,7 @@ method: client_secret_post
 scope: api
 defaultLifetimeMs: 900000`,
     remarks: [
-      'Its tokens hold a `!`, and the response has no `expires_in`: set `defaultLifetimeMs` below the time-out of the session policy.',
+      'The response has no `expires_in`: set `defaultLifetimeMs` to less than the time-out of the session policy.',
     ],
     request: {
       target: '/services/oauth2/token',
@@ -444,8 +442,8 @@ tokenPath: /oauth/client_credential/accesstoken?grant_type=client_credentials
 method: client_secret_basic
 scope: policies.write`,
     remarks: [
-      'The path is that of the API proxy; many read the grant from the query. `token_type` is `BearerToken`, `expires_in` a string.',
-      'Its refusals have no OAuth `error`: a 401 is `TOKEN_REJECTED`, any other one `TOKEN_UNAVAILABLE`.',
+      'The path is that of the API proxy; many proxies read the grant from the query.',
+      'Its refusals have no OAuth `error`: a 401 becomes `TOKEN_REJECTED`, any other refusal `TOKEN_UNAVAILABLE`.',
     ],
     request: {
       target: '/oauth/client_credential/accesstoken?grant_type=client_credentials',
@@ -516,7 +514,7 @@ tokenPath: /v1/oauth2/token
 method: client_secret_basic
 scope: https://uri.paypal.com/services/invoicing`,
     remarks: [
-      'PayPal needs neither scope nor audience; a scope limits the token to a part of what the application may do.',
+      'PayPal needs neither scope nor audience. A scope restricts the token to a part of the rights of the application.',
     ],
     request: {
       target: '/v1/oauth2/token',

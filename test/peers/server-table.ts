@@ -11,14 +11,11 @@ import { METHOD_COLUMNS, tryMethods } from './server-methods.ts';
 import type { Count, MethodColumn, MethodResult } from './server-methods.ts';
 import { SERVER_SHAPES } from './server-shapes.ts';
 import type { ServerShape } from './server-shapes.ts';
-import { renderProducts, replaceSection, SERVER_PAGE } from './server-page.ts';
+import { renderProducts, renderStubs, renderTable, replaceSection, SERVER_PAGE } from './server-page.ts';
+import type { StubResult } from './server-page.ts';
 import { startShapeRoutes } from './shape-routes.ts';
 
 const PATH = join(import.meta.dirname, '..', '..', SERVER_PAGE);
-
-function renderTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
-}
 
 const isComplete = ({ obtained, tried }: Count): boolean => obtained === tried;
 
@@ -51,22 +48,23 @@ async function runServer(server: RealServer): Promise<string[]> {
   return [label, ...METHOD_COLUMNS.map((column) => results.get(column) ?? '–')];
 }
 
-async function runShape(shape: ServerShape): Promise<string[]> {
+async function runShape(shape: ServerShape): Promise<StubResult> {
   const { methods, otherMethods, decodesBasic } = shape.request;
-  const cells = new Map<MethodColumn, string>(otherMethods.map((method) => [method, 'not run']));
+  const outcomes: [MethodColumn, 'not run'][] = otherMethods.map((method) => [method, 'not run']);
+  const found = new Map<MethodColumn, 'stub' | 'not run' | 'fails'>(outcomes);
   const columnOf = (method: (typeof methods)[number]): MethodColumn =>
     method === 'client_secret_basic' ? `${method}, ${decodesBasic ? 'form' : 'raw'}` : method;
-  for (const method of methods) cells.set(columnOf(method), 'fails');
-  let refusals = 'fails';
+  for (const method of methods) found.set(columnOf(method), 'fails');
+  let refusals: Count | undefined;
   try {
     await using running = await startShapeRoutes(shape);
-    for (const method of methods) if ((await running.callWith(method)).isObtained) cells.set(columnOf(method), 'stub');
+    for (const method of methods) if ((await running.callWith(method)).isObtained) found.set(columnOf(method), 'stub');
     const calls = await Promise.all(shape.refusals.map((refusal) => running.callRefused(refusal)));
-    refusals = `${String(calls.filter(({ isExpected }) => isExpected).length)} of ${String(calls.length)}`;
+    refusals = { obtained: calls.filter(({ isExpected }) => isExpected).length, tried: calls.length };
   } catch (error) {
     console.error(`${shape.name}: ${String(error)}`);
   }
-  return [shape.name, ...METHOD_COLUMNS.map((column) => cells.get(column) ?? '–'), refusals];
+  return { name: shape.name, methods: found, refusals };
 }
 
 async function inTurn<T, R>(items: readonly T[], run: (item: T) => Promise<R>): Promise<R[]> {
@@ -76,7 +74,7 @@ async function inTurn<T, R>(items: readonly T[], run: (item: T) => Promise<R>): 
 }
 
 const real = renderTable(['authorization server', ...METHOD_COLUMNS], await inTurn(REAL_SERVERS, runServer));
-const stubs = renderTable(['product', ...METHOD_COLUMNS, 'refusals'], await inTurn(SERVER_SHAPES, runShape));
+const stubs = renderStubs(await inTurn(SERVER_SHAPES, runShape));
 console.log(`${real}\n\n${stubs}`);
 let page = readFileSync(PATH, 'utf8');
 for (const [section, text] of Object.entries({ real, stubs, products: renderProducts() }))
