@@ -92,10 +92,7 @@ function clientOf({ request }: PartnerShape): Section {
 function renderUsual(): string {
   const groups = Map.groupBy(SERVED.filter(isUsual), (shape) => describeSettings(shape, {}));
   return [...groups]
-    .map(
-      ([settings, shapes]) =>
-        `- ${settings === '' ? 'the defaults, `auth: { method: client_secret_basic }`' : settings}: ${shapes.map(nameAll).join(', ')}.`,
-    )
+    .map(([settings, shapes]) => `- ${settings === '' ? 'no setting' : settings}: ${shapes.map(nameAll).join(', ')}.`)
     .join('\n');
 }
 
@@ -114,7 +111,7 @@ function renderFurther(shapes: readonly PartnerShape[]): string {
     return COMMON.find((common) => Object.entries(common).every(([key, value]) => auth[key] === value))!;
   });
   return COMMON.map((common) => {
-    const title = common === COMMON.at(-1) ? 'Others' : `In addition to \`auth: ${renderSection(common)}\``;
+    const title = common === COMMON.at(-1) ? 'Others' : `In addition to ${describeSection('auth', common).join(', ')}`;
     return `${title}:\n\n${renderPartners(groups.get(common) ?? [], common)}`;
   }).join('\n\n');
 }
@@ -154,20 +151,18 @@ function describeSettings(shape: PartnerShape, common: Section): string {
   const own = Object.fromEntries(Object.entries(auth).filter(([key]) => !(key in common)));
   const sections = { auth: { ...(query === undefined ? {} : { tokenPath: `…?${query}` }), ...own }, upstream };
   return Object.entries(sections)
-    .filter(([, section]) => Object.keys(section).length > 0)
-    .map(([name, section]) => `\`${name}: ${renderSection(section)}\``)
-    .join(' ');
+    .flatMap(([name, section]) => describeSection(name, section))
+    .join(', ');
 }
 
-/** In one line; what is in files is left out. */
-function renderSection(section: Section): string {
-  const members = Object.entries(section).map(([key, value]) => {
-    if (typeof value === 'object')
-      return `${key}: { ${Object.entries(value)
-        .map(([name, one]) => `${name}: ${renderText(one)}`)
-        .join(', ')} }`;
-    return `${key}: ${renderText(value)}`;
-  });
+/** One code span for each setting; what is in files is left out. */
+function describeSection(name: string, section: Section): string[] {
+  return Object.entries(section).map(([key, value]) => `\`${name}.${key}: ${renderValue(value)}\``);
+}
+
+function renderValue(value: Section[string]): string {
+  if (typeof value !== 'object') return renderText(value);
+  const members = Object.entries(value).map(([key, member]) => `${key}: ${renderText(member)}`);
   return `{ ${members.join(', ')} }`;
 }
 
