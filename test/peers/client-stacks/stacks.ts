@@ -128,7 +128,7 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
   ...curlStacks('curl', 'curl --http2'),
   ...curlStacks('curl --http1.0').map((stack) => ({
     ...stack,
-    notes: { 'keep-alive': 'it keeps none open in HTTP/1.0' },
+    notes: { 'keep-alive': 'it keeps none open' },
     maxConnections: { direct: KEPT_CALLS },
   })),
   // Without HTTP/1.1 before it there is nothing to fall back on; to a proxy, curl speaks HTTP/1.1.
@@ -160,7 +160,7 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
     program: python('aiohttp'),
     proxySetting: `${ENVIRONMENT}, \`trust_env=True\``,
     maxConnections: { proxy: KEPT_CALLS },
-    notes: { 'keep-alive': 'it keeps none to a proxy open' },
+    notes: { 'keep-alive': 'it keeps none open' },
   },
   { name: 'Python zeep (SOAP)', variant: 'zeep', program: python('zeep'), proxySetting: ENVIRONMENT, ...soap },
   { name: 'Perl LWP', variant: 'lwp', program: perl, proxySetting: `${ENVIRONMENT}, \`env_proxy\`` },

@@ -30,16 +30,13 @@ function renderTable(clients: readonly ClientResults[], sizes: BodySizes): strin
   const versions = new Map(clients.map(({ stack }) => [stack, readVersion(stack)]));
   const megabytes = (bytes: number): string => `${String(bytes / 1_000_000)} MB`;
   const text =
-    `Each client made these calls with the base URL of the sidecar, and again with the sidecar as its proxy for \`http:\` URLs: GET, POST, ` +
-    `${megabytes(sizes.up)} up, ${megabytes(sizes.down)} down, an event stream of ${String(EVENTS)} events, and ` +
-    `${String(KEPT_CALLS)} calls over one connection. All of them work, except for what the last column states.`;
-  const rows = clients.map((client) => [
-    ...[client.stack.name, versions.get(client.stack) ?? '', client.stack.proxySetting],
-    describeExceptions(client),
-  ]);
-  const head = ['client', 'version', 'as proxy set by', 'exceptions'];
-  const lines = [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
-  return `${text}\n\n${lines.join('\n')}`;
+    `Each client made these calls with the base URL of the sidecar, and again with the sidecar as proxy for \`http:\` URLs: GET, POST, ` +
+    `${megabytes(sizes.up)} up, ${megabytes(sizes.down)} down, an event stream of ${String(EVENTS)} events, ` +
+    `${String(KEPT_CALLS)} calls over one connection. All work, with these exceptions:`;
+  const named = ({ stack }: ClientResults): string => `${stack.name} (${versions.get(stack) ?? ''})`;
+  const groups = Map.groupBy(clients, (client) => `${client.stack.proxySetting} | ${describeExceptions(client)}`);
+  const rows = [...groups].map(([columns, alike]) => `| ${alike.map(named).join('; ')} | ${columns} |`);
+  return [`${text}\n`, '| client | as proxy set by | exceptions |', '| --- | --- | --- |', ...rows].join('\n');
 }
 
 /** What is alike in both ways is stated once. */
