@@ -21,7 +21,7 @@ import type { ClientMethod, RealServer, ServerClient } from './real-servers.ts';
 export type MethodColumn =
   'client_secret_basic, raw' | 'client_secret_basic, form' | Exclude<ClientMethod, 'client_secret_basic'>;
 
-export const METHOD_COLUMNS: readonly MethodColumn[] = [
+const METHOD_COLUMNS: readonly MethodColumn[] = [
   'client_secret_basic, raw',
   'client_secret_basic, form',
   'client_secret_post',

@@ -22,20 +22,31 @@ export function replaceSection(page: string, section: string, text: string): str
   return `${page.slice(0, from + begin.length)}\n\n${text}\n\n${page.slice(to)}`;
 }
 
-export function renderTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
+/** @param results by method, such as `any secret` */
+export function renderServer(label: string, results: ReadonlyMap<MethodColumn, string>): string {
+  const groups = Map.groupBy(results, ([, result]) => result);
+  const parts = [...groups].map(([result, methods]) => `${result} with ${nameMethods(methods.map(([name]) => name))}`);
+  return `- ${label}: ${parts.join('; ')}`;
 }
 
 export function renderStubs(results: readonly StubResult[]): string {
-  const rows = results.map(({ name, methods }) => {
-    const named = (...outcomes: readonly string[]): string =>
-      [...methods]
-        .filter(([, outcome]) => outcomes.includes(outcome))
-        .map(([method, outcome]) => (outcome === 'fails' ? `${method} fails` : method))
-        .join('; ') || 'none';
-    return [name, named('stub', 'fails'), named('not run')];
+  const lines = results.map(({ name, methods }) => {
+    const groups = Map.groupBy(methods, ([, outcome]) => outcome);
+    const namesOf = (outcome: 'stub' | 'not run' | 'fails'): MethodColumn[] =>
+      (groups.get(outcome) ?? []).map(([method]) => method);
+    const [others, failing] = [namesOf('not run'), namesOf('fails')];
+    return [
+      `- ${name}: ${nameMethods(namesOf('stub'))}`,
+      ...(failing.length === 0 ? [] : [`fails: ${nameMethods(failing)}`]),
+      ...(others.length === 0 ? [] : [`not run: ${nameMethods(others)}`]),
+    ].join('; ');
   });
-  return `${renderTable(['product', 'works with the stub', 'not run'], rows)}\n\n${describeRefusals(results)}`;
+  return `${lines.join('\n')}\n\n${describeRefusals(results)}`;
+}
+
+/** `client_secret_basic, raw` becomes `client_secret_basic (raw)`. */
+function nameMethods(methods: readonly MethodColumn[]): string {
+  return methods.map((method) => method.replace(/, (\w+)$/, ' ($1)')).join(', ');
 }
 
 function describeRefusals(results: readonly StubResult[]): string {

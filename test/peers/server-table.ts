@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { REAL_SERVERS } from './real-servers.ts';
 import type { RealServer } from './real-servers.ts';
-import { METHOD_COLUMNS, tryMethods } from './server-methods.ts';
+import { tryMethods } from './server-methods.ts';
 import type { Count, MethodColumn, MethodResult } from './server-methods.ts';
 import { SERVER_SHAPES } from './server-shapes.ts';
 import type { ServerShape } from './server-shapes.ts';
-import { renderProducts, renderStubs, renderTable, replaceSection, SERVER_PAGE } from './server-page.ts';
+import { renderProducts, renderServer, renderStubs, replaceSection, SERVER_PAGE } from './server-page.ts';
 import type { StubResult } from './server-page.ts';
 import { startShapeRoutes } from './shape-routes.ts';
 
@@ -21,19 +21,20 @@ const isComplete = ({ obtained, tried }: Count): boolean => obtained === tried;
 
 function describeResult({ plain, special }: MethodResult): string {
   if (!isComplete(plain)) return 'fails';
-  if (special === undefined) return 'yes';
+  if (special === undefined) return 'works';
   if (isComplete(special)) return 'any secret';
   return special.obtained === 0
     ? 'letters and digits'
     : `${String(special.obtained)} of ${String(special.tried)} secrets`;
 }
 
-async function runServer(server: RealServer): Promise<string[]> {
+/** The methods of a server by their results, in one line. */
+async function runServer(server: RealServer): Promise<string> {
   const version = server.findVersion();
   const label = `${server.name} ${version ?? ''} (${server.language})`.replace('  ', ' ');
   if (version === undefined) {
     console.error(`${server.name} is not installed: apt-get install ${server.packages.join(' ')}`);
-    return [label, ...METHOD_COLUMNS.map(() => 'not run')];
+    return `- ${label}: not run`;
   }
   const results = new Map<MethodColumn, string>();
   for (const method of server.methods) {
@@ -45,7 +46,7 @@ async function runServer(server: RealServer): Promise<string[]> {
     for (const result of tried ?? []) results.set(result.column, describeResult(result));
     if (tried === undefined && method !== 'client_secret_basic') results.set(method, 'fails');
   }
-  return [label, ...METHOD_COLUMNS.map((column) => results.get(column) ?? '–')];
+  return renderServer(label, results);
 }
 
 async function runShape(shape: ServerShape): Promise<StubResult> {
@@ -73,7 +74,7 @@ async function inTurn<T, R>(items: readonly T[], run: (item: T) => Promise<R>): 
   return results;
 }
 
-const real = renderTable(['authorization server', ...METHOD_COLUMNS], await inTurn(REAL_SERVERS, runServer));
+const real = (await inTurn(REAL_SERVERS, runServer)).join('\n');
 const stubs = renderStubs(await inTurn(SERVER_SHAPES, runShape));
 console.log(`${real}\n\n${stubs}`);
 let page = readFileSync(PATH, 'utf8');
