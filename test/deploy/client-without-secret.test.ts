@@ -1,4 +1,4 @@
-/** A client that shows who it is by a key: what docs/kubernetes.md and the chart's README say of it, rendered and started. */
+/** A client that shows who it is by a key: what docs/kubernetes-kustomize.md and the chart's README say of it, rendered and started. */
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -67,6 +67,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   wait: '',
   git: '',
   cd: '',
+  cp: '-r',
 };
 
 /** @returns undefined for a command without a rule */
