@@ -146,7 +146,7 @@ describe('docs/operations.md and the runbooks', () => {
     );
     // A few messages are made from the kinds of events.
     const said = sources.join('\n').replaceAll('-', ' ');
-    const table = pages[0]!.text.split('| message')[1] ?? '';
+    const table = pages[0]!.text.split('| message')[1]?.split('\n\n')[0] ?? '';
     const quoted = table.split('\n').flatMap((row) => (row.split('|')[1] ?? '').match(/(?<=`)[^`]{5,}(?=`)/g) ?? []);
     expect(quoted.length).toBeGreaterThan(10);
     expect(quoted.filter((message) => !said.includes(message.replaceAll('-', ' ')))).toEqual([]);

@@ -1,4 +1,4 @@
-/** The table of alerts, read from the rules. */
+/** The list of alerts, read from the rules. */
 import { parse } from 'yaml';
 
 interface RuleFile {
@@ -11,11 +11,11 @@ interface RuleFile {
   }[];
 }
 
-/** In Markdown, in the order of the file. @param rules the text of deploy/prometheus/alerts.yaml */
-export function renderAlertsTable(rules: string): string {
+/** In Markdown, in the order of the file: severity, and how long the condition lasts first. @param rules the text of deploy/prometheus/alerts.yaml */
+export function renderAlertsList(rules: string): string {
   const alerts = (parse(rules) as RuleFile).groups.flatMap((group) => group.rules);
   const rows = alerts.map(
-    (rule) => `| [${rule.alert}](runbooks/${rule.alert}.md) | ${rule.labels.severity} | ${rule.for ?? 'at once'} |`,
+    (rule) => `- [${rule.alert}](runbooks/${rule.alert}.md): ${rule.labels.severity}, ${rule.for ?? 'at once'}`,
   );
-  return ['| alert | severity | after |', '|---|---|---|', ...rows, ''].join('\n');
+  return [...rows, ''].join('\n');
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { renderAlertRules } from './alert-rules.ts';
-import { renderAlertsTable } from './alerts-table.ts';
+import { renderAlertsList } from './alerts-table.ts';
 import { buildDashboard } from './dashboard.ts';
 import { readMetricLabels, renderMetricsTable } from './metrics-table.ts';
 import { renderPrometheusRule, renderRuleGroups } from './prometheus-rule.ts';
@@ -37,11 +37,11 @@ async function readRules(): Promise<readonly string[]> {
   return [readFileSync(RECORDING_RULES, 'utf8'), await renderAlertsFile()];
 }
 
-/** docs/operations.md with new tables. @throws Error when a marker is missing */
+/** docs/operations.md with a new table of metrics and list of alerts. @throws Error when a marker is missing */
 async function renderOperations(): Promise<string> {
   const page = readFileSync(OPERATIONS, 'utf8');
-  const withMetrics = insertTable(page, 'metrics', await renderMetricsTable());
-  return await formatText(insertTable(withMetrics, 'alerts', renderAlertsTable(await renderAlertsFile())), OPERATIONS);
+  const withMetrics = insertMade(page, 'metrics', await renderMetricsTable());
+  return await formatText(insertMade(withMetrics, 'alerts', renderAlertsList(await renderAlertsFile())), OPERATIONS);
 }
 
 /** Each file by its path, and what makes its text. */
@@ -53,11 +53,11 @@ export const GENERATED_FILES: readonly (readonly [name: string, render: () => Pr
   ['docs/operations.md', renderOperations],
 ];
 
-/** A table stands between two comments with its name. */
-function insertTable(page: string, name: string, table: string): string {
+/** A table or list stands between two comments with its name. */
+function insertMade(page: string, name: string, table: string): string {
   const [begin, end] = [`<!-- ${name}: made by npm run dashboard -->`, `<!-- end of ${name} -->`];
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`docs/operations.md has lost the place of its table of ${name}`);
+  if (from < 0 || to < from) throw new Error(`docs/operations.md has lost the place of its ${name}`);
   return `${page.slice(0, from + begin.length)}\n\n${table}\n${page.slice(to)}`;
 }
 

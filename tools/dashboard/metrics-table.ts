@@ -13,13 +13,13 @@ const PREFIX = 'bearer_sidecar_';
 /** Of histograms, and no label of ours. */
 const BUCKET_LABEL = 'le';
 
-/** In Markdown, in the order of the exposition. */
+/** In Markdown, in the order of the exposition; the labels stand in braces behind the name. */
 export async function renderMetricsTable(): Promise<string> {
   const rows = describeMetrics(await renderExample()).map(
     ({ name, type, help, labels }) =>
-      `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help} |`,
+      `| \`${name}${labels.length === 0 ? '' : `{${labels.join(',')}}`}\` | ${type} | ${help} |`,
   );
-  return ['| metric | type | labels | is |', '|---|---|---|---|', ...rows, ''].join('\n');
+  return ['| metric | type | meaning |', '|---|---|---|', ...rows, ''].join('\n');
 }
 
 /** The labels of each of the sidecar's own metrics, without `le`. @throws Error for a name that no metric has */
