@@ -19,6 +19,16 @@
 {{- toYaml (merge $labels .Values.commonLabels) -}}
 {{- end -}}
 
+{{/* Of an object of the release `root`, with the `suffix` of its name, and the `labels` and `annotations` of its own, which win. */}}
+{{- define "bearer-sidecar.metadata" -}}
+metadata:
+  name: {{ include "bearer-sidecar.name" .root }}{{ .suffix }}
+  labels: {{- merge dict (.labels | default dict) (include "bearer-sidecar.labels" .root | fromYaml) | toYaml | nindent 4 }}
+  {{- with .annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
 {{/* What a pod with the sidecar is labelled with, and the monitor and the policies select by. */}}
 {{- define "bearer-sidecar.podLabels" -}}
 bearer-sidecar: {{ .Release.Name | quote }}
