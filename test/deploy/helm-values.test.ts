@@ -59,6 +59,14 @@ describe('values', () => {
     ['an audience of an assertion without the client id', { config: CONFIG, client: { assertion: { audience: 'a' } } }],
     ['enabled, but not whether', { config: CONFIG, enabled: 'perhaps' }],
     ['a port that is none', { config: CONFIG, networkPolicy: { egressPorts: [70_000] } }],
+    ['a Service of another type', { config: CONFIG, standalone: { service: { type: 'ExternalName', port: 80 } } }],
+    ['a hook that is none', { config: CONFIG, lifecycle: { preStop: { shell: 'sleep 5' } } }],
+    ['a hook of two kinds', { config: CONFIG, lifecycle: { preStop: { sleep: {}, exec: {} } } }],
+    ['a container without an image', { config: CONFIG, extraContainers: [{ name: 'a' }] }],
+    ['an init container with a name that is none', { config: CONFIG, initContainers: [{ name: 'A', image: 'a' }] }],
+    ['a history of less than nothing', { config: CONFIG, revisionHistoryLimit: -1 }],
+    ['a duration without a unit', { config: CONFIG, podMonitor: { scrapeTimeout: '10' } }],
+    ['a label that is no text', { config: CONFIG, grafanaDashboard: { labels: { grafana_dashboard: 1 } } }],
   ])('%s: refused by helm and by the schema alone', (_, values) => {
     expect(validate({ ...defaults, ...(JSON.parse(JSON.stringify(values)) as Values) })).toBe(false);
     const { status, stderr } = helm('template', 'partner', CHART, '--values', writeValues(values));

@@ -13,7 +13,7 @@ export const ROOT = join(import.meta.dirname, '..', '..');
 const OPERATIONS = join(ROOT, 'docs', 'operations.md');
 const RECORDING_RULES = join(ROOT, 'deploy', 'prometheus', 'recording.yaml');
 
-/** deploy/grafana/dashboard.json, whole. */
+/** deploy/grafana/dashboard.json, whole; the chart has the same, since helm reads no file outside of its folder. */
 async function renderDashboardFile(): Promise<string> {
   return await formatText(JSON.stringify(buildDashboard()), join(ROOT, 'deploy', 'grafana', 'dashboard.json'));
 }
@@ -47,6 +47,7 @@ async function renderOperations(): Promise<string> {
 /** Each file by its path, and what makes its text. */
 export const GENERATED_FILES: readonly (readonly [name: string, render: () => Promise<string>])[] = [
   ['deploy/grafana/dashboard.json', renderDashboardFile],
+  ['deploy/helm/bearer-sidecar/dashboard.json', renderDashboardFile],
   ['deploy/prometheus/alerts.yaml', renderAlertsFile],
   ['deploy/kubernetes/components/monitoring/prometheus-rule.yaml', renderRuleComponent],
   ['deploy/helm/bearer-sidecar/rules.yaml', renderChartRules],

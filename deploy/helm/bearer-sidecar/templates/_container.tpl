@@ -53,6 +53,9 @@ The mode decides which of the first two has it; the other one is empty.
     periodSeconds: 5
     timeoutSeconds: 3
   {{- end }}
+  {{- with .Values.lifecycle }}
+  lifecycle: {{- toYaml . | nindent 4 }}
+  {{- end }}
   {{- with .Values.resources }}
   resources: {{- toYaml . | nindent 4 }}
   {{- end }}

@@ -34,6 +34,11 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Of a duration such as 15s. */}}
+{{- define "bearer-sidecar.milliseconds" -}}
+{{- mul (regexFind "^[0-9]+" .) (get (dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000) (regexFind "[a-z]+$" .)) -}}
+{{- end -}}
+
 {{/* Here and not in the schema: helm lint judges the chart without values, and a configuration file may have all of them. */}}
 {{- define "bearer-sidecar.checkSettings" -}}
 {{- $given := include "bearer-sidecar.given" . | fromYaml -}}
@@ -63,6 +68,22 @@
 {{- end -}}
 {{- if regexMatch "(?m)^[\\s-]*[\"']?(clientSecret|redisUrl)[\"']?:" (toYaml $content) -}}
 {{- $faults = append $faults "configFile.content has clientSecret or redisUrl, and values are kept in every revision of a release: name a file by clientSecretFile or redisUrlFile" -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.podMonitor -}}
+{{- if and .scrapeTimeout (gt (include "bearer-sidecar.milliseconds" .scrapeTimeout | int64) (include "bearer-sidecar.milliseconds" .interval | int64)) -}}
+{{- $faults = append $faults (printf "podMonitor.scrapeTimeout %s is longer than the interval %s, which Prometheus refuses" .scrapeTimeout .interval) -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.standalone.service -}}
+{{- if and .nodePort (eq .type "ClusterIP") -}}
+{{- $faults = append $faults "standalone.service.nodePort needs the type NodePort or LoadBalancer" -}}
+{{- end -}}
+{{- if and .loadBalancerSourceRanges (ne .type "LoadBalancer") -}}
+{{- $faults = append $faults "standalone.service.loadBalancerSourceRanges needs the type LoadBalancer" -}}
+{{- end -}}
+{{- if and (eq $.Values.mode "standalone") (ne .type "ClusterIP") (not (include "bearer-sidecar.config" $ | fromYaml).SIDECAR_LISTEN_REQUIRED_HEADER_NAME) -}}
+{{- $faults = append $faults (printf "standalone.service.type %s: any client outside of the cluster that reaches the Service would call the partner in your name; set standalone.requiredHeader" .type) -}}
 {{- end -}}
 {{- end -}}
 {{- with $faults -}}
