@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { Ajv } from 'ajv';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
+import { SETTINGS } from '../../src/config/schema/schema.ts';
 import { readBaseImage } from '../../tools/image/base-image.ts';
 import { findLibraries, findPackages } from '../../tools/image/debian.ts';
 import { openToAllUsers } from '../../tools/image/file-modes.ts';
@@ -179,15 +180,53 @@ describe('the bill of materials', () => {
 describe('deploy/compose.yaml', () => {
   const file = join(ROOT, 'deploy', 'compose.yaml');
 
+  const configOf = (path: string, ...args: string[]): string => {
+    const { stdout, stderr } = spawnSync('docker-compose', [...args, '--file', path, 'config'], { encoding: 'utf8' });
+    return stdout === '' ? `refused: ${stderr}` : stdout;
+  };
+
   it('is valid for docker-compose', () => {
-    const configOf = (path: string): string => {
-      const { stdout, stderr } = spawnSync('docker-compose', ['--file', path, 'config'], { encoding: 'utf8' });
-      return stdout === '' ? `refused: ${stderr}` : stdout;
-    };
     const { services } = parse(configOf(file)) as { services: Record<string, unknown> };
     expect(Object.keys(services).toSorted()).toEqual(['app', 'grafana', 'prometheus', 'sidecar']);
     // The check can fail.
     expect(configOf(join(ROOT, 'deploy', 'prometheus', 'prometheus.yml'))).toMatch(/^refused: /);
+  });
+
+  const environmentOf = (...args: string[]): Readonly<Record<string, string>> =>
+    (parse(configOf(file, ...args)) as { services: { sidecar: { environment: Record<string, string> } } }).services
+      .sidecar.environment;
+  const example = read('deploy', 'sidecar.env.example');
+
+  it('hands every variable of the file on to the sidecar, which reads the secret where compose puts it', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'compose-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const settings = join(folder, 'my.env');
+    const filled = example.replaceAll(/^#(?=SIDECAR_)/gm, '').replace('ENV_FILE=.env', `ENV_FILE=${settings}`);
+    writeFileSync(settings, filled);
+    const environment = environmentOf('--env-file', settings);
+    expect(environment).toMatchObject({
+      SIDECAR_BASE_URL: 'https://api.partner.example/v1',
+      SIDECAR_RATE: '5',
+      SIDECAR_LOG_LEVEL: 'debug',
+      SIDECAR_CLIENT_SECRET_FILE: '/run/secrets/client-secret',
+      SIDECAR_ADMIN_LISTEN: '0.0.0.0:19464',
+    });
+    expect(filled.match(/^SIDECAR_\w+/gm)?.filter((name) => !(name in environment))).toEqual([]);
+    expect(parse(configOf(file, '--env-file', settings))).toMatchObject({
+      secrets: { 'client-secret': { file: '/absolute/path/to/client-secret' } },
+    });
+  });
+
+  it('sets nothing from the example as it is, which names settings that exist and no secret', () => {
+    const { ENV_FILE: own, ...environment } = environmentOf();
+    expect(own).toBe('.env');
+    const { services } = parse(read('deploy', 'compose.yaml')) as {
+      services: { sidecar: { environment: Record<string, string> } };
+    };
+    expect(Object.keys(environment).toSorted()).toEqual(Object.keys(services.sidecar.environment).toSorted());
+    // A client id is masked like a secret, and is none.
+    const known = [...SETTINGS.values()].filter(({ env, sensitive }) => !sensitive || env === 'SIDECAR_CLIENT_ID');
+    expect(known.map(({ env }) => env)).toEqual(expect.arrayContaining(example.match(/(?<=^#)SIDECAR_\w+/gm) ?? []));
   });
 
   it('mounts existing files, opens ports on loopback only, and runs this version', () => {
