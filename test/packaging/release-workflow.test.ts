@@ -1,6 +1,6 @@
 /**
  * .github/workflows/release.yml, which no test can run as a whole: its shell is valid, its commands exist, it may do no more than it needs,
- * and its check of the versions passes for this version and fails for another.
+ * it builds for both platforms, signs and attests what it releases, and its check of the versions passes for this version and fails for another.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -16,13 +16,19 @@ interface Step {
   readonly name?: string;
   readonly run?: string;
   readonly uses?: string;
+  readonly with?: Readonly<Record<string, string | number | boolean>>;
+}
+
+interface Job {
+  readonly needs?: string | readonly string[];
+  readonly permissions: Readonly<Record<string, string>>;
+  readonly strategy?: { readonly matrix: { readonly include: readonly Readonly<Record<string, string>>[] } };
+  readonly steps: readonly Step[];
 }
 
 interface Workflow {
   readonly permissions: Readonly<Record<string, string>>;
-  readonly jobs: Readonly<
-    Record<string, { readonly permissions: Readonly<Record<string, string>>; readonly steps: readonly Step[] }>
-  >;
+  readonly jobs: Readonly<Record<'version' | 'packages' | 'platforms' | 'release', Job>>;
 }
 
 const workflow = parse(text) as Workflow;
@@ -59,18 +65,70 @@ it('names npm scripts and files that exist', () => {
 });
 
 it('gives each file a name of its own', () => {
-  const names = [...scripts.join('\n').matchAll(/release\/(bearer-sidecar-\$VERSION-[\w.-]+)/g)].map(
+  const names = [...scripts.join('\n').matchAll(/release\/(bearer-sidecar-\$VERSION[-.](?!tgz)[\w.$-]+)/g)].map(
     ([, name]) => name,
   );
-  expect(names.length).toBeGreaterThan(5);
+  expect(names.length).toBeGreaterThan(7);
   expect(new Set(names).size).toBe(names.length);
   // Both programs choose this name; the package has another one before the chart is made.
   expect(text.match(/release\/bearer-sidecar-\$VERSION\.tgz/g)).toHaveLength(2);
 });
 
-it('may write contents, and nothing else', () => {
+it('writes the release and its attestations in one job, which runs no code of a package, and nothing in the others', () => {
   expect(workflow.permissions).toEqual({});
-  expect(Object.values(workflow.jobs).map(({ permissions }) => permissions)).toEqual([{ contents: 'write' }]);
+  const { release, ...others } = workflow.jobs;
+  for (const { permissions } of Object.values(others)) expect(permissions).toEqual({ contents: 'read' });
+  expect(release.permissions).toEqual({ contents: 'write', 'id-token': 'write', attestations: 'write' });
+  expect(release.needs).toEqual(Object.keys(others));
+  for (const { run = '' } of release.steps) expect(run).not.toMatch(/\b(?:npm|npx|node|docker|\.ci)\b/);
+});
+
+it('names each action by a commit, and always the same one', () => {
+  const actions = text.match(/uses: .*/g) ?? [];
+  for (const action of actions) expect(action).toMatch(/^uses: [\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+  const names = (lines: readonly string[]) => new Set(lines.map((line) => line.replace(/@.*/, '')));
+  expect(new Set(actions).size).toBe(names(actions).size);
+});
+
+it('builds the binary and the image on a machine of each platform, and runs the image there', () => {
+  const { strategy, steps: builds } = workflow.jobs.platforms;
+  expect(strategy?.matrix.include).toEqual([
+    { runner: 'ubuntu-24.04', platform: 'linux-x64', architecture: 'amd64' },
+    { runner: 'ubuntu-24.04-arm', platform: 'linux-arm64', architecture: 'arm64' },
+  ]);
+  const commands = builds.map(({ run = '' }) => run).join('\n');
+  expect(commands).toMatch(/npm run build:binary .*\$PLATFORM/);
+  expect(commands).toMatch(/docker build [^]*\.Architecture[^]*docker run [^]*docker save [^]*\$PLATFORM/);
+  // What npm ci installs on them.
+  const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as { packages: object };
+  for (const { platform = '' } of strategy?.matrix.include ?? [])
+    expect(Object.keys(lock.packages)).toEqual(
+      expect.arrayContaining([`node_modules/node-${platform}`, `node_modules/@rolldown/binding-${platform}-gnu`]),
+    );
+});
+
+it('signs the sums of all files, and attests their provenance and what is in the package and the images', () => {
+  const { steps: last } = workflow.jobs.release;
+  const at = (part: string) => last.findIndex((step) => JSON.stringify(step).includes(part));
+  const order = [
+    'download-artifact@',
+    'sha256sum -- *',
+    'cosign sign-blob',
+    'cosign verify-blob',
+    'attest-build-',
+    'gh release',
+  ];
+  expect(order.map(at).toSorted((a, b) => a - b)).toEqual(order.map(at));
+  expect(order.map(at)).not.toContain(-1);
+  expect(last[at('attest-build-')]?.with).toEqual({ 'subject-checksums': 'release/SHA256SUMS' });
+  const bills = last.filter(({ uses }) => uses?.startsWith('actions/attest-sbom@')).map((step) => step.with ?? {});
+  const made = scripts.join('\n').replaceAll('$VERSION', '${{ env.VERSION }}');
+  const platforms = workflow.jobs.platforms.strategy?.matrix.include.map(({ platform = '' }) => platform) ?? [];
+  expect(bills).toHaveLength(1 + platforms.length);
+  for (const file of bills.flatMap((bill) => Object.values(bill))) {
+    const generic = platforms.reduce((name, platform) => name.replace(platform, '$PLATFORM'), String(file));
+    expect(made).toContain(generic);
+  }
 });
 
 describe('its check of the versions', () => {
@@ -85,11 +143,11 @@ describe('its check of the versions', () => {
       cpSync(join(ROOT, file), join(folder, file));
     }
     const script = steps.find(({ name }) => name?.startsWith('The tag is the version'))?.run ?? '';
-    const environment = join(folder, 'environment');
-    const env = { ...process.env, TAG: tag, GITHUB_ENV: environment, GIT_DIR: join(ROOT, '.git') };
+    const output = join(folder, 'output');
+    const env = { ...process.env, TAG: tag, GITHUB_OUTPUT: output, GIT_DIR: join(ROOT, '.git') };
     // As the runner starts it.
     const result = spawnSync('bash', ['--noprofile', '--norc', '-eo', 'pipefail', '-c', script], { cwd: folder, env });
     expect(result.status).toBe(status);
-    if (status === 0) expect(readFileSync(environment, 'utf8')).toContain(`VERSION=${manifest.version}\n`);
+    if (status === 0) expect(readFileSync(output, 'utf8')).toMatch(/^version=[\d.]+\nepoch=\d+\n$/);
   });
 });
