@@ -5,7 +5,7 @@ import { toSingleLine } from '../config/load/problems.ts';
 import { quoteForShell } from './shell-quote.ts';
 
 export interface ProgramContext {
-  /** `node`, or the one-file binary. */
+  /** As it was called: `node`, the path of a Node.js such as `node_modules/.bin/node`, or the one-file binary. */
   readonly argv0: string;
   readonly script: string;
   readonly isBinary: boolean;
@@ -13,15 +13,18 @@ export interface ProgramContext {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Chooses `npx`, the name on PATH or the path of the script, quoted for a POSIX shell. */
+/**
+ * Chooses the name on PATH or the path of the script, quoted for a POSIX shell; never `npx`, which outside of the clone fetches a package of
+ * this name and runs it.
+ */
 export function findProgramCommand({ argv0, script, isBinary, folder, env }: ProgramContext): string {
   if (isBinary) return quoteForShell(toSingleLine(argv0));
-  // npx found the command once and finds it again, in a clone, a project or the registry.
-  if (env.npm_command === 'exec') return 'npx bearer-sidecar';
-  const isOnPath = (env.PATH ?? '').split(delimiter).includes(dirname(script));
+  // npm adds node_modules/.bin to PATH only for as long as its command runs.
+  const isOnPath =
+    !/node_modules[\\/]\.bin$/.test(dirname(script)) && (env.PATH ?? '').split(delimiter).includes(dirname(script));
   if (isOnPath && /[\\/]bearer-sidecar$/.test(script)) return 'bearer-sidecar';
   const below = relative(folder, script);
-  return `node ${quoteForShell(toSingleLine(below.startsWith('..') ? script : below))}`;
+  return `${quoteForShell(toSingleLine(argv0))} ${quoteForShell(toSingleLine(below.startsWith('..') ? script : below))}`;
 }
 
 export function ownProgramCommand(env: ProgramContext['env']): string {

@@ -5,7 +5,20 @@ import { findProgramCommand } from '../../src/commands/program-command.ts';
 const BASE = { argv0: 'node', script: '/srv/app/dist/main.js', isBinary: false, folder: '/home/me', env: {} };
 
 test.each([
-  ['by npx', { env: { npm_command: 'exec' } }, 'npx bearer-sidecar'],
+  [
+    'by the Node.js of a clone',
+    { argv0: 'node_modules/.bin/node', folder: '/srv/app' },
+    'node_modules/.bin/node dist/main.js',
+  ],
+  [
+    'by npx',
+    {
+      script: '/srv/app/node_modules/.bin/bearer-sidecar',
+      folder: '/srv/app',
+      env: { npm_command: 'exec', PATH: '/srv/app/node_modules/.bin:/usr/bin' },
+    },
+    'node node_modules/.bin/bearer-sidecar',
+  ],
   [
     'by its name',
     { script: '/usr/local/bin/bearer-sidecar', env: { PATH: '/usr/bin:/usr/local/bin' } },

@@ -12,8 +12,9 @@ const PLAN: InitPlan = {
 };
 
 test('names the files and the two commands', () => {
-  expect(describeNextSteps(PLAN, 'npx bearer-sidecar', {}, paintNothing)).toBe(
-    'Written: sidecar.yaml\n\nNext:\n  npx bearer-sidecar check --config sidecar.yaml\n  npx bearer-sidecar --config sidecar.yaml\n\n',
+  expect(describeNextSteps(PLAN, 'node_modules/.bin/node dist/main.js', {}, paintNothing)).toBe(
+    'Written: sidecar.yaml\n\nNext:\n  node_modules/.bin/node dist/main.js check --config sidecar.yaml\n' +
+      '  node_modules/.bin/node dist/main.js --config sidecar.yaml\n\n',
   );
 });
 test('names the secret file, not the secret', () => {
