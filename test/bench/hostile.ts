@@ -1,8 +1,9 @@
 /**
  * The hostile corpus against the sidecar and its peers, each before the same witness of bytes. Exits 1 when the sidecar
  * lets one through, drops one that must arrive, or falls.
- * Run: npm run bench:hostile [-- --list], which names the cases as well.
+ * Run: npm run bench:hostile [-- --list], which names the cases as well; --write writes docs/benchmarks/hostile.md.
  */
+import { writeFileSync } from 'node:fs';
 import { installMissingPrograms } from '../../tools/test-run/test-programs.ts';
 import { CORPUS } from '../hostile/corpus/corpus.ts';
 import type { HostileCase } from '../hostile/corpus/case.ts';
@@ -10,6 +11,7 @@ import { CONTENDERS } from '../hostile/contenders.ts';
 import type { Contender } from '../hostile/contenders.ts';
 import { arrivedAsMeant, reachedUpstream, send } from '../hostile/case-run.ts';
 import type { Outcome } from '../hostile/case-run.ts';
+import { formatAsMarkdown } from './speed/table.ts';
 
 interface ProxyScore {
   /** Ids of the cases. */
@@ -57,6 +59,7 @@ console.log(
 console.log('  paths and upgrades, which the peers are not configured for;');
 console.log(`  ${toForward} must arrive once with their body; the rest are left open.`);
 const table: Record<string, Record<string, number>> = {};
+const rows: string[][] = [];
 for (const contender of CONTENDERS) {
   const startedAt = performance.now();
   const score = await run(contender);
@@ -67,7 +70,26 @@ for (const contender of CONTENDERS) {
     'good request not served after': score.notServedAfter.length,
     seconds: Math.round((performance.now() - startedAt) / 1000),
   };
+  rows.push([
+    contender.name.replace(/[/ ](?:version )?(?=\d)/, ' '),
+    String(score.reachedByRfc.length),
+    String(score.notServedAfter.length),
+  ]);
   if (names) console.log(contender.name, score);
   if (contender === CONTENDERS[0] && Object.values(score).flat().length > 0) process.exitCode = 1;
 }
 console.table(table);
+if (process.argv.includes('--write'))
+  writeFileSync(new URL('../../docs/benchmarks/hostile.md', import.meta.url), writePage());
+
+function writePage(): string {
+  const head = ['proxy', `of ${byRfc} by RFC`, 'good request not served after'];
+  return `# Hostile requests
+
+Written by \`npm run bench:hostile -- --write\`. ${CORPUS.length} raw requests (\`test/hostile/corpus\`) are sent one at a time to each proxy, before a server that records every byte.
+RFC 9110, 9112 or 3986 require ${byRfc} of them to be refused. The first column counts how many of these reached the server, the second the good
+requests that were not served after a hostile one.
+
+${formatAsMarkdown([head, ...rows])}
+`;
+}

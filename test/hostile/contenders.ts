@@ -4,7 +4,7 @@
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,11 +25,15 @@ export interface Contender {
   start(): Promise<Running>;
 }
 
+const { dependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  dependencies: Record<string, string>;
+};
+
 export const CONTENDERS: readonly Contender[] = [
   { name: 'bearer-sidecar', start: startSidecar },
   { name: versionOf('nginx', '-v', /nginx\/[\d.]+/), start: startNginxPeer },
   { name: versionOf('haproxy', '-v', /HAProxy version [\d.]+/), start: startHaproxy },
-  { name: 'http-proxy-3', start: startHttpProxy },
+  { name: `http-proxy-3 ${dependencies['http-proxy-3'] ?? ''}`, start: startHttpProxy },
 ];
 
 async function startSidecar(): Promise<Running> {

@@ -40,7 +40,7 @@ const FEW_IN_FLIGHT = 8;
 export const CURVES: readonly Curve[] = [
   {
     name: 'queue',
-    title: `Requests at once, of which ${FEW_IN_FLIGHT} may be in flight: the others wait in the queue`,
+    title: `requests at once, ${FEW_IN_FLIGHT} in flight, the others in the queue`,
     sizes: [10, 100, 1000, 10_000],
     prepare: (size, terms) => {
       const env = {
@@ -56,7 +56,7 @@ export const CURVES: readonly Curve[] = [
   },
   {
     name: 'queue-bare',
-    title: `The same through the bare pass-through, where they wait for one of ${FEW_IN_FLIGHT} connections in undici's queue`,
+    title: `the same in the bare pass-through, in undici's queue`,
     sizes: [10, 100, 1000, 10_000],
     prepare: (size, { nodeFlags }) => ({
       subject: bareSubject(nodeFlags, FEW_IN_FLIGHT),
@@ -65,7 +65,7 @@ export const CURVES: readonly Curve[] = [
   },
   {
     name: 'idle',
-    title: 'Idle client connections, each kept after one request, beside 64 busy ones',
+    title: 'idle client connections, beside 64 busy ones',
     sizes: [10, 100, 1000, 10_000],
     prepare: (size, terms) => ({
       subject: sidecar(size, terms, { SIDECAR_LISTEN_MAX_CONNECTIONS: '20000' }),
@@ -75,19 +75,19 @@ export const CURVES: readonly Curve[] = [
   },
   {
     name: 'routes',
-    title: 'Routes, all of them asked in turns',
+    title: 'routes, all called in turns',
     sizes: [1, 10, 100, 200],
     prepare: (size, terms) => prepareRoutes(size, terms, (index) => index),
   },
   {
     name: 'route',
-    title: 'Routes, only the last of them asked',
+    title: 'routes, only the last called',
     sizes: [1, 10, 100, 200],
     prepare: (size, terms) => prepareRoutes(size, terms, () => size - 1),
   },
   {
     name: 'labels',
-    title: 'Combinations of labels (methods and statuses), all in turns',
+    title: 'combinations of labels (method, status)',
     sizes: [10, 100, 1000],
     prepare: (size, terms) => {
       const methods = METHODS.slice(0, size > 100 ? METHODS.length : 5);

@@ -17,10 +17,11 @@ import { describeLoad, describeMachine } from '../speed/machine.ts';
 import { cpuSecondsOf, memoryOf } from '../speed/processes.ts';
 import { installPrograms } from '../speed/programs.ts';
 import type { RunningSubject } from '../speed/subjects.ts';
-import { formatAsMarkdown, formatForTerminal, type Table } from '../speed/table.ts';
+import { formatForTerminal } from '../speed/table.ts';
 import { startUpstream } from '../speed/upstream.ts';
 import { startWrk, runWrk, type WrkOptions } from '../speed/wrk.ts';
 import { CURVES, type Curve } from './curves.ts';
+import { FIGURES, writeGrowthPage, type GrowthRow } from './page.ts';
 
 const { values } = parseArgs({
   options: {
@@ -59,23 +60,26 @@ process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 await using tokens = await startTokenServer();
 await using comparison = await BodyVerifier.start();
 const upstream = await startUpstream(folder, comparison.url);
-const parts: string[] = [];
+const rows: GrowthRow[] = [];
 for (const curve of CURVES.filter(({ name }) => values.only?.split(',').includes(name) ?? true)) {
-  const table = await measureCurve(curve).catch((error: unknown) => {
+  const steps = await measureCurve(curve).catch((error: unknown) => {
     fail(`${curve.name}: ${String(error)}`);
-    return [['not measured: see what was said on stderr']];
+    return [];
   });
-  console.log(`\n${curve.title} (load ${describeLoad()})\n${formatForTerminal(table)}`);
-  parts.push(`## ${curve.title}`, formatAsMarkdown(table));
+  console.log(`\n${curve.title} (load ${describeLoad()})\n${formatForTerminal([FIGURES, ...steps])}`);
+  rows.push({ title: curve.title, steps });
 }
 await upstream.stop();
 for (const altered of comparison.altered) fail(altered);
 if (comparison.compared === 0) fail('no body was compared');
 console.log(`bodies compared beside wrk: ${comparison.compared}, altered: ${comparison.altered.length}`);
-if (out !== undefined) writeFileSync(join(out, 'growth.md'), `${[describe(), ...parts].join('\n\n')}\n`);
+if (out !== undefined) {
+  const date = new Date().toISOString().slice(0, 10);
+  writeFileSync(join(out, 'growth.md'), writeGrowthPage(rows, { date, machine, rounds: values.rounds, seconds }));
+}
 
 /** All sizes are up at once and take turns, so that what else the machine does meets all of them. */
-async function measureCurve(curve: Curve): Promise<Table> {
+async function measureCurve(curve: Curve): Promise<GrowthRow['steps']> {
   const place = { upstreamUrl: upstream.plainUrl, caFile: upstream.caFile, tokenUrl: tokens.url, folder };
   const steps: { size: number; running: RunningSubject; ask: WrkOptions; prefix: string; samples: Sample[] }[] = [];
   try {
@@ -93,8 +97,7 @@ async function measureCurve(curve: Curve): Promise<Table> {
           await comparison.verifyDuring(`${curve.name} ${size}`, running.url, () => takeSample(running, ask), prefix),
         );
     const first = steps[0]?.samples ?? [];
-    const rows = steps.map(({ size, running, samples }) => rowOf(size, running, samples, first));
-    return [['', 'req/s', 'CPU µs', '× the smallest', 'peak MiB'], ...rows];
+    return steps.map(({ size, running, samples }) => rowOf(size, running, samples, first));
   } finally {
     await Promise.all(steps.map(({ running }) => running.stop()));
   }
@@ -138,19 +141,6 @@ function rowOf(size: number, running: RunningSubject, samples: readonly Sample[]
     median(samples.map(({ cpuUs }, round) => cpuUs / (first[round]?.cpuUs ?? NaN))).toFixed(2),
     (memoryOf(running.pids(), 'VmHWM') / MIB).toFixed(0),
   ];
-}
-
-function describe(): string {
-  return `# What a request costs as work grows
-
-Written by \`npm run bench:growth -- --write\` on ${new Date().toISOString().slice(0, 10)}.
-
-${machine.map((line) => `- ${line}`).join('\n')}
-
-Each size is a process of its own with all that is on by default, on one core; they take turns, ${values.rounds} rounds of ${seconds} s. CPU time is user and
-system time of all its threads for one request, the median over the rounds; beside it is its ratio to the smallest size of the same
-round. It should be flat. Connections that are busy at once cost the kernel and the garbage collector something in every proxy: that is what
-the second table is for.`;
 }
 
 /** Goes on, but not as if nothing had been. */
