@@ -1,11 +1,11 @@
 /** deploy/kubernetes as `kubectl kustomize` renders it: valid for the API, sound in itself, and as promised in its comments. */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CHART } from '../support/helm.ts';
-import { KUBERNETES_FOLDER, kustomizeExample } from '../support/kustomize.ts';
+import { KUBERNETES_FOLDER, kustomize, kustomizeExample } from '../support/kustomize.ts';
 import { findSchemaFaults, findUnknownFields, parseManifests } from '../support/manifests.ts';
 import type { KubernetesObject } from '../support/manifests.ts';
 import { findSecurityFaults } from '../support/pod-security.ts';
@@ -217,6 +217,24 @@ ${patchOfDocs('bearer-sidecar-egress')}`);
       'bearer-sidecar-admin',
     ]);
   });
+});
+
+it('the lines of the README work in a folder beside the clone', () => {
+  const readme = readFileSync(join(KUBERNETES_FOLDER, '..', '..', 'README.md'), 'utf8');
+  const [, from = '', to = ''] = /^cp -r \.\.\/bearer-sidecar\/(\S+) (\S+)$/m.exec(readme) ?? [];
+  const [, lines = ''] = /^```yaml\n(#[^\n]*kustomization\.yaml[\s\S]*?)^```$/m.exec(readme) ?? [];
+  const folder = mkdtempSync(join(tmpdir(), 'app-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  cpSync(join(KUBERNETES_FOLDER, '..', '..', from), join(folder, to), { recursive: true });
+  cpSync(join(KUBERNETES_FOLDER, 'examples', 'app'), join(folder, 'app'), { recursive: true });
+  writeFileSync(join(folder, 'kustomization.yaml'), `resources: [app]\n${lines}`);
+  const objects = kustomize(folder);
+  expect(findBrokenReferences(objects)).toEqual([]);
+  const pods = sidecarPodsOf(objects);
+  expect(pods).toHaveLength(1);
+  expect(sidecarOf(pods[0]!)?.image).toBe('registry.example/bearer-sidecar:0.1.0');
 });
 
 describe('a patch that the pages on Kubernetes show', () => {

@@ -79,7 +79,7 @@ export function checkCommand(command: Command): CommandCheck | undefined {
   if (program === 'bearer-sidecar' || program === 'build/bearer-sidecar') return checkOwnCommand(args);
   if (program === 'npx' && args[0] === 'bearer-sidecar') return checkOwnCommand(args.slice(1));
   if (program === 'npm') return read(faultsOfNpm(args));
-  if (program === 'node_modules/.bin/node') return checkStart(args);
+  if (program === 'node_modules/.bin/node') return checkInClone(args);
   if (program === 'node') return read(filesMissing(args.slice(0, 1)));
   // names.test.ts checks names of settings everywhere.
   if (program === 'export') return read([]);
@@ -102,14 +102,10 @@ function checkOwnCommand(args: readonly string[]): CommandCheck {
   return (LONG_RUNNING.has(command) && !isNonInteractive) || given.has('watch') ? read([]) : { kind: 'run' };
 }
 
-/** A program of a clone that is started in the background. */
-function checkStart(args: readonly string[]): CommandCheck {
+/** The program of a clone, which may be started in the background. */
+function checkInClone(args: readonly string[]): CommandCheck {
   const [main, ...words] = args.filter((arg) => arg !== '&');
-  const reading = parseArguments(words);
-  return read([
-    ...(main === 'dist/main.js' ? [] : [`no program ${main ?? ''}`]),
-    ...(reading.kind === 'misuse' ? [reading.why] : []),
-  ]);
+  return main === 'dist/main.js' ? checkOwnCommand(words) : read([`no program ${main ?? ''}`]);
 }
 
 function read(faults: readonly string[]): CommandCheck {
@@ -144,6 +140,9 @@ function faultsInContainer(args: readonly string[]): string[] {
 
 /** Paths of this project that do not exist; `kubectl`'s `kind/name` does not count. */
 function filesMissing(args: readonly string[]): string[] {
-  const paths = args.filter((arg) => /^(?:deploy|config|tools|src|test|docs)\/.*[/.]/.test(arg));
+  // A clone beside the folder of an application has the name of the project.
+  const paths = args
+    .map((arg) => arg.replace(/^\.\.\/bearer-sidecar\//, ''))
+    .filter((arg) => /^(?:deploy|config|tools|src|test|docs)\/.*[/.]/.test(arg));
   return paths.filter((path) => !existsSync(join(ROOT, path))).map((path) => `no file ${path}`);
 }

@@ -87,7 +87,8 @@ describe('the package', () => {
     }
     const readme = readFileSync(join(unpacked, 'README.md'), 'utf8');
     expect(readme).toContain('[config/reference.md](config/reference.md)');
-    expect(readme).toContain('npx bearer-sidecar check');
+    expect(readme).toContain('\nbearer-sidecar check');
+    expect(readme).not.toContain('dist/main.js');
     expect(readme).not.toContain('<picture>');
     // The repository's own is as it was.
     expect(readFileSync(join(folder, 'copy', 'README.md'), 'utf8')).toBe(readFileSync(join(ROOT, 'README.md'), 'utf8'));
@@ -132,7 +133,7 @@ describe('the installed package', () => {
     expect(offenders).toEqual([]);
   });
 
-  it('runs `npx bearer-sidecar sandbox`', () => trySandbox('npx', ['--no', 'bearer-sidecar', 'sandbox']));
+  it('runs `node_modules/.bin/bearer-sidecar sandbox`', () => trySandbox(installedCommand(), ['sandbox']));
 
   it('runs the other commands', async () => {
     const version = await bearerSidecar('--version');
@@ -181,12 +182,10 @@ describe('on the oldest supported Node.js', () => {
 
 /** Starts it, sends the request that it prints, and fetches the files of its status page. */
 async function trySandbox(command: string, args: readonly string[]): Promise<void> {
-  // A group of its own: npx starts a shell, which starts the program.
   const child = spawn(command, args, {
     cwd: project,
     env: { ...ENVIRONMENT, ...FREE_PORTS },
     stdio: ['ignore', 'pipe', 'ignore'],
-    detached: true,
   });
   const ended = once(child, 'close');
   try {
@@ -205,12 +204,15 @@ async function trySandbox(command: string, args: readonly string[]): Promise<voi
     expect(files).not.toEqual([]);
     for (const path of files) expect((await call(`${admin}${path}`)).status, path).toBe(200);
   } finally {
-    if (child.pid !== undefined) process.kill(-child.pid, 'SIGTERM');
+    child.kill('SIGTERM');
     await ended;
   }
 }
 
 function bearerSidecar(command: string, settings: Readonly<Record<string, string>> = {}) {
-  const program = join(project, 'node_modules', '.bin', 'bearer-sidecar');
-  return run(program, [command], { cwd: project, env: { PATH: ENVIRONMENT.PATH, ...settings } });
+  return run(installedCommand(), [command], { cwd: project, env: { PATH: ENVIRONMENT.PATH, ...settings } });
+}
+
+function installedCommand(): string {
+  return join(project, 'node_modules', '.bin', 'bearer-sidecar');
 }

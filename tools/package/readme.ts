@@ -1,10 +1,13 @@
 /**
  * The README of the npm package: that of the repository without what the package does not have. Links to other files become their text,
- * pictures go, and code stays as it is. Pure.
+ * pictures go, the command of a clone becomes that of the package, and the rest of the code stays as it is. Pure.
  */
 
+/** Also as it is written in PowerShell. */
+const COMMAND_IN_CLONE = /node_modules[\\/]\.bin[\\/]node(?:\.cmd)? dist\/main\.js/g;
+
 const NOTE =
-  'With this package, `npx bearer-sidecar sandbox` takes the place of `npm ci && npm start`. Pages and files that are named here and not in it ' +
+  'With this package, `bearer-sidecar sandbox` takes the place of `npm ci && npm start`. Pages and files that are named here and not in it ' +
   'are in the repository.';
 /** A picture, and the colon that announces it. */
 const PICTURE = /:?\n*(?:<picture>[\s\S]*?<\/picture>|^!\[[^\]]*\]\([^)]*\)$)/gm;
@@ -27,7 +30,10 @@ export function toPackageReadme(readme: string, files: ReadonlySet<string>): str
     )
     .join('')
     .split('\n\n');
-  return [title, NOTE, ...rest].join('\n\n').replaceAll(/\n{3,}/g, '\n\n');
+  return [title, NOTE, ...rest]
+    .join('\n\n')
+    .replaceAll(/\n{3,}/g, '\n\n')
+    .replaceAll(COMMAND_IN_CLONE, 'bearer-sidecar');
 }
 
 /** Fenced blocks are code. Code within a line is not: it may be the text of a link. */
