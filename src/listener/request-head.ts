@@ -23,7 +23,7 @@ type HeadField = (typeof FIELDS)[keyof typeof FIELDS];
 
 const FIELD_BY_NAME: ReadonlyMap<string, HeadField> = new Map(Object.entries(FIELDS));
 /** Of a field that did not come. */
-export const NO_VALUES: readonly string[] = [];
+const NO_VALUES: readonly string[] = [];
 
 /** What node:http and the sidecar keep of a request with one short field, and of each further field beside its bytes. Measured. */
 const REQUEST_BYTES = 6 * 1024;

@@ -1,11 +1,14 @@
 /**
  * How many functions of src/ one request calls, through the `run` command with default settings: a warm, uncontended GET, and a POST
- * after a limit has been learned. Timing plays no part; functions, methods, accessors, constructors and arrow functions count.
+ * after a limit has been learned. Timing plays no part; functions, methods, accessors, constructors and arrow functions count. Then the bytes
+ * that V8 allocates for one request, beside those of the bare pass-through.
  * Run: npm run bench:calls [-- --list] [-- --root <another checkout with its node_modules>]
  */
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { writeProgram } from '../../../tools/bundle/write-program.ts';
+import { measureAllocations } from './allocations.ts';
 import { recordWarmGet, startCallsFixture } from './measured-calls.ts';
 import { countCalls, type CallFigures } from './recorded-calls.ts';
 
@@ -22,6 +25,14 @@ const LEARNING_MS = 12_000;
 
 print('one warm GET', countCalls(await recordWarmGet(values.root)));
 await measurePost();
+await writeProgram(values.root, join(values.root, 'dist'));
+const { sidecar, bare } = await measureAllocations(join(values.root, 'dist', 'main.js'));
+for (const method of ['get', 'post'] as const) {
+  const [own, least] = [sidecar[method], bare[method]];
+  console.log(
+    `one ${method.toUpperCase()} allocates ${own.toFixed(0)} bytes, bare ${least.toFixed(0)}: ${(own / least).toFixed(2)} times`,
+  );
+}
 
 async function measurePost(): Promise<void> {
   await using fixture = await startCallsFixture(values.root, HIDDEN_LIMIT_PER_SECOND);

@@ -1,6 +1,6 @@
 /** Figures as people read them: for a terminal, and in Markdown. */
 import type { ProxySummary } from './figures.ts';
-import type { StartSummary, GoalResult } from './goals.ts';
+import type { StartSummary, GoalResult, ScenarioResult } from './goals.ts';
 import type { OpenLoopSummary } from './open-loop.ts';
 
 /** The first column names, the others are figures. */
@@ -30,17 +30,43 @@ export function tabulate(all: readonly ProxySummary[], nameOf: (figures: ProxySu
 }
 
 export function tabulateOpenLoop(all: readonly OpenLoopSummary[]): Table {
-  const head = ['', 'half of', 'req/s', 'p50 µs', 'p99 µs', 'p99.9 µs', 'failed'];
-  const rows = all.map(({ title, name, rateOf, rate, p50Us, p99Us, p999Us, failed }) => {
+  const head = ['', 'req/s', 'p50 µs', 'p99 µs', 'p99.9 µs', 'failed'];
+  const rows = all.map(({ title, rate, p50Us, p99Us, p999Us, failed }) => {
+    return [title, whole(rate), ...[p50Us, p99Us, p999Us].map(whole), String(failed)];
+  });
+  return [head, ...rows];
+}
+
+/** All scenarios, for a page: the sidecar, and what others reach beside it. */
+export function tabulateScenarios(played: readonly ScenarioResult[]): Table {
+  const head = ['', 'req/s', '× bare', 'CPU µs', 'bare', 'p50 µs', 'bare', 'p99 µs', 'bare', 'peak MiB'];
+  const rows = played.flatMap(({ title, figures }) => {
+    const of = (name: string): ProxySummary | undefined => figures.find((one) => one.name === name);
+    const [ours, bare] = [of('sidecar'), of('bare')];
+    if (ours === undefined) return [];
+    const beside = (field: 'cpuUs' | 'p50Us' | 'p99Us', format: (value: number) => string): string[] => [
+      format(ours[field]),
+      format(bare?.[field] ?? NaN),
+    ];
     return [
-      title,
-      rateOf === name ? 'its own' : rateOf,
-      whole(rate),
-      ...[p50Us, p99Us, p999Us].map(whole),
-      String(failed),
+      [
+        title,
+        ...[whole(ours.requestsPerSecond), ratio(ours.ratio), ...beside('cpuUs', tenths)],
+        ...[...beside('p50Us', whole), ...beside('p99Us', whole), whole(ours.peakBytes / MIB)],
+      ],
     ];
   });
   return [head, ...rows];
+}
+
+/** Throughput of each proxy, of the bare pass-through's, by scenario. */
+export function tabulatePeers(played: readonly ScenarioResult[]): Table {
+  const names = new Map(played.flatMap(({ figures }) => figures.map(({ name, title }) => [name, title])));
+  const rows = [...names].map(([name, title]) => [
+    title,
+    ...played.map(({ figures }) => ratio(figures.find((one) => one.name === name)?.ratio ?? NaN)),
+  ]);
+  return [['', ...played.map(({ scenario }) => scenario)], ...rows];
 }
 
 /** Without load: what there is before the first request. */
@@ -50,7 +76,10 @@ export function tabulateStarts(all: readonly StartSummary[]): Table {
 }
 
 export function tabulateGoals(all: readonly GoalResult[]): Table {
-  const rows = all.map(({ what, value, goal, isReached }) => {
+  // What was missed comes first.
+  const rank = ({ isReached }: GoalResult): number => (isReached === undefined ? 2 : Number(isReached));
+  const sorted = all.toSorted((one, other) => rank(one) - rank(other));
+  const rows = sorted.map(({ what, value, goal, isReached }) => {
     return [what, value, goal, isReached === undefined ? '' : isReached ? 'yes' : 'NO'];
   });
   return [['', 'measured', 'goal', 'reached'], ...rows];
