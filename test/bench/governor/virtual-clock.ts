@@ -72,7 +72,12 @@ export class VirtualClock implements Clock {
   }
 
   #add(at: number, run: () => void, isQuiet: boolean): PendingTimer {
-    const timer: PendingTimer = { at: at > this.#now ? at : this.#now, order: this.#order++, skipsSettling: isQuiet, run };
+    const timer: PendingTimer = {
+      at: at > this.#now ? at : this.#now,
+      order: this.#order++,
+      skipsSettling: isQuiet,
+      run,
+    };
     const heap = this.#heap;
     let slot = heap.length;
     heap.push(timer);
