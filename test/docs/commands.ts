@@ -76,8 +76,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
 export function checkCommand(command: Command): CommandCheck | undefined {
   const { program, args } = command;
   if (program === 'curl') return { kind: 'run' };
-  if (program === 'bearer-sidecar' || program === 'build/bearer-sidecar') return checkOwnCommand(args);
-  if (program === 'npx' && args[0] === 'bearer-sidecar') return checkOwnCommand(args.slice(1));
+  if (/^(?:build\/|node_modules\/\.bin\/)?bearer-sidecar$/.test(program)) return checkOwnCommand(args);
   if (program === 'npm') return read(faultsOfNpm(args));
   if (program === 'node_modules/.bin/node') return checkInClone(args);
   if (program === 'node') return read(filesMissing(args.slice(0, 1)));
