@@ -136,15 +136,15 @@ describe('the next process', () => {
   });
 
   it('never counts too few when the one before died while it wrote', async () => {
-    const clock = new ManualClock();
-    let isDead = false;
-    const slowWrite = async (to: string, text: string): Promise<void> => {
-      await new Promise<void>((resolve) => clock.after(5, resolve));
-      if (!isDead) writeFileSync(to, text);
-    };
     for (let calls = 0; calls <= 3 * LEASE; calls++) {
       rmSync(path, { force: true });
-      isDead = false;
+      // Of this life only: a timer of a former one must not write into its file.
+      const clock = new ManualClock();
+      let isDead = false;
+      const slowWrite = async (to: string, text: string): Promise<void> => {
+        await new Promise<void>((resolve) => clock.after(5, resolve));
+        if (!isDead) writeFileSync(to, text);
+      };
       const process = await startSlowly({ clock, write: slowWrite });
       let done = 0;
       for (let call = 0; call < calls; call++) {
