@@ -1,5 +1,6 @@
 /**
- * `npm test`: installs missing programs, runs vitest, searches everything that was printed for secrets, and prints what failed.
+ * `npm test`: installs missing programs, runs vitest, searches everything that was printed for secrets, and prints the slowest files and what
+ * failed.
  * The last line is `N passed, N failed`, and the exit code agrees with it. Arguments go to vitest. `TESTED_NODE` names the version of Node.js
  * that runs vitest, such as 22.21.0. Default: the project's own.
  */
@@ -9,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { installNode } from '../test/support/node-versions.ts';
 import { findLeaks } from './test-run/leaks.ts';
 import { installMissingPrograms } from './test-run/test-programs.ts';
-import { countTests, listFailures, readReport } from './test-run/totals.ts';
+import { countTests, listFailures, listSlowest, readReport } from './test-run/totals.ts';
 import { runVitest } from './test-run/vitest.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -17,6 +18,7 @@ const OUTPUT = join(ROOT, 'test', '.output');
 const REPORT = join(OUTPUT, 'vitest.json');
 /** Of each failed test: enough for a message with its difference, and for the place in the test. */
 const SHOWN_LINES = 14;
+const SHOWN_SLOW_FILES = 30;
 
 rmSync(OUTPUT, { recursive: true, force: true });
 mkdirSync(OUTPUT, { recursive: true });
@@ -32,12 +34,14 @@ const exitCode = await runVitest({
   args: process.argv.slice(2),
 });
 
+const report = readReport(REPORT);
+console.log(`the slowest files:\n${listSlowest(report, ROOT, SHOWN_SLOW_FILES).join('\n')}`);
+
 const { filesRead, secrets, leaks } = findLeaks(OUTPUT);
 console.log(
   `secrets: ${String(secrets)} registered, searched in ${String(filesRead)} files, ${String(leaks.length)} hits`,
 );
 
-const report = readReport(REPORT);
 const totals = countTests(report, exitCode);
 const failures = listFailures(report, ROOT);
 for (const { file, fullName, lines } of failures)

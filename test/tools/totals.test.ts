@@ -1,6 +1,6 @@
 /** What vitest's report leaves out must not pass for green. */
 import { describe, expect, it } from 'vitest';
-import { countTests, listFailures } from '../../tools/test-run/totals.ts';
+import { countTests, listFailures, listSlowest } from '../../tools/test-run/totals.ts';
 import type { VitestReport } from '../../tools/test-run/totals.ts';
 
 const ERROR = [
@@ -10,13 +10,17 @@ const ERROR = [
   '    at new Promise (<anonymous>)',
 ].join('\n');
 
-function report(...files: { name: string; passed?: number; failed?: number; broken?: boolean }[]): VitestReport {
+function report(
+  ...files: { name: string; passed?: number; failed?: number; broken?: boolean; ms?: number }[]
+): VitestReport {
   const total = (key: 'passed' | 'failed'): number => files.reduce((sum, file) => sum + (file[key] ?? 0), 0);
   return {
     numPassedTests: total('passed'),
     numFailedTests: total('failed'),
-    testResults: files.map(({ name, passed = 0, failed = 0, broken = false }) => ({
+    testResults: files.map(({ name, passed = 0, failed = 0, broken = false, ms = 0 }) => ({
       name,
+      startTime: 1000,
+      endTime: 1000 + ms,
       status: broken || failed > 0 ? 'failed' : 'passed',
       message: broken ? 'SyntaxError: no such export\nand where' : '',
       assertionResults: [
@@ -73,4 +77,13 @@ describe('listFailures', () => {
   ])('%s', (_, input) => {
     expect(listFailures(input, '')).toEqual([]);
   });
+});
+
+it('lists the files that took longest, the longest first', () => {
+  const files = [3_040, 12_345, 100].map((ms) => ({ name: `/root/test/${String(ms)}.test.ts`, ms }));
+  expect(listSlowest(report(...files), '/root', 2)).toEqual([
+    '  12.3 s  test/12345.test.ts',
+    '   3.0 s  test/3040.test.ts',
+  ]);
+  expect(listSlowest(undefined, '/root', 2)).toEqual([]);
 });

@@ -15,6 +15,9 @@ export interface VitestReport {
     readonly status: string;
     /** What kept the file from being loaded. */
     readonly message: string;
+    /** Milliseconds since the epoch. */
+    readonly startTime: number;
+    readonly endTime: number;
     readonly assertionResults: readonly {
       readonly status: string;
       readonly fullName: string;
@@ -67,6 +70,15 @@ export function listFailures(report: VitestReport | undefined, root: string): Fa
         lines: linesOf(failureMessages.join('\n')),
       })),
   );
+}
+
+/** The files that took longest, a line each, the longest first; loading them is not included. */
+export function listSlowest(report: VitestReport | undefined, root: string, count: number): string[] {
+  const files = (report?.testResults ?? []).map(({ name, startTime, endTime }) => ({ name, ms: endTime - startTime }));
+  return files
+    .toSorted((one, other) => other.ms - one.ms)
+    .slice(0, count)
+    .map(({ name, ms }) => `${(ms / 1000).toFixed(1).padStart(6)} s  ${relative(root, name)}`);
 }
 
 function linesOf(message: string): string[] {
