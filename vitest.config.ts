@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import LongestFirst from './tools/test-run/longest-first.ts';
 import { SYSTEM_TESTS } from './tools/test-run/system-tests.ts';
 
 /** Run by `npm run soak`. */
@@ -6,15 +7,25 @@ const LONG_TESTS = 'test/soak/*.test.ts';
 
 export default defineConfig({
   test: {
-    // Many tests wait for processes and windows of time; with more of them at once, those that measure time would disturb each other.
-    maxWorkers: 3,
+    // For two cores: many tests wait for processes and windows of time. With more of them at once, those that measure time would disturb each other.
+    maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,
     allowOnly: false,
     restoreMocks: true,
     projects: [
-      { extends: true, test: { name: 'unit', include: ['test/**/*.test.ts'], exclude: [...SYSTEM_TESTS, LONG_TESTS] } },
       { extends: true, test: { name: 'system', include: SYSTEM_TESTS.map(toTestFiles) } },
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: ['test/**/*.test.ts'],
+          exclude: [...SYSTEM_TESTS, LONG_TESTS],
+          // One process for many files: most of them would take longer to load what they test than to test it.
+          isolate: false,
+        },
+      },
       ...(process.env.LONG_TESTS === 'true'
         ? [{ extends: true as const, test: { name: 'long', include: [LONG_TESTS] } }]
         : []),

@@ -2,6 +2,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join, matchesGlob, normalize } from 'node:path';
 import { expect, it } from 'vitest';
+import { LONGEST_TESTS } from '../../tools/test-run/longest-tests.ts';
 import { SYSTEM_TESTS } from '../../tools/test-run/system-tests.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -18,8 +19,9 @@ it('no unit test imports a module that starts a server program, a browser or the
   expect(misplaced).toEqual([]);
 });
 
-it('every pattern of the list matches a test', () => {
-  expect(SYSTEM_TESTS.filter((pattern) => !FILES.some((file) => matchesGlob(file, pattern)))).toEqual([]);
+it('every pattern of the lists matches a test', () => {
+  const patterns = [...SYSTEM_TESTS, ...LONGEST_TESTS];
+  expect(patterns.filter((pattern) => !FILES.some((file) => matchesGlob(file, pattern)))).toEqual([]);
 });
 
 /** The file and everything in test/ that it imports, directly or not. */

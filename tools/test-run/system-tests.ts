@@ -1,6 +1,7 @@
 /**
  * The test files that `npm run test:unit` leaves out: they need a server program or a browser, start the sidecar or other long-running
- * child processes, or run for long by their purpose. All other files of test/ are unit tests. test/tools/system-tests.test.ts checks the list.
+ * child processes, or run for long by their purpose. Each has a process of its own. All other files of test/ are unit tests: they share
+ * processes, so that a file measures what it adds. test/tools/system-tests.test.ts checks the list.
  */
 export const SYSTEM_TESTS: readonly string[] = [
   // Whole folders.
@@ -35,8 +36,11 @@ export const SYSTEM_TESTS: readonly string[] = [
   'test/telemetry/log/blocked-stdout.test.ts',
   'test/token/endpoint/echo-filter.test.ts',
   'test/tools/{bundle,ensure-installed,sidecar-process}.test.ts',
-  // Long by their purpose: real time-outs of tunnels, ten thousand requests one after another, hours of virtual time.
-  'test/listener/websocket/websocket-ends.test.ts',
-  'test/composition/residue.test.ts',
-  'test/throttle/adaptive/whole-second-waits.test.ts',
+  // Long by their purpose: real time-outs of tunnels, thousands of requests one after another, hours of virtual time, every state.
+  'test/listener/websocket/{tunnel-bytes,websocket-ends}.test.ts',
+  'test/composition/{file-token,residue}.test.ts',
+  'test/exchange/{small-chunks,request-body/replay-body}.test.ts',
+  'test/throttle/adaptive/{auto,limit-choice,whole-second-waits}.test.ts',
+  'test/throttle/declared/month.test.ts',
+  'test/admin/status/reachable-states.test.ts',
 ];
