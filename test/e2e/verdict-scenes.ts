@@ -172,7 +172,11 @@ export const VERDICT_SCENES: readonly VerdictScene[] = [
     words: 'A firewall or proxy refuses the calls',
     api: CHALLENGE,
   },
-  { name: 'nothing opens', where: 'network', words: 'No connection to the partner opens', partner: 'silent TLS' },
+  {
+    // Each attempt to connect takes five seconds until it is given up.
+    ...{ name: 'nothing opens', where: 'network', words: 'No connection to the partner opens', seconds: 16 },
+    partner: 'silent TLS',
+  },
   {
     ...{ name: 'slow and 429 together', where: 'limit', words: 'The rate limit of the partner is reached' },
     api: some(3, respondWith(429, { 'retry-after': '0' }), delayed(3000)),
