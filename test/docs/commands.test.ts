@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { MAIN } from '../support/main-file.ts';
 import { commandsIn, checkCommand } from './commands.ts';
 import { PAGES, ROOT, blocksOf, readPage } from './pages.ts';
 import type { Block } from './pages.ts';
@@ -108,7 +109,7 @@ describe('run against the sandbox', () => {
       if (checkCommand(command)?.kind !== 'run') continue;
       const text = command.text
         .replace(/^curl /, 'curl --fail --silent --show-error --max-time 20 ')
-        .replace(OURS, (_, variables: string) => `${variables}'${process.execPath}' '${join(ROOT, 'src', 'main.ts')}'`)
+        .replace(OURS, (_, variables: string) => `${variables}'${process.execPath}' '${join(ROOT, MAIN)}'`)
         .replaceAll('http://localhost:18080', sandbox.proxyUrl)
         .replaceAll('http://localhost:19464', sandbox.adminUrl);
       const env = { PATH: process.env.PATH ?? '', HOME: folder, ...(text.includes(' init ') ? {} : sandbox.client) };

@@ -1,15 +1,16 @@
-/** Which versions of Node.js `main.ts` refuses, as the version says of itself. */
+/** Which versions of Node.js the program refuses, as the version says of itself. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { MAIN } from '../support/main-file.ts';
 
-const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+const ROOT = join(import.meta.dirname, '..', '..');
 
 function runOn(version: string) {
   const preload = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`;
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    ['--import', `data:text/javascript,${encodeURIComponent(preload)}`, MAIN, '--version'],
+    ['--import', `data:text/javascript,${encodeURIComponent(preload)}`, join(ROOT, MAIN), '--version'],
     { encoding: 'utf8' },
   );
   return { status, stdout, stderr };
