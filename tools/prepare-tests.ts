@@ -2,5 +2,7 @@
 import { NODE_VERSIONS, installNode } from '../test/support/node-versions.ts';
 import { installMissingPrograms } from './test-run/test-programs.ts';
 
+// npm fetches them while apt-get, which is waited for without a turn of the event loop, installs programs.
+const fetched = NODE_VERSIONS.map(async (version) => `Node.js ${version}: ${await installNode(version)}`);
 for (const line of installMissingPrograms()) console.error(`!!! ${line}`);
-for (const version of NODE_VERSIONS) console.log(`Node.js ${version}: ${await installNode(version)}`);
+for (const line of await Promise.all(fetched)) console.log(line);
