@@ -41,7 +41,7 @@ test('every setting means the same with --set as in its variable', () => {
         expect(keysOf(byVariable)).toEqual(expect.arrayContaining(keysOf(byFlag)));
       } else expect([byVariable.ok, byFlag.ok, key.endsWith('File')]).toEqual([false, true, true]);
     }),
-    { numRuns: 1000 },
+    { numRuns: 500 },
   );
 });
 
@@ -63,7 +63,7 @@ test('a value that would be masked is refused, and not shown', () => {
       const shown = JSON.stringify(maskSetting(key, settingOf(key).format.fromText(value) as string));
       if (shown.includes(MASK) && key !== 'auth.clientId') expect(loaded.ok).toBe(false);
     }),
-    { numRuns: 1000 },
+    { numRuns: 300 },
   );
 });
 

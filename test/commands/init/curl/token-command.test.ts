@@ -451,7 +451,7 @@ describe('what cannot be used is one fault that quotes no value', () => {
         const reading = readPartnerText(pieces.join(''));
         expect(['empty', 'address', 'command', 'incomplete', 'refused']).toContain(reading.kind);
       }),
-      { numRuns: 3000 },
+      { numRuns: 1500 },
     );
   });
 
