@@ -4,10 +4,11 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, readdirSync, realpathSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { call } from '../support/calls.ts';
 import { freePort } from '../support/loopback.ts';
 import { MAIN } from '../support/main-file.ts';
@@ -20,6 +21,8 @@ const ROOT = join(import.meta.dirname, '..', '..');
 const GONE_AFTER_MS = 2000;
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGKILL'] as const;
 const START_MS = 30_000;
+const COMPILE_CACHE = mkdtempSync(join(tmpdir(), 'npm-start-'));
+afterAll(() => rmSync(COMPILE_CACHE, { recursive: true, force: true }));
 
 /** PATH as a user has it, without this project's own programs. */
 const USER_PATH = (process.env.PATH ?? '')
@@ -89,6 +92,8 @@ async function startNpm(node: string, settings: Readonly<Record<string, string>>
       PATH: USER_PATH,
       HOME: process.env.HOME ?? '/root',
       npm_config_update_notifier: 'false',
+      // The sources are compiled once, not at each start.
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
       SIDECAR_LISTEN: proxy,
       SIDECAR_ADMIN_LISTEN: admin,
       ...settings,

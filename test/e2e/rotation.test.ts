@@ -17,13 +17,18 @@ const EVERY_MS = 5;
 /** Takes what the authorization server has signed and what has not expired, and nothing else. */
 function verifying(issuer: string): RespondTo {
   const keys = createRemoteJWKSet(new URL(`${issuer}/jwks`));
+  /** When each token expires, epoch milliseconds; 0 of one that is not good. A signature is verified once. */
+  const expiries = new Map<string, Promise<number>>();
+  const verify = (bearer: string): Promise<number> =>
+    jwtVerify(bearer, keys, { issuer, audience: AUDIENCE }).then(
+      ({ payload }) => (payload.exp ?? 0) * 1000,
+      () => 0,
+    );
   return async (request, response) => {
     const bearer = request.headers.authorization?.replace(/^Bearer /, '') ?? '';
-    const isGood = await jwtVerify(bearer, keys, { issuer, audience: AUDIENCE }).then(
-      () => true,
-      () => false,
-    );
-    response.writeHead(isGood ? 200 : 401).end();
+    const expiry = expiries.get(bearer) ?? verify(bearer);
+    expiries.set(bearer, expiry);
+    response.writeHead(Date.now() < (await expiry) ? 200 : 401).end();
   };
 }
 
