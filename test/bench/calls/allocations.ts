@@ -7,18 +7,16 @@ import { once } from 'node:events';
 import { mkdtempSync, openSync, rmSync } from 'node:fs';
 import { devNull, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Pool } from 'undici';
 import { freePort } from '../../support/loopback.ts';
 import { newCredential } from '../../support/secrets.ts';
 import { baseSettings } from '../../support/sidecar-process.ts';
 import { startTokenServer } from '../../support/token-server.ts';
 import { waitUntilResponding } from '../speed/ready.ts';
+import { sendAll } from './closed-loop.ts';
 import { startPlainUpstream } from './plain-upstream.ts';
 
 const WARM_UP_CALLS = 20_000;
 const CALLS = 20_000;
-const CONNECTIONS = 16;
-const BODY = JSON.stringify({ product: 'travel', days: 14 });
 
 export interface Allocations {
   readonly get: number;
@@ -70,35 +68,15 @@ function start(program: readonly string[], log: number, env: Readonly<Record<str
 }
 
 async function measure(child: ChildProcess, port: number): Promise<Allocations> {
-  const pool = new Pool(`http://127.0.0.1:${String(port)}`, { connections: CONNECTIONS });
-  try {
-    const figures = { get: NaN, post: NaN };
-    for (const method of ['GET', 'POST'] as const) {
-      await sendAll(pool, method, WARM_UP_CALLS);
-      const before = await readBytes(child);
-      await sendAll(pool, method, CALLS);
-      figures[method === 'GET' ? 'get' : 'post'] = ((await readBytes(child)) - before) / CALLS;
-    }
-    return figures;
-  } finally {
-    await pool.close();
+  const url = `http://127.0.0.1:${String(port)}`;
+  const figures = { get: NaN, post: NaN };
+  for (const method of ['GET', 'POST'] as const) {
+    await sendAll(url, method, WARM_UP_CALLS);
+    const before = await readBytes(child);
+    await sendAll(url, method, CALLS);
+    figures[method === 'GET' ? 'get' : 'post'] = ((await readBytes(child)) - before) / CALLS;
   }
-}
-
-async function sendAll(pool: Pool, method: 'GET' | 'POST', calls: number): Promise<void> {
-  let left = calls;
-  const headers = method === 'POST' ? { 'content-type': 'application/json' } : {};
-  const sendInTurn = async (): Promise<void> => {
-    while (left-- > 0) {
-      const { statusCode, body } = await pool.request({
-        ...{ path: '/policies/1', method, headers },
-        ...(method === 'POST' && { body: BODY }),
-      });
-      await body.dump();
-      if (statusCode !== 200) throw new Error(`the response was ${String(statusCode)}`);
-    }
-  };
-  await Promise.all(Array.from({ length: CONNECTIONS }, sendInTurn));
+  return figures;
 }
 
 async function readBytes(child: ChildProcess): Promise<number> {
