@@ -11,9 +11,16 @@ export interface CheckRun {
   readonly lines: (mark: 'ok' | 'warn' | 'FAIL' | 'skip') => readonly string[];
 }
 
+/** At the default address a sidecar of another user of this machine may listen, and would be checked, too. */
+const UNUSED_ADDRESS = '127.0.0.1:1';
+
 /** @param name says what is broken, and names the copy of the output */
 export async function runCheck(name: string, env: Environment, args: readonly string[] = []): Promise<CheckRun> {
-  await using process = spawnSidecar({ name: `check-${name.replaceAll(/\W+/g, '-')}`, args: ['check', ...args], env });
+  await using process = spawnSidecar({
+    name: `check-${name.replaceAll(/\W+/g, '-')}`,
+    args: ['check', ...args],
+    env: { SIDECAR_ADMIN_LISTEN: UNUSED_ADDRESS, ...env },
+  });
   const { code } = await process.exit;
   const [stdout, stderr] = [process.stdout(), process.stderr()];
   onTestFailed(() => console.log(`check with ${name}: exit ${String(code)}\n${stdout}${stderr}`));
