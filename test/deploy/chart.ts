@@ -54,10 +54,10 @@ export function renderInAppChart(values: Values, condition?: string): Kubernetes
     JSON.stringify({ 'bearer-sidecar': { ...own['bearer-sidecar'], ...values } }),
   );
   mkdirSync(join(folder, 'templates'));
-  const head = 'apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: app }\nspec:\n';
-  const selector = '  selector: { matchLabels: { app: legacy-app } }\n';
+  const head = 'apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: app }\n';
+  const selector = 'spec:\n  selector: { matchLabels: { app: legacy-app } }\n';
   const body = condition === undefined ? template : guarded(readme, template);
-  const deployment = head + selector + body.replaceAll(/^(?=.)/gm, '  ').replaceAll(/nindent 6/g, 'nindent 8');
+  const deployment = head + body.replace(/^spec:\n/, selector);
   writeFileSync(join(folder, 'templates', 'deployment.yaml'), deployment);
   // What `helm dependency update` would do.
   cpSync(CHART, join(folder, 'charts', 'bearer-sidecar'), { recursive: true });

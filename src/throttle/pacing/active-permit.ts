@@ -16,7 +16,7 @@ export interface PermitHost {
   recordPause(report: RateLimitReport, pauseMs: number, stated: boolean): void;
   /** A request waits for a permit, and every slot is taken. */
   readonly hasSlotWaiters: boolean;
-  /** No request waits, and no timer is set. */
+  /** No request waits, no timer is set, and no fleet has to hear of idle slots. */
   readonly isQuiet: boolean;
   /** Slots, rate or pause may have changed: others may have their turn. To be called unless `isQuiet`. */
   pump(): void;

@@ -64,7 +64,8 @@ class QueueingThrottle implements Throttle, TicketHost {
   readonly #stalledBodies: StalledBodyDetector;
   readonly #fleet: FleetMembership | undefined;
   #arrivalCount = 0;
-  isQuiet = true;
+  isQuiet: boolean;
+  #hasTimers = false;
   isShutDown = false;
 
   constructor(options: ThrottleOptions) {
@@ -74,6 +75,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.recordPermit = options.recordPermit;
     this.#terms = options;
     this.#fleet = fleet;
+    this.isQuiet = fleet === undefined;
     this.refusalObserver = new RefusalObserver({
       ...{ route: options.route, clock, observe: options.observe },
       configured: () => this.#terms.throttle.refusals ?? [],
@@ -161,9 +163,11 @@ class QueueingThrottle implements Throttle, TicketHost {
     return governor && { version: 1, wallAt: this.clock.wallNow(), governor };
   }
 
-  recordPause({ signal, fields = {} }: RateLimitReport, pauseMs: number, stated: boolean): void {
+  recordPause({ signal, fields = {} }: RateLimitReport, lengthMs: number, stated: boolean): void {
     const { status, statedWaitMs } = signal;
     const { observe, route } = this.#options;
+    // Whole ones: the decimals of a wait are the upstream's text, which may hold digits of the token.
+    const pauseMs = Math.ceil(lengthMs);
     this.#signals.add({ wallAt: this.clock.wallNow(), status, pauseMs, stated, fields });
     observe({ kind: 'rate-limited', route, status, pauseMs, stated, fields });
     this.#rejectTooLateForPause(this.clock.now());
@@ -174,11 +178,12 @@ class QueueingThrottle implements Throttle, TicketHost {
   pump(): void {
     const { counts } = this.queue;
     if (counts.ready === 0 && counts.queued === 0) {
-      if (!this.isQuiet) this.#clearTimers();
+      if (this.#hasTimers) this.#clearTimers();
       this.#fleet?.setWaiting(0);
       return;
     }
     this.isQuiet = false;
+    this.#hasTimers = true;
     const now = this.clock.now();
     this.#expire(now, now, 'timeout');
     let next = this.#nextReady(now);
@@ -229,8 +234,9 @@ class QueueingThrottle implements Throttle, TicketHost {
   }
 
   fillBodySlots(now: number): void {
-    if (this.isQuiet && this.queue.counts.queued === 0) return;
+    if (!this.#hasTimers && this.queue.counts.queued === 0) return;
     this.isQuiet = false;
+    this.#hasTimers = true;
     this.#stalledBodies.reclaimBodySlots(now);
     for (let ticket = this.queue.admitNext(); ticket !== undefined; ticket = this.queue.admitNext()) {
       ticket.lastProgressAt = now;
@@ -260,7 +266,8 @@ class QueueingThrottle implements Throttle, TicketHost {
   }
 
   #clearTimers(): void {
-    this.isQuiet = true;
+    this.#hasTimers = false;
+    this.isQuiet = this.#fleet === undefined;
     this.#permitTimer.set(Infinity);
     this.#expiryTimer.set(Infinity);
     this.#stalledBodies.reclaimBodySlots(0);

@@ -161,7 +161,12 @@ function mortal(clock: ManualClock, life: AbortSignal, wallOffsetMs: number): Cl
     now: () => clock.now(),
     wallNow: () => clock.wallNow() + wallOffsetMs,
     after: (delayMs, run) => clock.after(delayMs, unlessDead(run)),
-    startTimer: (delayMs, target) => ({ cancel: clock.after(delayMs, unlessDead(() => target.onTimer())) }),
+    startTimer: (delayMs, target) => ({
+      cancel: clock.after(
+        delayMs,
+        unlessDead(() => target.onTimer()),
+      ),
+    }),
     exactlyAt: (at, run) => clock.exactlyAt(at, unlessDead(run)),
   };
 }
