@@ -81,7 +81,10 @@ it('native: the same container as in deploy/kubernetes', () => {
   };
   const chart = renderInAppChart({});
   expect(podsOf(chart)[0]?.initContainers[0]?.restartPolicy).toBe('Always');
-  expect(containerOf(chart)).toEqual({ ...containerOf(kustomizeExample('native')), imagePullPolicy: 'IfNotPresent' });
+  // The README's values name a registry.
+  const image = 'registry.example/bearer-sidecar:0.1.0';
+  const expected = { ...containerOf(kustomizeExample('native')), image, imagePullPolicy: 'IfNotPresent' };
+  expect(containerOf(chart)).toEqual(expected);
 });
 
 it('the same settings as deploy/kubernetes, by mode', () => {
