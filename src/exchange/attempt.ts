@@ -41,6 +41,8 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   readonly #context: AttemptContext;
   #decision: RetryDecision = NO_RETRY;
   #isRelaying = false;
+  /** The body decides whether the call was refused. */
+  #isInspected = false;
   #headOutcome: AttemptOutcome | undefined;
   #headAt = 0;
   #evidenceNumber: number | undefined;
@@ -87,7 +89,8 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     this.#headOutcome = isAccepted ? 'ok' : labelResponse(status, classification.isRateLimited);
     this.#headAt = at;
     // To the throttle: a refusal for the rate pauses all requests of the route.
-    this.permit.report(classification.permitReport, at);
+    // What the body decided is known only now: the pause begins now.
+    this.permit.report(classification.permitReport, this.#isInspected ? undefined : at);
     const { refusalObserver } = parts.throttle;
     if (status < 400 && this.#evidenceNumber === undefined && !refusalObserver.isCollecting)
       refusalObserver.recordCalm(at - this.permit.grantedAt);
@@ -153,6 +156,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     this.#headOutcome = labelResponse(head.status, false);
     this.#headAt = at;
     stats.pending = undefined;
+    this.#isInspected = true;
     const decide = (isRefusal: boolean): Relay | 'hold' => this.onHead(head, at, isRefusal);
     return { inspector: new RefusalInspector({ texts, lifetime, memory, decide }) };
   }

@@ -1,5 +1,5 @@
 /** Reads from a 403 that the token lacks a scope (RFC 6750 §3.1): neither a wait nor a new token helps. */
-import type { ResponseHead } from '../upstream/upstream-response.ts';
+import { listReceivedHeaders, type ResponseHead } from '../upstream/upstream-response.ts';
 
 export interface InsufficientScope {
   /** The scope that the response asks for, bounded; undefined when it names none. */
@@ -11,11 +11,11 @@ const INSUFFICIENT_SCOPE = /\berror\s*=\s*"?insufficient_scope\b/i;
 /** The characters of RFC 6749 §3.3. */
 const REQUIRED_SCOPE = /[\s,]scope\s*=\s*"([\x21\x23-\x5b\x5d-\x7e ]+)"/i;
 
-export function readInsufficientScope({
-  status,
-  headers,
-}: Pick<ResponseHead, 'status' | 'headers'>): InsufficientScope | undefined {
-  if (status !== 403) return undefined;
+export function readInsufficientScope(
+  head: Pick<ResponseHead, 'status' | 'headers' | 'connectionHeaders'>,
+): InsufficientScope | undefined {
+  if (head.status !== 403) return undefined;
+  const headers = listReceivedHeaders(head);
   const challenge = headers.find(
     (value, at) =>
       at % 2 === 1 && headers[at - 1]?.toLowerCase() === 'www-authenticate' && INSUFFICIENT_SCOPE.test(value),

@@ -2,7 +2,7 @@
  * Recognizes a response that a firewall or a proxy between here and the API has sent (pure): a web page where an API would say in its own
  * format why it refuses, or a request for the credentials of a proxy.
  */
-import type { ResponseHead } from '../upstream/upstream-response.ts';
+import { listReceivedHeaders, type ResponseHead } from '../upstream/upstream-response.ts';
 
 const WEB_PAGE = /^\s*(?:text\/html|application\/xhtml\+xml)\b/i;
 /** Statuses that mean "not admitted". A 401 and a 404 with a page are usual for web servers, a 5xx for the gateways of an upstream. */
@@ -16,10 +16,11 @@ const MARKS: Readonly<Record<string, string>> = {
 };
 
 /** In words, fit for a log; undefined for a response of the API. @param head with a status from 400 on */
-export function describeInterception({ status, contentType = '', headers }: ResponseHead): string | undefined {
+export function describeInterception(head: ResponseHead): string | undefined {
+  const { status, contentType = '' } = head;
   if (status === 407) return 'a proxy in between asks for credentials (407)';
   if (!WEB_PAGE.test(contentType)) return undefined;
-  const mark = headers.find((name, at) => at % 2 === 0 && MARKS[name.toLowerCase()] !== undefined);
+  const mark = listReceivedHeaders(head).find((name, at) => at % 2 === 0 && MARKS[name.toLowerCase()] !== undefined);
   if (mark === undefined && !NOT_ADMITTED.has(status)) return undefined;
   const by = mark === undefined ? '' : ` from ${MARKS[mark.toLowerCase()] ?? ''}`;
   return `a web page came${by} instead of a response from the API (${String(status)}, text/html)`;

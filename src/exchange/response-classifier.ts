@@ -16,7 +16,7 @@ import { createFieldHints, type FieldHints } from '../throttle/signals/hinted-qu
 import { isNameOfWords, readStatedFields } from '../throttle/signals/stated-fields.ts';
 import type { PermitReport } from '../throttle/throttle.ts';
 import type { Redact } from '../platform/secret-redaction.ts';
-import type { ResponseHead } from '../upstream/upstream-response.ts';
+import { listReceivedHeaders, type ResponseHead } from '../upstream/upstream-response.ts';
 import { readInsufficientScope } from './insufficient-scope.ts';
 
 export interface ResponseClassification {
@@ -62,7 +62,8 @@ export class ResponseClassifier {
     const lacksScope = status === 403 && this.#reportInsufficientScope(head);
     const isConfigured = isConfiguredRefusal && !lacksScope;
     const { hints } = this.#context;
-    const stated = head.mayStateLimit === false && hints.size === 0 ? NO_FIELDS : collectHeaders(head.headers, hints);
+    const stated =
+      head.mayStateLimit === false && hints.size === 0 ? NO_FIELDS : collectHeaders(listReceivedHeaders(head), hints);
     // A 5xx is no success: it neither raises the number in flight nor the rate.
     if (stated.size === 0 && status !== 429 && !isConfigured) return status < 500 ? ACCEPTED : UNKNOWN;
     const { clock, replicas } = this.#options;

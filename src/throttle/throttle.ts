@@ -42,7 +42,7 @@ export interface Permit {
   markSent(): void;
   /**
    * Reports the response head. At most once, before `release`.
-   * @param at when it came, monotonic. Default: now
+   * @param at when the head came, monotonic, if it alone decided. Default: now
    */
   report(result: PermitReport, at?: number): void;
   /**

@@ -22,7 +22,7 @@ export function joinTarget(basePath: string, target: string, strippedLength = 0)
   const path = queryAt === -1 ? target : target.slice(0, queryAt);
   if (target.includes('#')) return reject('the request target has a fragment ("#"): send it percent-encoded as %23');
   if (path.includes('\\')) return reject('the path has a backslash: send it percent-encoded as %5C');
-  // Most paths have neither a dot nor an escape at the start of a segment.
+  // Most paths have neither an escape nor a dot at the start of a segment.
   if (/[/\\](?:\.|%)|%/.test(path) && hasDotSegment(path))
     return reject('the path has a dot segment ("." or ".."): send the path it resolves to');
   const joined = (basePath === '/' ? '' : withoutTrailingSlash(basePath)) + target.slice(strippedLength);

@@ -34,6 +34,14 @@ export interface UpstreamResponse extends ResponseHead {
   readonly isRewritten: boolean;
 }
 
+/** Those of the connection included: what they say counts here, although they end here. */
+export function listReceivedHeaders({
+  headers,
+  connectionHeaders,
+}: Pick<ResponseHead, 'headers' | 'connectionHeaders'>): readonly string[] {
+  return connectionHeaders === undefined ? headers : [...headers, ...connectionHeaders];
+}
+
 /** As far as a number counts exactly. */
 const PLAIN_LENGTH = /^\d{1,15}$/;
 /** Older servers send `identity`, which changes nothing. */
@@ -86,8 +94,8 @@ class ReceivedHead implements UpstreamResponse {
       else if (known.isFraming) this.#readFraming(known.lower, value);
     }
     this.headers.length = kept;
-    if (this.connectionHeaders !== undefined) this.#removeNominated(this.connectionHeaders);
     if (mayHaveId) this.requestId = findUpstreamRequestId(this.headers);
+    if (this.connectionHeaders !== undefined) this.#removeNominated(this.connectionHeaders);
   }
 
   #readFraming(name: string, value: string): void {

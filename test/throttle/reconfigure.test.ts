@@ -306,3 +306,15 @@ it('applies a shorter maxPauseMs to quotas stated from then on', async () => {
   await fixture.clock.advance(1);
   expect(asking.outcome).toBe('granted');
 });
+
+it('learns nothing from calls that were granted at a configured rate', async () => {
+  const fixture = new Fixture({ rate: 1000, burst: 50 });
+  const permits = await takeAll(fixture, 50);
+  expect(permits).toHaveLength(50);
+  fixture.throttle.reconfigure(terms({ rate: 'auto' }));
+  for (const permit of permits) {
+    permit.report(ACCEPTED);
+    permit.release();
+  }
+  expect(fixture.throttle.state().inFlightLimit).toBe(4);
+});

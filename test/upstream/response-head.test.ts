@@ -1,6 +1,8 @@
 /** A response head as it is received: which headers go to the client, and what the others say. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { ManualClock } from '../support/manual-clock.ts';
+import { ResponseClassifier } from '../../src/exchange/response-classifier.ts';
 import { RefusalRules } from '../../src/exchange/refusals/refusal-rules.ts';
 import { rewriteResponseHeaders } from '../../src/upstream/headers.ts';
 import { readResponseHead } from '../../src/upstream/upstream-response.ts';
@@ -49,4 +51,14 @@ it('is a refusal also by a header of the connection, where a rule names one', ()
   const rules = new RefusalRules([{ status: 503, header: 'Connection: close' }]);
   expect(rules.evaluate(read(['Date', 'x', 'Connection', 'close'], 503))).toBe(true);
   expect(rules.evaluate(read(['Date', 'x', 'Connection', 'keep-alive'], 503))).toBe(false);
+});
+
+it('states its wait and its id also where Connection names their headers', () => {
+  const raw = ['Connection', 'retry-after, x-request-id', 'Retry-After', '30', 'X-Request-Id', 'r-1'];
+  const head = read(raw, 429);
+  const clock = new ManualClock();
+  const classifier = new ResponseClassifier({ route: 'default', replicas: 1, clock, observe: () => undefined });
+  expect(classifier.classify(head).statedWaitMs).toBe(30_000);
+  expect(head.requestId).toBe('r-1');
+  expect(head.headers).toEqual([]);
 });

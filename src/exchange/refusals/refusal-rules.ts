@@ -1,6 +1,6 @@
 /** The rules of `throttle.refusals` applied to a response head: is it a rate-limit refusal, or does its body decide. Pure. */
 import type { RefusalRule } from '../../throttle/refusal-rule.ts';
-import type { ResponseHead } from '../../upstream/upstream-response.ts';
+import { listReceivedHeaders, type ResponseHead } from '../../upstream/upstream-response.ts';
 
 /** True or false: the head decides. Texts: it is a refusal if the body contains one of them. */
 export type HeadEvaluation = boolean | readonly Buffer[];
@@ -33,7 +33,7 @@ export class RefusalRules {
       if (rule.text === undefined) return true;
       texts.push(rule.text);
     }
-    const isReadable = !EVENT_STREAM.test(head.contentType ?? '') && isIdentityCoded(head.headers);
+    const isReadable = !EVENT_STREAM.test(head.contentType ?? '') && isIdentityCoded(listReceivedHeaders(head));
     return isReadable && texts.length > 0 ? texts : false;
   }
 }
@@ -60,12 +60,9 @@ function compileRule({ status, header, bodyContains }: RefusalRule): CompiledRul
   };
 }
 
-function matchesHeader(
-  { headerName, headerValue }: CompiledRule,
-  { headers, connectionHeaders = [] }: ResponseHead,
-): boolean {
+function matchesHeader({ headerName, headerValue }: CompiledRule, head: ResponseHead): boolean {
   if (headerName === undefined) return true;
-  return findValues([...headers, ...connectionHeaders], headerName).some(
+  return findValues(listReceivedHeaders(head), headerName).some(
     (value) => headerValue === undefined || value === headerValue,
   );
 }

@@ -141,7 +141,7 @@ export class Governor {
     if (this.#isUnpaced && result.kind === 'accepted' && result.hint === undefined && grant.epoch === this.#epoch) {
       this.#inFlightCalls.remove(grant.at);
       this.#previousWas503WithWait = false;
-      this.ratePolicy.learner?.recordAccepted(now, grant, true);
+      this.#learnerOf(grant)?.recordAccepted(now, grant, true);
       // All that an accepted call changes.
       this.inFlightLimit = Math.min(this.ratePolicy.inFlightLimit, this.#settings.maxInFlight);
       return NOT_LIMITED;

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../platform/clock.ts';
 
-/** The two clocks are read one after the other: a smaller difference is no jump. */
+/** The wall clock is read after the monotonic one: a smaller difference is no jump. */
 const JITTER_MS = 50;
 
 /**
@@ -28,6 +28,13 @@ export class SuspendAwareClock {
    * @param now what the monotonic clock has just given. Default: it is read
    */
   now(now = this.#clock.now()): number {
+    const jumpMs = this.#clock.wallNow() - now - this.#offsetMs;
+    return Math.abs(jumpMs) > JITTER_MS ? this.#readAfterJump() : now + this.#suspendedMs;
+  }
+
+  /** Reads both clocks again: the monotonic reading may have been handed on late. */
+  #readAfterJump(): number {
+    const now = this.#clock.now();
     const jumpMs = this.#clock.wallNow() - now - this.#offsetMs;
     if (Math.abs(jumpMs) > JITTER_MS) {
       this.#offsetMs += jumpMs;

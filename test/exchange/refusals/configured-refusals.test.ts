@@ -270,3 +270,24 @@ it('a reload changes the rules for the next request', async () => {
   expect((await send(url, { method: 'POST', body: 'x' })).status).toBe(200);
   expect(api.requests).toHaveLength(3);
 });
+
+it('a pause of a refusal that the body decides begins when it is decided', async () => {
+  const clock = new ManualClock();
+  const heads: (() => void)[] = [];
+  const respond: RespondTo = (request, response, index) => {
+    if (index > 0) return echo(request, response, index);
+    response.writeHead(403, { 'content-type': 'text/plain', 'retry-after': '2' }).write('first ');
+    heads.push(() => response.end(TEXT));
+  };
+  const { url, api, eventsOf } = await start([{ status: 403, bodyContains: TEXT }], respond, { clock });
+  const first = send(url);
+  await until(() => heads.length === 1, 'the beginning of the body');
+  await clock.advance(3000);
+  heads[0]?.();
+  await until(() => eventsOf('rate-limited').length === 1, 'a refusal');
+  const second = send(url);
+  await clock.advance(1998);
+  expect(api.requests).toHaveLength(1);
+  await clock.advance(3000);
+  expect([(await first).status, (await second).status]).toEqual([200, 200]);
+});

@@ -96,3 +96,26 @@ test('never goes back, never runs slower than the monotonic clock or far behind 
     }),
   );
 });
+
+test('a reading that is handed on late is no suspend', () => {
+  const clocks = new TwoClocks();
+  const clock = new SuspendAwareClock(clocks);
+  const from = clock.now();
+  for (let stall = 0; stall < 10; stall++) {
+    const read = clocks.now();
+    clocks.pass(80);
+    clock.now(read);
+    clock.now();
+    clocks.pass(1000);
+  }
+  expect(clock.now() - from).toBe(10_800);
+});
+
+test('a suspend is seen also where a reading from before it is handed on', () => {
+  const clocks = new TwoClocks();
+  const clock = new SuspendAwareClock(clocks);
+  const from = clock.now();
+  const read = clocks.now();
+  clocks.pass(5, 2 * HOUR_MS);
+  expect(clock.now(read) - from).toBeGreaterThanOrEqual(2 * HOUR_MS);
+});
