@@ -138,10 +138,11 @@ export class Governor {
   }
 
   recordResult(now: number, grant: PermitGrant, result: PermitReport): LimitDecision {
-    if (this.#isUnpaced && result.kind === 'accepted' && result.hint === undefined && grant.epoch === this.#epoch) {
+    const isOrdinary = result.kind === 'accepted' && result.hint === undefined && grant.epoch === this.#epoch;
+    if (this.#isUnpaced && isOrdinary && grant.serial > this.#lastSerialBeforeModeChange) {
       this.#inFlightCalls.remove(grant.at);
       this.#previousWas503WithWait = false;
-      this.#learnerOf(grant)?.recordAccepted(now, grant, true);
+      this.ratePolicy.learner?.recordAccepted(now, grant, true);
       // All that an accepted call changes.
       this.inFlightLimit = Math.min(this.ratePolicy.inFlightLimit, this.#settings.maxInFlight);
       return NOT_LIMITED;
