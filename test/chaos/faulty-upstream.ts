@@ -8,7 +8,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../src/platform/clock.ts';
-import { closeServer, listenOnLoopback } from '../support/loopback.ts';
+import { closeServer, freePort } from '../support/loopback.ts';
 
 type Act = (message: IncomingMessage, response: ServerResponse, random: Random) => void | Promise<void>;
 
@@ -84,15 +84,17 @@ export async function startFaultyUpstream(
     // A client that breaks its request off: it is not carried out.
     serve(message, response, behaviour, random, onExecuted).catch(() => message.destroy());
   });
-  const url = await listenOnLoopback(server);
+  const port = await freePort();
+  const listen = (): Promise<unknown> => once(server.listen(port, '127.0.0.1'), 'listening');
+  await listen();
   return {
-    url,
+    url: `http://127.0.0.1:${String(port)}`,
     acted,
     refuseConnections: async (forMs) => {
       // http.Server's own close would end idle connections as well.
       net.Server.prototype.close.call(server);
       await sleep(forMs);
-      await once(server.listen(Number(new URL(url).port), '127.0.0.1'), 'listening');
+      await listen();
     },
     [Symbol.asyncDispose]: () => closeServer(server),
   };

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import net from 'node:net';
-import { closeServer, listenOnLoopback } from '../support/loopback.ts';
+import { closeServer, freePort } from '../support/loopback.ts';
 
 /** `refused`: no connection is accepted. A `cut` response breaks off within its body. */
 export const STEPS = [
@@ -30,14 +30,15 @@ export class ScriptedUpstream implements AsyncDisposable {
   hasLast = false;
   readonly begun: BegunAttempt[] = [];
   #next = 0;
-  #port = 0;
   readonly #steps: readonly Step[];
   readonly #respondsToLast: boolean;
+  readonly #port: number;
   readonly #server: Server;
 
-  private constructor(steps: readonly Step[], respondsToLast: boolean) {
+  private constructor(steps: readonly Step[], respondsToLast: boolean, port: number) {
     this.#steps = steps;
     this.#respondsToLast = respondsToLast;
+    this.#port = port;
     this.#server = createServer((request, response) => {
       this.#act(request, response).catch(() => request.destroy());
     });
@@ -45,8 +46,8 @@ export class ScriptedUpstream implements AsyncDisposable {
 
   /** @param respondsToLast whether the attempt behind the script gets a 200, or no response */
   static async start(steps: readonly Step[], respondsToLast: boolean): Promise<ScriptedUpstream> {
-    const upstream = new ScriptedUpstream(steps, respondsToLast);
-    upstream.#port = Number(new URL(await listenOnLoopback(upstream.#server)).port);
+    const upstream = new ScriptedUpstream(steps, respondsToLast, await freePort());
+    // A plan may refuse the first connection: then nothing has listened yet.
     await upstream.#prepare();
     return upstream;
   }

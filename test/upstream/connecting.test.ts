@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTlsContextProvider } from '../../src/platform/tls.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates } from '../support/certificates.ts';
+import { freePort } from '../support/loopback.ts';
 import { openUpstream, send } from './wire.ts';
 import type { UpstreamOptions } from '../../src/upstream/client.ts';
 
@@ -180,8 +181,7 @@ describe('an address', () => {
       socket.on('error', () => socket.destroy());
       socket.once('data', () => socket.end('HTTP/1.1 204 No Content\r\n\r\n'));
     });
-    const port = await portOf(server);
-    await new Promise((resolve) => server.close(resolve));
+    const port = await freePort();
     await using upstream = openUpstream(new URL(`http://127.0.0.1:${String(port)}`), { maxConnections: 2 });
     const ends = await Promise.all(Array.from({ length: 6 }, () => send(upstream).end));
     for (const end of ends) {

@@ -10,6 +10,7 @@ import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { createTlsContextProvider } from '../../src/platform/tls.ts';
 import { PROBE_INTERVAL_MS } from '../../src/upstream/circuit-breaker.ts';
 import { makeCertificates } from '../support/certificates.ts';
+import { freePort } from '../support/loopback.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openUpstream, send, soFar, startWireServer, until } from './wire.ts';
 
@@ -74,9 +75,7 @@ it('an upstream that comes back is found by the next probe, and serves all calle
   const server = createPlainServer((socket) => {
     socket.on('error', () => socket.destroy()).on('data', () => socket.write(OK));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
+  const port = await freePort();
   onTestFinished(() => void server.close());
   await using upstream = openUpstream(new URL(`http://127.0.0.1:${String(port)}`), { clock, observe });
   for (let times = 0; times < 5; times++) {

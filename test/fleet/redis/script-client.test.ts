@@ -11,6 +11,7 @@ import { systemClock } from '../../../src/platform/clock.ts';
 import { defineScript } from '../../../src/fleet/redis/script.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { makeCertificates } from '../../support/certificates.ts';
+import { freePort } from '../../support/loopback.ts';
 import { startRedis } from '../../support/redis.ts';
 import type { Redis } from '../../support/redis.ts';
 import { openClient, until } from '../harness.ts';
@@ -90,7 +91,7 @@ describe('Redis over TLS', () => {
     writeFileSync(key, certificates.key);
     writeFileSync(cert, certificates.cert);
     const files = ['--tls-key-file', key, '--tls-cert-file', cert, '--tls-ca-cert-file', certificates.caFile];
-    const tlsPort = await freeTlsPort();
+    const tlsPort = await freePort();
     await startRedis({ args: ['--tls-port', String(tlsPort), '--tls-auth-clients', 'no', ...files] });
     return { url: `rediss://127.0.0.1:${tlsPort}`, caFile: certificates.caFile };
   }
@@ -339,11 +340,3 @@ describe('closing', () => {
     redis.resume();
   });
 });
-
-async function freeTlsPort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
-}

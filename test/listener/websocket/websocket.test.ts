@@ -11,6 +11,7 @@ import { selectNoProxy } from '../../../src/platform/egress/proxy-selector.ts';
 import { createUpgradeHandler } from '../../../src/listener/websocket/websocket.ts';
 import { createTlsContextProvider } from '../../../src/platform/tls.ts';
 import { makeCertificates } from '../../support/certificates.ts';
+import { freePort } from '../../support/loopback.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { openSocket, sendRaw } from '../../support/raw-client.ts';
 import { until } from '../../upstream/wire.ts';
@@ -294,11 +295,7 @@ describe('an upgrade that the upstream refuses', () => {
 
 describe('an upgrade that the sidecar refuses', () => {
   it('because the upstream refuses connections', async () => {
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    await new Promise((resolve) => server.close(resolve));
-    await using proxy = await startUpgrading(`http://127.0.0.1:${String(port)}`);
+    await using proxy = await startUpgrading(`http://127.0.0.1:${String(await freePort())}`);
     const { status, fields, text } = await refusal(proxy);
     expect([status, fields['content-type']]).toEqual([502, 'application/problem+json']);
     expect(fields['proxy-status']).toBe('bearer-sidecar; error=connection_refused');
