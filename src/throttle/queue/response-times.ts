@@ -85,6 +85,8 @@ class Generation {
 class AgedTimes {
   #current: Generation | undefined;
   #former: Generation | undefined;
+  /** By part, since the last change: a queue asks for the same ones at each permit. */
+  readonly #quantiles = new Map<number, number>();
 
   /** @param isWhole false for a duration that was cut off at `ms` */
   add(now: number, ms: number, isWhole: boolean): void {
@@ -94,6 +96,7 @@ class AgedTimes {
     const counts = isWhole ? generation.whole : generation.cut;
     counts[bucket] = (counts[bucket] ?? 0) + 1;
     generation.count++;
+    this.#quantiles.clear();
   }
 
   /** Durations of late, both kinds. */
@@ -104,19 +107,12 @@ class AgedTimes {
 
   /** Milliseconds that the given part of the durations does not exceed, at most 19 % too high; Infinity where too many were cut off. */
   quantileMs(now: number, part: number): number {
-    let atRisk = this.count(now);
-    let longer = 1;
-    for (let bucket = 0; bucket < BUCKETS - 1 && atRisk > 0; bucket++) {
-      const ended = this.#sum('whole', bucket);
-      longer *= 1 - ended / atRisk;
-      if (longer <= 1 - part) return 2 ** (bucket / PER_DOUBLING);
-      atRisk -= ended + this.#sum('cut', bucket);
-    }
-    return Infinity;
-  }
-
-  #sum(kind: 'whole' | 'cut', bucket: number): number {
-    return (this.#current?.[kind][bucket] ?? 0) + (this.#former?.[kind][bucket] ?? 0);
+    const count = this.count(now);
+    const known = this.#quantiles.get(part);
+    if (known !== undefined) return known;
+    const ms = findQuantile(this.#current ?? NO_CALLS, this.#former ?? NO_CALLS, count, part);
+    this.#quantiles.set(part, ms);
+    return ms;
   }
 
   #age(now: number): void {
@@ -124,9 +120,27 @@ class AgedTimes {
     if (current !== undefined && isOver(now - current.startedAt, current.count)) {
       this.#former = current;
       this.#current = undefined;
+      this.#quantiles.clear();
     }
-    if (this.#former !== undefined && isForgotten(now - this.#former.startedAt)) this.#former = undefined;
+    if (this.#former === undefined || !isForgotten(now - this.#former.startedAt)) return;
+    this.#former = undefined;
+    this.#quantiles.clear();
   }
+}
+
+const NO_CALLS = new Generation(0);
+
+/** Of two generations with `count` durations together. */
+function findQuantile(current: Generation, former: Generation, count: number, part: number): number {
+  let atRisk = count;
+  let longer = 1;
+  for (let bucket = 0; bucket < BUCKETS - 1 && atRisk > 0; bucket++) {
+    const ended = (current.whole[bucket] ?? 0) + (former.whole[bucket] ?? 0);
+    longer *= 1 - ended / atRisk;
+    if (longer <= 1 - part) return 2 ** (bucket / PER_DOUBLING);
+    atRisk -= ended + (current.cut[bucket] ?? 0) + (former.cut[bucket] ?? 0);
+  }
+  return Infinity;
 }
 
 /** A clock that jumps back keeps no generation for ever. */

@@ -44,6 +44,27 @@ describe('response times', () => {
     );
   });
 
+  it('are the same however often they were asked for before', () => {
+    const call = fc.record({ afterMs: fc.integer({ min: 0, max: 400_000 }), ms: fc.integer({ min: 1, max: 60_000 }) });
+    const burst = fc.record({ ...{ call, hasResponded: fc.boolean() }, count: fc.integer({ min: 1, max: 120 }) });
+    fc.assert(
+      fc.property(fc.array(burst, { minLength: 1, maxLength: 12 }), fc.nat(700_000), (bursts, laterMs) => {
+        const [asked, unasked] = [new ResponseTimes(), new ResponseTimes()];
+        const ask = (times: ResponseTimes, at: number) => [times.longestMs(at, 'GET /'), times.shortestMs(at, 'GET /')];
+        let at = 0;
+        for (const { call, hasResponded, count } of bursts) {
+          ask(asked, at);
+          at += call.afterMs;
+          ask(asked, at);
+          for (const times of [asked, unasked]) recordMany(times, count, call.ms, hasResponded, at);
+          ask(asked, at);
+        }
+        expect(ask(asked, at + laterMs)).toEqual(ask(unasked, at + laterMs));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   it('count a call that was cut off as longer than it lasted', () => {
     const times = new ResponseTimes();
     recordMany(times, 500, 300);
