@@ -1,5 +1,5 @@
 /**
- * The type-aware linter. Promises left floating are errors everywhere; sizes are watched in src/ only; the files that
+ * The rules that need no types; .oxlintrc.json has those that do, such as floating promises. Sizes are watched in src/ only; the files that
  * must stay pure (tools/layers/pure-files.ts) may name no clock, timer or source of chance.
  */
 import { defineConfig } from 'eslint/config';
@@ -38,15 +38,10 @@ export default defineConfig(
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   {
     files: ['**/*.ts'],
-    extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
-    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    extends: [tseslint.configs.strict, tseslint.configs.stylistic],
     rules: {
-      '@typescript-eslint/no-floating-promises': ['error', { checkThenables: true }],
       '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', caughtErrors: 'all' }],
-      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
-      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
-      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
       '@typescript-eslint/ban-ts-comment': ['error', { 'ts-expect-error': true }],
       'no-restricted-syntax': ['error', EMPTY_CATCH],
       eqeqeq: 'error',
@@ -86,11 +81,8 @@ export default defineConfig(
     files: ['test/**/*.ts'],
     rules: {
       'no-restricted-syntax': ['error', EMPTY_CATCH, TEST_LEFT_OUT],
-      // A test knows what it has put there, an async function without await keeps the shape of its interface, and the
-      // parts of a fixture are closures that are taken apart at will.
+      // A test knows what it has put there.
       '@typescript-eslint/no-non-null-assertion': 'off',
-      '@typescript-eslint/require-await': 'off',
-      '@typescript-eslint/unbound-method': 'off',
     },
   },
 );

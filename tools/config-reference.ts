@@ -4,13 +4,13 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { format as prettify, resolveConfig } from 'prettier';
 import { stringify } from 'yaml';
 import { isTextList, type SettingValue } from '../src/config/schema/formats/formats.ts';
 import { INHERITED_BY_CREDENTIALS, INHERITED_BY_ROUTES, ROUTE_SETTINGS } from '../src/config/schema/schema-routes.ts';
 import { JSON_SCHEMA_PATH, SETTINGS } from '../src/config/schema/schema.ts';
 import { renderJsonSchema } from './json-schema.ts';
 import type { Setting } from '../src/config/schema/setting.ts';
+import { formatText } from './format-text.ts';
 
 const REFERENCE_HEAD = `# Configuration reference
 
@@ -126,15 +126,15 @@ function renderDefaults(): string {
 }
 
 const OUTPUTS = [
-  { path: 'config/reference.md', parser: 'markdown', render: renderReference },
-  { path: 'config/default.yaml', parser: 'yaml', render: renderDefaults },
-  { path: JSON_SCHEMA_PATH, parser: 'json', render: renderJsonSchema },
+  { path: 'config/reference.md', render: renderReference },
+  { path: 'config/default.yaml', render: renderDefaults },
+  { path: JSON_SCHEMA_PATH, render: renderJsonSchema },
 ] as const;
 
 async function main(isCheck: boolean): Promise<void> {
-  for (const { path, parser, render } of OUTPUTS) {
+  for (const { path, render } of OUTPUTS) {
     const absolute = fileURLToPath(new URL(`../${path}`, import.meta.url));
-    const text = await prettify(render(), { ...(await resolveConfig(absolute)), parser });
+    const text = await formatText(render(), path);
     if (!isCheck) {
       writeFileSync(absolute, text);
     } else if (readOrEmpty(absolute) !== text) {

@@ -16,7 +16,11 @@ export interface RegisteredClient {
 
 /** RFC 6749 §5.2, and `invalid_target` for an audience (RFC 8693 §2.2.2). */
 export type OAuthError =
-  'invalid_request' | 'invalid_client' | 'unsupported_grant_type' | 'invalid_scope' | 'invalid_target';
+  | 'invalid_request'
+  | 'invalid_client'
+  | 'unsupported_grant_type'
+  | 'invalid_scope'
+  | 'invalid_target';
 
 /** A token request that gets no token. @param description printable ASCII without quotes and backslashes (RFC 6749 §5.2) */
 export class TokenRequestError extends Error {

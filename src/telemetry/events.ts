@@ -87,7 +87,10 @@ export const INVALIDATION_REASONS = ['unauthorized', 'rotated'] as const;
  * 3339 text, the numbers of the members of a list, or the number of characters of a text that is none of these.
  */
 export type StatedFieldValue =
-  number | string | readonly Readonly<Record<string, number>>[] | { readonly unparsed: number };
+  | number
+  | string
+  | readonly Readonly<Record<string, number>>[]
+  | { readonly unparsed: number };
 
 /** By the names of the header fields in lower case; at most 24. */
 export type StatedFields = Readonly<Record<string, StatedFieldValue>>;

@@ -36,7 +36,8 @@ type Entries = ReadonlyMap<string, unknown>;
 
 /** The entries of the file by the names of their throttles, not parsed yet. `counts` is empty in files of former versions. */
 export type StateFileParseResult =
-  { readonly kind: 'read'; readonly limits: Entries; readonly counts: Entries } | Unusable;
+  | { readonly kind: 'read'; readonly limits: Entries; readonly counts: Entries }
+  | Unusable;
 
 /** Limits change with contracts and seasons. */
 const MAX_AGE_MS = 24 * 3_600_000;

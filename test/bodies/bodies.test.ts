@@ -204,7 +204,7 @@ describe('invariant 11: a body arrives as it was sent, in any division into pack
         const exchanged = await converse(staged.url, stage, plan, await staged.enter(stage));
         expect([...faultsOf(stage, exchanged), ...takeAlterations(staged)]).toEqual([]);
       }),
-      { examples: EXAMPLES, numRuns: 100, interruptAfterTimeLimit: LONGEST_MS, endOnFailure: true },
+      { examples: EXAMPLES, numRuns: 100, plugins: [fc.interruptAfterTimeLimit(LONGEST_MS)], endOnFailure: true },
     );
     const { stats } = staged.upstream;
     expect(stats).toMatchObject({ unstated: 0 });
@@ -223,7 +223,12 @@ describe('invariant 11: a body arrives as it was sent, in any division into pack
         await staged.sidecar.sidecar.drain();
         await staged.upstream[Symbol.asyncDispose]();
       }),
-      { examples: EXAMPLES, numRuns: TOKEN_RUNS, interruptAfterTimeLimit: LONGEST_MS, endOnFailure: true },
+      {
+        examples: EXAMPLES,
+        numRuns: TOKEN_RUNS,
+        plugins: [fc.interruptAfterTimeLimit(LONGEST_MS)],
+        endOnFailure: true,
+      },
     );
   });
 });
@@ -266,7 +271,7 @@ describe('invariant 11: a body that its client never completes', () => {
         else client.socket.resetAndDestroy();
         await waitUntil(async () => isIdle(await staged.sidecar.throttle()), 'the request has ended');
       }),
-      { numRuns: 80, interruptAfterTimeLimit: LONGEST_MS, endOnFailure: true },
+      { numRuns: 80, plugins: [fc.interruptAfterTimeLimit(LONGEST_MS)], endOnFailure: true },
     );
     expect([...stats.attempts.keys()], 'taken for complete').toEqual([]);
     expect(stats.brokenOff.filter((id) => buffered.has(id))).toEqual([]);

@@ -32,7 +32,7 @@ it('traffic through the sidecar differs in the listed ways only, and in each of 
       const circumstances = { sent: direct.request, received: direct.response, authority, bearer: BEARER };
       expect(withoutOwnDate(proxied)).toEqual(predict(circumstances, exercised));
     }),
-    { numRuns: RUNS, interruptAfterTimeLimit: LONGEST_MS, endOnFailure: true },
+    { numRuns: RUNS, plugins: [fc.interruptAfterTimeLimit(LONGEST_MS)], endOnFailure: true },
   );
   expect(origin.malformed).toEqual([]);
   expect(DIFFERENCES.map(({ id }) => id).filter((id) => !exercised.has(id))).toEqual([]);

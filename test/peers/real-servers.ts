@@ -13,7 +13,11 @@ import type { RegisteredClient } from './authorization-servers.ts';
 import { startGlewlwyd } from './glewlwyd.ts';
 
 export type ClientMethod =
-  'client_secret_basic' | 'client_secret_post' | 'private_key_jwt' | 'tls_client_auth' | 'client_assertion';
+  | 'client_secret_basic'
+  | 'client_secret_post'
+  | 'private_key_jwt'
+  | 'tls_client_auth'
+  | 'client_assertion';
 
 /** How a client is registered. */
 export interface ServerClient {

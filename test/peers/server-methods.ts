@@ -19,7 +19,9 @@ import type { ClientMethod, RealServer, ServerClient } from './real-servers.ts';
 
 /** A column of the table. */
 export type MethodColumn =
-  'client_secret_basic, raw' | 'client_secret_basic, form' | Exclude<ClientMethod, 'client_secret_basic'>;
+  | 'client_secret_basic, raw'
+  | 'client_secret_basic, form'
+  | Exclude<ClientMethod, 'client_secret_basic'>;
 
 const METHOD_COLUMNS: readonly MethodColumn[] = [
   'client_secret_basic, raw',

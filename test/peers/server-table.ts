@@ -4,7 +4,6 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { format, resolveConfig } from 'prettier';
 import { REAL_SERVERS } from './real-servers.ts';
 import type { RealServer } from './real-servers.ts';
 import { tryMethods } from './server-methods.ts';
@@ -14,6 +13,7 @@ import type { ServerShape } from './server-shapes.ts';
 import { renderProducts, renderServer, renderStubs, replaceSection, SERVER_PAGE } from './server-page.ts';
 import type { StubResult } from './server-page.ts';
 import { startShapeRoutes } from './shape-routes.ts';
+import { formatText } from '../../tools/format-text.ts';
 
 const PATH = join(import.meta.dirname, '..', '..', SERVER_PAGE);
 
@@ -80,5 +80,5 @@ console.log(`${real}\n\n${stubs}`);
 let page = readFileSync(PATH, 'utf8');
 for (const [section, text] of Object.entries({ real, stubs, products: renderProducts() }))
   page = replaceSection(page, section, text);
-writeFileSync(PATH, await format(page, { ...(await resolveConfig(PATH)), filepath: PATH }));
+writeFileSync(PATH, await formatText(page, PATH));
 process.exitCode = /\bfails\b/.test(real + stubs) ? 1 : 0;

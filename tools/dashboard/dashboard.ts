@@ -1,5 +1,5 @@
 /** Joins rows, variables and marks into one dashboard of Grafana's classic model, which older ones read, too. */
-/* eslint-disable @typescript-eslint/no-deprecated -- the newer model is read by Grafana 13 and later only */
+/* oxlint-disable typescript/no-deprecated -- the newer model is read by Grafana 13 and later only */
 import {
   AnnotationQueryBuilder,
   DashboardBuilder,

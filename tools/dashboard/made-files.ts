@@ -1,12 +1,12 @@
 /** The texts of the files that `npm run dashboard` makes, formatted as everything else is. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { format, resolveConfig } from 'prettier';
 import { renderAlertRules } from './alert-rules.ts';
 import { renderAlertsList } from './alerts-table.ts';
 import { buildDashboard } from './dashboard.ts';
 import { readMetricLabels, renderMetricsTable } from './metrics-table.ts';
 import { renderPrometheusRule, renderRuleGroups } from './prometheus-rule.ts';
+import { formatText } from '../format-text.ts';
 
 export const ROOT = join(import.meta.dirname, '..', '..');
 
@@ -60,8 +60,4 @@ function insertMade(page: string, name: string, table: string): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from < 0 || to < from) throw new Error(`docs/operations.md has lost the place of its ${name}`);
   return `${page.slice(0, from + begin.length)}\n\n${table}\n${page.slice(to)}`;
-}
-
-async function formatText(text: string, file: string): Promise<string> {
-  return await format(text, { ...(await resolveConfig(file)), filepath: file });
 }

@@ -56,7 +56,8 @@ async function lookUpWithTimeout(host: string, timeoutMs: number, clock: Timers)
 }
 
 type ConnectAttempt = { readonly address: string; readonly ms: number } & (
-  { readonly socket: Socket } | { readonly code: string }
+  | { readonly socket: Socket }
+  | { readonly code: string }
 );
 
 /** Connects to each address. The value is the connection to the first that accepted; the caller closes it. */

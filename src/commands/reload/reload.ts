@@ -37,7 +37,8 @@ export async function reload(load: LoadOptions, stop: AbortSignal): Promise<numb
 }
 
 type ReloadTarget =
-  { readonly kind: 'process'; readonly pid: number } | { readonly kind: 'refused'; readonly why: string };
+  | { readonly kind: 'process'; readonly pid: number }
+  | { readonly kind: 'refused'; readonly why: string };
 
 function findTarget({ pid, configuration }: RunningStatus, address: ListenAddress): ReloadTarget {
   if (configuration?.reloadable === false)

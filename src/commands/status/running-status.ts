@@ -9,7 +9,8 @@ const MAX_SHOWN_LENGTH = 300;
 
 /** The status, or why there is none. */
 export type StatusReading =
-  { readonly kind: 'read'; readonly status: RunningStatus } | { readonly kind: 'unavailable'; readonly why: string };
+  | { readonly kind: 'read'; readonly status: RunningStatus }
+  | { readonly kind: 'unavailable'; readonly why: string };
 
 /** An older sidecar states less. */
 export type RunningStatus = Omit<Status, 'pid' | 'configuration' | 'alerts' | 'verdict' | 'throttles'> & {

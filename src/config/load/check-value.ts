@@ -5,7 +5,8 @@ import type { Setting } from '../schema/setting.ts';
 import type { RawValue } from './sources.ts';
 
 type ValueCheck =
-  { readonly ok: true; readonly value: SettingValue } | { readonly ok: false; readonly message: string };
+  | { readonly ok: true; readonly value: SettingValue }
+  | { readonly ok: false; readonly message: string };
 
 /** @param env the variable that the problem already names; undefined when it names none */
 export function checkValue(

@@ -73,7 +73,8 @@ function findSimilarVariable(variable: string, known: Iterable<string>): string 
 }
 
 type Reading<T> =
-  { readonly kind: 'read'; readonly value: T } | { readonly kind: 'unreadable'; readonly fault: string };
+  | { readonly kind: 'read'; readonly value: T }
+  | { readonly kind: 'unreadable'; readonly fault: string };
 
 /** Reads a configuration file. An empty value or null counts as not set. */
 export function readConfigFile(path: string): Reading<ConfigSource> {

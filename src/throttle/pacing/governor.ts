@@ -29,7 +29,8 @@ export interface GovernorOptions extends RateSettings {
 }
 
 export type LimitDecision =
-  { readonly kind: 'unlimited' } | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean };
+  | { readonly kind: 'unlimited' }
+  | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean };
 
 /** A time in which no permit is granted, as far as it is known now. */
 interface GrantPause {
@@ -375,8 +376,7 @@ export class Governor {
     if (declared === undefined || grant.declared === undefined) return;
     declared.settle(now, grant.at, grant.declared, isRefused);
     const quotas = (result.kind === 'accepted' ? result.hint?.quotas : undefined) ?? [];
-    if (quotas.length === 0) return;
-    declared.correct(now, grant.at, quotas, grant.inFlight + this.#serial - grant.serial);
+    if (quotas.length > 0) declared.correct(now, grant.at, quotas, grant.inFlight + this.#serial - grant.serial);
   }
 
   #declaredAt(now: number, ahead: number, isHigh: boolean): number {

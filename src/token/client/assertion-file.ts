@@ -12,7 +12,8 @@ export interface AssertionFile {
 }
 
 export type AssertionReadResult =
-  { readonly kind: 'read'; readonly assertion: string; readonly claims: AssertionClaims } | Unreadable;
+  | { readonly kind: 'read'; readonly assertion: string; readonly claims: AssertionClaims }
+  | Unreadable;
 
 const CLUSTER_TOKEN_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount';
 

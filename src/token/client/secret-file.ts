@@ -8,7 +8,8 @@ import type { Cancel, Clock } from '../../platform/clock.ts';
 import { describeFileError } from '../../platform/file-errors.ts';
 
 export type SecretSource =
-  { readonly kind: 'value'; readonly value: string } | { readonly kind: 'file'; readonly path: string };
+  | { readonly kind: 'value'; readonly value: string }
+  | { readonly kind: 'file'; readonly path: string };
 
 export interface Unreadable {
   readonly kind: 'unreadable';

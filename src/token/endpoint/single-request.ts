@@ -87,7 +87,8 @@ export function describeConnectionFault(host: string, error: unknown): string {
 
 /** The text, or why there is none; `fault` follows "answered with 200 and". */
 export type BodyReadResult =
-  { readonly text: string; readonly fault?: never } | { readonly text?: never; readonly fault: string };
+  | { readonly text: string; readonly fault?: never }
+  | { readonly text?: never; readonly fault: string };
 
 /** Content codings (RFC 9110 §8.4.1) that are read although none is requested: some gateways compress for any client. */
 const ZLIB_CODINGS: ReadonlySet<string> = new Set(['gzip', 'x-gzip', 'deflate']);

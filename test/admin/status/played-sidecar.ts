@@ -33,7 +33,8 @@ import { eachSecondOf } from '../view.ts';
 
 /** What the upstream does with one attempt. */
 export type PlayedResponse =
-  { readonly status: number; readonly headers: Readonly<Record<string, string>> } | { readonly status: 'reset' };
+  | { readonly status: number; readonly headers: Readonly<Record<string, string>> }
+  | { readonly status: 'reset' };
 
 export interface PlayedSetup {
   readonly wallStartMs: number;

@@ -23,7 +23,7 @@ export function formatSeconds(ms: number | undefined): string {
   return `${seconds.toFixed(seconds < 0.1 ? 3 : seconds < 10 ? 1 : 0)} s`;
 }
 
-/** As prettier has it. */
+/** As the formatter has it. */
 const LEAST_WIDTH = 3;
 
 /** A table in Markdown. */

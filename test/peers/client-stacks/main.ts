@@ -4,13 +4,13 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { format, resolveConfig } from 'prettier';
 import { installMissingPrograms } from '../../../tools/test-run/test-programs.ts';
 import { runCells } from './cell-results.ts';
 import { startSite } from './site.ts';
 import { CLIENT_STACKS, buildClients } from './stacks.ts';
 import { insertTable } from './table.ts';
 import type { ClientResults } from './table.ts';
+import { formatText } from '../../../tools/format-text.ts';
 
 const PAGE = join(import.meta.dirname, '..', '..', '..', 'docs', 'client-applications.md');
 const SIZES = { up: 50_000_000, down: 100_000_000 };
@@ -36,4 +36,4 @@ for (const stack of CLIENT_STACKS) {
 }
 
 const page = insertTable(readFileSync(PAGE, 'utf8'), clients, SIZES);
-writeFileSync(PAGE, await format(page, { ...(await resolveConfig(PAGE)), parser: 'markdown' }));
+writeFileSync(PAGE, await formatText(page, PAGE));

@@ -1,11 +1,11 @@
 /** docs/partners.md has the settings that the tests of the partners use. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { format, resolveConfig } from 'prettier';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { replaceSection } from '../server-page.ts';
 import { PARTNER_PAGE, renderPartnerPage } from './partner-page.ts';
+import { formatText } from '../../../tools/format-text.ts';
 
 test('the page shows the settings of the shapes: `npm run partner-table` writes it', async () => {
   const path = join(import.meta.dirname, '..', '..', '..', PARTNER_PAGE);
@@ -13,7 +13,7 @@ test('the page shows the settings of the shapes: `npm run partner-table` writes 
   let generated = page;
   for (const [section, text] of Object.entries(renderPartnerPage()))
     generated = replaceSection(generated, section, text);
-  expect(await format(generated, { ...(await resolveConfig(path)), filepath: path })).toBe(page);
+  expect(await formatText(generated, path)).toBe(page);
 });
 
 test('the parameters and header fields of its lists are texts in YAML, as the settings require', () => {

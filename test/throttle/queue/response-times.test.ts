@@ -49,17 +49,17 @@ describe('response times', () => {
     const burst = fc.record({ ...{ call, hasResponded: fc.boolean() }, count: fc.integer({ min: 1, max: 120 }) });
     fc.assert(
       fc.property(fc.array(burst, { minLength: 1, maxLength: 12 }), fc.nat(700_000), (bursts, laterMs) => {
-        const [asked, unasked] = [new ResponseTimes(), new ResponseTimes()];
+        const [often, once] = [new ResponseTimes(), new ResponseTimes()];
         const ask = (times: ResponseTimes, at: number) => [times.longestMs(at, 'GET /'), times.shortestMs(at, 'GET /')];
         let at = 0;
         for (const { call, hasResponded, count } of bursts) {
-          ask(asked, at);
+          ask(often, at);
           at += call.afterMs;
-          ask(asked, at);
-          for (const times of [asked, unasked]) recordMany(times, count, call.ms, hasResponded, at);
-          ask(asked, at);
+          ask(often, at);
+          for (const times of [often, once]) recordMany(times, count, call.ms, hasResponded, at);
+          ask(often, at);
         }
-        expect(ask(asked, at + laterMs)).toEqual(ask(unasked, at + laterMs));
+        expect(ask(often, at + laterMs)).toEqual(ask(once, at + laterMs));
       }),
       { numRuns: 500 },
     );

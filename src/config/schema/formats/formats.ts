@@ -17,7 +17,14 @@ export type SettingMap = Readonly<Record<string, unknown>>;
 
 /** The value of a setting before it is assembled into a Config; null: not set. */
 export type SettingValue =
-  string | number | boolean | readonly string[] | readonly RefusalRule[] | readonly DeclaredLimit[] | SettingMap | null;
+  | string
+  | number
+  | boolean
+  | readonly string[]
+  | readonly RefusalRule[]
+  | readonly DeclaredLimit[]
+  | SettingMap
+  | null;
 
 /** A part of a JSON Schema (draft 2020-12). */
 export type JsonSchema = Readonly<Record<string, unknown>>;
