@@ -61,7 +61,7 @@ describe('promtool', () => {
     expect(runPromtool(['check', 'config', config])).toMatchObject({ code: 0 });
   });
 
-  it('sees each alert fire for its fault, and none for a healthy sidecar', { timeout: 90_000 }, () => {
+  it('sees each alert fire for its fault, and none for a healthy sidecar', { timeout: 300_000 }, () => {
     const folder = mkdtempSync(join(tmpdir(), 'rule-tests-'));
     onTestFinished(() => {
       rmSync(folder, { recursive: true });
