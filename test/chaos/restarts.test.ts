@@ -4,10 +4,10 @@ import { runRestarts } from './restarts.ts';
 
 const RESTARTS = 20;
 /**
- * Connections that all restarts but the worst may break by chance: none to two were seen in twelve runs, seven of them on
- * a busy machine, once seven in a run of all tests, and 16 to 44 in five runs without a look at the port before it closes.
+ * Restarts that may break a connection by chance: one or two were seen in four runs, five in a run of all tests on a slow machine, and 9 to 17 in
+ * four runs without a look at the port before it closes.
  */
-const STRAY = 12;
+const STRAY = 8;
 
 it(
   'invariant 10: each accepted request gets a response, through one SIGTERM after another',
@@ -20,10 +20,8 @@ it(
     expect(report.seen).toBeGreaterThan(200);
     expect(report.rejectedConnections).toBeGreaterThan(0);
     // Closing a port resets the connections that only the kernel has taken by then. A busy machine may stop the process just before
-    // the closing, and then all callers have one: that once is bad luck.
-    const worst = Math.max(...report.brokenByRestart);
-    expect(report.brokenUnread.length - worst, `by restart: ${report.brokenByRestart.join()}`).toBeLessThanOrEqual(
-      STRAY,
-    );
+    // the closing, and then all callers have one.
+    const breaking = report.brokenByRestart.filter((count) => count > 0);
+    expect(breaking.length, `by restart: ${report.brokenByRestart.join()}`).toBeLessThanOrEqual(STRAY);
   },
 );

@@ -179,7 +179,7 @@ export const VERDICT_SCENES: readonly VerdictScene[] = [
   },
   {
     ...{ name: 'slow and 429 together', where: 'limit', words: 'The rate limit of the partner is reached' },
-    api: some(3, respondWith(429, { 'retry-after': '0' }), delayed(3000)),
+    api: some(5, respondWith(429, { 'retry-after': '0' }), delayed(3000)),
   },
   { name: '404 to all', where: 'setting', words: 'The partner responds 404 to every call', api: respondWith(404) },
 ];

@@ -145,7 +145,10 @@ export class RequestQueue {
     return [...this.#order.waitingTickets(), ...this.#retries];
   }
 
-  /** Lower bound of the permits that go out before a new ticket of this class gets one, if no ticket leaves. */
+  /**
+   * Lower bound of the permits that go out before a new ticket of this class gets one, if no ticket leaves. With a single body slot up to two
+   * too many: the ticket that holds it goes first, whatever its priority.
+   */
   countAhead(queueClass: QueueClass): number {
     return this.#retries.size + this.#order.countAhead(queueClass);
   }
