@@ -43,16 +43,17 @@ const FORWARD = 'async function forwardRequest(parts,exchange){';
 
 /**
  * A copy of a build in which each request takes so much longer, to try the comparison itself.
- * @param delayUs CPU time that a request takes more, microseconds
+ * @param iterations of an empty loop that each request takes more
  */
-export function slowDown(build: Build, delayUs: number): Build {
+export function slowDown(build: Build, iterations: number): Build {
   const folder = join(build.main, '..', '..', `dist-slower-${String(process.pid)}`);
   cpSync(join(build.main, '..'), folder, { recursive: true });
   const [file] = globSync('*.js', { cwd: folder }).filter((name) =>
     readFileSync(join(folder, name), 'utf8').includes(FORWARD),
   );
   if (file === undefined) throw new Error(`no file of the build has the function "${FORWARD}"`);
-  const spin = `for(const end=performance.now()+${String(delayUs / 1000)};performance.now()<end;);`;
+  // What else the machine does slows the loop as it slows the request.
+  const spin = `let spun=1;for(let left=${String(iterations)};left>0;left--)spun=(spun*1103515245+12345)|0;globalThis.spun=spun;`;
   const path = join(folder, file);
   writeFileSync(path, readFileSync(path, 'utf8').replace(FORWARD, `${FORWARD}${spin}`));
   return { main: join(folder, 'main.js'), [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };

@@ -1,6 +1,7 @@
 /**
- * Compares the CPU time for a request of the working tree with that of a revision: both are built, started several times, and take turns.
- * Says faster, slower or the same, with the 95 % interval of the ratio. README.md in ../speed says how to read it.
+ * Compares the CPU time for a request of the working tree with that of a revision: both are built, started several times, and are under load at the
+ * same time on the same core, so that what else the machine does slows both. Says faster, slower or the same, with the 95 % interval of the ratio.
+ * README.md in ../speed says how to read it.
  * Run: npm run bench:compare -- 7ad1256 [--scenario get64,post64] [--starts 12] [--against-itself] [--slower-by 5]
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,9 +10,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startTokenServer } from '../../support/token-server.ts';
 import { BodyVerifier } from '../speed/comparison.ts';
-import { median } from '../speed/figures.ts';
 import { readImageFlags } from '../speed/image-flags.ts';
-import { DIRECT, runRounds, withProxyRuns, type BenchmarkContext, type ProxyMeasurement } from '../speed/measure.ts';
+import { DIRECT, withProxyRuns, type BenchmarkContext } from '../speed/measure.ts';
 import { installPrograms } from '../speed/programs.ts';
 import { SCENARIOS, type Scenario } from '../speed/scenarios.ts';
 import { bareSubject, sidecarSubject } from '../speed/subjects.ts';
@@ -24,8 +24,7 @@ const { values, positionals } = parseArgs({
   options: {
     scenario: { type: 'string', default: 'get64,post64' },
     starts: { type: 'string', default: '12' },
-    rounds: { type: 'string', default: '5' },
-    seconds: { type: 'string', default: '1' },
+    seconds: { type: 'string', default: '8' },
     'warm-up': { type: 'string', default: '5' },
     /** The revision is left out: two starts of the same build are compared. */
     'against-itself': { type: 'boolean', default: false },
@@ -47,20 +46,18 @@ const NAMES = { now: 'now', then: 'then', bare: 'bare' } as const;
 const nodeFlags = readImageFlags();
 const starts = Number(values.starts);
 const scenarios = values.scenario.split(',').map(findScenario);
-const plan = {
-  rounds: Number(values.rounds),
-  seconds: Number(values.seconds),
-  warmUpSeconds: Number(values['warm-up']),
-};
+const seconds = Number(values.seconds);
+const warmUpSeconds = Number(values['warm-up']);
+/** All are warmed up at the same time, below. */
+const roundPlan = { rounds: 1, seconds, warmUpSeconds: 0 };
+/** Of an empty loop in a request, to find out how many take 5 % of its time. */
+const TRIED_ITERATIONS = 50_000;
 
-/** The medians of one start, microseconds of CPU for a request. */
+/** Of one start, microseconds of CPU for a request. */
 interface StartFigures {
   readonly now: number;
   readonly then: number;
   readonly bare: number;
-  readonly nowPerSecond: number;
-  readonly thenPerSecond: number;
-  readonly barePerSecond: number;
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'compare-'));
@@ -72,12 +69,12 @@ const all: Record<string, StartFigures[]> = {};
   await using tokens = await startTokenServer();
   await using bodyVerifier = await BodyVerifier.start();
   const upstream = await startUpstream(folder, bodyVerifier.url);
-  using now = Number(values['slower-by']) > 0 ? slowDown(own, await measureDelayUs()) : own;
+  using now = Number(values['slower-by']) > 0 ? slowDown(own, await findIterations()) : own;
   for (const scenario of scenarios) {
     const figures: StartFigures[] = [];
     for (let start = 0; start < starts; start++) {
       const context = contextFor(now.main, start);
-      figures.push(await withProxyRuns(scenario, context, playOneStart(context)));
+      figures.push(await withProxyRuns(scenario, context, playOneStart));
       console.error(`${scenario.name} start ${String(start + 1)}: ${describeStart(figures.at(-1))}`);
     }
     all[scenario.name] = figures;
@@ -96,54 +93,46 @@ const all: Record<string, StartFigures[]> = {};
     return {
       // Neither build is always started first.
       subjects: [...(start % 2 === 0 ? both : both.toReversed()), bareSubject(nodeFlags)],
-      ...{ upstream, bodyVerifier, roundPlan: plan },
+      ...{ upstream, bodyVerifier, roundPlan },
       startOptions: { tokenUrl: tokens.url, folder },
       onStartFailed: (name, fault) => fail(`${name} could not be started: ${fault.message}`),
     };
   }
 
-  async function measureDelayUs(): Promise<number> {
+  async function findIterations(): Promise<number> {
     const [scenario] = scenarios;
     if (scenario === undefined) throw new RangeError('no scenario');
-    const context = contextFor(own.main, 0);
-    const figures = await withProxyRuns(scenario, context, playOneStart(context));
-    return (figures.then * Number(values['slower-by'])) / 100;
+    using tried = slowDown(own, TRIED_ITERATIONS);
+    const context = contextFor(tried.main, 0);
+    const figures = await withProxyRuns(scenario, context, playOneStart);
+    const addedPart = figures.now / figures.then - 1;
+    return Math.round((TRIED_ITERATIONS * Number(values['slower-by'])) / 100 / addedPart);
   }
 }
 if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(all, null, 1)}\n`);
 
-function playOneStart(context: BenchmarkContext) {
-  return async (turns: Parameters<Parameters<typeof withProxyRuns<StartFigures>>[2]>[0]): Promise<StartFigures> => {
-    const proxies = turns.filter(({ name }) => name !== DIRECT);
-    await runRounds(proxies, context.roundPlan);
-    const measured = new Map(proxies.map((turn) => [turn.name, turn.getMeasurement()]));
-    const [cpu, speed] = (['cpuUs', 'requestsPerSecond'] as const).map(
-      (field) => (name: string) => median(samplesOf(measured.get(name)).map((sample) => sample[field])),
-    );
-    for (const { name, samples } of measured.values())
-      if (samples.some(({ failed }) => failed > 0)) fail(`${name}: requests failed`);
-    return {
-      ...{ now: cpu?.(NAMES.now) ?? NaN, then: cpu?.(NAMES.then) ?? NaN, bare: cpu?.(NAMES.bare) ?? NaN },
-      nowPerSecond: speed?.(NAMES.now) ?? NaN,
-      thenPerSecond: speed?.(NAMES.then) ?? NaN,
-      barePerSecond: speed?.(NAMES.bare) ?? NaN,
-    };
-  };
-}
-
-function samplesOf(measurement: ProxyMeasurement | undefined): ProxyMeasurement['samples'] {
-  return measurement?.samples ?? [];
+async function playOneStart(
+  turns: Parameters<Parameters<typeof withProxyRuns<StartFigures>>[2]>[0],
+): Promise<StartFigures> {
+  const proxies = turns.filter(({ name }) => name !== DIRECT);
+  await Promise.all(proxies.map((turn) => turn.warmUp(warmUpSeconds)));
+  await Promise.all(proxies.map((turn) => turn.takeSample(seconds)));
+  const measured = proxies.map((turn) => turn.getMeasurement());
+  for (const { name, samples } of measured)
+    if (samples.some(({ failed }) => failed > 0)) fail(`${name}: requests failed`);
+  const cpuUs = (name: string): number => measured.find((one) => one.name === name)?.samples[0]?.cpuUs ?? NaN;
+  return { now: cpuUs(NAMES.now), then: cpuUs(NAMES.then), bare: cpuUs(NAMES.bare) };
 }
 
 function report(scenario: Scenario, figures: readonly StartFigures[]): string {
   const { kind, ratio, interval } = evaluateRatios(figures.map(({ now, then }) => now / then));
-  const middle = (figure: (start: StartFigures) => number): number => median(figures.map(figure));
-  const added = middle((start) => start.now - start.bare) / middle((start) => start.then - start.bare);
+  const mean = (name: keyof StartFigures): number =>
+    figures.reduce((sum, start) => sum + start[name], 0) / figures.length;
+  const added = (mean('now') - mean('bare')) / (mean('then') - mean('bare'));
   return [
     `\n${scenario.title}: ${kind}`,
     `  CPU for a request, of ${revision ?? 'itself'}: ${ratio.toFixed(3)} (95 %: ${interval.map((end) => end.toFixed(3)).join(' to ')}), ${String(figures.length)} starts`,
-    `  µs: now ${middle(({ now }) => now).toFixed(1)}, then ${middle(({ then }) => then).toFixed(1)}, bare ${middle(({ bare }) => bare).toFixed(1)}; added to bare: ${added.toFixed(2)} of then's`,
-    `  throughput of bare: now ${middle((start) => start.nowPerSecond / start.barePerSecond).toFixed(3)}, then ${middle((start) => start.thenPerSecond / start.barePerSecond).toFixed(3)}`,
+    `  µs: now ${mean('now').toFixed(1)}, then ${mean('then').toFixed(1)}, bare ${mean('bare').toFixed(1)}; added to bare: ${added.toFixed(2)} of then's`,
   ].join('\n');
 }
 
