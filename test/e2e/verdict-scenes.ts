@@ -154,8 +154,8 @@ export const VERDICT_SCENES: readonly VerdictScene[] = [
     api: some(5, respondWith(500), some(8, cut)),
   },
   {
-    ...{ name: 'recovered', where: 'none', words: 'Recovered: The partner responds 500', seconds: 24, method: 'POST' },
-    api: first(40, respondWith(500), well),
+    ...{ name: 'recovered', where: 'none', words: 'Recovered: The partner responds 500', seconds: 28, method: 'POST' },
+    api: first(30, respondWith(500), well),
   },
   {
     name: 'one failure',

@@ -60,7 +60,7 @@ export function runScenario(scenario: Scenario, stage: BenchmarkContext): Promis
 }
 
 /** Each round begins with the next of them. */
-export async function runRounds(turns: readonly ProxyRun[], { rounds, seconds }: RoundPlan): Promise<void> {
+async function runRounds(turns: readonly ProxyRun[], { rounds, seconds }: RoundPlan): Promise<void> {
   for (let round = 0; round < rounds; round++)
     for (let at = 0; at < turns.length; at++) await turns[(at + round) % turns.length]?.takeSample(seconds);
 }
