@@ -243,8 +243,10 @@ describe('invariant 11: a body that its client never completes', () => {
     isChunked: fc.boolean(),
     /** How much of it is sent, in parts. */
     part,
-    end: fc.constantFrom('fin', 'reset'),
+    end: fc.constantFrom('fin' as const, 'reset' as const),
   });
+  /** Too long to be kept: the upstream has its beginning. On a slow machine few others are played. */
+  const TO_BREAK_OFF = { bytes: 3_000_000, isChunked: true, part: 0.9, end: 'fin' as const };
 
   it('is never seen by the upstream, or seen to break off', async () => {
     const staged = await startStaged();
@@ -271,11 +273,16 @@ describe('invariant 11: a body that its client never completes', () => {
         else client.socket.resetAndDestroy();
         await waitUntil(async () => isIdle(await staged.sidecar.throttle()), 'the request has ended');
       }),
-      { numRuns: 80, plugins: [fc.interruptAfterTimeLimit(LONGEST_MS)], endOnFailure: true },
+      {
+        examples: [[TO_BREAK_OFF]],
+        numRuns: 80,
+        plugins: [fc.interruptAfterTimeLimit(LONGEST_MS)],
+        endOnFailure: true,
+      },
     );
+    await waitUntil(() => stats.brokenOff.length > 0, 'a body that broke off at the upstream');
     expect([...stats.attempts.keys()], 'taken for complete').toEqual([]);
     expect(stats.brokenOff.filter((id) => buffered.has(id))).toEqual([]);
-    expect(stats.brokenOff.length).toBeGreaterThan(0);
   });
 });
 
