@@ -8,7 +8,7 @@ const LONG_TESTS = 'test/soak/*.test.ts';
 export default defineConfig({
   test: {
     // For two cores: many tests wait for processes and windows of time. With more of them at once, those that measure time would disturb each other.
-    maxWorkers: 4,
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,
