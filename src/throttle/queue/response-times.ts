@@ -27,17 +27,16 @@ export class ResponseTimes {
 
   /** Milliseconds within which almost every call responds; 0 while too little is known, Infinity when too few respond. */
   longestMs(now: number, endpoint: string): number {
-    return this.#quantileMs(now, endpoint, ALMOST_ALL);
+    return this.#timesOf(endpoint).findBounds(now).longestMs;
   }
 
   /** Milliseconds within which almost no call responds; 0 while too little is known, Infinity when too few respond. */
   shortestMs(now: number, endpoint: string): number {
-    return this.#quantileMs(now, endpoint, ALMOST_NONE);
+    return this.#timesOf(endpoint).findBounds(now).shortestMs;
   }
 
-  #quantileMs(now: number, endpoint: string, part: number): number {
-    const times = this.#byEndpoint.get(endpoint) ?? this.#others;
-    return times.count(now) < MIN_CALLS ? 0 : times.quantileMs(now, part);
+  #timesOf(endpoint: string): AgedTimes {
+    return this.#byEndpoint.get(endpoint) ?? this.#others;
   }
 
   /** Only an endpoint without calls of late gives its place to another. */
@@ -77,6 +76,15 @@ class Generation {
   }
 }
 
+const NO_CALLS = new Generation(0);
+
+interface Bounds {
+  readonly shortestMs: number;
+  readonly longestMs: number;
+}
+
+const UNKNOWN: Bounds = { shortestMs: 0, longestMs: 0 };
+
 /**
  * A histogram of durations that forgets. Two generations: when the younger one has lasted long enough, it takes the place of the older.
  * Durations that were cut off count as longer than they lasted (Kaplan and Meier 1958): calls that were given up for being slow must not
@@ -85,8 +93,8 @@ class Generation {
 class AgedTimes {
   #current: Generation | undefined;
   #former: Generation | undefined;
-  /** By part, since the last change: a queue asks for the same ones at each permit. */
-  readonly #quantiles = new Map<number, number>();
+  /** Since the last change: a queue asks at each permit. */
+  #bounds: Bounds | undefined;
 
   /** @param isWhole false for a duration that was cut off at `ms` */
   add(now: number, ms: number, isWhole: boolean): void {
@@ -96,7 +104,7 @@ class AgedTimes {
     const counts = isWhole ? generation.whole : generation.cut;
     counts[bucket] = (counts[bucket] ?? 0) + 1;
     generation.count++;
-    this.#quantiles.clear();
+    this.#bounds = undefined;
   }
 
   /** Durations of late, both kinds. */
@@ -105,14 +113,26 @@ class AgedTimes {
     return (this.#current?.count ?? 0) + (this.#former?.count ?? 0);
   }
 
-  /** Milliseconds that the given part of the durations does not exceed, at most 19 % too high; Infinity where too many were cut off. */
-  quantileMs(now: number, part: number): number {
-    const count = this.count(now);
-    const known = this.#quantiles.get(part);
-    if (known !== undefined) return known;
-    const ms = findQuantile(this.#current ?? NO_CALLS, this.#former ?? NO_CALLS, count, part);
-    this.#quantiles.set(part, ms);
-    return ms;
+  findBounds(now: number): Bounds {
+    return this.count(now) < MIN_CALLS ? UNKNOWN : (this.#bounds ??= this.#computeBounds());
+  }
+
+  /** Milliseconds that almost none and almost all durations do not exceed, at most 19 % too high; Infinity where too many were cut off. */
+  #computeBounds(): Bounds {
+    const current = this.#current ?? NO_CALLS;
+    const former = this.#former ?? NO_CALLS;
+    let shortestMs = Infinity;
+    let atRisk = current.count + former.count;
+    let longer = 1;
+    for (let bucket = 0; bucket < BUCKETS - 1 && atRisk > 0; bucket++) {
+      const ended = (current.whole[bucket] ?? 0) + (former.whole[bucket] ?? 0);
+      longer *= 1 - ended / atRisk;
+      const ms = 2 ** (bucket / PER_DOUBLING);
+      if (longer <= 1 - ALMOST_NONE) shortestMs = Math.min(shortestMs, ms);
+      if (longer <= 1 - ALMOST_ALL) return { shortestMs, longestMs: ms };
+      atRisk -= ended + (current.cut[bucket] ?? 0) + (former.cut[bucket] ?? 0);
+    }
+    return { shortestMs, longestMs: Infinity };
   }
 
   #age(now: number): void {
@@ -120,27 +140,13 @@ class AgedTimes {
     if (current !== undefined && isOver(now - current.startedAt, current.count)) {
       this.#former = current;
       this.#current = undefined;
-      this.#quantiles.clear();
+      this.#bounds = undefined;
     }
-    if (this.#former === undefined || !isForgotten(now - this.#former.startedAt)) return;
-    this.#former = undefined;
-    this.#quantiles.clear();
+    if (this.#former !== undefined && isForgotten(now - this.#former.startedAt)) {
+      this.#former = undefined;
+      this.#bounds = undefined;
+    }
   }
-}
-
-const NO_CALLS = new Generation(0);
-
-/** Of two generations with `count` durations together. */
-function findQuantile(current: Generation, former: Generation, count: number, part: number): number {
-  let atRisk = count;
-  let longer = 1;
-  for (let bucket = 0; bucket < BUCKETS - 1 && atRisk > 0; bucket++) {
-    const ended = (current.whole[bucket] ?? 0) + (former.whole[bucket] ?? 0);
-    longer *= 1 - ended / atRisk;
-    if (longer <= 1 - part) return 2 ** (bucket / PER_DOUBLING);
-    atRisk -= ended + (current.cut[bucket] ?? 0) + (former.cut[bucket] ?? 0);
-  }
-  return Infinity;
 }
 
 /** A clock that jumps back keeps no generation for ever. */
