@@ -54,7 +54,7 @@ const LIMITERS: readonly [string, StartLimiter, Expected][] = [
         [Symbol.asyncDispose]: () => nginx[Symbol.asyncDispose](),
       };
     },
-    { goodput: 0.5, refusedShare: 0.1 },
+    { goodput: 0.6, refusedShare: 0.1 },
   ],
   [
     'nginx limit_req rate=10r/s burst=20 nodelay',

@@ -155,7 +155,7 @@ export const VERDICT_SCENES: readonly VerdictScene[] = [
   },
   {
     ...{ name: 'recovered', where: 'none', words: 'Recovered: The partner responds 500', seconds: 28, method: 'POST' },
-    api: first(30, respondWith(500), well),
+    api: first(40, respondWith(500), well),
   },
   {
     name: 'one failure',
