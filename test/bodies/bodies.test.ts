@@ -245,7 +245,7 @@ describe('invariant 11: a body that its client never completes', () => {
     part,
     end: fc.constantFrom('fin' as const, 'reset' as const),
   });
-  /** Too long to be kept: the upstream has its beginning. On a slow machine few others are played. */
+  /** Longer than the replay buffer, so that the upstream receives a part of it. A slow machine plays few of the generated bodies. */
   const TO_BREAK_OFF = { bytes: 3_000_000, isChunked: true, part: 0.9, end: 'fin' as const };
 
   it('is never seen by the upstream, or seen to break off', async () => {

@@ -47,7 +47,7 @@ export class ScriptedUpstream implements AsyncDisposable {
   /** @param respondsToLast whether the attempt behind the script gets a 200, or no response */
   static async start(steps: readonly Step[], respondsToLast: boolean): Promise<ScriptedUpstream> {
     const upstream = new ScriptedUpstream(steps, respondsToLast, await freePort());
-    // A plan may refuse the first connection: then nothing has listened yet.
+    // A plan that refuses the first connection begins without a listening server.
     await upstream.#prepare();
     return upstream;
   }

@@ -126,7 +126,7 @@ export function runPromtool(
   args: readonly string[],
   input = '',
 ): { readonly code: number | null; readonly said: string } {
-  // It ends soon: a fifth of its CPU time goes to garbage otherwise.
+  // With Go's default, a fifth of its CPU time is garbage collection.
   const env = { ...process.env, GOGC: '400' };
   const { error, status, stdout, stderr } = spawnSync('promtool', args, { input, encoding: 'utf8', env });
   if (error !== undefined) {

@@ -146,8 +146,8 @@ export class RequestQueue {
   }
 
   /**
-   * Lower bound of the permits that go out before a new ticket of this class gets one, if no ticket leaves. With a single body slot up to two
-   * too many: the ticket that holds it goes first, whatever its priority.
+   * Lower bound of the permits that are granted before a new ticket of this class gets one, if no ticket leaves. With a single body slot the number
+   * can be too high by up to 2, because the ticket in the slot is granted first, whatever its priority.
    */
   countAhead(queueClass: QueueClass): number {
     return this.#retries.size + this.#order.countAhead(queueClass);

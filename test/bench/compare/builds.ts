@@ -42,8 +42,8 @@ export function buildRevision(revision: string): Build {
 const FORWARD = 'async function forwardRequest(parts,exchange){';
 
 /**
- * A copy of a build in which each request takes so much longer, to try the comparison itself.
- * @param iterations of an empty loop that each request takes more
+ * A copy of a build in which each request takes longer, to test the comparison itself.
+ * @param iterations of a loop that is added to each request
  */
 export function slowDown(build: Build, iterations: number): Build {
   const folder = join(build.main, '..', '..', `dist-slower-${String(process.pid)}`);
@@ -52,7 +52,7 @@ export function slowDown(build: Build, iterations: number): Build {
     readFileSync(join(folder, name), 'utf8').includes(FORWARD),
   );
   if (file === undefined) throw new Error(`no file of the build has the function "${FORWARD}"`);
-  // What else the machine does slows the loop as it slows the request.
+  // Other work of the machine slows a loop as it slows the request; a wait for an instant would be shorter then.
   const spin = `let spun=1;for(let left=${String(iterations)};left>0;left--)spun=(spun*1103515245+12345)|0;globalThis.spun=spun;`;
   const path = join(folder, file);
   writeFileSync(path, readFileSync(path, 'utf8').replace(FORWARD, `${FORWARD}${spin}`));

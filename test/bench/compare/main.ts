@@ -1,6 +1,6 @@
 /**
  * Compares the CPU time for a request of the working tree with that of a revision: both are built, started several times, and are under load at the
- * same time on the same core, so that what else the machine does slows both. Says faster, slower or the same, with the 95 % interval of the ratio.
+ * same time on the same core, so that other work of the machine slows both alike. Says faster, slower or the same, with the 95 % interval of the ratio.
  * README.md in ../speed says how to read it.
  * Run: npm run bench:compare -- 7ad1256 [--scenario get64,post64] [--starts 12] [--against-itself] [--slower-by 5]
  */
@@ -48,9 +48,9 @@ const starts = Number(values.starts);
 const scenarios = values.scenario.split(',').map(findScenario);
 const seconds = Number(values.seconds);
 const warmUpSeconds = Number(values['warm-up']);
-/** All are warmed up at the same time, below. */
+/** `playOneStart` warms all up at the same time. */
 const roundPlan = { rounds: 1, seconds, warmUpSeconds: 0 };
-/** Of an empty loop in a request, to find out how many take 5 % of its time. */
+/** Iterations of a loop in each request, from which the number for `--slower-by` is computed. */
 const TRIED_ITERATIONS = 50_000;
 
 /** Of one start, microseconds of CPU for a request. */

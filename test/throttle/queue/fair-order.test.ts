@@ -285,7 +285,7 @@ describe('for any priorities, callers and leavers', () => {
         const predicted = driver.queue.countAhead({ priority, caller });
         const newcomer = driver.enter(priority, caller);
         const ahead = driver.drain().indexOf(newcomer);
-        // The only body slot may be held by a request of a lower priority, which then goes first.
+        // A request of lower priority in the only body slot is granted first.
         expect(predicted - (places === 1 ? 2 : 0)).toBeLessThanOrEqual(ahead);
         if (isFirst && places === Infinity) expect(predicted).toBe(ahead);
         for (const each of ['high', 'normal', 'low'])
