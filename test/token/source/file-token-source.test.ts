@@ -58,9 +58,10 @@ async function settle<T>(clock: ManualClock, work: Promise<T>): Promise<T> {
   return work;
 }
 
-async function useFirst({ source, clock }: Harness): Promise<TokenUse> {
+/** Time stands still, so that no poll reads the file while the test changes it. */
+async function useFirst({ source }: Harness): Promise<TokenUse> {
   source.start();
-  await settle(clock, source.waitForToken(NEVER));
+  await source.waitForToken(NEVER);
   const use = source.current();
   if (use === undefined) throw new Error('no token');
   return use;
