@@ -12,7 +12,11 @@ const TEST_PROGRAMS = [
   { program: 'promtool', package: 'prometheus', tests: 'test/telemetry, test/deploy' },
   { program: 'prometheus', package: 'prometheus', tests: 'test/deploy/{alerts,dashboard,metrics}.test.ts' },
   { program: 'curl', package: 'curl', tests: 'test/e2e/commands.test.ts, test/docs' },
-  { program: 'chromium', package: 'chromium', tests: 'test/e2e/{browser,status-page}.test.ts' },
+  {
+    program: 'chromium-headless-shell',
+    package: 'chromium-headless-shell',
+    tests: 'test/e2e/{browser,status-page}.test.ts',
+  },
   { program: 'redis-server', package: 'redis-server', tests: 'test/fleet' },
   { program: 'tinyproxy', package: 'tinyproxy', tests: 'test/e2e/egress-proxy.test.ts' },
   { program: 'kubectl', package: 'kubernetes-client', tests: 'test/deploy/kubernetes.test.ts' },
