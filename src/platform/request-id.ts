@@ -16,5 +16,6 @@ let made = 0;
 
 /** The id, which is made and kept if there is none. */
 export function ensureRequestId(identified: { requestId?: string | undefined }): string {
-  return (identified.requestId ??= `${PROCESS_ID}-${String(++made)}`);
+  // join makes a flat string: V8 serializes an object with a concatenated one on a path that takes twice as long.
+  return (identified.requestId ??= [PROCESS_ID, ++made].join('-'));
 }
