@@ -1,10 +1,10 @@
-/** A real Chromium without a window or the browser's own interface, which costs half of the CPU time, from the machine's package, with a temporary profile. */
+/** A real Chromium from the machine's package, with a temporary profile. The headless shell takes half of the CPU time of the whole browser. */
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { chromium } from 'playwright-core';
 import type { Browser } from 'playwright-core';
 
-/** What a browser would do on its own account has no business in a test, and neither has what newer ones guard against. */
+/** They end the browser's own requests, and the protections that would block calls to loopback before the sidecar sees them. */
 const FLAGS = [
   '--disable-gpu',
   '--disable-quic',
