@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { findLeaks } from '../../tools/test-run/leaks.ts';
 
@@ -30,6 +31,29 @@ describe('findLeaks', () => {
     mkdirSync(join(folder, 'logs'));
     writeFileSync(join(folder, 'logs', 'one.log'), `first\n{"authorization":"Basic ${form}"}\n`);
     expect(findLeaks(folder).leaks).toEqual([{ file: join(folder, 'logs', 'one.log'), line: 2, what: 'a secret' }]);
+  });
+
+  it('finds any secrets of any length at any place, and none that is not there', () => {
+    const letters = fc.string({ unit: fc.constantFrom('a', 'b', 'é', '=', '%'), minLength: 1, maxLength: 12 });
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(letters, { minLength: 1, maxLength: 6 }),
+        fc.array(letters, { maxLength: 8 }),
+        (values, parts) => {
+          const register = values.map((value) => JSON.stringify({ what: value, value }));
+          writeFileSync(join(folder, 'secrets', '1.jsonl'), `${register.join('\n')}\n`);
+          const text = parts.join('\n');
+          writeFileSync(join(folder, 'one.log'), text);
+          const expected = values.filter((value) => {
+            const base64 = Buffer.from(value).toString('base64');
+            const forms = [value, encodeURIComponent(value), base64, encodeURIComponent(base64)];
+            return forms.some((form) => text.includes(form));
+          });
+          const found = findLeaks(folder).leaks.map(({ what }) => what);
+          expect(new Set(found)).toEqual(new Set(expected));
+        },
+      ),
+    );
   });
 
   it('skips the register itself, and counts the files that it read', () => {
