@@ -20,7 +20,7 @@ export function helm(...args: string[]): HelmRun {
   const { status, stdout, stderr, error } = spawnSync(HELM, args, {
     encoding: 'utf8',
     // No home, no cluster, no plugins.
-    env: { HOME: '/nonexistent', PATH: '/nonexistent', KUBECONFIG: '/nonexistent' },
+    env: { HOME: '/nonexistent', PATH: '/nonexistent', KUBECONFIG: '/nonexistent', GOGC: '400' },
   });
   if (error !== undefined) throw new Error('helm is needed by this test: npm ci brings it for Linux', { cause: error });
   return { status, stdout, stderr };
