@@ -16,6 +16,6 @@ let made = 0;
 
 /** The id, which is made and kept if there is none. */
 export function ensureRequestId(identified: { requestId?: string | undefined }): string {
-  // join makes a flat string: V8 serializes an object with a concatenated one on a path that takes twice as long.
+  // `join` returns a flat string. With a concatenated string, JSON.stringify of the log line takes twice as long (V8 14.6).
   return (identified.requestId ??= [PROCESS_ID, ++made].join('-'));
 }

@@ -146,8 +146,8 @@ export class RequestQueue {
   }
 
   /**
-   * Lower bound of the permits that are granted before a new ticket of this class gets one, if no ticket leaves. With a single body slot the number
-   * can be too high by up to 2, because the ticket in the slot is granted first, whatever its priority.
+   * Minimum number of permits that other tickets get before a new ticket of this class, if no ticket leaves. With one body slot, the result can exceed
+   * that number by up to 2: the ticket in the slot gets its permit first, regardless of its priority.
    */
   countAhead(queueClass: QueueClass): number {
     return this.#retries.size + this.#order.countAhead(queueClass);

@@ -93,7 +93,7 @@ const UNKNOWN: Bounds = { shortestMs: 0, longestMs: 0 };
 class AgedTimes {
   #current: Generation | undefined;
   #former: Generation | undefined;
-  /** Since the last change: a queue asks at each permit. */
+  /** Cached until the next change, because a queue reads them at each permit. */
   #bounds: Bounds | undefined;
 
   /** @param isWhole false for a duration that was cut off at `ms` */
@@ -127,9 +127,8 @@ class AgedTimes {
     for (let bucket = 0; bucket < BUCKETS - 1 && atRisk > 0; bucket++) {
       const ended = (current.whole[bucket] ?? 0) + (former.whole[bucket] ?? 0);
       longer *= 1 - ended / atRisk;
-      const ms = 2 ** (bucket / PER_DOUBLING);
-      if (longer <= 1 - ALMOST_NONE) shortestMs = Math.min(shortestMs, ms);
-      if (longer <= 1 - ALMOST_ALL) return { shortestMs, longestMs: ms };
+      if (shortestMs === Infinity && longer <= 1 - ALMOST_NONE) shortestMs = 2 ** (bucket / PER_DOUBLING);
+      if (longer <= 1 - ALMOST_ALL) return { shortestMs, longestMs: 2 ** (bucket / PER_DOUBLING) };
       atRisk -= ended + (current.cut[bucket] ?? 0) + (former.cut[bucket] ?? 0);
     }
     return { shortestMs, longestMs: Infinity };
