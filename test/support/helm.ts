@@ -1,6 +1,7 @@
 /** The chart as helm itself renders it; helm comes with the packages (tools/runtime) and is given nothing but the chart. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
+import { GO_ENV } from './go-program.ts';
 import { parseManifests } from './manifests.ts';
 import type { KubernetesObject } from './manifests.ts';
 
@@ -20,7 +21,7 @@ export function helm(...args: string[]): HelmRun {
   const { status, stdout, stderr, error } = spawnSync(HELM, args, {
     encoding: 'utf8',
     // No home, no cluster, no plugins.
-    env: { HOME: '/nonexistent', PATH: '/nonexistent', KUBECONFIG: '/nonexistent', GOGC: '400' },
+    env: { HOME: '/nonexistent', PATH: '/nonexistent', KUBECONFIG: '/nonexistent', ...GO_ENV },
   });
   if (error !== undefined) throw new Error('helm is needed by this test: npm ci brings it for Linux', { cause: error });
   return { status, stdout, stderr };

@@ -1,6 +1,7 @@
 /** deploy/kubernetes as `kubectl kustomize` renders it. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
+import { GO_ENV } from './go-program.ts';
 import { parseManifests } from './manifests.ts';
 import type { KubernetesObject } from './manifests.ts';
 
@@ -8,8 +9,7 @@ export const KUBERNETES_FOLDER = join(import.meta.dirname, '..', '..', 'deploy',
 
 /** @throws Error when kubectl is missing, or with what it says of the folder */
 export function kustomize(folder: string): KubernetesObject[] {
-  // With Go's default, a fifth of its CPU time is garbage collection.
-  const env = { ...process.env, GOGC: '400' };
+  const env = { ...process.env, ...GO_ENV };
   const { status, stdout, stderr, error } = spawnSync('kubectl', ['kustomize', folder], { env, encoding: 'utf8' });
   if (error !== undefined) throw new Error('kubectl is needed by this test, 1.27 or newer', { cause: error });
   if (status !== 0) throw new Error(stderr);

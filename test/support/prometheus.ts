@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { GO_ENV } from './go-program.ts';
 import { onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
 import { call } from './calls.ts';
@@ -126,8 +127,7 @@ export function runPromtool(
   args: readonly string[],
   input = '',
 ): { readonly code: number | null; readonly said: string } {
-  // With Go's default, a fifth of its CPU time is garbage collection.
-  const env = { ...process.env, GOGC: '400' };
+  const env = { ...process.env, ...GO_ENV };
   const { error, status, stdout, stderr } = spawnSync('promtool', args, { input, encoding: 'utf8', env });
   if (error !== undefined) {
     throw new Error('promtool is needed by this test (Debian: the package prometheus)', { cause: error });

@@ -4,7 +4,6 @@
  */
 import { createClient } from '@redis/client';
 import type { Cancel, Clock, Timer, TimerTarget } from '../../../src/platform/clock.ts';
-import { defineScript, type Script } from '../../../src/fleet/redis/script.ts';
 import { parseReply, toScriptArguments } from '../../../src/fleet/shared-quota/redis-quota-store.ts';
 import { buildExchangeScript } from '../../../src/fleet/shared-quota/quota-script.ts';
 import { FleetMember } from '../../../src/fleet/shared-quota/fleet-member.ts';
@@ -28,13 +27,9 @@ const EXCHANGE_MS = 1;
 /** The script of the present format, with the time as its last argument. */
 export const EXCHANGE_SCRIPT = buildExchangeScript('local now = tonumber(ARGV[#ARGV])');
 
-const countingScripts = new Map<string, Script>();
-
 /** A script whose reply ends with the number of messages that it published. */
-function countMessages(script: string): Script {
-  const known = countingScripts.get(script);
-  if (known !== undefined) return known;
-  const counting = defineScript(`
+function countMessages(script: string): string {
+  return `
 local published, server = 0, redis
 local redis = {pcall = server.pcall, call = function(name, ...)
   if name == 'PUBLISH' then published = published + 1 end
@@ -46,9 +41,7 @@ end
 local reply = exchange()
 reply[#reply + 1] = published
 return reply
-`);
-  countingScripts.set(script, counting);
-  return counting;
+`;
 }
 
 class PendingTimer implements ExpiryEntry {
@@ -143,6 +136,8 @@ export class SimulatedRedis {
   readonly #listeners = new Set<QuotaListener>();
   readonly #disconnected = new Set<QuotaStore>();
   readonly #random = seeded(1);
+  /** By script. */
+  readonly #hashes = new Map<string, string>();
   isDown = false;
   #generation = 0;
   dropsUpdates = false;
@@ -233,19 +228,20 @@ export class SimulatedRedis {
   async run(key: string, request: QuotaRequest, now = this.#clock.wallNow(), script = EXCHANGE_SCRIPT) {
     await this.#clock.hold(this.beforeScript?.() ?? Promise.resolve());
     const rest = [...toScriptArguments(request), now].map(String);
-    const replies = await this.#clock.hold(this.#evaluate(countMessages(script), ['1', key, ...rest]));
+    const replies = await this.#clock.hold(this.#evaluate(script, ['1', key, ...rest]));
     const reply = parseReply(replies);
     if (reply !== undefined && replies.at(-1) === 1) this.#pushUpdate(reply);
     return reply;
   }
 
-  /** As the script client: by its hash, since the server hashes a source each time. */
-  async #evaluate({ source, sha1 }: Script, rest: readonly string[]): Promise<unknown[]> {
-    const raw: unknown = await this.#client.sendCommand(['EVALSHA', sha1, ...rest]).catch((error: unknown) => {
-      if (!(error as Error).message.startsWith('NOSCRIPT')) throw error;
-      return this.#client.sendCommand(['EVAL', source, ...rest]);
-    });
-    return raw as unknown[];
+  /** By hash, as the script client does: with EVAL the server hashes the source at each call. */
+  async #evaluate(script: string, rest: readonly string[]): Promise<unknown[]> {
+    let sha1 = this.#hashes.get(script);
+    if (sha1 === undefined) {
+      sha1 = (await this.#client.sendCommand(['SCRIPT', 'LOAD', countMessages(script)])) as unknown as string;
+      this.#hashes.set(script, sha1);
+    }
+    return (await this.#client.sendCommand(['EVALSHA', sha1, ...rest])) as unknown as unknown[];
   }
 
   /** SIGKILL, as the replicas see it. */
