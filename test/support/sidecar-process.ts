@@ -6,14 +6,19 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createWriteStream, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { call } from './calls.ts';
 import { MAIN } from './main-file.ts';
 import { OUTPUT } from './secrets.ts';
 import type { Credential } from './secrets.ts';
+import { waitUntil } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** For a busy machine with two cores on which several start at once. */
 const START_TIMEOUT_MS = 30_000;
+
+/** Of the test run: it changes how fast a process starts, and nothing else. */
+const { NODE_COMPILE_CACHE } = process.env;
+const COMPILE_CACHE: Environment = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
 
 export type Environment = Readonly<Record<string, string>>;
 
@@ -26,7 +31,7 @@ export interface SpawnOptions {
   readonly cwd?: string;
   /** Default: none, which is `run`. */
   readonly args?: readonly string[];
-  /** Added to a minimal environment: nothing of this process's own gets through. */
+  /** Added to a minimal environment. */
   readonly env?: Environment;
   /** Another user, which only root can choose. Default: that of this process. */
   readonly user?: UserAndGroup;
@@ -68,7 +73,7 @@ export function spawnSidecar(options: SpawnOptions): SidecarProcess {
   const [program, ...first] = options.program ?? [process.execPath, join(ROOT, MAIN)];
   const child = spawn(program, [...first, ...(options.args ?? [])], {
     cwd: options.cwd ?? ROOT,
-    env: { PATH: process.env.PATH ?? '', ...options.env },
+    env: { PATH: process.env.PATH ?? '', ...COMPILE_CACHE, ...options.env },
     ...options.user,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -128,14 +133,11 @@ export function baseSettings(upstreamUrl: string, authUrl: string, credential: C
 
 /** Waits until the sidecar holds its first token. */
 export async function waitUntilReady(sidecar: RunningSidecar, timeoutMs = START_TIMEOUT_MS): Promise<void> {
-  const until = performance.now() + timeoutMs;
-  while (performance.now() < until) {
-    const response = await fetch(`${sidecar.adminUrl}/readyz`);
-    await response.arrayBuffer();
-    if (response.ok) return;
-    await sleep(20);
-  }
-  throw new Error('the sidecar did not become ready');
+  await waitUntil(
+    async () => (await call(`${sidecar.adminUrl}/readyz`)).status === 200,
+    'the sidecar is ready',
+    timeoutMs,
+  );
 }
 
 function captureOutput(child: ChildProcess, options: SpawnOptions): { stdout: string; stderr: string } {
@@ -168,16 +170,17 @@ async function waitForFirstLine(
 ): Promise<string> {
   let ended: Exit | undefined;
   void exit.then((end) => (ended = end));
-  const until = performance.now() + timeoutMs;
-  while (performance.now() < until) {
-    const line = text()
-      .split('\n')
-      .slice(0, -1)
-      .find((candidate) => pattern.test(candidate));
-    if (line !== undefined) return line;
-    if (ended !== undefined)
+  let found: string | undefined;
+  let searchedTo = 0;
+  const searchNewLines = (): boolean => {
+    const end = text().lastIndexOf('\n') + 1;
+    const lines = text().slice(searchedTo, end).split('\n').slice(0, -1);
+    found = lines.find((line) => pattern.test(line));
+    searchedTo = end;
+    if (found === undefined && ended !== undefined)
       throw new Error(`ended with ${String(ended.code ?? ended.signal)} before it printed ${String(pattern)}`);
-    await sleep(10);
-  }
-  throw new Error(`printed no line that matches ${String(pattern)} in ${String(timeoutMs)} ms`);
+    return found !== undefined;
+  };
+  await waitUntil(searchNewLines, `a line that matches ${String(pattern)}`, timeoutMs);
+  return found ?? '';
 }

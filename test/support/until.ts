@@ -6,16 +6,22 @@ const WAIT_TIMEOUT_MS = 15_000;
 const STABLE_READS = 10;
 const READ_INTERVAL_MS = 50;
 
-/** Resolves as soon as `holds`, fails after `timeoutMs`, by default fifteen seconds. */
+/** Many conditions are HTTP requests: the pauses between them grow to a tenth of the time waited, so that a long wait leaves the CPU to others. */
+const LEAST_PAUSE_MS = 5;
+const LONGEST_PAUSE_MS = 100;
+const PAUSE_SHARE = 0.1;
+
+/** Resolves soon after `holds`, fails after `timeoutMs`, by default fifteen seconds. */
 export async function waitUntil(
   holds: () => boolean | Promise<boolean>,
   what: string,
   timeoutMs = WAIT_TIMEOUT_MS,
 ): Promise<void> {
-  const giveUpAt = performance.now() + timeoutMs;
+  const startedAt = performance.now();
   while (!(await holds())) {
-    if (performance.now() > giveUpAt) throw new Error(`this did not come about: ${what}`);
-    await sleep(5);
+    const waitedMs = performance.now() - startedAt;
+    if (waitedMs > timeoutMs) throw new Error(`this did not come about: ${what}`);
+    await sleep(Math.min(LONGEST_PAUSE_MS, Math.max(LEAST_PAUSE_MS, PAUSE_SHARE * waitedMs)));
   }
 }
 

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
+import { join } from 'node:path';
 
 interface VitestRun {
   /** The Node.js program. */
@@ -20,6 +21,8 @@ export async function runVitest(run: VitestRun): Promise<number> {
   const reports = ['--reporter=default', '--reporter=json', `--outputFile.json=${run.report}`];
   const child = spawn(run.node, ['node_modules/vitest/vitest.mjs', 'run', ...reports, ...run.args], {
     cwd: run.root,
+    // Hundreds of processes load the same modules: compiling them each time would be a tenth of the run.
+    env: { ...process.env, NODE_COMPILE_CACHE: join(run.root, 'node_modules', '.cache', 'compiled') },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   for (const [from, to] of [

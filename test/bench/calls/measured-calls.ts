@@ -1,14 +1,16 @@
 /** One request after another through a sidecar that records its calls, and the least calls of one. */
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { call } from '../../support/calls.ts';
 import { newCredential } from '../../support/secrets.ts';
 import { baseSettings } from '../../support/sidecar-process.ts';
 import { startTokenServer } from '../../support/token-server.ts';
+import { waitUntil } from '../../support/until.ts';
 import { startPlainUpstream, type PlainUpstream } from './plain-upstream.ts';
 import { pickLeast, type RecordedCalls } from './recorded-calls.ts';
 import { TracedSidecar } from './traced-sidecar.ts';
 
-const RECORDINGS = 15;
+const RECORDINGS = 8;
 const WARM_UP_CALLS = 50;
 /** Recorded calls stay below a limit of ten in a second. */
 const PAUSE_MS = 100;
@@ -61,7 +63,7 @@ export async function startCallsFixture(
 /** A warm GET that nothing holds up, with default settings. */
 export async function recordWarmGet(root: string): Promise<RecordedCalls> {
   await using fixture = await startCallsFixture(root, Infinity);
-  for (let call = 0; call < WARM_UP_CALLS; call++) await fixture.send('GET');
+  for (let sent = 0; sent < WARM_UP_CALLS; sent++) await fixture.send('GET');
   return await fixture.recordLeast('GET');
 }
 
@@ -80,12 +82,6 @@ function sendOne(proxyUrl: string, method: 'GET' | 'POST', agent: Agent | undefi
   });
 }
 
-async function waitUntilReady({ adminUrl }: TracedSidecar): Promise<void> {
-  for (let attempt = 0; attempt < 500; attempt++) {
-    const response = await fetch(`${adminUrl}/readyz`);
-    await response.arrayBuffer();
-    if (response.ok) return;
-    await sleep(20);
-  }
-  throw new Error('the sidecar did not become ready');
+function waitUntilReady({ adminUrl }: TracedSidecar): Promise<void> {
+  return waitUntil(async () => (await call(`${adminUrl}/readyz`)).status === 200, 'the sidecar is ready');
 }
