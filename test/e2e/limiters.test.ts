@@ -3,6 +3,7 @@
  * a burst, HAProxy's stick table, and rate-limiter-flexible. None of them says a word about its limit.
  */
 import { createServer } from 'node:http';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { describe, expect, it } from 'vitest';
@@ -31,12 +32,17 @@ interface Limited extends AsyncDisposable {
 type StartLimiter = (upstream: RecordingUpstream) => Promise<Limited>;
 
 /**
- * Below the worst of 400 seeds in virtual time: one run of real time, with arrivals never twice the same, must not fail by bad luck.
- * How good the governor is on the average is measured in virtual time (test/throttle, `npm run bench:governor`).
+ * Low, because arrivals in real time are never twice the same: one run must not fail by bad luck. How good the governor is on the average is
+ * measured in virtual time (test/throttle, `npm run bench:governor`).
  */
 interface Expected {
   /** Of what the limit lets through, in the time after `SETTLED_MS`. */
   readonly goodput: number;
+  /**
+   * Of a limit that refuses whatever comes sooner after the last call, milliseconds. There a call must be late by as much as its way may differ:
+   * in virtual time 0.95 of the limit are used with 2 ms of jitter, 0.72 with 40 ms and 0.53 with 100 ms, as a busy machine has them.
+   */
+  readonly spacingMs?: number;
   /** Of all attempts, those at the start included. */
   readonly refusedShare: number;
 }
@@ -54,7 +60,7 @@ const LIMITERS: readonly [string, StartLimiter, Expected][] = [
         [Symbol.asyncDispose]: () => nginx[Symbol.asyncDispose](),
       };
     },
-    { goodput: 0.6, refusedShare: 0.1 },
+    { goodput: 0.7, spacingMs: 100, refusedShare: 0.1 },
   ],
   [
     'nginx limit_req rate=10r/s burst=20 nodelay',
@@ -127,29 +133,36 @@ async function readLearned(sidecar: RunningSidecar): Promise<string> {
 }
 
 describe.concurrent('against a limit of 10 a second that hides', () => {
-  it.each(LIMITERS)('%s', { timeout: 120_000 }, async (name, start, { goodput, refusedShare }) => {
-    await using tokens = await startTokenServer();
-    await using upstream = await startRecordingUpstream();
-    await using limited = await start(upstream);
-    const env = baseSettings(limited.url, tokens.url, newCredential());
-    await using sidecar = await startSidecar({ name: `limiters-${name.replace(/\W+/g, '-')}`, env });
-    await waitUntilReady(sidecar);
+  it.each(LIMITERS)(
+    '%s',
+    { timeout: 120_000 },
+    async (name, start, { goodput, spacingMs = Infinity, refusedShare }) => {
+      await using tokens = await startTokenServer();
+      await using upstream = await startRecordingUpstream();
+      await using limited = await start(upstream);
+      const env = baseSettings(limited.url, tokens.url, newCredential());
+      await using sidecar = await startSidecar({ name: `limiters-${name.replace(/\W+/g, '-')}`, env });
+      await waitUntilReady(sidecar);
 
-    const startedAt = performance.now();
-    await offerLoad(sidecar.proxyUrl, 1);
-    const [attempts, refused, learned] = await Promise.all([
-      readCounter(sidecar, 'upstream_attempts_total'),
-      readCounter(sidecar, 'upstream_attempts_total', /outcome="rate_limited"/),
-      readLearned(sidecar),
-    ]);
-    const accepted = limited.acceptedAt().filter((at) => at >= startedAt + SETTLED_MS && at < startedAt + LOAD_MS);
-    const perSecond = accepted.length / ((LOAD_MS - SETTLED_MS) / 1000);
-    const share = refused / attempts;
-    console.info(
-      `${name}: ${perSecond.toFixed(2)} of ${LIMIT_PER_SECOND}/s, ${refused} of ${attempts} refused (${(share * 100).toFixed(1)} %), learned ${learned}`,
-    );
-    expect(perSecond / LIMIT_PER_SECOND).toBeGreaterThan(goodput);
-    expect(share).toBeLessThan(refusedShare);
-    expect(refused).toBeGreaterThan(0);
-  });
+      using delays = monitorEventLoopDelay({ resolution: 5 });
+      delays.enable();
+      const startedAt = performance.now();
+      await offerLoad(sidecar.proxyUrl, 1);
+      const [attempts, refused, learned] = await Promise.all([
+        readCounter(sidecar, 'upstream_attempts_total'),
+        readCounter(sidecar, 'upstream_attempts_total', /outcome="rate_limited"/),
+        readLearned(sidecar),
+      ]);
+      const accepted = limited.acceptedAt().filter((at) => at >= startedAt + SETTLED_MS && at < startedAt + LOAD_MS);
+      const perSecond = accepted.length / ((LOAD_MS - SETTLED_MS) / 1000);
+      const share = refused / attempts;
+      const jitterMs = delays.percentile(99) / 1e6;
+      console.info(
+        `${name}: ${perSecond.toFixed(2)} of ${LIMIT_PER_SECOND}/s, ${refused} of ${attempts} refused (${(share * 100).toFixed(1)} %), jitter ${jitterMs.toFixed(0)} ms, learned ${learned}`,
+      );
+      expect(perSecond / LIMIT_PER_SECOND).toBeGreaterThan(goodput / (1 + jitterMs / spacingMs));
+      expect(share).toBeLessThan(refusedShare);
+      expect(refused).toBeGreaterThan(0);
+    },
+  );
 });
