@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { NODE_VERSIONS, installNode } from '../support/node-versions.ts';
 import { runBodies } from './load.ts';
 
-const COUNT = 400;
+const COUNT = 200;
 
 it.each(NODE_VERSIONS)(
   'invariant 11: on Node.js %s every body that waits for a token, a place or its replay arrives as it was sent',

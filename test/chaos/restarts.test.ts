@@ -2,12 +2,12 @@
 import { expect, it } from 'vitest';
 import { runRestarts } from './restarts.ts';
 
-const RESTARTS = 20;
+const RESTARTS = 12;
 /**
- * How many restarts may break a connection by chance. With the wait for the backlog: 1 or 2 in four runs, 5 in a run of all tests on a slow machine.
- * Without it: 8 to 16 in four runs.
+ * How many restarts may break a connection by chance. Of 20 restarts with the wait for the backlog: 1 or 2 in four runs, 5 in a run of all tests
+ * on a slow machine. Without it: 8 to 16 in four runs.
  */
-const STRAY = 6;
+const STRAY = 4;
 
 it(
   'invariant 10: each accepted request gets a response, through one SIGTERM after another',

@@ -10,6 +10,7 @@ import { SETTINGS, settingOf } from '../../src/config/schema/schema.ts';
 import type { SettingKey } from '../../src/config/schema/schema.ts';
 import { stringify } from 'yaml';
 import { BASE_ENV, scratchDirectory } from './base-env.ts';
+import { roundsOf } from '../support/rounds.ts';
 
 const variables = [...SETTINGS.values()].map(({ env }) => env);
 
@@ -47,7 +48,7 @@ test('any environment gives a Config or one line per problem, never a throw', ()
       const result = loadConfig({ env: { ...(isBased ? BASE_ENV : {}), ...env, SIDECAR_CONFIG: '' } });
       expectOneLineEach(result);
     }),
-    { numRuns: 400 },
+    { numRuns: roundsOf({ check: 150, soak: 2000 }) },
   );
 });
 
@@ -76,7 +77,7 @@ test('any bytes and any tree in a file give a Config or one line per problem, ne
       writeFileSync(file, contents);
       expectOneLineEach(loadConfig({ env: BASE_ENV, file }));
     }),
-    { numRuns: 400 },
+    { numRuns: roundsOf({ check: 150, soak: 2000 }) },
   );
 });
 
@@ -131,7 +132,7 @@ test('a printed configuration, given back as a file, is the same configuration',
       for (const [key, value] of Object.entries(settings) as [SettingKey, unknown][])
         if (!(settingOf(key).env in BASE_ENV)) expect(again.effective.get(key)?.value).toEqual(value);
     }),
-    { numRuns: 100 },
+    { numRuns: roundsOf({ check: 60, soak: 500 }) },
   );
 });
 

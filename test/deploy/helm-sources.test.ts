@@ -17,6 +17,7 @@ import { findSecurityFaults } from '../support/pod-security.ts';
 import { environmentOf, findBrokenReferences, podsOf, sidecarOf } from '../support/pods.ts';
 import { CONFIG, render, renderInAppChart } from './chart.ts';
 import type { Values } from './chart.ts';
+import { roundsOf } from '../support/rounds.ts';
 
 const VAULT = '/vault/secrets';
 const CLIENT = '/etc/bearer-sidecar/client';
@@ -247,7 +248,7 @@ it(
         const result = loadConfig({ env: localEnvironment(declared, file) });
         expect(result.ok ? [] : result.problems).toEqual([]);
       }),
-      { numRuns: 120 },
+      { numRuns: roundsOf({ check: 40, soak: 200 }) },
     );
   },
 );

@@ -8,6 +8,7 @@ import { maskSetting } from '../../../src/config/displayed-settings.ts';
 import { SETTINGS, settingOf, type SettingKey } from '../../../src/config/schema/schema.ts';
 import { MASK } from '../../../src/platform/secret-redaction.ts';
 import { BASE_ENV, configOf, problemsOf, scratchFile } from '../base-env.ts';
+import { roundsOf } from '../../support/rounds.ts';
 
 const set = (key: string, text: string): FlagSetting => ({ flag: '--set', key, text });
 const KEYS = [...SETTINGS.keys()];
@@ -41,7 +42,7 @@ test('every setting means the same with --set as in its variable', () => {
         expect(keysOf(byVariable)).toEqual(expect.arrayContaining(keysOf(byFlag)));
       } else expect([byVariable.ok, byFlag.ok, key.endsWith('File')]).toEqual([false, true, true]);
     }),
-    { numRuns: 500 },
+    { numRuns: roundsOf({ check: 200, soak: 2000 }) },
   );
 });
 
@@ -63,7 +64,7 @@ test('a value that would be masked is refused, and not shown', () => {
       const shown = JSON.stringify(maskSetting(key, settingOf(key).format.fromText(value) as string));
       if (shown.includes(MASK) && key !== 'auth.clientId') expect(loaded.ok).toBe(false);
     }),
-    { numRuns: 300 },
+    { numRuns: roundsOf({ check: 120, soak: 1000 }) },
   );
 });
 

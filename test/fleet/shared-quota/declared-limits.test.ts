@@ -6,6 +6,7 @@ import { periodMs } from '../../../src/throttle/declared/limit-window.ts';
 import { startRedis } from '../../support/redis.ts';
 import { exactLimiter } from '../../throttle/simulation.ts';
 import { FleetSimulation, SimulatedRedis, SimulationClock } from './fleet-simulation.ts';
+import { roundsOf } from '../../support/rounds.ts';
 
 function limit(calls: number, per: string, terms: Partial<DeclaredLimit> = {}): DeclaredLimit {
   const name = `${String(calls)}-per-${per}`;
@@ -167,6 +168,6 @@ test('no limit is exceeded, whichever replies are lost, and whichever replicas d
         if (lostData === 0) expect(used(0) - accepted).toBeLessThanOrEqual(dead * Math.max(1, 0.02 * 3 * calls + 1));
       },
     ),
-    { numRuns: 25 },
+    { numRuns: roundsOf({ check: 10, soak: 50 }) },
   );
 });

@@ -4,8 +4,9 @@ import { SidecarError } from '../../../src/platform/errors.ts';
 import type { LearnedState, Throttle } from '../../../src/throttle/throttle.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { play, type Play, type Played } from './auto-world.ts';
+import { seedsOf } from '../../support/rounds.ts';
 
-const SEEDS = [1, 2, 3];
+const SEEDS = seedsOf({ check: 1, soak: 3 });
 const FIXED: LimiterRule = { kind: 'fixed-window', calls: 100, windowMs: 10_000 };
 const BUCKET: LimiterRule = { kind: 'token-bucket', perSecond: 10, burst: 20 };
 const QUARTER_HOUR_MS = 900_000;

@@ -8,6 +8,7 @@ import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { seeded } from '../simulation.ts';
 import { play } from './auto-world.ts';
 import { observe } from './truthful-limiter.ts';
+import { roundsOf } from '../../support/rounds.ts';
 
 /** The only limit, while no other one is trusted. */
 function chooseLimit(...[counters, closures, roundTripMs]: [Counters, Closures, number]): ChosenLimit | undefined {
@@ -100,7 +101,7 @@ describe('the limit that is found in use', () => {
       const learned = await learn(limited, seed);
       expect(Math.abs((learned?.rate ?? 0) / limited.perSecond - 1)).toBeLessThan(0.06);
     });
-    await fc.assert(property, { numRuns: 15, seed: 1 });
+    await fc.assert(property, { numRuns: roundsOf({ check: 5, soak: 15 }), seed: 1 });
   });
 });
 

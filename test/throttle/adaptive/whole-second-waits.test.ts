@@ -4,8 +4,10 @@ import { expect, it } from 'vitest';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { simulate } from '../simulation.ts';
 import { play } from './auto-world.ts';
+import { seedsOf } from '../../support/rounds.ts';
 
 const MAX_FLIGHT_MS = 5;
+const SEEDS = seedsOf({ check: 1, soak: 3 });
 
 it('no call is sent before the stated time', async () => {
   const property = fc.asyncProperty(
@@ -51,14 +53,15 @@ it.each(LIMITERS)('the learned limit is used as fully as without a stated wait: 
   // A fast limit is learned as well from a third of the time.
   const durationMs = 'perSecond' in limiter && limiter.perSecond > 20 ? 400_000 : 1_200_000;
   for (const hint of ['none', 'retry-after-seconds'] as const) {
-    for (const seed of [1, 2, 3]) goodputs[hint] += (await play({ limiter, hint, seed, durationMs })).goodput / 3;
+    for (const seed of SEEDS)
+      goodputs[hint] += (await play({ limiter, hint, seed, durationMs })).goodput / SEEDS.length;
   }
   expect(goodputs['retry-after-seconds']).toBeGreaterThan(goodputs.none - 0.025);
 });
 
 it('a fast limit is not taken for one on calls in flight, which would free a slot within a round trip', async () => {
   const limiter: LimiterRule = { kind: 'token-bucket', perSecond: 200, burst: 1 };
-  for (const seed of [1, 2, 3]) {
+  for (const seed of SEEDS) {
     const [throttle] = (await play({ limiter, hint: 'retry-after-seconds', seed, durationMs: 120_000 })).throttles;
     expect(throttle?.state().learned?.kind).not.toBe('concurrency');
   }

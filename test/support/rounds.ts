@@ -1,0 +1,12 @@
+/**
+ * How many inputs a test generates: fewer in `npm test`, which developers wait for, and more in `npm run soak:rounds`, where time does not
+ * matter.
+ */
+export function roundsOf(counts: { readonly check: number; readonly soak: number }): number {
+  return process.env.LONG_TESTS === 'true' ? counts.soak : counts.check;
+}
+
+/** Seeds of generators of random numbers, 1, 2, …, as many as `roundsOf` says. */
+export function seedsOf(counts: { readonly check: number; readonly soak: number }): number[] {
+  return Array.from({ length: roundsOf(counts) }, (_, index) => index + 1);
+}
