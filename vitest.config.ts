@@ -4,13 +4,14 @@ import { SYSTEM_TESTS } from './tools/test-run/system-tests.ts';
 
 /** Run by `npm run soak`. */
 const LONG_TESTS = 'test/soak/*.test.ts';
+const IS_LONG_RUN = process.env.LONG_TESTS === 'true';
 
 export default defineConfig({
   test: {
     // For two cores: many tests wait for processes and windows of time. With more of them at once, those that measure time would disturb each other.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 60_000,
+    testTimeout: IS_LONG_RUN ? 600_000 : 60_000,
     hookTimeout: 60_000,
     allowOnly: false,
     restoreMocks: true,
@@ -26,9 +27,7 @@ export default defineConfig({
           isolate: false,
         },
       },
-      ...(process.env.LONG_TESTS === 'true'
-        ? [{ extends: true as const, test: { name: 'long', include: [LONG_TESTS] } }]
-        : []),
+      ...(IS_LONG_RUN ? [{ extends: true as const, test: { name: 'long', include: [LONG_TESTS] } }] : []),
     ],
   },
 });
