@@ -11,12 +11,13 @@ import type { SettingKey } from '../../src/config/schema/schema.ts';
 import { stringify } from 'yaml';
 import { BASE_ENV, scratchDirectory } from './base-env.ts';
 import { roundsOf } from '../support/rounds.ts';
+import { anyCodePoint } from '../support/code-points.ts';
 
 const variables = [...SETTINGS.values()].map(({ env }) => env);
 
 /** Texts near the limits of the formats. */
 const anyText = fc.oneof(
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: anyCodePoint }),
   fc.stringMatching(/^[a-z0-9.:/@#?%,*&![\]{}"' -]{0,30}$/),
   fc.constantFrom(
     'true',

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { LogSink } from '../../../src/telemetry/log/log-sink.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { anyCodePoint } from '../../support/code-points.ts';
 
 type Outcome = { readonly takes: number } | { readonly code: string };
 type Step = { readonly lines: readonly string[] } | { readonly waitMs: number };
@@ -16,7 +17,7 @@ const outcomes = fc.array(
   { maxLength: 60 },
 );
 const text = fc
-  .tuple(fc.string({ unit: 'binary', maxLength: 12 }), fc.constantFrom(1, 1, 1, 900))
+  .tuple(fc.string({ unit: anyCodePoint, maxLength: 12 }), fc.constantFrom(1, 1, 1, 900))
   .map(([part, times]) => part.replaceAll('\n', ' ').repeat(times).toWellFormed());
 const steps = fc.array(
   fc.oneof(

@@ -6,6 +6,7 @@ import type { TokenEndpointOptions } from '../../../src/token/endpoint/token-end
 import { startRecordingUpstream } from '../../support/recording-upstream.ts';
 import type { RecordingUpstream, RespondTo } from '../../support/recording-upstream.ts';
 import { askOnce, buildEndpoint, valuesOf } from './endpoint.ts';
+import { anyCodePoint } from '../../support/code-points.ts';
 
 let server: RecordingUpstream;
 let respond: RespondTo;
@@ -43,7 +44,7 @@ async function send(options: Partial<TokenEndpointOptions>): Promise<Record<stri
   return readBody(server.requests.length - 1);
 }
 
-const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 });
+const text = fc.string({ unit: anyCodePoint, minLength: 1, maxLength: 30 });
 const OWN = ['audience', 'scope', 'resource', 'grant_type', '__proto__'];
 const names = fc.stringMatching(/^[\w.-]{1,20}$/).filter((name) => !OWN.includes(name));
 const several = fc.uniqueArray(text, { maxLength: 3 });

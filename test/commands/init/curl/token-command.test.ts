@@ -6,6 +6,7 @@ import type { InitSettingKey } from '../../../../src/commands/init/init-settings
 import { splitCommands } from '../../../../src/commands/init/curl/shell-words.ts';
 import { joinUrl } from '../../../../src/config/schema/formats/url.ts';
 import { printCurl, printedRequests, styles } from './curl-printer.ts';
+import { anyCodePoint } from '../../../support/code-points.ts';
 
 const ORIGIN = 'https://login.example.com';
 
@@ -444,7 +445,7 @@ describe('what cannot be used is one fault that quotes no value', () => {
         '$x',
         '${',
       ),
-      fc.string({ unit: 'binary', maxLength: 5 }),
+      fc.string({ unit: anyCodePoint, maxLength: 5 }),
     );
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 60 }), (pieces) => {
