@@ -10,6 +10,8 @@ interface InputSeries {
 }
 
 const EXPOSED_BOUNDS = [...sumExposedBuckets([])].flatMap(([bound]) => (bound === '+Inf' ? [] : [bound]));
+/** The default of Prometheus. */
+const EVALUATION_INTERVAL = '1m';
 const TARGET = { job: 's', instance: 'a' };
 
 /** In JSON, which YAML includes. @param groups of rules, in the order in which they are evaluated */
@@ -21,7 +23,7 @@ export function renderRuleTests(
   const interval = `${STEP_MS / 1000}s`;
   return JSON.stringify({
     rule_files: ruleFiles,
-    evaluation_interval: interval,
+    evaluation_interval: EVALUATION_INTERVAL,
     // Without it promtool evaluates the groups in any order.
     group_eval_order: groups,
     tests: scenarios.map((scenario) => ({
