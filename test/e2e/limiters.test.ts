@@ -40,7 +40,8 @@ interface Expected {
   readonly goodput: number;
   /**
    * Of a limit that refuses whatever comes sooner after the last call, milliseconds. There a call must be late by as much as its way may differ:
-   * in virtual time 0.95 of the limit are used with 2 ms of jitter, 0.72 with 40 ms and 0.53 with 100 ms, as a busy machine has them.
+   * in virtual time 0.95 of the limit are used with 2 ms of jitter, 0.72 with 40 ms and 0.53 with 100 ms, as a busy machine has them. Here the
+   * way leads through three processes that are late.
    */
   readonly spacingMs?: number;
   /** Of all attempts, those at the start included. */
@@ -60,7 +61,7 @@ const LIMITERS: readonly [string, StartLimiter, Expected][] = [
         [Symbol.asyncDispose]: () => nginx[Symbol.asyncDispose](),
       };
     },
-    { goodput: 0.7, spacingMs: 100, refusedShare: 0.1 },
+    { goodput: 0.75, spacingMs: 100, refusedShare: 0.1 },
   ],
   [
     'nginx limit_req rate=10r/s burst=20 nodelay',
@@ -160,7 +161,7 @@ describe.concurrent('against a limit of 10 a second that hides', () => {
       console.info(
         `${name}: ${perSecond.toFixed(2)} of ${LIMIT_PER_SECOND}/s, ${refused} of ${attempts} refused (${(share * 100).toFixed(1)} %), jitter ${jitterMs.toFixed(0)} ms, learned ${learned}`,
       );
-      expect(perSecond / LIMIT_PER_SECOND).toBeGreaterThan(goodput / (1 + jitterMs / spacingMs));
+      expect(perSecond / LIMIT_PER_SECOND).toBeGreaterThan(goodput / (1 + (2 * jitterMs) / spacingMs));
       expect(share).toBeLessThan(refusedShare);
       expect(refused).toBeGreaterThan(0);
     },
