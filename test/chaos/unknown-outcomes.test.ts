@@ -6,7 +6,6 @@ const POSTS = 110;
 
 it.each([3, 4])(
   'no POST that was carried out is reported as not carried out, or without the word unknown, and none is sent twice: seed %i',
-  { timeout: 120_000 },
   async (seed) => {
     const report = await runUnknownOutcomes(seed, POSTS);
     expect(report.violations).toEqual([]);

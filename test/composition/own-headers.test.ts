@@ -122,67 +122,59 @@ function envOf(upstream: object): Record<string, string> {
 }
 
 describe.each(SHAPES)('$title', ({ settings, own }) => {
-  it(
-    'invariant 1: is in each attempt once, and the client’s own fields of these names are not',
-    { timeout: 60_000 },
-    async () => {
-      const heads: string[] = [];
-      const upstream = await startRawUpstream(refuseOnce(heads));
-      const sidecar = await startInProcess({ apiUrl: upstream.url, env: envOf(settings) });
-      let run = 0;
-      await fc.assert(
-        fc.asyncProperty(clientRequests(own), async (request) => {
-          heads.length = 0;
-          run += 1;
-          const reply = await sendRaw(sidecar.url, format(request, `/${String(run)}`));
-          expect(reply.status).toBe(200);
-          expect(heads).toHaveLength(2);
-          const usual = own.some(([name]) => name === 'Content-Type')
-            ? []
-            : ([['Content-Type', 'application/json']] as const);
-          for (const head of heads) {
-            expectOwnFields(head, own, request.fields);
-            const types = parseHead(head).filter(([name]) => canonicalize(name) === 'content-type');
-            if (request.method === 'POST' && usual.length > 0) expect(types).toEqual(usual);
-          }
-        }),
-        { numRuns: 40 },
-      );
-    },
-  );
+  it('invariant 1: is in each attempt once, and the client’s own fields of these names are not', async () => {
+    const heads: string[] = [];
+    const upstream = await startRawUpstream(refuseOnce(heads));
+    const sidecar = await startInProcess({ apiUrl: upstream.url, env: envOf(settings) });
+    let run = 0;
+    await fc.assert(
+      fc.asyncProperty(clientRequests(own), async (request) => {
+        heads.length = 0;
+        run += 1;
+        const reply = await sendRaw(sidecar.url, format(request, `/${String(run)}`));
+        expect(reply.status).toBe(200);
+        expect(heads).toHaveLength(2);
+        const usual = own.some(([name]) => name === 'Content-Type')
+          ? []
+          : ([['Content-Type', 'application/json']] as const);
+        for (const head of heads) {
+          expectOwnFields(head, own, request.fields);
+          const types = parseHead(head).filter(([name]) => canonicalize(name) === 'content-type');
+          if (request.method === 'POST' && usual.length > 0) expect(types).toEqual(usual);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
 
-  it(
-    'invariant 1: is in a WebSocket handshake once, and the client’s own fields of these names are not',
-    { timeout: 60_000 },
-    async () => {
-      const heads: string[] = [];
-      const upstream = await startRawUpstream((socket, _, head) => {
-        heads.push(head);
-        socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
-      });
-      const sidecar = await startInProcess({ apiUrl: upstream.url, env: envOf({ ...settings, websocket: true }) });
-      await fc.assert(
-        fc.asyncProperty(clientRequests(own), async ({ fields }) => {
-          heads.length = 0;
-          // http-proxy-3 joins repeated fields into one.
-          const isFirst = (name: string, at: number) =>
-            fields.findIndex(([other]) => canonicalize(other) === canonicalize(name)) === at;
-          const once = fields.filter(([name], at) => isFirst(name, at) || !isOrdinary(name));
-          const socket = await openSocket(sidecar.url);
-          const reply = readToEnd(socket);
-          const lines = once.map((field) => `${field.join(': ')}\r\n`).join('');
-          socket.write(
-            `GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${lines}` +
-              'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
-          );
-          expect((await reply).status).toBe(403);
-          expect(heads).toHaveLength(1);
-          expectOwnFields(heads[0] ?? '', own, once);
-        }),
-        { numRuns: 20 },
-      );
-    },
-  );
+  it('invariant 1: is in a WebSocket handshake once, and the client’s own fields of these names are not', async () => {
+    const heads: string[] = [];
+    const upstream = await startRawUpstream((socket, _, head) => {
+      heads.push(head);
+      socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
+    });
+    const sidecar = await startInProcess({ apiUrl: upstream.url, env: envOf({ ...settings, websocket: true }) });
+    await fc.assert(
+      fc.asyncProperty(clientRequests(own), async ({ fields }) => {
+        heads.length = 0;
+        // http-proxy-3 joins repeated fields into one.
+        const isFirst = (name: string, at: number) =>
+          fields.findIndex(([other]) => canonicalize(other) === canonicalize(name)) === at;
+        const once = fields.filter(([name], at) => isFirst(name, at) || !isOrdinary(name));
+        const socket = await openSocket(sidecar.url);
+        const reply = readToEnd(socket);
+        const lines = once.map((field) => `${field.join(': ')}\r\n`).join('');
+        socket.write(
+          `GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${lines}` +
+            'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+        );
+        expect((await reply).status).toBe(403);
+        expect(heads).toHaveLength(1);
+        expectOwnFields(heads[0] ?? '', own, once);
+      }),
+      { numRuns: 20 },
+    );
+  });
 });
 
 describe('the field that admits clients', () => {

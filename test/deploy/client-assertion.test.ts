@@ -119,7 +119,7 @@ it('the component works before fleet and classic', () => {
   expect(podsOf(objects).map((pod) => tokenSourceOf(pod)?.audience)).toEqual(Array(3).fill(ENTRA_AUDIENCE));
 });
 
-it('no object has a field that Kubernetes does not know', { timeout: 60_000 }, () => {
+it('no object has a field that Kubernetes does not know', () => {
   expect(
     findUnknownFields(RENDERED.filter(([name]) => name !== 'the chart, classic').flatMap(([, , make]) => make())),
   ).toEqual([]);

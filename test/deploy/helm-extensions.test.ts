@@ -173,7 +173,7 @@ describe("Grafana's dashboard", () => {
   });
 });
 
-it('no object has a field that Kubernetes does not know', { timeout: 60_000 }, () => {
+it('no object has a field that Kubernetes does not know', () => {
   const objects = renderStandalone({
     lifecycle: { preStop: { sleep: { seconds: 1 } }, postStart: { exec: { command: ['a'] } } },
     extraContainers: [{ name: 'a', image: 'a' }],

@@ -69,7 +69,7 @@ it('the rules are those of deploy/prometheus, braces included, when they are ena
   expect(rulesIn(render({}))).toBeUndefined();
 });
 
-it('no object has a field that Kubernetes does not know', { timeout: 60_000 }, () => {
+it('no object has a field that Kubernetes does not know', () => {
   expect(findUnknownFields(withoutNulls(RENDERED.flatMap(([, make]) => make())))).toEqual([]);
 });
 

@@ -46,68 +46,64 @@ async function startSandbox(buckets: string) {
   return { buckets, ...urls };
 }
 
-it(
-  'each panel and each recorded figure works with each setting, or is one that the page names',
-  { timeout: 120_000 },
-  async () => {
-    const sandboxes = await Promise.all(SETTINGS.map(startSandbox));
-    const seriesCounts = new Map<string, number>();
-    for (const { buckets, adminUrl } of sandboxes) {
-      const { text } = await call(`${adminUrl}/metrics`);
-      expect(runPromtool(['check', 'metrics'], text), buckets).toEqual({ code: 0, said: '' });
-      const own = [...readSamples(text).keys()].filter((series) => series.startsWith('bearer_sidecar_'));
-      seriesCounts.set(buckets, own.length);
-    }
+it('each panel and each recorded figure works with each setting, or is one that the page names', async () => {
+  const sandboxes = await Promise.all(SETTINGS.map(startSandbox));
+  const seriesCounts = new Map<string, number>();
+  for (const { buckets, adminUrl } of sandboxes) {
+    const { text } = await call(`${adminUrl}/metrics`);
+    expect(runPromtool(['check', 'metrics'], text), buckets).toEqual({ code: 0, said: '' });
+    const own = [...readSamples(text).keys()].filter((series) => series.startsWith('bearer_sidecar_'));
+    seriesCounts.set(buckets, own.length);
+  }
 
-    const rules = ['recording.yaml', 'alerts.yaml'].map((file) => join(ROOT, 'deploy', 'prometheus', file));
-    const prometheus = await startPrometheus({ targets: sandboxes.map(({ adminUrl }) => adminUrl), rules });
-    const hasData = async (expr: string): Promise<boolean> =>
-      (await prometheus.queryRange(expr, 10)).some(({ values }) => values.some(Number.isFinite));
-    const findMissing = async ({ buckets, adminUrl }: (typeof sandboxes)[number]): Promise<string[]> => {
-      const { host } = new URL(adminUrl);
-      const names = { job: ALL, namespace: ALL, pod: ALL, instance: host, route: ALL, credential: ALL };
-      const values = { ...names, __rate_interval: '10s', __range: '30s' };
-      const recorded = ['p50_rate5m', 'p99_rate5m'].map(
-        (name) => `route:bearer_sidecar_request_duration_seconds:${name}`,
-      );
-      const wait = 'route:bearer_sidecar_queue_wait_seconds';
-      const checked = [
-        ...latencyQueries.map(({ panel, expr }) => ({ name: panel, expr: substitute(expr, values) })),
-        ...[...recorded, `${wait}:p95_rate5m`, `${wait}:mean_rate5m`].map((name) => ({
-          name,
-          expr: `${name}{instance="${host}"}`,
-        })),
-      ];
-      const results = await Promise.all(
-        checked.map(async ({ name, expr }) => ((await hasData(expr)) ? [] : [{ name, expr }])),
-      );
-      return results
-        .flat()
-        .map(({ name, expr }) => `${buckets}: ${name}: ${expr.includes('quantile') ? 'quantile' : 'other'}`);
-    };
-    const findAllMissing = async (): Promise<string[]> => (await Promise.all(sandboxes.map(findMissing))).flat();
-    const withoutQuantiles = [
-      ...latencyQueries.filter(({ expr }) => expr.includes('quantile')).map(({ panel }) => `none: ${panel}: quantile`),
-      'none: route:bearer_sidecar_request_duration_seconds:p50_rate5m: other',
-      'none: route:bearer_sidecar_request_duration_seconds:p99_rate5m: other',
-      'none: route:bearer_sidecar_queue_wait_seconds:p95_rate5m: other',
-    ];
-    const missing = await pollUntil(
-      async () => {
-        for (const { proxyUrl } of sandboxes)
-          await callConcurrently(2, (index) => post(`${proxyUrl}/quotes-requests`, { index }));
-        return await findAllMissing();
-      },
-      ({ length }) => length <= withoutQuantiles.length,
-      60_000,
+  const rules = ['recording.yaml', 'alerts.yaml'].map((file) => join(ROOT, 'deploy', 'prometheus', file));
+  const prometheus = await startPrometheus({ targets: sandboxes.map(({ adminUrl }) => adminUrl), rules });
+  const hasData = async (expr: string): Promise<boolean> =>
+    (await prometheus.queryRange(expr, 10)).some(({ values }) => values.some(Number.isFinite));
+  const findMissing = async ({ buckets, adminUrl }: (typeof sandboxes)[number]): Promise<string[]> => {
+    const { host } = new URL(adminUrl);
+    const names = { job: ALL, namespace: ALL, pod: ALL, instance: host, route: ALL, credential: ALL };
+    const values = { ...names, __rate_interval: '10s', __range: '30s' };
+    const recorded = ['p50_rate5m', 'p99_rate5m'].map(
+      (name) => `route:bearer_sidecar_request_duration_seconds:${name}`,
     );
-    expect(missing).toEqual(withoutQuantiles);
+    const wait = 'route:bearer_sidecar_queue_wait_seconds';
+    const checked = [
+      ...latencyQueries.map(({ panel, expr }) => ({ name: panel, expr: substitute(expr, values) })),
+      ...[...recorded, `${wait}:p95_rate5m`, `${wait}:mean_rate5m`].map((name) => ({
+        name,
+        expr: `${name}{instance="${host}"}`,
+      })),
+    ];
+    const results = await Promise.all(
+      checked.map(async ({ name, expr }) => ((await hasData(expr)) ? [] : [{ name, expr }])),
+    );
+    return results
+      .flat()
+      .map(({ name, expr }) => `${buckets}: ${name}: ${expr.includes('quantile') ? 'quantile' : 'other'}`);
+  };
+  const findAllMissing = async (): Promise<string[]> => (await Promise.all(sandboxes.map(findMissing))).flat();
+  const withoutQuantiles = [
+    ...latencyQueries.filter(({ expr }) => expr.includes('quantile')).map(({ panel }) => `none: ${panel}: quantile`),
+    'none: route:bearer_sidecar_request_duration_seconds:p50_rate5m: other',
+    'none: route:bearer_sidecar_request_duration_seconds:p99_rate5m: other',
+    'none: route:bearer_sidecar_queue_wait_seconds:p95_rate5m: other',
+  ];
+  const missing = await pollUntil(
+    async () => {
+      for (const { proxyUrl } of sandboxes)
+        await callConcurrently(2, (index) => post(`${proxyUrl}/quotes-requests`, { index }));
+      return await findAllMissing();
+    },
+    ({ length }) => length <= withoutQuantiles.length,
+    60_000,
+  );
+  expect(missing).toEqual(withoutQuantiles);
 
-    const page = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8');
-    const table = [...page.matchAll(/^\| `(default|few|none)` +\| (\d+) +\|/gm)].map(([, name, count]) => [
-      name,
-      Number(count),
-    ]);
-    expect(table).toEqual([...seriesCounts]);
-  },
-);
+  const page = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8');
+  const table = [...page.matchAll(/^\| `(default|few|none)` +\| (\d+) +\|/gm)].map(([, name, count]) => [
+    name,
+    Number(count),
+  ]);
+  expect(table).toEqual([...seriesCounts]);
+});

@@ -159,7 +159,7 @@ it('promtool accepts the metrics after every kind of event', async () => {
   expect(runPromtool(['check', 'metrics'], text)).toEqual({ code: 0, said: '' });
 });
 
-it('a real Prometheus takes every sample, with its type', { timeout: 60_000 }, async () => {
+it('a real Prometheus takes every sample, with its type', async () => {
   const metrics = metricsOfEverything();
   const text = await metrics.render();
   const member = await startMember();
@@ -184,7 +184,7 @@ it('a real Prometheus takes every sample, with its type', { timeout: 60_000 }, a
 });
 
 describe('a sidecar that was called in many ways', () => {
-  it('has as many series as before, but for methods and codes that are new', { timeout: 60_000 }, async () => {
+  it('has as many series as before, but for methods and codes that are new', async () => {
     const member = await startMember();
     await post(`${member.proxyUrl}/first`, {});
     const before = new Set(readSamples(await exposition(member)).keys());
@@ -212,7 +212,7 @@ function namesIn(text: string): string[] {
   return [...new Set(withoutRecorded.match(/\b(?:bearer_sidecar|nodejs|process)_[a-z\d_]*[a-z\d]\b/g) ?? [])];
 }
 
-it('every metric that rules, dashboard and pages name exists', { timeout: 60_000 }, async () => {
+it('every metric that rules, dashboard and pages name exists', async () => {
   const text = await exposition(await startMember());
   const known = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name = '', type]) =>
     type === 'histogram' ? ['', '_bucket', '_sum', '_count'].map((suffix) => name + suffix) : [name],

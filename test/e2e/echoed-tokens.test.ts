@@ -129,119 +129,113 @@ function findTokens(outputs: Readonly<Record<string, string>>, issued: readonly 
   return [...new Set(found)];
 }
 
-it(
-  'no token and no secret header field that the upstream or the authorization server echoes is kept or printed',
-  { timeout: 120_000 },
-  async () => {
-    const issued: string[] = [];
-    const credential = newCredential();
-    const headerSecrets = [newHeaderSecret('Basic '), newHeaderSecret('k_'), newHeaderSecret('')];
-    const [apiKey, partner, inFile] = headerSecrets;
-    const path = join(scratchDirectory(), 'key');
-    await writeFile(path, inFile!);
-    await using collector = await startOtlpReceiver();
-    await using upstream = await startRecordingUpstream(respond);
-    await using authorization = await startRecordingUpstream(createAuthorization(credential, issued, headerSecrets));
-    const settings = {
-      ...baseSettings(upstream.url, authorization.url, credential),
-      SIDECAR_LOG_LEVEL: 'trace',
-      SIDECAR_AUTH_INVALIDATION_COOLDOWN_MS: '200',
-      SIDECAR_THROTTLE_MAX_PAUSE_MS: '1000',
-      SIDECAR_RETRY_ATTEMPTS: '1',
-      SIDECAR_SCOPE: 'read',
-      SIDECAR_RATE: '1000',
-      SIDECAR_BURST: '100',
-      SIDECAR_UPSTREAM_HEADERS: JSON.stringify({
-        'X-Api-Key': apiKey,
-        'X-Partner': partner,
-        'X-From-File': { file: path },
-      }),
-    };
-    const env = {
-      ...settings,
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-      OTEL_BSP_SCHEDULE_DELAY: '100',
-      SIDECAR_ADMIN_RECENT_CALLS: 'true',
-    };
-    await using sidecar = await startSidecar({ name: 'echoed-tokens', env });
-    await waitUntilReady(sidecar);
-    const events = await fetch(`${sidecar.adminUrl}/events`);
-    const reader = events.body!.getReader();
-    let stream = '';
-    const reading = (async () => {
-      for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read())
-        stream += Buffer.from(chunk.value).toString('utf8');
-    })().catch(() => undefined);
+it('no token and no secret header field that the upstream or the authorization server echoes is kept or printed', async () => {
+  const issued: string[] = [];
+  const credential = newCredential();
+  const headerSecrets = [newHeaderSecret('Basic '), newHeaderSecret('k_'), newHeaderSecret('')];
+  const [apiKey, partner, inFile] = headerSecrets;
+  const path = join(scratchDirectory(), 'key');
+  await writeFile(path, inFile!);
+  await using collector = await startOtlpReceiver();
+  await using upstream = await startRecordingUpstream(respond);
+  await using authorization = await startRecordingUpstream(createAuthorization(credential, issued, headerSecrets));
+  const settings = {
+    ...baseSettings(upstream.url, authorization.url, credential),
+    SIDECAR_LOG_LEVEL: 'trace',
+    SIDECAR_AUTH_INVALIDATION_COOLDOWN_MS: '200',
+    SIDECAR_THROTTLE_MAX_PAUSE_MS: '1000',
+    SIDECAR_RETRY_ATTEMPTS: '1',
+    SIDECAR_SCOPE: 'read',
+    SIDECAR_RATE: '1000',
+    SIDECAR_BURST: '100',
+    SIDECAR_UPSTREAM_HEADERS: JSON.stringify({
+      'X-Api-Key': apiKey,
+      'X-Partner': partner,
+      'X-From-File': { file: path },
+    }),
+  };
+  const env = {
+    ...settings,
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_BSP_SCHEDULE_DELAY: '100',
+    SIDECAR_ADMIN_RECENT_CALLS: 'true',
+  };
+  await using sidecar = await startSidecar({ name: 'echoed-tokens', env });
+  await waitUntilReady(sidecar);
+  const events = await fetch(`${sidecar.adminUrl}/events`);
+  const reader = events.body!.getReader();
+  let stream = '';
+  const reading = (async () => {
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read())
+      stream += Buffer.from(chunk.value).toString('utf8');
+  })().catch(() => undefined);
 
-    const replies: string[] = [];
-    const send = async (path: string): Promise<void> => {
-      const headers = { 'x-sidecar-timeout-ms': '400' };
-      const reply = await call(`${sidecar.proxyUrl}${path}`, { headers }).catch(() => undefined);
-      // A reply of the sidecar itself, not what the upstream sent.
-      if (reply?.headers['proxy-status'] !== undefined) replies.push(JSON.stringify([reply.headers, reply.text]));
-    };
-    const sendAll = async (statuses: readonly number[]): Promise<void> => {
-      for (const status of statuses)
-        await Promise.all(Array.from({ length: 12 }, () => send(`/things?status=${status}`)));
-      await Promise.all([send('/things?cut'), send('/malformed'), send('/things?status=503&cut')]);
-    };
-    await sendAll(STATUSES);
-    for (let round = 0; round < 20 && issued.length < 2; round++) {
-      await send('/things?status=401');
-      await sleep(300);
-    }
-    await waitUntil(() => issued.length > 1, 'a second token');
-    await sendAll([403, 503, 429]);
-    headerSecrets.push(newHeaderSecret('the new one '));
-    await writeFile(path, headerSecrets.at(-1)!);
-    await waitUntil(() => sidecar.stdout().includes('new credentials applied'), 'the new value of the file');
-    await sendAll([403]);
-    // It cannot be used, and a part of it is secret.
-    await writeFile(path, `${newHeaderSecret('')}\n${headerSecrets[0]!}\n`);
-    await waitUntil(() => sidecar.stdout().includes('new credentials not applied'), 'the fault of the file');
-    await send('/things?status=403');
-    const sent = upstream.requests.at(-1)?.headers;
-    expect(SECRET_FIELDS.map((name) => sent?.[name])).toEqual([apiKey, partner, headerSecrets.at(-1)]);
-    await writeFile(path, headerSecrets.at(-1)!);
+  const replies: string[] = [];
+  const send = async (path: string): Promise<void> => {
+    const headers = { 'x-sidecar-timeout-ms': '400' };
+    const reply = await call(`${sidecar.proxyUrl}${path}`, { headers }).catch(() => undefined);
+    // A reply of the sidecar itself, not what the upstream sent.
+    if (reply?.headers['proxy-status'] !== undefined) replies.push(JSON.stringify([reply.headers, reply.text]));
+  };
+  const sendAll = async (statuses: readonly number[]): Promise<void> => {
+    for (const status of statuses)
+      await Promise.all(Array.from({ length: 12 }, () => send(`/things?status=${status}`)));
+    await Promise.all([send('/things?cut'), send('/malformed'), send('/things?status=503&cut')]);
+  };
+  await sendAll(STATUSES);
+  for (let round = 0; round < 20 && issued.length < 2; round++) {
+    await send('/things?status=401');
+    await sleep(300);
+  }
+  await waitUntil(() => issued.length > 1, 'a second token');
+  await sendAll([403, 503, 429]);
+  headerSecrets.push(newHeaderSecret('the new one '));
+  await writeFile(path, headerSecrets.at(-1)!);
+  await waitUntil(() => sidecar.stdout().includes('new credentials applied'), 'the new value of the file');
+  await sendAll([403]);
+  // It cannot be used, and a part of it is secret.
+  await writeFile(path, `${newHeaderSecret('')}\n${headerSecrets[0]!}\n`);
+  await waitUntil(() => sidecar.stdout().includes('new credentials not applied'), 'the fault of the file');
+  await send('/things?status=403');
+  const sent = upstream.requests.at(-1)?.headers;
+  expect(SECRET_FIELDS.map((name) => sent?.[name])).toEqual([apiKey, partner, headerSecrets.at(-1)]);
+  await writeFile(path, headerSecrets.at(-1)!);
 
-    // Each knows the token that it got itself.
-    const issuedToChecks: string[] = [];
-    const checkWith = async (name: string, status: number, ...args: string[]): Promise<string> => {
-      const ofCheck: string[] = [];
-      await using own = await startRecordingUpstream(createAuthorization(credential, ofCheck, headerSecrets));
-      const env = { ...settings, SIDECAR_AUTH_URL: own.url };
-      const before = upstream.requests.length;
-      const { stdout, stderr } = await runCheck(name, env, ['--probe', `/things?status=${status}`, ...args]);
-      issuedToChecks.push(...ofCheck);
-      expect(upstream.requests.slice(before)).toMatchObject([
-        { headers: { 'x-api-key': apiKey, 'x-partner': partner } },
-      ]);
-      return stdout + stderr;
-    };
-    const read = async (path: string): Promise<string> => (await fetch(`${sidecar.adminUrl}${path}`)).text();
-    const run = async (...args: string[]): Promise<string> => {
-      const address = { SIDECAR_ADMIN_LISTEN: new URL(sidecar.adminUrl).host };
-      await using command = spawnSidecar({ name: `echoed-tokens-${args[0]}`, args, env: { ...env, ...address } });
-      await command.exit;
-      return command.stdout() + command.stderr();
-    };
-    const outputs: Record<string, string> = {
-      check: await checkWith('echoed-tokens', 401),
-      'check of 403': await checkWith('echoed-tokens-403', 403, '--json'),
-      '/status': await read('/status'),
-      '/': await read('/'),
-      '/metrics': await read('/metrics'),
-      status: (await run('status')) + (await run('status', '--json')),
-      config: await run('config'),
-      'local replies': replies.join('\n'),
-    };
-    await sidecar.stop();
-    await reading;
-    outputs.log = sidecar.stdout() + sidecar.stderr();
-    outputs.events = stream;
-    outputs.traces = collector.receivedBytes().toString('latin1');
-    for (const [place, text] of Object.entries(outputs)) expect(text, place).not.toBe('');
-    expect(findTokens(outputs, [...issued, ...issuedToChecks, ...headerSecrets])).toEqual([]);
-    for (const [place, text] of Object.entries(outputs)) expect(text, place).not.toContain(credential.secret);
-  },
-);
+  // Each knows the token that it got itself.
+  const issuedToChecks: string[] = [];
+  const checkWith = async (name: string, status: number, ...args: string[]): Promise<string> => {
+    const ofCheck: string[] = [];
+    await using own = await startRecordingUpstream(createAuthorization(credential, ofCheck, headerSecrets));
+    const env = { ...settings, SIDECAR_AUTH_URL: own.url };
+    const before = upstream.requests.length;
+    const { stdout, stderr } = await runCheck(name, env, ['--probe', `/things?status=${status}`, ...args]);
+    issuedToChecks.push(...ofCheck);
+    expect(upstream.requests.slice(before)).toMatchObject([{ headers: { 'x-api-key': apiKey, 'x-partner': partner } }]);
+    return stdout + stderr;
+  };
+  const read = async (path: string): Promise<string> => (await fetch(`${sidecar.adminUrl}${path}`)).text();
+  const run = async (...args: string[]): Promise<string> => {
+    const address = { SIDECAR_ADMIN_LISTEN: new URL(sidecar.adminUrl).host };
+    await using command = spawnSidecar({ name: `echoed-tokens-${args[0]}`, args, env: { ...env, ...address } });
+    await command.exit;
+    return command.stdout() + command.stderr();
+  };
+  const outputs: Record<string, string> = {
+    check: await checkWith('echoed-tokens', 401),
+    'check of 403': await checkWith('echoed-tokens-403', 403, '--json'),
+    '/status': await read('/status'),
+    '/': await read('/'),
+    '/metrics': await read('/metrics'),
+    status: (await run('status')) + (await run('status', '--json')),
+    config: await run('config'),
+    'local replies': replies.join('\n'),
+  };
+  await sidecar.stop();
+  await reading;
+  outputs.log = sidecar.stdout() + sidecar.stderr();
+  outputs.events = stream;
+  outputs.traces = collector.receivedBytes().toString('latin1');
+  for (const [place, text] of Object.entries(outputs)) expect(text, place).not.toBe('');
+  expect(findTokens(outputs, [...issued, ...issuedToChecks, ...headerSecrets])).toEqual([]);
+  for (const [place, text] of Object.entries(outputs)) expect(text, place).not.toContain(credential.secret);
+});

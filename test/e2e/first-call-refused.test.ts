@@ -14,7 +14,7 @@ it.each<[string, number, Readonly<Record<string, string>>]>([
   ['429 without a hint', 429, {}],
   ['429 with a date in the past', 429, { 'retry-after': 'Sun, 06 Nov 1994 08:49:37 GMT' }],
   ['429 with a wait of thousands of years', 429, { 'retry-after': '99999999999999999999' }],
-])('%s', { timeout: 60_000 }, async (_, status, headers) => {
+])('%s', async (_, status, headers) => {
   await using tokens = await startTokenServer();
   await using upstream = await startRecordingUpstream((_request, response) => {
     response.writeHead(status, headers).end();

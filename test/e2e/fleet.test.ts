@@ -132,39 +132,35 @@ describe('a 401 at four replicas at once', () => {
 });
 
 describe('Redis', () => {
-  it(
-    'killed during the one token request: each replica asks for itself, and joins again',
-    { timeout: 120_000 },
-    async () => {
-      const { promise: tokensHeld, resolve: giveTokens } = Promise.withResolvers<undefined>();
-      const { redis, tokens, replicas, start } = await startServers({
-        name: 'killed',
-        tokenDelayMs: 0,
-        tokensHeld,
-        env: { SIDECAR_AUTH_TIMEOUT_MS: '60000' },
-      });
-      await start(6);
-      await untilJoined(replicas, 6);
-      expect(tokens.issued).toHaveLength(0);
-      expect(tokens.requests).toHaveLength(1);
-      await redis.kill();
-      await waitUntil(() => tokens.requests.length === 6, 'each asked for itself');
-      giveTokens(undefined);
-      await Promise.all(replicas.map((replica) => waitUntilReady(replica)));
-      expect(tokens.requests).toHaveLength(6);
-      const responses = await callConcurrently(6, (index) => call(`${replicas[index]!.proxyUrl}/things`));
-      expect(responses.map(({ status }) => status)).toEqual(Array(6).fill(200));
-      expect(await sum(replicas, 'fleet_connected')).toBe(0);
+  it('killed during the one token request: each replica asks for itself, and joins again', async () => {
+    const { promise: tokensHeld, resolve: giveTokens } = Promise.withResolvers<undefined>();
+    const { redis, tokens, replicas, start } = await startServers({
+      name: 'killed',
+      tokenDelayMs: 0,
+      tokensHeld,
+      env: { SIDECAR_AUTH_TIMEOUT_MS: '60000' },
+    });
+    await start(6);
+    await untilJoined(replicas, 6);
+    expect(tokens.issued).toHaveLength(0);
+    expect(tokens.requests).toHaveLength(1);
+    await redis.kill();
+    await waitUntil(() => tokens.requests.length === 6, 'each asked for itself');
+    giveTokens(undefined);
+    await Promise.all(replicas.map((replica) => waitUntilReady(replica)));
+    expect(tokens.requests).toHaveLength(6);
+    const responses = await callConcurrently(6, (index) => call(`${replicas[index]!.proxyUrl}/things`));
+    expect(responses.map(({ status }) => status)).toEqual(Array(6).fill(200));
+    expect(await sum(replicas, 'fleet_connected')).toBe(0);
 
-      await redis.restart();
-      await untilJoined(replicas, 6);
-      // Its last lines are written when it ends.
-      await replicas[0]!.stop();
-      const lines = replicas[0]!.stdout().split('\n');
-      expect(lines.filter((line) => line.includes('"msg":"fleet joined"'))).toHaveLength(2);
-      expect(lines.filter((line) => line.includes('fleet lost')).length).toBeLessThanOrEqual(2);
-    },
-  );
+    await redis.restart();
+    await untilJoined(replicas, 6);
+    // Its last lines are written when it ends.
+    await replicas[0]!.stop();
+    const lines = replicas[0]!.stdout().split('\n');
+    expect(lines.filter((line) => line.includes('"msg":"fleet joined"'))).toHaveLength(2);
+    expect(lines.filter((line) => line.includes('fleet lost')).length).toBeLessThanOrEqual(2);
+  });
 
   it.each([
     ['that is away', (redis: Redis) => redis.kill()],

@@ -41,48 +41,44 @@ async function typeReplies(terminal: Terminal, turns: readonly (readonly [RegExp
 }
 
 describe('on a terminal', () => {
-  it(
-    'asks again for what will not do, hides the secret, and check finds the result fine',
-    { timeout: 60_000 },
-    async () => {
-      const folder = scratch();
-      const credential = newCredential();
-      await using sandbox = await startSandbox(credential);
-      const { authUrl, baseUrl } = sandbox;
-      await using terminal = openTerminal({ name: 'init', command: `${PROGRAM_COMMAND} init`, cwd: folder });
-      await typeReplies(terminal, [
-        [/Configuration file \[sidecar\.yaml\]: /, 'nowhere/at-all.yaml\n'],
-        [/! the directory nowhere does not exist\s+Configuration file .*: /, '\n'],
-        [/Base URL of the partner's API .*: /, '\n'],
-        [/! a value is required\s+Base URL .*: /, 'http://api.example.com\n'],
-        [/! http: is accepted for loopback hosts only[^]*Base URL .*: /, `${baseUrl}\n`],
-        [/1 or 2 \[1\]: /, '3\n'],
-        [/1 or 2 \[1\]: $/, '\n'],
-        [/Base URL of the authorization server .*: /, `${authUrl}\n`],
-        [/token endpoint \[\/oauth\/token\]: /, '\n'],
-        [/Client id: /, `${credential.id}\n`],
-        [/1, 2 or 3 \[1\]: /, '\n'],
-        [/not shown\): /, '\n'],
-        [/! a value is required\s+The client secret .*: /, `${credential.secret}\n`],
-        [/Audience .*: /, `${AUDIENCE}\n`],
-        [/Scopes.*: /, '\n'],
-        [/Calls per second.* \[auto\]: /, '\n'],
-        [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret[^]*node \S+main\.[jt]s --config sidecar\.yaml/, ''],
-        [/Run check on it now\? \[Y\/n\] /, '\n'],
-        [/✔ token +token endpoint +\S+ ms +obtained/, ''],
-      ]);
-      expect(await terminal.exit).toBe(0);
-      expect(terminal.screen()).not.toContain(credential.secret);
+  it('asks again for what will not do, hides the secret, and check finds the result fine', async () => {
+    const folder = scratch();
+    const credential = newCredential();
+    await using sandbox = await startSandbox(credential);
+    const { authUrl, baseUrl } = sandbox;
+    await using terminal = openTerminal({ name: 'init', command: `${PROGRAM_COMMAND} init`, cwd: folder });
+    await typeReplies(terminal, [
+      [/Configuration file \[sidecar\.yaml\]: /, 'nowhere/at-all.yaml\n'],
+      [/! the directory nowhere does not exist\s+Configuration file .*: /, '\n'],
+      [/Base URL of the partner's API .*: /, '\n'],
+      [/! a value is required\s+Base URL .*: /, 'http://api.example.com\n'],
+      [/! http: is accepted for loopback hosts only[^]*Base URL .*: /, `${baseUrl}\n`],
+      [/1 or 2 \[1\]: /, '3\n'],
+      [/1 or 2 \[1\]: $/, '\n'],
+      [/Base URL of the authorization server .*: /, `${authUrl}\n`],
+      [/token endpoint \[\/oauth\/token\]: /, '\n'],
+      [/Client id: /, `${credential.id}\n`],
+      [/1, 2 or 3 \[1\]: /, '\n'],
+      [/not shown\): /, '\n'],
+      [/! a value is required\s+The client secret .*: /, `${credential.secret}\n`],
+      [/Audience .*: /, `${AUDIENCE}\n`],
+      [/Scopes.*: /, '\n'],
+      [/Calls per second.* \[auto\]: /, '\n'],
+      [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret[^]*node \S+main\.[jt]s --config sidecar\.yaml/, ''],
+      [/Run check on it now\? \[Y\/n\] /, '\n'],
+      [/✔ token +token endpoint +\S+ ms +obtained/, ''],
+    ]);
+    expect(await terminal.exit).toBe(0);
+    expect(terminal.screen()).not.toContain(credential.secret);
 
-      expect(readdirSync(folder).sort()).toEqual(['sidecar.client-secret', 'sidecar.yaml']);
-      for (const file of ['sidecar.client-secret', 'sidecar.yaml'])
-        expect(statSync(join(folder, file)).mode & 0o777).toBe(0o600);
-      expect(readFileSync(join(folder, 'sidecar.client-secret'), 'utf8')).toBe(`${credential.secret}\n`);
-      const yaml = readFileSync(join(folder, 'sidecar.yaml'), 'utf8');
-      expect(yaml).toContain(`baseUrl: ${baseUrl}\n`);
-      expect(yaml).not.toContain(credential.secret);
-    },
-  );
+    expect(readdirSync(folder).sort()).toEqual(['sidecar.client-secret', 'sidecar.yaml']);
+    for (const file of ['sidecar.client-secret', 'sidecar.yaml'])
+      expect(statSync(join(folder, file)).mode & 0o777).toBe(0o600);
+    expect(readFileSync(join(folder, 'sidecar.client-secret'), 'utf8')).toBe(`${credential.secret}\n`);
+    const yaml = readFileSync(join(folder, 'sidecar.yaml'), 'utf8');
+    expect(yaml).toContain(`baseUrl: ${baseUrl}\n`);
+    expect(yaml).not.toContain(credential.secret);
+  });
 
   it.each([
     ['Ctrl-C', CTRL_C],
@@ -170,7 +166,7 @@ describe('a curl command of the partner', () => {
       `-d 'grant_type=client_credentials'`,
     ].join(newline);
 
-  it('pasted at a question is not shown, and check finds a token with it', { timeout: 60_000 }, async () => {
+  it('pasted at a question is not shown, and check finds a token with it', async () => {
     const folder = scratch();
     const credential = newCredential();
     await using sandbox = await startSandbox(credential);
@@ -198,7 +194,7 @@ describe('a curl command of the partner', () => {
     expect(readFileSync(join(folder, 'sidecar.yaml'), 'utf8')).not.toContain(credential.secret);
   });
 
-  it('of a call with an API key leaves the key in a file, pasted or typed', { timeout: 60_000 }, async () => {
+  it('of a call with an API key leaves the key in a file, pasted or typed', async () => {
     const key = `key-${randomBytes(12).toString('hex')}`;
     registerSecret('an API key', key);
     for (const [name, base, turns] of [
@@ -365,7 +361,7 @@ describe('for a script', () => {
     return { code, stdout: process.stdout(), lines: process.stderr().trim().split('\n') };
   };
 
-  it('writes a file with which check finds a token', { timeout: 60_000 }, async () => {
+  it('writes a file with which check finds a token', async () => {
     const folder = scratch();
     const credential = newCredential();
     await using sandbox = await startSandbox(credential);

@@ -95,7 +95,7 @@ const numbered = (from: number, to: number): string[] =>
   Array.from({ length: to - from }, (_, index) => `/p${String(from + index)}`);
 
 describe('a file that may not grow', () => {
-  it('gets whole lines, in order, as soon as it may, and what was lost is counted', { timeout: 120_000 }, async () => {
+  it('gets whole lines, in order, as soon as it may, and what was lost is counted', async () => {
     const file = join(openFolder(), 'log');
     const stdout = openSync(file, 'a');
     onTestFinished(() => closeSync(stdout));
@@ -170,7 +170,7 @@ describe('a named pipe', () => {
     }
   }
 
-  it('that is full for a while gets every line that was not dropped', { timeout: 120_000 }, async () => {
+  it('that is full for a while gets every line that was not dropped', async () => {
     const pipe = openPipe();
     const sidecar = await start(pipe.stdout, pipe.read);
     const requested = await askUntilDropped(sidecar, 0);
@@ -184,7 +184,7 @@ describe('a named pipe', () => {
     await waitUntil(() => sidecar.lines().some(({ lines }) => lines === dropped), 'the loss is logged');
   });
 
-  it('without a reader costs no process and no time, and serves the next reader', { timeout: 120_000 }, async () => {
+  it('without a reader costs no process and no time, and serves the next reader', async () => {
     const pipe = openPipe();
     const sidecar = await start(pipe.stdout, pipe.read);
     await sidecar.ask(0, 5);

@@ -127,23 +127,19 @@ async function expectNothingLeft({ chain, ports }: Started): Promise<void> {
 }
 
 describe.each(NODES)('npm start, npm run by %s', (node) => {
-  it.each(SIGNALS)(
-    '%s to any process of the chain leaves nothing after two seconds',
-    { timeout: 90_000 },
-    async (signal) => {
-      const first = await startNpm(node);
-      expect(first.chain.length).toBeGreaterThan(1);
-      for (let index = 0; index < first.chain.length; index++) {
-        const started = index === 0 ? first : await startNpm(node);
-        process.kill(started.chain[index] ?? 0, signal);
-        await expectNothingLeft(started);
-      }
-    },
-  );
+  it.each(SIGNALS)('%s to any process of the chain leaves nothing after two seconds', async (signal) => {
+    const first = await startNpm(node);
+    expect(first.chain.length).toBeGreaterThan(1);
+    for (let index = 0; index < first.chain.length; index++) {
+      const started = index === 0 ? first : await startNpm(node);
+      process.kill(started.chain[index] ?? 0, signal);
+      await expectNothingLeft(started);
+    }
+  });
 });
 
 describe('npm start', () => {
-  it.each(SIGNALS)('%s to npm ends it also while calls wait', { timeout: 60_000 }, async (signal) => {
+  it.each(SIGNALS)('%s to npm ends it also while calls wait', async (signal) => {
     const started = await startNpm(process.execPath, { SIDECAR_RATE: '0.1' });
     const calls = await makeWaitingCalls(started);
     process.kill(started.chain[0] ?? 0, signal);
@@ -151,20 +147,16 @@ describe('npm start', () => {
     await Promise.all(calls);
   });
 
-  it(
-    'Ctrl-C, which reaches every process of the terminal, drains, and is no failure',
-    { timeout: 60_000 },
-    async () => {
-      const started = await startNpm(process.execPath);
-      const ended = once(started.npm, 'exit');
-      process.kill(-(started.chain[0] ?? 0), 'SIGINT');
-      await expectNothingLeft(started);
-      expect(await ended).toEqual([0, null]);
-      expect(started.output()).toContain('"msg":"stopped"');
-    },
-  );
+  it('Ctrl-C, which reaches every process of the terminal, drains, and is no failure', async () => {
+    const started = await startNpm(process.execPath);
+    const ended = once(started.npm, 'exit');
+    process.kill(-(started.chain[0] ?? 0), 'SIGINT');
+    await expectNothingLeft(started);
+    expect(await ended).toEqual([0, null]);
+    expect(started.output()).toContain('"msg":"stopped"');
+  });
 
-  it('a later second signal stops at once', { timeout: 60_000 }, async () => {
+  it('a later second signal stops at once', async () => {
     const started = await startNpm(process.execPath, { SIDECAR_RATE: '0.1', SIDECAR_DRAIN_MS: '60000' });
     const calls = await makeWaitingCalls(started);
     const sidecar = started.chain.at(-1) ?? 0;
@@ -179,7 +171,7 @@ describe('npm start', () => {
   });
 });
 
-it('a sidecar that was started by `run` goes on when its parent ends', { timeout: 60_000 }, async () => {
+it('a sidecar that was started by `run` goes on when its parent ends', async () => {
   const port = await freePort();
   const env = {
     PATH: process.env.PATH ?? '',

@@ -78,7 +78,7 @@ it.each([
     "after(1000, () => 0)(); after(1000, () => console.log('fired'))",
     'fired\n',
   ],
-])('%s', { timeout: 90_000 }, (_, code, stdout) => {
+])('%s', (_, code, stdout) => {
   const clock = new URL('../../src/platform/clock.ts', import.meta.url).href;
   const script = `const { systemClock: { after } } = await import(${JSON.stringify(clock)}); ${code};`;
   const ended = spawnSync(process.execPath, ['--input-type=module', '-e', script], {

@@ -84,7 +84,7 @@ function* packets(made: Scene): Generator<Buffer> {
   }
 }
 
-it('each response arrives byte for byte, or its call is repeated, with one outcome', { timeout: 120_000 }, async () => {
+it('each response arrives byte for byte, or its call is repeated, with one outcome', async () => {
   let current: Scene | undefined;
   let heads = 0;
   const upstream = await startRawUpstream((socket) => {

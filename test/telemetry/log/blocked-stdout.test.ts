@@ -40,7 +40,7 @@ async function runChild(stdout: 'pipe' | number) {
 it.each([
   ['a socket pair', () => 'pipe' as const],
   ['a pipe', openUnreadPipe],
-])('drops and counts lines when nothing reads from %s', { timeout: 90_000 }, async (_, openStdout) => {
+])('drops and counts lines when nothing reads from %s', async (_, openStdout) => {
   const { exitCode, droppedLines, rssMiB, closeMs } = await runChild(openStdout());
   expect(exitCode).toBe(0);
   expect(droppedLines).toBeGreaterThan(LINES * 0.9);
@@ -50,7 +50,7 @@ it.each([
   expect(closeMs).toBeLessThan(10_000);
 });
 
-it('writes every line that was not dropped to a stdout that is read', { timeout: 90_000 }, async () => {
+it('writes every line that was not dropped to a stdout that is read', async () => {
   const child = spawn(process.execPath, [CHILD], { stdio: ['ignore', 'pipe', 'pipe'] });
   const [lines, figures] = await Promise.all([text(child.stdout), text(child.stderr)]);
   const { droppedLines } = JSON.parse(figures) as Figures;

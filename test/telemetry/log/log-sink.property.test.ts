@@ -44,7 +44,7 @@ function createDestination(list: readonly Outcome[], isWellAtEnd: boolean) {
   };
 }
 
-it('writes whole lines in order, and writes or counts each line', { timeout: 60_000 }, async () => {
+it('writes whole lines in order, and writes or counts each line', async () => {
   await fc.assert(
     fc.asyncProperty(outcomes, steps, fc.boolean(), async (list, todo, isWellAtEnd) => {
       const clock = new ManualClock();

@@ -48,7 +48,7 @@ const secrets = fc.oneof(
 );
 
 describe('a token endpoint that echoes the client secret', () => {
-  it('shows it in no event, state or fault', { timeout: 60_000 }, async () => {
+  it('shows it in no event, state or fault', async () => {
     let reply = { status: 200, body: '{}' };
     const server = await startRecordingUpstream((_request, response) => {
       response.writeHead(reply.status, { 'content-type': 'application/json' }).end(reply.body);

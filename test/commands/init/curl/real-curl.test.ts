@@ -68,7 +68,7 @@ function readUnderstood(text: string): ReturnType<typeof readSent> {
   };
 }
 
-test('for generated commands', { timeout: 120_000 }, async () => {
+test('for generated commands', async () => {
   await fc.assert(
     fc.asyncProperty(printedRequests(recorder.url), styles('posix'), async (request, style) => {
       const { text } = printCurl(request, style);
