@@ -1,10 +1,10 @@
 import { defineConfig } from 'vitest/config';
+import { IS_LONG_RUN } from './test/support/rounds.ts';
 import LongestFirst from './tools/test-run/longest-first.ts';
 import { SYSTEM_TESTS } from './tools/test-run/system-tests.ts';
 
 /** Run by `npm run soak`. */
 const LONG_TESTS = 'test/soak/*.test.ts';
-const IS_LONG_RUN = process.env.LONG_TESTS === 'true';
 
 export default defineConfig({
   test: {

@@ -12,8 +12,8 @@ import { listSections } from '../../src/config/load/sections.ts';
 import { LIST_KEYS } from '../../src/config/schema/schema-routes.ts';
 import { JSON_SCHEMA_PATH, SETTINGS } from '../../src/config/schema/schema.ts';
 import { blocksOf, PAGES, ROOT } from '../docs/pages.ts';
-import { BASE_ENV, scratchDirectory, scratchFile } from './base-env.ts';
 import { roundsOf } from '../support/rounds.ts';
+import { BASE_ENV, scratchDirectory, scratchFile } from './base-env.ts';
 
 const schema = JSON.parse(readFileSync(join(ROOT, JSON_SCHEMA_PATH), 'utf8')) as object;
 const validate = new Ajv2020({ strict: true, allowUnionTypes: true, allErrors: true }).compile(schema);

@@ -8,10 +8,10 @@ import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
 import { SETTINGS, settingOf } from '../../src/config/schema/schema.ts';
 import type { SettingKey } from '../../src/config/schema/schema.ts';
+import { anyCodePoint } from '../support/code-points.ts';
 import { stringify } from 'yaml';
 import { BASE_ENV, scratchDirectory } from './base-env.ts';
 import { roundsOf } from '../support/rounds.ts';
-import { anyCodePoint } from '../support/code-points.ts';
 
 const variables = [...SETTINGS.values()].map(({ env }) => env);
 

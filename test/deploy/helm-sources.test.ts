@@ -15,9 +15,9 @@ import { findSchemaFaults } from '../support/manifests.ts';
 import type { KubernetesObject } from '../support/manifests.ts';
 import { findSecurityFaults } from '../support/pod-security.ts';
 import { environmentOf, findBrokenReferences, podsOf, sidecarOf } from '../support/pods.ts';
+import { roundsOf } from '../support/rounds.ts';
 import { CONFIG, render, renderInAppChart } from './chart.ts';
 import type { Values } from './chart.ts';
-import { roundsOf } from '../support/rounds.ts';
 
 const VAULT = '/vault/secrets';
 const CLIENT = '/etc/bearer-sidecar/client';

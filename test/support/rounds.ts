@@ -1,9 +1,12 @@
+/** True in `npm run soak`. */
+export const IS_LONG_RUN = process.env.LONG_TESTS === 'true';
+
 /**
  * How many inputs a test generates: fewer in `npm test`, which developers wait for, and more in `npm run soak:rounds`, where time does not
  * matter.
  */
 export function roundsOf(counts: { readonly check: number; readonly soak: number }): number {
-  return process.env.LONG_TESTS === 'true' ? counts.soak : counts.check;
+  return IS_LONG_RUN ? counts.soak : counts.check;
 }
 
 /** Seeds of generators of random numbers, 1, 2, …, as many as `roundsOf` says. */

@@ -1,6 +1,6 @@
 /** Runs vitest with a report for people and one for machines, and keeps a copy of everything it printed. */
 import { spawn } from 'node:child_process';
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, rmSync } from 'node:fs';
 import { once } from 'node:events';
 import { join } from 'node:path';
 
@@ -19,10 +19,13 @@ interface VitestRun {
 export async function runVitest(run: VitestRun): Promise<number> {
   const copy = createWriteStream(run.log);
   const reports = ['--reporter=default', '--reporter=json', `--outputFile.json=${run.report}`];
+  const compiled = join(run.root, 'node_modules', '.cache', 'compiled');
+  // Programs in temporary folders leave entries in it.
+  rmSync(compiled, { recursive: true, force: true });
   const child = spawn(run.node, ['node_modules/vitest/vitest.mjs', 'run', ...reports, ...run.args], {
     cwd: run.root,
     // Hundreds of processes load the same modules: compiling them each time would be a tenth of the run.
-    env: { ...process.env, NODE_COMPILE_CACHE: join(run.root, 'node_modules', '.cache', 'compiled') },
+    env: { ...process.env, NODE_COMPILE_CACHE: compiled },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   for (const [from, to] of [

@@ -8,13 +8,13 @@ import { readRunningStatus } from '../../../src/commands/status/running-status.t
 import { describeStatusLine, describeStatusLines } from '../../../src/commands/status/summary.ts';
 import type { DeclaredLimit } from '../../../src/throttle/declared/declared-limit.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
+import { roundsOf } from '../../support/rounds.ts';
 import type { PlayedReply, PlayedResponse, PlayedSetup, PlayedSidecar } from './played-sidecar.ts';
 import { createServedSidecar } from './served-sidecar.ts';
 import { findStatusFaults } from './status-schema.ts';
-import { roundsOf } from '../../support/rounds.ts';
 
 /** A number, an instant or a member that is none, or a figure that no person reads. */
-const NONSENSE = /(?:\bNaN\b|Infinity|Invalid|\bundefined\b|\[object|\d{17}|\de[+-]\d).{0,20}/;
+const NONSENSE = /\bNaN\b|Infinity|Invalid|\bundefined\b|\[object|\d{17}|\de[+-]\d/;
 const RUNS = roundsOf({ check: 20, soak: 200 });
 const CLOCK_START = Date.UTC(2026, 10, 1);
 
@@ -40,8 +40,8 @@ async function findFaults(): Promise<string[]> {
   return [
     ...(typeof document === 'string' ? [document] : findStatusFaults(document).map((fault) => `/status: ${fault}`)),
     ...Object.entries(texts).flatMap(([name, text]) => {
-      const found = NONSENSE.exec(text)?.[0];
-      return found === undefined ? [] : [`${name}: ${found}`];
+      const at = text.search(NONSENSE);
+      return at < 0 ? [] : [`${name}: ${text.slice(Math.max(0, at - 60), at + 40)}`];
     }),
     ...(unknownMetrics === undefined ? [] : [`metrics: ${unknownMetrics}`]),
     ...[...Object.values(texts), metrics].filter((text) => /^(?:HTTP \d|unavailable)/.test(text)),

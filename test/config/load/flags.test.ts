@@ -7,8 +7,8 @@ import { formatProblems } from '../../../src/config/load/problems.ts';
 import { maskSetting } from '../../../src/config/displayed-settings.ts';
 import { SETTINGS, settingOf, type SettingKey } from '../../../src/config/schema/schema.ts';
 import { MASK } from '../../../src/platform/secret-redaction.ts';
-import { BASE_ENV, configOf, problemsOf, scratchFile } from '../base-env.ts';
 import { roundsOf } from '../../support/rounds.ts';
+import { BASE_ENV, configOf, problemsOf, scratchFile } from '../base-env.ts';
 
 const set = (key: string, text: string): FlagSetting => ({ flag: '--set', key, text });
 const KEYS = [...SETTINGS.keys()];

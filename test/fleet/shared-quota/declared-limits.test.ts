@@ -4,9 +4,9 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { DeclaredLimit } from '../../../src/throttle/declared/declared-limit.ts';
 import { periodMs } from '../../../src/throttle/declared/limit-window.ts';
 import { startRedis } from '../../support/redis.ts';
+import { roundsOf } from '../../support/rounds.ts';
 import { exactLimiter } from '../../throttle/simulation.ts';
 import { FleetSimulation, SimulatedRedis, SimulationClock } from './fleet-simulation.ts';
-import { roundsOf } from '../../support/rounds.ts';
 
 function limit(calls: number, per: string, terms: Partial<DeclaredLimit> = {}): DeclaredLimit {
   const name = `${String(calls)}-per-${per}`;

@@ -2,9 +2,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { bucketLimiter, windowLimiter } from '../../throttle/simulation.ts';
 import { startRedis } from '../../support/redis.ts';
+import { seedsOf } from '../../support/rounds.ts';
 import { measureStart } from './fleet-start.ts';
 import { FleetSimulation, SimulationClock, SimulatedRedis, type FleetSimulationOptions } from './fleet-simulation.ts';
-import { seedsOf } from '../../support/rounds.ts';
 
 const QUOTA = 40;
 

@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { LogSink } from '../../../src/telemetry/log/log-sink.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
 import { anyCodePoint } from '../../support/code-points.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 
 type Outcome = { readonly takes: number } | { readonly code: string };
 type Step = { readonly lines: readonly string[] } | { readonly waitMs: number };

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
 import type { LearnedState, Throttle } from '../../../src/throttle/throttle.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
-import { play, type Play, type Played } from './auto-world.ts';
 import { seedsOf } from '../../support/rounds.ts';
+import { play, type Play, type Played } from './auto-world.ts';
 
 const SEEDS = seedsOf({ check: 1, soak: 3 });
 const FIXED: LimiterRule = { kind: 'fixed-window', calls: 100, windowMs: 10_000 };

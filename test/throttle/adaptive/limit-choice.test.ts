@@ -5,10 +5,10 @@ import type { Closure } from '../../../src/throttle/adaptive/closure-history.ts'
 import { WINDOW_TOLERANCE, type Counter } from '../../../src/throttle/adaptive/counter-bank.ts';
 import { type ChosenLimit, choosePair } from '../../../src/throttle/adaptive/limit-choice.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
+import { roundsOf } from '../../support/rounds.ts';
 import { seeded } from '../simulation.ts';
 import { play } from './auto-world.ts';
 import { observe } from './truthful-limiter.ts';
-import { roundsOf } from '../../support/rounds.ts';
 
 /** The only limit, while no other one is trusted. */
 function chooseLimit(...[counters, closures, roundTripMs]: [Counters, Closures, number]): ChosenLimit | undefined {

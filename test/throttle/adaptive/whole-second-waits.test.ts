@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
+import { seedsOf } from '../../support/rounds.ts';
 import { simulate } from '../simulation.ts';
 import { play } from './auto-world.ts';
-import { seedsOf } from '../../support/rounds.ts';
 
 const MAX_FLIGHT_MS = 5;
 const SEEDS = seedsOf({ check: 1, soak: 3 });

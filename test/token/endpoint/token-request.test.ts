@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ClientAuthMethod } from '../../../src/token/client/client-authentication.ts';
 import type { TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
+import { anyCodePoint } from '../../support/code-points.ts';
 import { startRecordingUpstream } from '../../support/recording-upstream.ts';
 import type { RecordingUpstream, RespondTo } from '../../support/recording-upstream.ts';
 import { askOnce, buildEndpoint, valuesOf } from './endpoint.ts';
-import { anyCodePoint } from '../../support/code-points.ts';
 
 let server: RecordingUpstream;
 let respond: RespondTo;

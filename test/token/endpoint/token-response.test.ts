@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import type { TokenResponseForm } from '../../../src/token/endpoint/token-response.ts';
-import { parseResponse } from './endpoint.ts';
 import { anyCodePoint } from '../../support/code-points.ts';
+import { parseResponse } from './endpoint.ts';
 
 function grant(fields: Record<string, unknown>): string {
   return JSON.stringify({ access_token: 'abc.DEF-1_2~+/==', token_type: 'Bearer', expires_in: 3600, ...fields });

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openToken, sealToken } from '../../../src/token/store/sealed-token.ts';
 import type { StoredToken, TokenBinding, TokenIdentity } from '../../../src/token/store/sealed-token.ts';
-import { bindings, ORDINARY_REQUEST } from './ordinary-request.ts';
 import { anyCodePoint } from '../../support/code-points.ts';
+import { bindings, ORDINARY_REQUEST } from './ordinary-request.ts';
 
 const TOKEN: StoredToken = {
   value: 'eyJhbGciOi.J9.token~+/==',

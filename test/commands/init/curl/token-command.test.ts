@@ -5,8 +5,8 @@ import { describeCommand, isCurlCommand, readPartnerText } from '../../../../src
 import type { InitSettingKey } from '../../../../src/commands/init/init-settings.ts';
 import { splitCommands } from '../../../../src/commands/init/curl/shell-words.ts';
 import { joinUrl } from '../../../../src/config/schema/formats/url.ts';
-import { printCurl, printedRequests, styles } from './curl-printer.ts';
 import { anyCodePoint } from '../../../support/code-points.ts';
+import { printCurl, printedRequests, styles } from './curl-printer.ts';
 
 const ORIGIN = 'https://login.example.com';
 
