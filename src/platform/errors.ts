@@ -88,11 +88,12 @@ export class SidecarError extends Error {
   readonly allow: readonly string[] | undefined;
 
   constructor(code: LocalReplyCode, message: string, options: SidecarErrorOptions = {}) {
-    // Under overload most requests end with one: to capture a stack, which is shown nowhere, would be most of its cost.
+    // Under overload most requests end with one: to capture a stack, which is shown nowhere, would be most of its cost. An assignment would
+    // throw with --frozen-intrinsics.
     const limit = Error.stackTraceLimit;
-    Error.stackTraceLimit = 0;
+    Reflect.set(Error, 'stackTraceLimit', 0);
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    Error.stackTraceLimit = limit;
+    Reflect.set(Error, 'stackTraceLimit', limit);
     this.code = code;
     this.retryAfterMs = options.retryAfterMs;
     this.proxyStatus = options.proxyStatus;
