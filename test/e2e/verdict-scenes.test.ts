@@ -5,7 +5,7 @@ import { makeCertificates } from '../support/certificates.ts';
 import { playVerdictScene, VERDICT_SCENES } from './verdict-scenes.ts';
 
 const certificates = makeCertificates({ days: -1 });
-let verdicts: ReadonlyMap<string, Status['verdict']>;
+let verdicts: ReadonlyMap<string, readonly Status['verdict'][]>;
 beforeAll(async () => {
   const played = VERDICT_SCENES.map(
     async (scene) => [scene.name, await playVerdictScene(scene, certificates)] as const,
@@ -15,16 +15,17 @@ beforeAll(async () => {
 afterAll(() => certificates[Symbol.dispose]());
 
 it.each(VERDICT_SCENES)('$name: $where', ({ name, where, words }) => {
-  const verdict = verdicts.get(name);
-  expect(verdict).toMatchObject({ where, headline: expect.stringContaining(words) as string });
-  expect(verdict?.headline.startsWith(words)).toBe(true);
+  const looks = verdicts.get(name) ?? [];
+  expect(looks.length).toBeGreaterThan(0);
+  for (const verdict of looks)
+    expect([verdict.where, verdict.headline.slice(0, words.length)], JSON.stringify(verdict)).toEqual([where, words]);
 });
 
 it('two causes at once: the other is named', () => {
-  expect(verdicts.get('two causes')?.other).toMatch(/^Partner or network: /);
+  expect(verdicts.get('two causes')?.[0]?.other).toMatch(/^Partner or network: /);
 });
 
 it('the last fault speaks for itself', () => {
-  expect(verdicts.get('certificate expired')?.detail).toContain('CERT_HAS_EXPIRED');
-  expect(verdicts.get('HTML 403')?.detail).toContain('web page came instead of a response from the API (403');
+  expect(verdicts.get('certificate expired')?.[0]?.detail).toContain('CERT_HAS_EXPIRED');
+  expect(verdicts.get('HTML 403')?.[0]?.detail).toContain('web page came instead of a response from the API (403');
 });

@@ -26,7 +26,7 @@ export interface VerdictScene {
   readonly api?: RespondTo;
   readonly token?: RespondTo;
   readonly env?: Readonly<Record<string, string>>;
-  /** Default 8. */
+  /** Until the first look. Default 8. */
   readonly seconds?: number;
   /** Default 10. */
   readonly perSecond?: number;
@@ -184,15 +184,19 @@ export const VERDICT_SCENES: readonly VerdictScene[] = [
   { name: '404 to all', where: 'setting', words: 'The partner responds 404 to every call', api: respondWith(404) },
 ];
 
+/** What is true at one moment may be false at the next: a place in flight is free, the first seconds have left the window. */
+const LAST_LOOK_SECONDS = 14;
+const LOOK_INTERVAL_MS = 500;
+
 /**
- * Plays it; what the sidecar says at its end.
- * @param look called at the end, for pictures of the page. Default: nothing
+ * Plays it; what the sidecar says at each look: one, and others until second 14 where there is time.
+ * @param look called at the first look, for pictures of the page. Default: nothing
  */
 export async function playVerdictScene(
   scene: VerdictScene,
   certificates: Certificates,
   look: (adminUrl: string) => Promise<void> = () => Promise.resolve(),
-): Promise<Status['verdict']> {
+): Promise<readonly Status['verdict'][]> {
   await using cleanup = new AsyncDisposableStack();
   const api = cleanup.use(await startRecordingUpstream(scene.api ?? well));
   const tokens = cleanup.use(await startRecordingUpstream(scene.token ?? giveToken));
@@ -220,10 +224,20 @@ export async function playVerdictScene(
   cleanup.defer(() => sidecar.drain().then(() => undefined));
   const stop = callSteadily(sidecar.proxyUrl, scene);
   cleanup.defer(stop);
-  await sleep((scene.seconds ?? 8) * 1000);
-  if (scene.isDraining === true) void sidecar.drain();
+  const { seconds = 8, isDraining = false } = scene;
+  await sleep(seconds * 1000);
+  if (isDraining) void sidecar.drain();
   await look(sidecar.adminUrl);
-  const response = await fetch(`${sidecar.adminUrl}/status`);
+  const verdicts = [await readVerdict(sidecar.adminUrl)];
+  for (let at = seconds * 1000; !isDraining && at < LAST_LOOK_SECONDS * 1000; at += LOOK_INTERVAL_MS) {
+    await sleep(LOOK_INTERVAL_MS);
+    verdicts.push(await readVerdict(sidecar.adminUrl));
+  }
+  return verdicts;
+}
+
+async function readVerdict(adminUrl: string): Promise<Status['verdict']> {
+  const response = await fetch(`${adminUrl}/status`);
   return ((await response.json()) as Status).verdict;
 }
 

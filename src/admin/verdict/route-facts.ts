@@ -1,5 +1,6 @@
 /** What one route has done in a window, in numbers (pure): symptoms.ts says what they mean. */
 import type { PendingAttempt } from '../../exchange/exchange.ts';
+import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { Samples, Selector } from '../samples/samples.ts';
 import { quotePattern } from '../samples/selector.ts';
 
@@ -24,8 +25,10 @@ export interface RouteFacts {
   readonly typicalSlowMs: number;
   /** How long the clients waited that left: the median of as many of the longest attempts, milliseconds. */
   readonly typicalLeftMs: number;
-  /** What an attempt takes now, by Little's law: attempts in flight, divided by those that end in a second; milliseconds. */
-  readonly presentMs: (inFlight: number) => number;
+  /** What an attempt takes now, by Little's law: attempts in flight, divided by those that end in a second; milliseconds. NaN: none. */
+  readonly presentMs: number;
+  /** All places in flight are taken. */
+  readonly isFull: boolean;
   /** Attempts that have waited long for a response, and for a connection. */
   readonly unanswered: number;
   readonly unconnected: number;
@@ -34,11 +37,13 @@ export interface RouteFacts {
 }
 
 /** A slower response delays its request; a bound of the exposed buckets. */
-const SLOW_MS = 2500;
+export const SLOW_MS = 2500;
 /** From this latency on, requests that wait for a place in flight wait for the upstream, and clients leave for it. */
 export const NOTABLE_MS = 1000;
 /** Without any response for this long, the upstream does not respond. */
 const HUNG_MS = 5000;
+/** Nearly all places: one may be free for a moment. */
+const FULL_SHARE = 0.9;
 const RESPONSES = 'ok|error_status|rate_limited|unauthorized|cut';
 
 /**
@@ -46,9 +51,9 @@ const RESPONSES = 'ok|error_status|rate_limited|unauthorized|cut';
  * @param windowMs at most five minutes
  */
 export function readRouteFacts(
-  samples: Samples,
-  pending: readonly PendingAttempt[],
+  { samples, pending }: { readonly samples: Samples; readonly pending: readonly PendingAttempt[] },
   route: string | null,
+  throttle: ThrottleState | undefined,
   windowMs: number,
 ): RouteFacts {
   const selector: Selector = route === null ? {} : { route: quotePattern(route) };
@@ -60,6 +65,8 @@ export function readRouteFacts(
   const sent = late.filter(({ wasSent }) => wasSent);
   const outcomes = countBy('outcome', 'upstream_attempts_total');
   const ended = samples.increase('upstream_attempts_total', HUNG_MS, selector);
+  const { inFlight, inFlightLimit } = throttle ?? { inFlight: 0, inFlightLimit: Infinity };
+  const isFull = inFlight >= inFlightLimit * FULL_SHARE;
   return {
     ...{ route, selector, outcomes },
     codes: countBy('code', 'requests_total', { source: 'upstream' }),
@@ -67,10 +74,11 @@ export function readRouteFacts(
     faults: countBy('cause', 'upstream_faults_total'),
     insufficientScopes: samples.increase('insufficient_scope_total', windowMs, selector),
     ...readLatencies(samples, selector, windowMs, outcomes.get('client_left') ?? 0),
-    presentMs: (inFlight) => (inFlight * HUNG_MS) / ended,
+    presentMs: (inFlight * HUNG_MS) / ended,
+    isFull,
     unanswered: sent.length,
     unconnected: late.length - sent.length,
-    isHung: isHung(samples, selector, windowMs, sent),
+    isHung: isHung(samples, selector, windowMs, sent, isFull),
   };
 }
 
@@ -96,11 +104,19 @@ function readLatencies(
 }
 
 /** No response comes while attempts wait for one, or while clients leave after a while, which hides how long it would have taken. */
-function isHung(samples: Samples, selector: Selector, windowMs: number, sent: readonly PendingAttempt[]): boolean {
+function isHung(
+  samples: Samples,
+  selector: Selector,
+  windowMs: number,
+  sent: readonly PendingAttempt[],
+  isFull: boolean,
+): boolean {
   const count = (outcome: string): number =>
     samples.increase('upstream_attempts_total', HUNG_MS, { ...selector, outcome });
   if (count(RESPONSES) > 0) return false;
   if (sent.some(({ startedAt }) => samples.now - startedAt >= HUNG_MS)) return true;
-  const longestMs = samples.quantile('upstream_duration_seconds', 0.95, windowMs, selector) ?? 0;
-  return count('client_left') > 0 && longestMs >= NOTABLE_MS;
+  const longestMs = (histogram: string): number => samples.quantile(histogram, 0.95, windowMs, selector) ?? 0;
+  // Where all places are taken, requests wait in the queue for responses, too.
+  const waitMs = longestMs('upstream_duration_seconds') + (isFull ? longestMs('queue_wait_seconds') : 0);
+  return count('client_left') > 0 && waitMs >= NOTABLE_MS;
 }

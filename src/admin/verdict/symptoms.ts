@@ -12,7 +12,7 @@ import type { StatusPageSetting } from '../status/configuration.ts';
 import { validForMs } from '../status/readiness.ts';
 import type { LastFault, SidecarStates } from '../status/states.ts';
 import type { CauseName } from './causes.ts';
-import { NOTABLE_MS, readRouteFacts, type RouteFacts } from './route-facts.ts';
+import { NOTABLE_MS, readRouteFacts, SLOW_MS, type RouteFacts } from './route-facts.ts';
 import { adviseOnRejectedToken, adviseOnTokenFailure, describeTokenFailure } from './token-failures.ts';
 
 export interface Symptom {
@@ -54,6 +54,8 @@ const PRESENT_MS = 5000;
 /** More than this is every call. */
 const EVERY = 0.9;
 const HALF = 0.5;
+/** With more than this share of the attempts, refusals hold the queue. */
+const REFUSED_SHARE = 0.25;
 const REFUSAL = /_NOT_ALLOWED$|^BAD_REQUEST$|^HEADERS_TOO_LARGE$|^REQUEST_TIMEOUT$/;
 /** Faults of attempts whose response has a status. */
 const WITH_STATUS: ReadonlySet<string> = new Set<FaultCause>(['response_cut', 'intercepted']);
@@ -69,11 +71,13 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
   const { samples, throttles, pending } = inputs;
   const served = samples.increaseBy('route', 'requests_total', windowMs).keys();
   const routes = [...new Set([...served, ...pending.map(({ route }) => route)])];
-  const read = (route: string | null): RouteFacts => readRouteFacts(samples, pending, route, windowMs);
+  const findThrottle = (route: string | null): ThrottleState | undefined =>
+    throttles.find((throttle) => throttle.route === route) ?? throttles[0];
   const symptoms = [
     ...listTokens(inputs, windowMs),
-    ...routes.map(read).flatMap((facts) => {
-      const throttle = throttles.find(({ route }) => route === facts.route) ?? throttles[0];
+    ...routes.flatMap((route) => {
+      const throttle = findThrottle(route);
+      const facts = readRouteFacts(inputs, route, throttle, windowMs);
       return [
         ...listFaults(facts),
         ...listStatuses(facts, throttle, inputs.tokens),
@@ -83,7 +87,8 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
     }),
     ...throttles.flatMap((throttle) => {
       // A throttle that several routes share has a name of its own.
-      const facts = read(routes.includes(throttle.route) ? throttle.route : null);
+      const route = routes.includes(throttle.route) ? throttle.route : null;
+      const facts = readRouteFacts(inputs, route, throttle, windowMs);
       return [...listQueue(throttle, facts, samples, windowMs)];
     }),
   ];
@@ -257,12 +262,11 @@ function describePause({ pausedMs, recentSignals: [signal] }: ThrottleState): st
 }
 
 function findLimiter(throttle: ThrottleState, facts: RouteFacts): CauseName {
-  const { mode, rate, inFlight, inFlightLimit, learned, pausedMs, recentSignals } = throttle;
-  const { isHung, unconnected, outcomes } = facts;
+  const { mode, rate, learned, pausedMs, recentSignals } = throttle;
+  const { isHung, isFull, unconnected, outcomes } = facts;
   if (isHung) return 'no_response_in_time';
   if (unconnected > 0 && !outcomes.has('ok')) return 'connect_timeout';
-  const isFull = inFlight >= inFlightLimit * EVERY;
-  if (isSlowNow(throttle, facts, isFull)) return unconnected > 0 ? 'connect_timeout' : 'slow';
+  if (isSlowNow(throttle, facts)) return unconnected > 0 ? 'connect_timeout' : 'slow';
   const isRefused = outcomes.has('rate_limited');
   if (pausedMs === 0 && (facts.replies.has('QUOTA_EXHAUSTED') || findFull(throttle) !== undefined))
     return 'declared_limit';
@@ -287,15 +291,18 @@ function describeDeclaredUse(throttle: ThrottleState): string | undefined {
 }
 
 /** Where all places in flight are taken, the present decides: a median of a minute may still be that of the time before. */
-function isSlowNow({ rate, inFlight }: ThrottleState, facts: RouteFacts, isFull: boolean): boolean {
-  if (isFull) return facts.presentMs(inFlight) >= NOTABLE_MS;
+function isSlowNow({ rate, pausedMs, learned }: ThrottleState, facts: RouteFacts): boolean {
+  // Where many calls are refused, or none may start, places that are free a moment later are not what requests wait for.
+  const refused = facts.outcomes.get('rate_limited') ?? 0;
+  if (pausedMs > 0 || refused > sum([...facts.outcomes]) * REFUSED_SHARE) return false;
+  const isLimitInFlight = learned !== undefined && learned.kind === 'concurrency' && learned.confidence !== 'none';
+  if (facts.isFull) return facts.presentMs >= (isLimitInFlight ? SLOW_MS : NOTABLE_MS);
   return rate === Infinity && (facts.typicalSlowMs >= NOTABLE_MS || facts.unanswered > 0);
 }
 
-function describeThrottle(throttle: ThrottleState, { typicalSlowMs, presentMs }: RouteFacts) {
-  const { mode, rate, learned, inFlight, inFlightLimit, queueMax } = throttle;
+function describeThrottle(throttle: ThrottleState, { typicalSlowMs, presentMs: latencyMs }: RouteFacts) {
+  const { mode, rate, learned, inFlightLimit, queueMax } = throttle;
   const full = findFull(throttle);
-  const latencyMs = presentMs(inFlight);
   const known = learned !== undefined && Number.isFinite(learned.rate) ? learned.rate : rate;
   return {
     rate: Number.isFinite(known)

@@ -24,6 +24,7 @@ const failures: readonly Failure[] = [
   ...requestFailures,
   ...['full', 'timeout', 'expected_wait'].map((reason) => (s: PlayedVerdict, times: number) => s.reject(reason, times)),
 ];
+const LEFT = { method: 'GET', code: '499', source: 'sidecar' };
 const requestFailure = fc.constantFrom(...requestFailures);
 const failure = fc.constantFrom(...failures);
 const seconds = fc.integer({ min: 1, max: 400 });
@@ -134,6 +135,80 @@ describe('the verdict', () => {
         expect(scene.verdict.headline).toBe('Healthy');
       }),
       { numRuns: 60 },
+    );
+  });
+
+  it('blames the limit where the partner refuses many calls, whether or not all places are taken at the moment', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 6 }),
+        fc.integer({ min: 1, max: 6 }),
+        fc.integer({ min: 1000, max: 5000 }),
+        fc.integer({ min: 1, max: 100 }),
+        fc.nat(1000),
+        fc.constantFrom(0, 400, 12_000),
+        (refused, served, upstreamMs, inFlightLimit, free, pausedMs) => {
+          fc.pre(refused * 2 >= served);
+          const inFlight = Math.max(1, inFlightLimit - (free % inFlightLimit));
+          const state = { ...unpaced, rate: 3, pausedMs, inFlight, inFlightLimit, queued: 70 };
+          const scene = new PlayedVerdict().play(8, (s) => {
+            s.attempt('rate_limited', refused).respond(200, served, { upstreamMs, queuedMs: 2000 });
+          });
+          expect(scene.with({ throttles: [state] }).verdict.where).toBe('limit');
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  it('blames the limit where the partner limits calls in flight, and the partner where its responses take long', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 300, max: 9000 }), fc.integer({ min: 1, max: 20 }), (upstreamMs, places) => {
+        // The few calls that end in five seconds tell a latency only roughly.
+        fc.pre(upstreamMs < 1600 || upstreamMs > 3000);
+        const learned = { rate: Infinity, limit: places, kind: 'concurrency', confidence: 'high', since: 0 } as const;
+        const state = { ...unpaced, learned, inFlight: places, inFlightLimit: places, queued: 500 };
+        const scene = new PlayedVerdict().play(15, (s, second) => {
+          const perSecond = (places * 1000) / upstreamMs;
+          const ended = Math.floor((second + 1) * perSecond) - Math.floor(second * perSecond);
+          s.respond(200, ended, { upstreamMs, queuedMs: 20_000 });
+        });
+        const { where } = scene.with({ throttles: [state] }).verdict;
+        expect(where).toBe(upstreamMs < 1600 ? 'limit' : 'partner');
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('blames the partner that does not respond, for as long as it lasts, wherever its clients are when they leave', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 100, max: 10_000 }),
+        fc.integer({ min: 4, max: 50 }),
+        fc.integer({ min: 4, max: 100 }),
+        fc.constantFrom(8, 14, 40, 400),
+        fc.nat(3),
+        (clientTimeoutMs, perSecond, places, time, leftQueue) => {
+          fc.pre(clientTimeoutMs < 600 || clientTimeoutMs > 1500);
+          // A place is free when its client leaves, and the next in the queue has waited nearly as long.
+          const upstreamMs = Math.min(clientTimeoutMs, (places * 1000) / perSecond);
+          const inFlight = Math.round((perSecond * upstreamMs) / 1000);
+          const queued = Math.round((perSecond * (clientTimeoutMs - upstreamMs)) / 1000);
+          const scene = new PlayedVerdict()
+            .play(time, (s, second) => {
+              if (second * 1000 < clientTimeoutMs) return;
+              s.attempt('client_left', perSecond, { upstreamMs, queuedMs: clientTimeoutMs - upstreamMs });
+              s.played.count('requests_total', { ...LEFT, route: 'default' }, perSecond);
+              if (queued > 0) s.reject('client_left', leftQueue);
+            })
+            .hold(inFlight, upstreamMs)
+            .with({ throttles: [{ ...unpaced, inFlight, inFlightLimit: places, queued }] });
+          const waitsLong = clientTimeoutMs > 1500 && time * 1000 > clientTimeoutMs + 5000;
+          if (waitsLong) expect(scene.verdict).toMatchObject({ where: 'partner', code: 'no_response_in_time' });
+          else if (clientTimeoutMs < 600) expect(scene.verdict.where).toBe('application');
+        },
+      ),
+      { numRuns: 200 },
     );
   });
 

@@ -257,6 +257,15 @@ const SCENES_AFTER_HEALTH: readonly (readonly [string, string, string, () => Pla
         .with(throttle({ inFlight: 4, queued: 20 })),
   ],
   [
+    'slow before the first response has come',
+    'partner',
+    'The partner is slow',
+    () =>
+      played(4)
+        .hold(4, 3500)
+        .with(throttle({ inFlight: 4, queued: 20 })),
+  ],
+  [
     'hung, with clients that leave',
     'partner',
     'The partner does not respond',
