@@ -52,6 +52,23 @@ describe('an undocumented limit at 1.5 times its rate', () => {
     expect(Math.abs((learned?.rate ?? 0) - 10)).toBeLessThan(1);
   });
 
+  // It refuses each call that comes 100 ms after the last one or sooner: what is late on its way is a refusal, or time lost.
+  it.each([
+    { jitter: 5, mean: 0.85 },
+    { jitter: 30, mean: 0.65 },
+  ])('is used soon, with $jitter ms of jitter, without a burst', async ({ jitter, mean }) => {
+    const limiter: LimiterRule = { kind: 'token-bucket', perSecond: 10, burst: 1 };
+    const conditions = { limiter, latencyMs: { base: 20, jitter }, durationMs: 40_000 };
+    const goodputs: number[] = [];
+    for (const seed of seedsOf({ check: 20, soak: 400 })) {
+      const { record } = await play({ ...conditions, seed });
+      goodputs.push(record.acceptedAt.filter((at) => at >= 15_000 && at < 40_000).length / 250);
+    }
+    expect(goodputs.reduce((sum, goodput) => sum + goodput, 0) / goodputs.length).toBeGreaterThan(mean);
+    // One of 400 learns a quarter of the limit from its first refusal, and corrects it after 400 calls.
+    expect(Math.min(...goodputs)).toBeGreaterThan(0.25);
+  });
+
   it('is used almost fully and hardly ever exceeded: eight calls in flight', async () => {
     const limiter: LimiterRule = { kind: 'concurrency', calls: 8 };
     const options: Play = { limiter, durationMs: QUARTER_HOUR_MS, serviceMs: { base: 400, jitter: 200 } };
