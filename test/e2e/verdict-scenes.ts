@@ -48,6 +48,7 @@ const respondWith =
   (_, response) =>
     void response.writeHead(status, headers).end(body);
 const well = respondWith(200);
+const refuse = respondWith(429);
 /** By the number of the call: of ten calls the first `failing` fail. */
 const some =
   (failing: number, fail: RespondTo, otherwise: RespondTo = well): RespondTo =>
@@ -61,6 +62,16 @@ const delayed =
     await sleep(ms);
     await well(incoming, response, index);
   };
+/** Refuses with 429 beyond so many calls in flight. */
+const atMostInFlight = (most: number, ms: number): RespondTo => {
+  let inFlight = 0;
+  return async (incoming, response, index) => {
+    const isRefused = inFlight >= most;
+    if (!isRefused) inFlight++;
+    await (isRefused ? refuse : delayed(ms))(incoming, response, index);
+    if (!isRefused) inFlight--;
+  };
+};
 /** What each call got, by the number of the call. */
 const first =
   (count: number, early: RespondTo, later: RespondTo): RespondTo =>
@@ -181,12 +192,28 @@ export const VERDICT_SCENES: readonly VerdictScene[] = [
     ...{ name: 'slow and 429 together', where: 'limit', words: 'The rate limit of the partner is reached' },
     api: some(5, respondWith(429, { 'retry-after': '0' }), delayed(3000)),
   },
+  {
+    ...{ name: 'refused, clients leave', where: 'limit', words: 'The rate limit of the partner is reached' },
+    ...{ api: refuse, timeoutMs: 2000 },
+  },
+  {
+    ...{ name: 'own rate too low, clients leave', where: 'setting', words: 'The configured rate is too low' },
+    ...{ env: { SIDECAR_RATE: '2', SIDECAR_BURST: '1' }, timeoutMs: 2000 },
+  },
+  {
+    ...{ name: 'few calls in flight allowed', where: 'limit', words: 'The rate limit of the partner is reached' },
+    api: atMostInFlight(2, 1500),
+  },
+  {
+    ...{ name: 'few calls in flight configured', where: 'setting', words: 'Too few requests may be in flight' },
+    ...{ env: { SIDECAR_MAX_IN_FLIGHT: '2' }, api: delayed(100), perSecond: 30 },
+  },
   { name: '404 to all', where: 'setting', words: 'The partner responds 404 to every call', api: respondWith(404) },
 ];
 
 /** What is true at one moment may be false at the next: a place in flight is free, the first seconds have left the window. */
-const LAST_LOOK_SECONDS = 14;
-const LOOK_INTERVAL_MS = 500;
+const LAST_LOOK_SECONDS = 17;
+const LOOK_INTERVAL_MS = 1300;
 
 /**
  * Plays it; what the sidecar says at each look: one, and others until second 14 where there is time.

@@ -25,6 +25,10 @@ export interface RouteFacts {
   readonly typicalSlowMs: number;
   /** How long the clients waited that left: the median of as many of the longest attempts, milliseconds. */
   readonly typicalLeftMs: number;
+  /** Attempts whose clients left within a second, where the upstream responds at all. */
+  readonly leftEarly: number;
+  /** The median wait in the queue, milliseconds. */
+  readonly queuedMs: number;
   /** What an attempt takes now, by Little's law: attempts in flight, divided by those that end in a second; milliseconds. NaN: none. */
   readonly presentMs: number;
   /** All places in flight are taken. */
@@ -65,20 +69,25 @@ export function readRouteFacts(
   const sent = late.filter(({ wasSent }) => wasSent);
   const outcomes = countBy('outcome', 'upstream_attempts_total');
   const ended = samples.increase('upstream_attempts_total', HUNG_MS, selector);
+  const left = outcomes.get('client_left') ?? 0;
   const { inFlight, inFlightLimit } = throttle ?? { inFlight: 0, inFlightLimit: Infinity };
   const isFull = inFlight >= inFlightLimit * FULL_SHARE;
+  const latencies = readLatencies(samples, selector, windowMs, left);
+  const isHung = hasNoResponse(samples, selector, sent, isFull);
   return {
     ...{ route, selector, outcomes },
     codes: countBy('code', 'requests_total', { source: 'upstream' }),
     replies: countBy('code', 'local_replies_total'),
     faults: countBy('cause', 'upstream_faults_total'),
     insufficientScopes: samples.increase('insufficient_scope_total', windowMs, selector),
-    ...readLatencies(samples, selector, windowMs, outcomes.get('client_left') ?? 0),
-    presentMs: (inFlight * HUNG_MS) / ended,
+    ...latencies,
+    leftEarly: !isHung && latencies.typicalLeftMs < NOTABLE_MS ? left : 0,
+    queuedMs: samples.quantile('queue_wait_seconds', 0.5, windowMs, selector) ?? 0,
+    presentMs: (inFlight * Math.min(HUNG_MS, samples.spanMs)) / ended,
     isFull,
     unanswered: sent.length,
     unconnected: late.length - sent.length,
-    isHung: isHung(samples, selector, windowMs, sent, isFull),
+    isHung,
   };
 }
 
@@ -104,10 +113,9 @@ function readLatencies(
 }
 
 /** No response comes while attempts wait for one, or while clients leave after a while, which hides how long it would have taken. */
-function isHung(
+function hasNoResponse(
   samples: Samples,
   selector: Selector,
-  windowMs: number,
   sent: readonly PendingAttempt[],
   isFull: boolean,
 ): boolean {
@@ -115,8 +123,10 @@ function isHung(
     samples.increase('upstream_attempts_total', HUNG_MS, { ...selector, outcome });
   if (count(RESPONSES) > 0) return false;
   if (sent.some(({ startedAt }) => samples.now - startedAt >= HUNG_MS)) return true;
-  const longestMs = (histogram: string): number => samples.quantile(histogram, 0.95, windowMs, selector) ?? 0;
+  const quantile = (histogram: string, share: number): number =>
+    samples.quantile(histogram, share, HUNG_MS, selector) ?? 0;
+  const longestMs = quantile('upstream_duration_seconds', 0.95);
   // Where all places are taken, requests wait in the queue for responses, too.
-  const waitMs = longestMs('upstream_duration_seconds') + (isFull ? longestMs('queue_wait_seconds') : 0);
-  return count('client_left') > 0 && waitMs >= NOTABLE_MS;
+  const waitMs = isFull ? quantile('queue_wait_seconds', 0.5) + quantile('upstream_duration_seconds', 0.5) : 0;
+  return count('client_left') > 0 && Math.max(longestMs, waitMs) >= NOTABLE_MS;
 }

@@ -75,6 +75,13 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
     throttles.find((throttle) => throttle.route === route) ?? throttles[0];
   const symptoms = [
     ...listTokens(inputs, windowMs),
+    // Among equals the first is shown: what holds the queue, before that its clients leave.
+    ...throttles.flatMap((throttle) => {
+      // A throttle that several routes share has a name of its own.
+      const route = routes.includes(throttle.route) ? throttle.route : null;
+      const facts = readRouteFacts(inputs, route, throttle, windowMs);
+      return [...listQueue(throttle, facts, samples, windowMs)];
+    }),
     ...routes.flatMap((route) => {
       const throttle = findThrottle(route);
       const facts = readRouteFacts(inputs, route, throttle, windowMs);
@@ -84,12 +91,6 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
         ...listRefusals(facts),
         ...listSlow(facts),
       ];
-    }),
-    ...throttles.flatMap((throttle) => {
-      // A throttle that several routes share has a name of its own.
-      const route = routes.includes(throttle.route) ? throttle.route : null;
-      const facts = readRouteFacts(inputs, route, throttle, windowMs);
-      return [...listQueue(throttle, facts, samples, windowMs)];
     }),
   ];
   return symptoms.filter(({ failed, delayed, isCertain }) => failed + delayed > 0 || isCertain === true);
@@ -197,12 +198,12 @@ function* listRefusals({ route, selector, replies }: RouteFacts): Generator<Symp
 
 /** Slow responses, and clients that did not wait for the end of one. */
 function* listSlow(facts: RouteFacts): Generator<Symptom> {
-  const { route, outcomes, slow, typicalLeftMs, typicalSlowMs, unanswered, isHung } = facts;
+  const { route, outcomes, slow, typicalLeftMs, typicalSlowMs, unanswered, isHung, leftEarly } = facts;
   const left = outcomes.get('client_left') ?? 0;
   const metric = 'upstream_attempts_total';
   const leaving = { metric, selector: { ...facts.selector, outcome: 'client_left' } };
   const responses = (outcomes.get('ok') ?? 0) + (outcomes.get('error_status') ?? 0);
-  const cause = isHung ? 'no_response_in_time' : typicalLeftMs < NOTABLE_MS ? 'clients_leave' : 'slow';
+  const cause = isHung ? 'no_response_in_time' : leftEarly > 0 ? 'clients_leave' : 'slow';
   const values = {
     ...{ moment: 'the end of their responses', than: ' for its responses' },
     typical: formatLatency(Math.max(typicalSlowMs, typicalLeftMs)),
@@ -221,7 +222,7 @@ function* listQueue(
   windowMs: number,
 ): Generator<Symptom> {
   const { route, queued, pausedMs } = throttle;
-  const { selector } = facts;
+  const { selector, queuedMs } = facts;
   const count = (metric: string, more: Selector = {}, overMs = windowMs): number =>
     samples.increase(metric, overMs, { ...selector, ...more });
   const waited = count('queue_wait_seconds_count') - count('queue_wait_seconds_bucket', { le: LONG_WAIT_SECONDS });
@@ -230,11 +231,17 @@ function* listQueue(
   const limiter = findLimiter(throttle, facts);
   const metric = 'queue_rejected_total';
   const shed = { ...selector, reason: 'full|timeout|expected_wait|quota' };
+  const leaving = { ...selector, reason: 'client_left' };
   // A queue that is too short shows in what it refuses now: what it refused before had another cause.
   const isPast = limiter === 'queue_setting' && samples.increase(metric, PRESENT_MS, shed) === 0;
   const values = describeThrottle(throttle, facts);
+  const left = samples.increase(metric, windowMs, leaving);
+  const isSlow = limiter === 'slow' || limiter === 'no_response_in_time';
+  const isLong = isSlow || pausedMs >= 1000 || queuedMs >= NOTABLE_MS || refusesMany(facts);
+  const isHeld = limiter !== 'queue_setting' && isLong;
   yield {
-    ...{ cause: limiter, route, code: limiter, failed: isPast ? 0 : samples.increase(metric, windowMs, shed) },
+    ...{ cause: limiter, route, code: limiter },
+    failed: (isPast ? 0 : samples.increase(metric, windowMs, shed)) + (isHeld ? left + facts.leftEarly : 0),
     ...{
       delayed: limiter === 'queue_setting' ? 0 : waited + waiting,
       isCertain: pausedMs >= 1000 && queued > 0,
@@ -243,17 +250,12 @@ function* listQueue(
     ...(limiter === 'rate_limit' ? { metric: 'rate_limited_total', selector } : { metric, selector: shed }),
     words: describePause(throttle) ?? (limiter === 'declared_limit' ? describeDeclaredUse(throttle) : undefined),
   };
-  const left = { ...selector, reason: 'client_left' };
-  const isSlow = limiter === 'slow' || limiter === 'no_response_in_time';
-  const cause = isSlow ? limiter : 'clients_leave';
-  yield {
-    ...{ cause, route, code: cause, failed: samples.increase(metric, windowMs, left), delayed: 0 },
-    ...{
-      metric,
-      selector: left,
-      values: { ...values, moment: 'their turn', than: ' than the queue does (`SIDECAR_QUEUE_TIMEOUT_MS`)' },
-    },
-  };
+  // Beside what holds the queue, the advice to wait longer helps, too.
+  if (!isSlow)
+    yield {
+      ...{ cause: 'clients_leave', route, code: 'clients_leave', failed: left, delayed: 0, metric, selector: leaving },
+      values: { moment: 'their turn', than: ' than the queue does (`SIDECAR_QUEUE_TIMEOUT_MS`)' },
+    };
 }
 
 function describePause({ pausedMs, recentSignals: [signal] }: ThrottleState): string | undefined {
@@ -262,7 +264,7 @@ function describePause({ pausedMs, recentSignals: [signal] }: ThrottleState): st
 }
 
 function findLimiter(throttle: ThrottleState, facts: RouteFacts): CauseName {
-  const { mode, rate, learned, pausedMs, recentSignals } = throttle;
+  const { mode, rate, pausedMs, recentSignals } = throttle;
   const { isHung, isFull, unconnected, outcomes } = facts;
   if (isHung) return 'no_response_in_time';
   if (unconnected > 0 && !outcomes.has('ok')) return 'connect_timeout';
@@ -271,7 +273,7 @@ function findLimiter(throttle: ThrottleState, facts: RouteFacts): CauseName {
   if (pausedMs === 0 && (facts.replies.has('QUOTA_EXHAUSTED') || findFull(throttle) !== undefined))
     return 'declared_limit';
   if (pausedMs > 0 && !isRefused && recentSignals[0]?.status === 503) return 'unavailable';
-  if (isRefused || pausedMs > 0 || (learned !== undefined && learned.confidence !== 'none')) return 'rate_limit';
+  if (isRefused || pausedMs > 0 || hasLearned(throttle)) return 'rate_limit';
   if (Number.isFinite(rate)) return mode === 'static' ? 'rate_setting' : 'max_rate_setting';
   return isFull ? 'in_flight_setting' : 'queue_setting';
 }
@@ -293,11 +295,18 @@ function describeDeclaredUse(throttle: ThrottleState): string | undefined {
 /** Where all places in flight are taken, the present decides: a median of a minute may still be that of the time before. */
 function isSlowNow({ rate, pausedMs, learned }: ThrottleState, facts: RouteFacts): boolean {
   // Where many calls are refused, or none may start, places that are free a moment later are not what requests wait for.
-  const refused = facts.outcomes.get('rate_limited') ?? 0;
-  if (pausedMs > 0 || refused > sum([...facts.outcomes]) * REFUSED_SHARE) return false;
-  const isLimitInFlight = learned !== undefined && learned.kind === 'concurrency' && learned.confidence !== 'none';
-  if (facts.isFull) return facts.presentMs >= (isLimitInFlight ? SLOW_MS : NOTABLE_MS);
+  if (pausedMs > 0 || refusesMany(facts)) return false;
+  if (facts.isFull) return facts.presentMs >= (learned?.kind === 'concurrency' ? SLOW_MS : NOTABLE_MS);
   return rate === Infinity && (facts.typicalSlowMs >= NOTABLE_MS || facts.unanswered > 0);
+}
+
+/** Also between two pauses, when no refusal is in the window. */
+function hasLearned({ learned }: ThrottleState): boolean {
+  return learned !== undefined && (learned.confidence !== 'none' || Number.isFinite(learned.rate));
+}
+
+function refusesMany({ outcomes }: RouteFacts): boolean {
+  return (outcomes.get('rate_limited') ?? 0) > sum([...outcomes]) * REFUSED_SHARE;
 }
 
 function describeThrottle(throttle: ThrottleState, { typicalSlowMs, presentMs: latencyMs }: RouteFacts) {

@@ -49,6 +49,13 @@ export class PlayedVerdict {
     return this;
   }
 
+  /** Requests whose client leaves during an attempt. */
+  leave(times: number, call: PlayedCall): this {
+    const labels = { route: call.route ?? 'default', method: 'GET', code: '499', source: 'sidecar' };
+    this.played.count('requests_total', labels, times);
+    return this.attempt('client_left', times, call);
+  }
+
   /** Requests that the sidecar replies to itself. */
   reply(code: string, times = 1, route = 'default', status = code.startsWith('UPSTREAM') ? 502 : 503): this {
     this.played

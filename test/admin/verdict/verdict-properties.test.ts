@@ -3,18 +3,22 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CAUSES, type CauseName } from '../../../src/admin/verdict/causes.ts';
 import { FAULT_CAUSES } from '../../../src/telemetry/events.ts';
+import type { ThrottleState } from '../../../src/throttle/throttle.ts';
 import { unpaced } from '../states.ts';
 import { PlayedVerdict } from './played-verdict.ts';
 
 type Failure = (scene: PlayedVerdict, times: number) => unknown;
 
 const FAULTS = FAULT_CAUSES.filter((cause) => cause !== 'response_cut' && cause !== 'intercepted');
+const refuse: Failure = (s, times) => s.respond(429, times);
+const leaveQueue: Failure = (s, times) => s.reject('client_left', times);
 const requestFailures: readonly Failure[] = [
-  ...[400, 401, 404, 422, 429, 500, 502, 503, 504].map(
+  refuse,
+  ...[400, 401, 404, 422, 500, 502, 503, 504].map(
     (code) => (s: PlayedVerdict, times: number) => s.respond(code, times),
   ),
   ...FAULTS.map((cause) => (s: PlayedVerdict, times: number) => s.fail(cause, times)),
-  (s, times) => s.reject('client_left', times),
+  leaveQueue,
   ...['HOST_NOT_ALLOWED', 'BAD_REQUEST'].map(
     (code) => (s: PlayedVerdict, times: number) => s.reply(code, times, 'default', 403),
   ),
@@ -24,7 +28,7 @@ const failures: readonly Failure[] = [
   ...requestFailures,
   ...['full', 'timeout', 'expected_wait'].map((reason) => (s: PlayedVerdict, times: number) => s.reject(reason, times)),
 ];
-const LEFT = { method: 'GET', code: '499', source: 'sidecar' };
+const with429 = { wallAt: 0, status: 429, pauseMs: 20_000, stated: true, fields: { 'retry-after': 20 } };
 const requestFailure = fc.constantFrom(...requestFailures);
 const failure = fc.constantFrom(...failures);
 const seconds = fc.integer({ min: 1, max: 400 });
@@ -90,6 +94,8 @@ describe('the verdict', () => {
   it('blames for many failures, and for the kind of which there are more', () => {
     fc.assert(
       fc.property(requestFailure, requestFailure, fc.integer({ min: 3, max: 40 }), (one, other, times) => {
+        // Refusals hold the queue that the clients leave.
+        fc.pre(one !== leaveQueue || other !== refuse);
         const alone = new PlayedVerdict().play(5);
         one(alone, times * 3);
         const { verdict } = alone.play(2);
@@ -197,8 +203,7 @@ describe('the verdict', () => {
           const scene = new PlayedVerdict()
             .play(time, (s, second) => {
               if (second * 1000 < clientTimeoutMs) return;
-              s.attempt('client_left', perSecond, { upstreamMs, queuedMs: clientTimeoutMs - upstreamMs });
-              s.played.count('requests_total', { ...LEFT, route: 'default' }, perSecond);
+              s.leave(perSecond, { upstreamMs, queuedMs: clientTimeoutMs - upstreamMs });
               if (queued > 0) s.reject('client_left', leftQueue);
             })
             .hold(inFlight, upstreamMs)
@@ -209,6 +214,43 @@ describe('the verdict', () => {
         },
       ),
       { numRuns: 200 },
+    );
+  });
+
+  it('blames what holds the queue, unless the clients leave within a second, and names that they leave', () => {
+    const limit = { rate: 3, kind: 'window', confidence: 'low', since: 0 } as const;
+    const holds: readonly (readonly [where: string, state: Partial<ThrottleState>])[] = [
+      ['setting', { mode: 'static', rate: 3 }],
+      ['limit', { rate: 3, learned: limit }],
+      ['limit', { rate: 3, learned: limit, pausedMs: 12_000, recentSignals: [with429] }],
+    ];
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...holds),
+        fc.integer({ min: 100, max: 10_000 }),
+        fc.integer({ min: 10, max: 40 }),
+        fc.constantFrom(20, 60, 300),
+        fc.integer({ min: 20, max: 900 }),
+        ([where, state], clientTimeoutMs, perSecond, time, upstreamMs) => {
+          fc.pre(clientTimeoutMs < 700 || clientTimeoutMs > 1500);
+          const queued = Math.round((perSecond * clientTimeoutMs) / 1000);
+          const isLate = upstreamMs > clientTimeoutMs / 10;
+          const scene = new PlayedVerdict().play(time, (s, second) => {
+            if (second * 1000 < clientTimeoutMs) return;
+            s.reject('client_left', perSecond - 3);
+            if (state.pausedMs !== undefined) return;
+            const queuedMs = clientTimeoutMs * 0.9;
+            if (isLate) s.leave(3, { upstreamMs: clientTimeoutMs / 10, queuedMs });
+            else s.respond(200, 3, { upstreamMs, queuedMs });
+          });
+          const { verdict } = scene.with({ throttles: [{ ...unpaced, ...state, inFlightLimit: 100, queued }] });
+          const waitsLong = clientTimeoutMs > 1500 || state.pausedMs !== undefined;
+          expect(verdict.where).toBe(waitsLong ? where : 'application');
+          const texts = [verdict.headline, verdict.other ?? ''];
+          expect(texts.some((text) => text.startsWith('The clients leave'))).toBe(true);
+        },
+      ),
+      { numRuns: 300 },
     );
   });
 
