@@ -13,13 +13,23 @@ export type StatusReading =
   | { readonly kind: 'unavailable'; readonly why: string };
 
 /** An older sidecar states less. */
-export type RunningStatus = Omit<Status, 'pid' | 'configuration' | 'alerts' | 'verdict' | 'throttles'> & {
+export type RunningStatus = Omit<
+  Status,
+  'pid' | 'configuration' | 'alerts' | 'verdict' | 'throttles' | 'recentCalls'
+> & {
   readonly throttles: readonly (Omit<Status['throttle'], 'limits'> & Partial<Pick<Status['throttle'], 'limits'>>)[];
+  readonly recentCalls?: unknown;
   readonly pid?: number | null;
   readonly alerts?: readonly RunningAlert[];
   readonly verdict?: RunningVerdict;
   readonly configuration?: Partial<Status['configuration'] & object> | null;
 };
+
+/** One of the last calls. */
+type RunningCall = Pick<
+  NonNullable<Status['recentCalls']>[number],
+  'at' | 'method' | 'path' | 'status' | 'source' | 'reason' | 'durationSeconds' | 'requestId' | 'upstreamRequestId'
+>;
 
 /** Whose fault it is. */
 export type RunningVerdict = Pick<Status['verdict'], 'where' | 'headline' | 'detail' | 'since' | 'advice' | 'other'> & {
@@ -95,6 +105,10 @@ const THROTTLE: Members = {
   refusalProposals: listOf({ setting: 'string' }),
   recentSignals: listOf({ at: 'string', status: 'number', pauseSeconds: 'number?', stated: 'boolean' }),
 };
+const CALL: Members = {
+  ...{ at: 'string', method: 'string', path: 'string', status: 'number', source: 'string', reason: 'string?' },
+  ...{ durationSeconds: 'number', requestId: 'string', upstreamRequestId: 'string?' },
+};
 const ALERT_LIST = listOf({ name: 'string', severity: 'string', subject: 'string?' });
 const STATUS: Members = {
   ...{ version: 'string', uptimeSeconds: 'number', draining: 'boolean' },
@@ -107,6 +121,11 @@ const STATUS: Members = {
 
 function isStatus(found: unknown): found is RunningStatus {
   return hasMembers(found, STATUS);
+}
+
+/** The last calls, newest first; empty when they are not kept, or an older sidecar states less of them. */
+export function listCalls({ recentCalls }: RunningStatus): readonly RunningCall[] {
+  return Array.isArray(recentCalls) ? recentCalls.filter((call): call is RunningCall => hasMembers(call, CALL)) : [];
 }
 
 export function isVerdict(found: unknown): found is RunningVerdict {

@@ -1,8 +1,8 @@
 /** The state of a running sidecar as text: a summary for a screen, and one line for a log (pure). Texts of the status are escaped. */
-import { formatDuration, formatInteger, formatRate } from '../../admin/quantity-texts.ts';
+import { formatDuration, formatInteger, formatLatency, formatRate } from '../../admin/quantity-texts.ts';
 import { toSingleLine } from '../../config/load/problems.ts';
 import type { Paint, TextRole } from '../terminal.ts';
-import type { RunningAlert, RunningStatus } from './running-status.ts';
+import { listCalls, type RunningAlert, type RunningStatus } from './running-status.ts';
 
 type Token = RunningStatus['tokens'][number];
 type Throttle = RunningStatus['throttles'][number];
@@ -35,6 +35,7 @@ export function describeStatusLines(status: RunningStatus, paint: Paint): string
   const process = pid === undefined || pid === null ? '' : `, process ${pid}`;
   const rows = [
     ...listVerdict(verdict).map(([name, words]) => [name, words, ''] as const),
+    ...describeFailedCall(status).map((words) => ['failed', words, ''] as const),
     ...tokens.map((token) => ['token', describeToken(token), nameOf(token.credential, tokens)] as const),
     ...throttles.map((throttle) => ['limit', describeLimit(throttle), nameOf(throttle.route, throttles)] as const),
     ...throttles.flatMap((throttle) =>
@@ -65,6 +66,16 @@ function listVerdict(verdict: RunningStatus['verdict']): (readonly [string, stri
     ...(other === null ? [] : [['also', other] as const]),
     ...(advice === null ? [] : [['do', advice] as const]),
   ];
+}
+
+/** The newest of the last calls that failed: what a partner asks for. Empty for none. */
+function describeFailedCall(running: RunningStatus): string[] {
+  const call = listCalls(running).find(({ status }) => status >= 400);
+  if (call === undefined) return [];
+  const { at, method, path, status, source, reason, durationSeconds, requestId, upstreamRequestId } = call;
+  const ids = `${upstreamRequestId === null ? '' : `, upstreamRequestId ${upstreamRequestId}`}, requestId ${requestId}`;
+  const origin = `${status} of the ${source}${reason === null ? '' : ` (${reason})`}`;
+  return [`${method} ${path} at ${at}: ${origin} after ${formatLatency(durationSeconds * 1000)}${ids}`];
 }
 
 /** One line without a line end. */

@@ -37,6 +37,42 @@ it('the verdict is the state, in the words of the page; the lines list every ale
   expect(lines).toMatch(/^ {2}alerts +BearerSidecarUpstreamErrors \(quotes\), warning$/m);
 });
 
+it('the last failed call has a line, with what its partner asks for', () => {
+  const call = {
+    ...{
+      at: '2026-11-01T10:00:00.000Z',
+      route: 'default',
+      method: 'GET',
+      path: '/quotes',
+      status: 200,
+      source: 'upstream',
+    },
+    ...{ attempts: 1, waitSeconds: 0, durationSeconds: 0.12, reason: null, outcome: null, requestId: 'abc-9' },
+    ...{ caller: null, upstreamRequestId: 'up-7' },
+  } as const;
+  const failed = { ...call, method: 'POST', path: '/quotes?\u001b[2J', status: 503 };
+  const local = {
+    ...failed,
+    path: '/a',
+    source: 'sidecar',
+    reason: 'QUEUE_FULL',
+    requestId: 'abc-8',
+    upstreamRequestId: null,
+  };
+  const linesOf = (recentCalls: unknown): string => {
+    const status = JSON.parse(JSON.stringify({ ...statusOf([], failing), recentCalls })) as RunningStatus;
+    return describeStatusLines(status, plain).join('\n');
+  };
+  expect(linesOf([call, failed, local])).toMatch(
+    /^ {2}failed +POST \/quotes\?\\u\{1b\}\[2J at 2026-11-01T10:00:00\.000Z: 503 of the upstream after 120 ms, upstreamRequestId up-7, requestId abc-9$/m,
+  );
+  expect(linesOf([local])).toMatch(
+    /^ {2}failed +POST \/a at 2026-11-01T10:00:00\.000Z: 503 of the sidecar \(QUEUE_FULL\) after 120 ms, requestId abc-8$/m,
+  );
+  for (const none of [[call], [], null, undefined, 'text', [{ status: 503 }]])
+    expect(linesOf(none)).not.toContain('failed  ');
+});
+
 it('each declared limit has a line, and a sidecar of an earlier version has none', () => {
   const day = { name: 'day', calls: 10_000, per: '1d', used: 7412, reserve: 0 };
   const limits = [
