@@ -3,7 +3,9 @@
  * send commands on a connection of its own.
  */
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createClient } from '@redis/client';
 import { onTestFinished } from 'vitest';
 import { freePort } from './loopback.ts';
@@ -76,6 +78,16 @@ export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
     },
     [Symbol.asyncDispose]: kill,
   };
+}
+
+/** A Redis in cluster mode, of one node. */
+export async function startClusterRedis({ args = [], url }: RedisOptions = {}): Promise<Redis> {
+  const folder = mkdtempSync(join(tmpdir(), 'redis-cluster-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const nodes = join(folder, 'nodes.conf');
+  // The default, 10 000 above the port, can be a port of a client, and Redis ends where it is taken.
+  const cluster = ['--cluster-enabled', 'yes', '--cluster-config-file', nodes, '--cluster-port', `${await freePort()}`];
+  return startRedis({ args: [...cluster, ...args], ...(url && { url }) });
 }
 
 /** The rights that docs/fleet.md lists, one word each. */

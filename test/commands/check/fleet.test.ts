@@ -1,15 +1,12 @@
 /** What `check` finds out about a fleet, over a real Redis. */
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { checkFleet } from '../../../src/commands/check/fleet.ts';
 import { configOf } from '../../config/base-env.ts';
 import { startDelayingProxy } from '../../support/delaying-proxy.ts';
-import { DOCUMENTED_RIGHTS, startRedis, startRedisWithRights } from '../../support/redis.ts';
+import { DOCUMENTED_RIGHTS, startClusterRedis, startRedis, startRedisWithRights } from '../../support/redis.ts';
 
 async function stepsFor(url: string, timeoutMs = 1000) {
   const { fleet } = configOf({ SIDECAR_REDIS_URL: url, SIDECAR_FLEET_TIMEOUT_MS: String(timeoutMs) });
@@ -95,12 +92,7 @@ describe('the check of a fleet', () => {
   });
 
   test('reports cluster mode', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'redis-check-'));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const redis = await startRedis({
-      args: ['--cluster-enabled', 'yes', '--cluster-config-file', join(folder, 'nodes.conf')],
-    });
-    const { steps } = await stepsFor(redis.url);
+    const { steps } = await stepsFor((await startClusterRedis()).url);
     expect(steps.at(-1)).toMatchObject({
       outcome: 'fail',
       detail: expect.stringMatching(/^Redis runs in cluster mode, .* in fleet\.redisUrl/) as string,

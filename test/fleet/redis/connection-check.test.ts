@@ -11,26 +11,12 @@ import { defineScript } from '../../../src/fleet/redis/script.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import { startDelayingProxy } from '../../support/delaying-proxy.ts';
 import { freePort } from '../../support/loopback.ts';
-import { startRedis } from '../../support/redis.ts';
+import { startClusterRedis, startRedis } from '../../support/redis.ts';
 import { openClient, until } from '../harness.ts';
 
 const RIGHTS = ['~bearer-sidecar:*', '+ping', '+select', '+eval', '+evalsha'];
 const CLUSTER =
   /^lost: Redis runs in cluster mode, .* a single server, or a proxy in front of the cluster, in fleet\.redisUrl/;
-
-function scratchFolder(): string {
-  const folder = mkdtempSync(joinPath(tmpdir(), 'redis-check-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-async function startCluster(args: readonly string[] = [], url?: (port: number) => string) {
-  const nodes = joinPath(scratchFolder(), 'nodes.conf');
-  // The default, 10 000 above the port, can be a port of a client.
-  const cluster = ['--cluster-enabled', 'yes', '--cluster-config-file', nodes, '--cluster-port', `${await freePort()}`];
-  const all = [...cluster, ...args];
-  return startRedis({ args: all, ...(url && { url }) });
-}
 
 /** The only event of the connection, after the first attempt and for the time of further ones. */
 async function reportOf(url: string, options: Partial<Parameters<typeof openClient>[0]> = {}) {
@@ -49,7 +35,7 @@ async function listen(server: Server): Promise<number> {
 
 describe('a server in cluster mode', () => {
   test('is not used, even if it serves all keys', async () => {
-    const redis = await startCluster();
+    const redis = await startClusterRedis();
     await redis.command('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
     await until(async () => String(await redis.command('CLUSTER', 'INFO')).includes('cluster_state:ok'), 'it was ok');
     const { report, client } = await reportOf(redis.url);
@@ -62,7 +48,7 @@ describe('a server in cluster mode', () => {
     ['a third of the slots', '5460'],
   ])('that has %s and does not permit INFO is not used', async (_, lastSlot) => {
     const user = ['--user', 'sidecar', 'on', '>sesame', ...RIGHTS];
-    const redis = await startCluster([...user, '--cluster-require-full-coverage', 'no']);
+    const redis = await startClusterRedis({ args: [...user, '--cluster-require-full-coverage', 'no'] });
     if (lastSlot !== undefined) {
       await redis.command('CLUSTER', 'ADDSLOTSRANGE', '0', lastSlot);
       await until(async () => String(await redis.command('CLUSTER', 'INFO')).includes('state:ok'), 'it was ok');
@@ -71,12 +57,12 @@ describe('a server in cluster mode', () => {
   });
 
   test('is named as such if the URL has a database', async () => {
-    const redis = await startCluster();
+    const redis = await startClusterRedis();
     expect((await reportOf(`${redis.url}/2`)).report).toMatch(CLUSTER);
   });
 
   test('is reported once and tried again at long intervals', async () => {
-    const redis = await startCluster();
+    const redis = await startClusterRedis();
     const proxy = await startDelayingProxy(redis.port, 0);
     const { connectionEvents } = await reportOf(`redis://127.0.0.1:${proxy.port}`);
     // Longer than the longest backoff after other faults.
@@ -174,7 +160,8 @@ describe('another protocol than that of fleet.redisUrl is reported with the sche
   test('redis: on a port with TLS', async () => {
     const certificates = makeCertificates();
     onTestFinished(() => certificates[Symbol.dispose]());
-    const folder = scratchFolder();
+    const folder = mkdtempSync(joinPath(tmpdir(), 'redis-check-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const [key, cert] = ['key.pem', 'cert.pem'].map((name) => joinPath(folder, name)) as [string, string];
     writeFileSync(key, certificates.key);
     writeFileSync(cert, certificates.cert);
