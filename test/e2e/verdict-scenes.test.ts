@@ -34,6 +34,10 @@ it('two causes at once: the other is named', () => {
   expect(verdicts.get('two causes')?.[0]?.other).toMatch(/^Partner or network: /);
 });
 
+it.each(VERDICT_SCENES.filter(({ name }) => name.startsWith('one of two routes')))('$name: stock', ({ name }) => {
+  expect(new Set(verdicts.get(name)?.map(({ route }) => route))).toEqual(new Set(['stock']));
+});
+
 it('the last fault speaks for itself', () => {
   expect(verdicts.get('certificate expired')?.[0]?.detail).toContain('CERT_HAS_EXPIRED');
   expect(verdicts.get('HTML 403')?.[0]?.detail).toContain('web page came instead of a response from the API (403');

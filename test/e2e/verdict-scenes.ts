@@ -24,6 +24,10 @@ export interface VerdictScene {
   /** The headline begins with them. */
   readonly words: string;
   readonly api?: RespondTo;
+  /** Half of the calls go to a second route with this API. Default: one route. */
+  readonly stock?: RespondTo;
+  /** Of the two routes. Default: each has its own limit. */
+  readonly isLimitShared?: boolean;
   readonly token?: RespondTo;
   readonly env?: Readonly<Record<string, string>>;
   /** Until the first look. Default 8. */
@@ -34,7 +38,7 @@ export interface VerdictScene {
   readonly timeoutMs?: number;
   readonly method?: string;
   readonly host?: string;
-  readonly partner?: 'expired certificate' | 'silent TLS' | 'two routes, one refuses';
+  readonly partner?: 'expired certificate' | 'silent TLS' | 'two routes, one closed';
   readonly isDraining?: boolean;
 }
 
@@ -115,7 +119,19 @@ export const VERDICT_SCENES: readonly VerdictScene[] = [
   },
   {
     ...{ name: 'one of two routes refuses', where: 'partner', words: 'The partner refuses connections (route stock)' },
-    partner: 'two routes, one refuses',
+    partner: 'two routes, one closed',
+  },
+  {
+    ...{ name: 'one of two routes is limited, clients leave', where: 'limit' },
+    ...{ words: 'The rate limit of the partner is reached', stock: refuse, timeoutMs: 2000 },
+  },
+  {
+    ...{ name: 'one of two routes hangs, clients leave', where: 'partner' },
+    ...{ words: 'The partner does not respond (route stock)', stock: silent, timeoutMs: 2000 },
+  },
+  {
+    ...{ name: 'two routes share a rate that is too low', where: 'setting', words: 'The configured rate is too low' },
+    ...{ stock: well, isLimitShared: true, timeoutMs: 2000, env: { SIDECAR_RATE: '2', SIDECAR_BURST: '1' } },
   },
   { name: 'HTML 403', where: 'network', words: 'A firewall or proxy refuses the calls', api: FIREWALL },
   { name: 'a proxy that asks for credentials', where: 'network', words: 'A firewall or proxy', api: respondWith(407) },
@@ -269,17 +285,21 @@ async function readVerdict(adminUrl: string): Promise<Status['verdict']> {
 }
 
 async function preparePartner(
-  { partner }: VerdictScene,
+  { partner, stock, isLimitShared = false }: VerdictScene,
   workingUrl: string,
   { key, cert, caFile }: Certificates,
   file: string,
   cleanup: AsyncDisposableStack,
 ): Promise<Readonly<Record<string, string>>> {
-  const closed = `http://127.0.0.1:${String(await freePort())}`;
-  if (partner === 'two routes, one refuses') {
+  if (partner === 'two routes, one closed' || stock !== undefined) {
+    const stockUrl =
+      stock === undefined
+        ? `http://127.0.0.1:${String(await freePort())}`
+        : cleanup.use(await startRecordingUpstream(stock)).url;
+    const shared = isLimitShared ? { throttle: { group: 'all' } } : {};
     const routes = [
-      { name: 'orders', pathPrefix: '/orders', baseUrl: workingUrl },
-      { name: 'stock', pathPrefix: '/stock', baseUrl: closed },
+      { name: 'orders', pathPrefix: '/orders', baseUrl: workingUrl, ...shared },
+      { name: 'stock', pathPrefix: '/stock', baseUrl: stockUrl, ...shared },
     ];
     writeFileSync(file, JSON.stringify({ routes }));
     return {};
@@ -301,10 +321,11 @@ async function preparePartner(
 }
 
 /** @returns stops the clients */
-function callSteadily(url: string, { perSecond = 10, timeoutMs, method = 'GET', host, partner }: VerdictScene) {
+function callSteadily(url: string, { perSecond = 10, timeoutMs, method = 'GET', host, partner, stock }: VerdictScene) {
+  const hasTwoRoutes = partner === 'two routes, one closed' || stock !== undefined;
   let count = 0;
   const timer = setInterval(() => {
-    const path = partner === 'two routes, one refuses' ? ['/orders/1', '/stock/1'][count++ % 2] : '/quotes';
+    const path = hasTwoRoutes ? ['/orders/1', '/stock/1'][count++ % 2] : '/quotes';
     const call = request(`${url}${path ?? ''}`, { method, agent: false, headers: host === undefined ? {} : { host } });
     call.on('error', () => call.destroy()).on('response', (response) => response.resume());
     if (timeoutMs !== undefined) setTimeout(() => call.destroy(), timeoutMs).unref();

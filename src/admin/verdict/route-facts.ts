@@ -72,8 +72,11 @@ export function readRouteFacts(
   const left = outcomes.get('client_left') ?? 0;
   const { inFlight, inFlightLimit } = throttle ?? { inFlight: 0, inFlightLimit: Infinity };
   const isFull = inFlight >= inFlightLimit * FULL_SHARE;
+  // Waits are counted by throttle.
+  const queue: Selector = throttle === undefined ? {} : { route: quotePattern(throttle.route) };
+  const readQueued = (overMs: number): number => samples.quantile('queue_wait_seconds', 0.5, overMs, queue) ?? 0;
   const latencies = readLatencies(samples, selector, windowMs, left);
-  const isHung = hasNoResponse(samples, selector, sent, isFull);
+  const isHung = hasNoResponse(samples, selector, sent, isFull ? readQueued(HUNG_MS) : undefined);
   return {
     ...{ route, selector, outcomes },
     codes: countBy('code', 'requests_total', { source: 'upstream' }),
@@ -82,7 +85,7 @@ export function readRouteFacts(
     insufficientScopes: samples.increase('insufficient_scope_total', windowMs, selector),
     ...latencies,
     leftEarly: !isHung && latencies.typicalLeftMs < NOTABLE_MS ? left : 0,
-    queuedMs: samples.quantile('queue_wait_seconds', 0.5, windowMs, selector) ?? 0,
+    queuedMs: readQueued(windowMs),
     presentMs: (inFlight * Math.min(HUNG_MS, samples.spanMs)) / ended,
     isFull,
     unanswered: sent.length,
@@ -112,21 +115,23 @@ function readLatencies(
   };
 }
 
-/** No response comes while attempts wait for one, or while clients leave after a while, which hides how long it would have taken. */
+/**
+ * No response comes while attempts wait for one, or while clients leave after a while, which hides how long it would have taken.
+ * @param queuedMs for a place in flight; undefined when places are free
+ */
 function hasNoResponse(
   samples: Samples,
   selector: Selector,
   sent: readonly PendingAttempt[],
-  isFull: boolean,
+  queuedMs: number | undefined,
 ): boolean {
   const count = (outcome: string): number =>
     samples.increase('upstream_attempts_total', HUNG_MS, { ...selector, outcome });
   if (count(RESPONSES) > 0) return false;
   if (sent.some(({ startedAt }) => samples.now - startedAt >= HUNG_MS)) return true;
-  const quantile = (histogram: string, share: number): number =>
-    samples.quantile(histogram, share, HUNG_MS, selector) ?? 0;
-  const longestMs = quantile('upstream_duration_seconds', 0.95);
+  const quantile = (share: number): number =>
+    samples.quantile('upstream_duration_seconds', share, HUNG_MS, selector) ?? 0;
   // Where all places are taken, requests wait in the queue for responses, too.
-  const waitMs = isFull ? quantile('queue_wait_seconds', 0.5) + quantile('upstream_duration_seconds', 0.5) : 0;
-  return count('client_left') > 0 && Math.max(longestMs, waitMs) >= NOTABLE_MS;
+  const waitMs = queuedMs === undefined ? 0 : queuedMs + quantile(0.5);
+  return count('client_left') > 0 && Math.max(quantile(0.95), waitMs) >= NOTABLE_MS;
 }

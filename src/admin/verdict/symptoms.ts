@@ -8,6 +8,7 @@ import type { TokenState } from '../../token/token.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import { formatCount, formatInteger, formatLatency, formatRoundedRate } from '../quantity-texts.ts';
 import type { Samples, Selector } from '../samples/samples.ts';
+import { quotePattern } from '../samples/selector.ts';
 import type { StatusPageSetting } from '../status/configuration.ts';
 import { validForMs } from '../status/readiness.ts';
 import type { LastFault, SidecarStates } from '../status/states.ts';
@@ -71,13 +72,16 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
   const { samples, throttles, pending } = inputs;
   const served = samples.increaseBy('route', 'requests_total', windowMs).keys();
   const routes = [...new Set([...served, ...pending.map(({ route }) => route)])];
-  const findThrottle = (route: string | null): ThrottleState | undefined =>
-    throttles.find((throttle) => throttle.route === route) ?? throttles[0];
+  // An idle throttle has nothing to say, and would pass for one that routes share: that has a name of its own.
+  const active = throttles.filter((throttle) => hasRequests(throttle, samples, windowMs));
+  const findThrottle = (route: string): ThrottleState | undefined =>
+    active.find((throttle) => throttle.route === route) ??
+    active.find((throttle) => !routes.includes(throttle.route)) ??
+    throttles[0];
   const symptoms = [
     ...listTokens(inputs, windowMs),
     // Among equals the first is shown: what holds the queue, before that its clients leave.
-    ...throttles.flatMap((throttle) => {
-      // A throttle that several routes share has a name of its own.
+    ...active.flatMap((throttle) => {
       const route = routes.includes(throttle.route) ? throttle.route : null;
       const facts = readRouteFacts(inputs, route, throttle, windowMs);
       return [...listQueue(throttle, facts, samples, windowMs)];
@@ -94,6 +98,12 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
     }),
   ];
   return symptoms.filter(({ failed, delayed, isCertain }) => failed + delayed > 0 || isCertain === true);
+}
+
+function hasRequests({ route, queued }: ThrottleState, samples: Samples, windowMs: number): boolean {
+  const selector = { route: quotePattern(route) };
+  const count = (metric: string): number => samples.increase(metric, windowMs, selector);
+  return queued > 0 || count('permits_total') > 0 || count('queue_rejected_total') > 0;
 }
 
 /** A credential without a usable token fails every request of its routes. */
@@ -222,7 +232,7 @@ function* listQueue(
   windowMs: number,
 ): Generator<Symptom> {
   const { route, queued, pausedMs } = throttle;
-  const { selector, queuedMs } = facts;
+  const selector: Selector = { route: quotePattern(route) };
   const count = (metric: string, more: Selector = {}, overMs = windowMs): number =>
     samples.increase(metric, overMs, { ...selector, ...more });
   const waited = count('queue_wait_seconds_count') - count('queue_wait_seconds_bucket', { le: LONG_WAIT_SECONDS });
@@ -237,7 +247,7 @@ function* listQueue(
   const values = describeThrottle(throttle, facts);
   const left = samples.increase(metric, windowMs, leaving);
   const isSlow = limiter === 'slow' || limiter === 'no_response_in_time';
-  const isLong = isSlow || pausedMs >= 1000 || queuedMs >= NOTABLE_MS || refusesMany(facts);
+  const isLong = isSlow || pausedMs >= 1000 || facts.queuedMs >= NOTABLE_MS || refusesMany(facts);
   const isHeld = limiter !== 'queue_setting' && isLong;
   yield {
     ...{ cause: limiter, route, code: limiter },

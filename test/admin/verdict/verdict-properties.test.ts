@@ -129,6 +129,32 @@ describe('the verdict', () => {
     );
   });
 
+  it('is the same beside routes without requests', () => {
+    fc.assert(
+      fc.property(
+        fc.array(failure, { minLength: 1, maxLength: 3 }),
+        fc.integer({ min: 1, max: 20 }),
+        fc.integer({ min: 40, max: 5000 }),
+        fc.nat(3000),
+        fc.nat(40),
+        (kinds, times, upstreamMs, queuedMs, queued) => {
+          const scene = new PlayedVerdict().play(12, (s) => {
+            for (const fail of kinds) fail(s, times);
+            s.respond(200, 2, { upstreamMs, queuedMs });
+          });
+          const busy = { ...unpaced, inFlight: 4, queued };
+          const alone = scene.with({ throttles: [busy] }).verdict;
+          const idle = ['a', 'z'].map((route) => ({ ...unpaced, route, inFlight: 0 }));
+          const beside = scene.with({ throttles: [...idle, busy] }).verdict;
+          const { headline, other } = beside;
+          const plain = [headline, other].map((text) => text?.replace(' (route default)', ''));
+          expect({ ...beside, headline: plain[0], other: plain[1] }).toEqual(alone);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+
   it('ends when the cause has gone, and never before', () => {
     fc.assert(
       fc.property(failure, fc.integer({ min: 3, max: 60 }), fc.integer({ min: 2, max: 10 }), (fail, broken, rate) => {
