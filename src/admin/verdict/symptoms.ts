@@ -72,19 +72,19 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
   const { samples, throttles, pending } = inputs;
   const served = samples.increaseBy('route', 'requests_total', windowMs).keys();
   const routes = [...new Set([...served, ...pending.map(({ route }) => route)])];
-  // An idle throttle has nothing to say, and would pass for one that routes share: that has a name of its own.
+  // An idle throttle that none of its routes uses would have the calls of all routes for its own.
   const active = throttles.filter((throttle) => hasRequests(throttle, samples, windowMs));
+  // A throttle that routes share has a name of its own, and they have none.
+  const hasShared = routes.some((route) => throttles.every((throttle) => throttle.route !== route));
+  const isShared = ({ route }: ThrottleState): boolean => hasShared && !routes.includes(route);
   const findThrottle = (route: string): ThrottleState | undefined =>
-    active.find((throttle) => throttle.route === route) ??
-    active.find((throttle) => !routes.includes(throttle.route)) ??
-    throttles[0];
+    active.find((throttle) => throttle.route === route) ?? active.find(isShared) ?? throttles[0];
   const symptoms = [
     ...listTokens(inputs, windowMs),
     // Among equals the first is shown: what holds the queue, before that its clients leave.
     ...active.flatMap((throttle) => {
-      const route = routes.includes(throttle.route) ? throttle.route : null;
-      const facts = readRouteFacts(inputs, route, throttle, windowMs);
-      return [...listQueue(throttle, facts, samples, windowMs)];
+      const facts = readRouteFacts(inputs, isShared(throttle) ? null : throttle.route, throttle, windowMs);
+      return [...listQueue(throttle, facts, inputs, windowMs)];
     }),
     ...routes.flatMap((route) => {
       const throttle = findThrottle(route);
@@ -228,7 +228,7 @@ function* listSlow(facts: RouteFacts): Generator<Symptom> {
 function* listQueue(
   throttle: ThrottleState,
   facts: RouteFacts,
-  samples: Samples,
+  { samples, wallNow }: VerdictInputs,
   windowMs: number,
 ): Generator<Symptom> {
   const { route, queued, pausedMs } = throttle;
@@ -238,13 +238,12 @@ function* listQueue(
   const waited = count('queue_wait_seconds_count') - count('queue_wait_seconds_bucket', { le: LONG_WAIT_SECONDS });
   // A queue that is served within a second delays nothing.
   const waiting = queued > count('permits_total', {}, 1000) ? queued : 0;
-  const limiter = findLimiter(throttle, facts);
+  const limiter = findLimiter(throttle, facts, wallNow);
   const metric = 'queue_rejected_total';
   const shed = { ...selector, reason: 'full|timeout|expected_wait|quota' };
   const leaving = { ...selector, reason: 'client_left' };
   // A queue that is too short shows in what it refuses now: what it refused before had another cause.
   const isPast = limiter === 'queue_setting' && samples.increase(metric, PRESENT_MS, shed) === 0;
-  const values = describeThrottle(throttle, facts);
   const left = samples.increase(metric, windowMs, leaving);
   const isSlow = limiter === 'slow' || limiter === 'no_response_in_time';
   const isLong = isSlow || pausedMs >= 1000 || facts.queuedMs >= NOTABLE_MS || refusesMany(facts);
@@ -255,7 +254,7 @@ function* listQueue(
     ...{
       delayed: limiter === 'queue_setting' ? 0 : waited + waiting,
       isCertain: pausedMs >= 1000 && queued > 0,
-      values,
+      values: describeThrottle(throttle, facts),
     },
     ...(limiter === 'rate_limit' ? { metric: 'rate_limited_total', selector } : { metric, selector: shed }),
     words: describePause(throttle) ?? (limiter === 'declared_limit' ? describeDeclaredUse(throttle) : undefined),
@@ -273,8 +272,8 @@ function describePause({ pausedMs, recentSignals: [signal] }: ThrottleState): st
   return `paused for ${formatLatency(pausedMs)}${signal?.stated === true ? ', as the partner stated' : ''}`;
 }
 
-function findLimiter(throttle: ThrottleState, facts: RouteFacts): CauseName {
-  const { mode, rate, pausedMs, recentSignals } = throttle;
+function findLimiter(throttle: ThrottleState, facts: RouteFacts, wallNow: number): CauseName {
+  const { mode, rate, learned, pausedMs, recentSignals } = throttle;
   const { isHung, isFull, unconnected, outcomes } = facts;
   if (isHung) return 'no_response_in_time';
   if (unconnected > 0 && !outcomes.has('ok')) return 'connect_timeout';
@@ -282,8 +281,9 @@ function findLimiter(throttle: ThrottleState, facts: RouteFacts): CauseName {
   const isRefused = outcomes.has('rate_limited');
   if (pausedMs === 0 && (facts.replies.has('QUOTA_EXHAUSTED') || findFull(throttle) !== undefined))
     return 'declared_limit';
-  if (pausedMs > 0 && !isRefused && recentSignals[0]?.status === 503) return 'unavailable';
-  if (isRefused || pausedMs > 0 || hasLearned(throttle)) return 'rate_limit';
+  const isPaused = isPausedLately(throttle, wallNow);
+  if (isPaused && !isRefused && recentSignals[0]?.status === 503) return 'unavailable';
+  if (isRefused || isPaused || (learned !== undefined && learned.confidence !== 'none')) return 'rate_limit';
   if (Number.isFinite(rate)) return mode === 'static' ? 'rate_setting' : 'max_rate_setting';
   return isFull ? 'in_flight_setting' : 'queue_setting';
 }
@@ -310,9 +310,9 @@ function isSlowNow({ rate, pausedMs, learned }: ThrottleState, facts: RouteFacts
   return rate === Infinity && (facts.typicalSlowMs >= NOTABLE_MS || facts.unanswered > 0);
 }
 
-/** Also between two pauses, when no refusal is in the window. */
-function hasLearned({ learned }: ThrottleState): boolean {
-  return learned !== undefined && (learned.confidence !== 'none' || Number.isFinite(learned.rate));
+/** Also between two pauses, while the first call after one has no response. */
+function isPausedLately({ pausedMs, recentSignals: [signal] }: ThrottleState, wallNow: number): boolean {
+  return pausedMs > 0 || (signal !== undefined && wallNow < signal.wallAt + signal.pauseMs + PRESENT_MS);
 }
 
 function refusesMany({ outcomes }: RouteFacts): boolean {

@@ -425,6 +425,26 @@ describe('the verdict', () => {
     expect(likely.verdict.advice).toContain('SIDECAR_THROTTLE_REFUSALS=[{"status":503}]');
   });
 
+  it('a route that waits for the end of a pause is not blamed for what another route does', () => {
+    const paused = { ...unpaced, route: 'stock', pausedMs: 12_000, queued: 30, inFlight: 0, recentSignals: [with429] };
+    const { verdict } = played(20)
+      .hold(4, 8000, true, 'orders')
+      .with({ throttles: [{ ...unpaced, route: 'orders', inFlight: 4 }, paused] });
+    expect(verdict).toMatchObject({ where: 'limit', route: 'stock' });
+    expect(verdict.other).toBe('The partner does not respond (route orders)');
+  });
+
+  it('blames a configured highest rate, but not just after a pause', () => {
+    // After a refusal that no limit explains, the rate grows until the configured one.
+    const learned = { rate: 5, kind: 'unknown', confidence: 'none', since: 0 } as const;
+    const scene = played(40, (s) => s.respond(200, 5, { queuedMs: 5000 }));
+    const after = (pauseEndedMs: number) => {
+      const signal = { ...with429, wallAt: scene.wallNow - pauseEndedMs - with429.pauseMs };
+      return scene.with(throttle({ rate: 5, learned, queued: 40, recentSignals: [signal] })).verdict.where;
+    };
+    expect([100, 2000, 20_000, 600_000].map(after)).toEqual(['limit', 'limit', 'setting', 'setting']);
+  });
+
   it('shows a learned limit that holds requests back', () => {
     const learned = played(20, (s) => s.respond(200, 9, { queuedMs: 5000 }));
     learned.with({ throttles: [{ ...limited, pausedMs: 0, queued: 40 }] });
