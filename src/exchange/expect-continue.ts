@@ -14,10 +14,15 @@ export function sendContinue(response: ServerResponse): void {
   else response.once('socket', () => response.headersSent || response.writeContinue());
 }
 
+/** Undocumented: with it, node:http closes the connection behind each final response that no 100 came before. */
+type ExpectingResponse = ServerResponse & { _expect_continue?: boolean };
+
 /**
- * Also a request without a body gets the 100 that it expects: the JDK before 17.0.17 waits for it without end (JDK-8286171). RFC 9110
- * does not ask for it.
+ * To be called first for a request that expects a 100. Also one without a body gets it: the JDK before 17.0.17 waits for it without end
+ * (JDK-8286171). RFC 9110 does not ask for it.
  */
-export function sendContinueWithoutBody(request: IncomingMessage, response: ServerResponse): void {
+export function acceptExpectation(request: IncomingMessage, response: ExpectingResponse): void {
+  // A whole request has nothing unread behind it, and the responses to later pipelined ones would be lost.
+  response._expect_continue = false;
   if (declaredLength(request) === 0) sendContinue(response);
 }

@@ -165,6 +165,8 @@ export const PREFLIGHT_STATUS = 204;
 /** Allows every method and header field that the page asks for: the upstream decides about the request itself. */
 export function replyToPreflight(request: IncomingMessage, response: ServerResponse, origin: string): void {
   const { headers } = request;
+  // A body that waits for a 100 may never come.
+  if (!isFullyReceived(request)) response.shouldKeepAlive = false;
   response.writeHead(PREFLIGHT_STATUS, [
     ...corsHeaders(origin),
     'Access-Control-Allow-Methods',

@@ -5,7 +5,7 @@ import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from '../exchange/exchange.ts';
-import { sendContinueWithoutBody } from '../exchange/expect-continue.ts';
+import { acceptExpectation } from '../exchange/expect-continue.ts';
 import { forwardRequest } from '../exchange/forward.ts';
 import { destroyWhenAttached } from '../exchange/relay.ts';
 import { RequestAborted } from '../exchange/request-lifetime.ts';
@@ -66,7 +66,7 @@ export class ProxyServer {
   createServer(): http.Server {
     const server = createProxyHttpServer(this.#options, (socket) => this.connections.accept(socket));
     const serve = this.#handleRequest.bind(this);
-    server.on('checkContinue', sendContinueWithoutBody);
+    server.on('checkContinue', acceptExpectation);
     server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
     server.on('clientError', (error, socket) => this.#closingConnections.rejectUnparsable(error, socket));
     server.on('connect', (request: IncomingMessage, stream: Duplex) => {
