@@ -16,7 +16,7 @@ const GONE_REPLICA_KEPT_MS = 600_000;
 /** When a replica asks again that got no permit of a declared limit: when the next call stops to count, within these bounds. */
 const MIN_GRANT_RETRY_MS = 20;
 const MAX_GRANT_RETRY_MS = 2_000;
-/** Until all replicas are back each keeps to its part, of which it tells this often. */
+/** Until all replicas are back each keeps to its part, of which it tells this often; and after a report that did not count. */
 const SETTLING_RETRY_MS = 100;
 
 /** Declared limits: what this replica reports, each report once. */
@@ -60,9 +60,10 @@ local function writeCounts(limit)
   if limit.isChanged then put('limit:' .. limit.key, limit.text) end
 end
 if declared then
-  local _, last, before = readHeld(id)
-  -- Sent before a connection was lost, and overtaken since.
-  if last and last > declared.sequence and last < declared.sequence + 100 then declared.limits = {} end
+  local lastAt, last, before = readHeld(id)
+  -- Sent before a connection was lost, and overtaken since: by a report that cannot be old, or this replica did not write it.
+  local isRecent = last and lastAt <= now and now - lastAt <= ${REPLICA_TIMEOUT_MS}
+  if isRecent and last > declared.sequence and last < declared.sequence + 100 then declared.limits = {} end
   local isMissing = false
   for _, limit in ipairs(declared.limits) do
     isMissing = isMissing or (declared.sequence > 1 and not (before[limit.key] and last >= declared.sequence - 1))
@@ -148,5 +149,7 @@ if declared and #declared.limits > 0 then
     grants, grantsAgain = {}, isLost and ${MIN_GRANT_RETRY_MS} or ${SETTLING_RETRY_MS}
   end
   table.insert(grants, 1, instant(grantsAgain))
+elseif declared then
+  grants = {instant(${SETTLING_RETRY_MS})}
 end
 `;
