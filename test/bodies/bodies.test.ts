@@ -113,7 +113,6 @@ class Sender {
   readonly #plan: Conversation;
   readonly #release: () => void;
   #isReleased = false;
-  #continues = 0;
 
   constructor(client: PacketClient, plan: Conversation, release: () => void) {
     this.#client = client;
@@ -130,7 +129,7 @@ class Sender {
     await this.#write(head);
     // No client gets a 100 before its turn.
     this.#end();
-    await this.#client.permission(++this.#continues, index + 1);
+    await this.#client.permission(index);
     await this.#write(body);
   }
 

@@ -78,9 +78,12 @@ export class PacketClient implements Disposable {
     return this.reader.responses[index];
   }
 
-  /** Waits until an interim response has come, or a final one instead of it. */
-  async permission(interim: number, final: number): Promise<void> {
-    await this.#until(() => this.reader.interim >= interim || this.reader.responses.length >= final);
+  /** Waits until the request with this index has an interim response, or a final one instead of it. */
+  async permission(index: number): Promise<void> {
+    const { reader } = this;
+    await this.#until(
+      () => reader.responses.length > index || (reader.responses.length === index && reader.hasInterim),
+    );
   }
 
   [Symbol.dispose](): void {

@@ -23,6 +23,8 @@ export class ResponseReader {
   readonly responses: ReceivedResponse[] = [];
   /** Interim responses (1xx) so far. */
   interim = 0;
+  /** The next final response has had an interim one before it. */
+  hasInterim = false;
   readonly #methods: string[] = [];
   #unread: Buffer = EMPTY;
   #head: Head | undefined;
@@ -69,6 +71,7 @@ export class ResponseReader {
     this.#unread = this.#unread.subarray(end + 4);
     if (head.status < 200 && head.status !== 101) {
       this.interim++;
+      this.hasInterim = true;
       return true;
     }
     this.#head = head;
@@ -118,6 +121,7 @@ export class ResponseReader {
     const body = Buffer.concat(this.#body);
     this.responses.push({ version, status, reason, headers, framing, body, trailers: this.#trailers ?? [] });
     this.#methods.shift();
+    this.hasInterim = false;
     this.#head = undefined;
     this.#trailers = undefined;
     this.#body = [];
