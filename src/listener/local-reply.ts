@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { UNREAD_BODY_DRAIN_MS, drainThenClose } from '../exchange/drain-then-close.ts';
+import { expectsContinue } from '../exchange/expect-continue.ts';
 import { isFullyReceived } from '../exchange/request-body/request-receipt.ts';
 import { systemClock, type Clock } from '../platform/clock.ts';
 import { LOCAL_REPLIES, type LocalReplyCode, type SidecarError } from '../platform/errors.ts';
@@ -166,7 +167,7 @@ export const PREFLIGHT_STATUS = 204;
 export function replyToPreflight(request: IncomingMessage, response: ServerResponse, origin: string): void {
   const { headers } = request;
   // A body that waits for a 100 may never come.
-  if (!isFullyReceived(request)) response.shouldKeepAlive = false;
+  if (expectsContinue(request) && !isFullyReceived(request)) response.shouldKeepAlive = false;
   response.writeHead(PREFLIGHT_STATUS, [
     ...corsHeaders(origin),
     'Access-Control-Allow-Methods',

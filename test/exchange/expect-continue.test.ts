@@ -59,6 +59,18 @@ describe('a request with Expect: 100-continue and a body', () => {
   });
 });
 
+it('a preflight without the field, whose body comes later, keeps its connection', async () => {
+  const { url, api } = await startInProcess({ env: { SIDECAR_ALLOWED_ORIGINS: 'http://localhost:3000' } });
+  const socket = await openSocket(url);
+  const responses = readToEnd(socket);
+  const origin = 'Origin: http://localhost:3000\r\nAccess-Control-Request-Method: POST\r\n';
+  socket.write(`OPTIONS /a HTTP/1.1\r\nHost: 127.0.0.1\r\n${origin}Content-Length: 2\r\n\r\n`);
+  await once(socket, 'data');
+  socket.write('hiGET /last HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
+  expect((await responses).bytes.toString().match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 204', 'HTTP/1.1 200']);
+  expect(api.requests.map(({ path }) => path)).toEqual(['/last']);
+});
+
 describe('a request with Expect: 100-continue and no body', () => {
   const WITHOUT_BODY: readonly (readonly [string, string])[] = [
     ['GET', `GET /a HTTP/1.1\r\n${EXPECT}`],
