@@ -61,7 +61,7 @@ local function writeCounts(limit)
 end
 if declared then
   local lastAt, last, before = readHeld(id)
-  -- Sent before a connection was lost, and overtaken since: by a report that cannot be old, or this replica did not write it.
+  -- Sent before a connection was lost, and overtaken since. A replica exchanges more often than it times out: an older entry is not its own.
   local isRecent = last and lastAt <= now and now - lastAt <= ${REPLICA_TIMEOUT_MS}
   if isRecent and last > declared.sequence and last < declared.sequence + 100 then declared.limits = {} end
   local isMissing = false
