@@ -1,4 +1,4 @@
-/** A trap of undici 8.12.4 that is mended in src/platform/undici.ts for the whole process, so that the peer as it is comes first, in a file of its own. */
+/** A trap of undici 8.13.1 that is mended in src/platform/undici.ts for the whole process, so that the peer as it is comes first, in a file of its own. */
 import { Pool } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { startInProcess } from '../composition/in-process.ts';

@@ -1,10 +1,11 @@
-/** Traps of undici 8.12.4, as tried, each shown not to be one for the sidecar, or for undici itself where that is cheap. */
+/** Traps of undici 8.13.1, as tried, each shown not to be one for the sidecar, or for undici itself where that is cheap. */
+import { stat } from 'node:fs/promises';
 import { Pool } from 'undici';
 import type { Dispatcher } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { selectNoProxy } from '../../src/platform/egress/proxy-selector.ts';
-import { Upstream } from '../../src/upstream/client.ts';
+import { Upstream, type UpstreamRequest } from '../../src/upstream/client.ts';
 import { startInProcess, until } from '../composition/in-process.ts';
 import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { send } from '../composition/send.ts';
@@ -15,57 +16,51 @@ import { echo, startRecordingUpstream } from '../support/recording-upstream.ts';
 const ask = (target: string, fields = ''): string =>
   `GET ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${fields}\r\n`;
 
-describe('undici: a Pool loses a client for good each time that a dispatch refuses its request', () => {
-  const CONNECTIONS = 3;
+const CONNECTIONS = 3;
 
-  it('the peer: after as many refusals as connections a good request hangs', async () => {
-    await using api = await startRecordingUpstream();
-    const pool = new Pool(api.url, { connections: CONNECTIONS });
-    const refused = { path: '/', method: 'GET' as const, headers: { expect: '100-continue' } };
-    for (let times = 0; times < CONNECTIONS; times++) await pool.request(refused).catch(() => undefined);
-    const good = pool.request({ path: '/', method: 'GET' }).then(
-      () => 'responded',
-      () => 'ended by the test',
-    );
-    // Later requests get their response meanwhile.
-    const other = new Pool(api.url);
-    for (let times = 0; times < 5; times++) await (await other.request({ path: '/', method: 'GET' })).body.dump();
-    expect(await Promise.race([good, Promise.resolve('hangs')])).toBe('hangs');
-    expect(api.requests).toHaveLength(5);
-    await Promise.all([pool.destroy(), other.destroy()]);
-    await good;
+const HOLDING = {
+  onStart: () => undefined,
+  onHead: () => 'hold' as const,
+  onBufferExceeded: () => {
+    throw new Error('nothing large is expected');
+  },
+  timeouts: { requestTimeoutMs: 1000, bodyIdleTimeoutMs: 1000 },
+};
+
+const getWith = (...headers: string[]): UpstreamRequest => ({
+  method: 'GET',
+  path: '/',
+  headers,
+  body: undefined,
+  contentLength: undefined,
+  needsNewConnection: false,
+});
+
+const openUpstream = (url: string): Upstream =>
+  new Upstream({
+    clock: systemClock,
+    baseUrl: new URL(url),
+    trust: undefined,
+    egress: selectNoProxy,
+    connectTimeoutMs: 1000,
+    maxConnectionAgeMs: 0,
+    observe: () => undefined,
+    maxConnections: CONNECTIONS,
   });
 
-  it('not here: after connections + 1 refusals a good request is served', async () => {
+describe('a request that undici refuses', () => {
+  it('costs no connection: after connections + 1 of them a good request is served', async () => {
     await using api = await startRecordingUpstream();
-    const upstream = new Upstream({
-      clock: systemClock,
-      baseUrl: new URL(api.url),
-      trust: undefined,
-      egress: selectNoProxy,
-      connectTimeoutMs: 1000,
-      maxConnectionAgeMs: 0,
-      observe: () => undefined,
-      maxConnections: CONNECTIONS,
-    });
-    const terms = {
-      onStart: () => undefined,
-      onHead: () => 'hold' as const,
-      onBufferExceeded: () => {
-        throw new Error('nothing large is expected');
-      },
-      timeouts: { requestTimeoutMs: 1000, bodyIdleTimeoutMs: 1000 },
-    };
-    const get = { method: 'GET', path: '/', body: undefined, contentLength: undefined, needsNewConnection: false };
+    const upstream = openUpstream(api.url);
     for (let times = 0; times < CONNECTIONS + 1; times++) {
-      const refused = upstream.send({ ...get, headers: ['Expect', '100-continue'] }, terms);
+      const refused = upstream.send(getWith('Expect', '100-continue'), HOLDING);
       expect(await refused.ended).toMatchObject({ kind: 'failed', failure: { kind: 'unsendable' } });
     }
-    expect(await upstream.send({ ...get, headers: [] }, terms).ended).toMatchObject({ kind: 'held' });
+    expect(await upstream.send(getWith(), HOLDING).ended).toMatchObject({ kind: 'held' });
     await upstream.close();
   });
 
-  it('and no field of a client brings a refusal about', async () => {
+  it('is brought about by no field of a client', async () => {
     const { url, eventsOf } = await startInProcess({
       env: { SIDECAR_MAX_IN_FLIGHT: '2', SIDECAR_THROTTLE_MAX_STREAMS: '1' },
     });
@@ -78,6 +73,27 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
     }
     expect(eventsOf('warning')).toEqual([]);
   });
+});
+
+it('a kept connection is not used again past its keep-alive, also when the event loop was blocked until then', async () => {
+  const api = await startRawUpstream((socket) => {
+    // Undici keeps the connection for two seconds less than the server states.
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=3\r\n\r\nok');
+  });
+  const upstream = openUpstream(api.url);
+  for (let times = 0; times < 2; times++) {
+    expect(await upstream.send(getWith(), HOLDING).ended).toMatchObject({ kind: 'held' });
+    // The connection is free in a later turn than its response ends.
+    await new Promise(setImmediate);
+  }
+  expect(api.sockets).toHaveLength(1);
+  // The result of a file operation comes in the phase of the event loop that precedes all timers.
+  await stat('.');
+  // Blocks the thread: neither the timer of the connection nor a FIN can be processed meanwhile.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1100);
+  expect(await upstream.send(getWith(), HOLDING).ended).toMatchObject({ kind: 'held' });
+  expect(api.sockets).toHaveLength(2);
+  await upstream.close();
 });
 
 it('undici: 1xx responses reach onResponseStart as well — the client gets the final one', async () => {
