@@ -14,6 +14,7 @@ import type { LogDeliveryProblem } from '../telemetry/events.ts';
 import { createPageLoader, type LoadedPage, type PageEndpointsOptions } from './page-endpoints.ts';
 import { describeReadiness } from './status/readiness.ts';
 import { describeStatus, type StatusInputs } from './status/status.ts';
+import { renderSummary } from './status/summary.ts';
 import { evaluateVerdict } from './verdict/verdict.ts';
 import type { ListenerState, SidecarStates } from './status/states.ts';
 import { evaluateAlerts } from './alerts/active-alerts.ts';
@@ -48,6 +49,7 @@ export interface AdminOptions extends Omit<PageEndpointsOptions, 'readStatus'> {
 const ASSET_PATH_PREFIX = '/assets/';
 /** Starts the shutdown: for a pod whose other containers cannot signal this one (a Job on a cluster without native sidecars). */
 const QUIT_PATH = '/quitquitquit';
+const PLAIN_TEXT = 'text/plain; charset=utf-8';
 /** Where a request may have a body, which is not read. */
 const CLOSE = { Connection: 'close' };
 
@@ -136,6 +138,7 @@ function createEndpoints(
     }),
     '/metrics': get('any', async () => createTextResponse(metrics.contentType, await metrics.render())),
     '/status': get('local', () => createJsonResponse(200, describeStatus(readStatus()))),
+    '/status.txt': get('local', () => createTextResponse(PLAIN_TEXT, renderSummary(describeStatus(readStatus())))),
     '/': get('local', async (request) => (await loadPage()).render(request)),
     '/events': get('local', async () => (await loadPage()).events()),
     [ASSET_PATH_PREFIX]: get('local', async (request) => (await loadPage()).assets.respond(request)),

@@ -62,10 +62,8 @@ async function dispatch(invocation: Invocation, stop: AbortSignal, warnings: rea
       return (await import('./health.ts')).health(load, operands[0] ?? 'live');
     case 'wait':
       return (await import('./health.ts')).waitUntilReady(load, values.get('max') ?? '60s', stop);
-    case 'status': {
-      const options = { json: given.has('json'), watch: given.has('watch') };
-      return (await import('./status/status.ts')).status(load, options, stop);
-    }
+    case 'status':
+      return (await import('./status.ts')).status(load, given.has('json'), stop);
     case 'reload':
       return (await import('./reload/reload.ts')).reload(load, stop);
     case 'init':

@@ -88,7 +88,6 @@ export const OPTIONS = {
   json: { description: 'one JSON document instead of lines' },
   probe: { value: 'PATH', description: 'also GET this upstream path with the token' },
   max: { value: 'DURATION', description: '500ms, 60s (the default), 2m' },
-  watch: { description: 'show it again and again, until Ctrl-C' },
   file: { value: 'PATH', description: 'the file of calls. Default: unknownCalls.file' },
   since: { value: 'WHEN', description: 'only calls of the last 2h, or from an RFC 3339 instant' },
   settle: { value: 'ID', description: 'its outcome is known now; may be repeated' },
@@ -188,12 +187,12 @@ export const COMMANDS = {
   },
   status: {
     summary: 'show the state of a running sidecar',
-    options: ['watch', 'json', ...ADMIN_OPTIONS],
+    options: ['json', ...ADMIN_OPTIONS],
     description: [
       'Asks the admin port: token, limit, queue, recent refusals. Exits with 0 when',
       'the sidecar can serve requests, with 1 when it cannot or does not respond.',
     ],
-    examples: ['bearer-sidecar status --watch', 'bearer-sidecar status --json | jq .token'],
+    examples: ['bearer-sidecar status', 'bearer-sidecar status --json | jq .token'],
   },
   reload: {
     summary: 'make a running sidecar read its file again',

@@ -98,7 +98,7 @@ function checkOwnCommand(args: readonly string[]): CommandCheck {
   if (reading.kind !== 'invocation') return { kind: 'run' };
   const { command, given } = reading.invocation;
   const isNonInteractive = command === 'init' && given.has('yes');
-  return (LONG_RUNNING.has(command) && !isNonInteractive) || given.has('watch') ? read([]) : { kind: 'run' };
+  return LONG_RUNNING.has(command) && !isNonInteractive ? read([]) : { kind: 'run' };
 }
 
 /** The program of a clone, which may be started in the background. */

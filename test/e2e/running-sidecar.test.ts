@@ -6,7 +6,6 @@ import { writeConfigFile } from '../support/config-file.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential } from '../support/secrets.ts';
 import { baseSettings, spawnSidecar, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
-import { CTRL_C, PROGRAM_COMMAND, openTerminal } from '../support/terminal.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
 const BEFORE = 'throttle: { rate: 5 }\n';
@@ -155,28 +154,9 @@ describe('status', () => {
     },
   );
 
-  it('--watch prints a line for each reading, until it is stopped', async () => {
-    await using world = await startReady('status-watch', BEFORE);
-    await using watching = spawnSidecar({
-      name: 'status-watch-lines',
-      args: ['status', '--watch', '--admin-listen', world.admin],
-    });
-    const line =
-      /^\d{4}-\d\d-\d\dT\S+Z Ready; token valid for .*; 5 requests per second, configured; 0 queued, 0 in flight$/;
-    await watching.waitForLine(line);
-    await world.sidecar.stop('SIGTERM');
-    await watching.waitForLine(/^\S+Z the admin port does not respond \(.*\)$/);
-    expect(await watching.stop('SIGINT')).toEqual({ code: 0, signal: null });
-  });
-
-  it('--watch redraws a terminal', async () => {
-    await using world = await startReady('status-screen', BEFORE);
-    const command = `${PROGRAM_COMMAND} status --watch --admin-listen ${world.admin}`;
-    await using terminal = openTerminal({ name: 'status-watch', command });
-    await terminal.waitFor(/Ready[\s\S]*queue/);
-    await terminal.waitFor(/Ready[\s\S]*queue/);
-    expect(terminal.screen()).toContain('\u001b[H');
-    terminal.type(CTRL_C);
-    expect(await terminal.exit).toBe(0);
+  it('prints control characters of another program escaped', async () => {
+    const { host } = await startOtherProgram('bearer-sidecar \u001b[2J\nline');
+    const { stdout } = await runProgram('status', '--admin-listen', host);
+    expect(stdout).toBe('bearer-sidecar \\u{1b}[2J\nline\n');
   });
 });

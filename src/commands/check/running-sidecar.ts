@@ -1,8 +1,8 @@
 /** Asks a running sidecar of the same configuration for its verdict and its proposals. Adds nothing where another program responds, or none. */
 import type { Config } from '../../config/config.ts';
 import { requestAdminPort } from '../admin-port.ts';
-import { parseJsonObject } from '../../token/endpoint/json-object.ts';
-import { hasMembers, isVerdict } from '../status/running-status.ts';
+import { isJsonObject, parseJsonObject } from '../../token/endpoint/json-object.ts';
+import type { Status } from '../../admin/status/status.ts';
 import { StepRunner, type CheckContext, type CheckStep } from './step-runner.ts';
 
 const RESPONSE_TIMEOUT_MS = 1000;
@@ -48,6 +48,15 @@ export function readProposals(text: string): readonly ProposalStatus[] {
 }
 
 function isProposal(value: unknown): value is ProposalStatus {
-  const texts = { evidence: 'string', setting: 'string', variable: 'string' } as const;
-  return hasMembers(value, { ...texts, refused: 'number', accepted: 'number' });
+  const texts = ['evidence', 'setting', 'variable'];
+  return hasMembers(value, 'string', texts) && hasMembers(value, 'number', ['refused', 'accepted']);
+}
+
+function isVerdict(value: unknown): value is Pick<Status['verdict'], 'where' | 'headline' | 'detail' | 'advice'> {
+  const hasTexts = hasMembers(value, 'string', ['where', 'headline', 'detail']);
+  return hasTexts && (hasMembers(value, 'string', ['advice']) || (value as Status['verdict']).advice === null);
+}
+
+function hasMembers(value: unknown, type: 'string' | 'number', names: readonly string[]): boolean {
+  return isJsonObject(value) && names.every((name) => typeof value[name] === type);
 }

@@ -8,7 +8,7 @@ import { formatSettingName, toSingleLine } from '../../config/load/problems.ts';
 import { systemErrorCode } from '../../platform/file-errors.ts';
 import { sleep, systemClock } from '../../platform/clock.ts';
 import { loadAdminAddress } from '../admin-port.ts';
-import { readRunningStatus, type RunningStatus } from '../status/running-status.ts';
+import { readAdminText, parseStatus, type RunningStatus } from '../running-status.ts';
 import { failWith } from '../terminal.ts';
 import { findSocketOwnership, isOnThisMachine } from './listening-process.ts';
 
@@ -27,13 +27,14 @@ export async function reload(load: LoadOptions, stop: AbortSignal): Promise<numb
       2,
       `${formatSettingName('admin.address')}: found ${formatAddress(address)}, which is not an address of this machine; run reload where the sidecar runs`,
     );
-  const reading = await readRunningStatus(address, stop);
+  const reading = await readAdminText(address, '/status', stop);
   if (reading.kind === 'unavailable') return failWith(1, reading.why);
-  const target = findTarget(reading.status, address);
+  const before = parseStatus(reading.text) ?? {};
+  const target = findTarget(before, address);
   if (target.kind === 'refused') return failWith(1, target.why);
   const sent = sendSighup(target.pid);
   if (sent !== undefined) return failWith(1, sent);
-  return waitForOutcome(address, reading.status, stop);
+  return waitForOutcome(address, before, stop);
 }
 
 type ReloadTarget =
@@ -77,9 +78,9 @@ async function waitForOutcome(address: ListenAddress, before: RunningStatus, sto
   const endsAt = performance.now() + OUTCOME_TIMEOUT_MS;
   let why = `no outcome within ${OUTCOME_TIMEOUT_MS / 1000} s; see its log`;
   while (performance.now() < endsAt && !stop.aborted) {
-    const reading = await readRunningStatus(address, stop);
+    const reading = await readAdminText(address, '/status', stop);
     if (reading.kind === 'unavailable') ({ why } = reading);
-    const last = reading.kind === 'read' ? reading.status.configuration?.lastReload : undefined;
+    const last = reading.kind === 'read' ? parseStatus(reading.text)?.configuration?.lastReload : undefined;
     if (last !== undefined && last !== null && last.at !== lastAt) return reportOutcome(last);
     await sleep(systemClock, POLL_INTERVAL_MS, stop);
   }

@@ -1,0 +1,111 @@
+/** The status as text for a terminal, which `bearer-sidecar status` prints: the verdict, then one line for each fact (pure). */
+import { formatDuration, formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
+import type { Status } from './status.ts';
+
+type Token = Status['token'];
+type Throttle = Status['throttle'];
+
+const MAX_SIGNALS = 5;
+const NAME_WIDTH = 9;
+
+/** Lines, each ended by a line feed. A text from outside cannot begin another one. */
+export function renderSummary(status: Status): string {
+  const { version, uptimeSeconds, pid, tokens, throttles, degraded, alerts, verdict } = status;
+  const process = pid === null ? '' : `, process ${pid}`;
+  const rows = [
+    ...listVerdict(verdict).map(([name, words]) => [name, words, ''] as const),
+    ...describeFailedCall(status).map((words) => ['failed', words, ''] as const),
+    ...tokens.map((token) => ['token', describeToken(token), nameOf(token.credential, tokens)] as const),
+    ...throttles.map((throttle) => ['limit', describeLimit(throttle), nameOf(throttle.route, throttles)] as const),
+    ...throttles.flatMap((throttle) =>
+      throttle.limits.map((limit) => ['declared', describeDeclared(limit), nameOf(throttle.route, throttles)] as const),
+    ),
+    ...throttles.map((throttle) => ['queue', describeQueue(throttle), nameOf(throttle.route, throttles)] as const),
+    ...describeSignals(throttles).map((signal, at) => [at === 0 ? 'refusals' : '', signal, ''] as const),
+    ...alerts.map((alert, at) => [at === 0 ? 'alerts' : '', describeAlert(alert), ''] as const),
+    ...degraded.map((warning, at) => [at === 0 ? 'warnings' : '', warning, ''] as const),
+  ];
+  const lines = [
+    `bearer-sidecar ${version}  ${verdict.headline}`,
+    `up ${formatDuration(uptimeSeconds * 1000)}${process}`,
+    '',
+    ...rows.map(([name, words, suffix]) => `  ${name.padEnd(NAME_WIDTH)} ${words}${suffix}`),
+  ];
+  return lines.map((line) => `${line.replaceAll(/[\n\v\f\r\u0085\u2028\u2029]/g, ' ')}\n`).join('');
+}
+
+/** What the verdict says besides its headline, if there is more. */
+function listVerdict({ where, detail, since, advice, other }: Status['verdict']): (readonly [string, string])[] {
+  return [
+    ...(where === 'none' ? [] : [['where', `${where}${since === null ? '' : `, since ${since}`}`] as const]),
+    ['detail', detail],
+    ...(other === null ? [] : [['also', other] as const]),
+    ...(advice === null ? [] : [['do', advice] as const]),
+  ];
+}
+
+/** The newest of the last calls that failed: what a partner asks for. Empty for none. */
+function describeFailedCall({ recentCalls }: Status): string[] {
+  const call = recentCalls?.find(({ status }) => status >= 400);
+  if (call === undefined) return [];
+  const { at, method, path, status, source, reason, durationSeconds, requestId, upstreamRequestId } = call;
+  const ids = `${upstreamRequestId === null ? '' : `, upstreamRequestId ${upstreamRequestId}`}, requestId ${requestId}`;
+  const origin = `${status} of the ${source}${reason === null ? '' : ` (${reason})`}`;
+  return [`${method} ${path} at ${at}: ${origin} after ${formatLatency(durationSeconds * 1000)}${ids}`];
+}
+
+/** Each has a page of that name in docs/runbooks. */
+function describeAlert({ name, subject, severity }: Status['alerts'][number]): string {
+  return `${name}${subject === null ? '' : ` (${subject})`}, ${severity}`;
+}
+
+/** With a single one its name says nothing. */
+function nameOf(name: string, all: readonly unknown[]): string {
+  return all.length === 1 ? '' : ` (${name})`;
+}
+
+function describeToken({ status, validForSeconds, lastFailure, scope }: Token): string {
+  if (status === 'none' || validForSeconds === 0) return `none: ${lastFailure?.detail ?? 'not requested yet'}`;
+  const lifetime =
+    validForSeconds === null ? 'without an expiry' : `valid for ${formatDuration(validForSeconds * 1000)}`;
+  const state = status === 'suspect' ? ', refused by the upstream' : '';
+  return `${lifetime}${state}${scope === null || scope === '' ? '' : `, scope ${scope}`}`;
+}
+
+function describeLimit({ mode, rate, learned, pausedSeconds }: Throttle): string {
+  const pause =
+    pausedSeconds === null
+      ? ', paused until the upstream accepts a call'
+      : pausedSeconds > 0
+        ? `, paused for ${formatDuration(pausedSeconds * 1000)}`
+        : '';
+  if (rate === null) return `none${mode === 'static' ? '' : ' known'}${pause}`;
+  const perSecond = `${formatRate(rate)} requests per second`;
+  if (learned === null) return `${perSecond}, configured${pause}`;
+  const window =
+    learned.limit === null || learned.windowSeconds === null
+      ? ''
+      : ` (${learned.limit} in ${formatDuration(learned.windowSeconds * 1000)})`;
+  return `${perSecond}, learned${window}, confidence ${learned.confidence}${pause}`;
+}
+
+function describeDeclared({ name, calls, per, used, usedUpAt, resetsAt }: Throttle['limits'][number]): string {
+  const forecast = usedUpAt === null || used >= calls ? '' : `, used up at ${usedUpAt} at this pace`;
+  return `${name}: ${formatInteger(used)} of ${formatInteger(calls)} calls per ${per}${forecast}${resetsAt === null ? '' : `, resets at ${resetsAt}`}`;
+}
+
+function describeQueue({ queued, inFlight, inFlightLimit }: Throttle): string {
+  return `${queued} waiting, ${inFlight} in flight${inFlightLimit === null ? '' : ` of at most ${inFlightLimit}`}`;
+}
+
+/** Newest first. */
+function describeSignals(throttles: readonly Throttle[]): string[] {
+  return throttles
+    .flatMap(({ route, recentSignals }) => recentSignals.map((signal) => ({ ...signal, route })))
+    .sort((one, other) => other.at.localeCompare(one.at))
+    .slice(0, MAX_SIGNALS)
+    .map(({ at, status, pauseSeconds, stated, route }) => {
+      const pause = pauseSeconds === null ? '' : `, pause ${pauseSeconds} s${stated ? ' as stated' : ''}`;
+      return `${status} at ${at}${pause}${nameOf(route, throttles)}`;
+    });
+}

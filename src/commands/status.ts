@@ -1,0 +1,25 @@
+/** `bearer-sidecar status`: prints what a running sidecar says of itself, as text or as the document of /status. */
+import type { LoadOptions } from '../config/load/load.ts';
+import { toSingleLine } from '../config/load/problems.ts';
+import { loadAdminAddress, requestAdminPort } from './admin-port.ts';
+import { readAdminText } from './running-status.ts';
+import { failWith, paintFor } from './terminal.ts';
+
+/**
+ * @param isJson the document of /status instead of text
+ * @returns 0 when requests can be served, 1 when not or without a response, 2 for wrong settings
+ */
+export async function status(load: LoadOptions, isJson: boolean, stop: AbortSignal): Promise<number> {
+  const address = loadAdminAddress(load);
+  if (address === undefined) return 2;
+  const reading = await readAdminText(address, isJson ? '/status' : '/status.txt', stop);
+  if (reading.kind === 'unavailable') return failWith(1, reading.why);
+  process.stdout.write(isJson ? `${reading.text}\n` : formatText(reading.text));
+  return (await requestAdminPort(address, '/readyz', stop)).status === 200 ? 0 : 1;
+}
+
+/** The text may be another program's: only its line ends are kept as they are. */
+function formatText(text: string): string {
+  const [heading = '', ...lines] = text.split('\n').map(toSingleLine);
+  return `${[paintFor(process.stdout)('heading', heading), ...lines].join('\n')}\n`;
+}
