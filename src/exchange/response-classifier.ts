@@ -3,6 +3,7 @@
  * state nothing, which costs one pass over the header names.
  */
 import type { Clock } from '../platform/clock.ts';
+import { readMadeAt } from '../platform/origin-clock.ts';
 import { LIMIT_RELATED_NAME } from '../platform/rate-limit-fields/header-values.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import { ObservedSignalContext } from '../throttle/signals/observed-signal-context.ts';
@@ -67,8 +68,9 @@ export class ResponseClassifier {
     // A 5xx is no success: it neither raises the number in flight nor the rate.
     if (stated.size === 0 && status !== 429 && !isConfigured) return status < 500 ? ACCEPTED : UNKNOWN;
     const { clock, replicas } = this.#options;
-    this.#context.observe(stated, clock.now());
-    const signal = readRateLimitSignal(status, stated, clock.wallNow(), this.#context, isConfigured || undefined);
+    const made = readMadeAt(findHeader(head.headers, 'date'), findHeader(head.headers, 'age'), clock.wallNow());
+    this.#context.observe(stated, clock.now() - made.ageMs);
+    const signal = readRateLimitSignal(status, stated, made, this.#context, isConfigured || undefined);
     const isRateLimited =
       isConfigured || status === 429 || (status === 403 && !lacksScope && isRateLimitRefusal(signal));
     const isRefusal = isRateLimited || (status === 503 && signal.statedWaitMs !== undefined);
@@ -91,6 +93,15 @@ export class ResponseClassifier {
     if (refusal !== undefined) observe({ kind: 'insufficient-scope', route, needed });
     return refusal !== undefined;
   }
+}
+
+/** The first value of a field by its lower-case name. */
+function findHeader(headers: readonly string[], lowerCaseName: string): string | undefined {
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at] ?? '';
+    if (name.length === lowerCaseName.length && name.toLowerCase() === lowerCaseName) return headers[at + 1];
+  }
+  return undefined;
 }
 
 /** A 403 for the rate has a time to wait, or nothing left (as GitHub sends it). */

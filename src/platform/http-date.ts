@@ -12,12 +12,12 @@ const FORMS = [
 ];
 
 /**
- * Epoch milliseconds of an HTTP-date; undefined for other text. The name of the day is not checked.
+ * Epoch milliseconds of an HTTP-date, which may have blanks around it; undefined for other text. The name of the day is not checked.
  * @param wallNow epoch milliseconds: a two-digit year is at most 50 years after it
  */
-export function parseHttpDate(text: string, wallNow: number): number | undefined {
+export function parseHttpDate(text: string | undefined, wallNow: number): number | undefined {
   for (const form of FORMS) {
-    const parts = form.exec(text)?.groups;
+    const parts = form.exec(text?.trim() ?? '')?.groups;
     if (parts !== undefined) return toEpochMs(parts, wallNow);
   }
   return undefined;

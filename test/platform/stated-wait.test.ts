@@ -1,17 +1,18 @@
 import { describe, expect, test } from 'vitest';
+import { readMadeAt } from '../../src/platform/origin-clock.ts';
 import { readResetMs, readRetryAfterMs } from '../../src/platform/rate-limit-fields/stated-wait.ts';
 
-const NOW = Date.UTC(1994, 10, 6, 8, 49, 7);
+const NOW = Date.UTC(2026, 10, 6, 8, 49, 7);
 
 describe('Retry-After', () => {
   test.each<[string | undefined, number | undefined]>([
     ['120', 120_000],
     ['0', 0],
     ['1.5', 1_500],
-    ['Sun, 06 Nov 1994 08:49:37 GMT', 30_000],
-    ['Sunday, 06-Nov-94 08:49:37 GMT', 30_000],
-    ['Sun Nov  6 08:49:37 1994', 30_000],
-    ['Sun, 06 Nov 1994 08:00:00 GMT', undefined],
+    ['Fri, 06 Nov 2026 08:49:37 GMT', 30_000],
+    ['Friday, 06-Nov-26 08:49:37 GMT', 30_000],
+    ['Fri Nov  6 08:49:37 2026', 30_000],
+    ['Fri, 06 Nov 2026 08:00:00 GMT', undefined],
     [undefined, undefined],
     ['-5', undefined],
     ['soon', undefined],
@@ -19,7 +20,7 @@ describe('Retry-After', () => {
     ['1, 2', undefined],
   ])('%j', (text, expected) => {
     const readHeader = (name: string) => (name === 'retry-after' ? text : undefined);
-    expect(readRetryAfterMs(readHeader, NOW)).toBe(expected);
+    expect(readRetryAfterMs(readHeader, readMadeAt(undefined, undefined, NOW))).toBe(expected);
   });
 });
 
@@ -41,6 +42,6 @@ describe('the reset of a quota', () => {
     [{ 'x-ratelimit-reset': String(NOW / 1000 - 40) }, undefined],
     [{}, undefined],
   ])('%j', (fields, expected) => {
-    expect(readResetMs((name) => fields[name], NOW)).toBe(expected);
+    expect(readResetMs((name) => fields[name], readMadeAt(undefined, undefined, NOW))).toBe(expected);
   });
 });

@@ -1,4 +1,5 @@
 /** A throttle in virtual time with its events at hand, and the few moves that most tests make. */
+import { readMadeAt } from '../../src/platform/origin-clock.ts';
 import type { DeclaredLimit } from '../../src/throttle/declared/declared-limit.ts';
 import { createThrottle, type ThrottleOptions } from '../../src/throttle/queue/queueing-throttle.ts';
 import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
@@ -85,7 +86,11 @@ export class Asking {
 export const ACCEPTED: PermitReport = { kind: 'accepted' };
 
 export function rateLimited(retryAfter?: string, status = 429): PermitReport {
-  const signal = readRateLimitSignal(status, new Map(retryAfter === undefined ? [] : [['retry-after', retryAfter]]), 0);
+  const signal = readRateLimitSignal(
+    status,
+    new Map(retryAfter === undefined ? [] : [['retry-after', retryAfter]]),
+    readMadeAt(undefined, undefined, 0),
+  );
   const fields = retryAfter === undefined ? {} : { 'retry-after': Number(retryAfter) };
   return { kind: 'rate-limited', signal, fields };
 }

@@ -2,6 +2,7 @@
  * Virtual-time play of the throttle against limiters that hide their limit: all calls offered at once, each retried on 429 from
  * the head of the queue, as the exchange does. Deterministic for a seed. Used by tests and by the bench that prints the table.
  */
+import { readMadeAt } from '../../src/platform/origin-clock.ts';
 import type { Random } from '../../src/platform/clock.ts';
 import type { DeclaredLimit } from '../../src/throttle/declared/declared-limit.ts';
 import { periodMs } from '../../src/throttle/declared/limit-window.ts';
@@ -60,7 +61,11 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     if (decision.accepted) permit.report({ kind: 'accepted' });
     else {
       refusals++;
-      const signal = readRateLimitSignal(429, new Map(Object.entries(decision.fields ?? {})), clock.wallNow());
+      const signal = readRateLimitSignal(
+        429,
+        new Map(Object.entries(decision.fields ?? {})),
+        readMadeAt(undefined, undefined, clock.wallNow()),
+      );
       permit.report({ kind: 'rate-limited', signal });
     }
     permit.release();

@@ -19,7 +19,7 @@ const FAIL_MS = 60_000;
 
 /** The least possible skew in milliseconds; negative when the server is behind. Undefined without a date. */
 export function measureSkewMs({ date, sentAt, receivedAt }: DatedResponse): number | undefined {
-  const at = date === undefined ? undefined : parseHttpDate(date.trim(), receivedAt);
+  const at = parseHttpDate(date, receivedAt);
   if (at === undefined) return undefined;
   const leastAhead = at - receivedAt;
   const mostAhead = at + DATE_RESOLUTION_MS - sentAt;

@@ -1,8 +1,10 @@
 /**
- * Reads numbers, instants and durations from the values of rate-limit header fields (pure). Anything else is undefined. What a field
- * means is known to its readers: stated-wait.ts, plain-quotas.ts, structured-quotas.ts.
+ * Reads numbers, instants and durations from the values of rate-limit header fields (pure). Anything else is undefined. All waits are
+ * milliseconds from the making of the response (origin-clock.ts). What a field means is known to its readers: stated-wait.ts,
+ * plain-quotas.ts, structured-quotas.ts.
  */
 import { parseHttpDate } from '../http-date.ts';
+import { msFromMaking, type MadeAt } from '../origin-clock.ts';
 
 /** Value of a response header field by its lower-case name, several lines joined by a comma; undefined when absent. */
 export type ReadHeader = (lowerCaseName: string) => string | undefined;
@@ -34,22 +36,28 @@ export function secondsToMs(seconds: number | undefined): number | undefined {
   return seconds === undefined ? undefined : plausibleWaitMs(seconds * 1000);
 }
 
+/** A greater number is epoch milliseconds. */
+const EPOCH_MS_ABOVE = 1e12;
+
 /**
- * Milliseconds until a reset that is given as a duration, as epoch seconds or as epoch milliseconds. The three ranges do not overlap
- * for waits up to a year.
- * @param wallNow epoch milliseconds
+ * The wait that a number states: a duration of at most a year, or else an instant in epoch seconds or epoch milliseconds.
  * @param unitMs unit of a duration, milliseconds
  */
-export function resetInMsOf(value: number | undefined, wallNow: number, unitMs = 1000): number | undefined {
+export function waitMsOf(value: number | undefined, made: MadeAt, unitMs = 1000): number | undefined {
   if (value === undefined) return undefined;
   if (value * 1000 <= MAX_WAIT_MS) return value * unitMs;
-  return plausibleWaitMs(value * 1000 - wallNow) ?? plausibleWaitMs(value - wallNow);
+  return plausibleWaitMs(msFromMaking(value > EPOCH_MS_ABOVE ? value : value * 1000, made));
 }
 
-/** Milliseconds until an HTTP-date or an RFC 3339 instant with an offset; undefined when it has passed. */
-export function readMsUntilDate(text: string, wallNow: number): number | undefined {
-  const date = readDate(text, wallNow);
-  return date === undefined ? undefined : plausibleWaitMs(date - wallNow);
+/** The same for a field whose name says that it counts milliseconds. */
+export function waitMsOfMilliseconds(value: number | undefined, made: MadeAt): number | undefined {
+  return value === undefined || value <= MAX_WAIT_MS ? value : plausibleWaitMs(msFromMaking(value, made));
+}
+
+/** The wait that a number, an HTTP-date or an RFC 3339 instant with an offset states. */
+export function readWaitMs(text: string | undefined, made: MadeAt, unitMs = 1000): number | undefined {
+  const date = text === undefined ? undefined : readDate(text, made.ownAt);
+  return date === undefined ? waitMsOf(readNumber(text), made, unitMs) : plausibleWaitMs(msFromMaking(date, made));
 }
 
 /** Epoch milliseconds of an HTTP-date or an RFC 3339 instant with an offset. */

@@ -2,7 +2,8 @@
  * Reads quotas from separate header fields with one number each (pure): RateLimit-Limit, -Remaining and -Reset of
  * draft-ietf-httpapi-ratelimit-headers up to 06, their X- forms, and one pair for each unit (X-RateLimit-Limit-Minute, as in Kong).
  */
-import { readMsUntilDate, readNumber, resetInMsOf, secondsToMs, type ReadHeader } from './header-values.ts';
+import type { MadeAt } from '../origin-clock.ts';
+import { readNumber, readWaitMs, type ReadHeader } from './header-values.ts';
 import type { StatedQuota } from './stated-quota.ts';
 import { readLimitField } from './structured-quotas.ts';
 
@@ -38,13 +39,13 @@ export const PLAIN_QUOTA_HEADERS: readonly string[] = [
 export function readFamilyQuotas(
   readHeader: ReadHeader,
   family: string,
-  wallNow: number,
+  made: MadeAt,
   resetUnitMs: number,
 ): StatedQuota[] {
   const { limit, policies } = readLimitField(readHeader(`${family}-limit`));
   const remaining = readNumber(readHeader(`${family}-remaining`));
-  const resetAfterSeconds = readNumber(readHeader(`${family}-reset-after`));
-  const resetInMs = secondsToMs(resetAfterSeconds) ?? readReset(readHeader(`${family}-reset`), wallNow, resetUnitMs);
+  const resetAfterMs = readWaitMs(readHeader(`${family}-reset-after`), made);
+  const resetInMs = resetAfterMs ?? readWaitMs(readHeader(`${family}-reset`), made, resetUnitMs);
   const { windowMs } = policies.find(({ quota }) => quota === limit) ?? {};
   const others = policies.filter(({ quota }) => quota !== limit);
   return [{ quota: limit, windowMs, remaining, resetInMs }, ...others];
@@ -58,9 +59,4 @@ export function readUnitQuotas(readHeader: ReadHeader): StatedQuota[] {
     if (remainingCalls === undefined && quota === undefined) return [];
     return [{ quota: quota === 0 ? undefined : quota, windowMs, remaining: remainingCalls }];
   });
-}
-
-function readReset(text: string | undefined, wallNow: number, unitMs: number): number | undefined {
-  if (text === undefined) return undefined;
-  return resetInMsOf(readNumber(text), wallNow, unitMs) ?? readMsUntilDate(text, wallNow);
 }

@@ -13,8 +13,8 @@ export interface StatedQuota {
 
 /** Further quotas are ignored. */
 const MAX_QUOTAS = 8;
-/** Some header fields round to seconds. */
-const RESET_TOLERANCE_MS = 1_500;
+/** Some header fields round to seconds, and so does the `Date` by which an instant is read. */
+const RESET_TOLERANCE_MS = 2_500;
 
 /** Each quota once: gateways state one quota in several header fields. */
 export function mergeQuotas(quotas: readonly StatedQuota[]): readonly StatedQuota[] {

@@ -4,7 +4,8 @@
  * are left out. A field that does not parse is ignored as a whole (§4.2).
  */
 import { parseDictionary, parseList, Token } from 'structured-headers';
-import { numberOrUndefined, positiveOrUndefined, resetInMsOf, secondsToMs } from './header-values.ts';
+import type { MadeAt } from '../origin-clock.ts';
+import { numberOrUndefined, positiveOrUndefined, secondsToMs, waitMsOf } from './header-values.ts';
 import type { StatedQuota } from './stated-quota.ts';
 
 /** True when all our calls draw on the part of the policy's quota that this partition key names. */
@@ -58,12 +59,12 @@ export function readLimitField(text: string | undefined): {
 }
 
 /** `RateLimit: limit=10, remaining=0, reset=5`, the form of draft 07; undefined for other forms. */
-export function readDictionaryQuota(text: string | undefined, wallNow: number): StatedQuota | undefined {
+export function readDictionaryQuota(text: string | undefined, made: MadeAt): StatedQuota | undefined {
   if (text === undefined || !DICTIONARY.test(text)) return undefined;
   const members = new Map(parseOrEmpty(parseDictionary, text));
   const member = (name: string): number | undefined => numberOrUndefined(members.get(name)?.[0]);
   const remaining = member('remaining');
-  const resetInMs = resetInMsOf(member('reset'), wallNow);
+  const resetInMs = waitMsOf(member('reset'), made);
   if (remaining === undefined && resetInMs === undefined) return undefined;
   return { quota: positiveOrUndefined(member('limit')), remaining, resetInMs };
 }

@@ -2,13 +2,14 @@
  * Reads quotas and waits from header fields whose meaning is configured (`throttle.hints`) or known of a vendor (vendor-fields.ts)
  * (pure). A value in another form than its field's is ignored.
  */
+import type { MadeAt } from '../../platform/origin-clock.ts';
 import {
   MAX_WAIT_MS,
   positiveOrUndefined,
-  readMsUntilDate,
   readNumber,
-  resetInMsOf,
+  readWaitMs,
   secondsToMs,
+  waitMsOfMilliseconds,
   type ReadHeader,
 } from '../../platform/rate-limit-fields/header-values.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
@@ -53,35 +54,25 @@ const LONGEST_SPREAD_MS = 3_600_000;
 /** What such fields state. */
 export interface HintedLimits {
   readonly quotas: readonly StatedQuota[];
-  /** Milliseconds from now. */
+  /** Milliseconds from the making of the response. */
   readonly waitMs: number | undefined;
 }
 
 /** The one quota and the wait that the configured fields state; of several fields with one meaning the first that is understood. */
-export function readConfiguredHints(readHeader: ReadHeader, hints: FieldHints, wallNow: number): HintedLimits {
-  const values = new Map<string, number>();
-  for (const [name, meaning] of hints) {
-    const member = QUOTA_MEMBERS[meaning];
-    if (values.has(member)) continue;
-    const value = readMeaning(meaning, readHeader(name), wallNow);
-    if (value !== undefined) values.set(member, value);
-  }
-  const quota = {
-    quota: values.get('quota'),
-    windowMs: values.get('windowMs'),
-    remaining: values.get('remaining'),
-    resetInMs: values.get('resetInMs'),
-  };
-  return { quotas: [quota], waitMs: values.get('waitMs') };
+export function readConfiguredHints(readHeader: ReadHeader, hints: FieldHints, made: MadeAt): HintedLimits {
+  const values: Partial<Record<keyof StatedQuota | 'waitMs', number | undefined>> = {};
+  for (const [name, meaning] of hints) values[QUOTA_MEMBERS[meaning]] ??= readMeaning(meaning, readHeader(name), made);
+  const { waitMs, ...quota } = values;
+  return { quotas: [quota], waitMs };
 }
 
 /** The quotas of each vendor, in the order of the table, and the first wait. */
-export function readVendorLimits(readHeader: ReadHeader, wallNow: number): HintedLimits {
+export function readVendorLimits(readHeader: ReadHeader, made: MadeAt): HintedLimits {
   const quotas: StatedQuota[] = [];
   let waitMs: number | undefined;
   for (const row of VENDOR_QUOTAS) {
-    quotas.push(...readRow(readHeader, row, wallNow));
-    waitMs ??= readWait(readHeader, row.retryAfter, wallNow);
+    quotas.push(...readRow(readHeader, row, made));
+    waitMs ??= readWait(readHeader, row.retryAfter, made);
   }
   return { quotas, waitMs };
 }
@@ -98,7 +89,7 @@ const QUOTA_MEMBERS: Readonly<Record<HintMeaning, keyof StatedQuota | 'waitMs'>>
   windowMs: 'windowMs',
 };
 
-function readMeaning(meaning: HintMeaning, text: string | undefined, wallNow: number): number | undefined {
+function readMeaning(meaning: HintMeaning, text: string | undefined, made: MadeAt): number | undefined {
   if (text === undefined) return undefined;
   const number = readNumber(text);
   switch (meaning) {
@@ -107,13 +98,14 @@ function readMeaning(meaning: HintMeaning, text: string | undefined, wallNow: nu
     case 'limit':
       return positiveOrUndefined(number);
     case 'resetAt':
-      return readInstant(text, wallNow);
+      // A number that is no epoch is no instant.
+      return isDuration(number) ? undefined : readWaitMs(text, made);
     case 'resetIn':
     case 'retryAfter':
-      return resetInMsOf(number, wallNow) ?? readDurationMs(text) ?? readMsUntilDate(text, wallNow);
+      return readDurationMs(text) ?? readWaitMs(text, made);
     case 'resetInMs':
     case 'retryAfterMs':
-      return number !== undefined && number <= MAX_WAIT_MS ? number : undefined;
+      return waitMsOfMilliseconds(number, made);
     case 'window':
       return positiveOrUndefined(secondsToMs(number));
     case 'windowMs':
@@ -121,18 +113,15 @@ function readMeaning(meaning: HintMeaning, text: string | undefined, wallNow: nu
   }
 }
 
-/** Epoch seconds, epoch milliseconds or a date; a number that is neither is no instant. */
-function readInstant(text: string, wallNow: number): number | undefined {
-  const number = readNumber(text);
-  if (number === undefined) return readMsUntilDate(text, wallNow);
-  return number * 1000 > MAX_WAIT_MS ? resetInMsOf(number, wallNow) : undefined;
+function isDuration(seconds: number | undefined): seconds is number {
+  return seconds !== undefined && seconds * 1000 <= MAX_WAIT_MS;
 }
 
 /**
  * The quotas and the longest wait of fields whose names say what they state.
  * @param fields values by lower-case name; those with another meaning are left out
  */
-export function readNamedLimits(fields: ReadonlyMap<string, string>, wallNow: number): HintedLimits {
+export function readNamedLimits(fields: ReadonlyMap<string, string>, made: MadeAt): HintedLimits {
   const families = new Map<string, StatedQuota>();
   let waitMs: number | undefined;
   for (const [name, text] of fields) {
@@ -140,7 +129,7 @@ export function readNamedLimits(fields: ReadonlyMap<string, string>, wallNow: nu
     if (field === undefined) continue;
     const { family, meaning, windowMs } = field;
     const isReset = meaning === 'reset';
-    const value = isReset ? readNamedReset(text, wallNow, windowMs) : readMeaning(meaning, text, wallNow);
+    const value = isReset ? readNamedReset(text, made, windowMs) : readMeaning(meaning, text, made);
     if (value === undefined) continue;
     const member = isReset ? 'resetInMs' : QUOTA_MEMBERS[meaning];
     if (member === 'waitMs') waitMs = Math.max(waitMs ?? 0, value);
@@ -153,11 +142,9 @@ export function readNamedLimits(fields: ReadonlyMap<string, string>, wallNow: nu
 }
 
 /** A number for longer than the window, or than an hour where the name states none, may count another unit: it is left out. */
-function readNamedReset(text: string, wallNow: number, windowMs = LONGEST_SPREAD_MS): number | undefined {
+function readNamedReset(text: string, made: MadeAt, windowMs = LONGEST_SPREAD_MS): number | undefined {
   const number = readNumber(text);
-  if (number === undefined) return readMeaning('resetIn', text, wallNow);
-  const isEpoch = number * 1000 > MAX_WAIT_MS;
-  return isEpoch || number * 1000 <= windowMs ? resetInMsOf(number, wallNow) : undefined;
+  return isDuration(number) && number * 1000 > windowMs ? undefined : readMeaning('resetIn', text, made);
 }
 
 /** The rest of a longer quota would be spread over its window where no reset is stated. */
@@ -165,7 +152,7 @@ function shortWindow(windowMs: number | undefined): number | undefined {
   return windowMs !== undefined && windowMs <= LONGEST_SPREAD_MS ? windowMs : undefined;
 }
 
-function readRow(readHeader: ReadHeader, row: VendorQuotaFields, wallNow: number): StatedQuota[] {
+function readRow(readHeader: ReadHeader, row: VendorQuotaFields, made: MadeAt): StatedQuota[] {
   if (row.usage !== undefined) return readUsageQuota(readField(readHeader, row.usage));
   if (row.counts !== undefined) return readWindows(readField(readHeader, row.limit), readField(readHeader, row.counts));
   const quota = positiveOrUndefined(readNumber(readField(readHeader, row.limit)));
@@ -174,9 +161,9 @@ function readRow(readHeader: ReadHeader, row: VendorQuotaFields, wallNow: number
   return [
     {
       quota,
-      windowMs: readWindow(readHeader, row.window),
+      windowMs: readWindow(readHeader, row.window, made),
       remaining,
-      resetInMs: readWait(readHeader, row.reset, wallNow),
+      resetInMs: readWait(readHeader, row.reset, made),
     },
   ];
 }
@@ -185,17 +172,17 @@ function readField(readHeader: ReadHeader, field: VendorField | undefined): stri
   return field === undefined ? undefined : readHeader(nameOfField(field));
 }
 
-function readWait(readHeader: ReadHeader, field: VendorField | undefined, wallNow: number): number | undefined {
-  const text = readField(readHeader, field);
-  if (text === undefined || field === undefined) return undefined;
-  const form = typeof field === 'string' ? 'plain' : field.form;
-  return readMeaning(form === 'milliseconds' ? 'resetInMs' : 'resetIn', text, wallNow);
+function readWait(readHeader: ReadHeader, field: VendorField | undefined, made: MadeAt): number | undefined {
+  return readMeaning(isInMs(field) ? 'resetInMs' : 'resetIn', readField(readHeader, field), made);
 }
 
-function readWindow(readHeader: ReadHeader, window: VendorQuotaFields['window']): number | undefined {
+function readWindow(readHeader: ReadHeader, window: VendorQuotaFields['window'], made: MadeAt): number | undefined {
   if (typeof window === 'number' || window === undefined) return window;
-  const isMs = typeof window !== 'string' && window.form === 'milliseconds';
-  return readMeaning(isMs ? 'windowMs' : 'window', readField(readHeader, window), 0);
+  return readMeaning(isInMs(window) ? 'windowMs' : 'window', readField(readHeader, window), made);
+}
+
+function isInMs(field: VendorField | undefined): boolean {
+  return typeof field === 'object' && field.form === 'milliseconds';
 }
 
 /** `39/40`, or `api-usage=39/40` among other members. */

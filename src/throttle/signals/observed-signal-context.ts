@@ -43,16 +43,16 @@ export class ObservedSignalContext implements SignalContext {
 
   /**
    * Observes the reset of a response, before its signal is read.
-   * @param fields values by lower-case name
+   * @param fields values by lower-case name @param madeAt when the origin made the response, monotonic
    */
-  observe(fields: ReadonlyMap<string, string>, now: number): void {
+  observe(fields: ReadonlyMap<string, string>, madeAt: number): void {
     for (const name of RESET_HEADERS) {
       // The unit of a hinted field is configured.
       if (this.hints.has(name)) continue;
       const value = readNumber(fields.get(name));
       if (value === undefined) continue;
       // The size of an epoch shows its unit.
-      if (value * 1000 <= MAX_WAIT_MS) this.#unit.addSample(value, now);
+      if (value * 1000 <= MAX_WAIT_MS) this.#unit.addSample(value, madeAt);
       return;
     }
   }

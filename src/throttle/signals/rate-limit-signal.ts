@@ -3,6 +3,7 @@
  * (draft-ietf-httpapi-ratelimit-headers), their older drafts, and the common X- header fields. Malformed values are ignored, and
  * nothing here throws. pacing/governor.ts acts on the signal.
  */
+import { leftOf, type MadeAt } from '../../platform/origin-clock.ts';
 import { MAX_PARSED_LENGTH, type ReadHeader } from '../../platform/rate-limit-fields/header-values.ts';
 import {
   readConfiguredHints,
@@ -71,36 +72,43 @@ export function isLimitField(name: string): boolean {
  * All durations are finite and not negative. `statedWaitMs` is Retry-After, or the reset of a refusal with nothing remaining.
  * @param fields values by lower-case name, several lines joined by a comma; others than those of limits do no harm
  * @param isRefused default: for 429 and 403
- * @param wallNow epoch milliseconds, for dates
+ * @param made when the origin made the response
  */
 export function readRateLimitSignal(
   status: number,
   fields: ReadonlyMap<string, string>,
-  wallNow: number,
+  made: MadeAt,
   context: SignalContext = NO_CONTEXT,
   isRefused = status === 429 || status === 403,
 ): RateLimitSignal {
   const { hinted, standard, vendor, named } = sortFields(fields, context.hints);
   const readStandard: ReadHeader = (name) => standard.get(name);
-  const configured = readConfiguredHints((name) => hinted.get(name), context.hints, wallNow);
-  const vendors = vendor.size === 0 ? NO_LIMITS : readVendorLimits((name) => vendor.get(name), wallNow);
-  const byName = named.size === 0 ? NO_LIMITS : readNamedLimits(named, wallNow);
+  const configured = readConfiguredHints((name) => hinted.get(name), context.hints, made);
+  const vendors = vendor.size === 0 ? NO_LIMITS : readVendorLimits((name) => vendor.get(name), made);
+  const byName = named.size === 0 ? NO_LIMITS : readNamedLimits(named, made);
   const structured = readStructuredQuotas(
     standard.get('ratelimit'),
     standard.get('ratelimit-policy'),
     context.isOwnPartition,
   );
-  const plain = [...readPlainQuotas(readStandard, wallNow, context.resetUnitMs), [...byName.quotas, ...vendors.quotas]];
-  const { remaining, resetInMs } = selectTightest([configured.quotas, structured.map(boundReset), ...plain]);
-  const statedWaitMs =
+  const plain = [...readPlainQuotas(readStandard, made, context.resetUnitMs), [...byName.quotas, ...vendors.quotas]];
+  const tightest = selectTightest([configured.quotas, structured.map(boundReset), ...plain]);
+  const waitMs =
     configured.waitMs ??
-    readRetryAfterMs(readStandard, wallNow) ??
+    readRetryAfterMs(readStandard, made) ??
     byName.waitMs ??
     vendors.waitMs ??
-    (isRefused && remaining === 0 ? resetInMs : undefined);
-  const waitResolutionMs = statedWaitMs === undefined ? undefined : resolutionOf(statedWaitMs, fields, wallNow);
-  const quotas = mergeQuotas([configured.quotas, structured, ...plain].flat());
-  return { status, statedWaitMs, waitResolutionMs, remaining, resetInMs, quotas };
+    (isRefused && tightest.remaining === 0 ? tightest.resetInMs : undefined);
+  const waitResolutionMs = waitMs === undefined ? undefined : resolutionOf(waitMs, fields, made.ownAt);
+  const { remaining, resetInMs } = ageQuota(tightest, made);
+  const quotas = mergeQuotas([configured.quotas, structured, ...plain].flat()).map((quota) => ageQuota(quota, made));
+  return { status, statedWaitMs: leftOf(waitMs, made), waitResolutionMs, remaining, resetInMs, quotas };
+}
+
+/** What is left of a quota; nothing is known of the calls remaining in a window that has ended since the response was made. */
+function ageQuota({ quota, windowMs, remaining, resetInMs }: StatedQuota, made: MadeAt): StatedQuota {
+  const hasEnded = (resetInMs ?? windowMs ?? Infinity) < made.ageMs;
+  return { quota, windowMs, remaining: hasEnded ? undefined : remaining, resetInMs: leftOf(resetInMs, made) };
 }
 
 /** Each field has one meaning: the configured one, or by its name. */
@@ -126,8 +134,8 @@ export function hasExhaustedQuota({ remaining, quotas }: RateLimitSignal): boole
 }
 
 /** Whole seconds, or an instant in whole seconds, are rounded: most servers round up. */
-function resolutionOf(waitMs: number, fields: ReadonlyMap<string, string>, wallNow: number): number {
-  const isWholeSeconds = waitMs % 1000 === 0 || (waitMs + wallNow) % 1000 === 0;
+function resolutionOf(waitMs: number, fields: ReadonlyMap<string, string>, ownAt: number): number {
+  const isWholeSeconds = waitMs % 1000 === 0 || (waitMs + ownAt) % 1000 === 0;
   const isInMs = RETRY_AFTER_MS_HEADERS.some((name) => Number(fields.get(name)) === waitMs);
   return isWholeSeconds && !isInMs ? 1000 : 0;
 }

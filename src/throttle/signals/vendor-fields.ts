@@ -159,12 +159,9 @@ export function nameOfField(field: VendorField): string {
   return typeof field === 'string' ? field : field.name;
 }
 
-/** Lower-case names of all fields of a row. */
-function fieldNamesOf({ limit, remaining, reset, retryAfter, window, usage, counts }: VendorQuotaFields): string[] {
-  return [limit, remaining, reset, retryAfter, window, usage, counts].flatMap((field) =>
-    field === undefined || typeof field === 'number' ? [] : [nameOfField(field)],
-  );
-}
-
 /** Lower-case names of all fields of the table. */
-export const VENDOR_FIELD_NAMES: readonly string[] = VENDOR_QUOTAS.flatMap(fieldNamesOf);
+export const VENDOR_FIELD_NAMES: readonly string[] = VENDOR_QUOTAS.flatMap((row) =>
+  [row.limit, row.remaining, row.reset, row.retryAfter, row.window, row.usage, row.counts]
+    .filter((field) => field !== undefined && typeof field !== 'number')
+    .map(nameOfField),
+);

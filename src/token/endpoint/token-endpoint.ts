@@ -4,6 +4,7 @@ import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { MAX_PARSED_LENGTH } from '../../platform/rate-limit-fields/header-values.ts';
+import { leftOf, readMadeAt } from '../../platform/origin-clock.ts';
 import { readResetMs, readRetryAfterMs } from '../../platform/rate-limit-fields/stated-wait.ts';
 import { maskQueryValues, type Redact } from '../../platform/secret-redaction.ts';
 import { assertCertificate } from '../../platform/tls.ts';
@@ -261,7 +262,8 @@ function readWaitMs({ statusCode, headers }: Dispatcher.ResponseData, wallNow: n
     return text === '' || text.length > MAX_PARSED_LENGTH ? undefined : text;
   };
   const isLimited = statusCode === 429 || statusCode === 503;
-  return readRetryAfterMs(readHeader, wallNow) ?? (isLimited ? readResetMs(readHeader, wallNow) : undefined);
+  const made = readMadeAt(readHeader('date'), readHeader('age'), wallNow);
+  return leftOf(readRetryAfterMs(readHeader, made) ?? (isLimited ? readResetMs(readHeader, made) : undefined), made);
 }
 
 /** Empty when the body breaks off or takes too long. */

@@ -3,6 +3,7 @@
  * handed in. An exchange takes a virtual moment, and virtual time stands still while Redis works.
  */
 import { createClient } from '@redis/client';
+import { readMadeAt } from '../../../src/platform/origin-clock.ts';
 import type { Cancel, Clock, Timer, TimerTarget } from '../../../src/platform/clock.ts';
 import { parseReply, toScriptArguments } from '../../../src/fleet/shared-quota/redis-quota-store.ts';
 import { buildExchangeScript } from '../../../src/fleet/shared-quota/quota-script.ts';
@@ -428,7 +429,11 @@ export class FleetSimulation {
       const { accepted, fields } = limiter(clock.now());
       this.arrivals.push({ at: clock.now(), replica: index, accepted });
       await clock.sleep(leastMs + random() * spreadMs);
-      const signal = readRateLimitSignal(429, new Map(Object.entries(fields ?? {})), clock.wallNow());
+      const signal = readRateLimitSignal(
+        429,
+        new Map(Object.entries(fields ?? {})),
+        readMadeAt(undefined, undefined, clock.wallNow()),
+      );
       permit.report(accepted ? { kind: 'accepted' } : { kind: 'rate-limited', signal });
       permit.release();
       return accepted;

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { readMadeAt } from '../../../src/platform/origin-clock.ts';
 import { divideSignal, readRateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 
 function stated(quota: number, windowSeconds: number, remaining: number) {
@@ -7,7 +8,7 @@ function stated(quota: number, windowSeconds: number, remaining: number) {
     'ratelimit-policy': `"a";q=${quota};w=${windowSeconds}`,
     ratelimit: `"a";r=${remaining};t=${windowSeconds}`,
   };
-  return readRateLimitSignal(200, new Map(Object.entries(fields)), 0);
+  return readRateLimitSignal(200, new Map(Object.entries(fields)), readMadeAt(undefined, undefined, 0));
 }
 
 it('all parts together never exceed the signal, and each part allows at least one call', () => {

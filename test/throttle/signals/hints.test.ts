@@ -1,6 +1,7 @@
 /** Configured hints: a mapped field states the same as the standard field of that meaning. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { readMadeAt } from '../../../src/platform/origin-clock.ts';
 import { createFieldHints, HINT_MEANINGS, type HintMeaning } from '../../../src/throttle/signals/hinted-quotas.ts';
 import { readRateLimitSignal, type RateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 
@@ -12,7 +13,7 @@ function read(
 ): RateLimitSignal {
   const byName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   const context = { isOwnPartition: () => true, resetUnitMs: 1000, hints: createFieldHints(hints) };
-  return readRateLimitSignal(429, byName, WALL_NOW, context);
+  return readRateLimitSignal(429, byName, readMadeAt(undefined, undefined, WALL_NOW), context);
 }
 
 function statedOf({ statedWaitMs, remaining, resetInMs, quotas }: RateLimitSignal): object {

@@ -1,6 +1,7 @@
 /** The unit of a reset and the owner of a partition, learned from successive responses. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { readMadeAt } from '../../../src/platform/origin-clock.ts';
 import { readRateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 import { ObservedSignalContext } from '../../../src/throttle/signals/observed-signal-context.ts';
 
@@ -25,7 +26,14 @@ describe('a reset in plain digits', () => {
       ['x-ratelimit-reset', '30'],
       ['x-ratelimit-remaining', '0'],
     ]);
-    expect(readRateLimitSignal(429, fields, 0, context).statedWaitMs).toBe(30_000);
+    expect(readRateLimitSignal(429, fields, readMadeAt(undefined, undefined, 0), context).statedWaitMs).toBe(30_000);
+  });
+
+  it('a reset that is measured in milliseconds leaves an epoch in another field an instant', () => {
+    const fields = new Map(Object.entries({ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1793534405' }));
+    const context = { isOwnPartition: () => true, resetUnitMs: 1, hints: new Map() };
+    const made = readMadeAt('Sun, 01 Nov 2026 12:00:00 GMT', undefined, Date.UTC(2026, 10, 1, 12));
+    expect(readRateLimitSignal(429, fields, made, context).statedWaitMs).toBe(5000);
   });
 
   it('counts seconds until milliseconds are measured', () => {

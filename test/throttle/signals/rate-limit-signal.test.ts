@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { readMadeAt } from '../../../src/platform/origin-clock.ts';
 import { parseHttpDate } from '../../../src/platform/http-date.ts';
 import {
   hasExhaustedQuota,
@@ -12,7 +13,7 @@ import { anyCodePoint } from '../../support/code-points.ts';
 const NOW = Date.UTC(2026, 10, 1, 12, 0, 0);
 
 function read(fields: Record<string, string>, status = 429): RateLimitSignal {
-  return readRateLimitSignal(status, new Map(Object.entries(fields)), NOW);
+  return readRateLimitSignal(status, new Map(Object.entries(fields)), readMadeAt(fields.date, fields.age, NOW));
 }
 
 describe('Retry-After', () => {
@@ -31,8 +32,15 @@ describe('Retry-After', () => {
     ['soon', undefined],
     ['', undefined],
     ['1e9', undefined],
-    ['99999999999', 366 * 24 * 3_600_000],
-    ['99999999999999999999', 366 * 24 * 3_600_000],
+    ['31622400', 366 * 24 * 3_600_000],
+    ['31622401', undefined],
+    ['99999999999', undefined],
+    ['99999999999999999999', undefined],
+    [`${NOW / 1000 + 30}`, 30_000],
+    [`${NOW / 1000 - 30}`, undefined],
+    [`${NOW + 1234}`, 1234],
+    [`${NOW - 1234}`, undefined],
+    [`${NOW / 1000 + 2}.5`, 2500],
     ['120, 120', undefined],
     ['2026-11-01T12:00:30Z', 30_000],
     ['2026-11-01T14:00:30+02:00', 30_000],
@@ -52,7 +60,8 @@ describe('Retry-After', () => {
       expect(read({ [name]: '250' }).statedWaitMs).toBe(250);
       expect(read({ [name]: '250', 'retry-after': 'soon' }).statedWaitMs).toBe(250);
       expect(read({ [name]: '250', 'retry-after': '1' }).statedWaitMs).toBe(1000);
-      expect(read({ [name]: '999999999999999' }).statedWaitMs).toBe(366 * 24 * 3_600_000);
+      expect(read({ [name]: '999999999999999' }).statedWaitMs).toBeUndefined();
+      expect(read({ [name]: `${NOW + 4000}` }).statedWaitMs).toBe(4000);
       expect(read({ [name]: '-1' }).statedWaitMs).toBeUndefined();
     },
   );

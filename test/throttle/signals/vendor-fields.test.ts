@@ -2,10 +2,12 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { readMadeAt } from '../../../src/platform/origin-clock.ts';
 import { readRateLimitSignal, type RateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 import { VENDOR_FIELD_NAMES, VENDOR_QUOTAS } from '../../../src/throttle/signals/vendor-fields.ts';
 
 const WALL_NOW = Date.UTC(2026, 10, 1, 12);
+const MADE_AT = readMadeAt(undefined, undefined, WALL_NOW);
 const EPOCH_MS = String(WALL_NOW + 30_000);
 
 const DOCUMENTED: readonly (readonly [string, Readonly<Record<string, string>>, Partial<RateLimitSignal>])[] = [
@@ -136,7 +138,7 @@ const DOCUMENTED: readonly (readonly [string, Readonly<Record<string, string>>, 
 ];
 
 function read(headers: Readonly<Record<string, string>>): RateLimitSignal {
-  return readRateLimitSignal(429, new Map(Object.entries(headers)), WALL_NOW);
+  return readRateLimitSignal(429, new Map(Object.entries(headers)), MADE_AT);
 }
 
 it.each(DOCUMENTED)('reads the fields of %s', (_vendor, headers, expected) => {
@@ -219,7 +221,7 @@ describe('a field whose name says what it states', () => {
         fc.nat(3000).map(String),
         (field, text) => {
           for (const status of [200, 403, 429])
-            expect(readRateLimitSignal(status, new Map([[field, text]]), WALL_NOW)).toMatchObject({
+            expect(readRateLimitSignal(status, new Map([[field, text]]), MADE_AT)).toMatchObject({
               ...{ statedWaitMs: undefined, remaining: undefined, quotas: [] },
             });
         },

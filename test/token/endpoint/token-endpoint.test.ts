@@ -411,6 +411,7 @@ describe('no usable token', () => {
     expect(await askFor(status, '', [`Retry-After: ${field}`])).toMatchObject({ kind: 'unavailable', retryAfterMs });
   });
 
+  const at = (seconds: number) => new Date(new ManualClock().wallNow() + seconds * 1000).toUTCString();
   const inSeconds = (seconds: number) => String(Math.floor(new ManualClock().wallNow() / 1000) + seconds);
   test.each<[string, readonly string[], number | undefined]>([
     [
@@ -428,6 +429,22 @@ describe('no usable token', () => {
     const result = await askFor(status, '', fields);
     expect(result.kind).toBe('unavailable');
     expect('retryAfterMs' in result ? result.retryAfterMs : undefined).toBe(retryAfterMs);
+  });
+
+  test('a wait is as long as was meant, by the clock of the server and after its time in a cache', async () => {
+    const date = `Date: ${at(3600)}`;
+    const later = at(3642);
+    const waits = [
+      [date, `Retry-After: ${later}`],
+      [date, 'Age: 20', `Retry-After: ${later}`],
+      [date, 'X-RateLimit-Remaining: 0', `X-RateLimit-Reset: ${inSeconds(3642)}`],
+      ['Age: 20', 'Retry-After: 42'],
+      [`Retry-After: ${inSeconds(42)}`],
+    ];
+    const results = await Promise.all(waits.map((fields) => askFor('429 Too Many', '', fields)));
+    expect(results.map((result) => 'retryAfterMs' in result && result.retryAfterMs)).toEqual(
+      [42, 22, 42, 22, 42].map((seconds) => seconds * 1000),
+    );
   });
 
   test.each([
