@@ -1,6 +1,6 @@
 /**
  * The Grafana dashboard: its file is what the script makes, its JSON is consistent, and each of its queries returns data
- * with data by a real Prometheus that scrapes the sandbox under load and a member of a fleet.
+ * with data by a real Prometheus that scrapes the sandbox under load, a member of a fleet and a sidecar with a learned limit.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { GrafanaDashboard } from '../../tools/dashboard/dashboard.ts';
 import { GENERATED_FILES, ROOT } from '../../tools/dashboard/made-files.ts';
 import { call, post } from '../support/calls.ts';
+import { writeLearnedWindow } from '../support/learned-limit.ts';
 import { panelsOf, queriesOf, substitute } from '../support/dashboard-queries.ts';
 import { pollUntil, startPrometheus } from '../support/prometheus.ts';
 import type { Prometheus, Series } from '../support/prometheus.ts';
@@ -125,6 +126,23 @@ async function startMember() {
   return member;
 }
 
+/** A sidecar that has learned a window. What the sandbox's limit is taken for depends on how fast the machine sends. */
+async function startExperienced() {
+  const tokens = await startTokenServer();
+  const upstream = await startRecordingUpstream();
+  const credential = newCredential();
+  const env = {
+    ...baseSettings(upstream.url, tokens.url, credential),
+    SIDECAR_THROTTLE_STATE_FILE: writeLearnedWindow(upstream.url, credential.id),
+  };
+  const sidecar = await startSidecar({ name: 'dashboard-experienced', env, lineTimeoutMs: TIMEOUT_MS });
+  onTestFinished(async () => {
+    await sidecar.stop('SIGKILL');
+    await Promise.all([tokens[Symbol.asyncDispose](), upstream[Symbol.asyncDispose]()]);
+  });
+  return sidecar;
+}
+
 /** Sixteen callers without mercy on the sandbox, which allows five calls a second, until the signal. */
 async function load(url: string, signal: AbortSignal): Promise<void> {
   const callers = Array.from({ length: 16 }, async (_, index) => {
@@ -153,8 +171,9 @@ function nameOf({ panel, expr }: (typeof queries)[number]): string {
 }
 
 it('every query returns data', { timeout: 150_000 }, async () => {
-  const [sandbox, member] = await Promise.all([startSandbox(), startMember()]);
-  const prometheus = await startPrometheus({ targets: [sandbox.adminUrl, member.adminUrl] });
+  const [sandbox, member, experienced] = await Promise.all([startSandbox(), startMember(), startExperienced()]);
+  const targets = [sandbox.adminUrl, member.adminUrl, experienced.adminUrl];
+  const prometheus = await startPrometheus({ targets });
   const aborter = new AbortController();
   const loads = [load(sandbox.proxyUrl, aborter.signal), load(member.proxyUrl, aborter.signal)];
 

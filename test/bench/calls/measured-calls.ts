@@ -12,8 +12,8 @@ import { TracedSidecar } from './traced-sidecar.ts';
 
 const RECORDINGS = 8;
 const WARM_UP_CALLS = 50;
-/** Recorded calls stay below a limit of ten in a second. */
-const PAUSE_MS = 100;
+/** Recorded calls, of which each has another before it, stay below a limit of ten in a second. */
+const PAUSE_MS = 300;
 const BODY = JSON.stringify({ product: 'travel', days: 14 });
 
 /** A sidecar that is ready, and what it needs. */
@@ -21,7 +21,7 @@ export interface CallsFixture extends AsyncDisposable {
   readonly upstream: PlainUpstream;
   /** Sends one request and reads its response; each on a new connection when `agent` is absent. */
   send(method: 'GET' | 'POST', agent?: Agent): Promise<void>;
-  /** The recording with the fewest calls: timers that all requests share, such as those of the log and of the samples, fire in some of the others. */
+  /** The recording with the fewest calls: a batch of log lines may be full in one of the others. */
   recordLeast(method: 'GET' | 'POST'): Promise<RecordedCalls>;
 }
 
@@ -49,6 +49,8 @@ export async function startCallsFixture(
     upstream,
     send,
     async recordLeast(method) {
+      // A wait for a permit would not end while the clock stands still.
+      await send(method, agent);
       const recordings: RecordedCalls[] = [];
       for (let count = 0; count < RECORDINGS; count++) {
         recordings.push(await sidecar.record(() => send(method, agent)));

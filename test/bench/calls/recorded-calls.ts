@@ -1,5 +1,8 @@
 /** What one recording holds, and the figures that it gives. */
 
+/** A message to the traced process, which answers each: `stop` with the recording, after which its clock runs again. */
+export type RecordingCommand = 'stop-clock' | 'start' | 'stop';
+
 export interface TracedFunction {
   /** Below src/. */
   readonly file: string;
@@ -44,7 +47,7 @@ export function countCalls({ functions, calls }: RecordedCalls): CallFigures {
   return { calls: calls.length, functions: byFunction.size, files: files.size, fileChanges, byFolder, byFunction };
 }
 
-/** The recording with the fewest calls: what timers do within the others is not part of one request. */
+/** The recording with the fewest calls: what ends in the others for all requests is not part of one. */
 export function pickLeast(recordings: readonly RecordedCalls[]): RecordedCalls {
   const [least] = recordings.toSorted((one, other) => one.calls.length - other.calls.length);
   if (least === undefined) throw new Error('nothing was recorded');

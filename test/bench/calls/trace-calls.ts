@@ -1,12 +1,13 @@
 /**
  * Loaded into the sidecar before its program (`node --import`): every function of src/ that has a body reports each of its calls.
- * Functions, methods, accessors, constructors and arrow functions count. The parent process starts and ends a recording by IPC messages.
+ * Functions, methods, accessors, constructors and arrow functions count. The parent process starts and ends a recording by IPC messages, and
+ * stops the clock before: what a request finds, such as a batch of log lines that is open, then does not depend on the speed of the machine.
  */
 import { registerHooks } from 'node:module';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
-import type { RecordedCalls, TracedFunction } from './recorded-calls.ts';
+import type { RecordedCalls, RecordingCommand, TracedFunction } from './recorded-calls.ts';
 
 /** The global function that instrumented code calls. */
 const RECORDER = '__recordCall';
@@ -25,12 +26,67 @@ registerHooks({
   },
 });
 
-process.on('message', (message) => {
-  if (message === 'start') calls = [];
-  if (message !== 'stop') return;
+const { setTimeout: startTimer, clearTimeout: cancelTimer, setInterval: startInterval } = globalThis;
+const SECOND_MS = 1000;
+/** Of a stopped clock, at each reading: nothing takes no time at all. */
+const STEP_MS = 0.25;
+const readClock = performance.now.bind(performance);
+/** How far the clock is ahead of the machine's: it never goes back. */
+let aheadMs = 0;
+let stoppedAt: number | undefined;
+/** What became due while the clock stood still. */
+const dueTimers = new Map<unknown, () => void>();
+
+performance.now = () => (stoppedAt === undefined ? readClock() + aheadMs : (stoppedAt += STEP_MS));
+Date.now = () => Math.floor(performance.timeOrigin + performance.now());
+globalThis.setTimeout = ((run: (...args: unknown[]) => void, delayMs?: number, ...args: unknown[]) => {
+  const timer = startTimer(() => {
+    if (stoppedAt === undefined) run(...args);
+    else dueTimers.set(timer, () => run(...args));
+  }, delayMs);
+  return timer;
+}) as typeof setTimeout;
+globalThis.clearTimeout = (timer) => {
+  dueTimers.delete(timer);
+  cancelTimer(timer);
+};
+
+globalThis.setInterval = ((run: () => void, delayMs?: number) =>
+  startInterval(() => {
+    if (stoppedAt === undefined) run();
+  }, delayMs)) as typeof setInterval;
+
+/** Stands still at the beginning of a second. */
+function stopClock(): void {
+  stoppedAt = Math.ceil(performance.now() / SECOND_MS) * SECOND_MS;
+}
+
+/** Within the same second, when a rate of two calls a second has room for the next one. */
+function moveClock(): void {
+  if (stoppedAt !== undefined) stoppedAt += SECOND_MS / 2;
+}
+
+function startClock(): void {
+  aheadMs = Math.max(aheadMs, (stoppedAt ?? 0) - readClock());
+  stoppedAt = undefined;
+  for (const [timer, run] of dueTimers) {
+    dueTimers.delete(timer);
+    run();
+  }
+}
+
+process.on('message', (message: RecordingCommand) => {
+  if (message === 'stop-clock') stopClock();
+  if (message === 'start') {
+    moveClock();
+    calls = [];
+  }
   const recorded: RecordedCalls = { functions, calls: calls ?? [] };
-  calls = undefined;
-  process.send?.(recorded);
+  if (message === 'stop') {
+    calls = undefined;
+    startClock();
+  }
+  process.send?.(message === 'stop' ? recorded : message);
 });
 
 /** The source as JavaScript, in which each function with a body begins with a report of its call. */

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RecordedCalls } from './recorded-calls.ts';
+import type { RecordedCalls, RecordingCommand } from './recorded-calls.ts';
 
 const START_TIMEOUT_MS = 60_000;
 /** The log writes what belongs to a request a little after it. */
@@ -34,18 +34,24 @@ export class TracedSidecar implements AsyncDisposable {
     return new TracedSidecar(child, urls.proxy, urls.admin);
   }
 
-  /** Records the calls of `action` and of what follows it within some milliseconds. */
+  /**
+   * Records the calls of `action` and of what follows it within some milliseconds, half a second after another one, by the clock of the process: that one begins
+   * what requests share, such as a second of a count and a batch of log lines.
+   */
   async record(action: () => Promise<unknown>): Promise<RecordedCalls> {
-    this.#child.send('start');
-    // A message arrives before bytes that are sent later only if the process has had the time to read it.
-    await sleep(SETTLE_MS);
-    this.#child.send('start');
-    await sleep(SETTLE_MS);
+    await this.#command('stop-clock');
     await action();
     await sleep(SETTLE_MS);
-    this.#child.send('stop');
-    const [recorded] = (await once(this.#child, 'message')) as [RecordedCalls];
-    return recorded;
+    await this.#command('start');
+    await action();
+    await sleep(SETTLE_MS);
+    return (await this.#command('stop')) as RecordedCalls;
+  }
+
+  async #command(command: RecordingCommand): Promise<unknown> {
+    const reply = once(this.#child, 'message');
+    this.#child.send(command);
+    return (await reply)[0];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
