@@ -13,6 +13,7 @@ import type {
   TokenPartOptions,
 } from '../source/token-fetcher.ts';
 import type { TokenRequestResult } from '../endpoint/token-response.ts';
+import { isLasting } from '../source/refresh-schedule.ts';
 import type { CredentialFault } from '../token.ts';
 import type { ClientCredential, ClientCredentialReadResult } from './client-authentication.ts';
 import { pollFiles } from './secret-file.ts';
@@ -48,6 +49,8 @@ export class RotatingTokenFetcher implements TokenFetcher, CredentialWatch {
   #accepted: ClientCredential | undefined;
   #lastTriedVersion: string | undefined;
   #rejected: RejectedCredentials | undefined;
+  /** Of a last request that brought a response without a token: the next one that is due tries them again. */
+  #failedVersion: string | undefined;
   /** The proof of the last request, if that failed. */
   #failedProofVersion: string | undefined;
   #readFault: CredentialFault | undefined;
@@ -79,7 +82,7 @@ export class RotatingTokenFetcher implements TokenFetcher, CredentialWatch {
     const startedAt = this.#options.clock.now();
     const result = await this.#options.request(newest, signal, need);
     const isSuccess = result.kind === 'ok' || result.kind === 'found';
-    this.#failedProofVersion = isSuccess ? undefined : newest.proofVersion;
+    this.#recordTry(newest, result);
     if (isSuccess) return { ...result, isUsedAtOnce: this.#adopt(newest) };
     if (result.kind !== 'rejected') return result;
     if (readsLeft > 1 && (await this.#hasChangedSince(newest))) {
@@ -109,7 +112,8 @@ export class RotatingTokenFetcher implements TokenFetcher, CredentialWatch {
     // The held token was not requested here (cache file): assume the credentials seen first.
     if (this.#lastTriedVersion === undefined) this.#accepted ??= newest;
     if (this.#accepted === undefined) return newest.version !== this.#lastTriedVersion;
-    return newest.version !== this.#accepted.version && !this.#isBackedOff(newest);
+    const isDue = newest.version !== this.#failedVersion && !this.#isBackedOff(newest);
+    return newest.version !== this.#accepted.version && isDue;
   }
 
   async #read(): Promise<ClientCredentialReadResult> {
@@ -135,6 +139,12 @@ export class RotatingTokenFetcher implements TokenFetcher, CredentialWatch {
     // If these are rejected too, the next fetch tries the new ones first, and then these again.
     if (this.#rejected) this.#rejected = { ...this.#rejected, isFallbackWorking: result.kind !== 'rejected' };
     return result;
+  }
+
+  #recordTry({ version, proofVersion }: ClientCredential, result: TokenFetchResult): void {
+    const isSuccess = result.kind === 'ok' || result.kind === 'found';
+    this.#failedProofVersion = isSuccess ? undefined : proofVersion;
+    this.#failedVersion = !isSuccess && result.kind !== 'rejected' && isLasting(result) ? version : undefined;
   }
 
   #isBackedOff({ version }: ClientCredential): boolean {

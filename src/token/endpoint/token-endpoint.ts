@@ -227,12 +227,8 @@ async function readResponse(
     if (text === undefined) return { kind: 'malformed', detail: `${summary} and ${fault}` };
     return parseTokenResponse(text, echoFilter, options, statusCode);
   }
-  const retryAfterMs = readWaitMs(response, clock.wallNow());
-  const unavailable = (detail: string): Extract<TokenRequestResult, { kind: 'unavailable' }> => ({
-    kind: 'unavailable',
-    detail,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-  });
+  const wait = readWait(response, clock.wallNow());
+  const unavailable = (detail: string) => ({ kind: 'unavailable', detail, ...wait }) as const;
   if (statusCode >= 300 && statusCode < 400)
     return unavailable(`${summary}: redirects are not followed, check auth.url`);
   // These reject the client if an error code in the body says so; they may also come from something in front of the server.
@@ -256,14 +252,17 @@ async function readResponse(
 }
 
 /** `Retry-After`; where a limit refuses the request, the reset of that limit otherwise. */
-function readWaitMs({ statusCode, headers }: Dispatcher.ResponseData, wallNow: number): number | undefined {
+function readWait({ statusCode, headers }: Dispatcher.ResponseData, wallNow: number) {
   const readHeader = (name: string): string | undefined => {
     const text = [headers[name] ?? []].flat().join(', ').trim();
     return text === '' || text.length > MAX_PARSED_LENGTH ? undefined : text;
   };
   const isLimited = statusCode === 429 || statusCode === 503;
   const made = readMadeAt(readHeader('date'), readHeader('age'), wallNow);
-  return leftOf(readRetryAfterMs(readHeader, made) ?? (isLimited ? readResetMs(readHeader, made) : undefined), made);
+  const statedMs = readRetryAfterMs(readHeader, made) ?? (isLimited ? readResetMs(readHeader, made) : undefined);
+  const retryAfterMs = leftOf(statedMs, made);
+  const isLasting = statusCode < 300 || (statusCode === 429 && retryAfterMs === undefined);
+  return { ...(retryAfterMs === undefined ? {} : { retryAfterMs }), ...(isLasting ? { isLasting } : {}) };
 }
 
 /** Empty when the body breaks off or takes too long. */

@@ -29,13 +29,11 @@ export type TokenRequestResult =
       readonly error?: string;
       /** A 401 without an OAuth error: it may come from something in front of the server. Default false. */
       readonly isUnexplained?: boolean;
-      /** Of a rejection that another process received: how long that process waits, milliseconds. */
-      readonly retryAfterMs?: number;
     } & FailureDetail)
   | ({
       readonly kind: 'unavailable';
-      /** The endpoint's own `Retry-After`, milliseconds. */
-      readonly retryAfterMs?: number;
+      /** A 2xx, or a 429 that states no wait: an early retry cannot help. Default false. */
+      readonly isLasting?: boolean;
       /** The OAuth error code of a server that is busy or broken, such as `slow_down`. */
       readonly error?: string;
     } & FailureDetail)
@@ -44,6 +42,8 @@ export type TokenRequestResult =
 
 interface FailureDetail {
   readonly detail: string;
+  /** The endpoint's own `Retry-After`, or how long the process that sent the request waits; milliseconds. Default: none is known. */
+  readonly retryAfterMs?: number;
   /** Who sent the request; undefined = this process. */
   readonly from?: string;
   /** No request was sent, because a file that it needs cannot be used. Default false. */

@@ -33,8 +33,8 @@ const IDLE_SPREAD_MS = 6_000;
 
 /** A wrong `Retry-After` must not prolong the outage by hours. */
 const MAX_STATED_WAIT_MS = 300_000;
-/** A rejected client stays rejected until a person acts; a first 401 without a reason may come from something in front of the server. */
-const REJECTED_WAIT_MS = 60_000;
+/** A lasting failure stays until a person acts or a limit ends; a first one without a reason may come from something in front of the server. */
+const LASTING_WAIT_MS = 60_000;
 const FIRST_UNEXPLAINED_WAIT_MS = 10_000;
 
 /** True when the token can be sent now and still arrive before it expires. @param now on the clock of `token` */
@@ -65,8 +65,8 @@ export interface TokenRetryDelays {
 export interface TokenFailureFacts {
   /** Consecutive, this one included. */
   readonly failures: number;
-  /** Rejections since the last token, this one included. */
-  readonly rejections: number;
+  /** Lasting ones since the last token, this one included. */
+  readonly lastingFailures: number;
   /** False: full jitter below a ceiling that doubles from 1 s. True: single requests at intervals. */
   readonly isCircuitOpen: boolean;
   readonly requestDurationMs: number;
@@ -74,20 +74,27 @@ export interface TokenFailureFacts {
   readonly random: number;
 }
 
-/** A longer `Retry-After` of the endpoint is obeyed up to 300 s. After a rejection the wait is 60 s, or that of the process that received it. */
+/** Whether an early retry cannot help: a rejection, a response without a token, a limit that states no wait. */
+export function isLasting(failure: TokenRequestFailure): boolean {
+  return failure.kind !== 'unavailable' || failure.isLasting === true;
+}
+
+/**
+ * A longer `Retry-After` of the endpoint is obeyed up to 300 s. After a lasting failure the wait is 60 s (10 s after the first, unless the
+ * server explained a rejection), or that of the process that received it.
+ */
 export function chooseRetryDelays(failure: TokenRequestFailure, facts: TokenFailureFacts): TokenRetryDelays {
-  if (failure.kind === 'rejected') {
-    const isFirst = failure.isUnexplained === true && facts.rejections === 1;
-    const ownMs = isFirst ? FIRST_UNEXPLAINED_WAIT_MS : REJECTED_WAIT_MS;
-    const waitMs = failure.retryAfterMs === undefined ? ownMs : Math.max(failure.retryAfterMs, MAX_EAGER_MS);
+  const minMs = Math.min(failure.retryAfterMs ?? 0, MAX_STATED_WAIT_MS);
+  const isOfOther = failure.from !== undefined && minMs > 0;
+  if (isLasting(failure)) {
+    const isUnexplained = failure.kind !== 'rejected' || failure.isUnexplained === true;
+    const ownMs = isUnexplained && facts.lastingFailures === 1 ? FIRST_UNEXPLAINED_WAIT_MS : LASTING_WAIT_MS;
+    const waitMs = Math.max(isOfOther ? MAX_EAGER_MS : ownMs, minMs);
     return { eagerMs: waitMs, idleMs: waitMs };
   }
-  const retryAfterMs = failure.kind === 'unavailable' ? (failure.retryAfterMs ?? 0) : 0;
-  const minMs = Math.min(retryAfterMs, MAX_STATED_WAIT_MS);
   const { eagerMs, idleMs } = facts.isCircuitOpen ? chooseOutageDelays(facts) : chooseBackoff(facts);
   // The backoff of the replica that failed is already running: add none of our own.
-  if (failure.from !== undefined && minMs > 0) return { eagerMs: minMs, idleMs: Math.max(idleMs, minMs) };
-  return { eagerMs: Math.max(eagerMs, minMs), idleMs: Math.max(idleMs, minMs) };
+  return { eagerMs: isOfOther ? minMs : Math.max(eagerMs, minMs), idleMs: Math.max(idleMs, minMs) };
 }
 
 function chooseBackoff({ failures, random }: TokenFailureFacts): TokenRetryDelays {

@@ -2,7 +2,7 @@
  * When a failing token endpoint may be requested again. Closed: after a short backoff. After some consecutive failures the circuit opens, and
  * single requests (half-open) decide: soon while a caller waits, rarely otherwise, never before the endpoint's own `Retry-After`. Pure.
  */
-import { chooseRetryDelays } from './refresh-schedule.ts';
+import { chooseRetryDelays, isLasting } from './refresh-schedule.ts';
 import type { TokenRequestFailure } from '../endpoint/token-response.ts';
 import type { CircuitPhase } from '../token.ts';
 
@@ -17,7 +17,7 @@ const UNTIMED_EVERY = 8;
 
 export class TokenCircuitBreaker {
   #failures = 0;
-  #rejections = 0;
+  #lastingFailures = 0;
   #phase: CircuitPhase = 'closed';
   /** Since it opened. */
   #halfOpenRequests = 0;
@@ -57,7 +57,7 @@ export class TokenCircuitBreaker {
 
   recordSuccess(): void {
     this.#failures = 0;
-    this.#rejections = 0;
+    this.#lastingFailures = 0;
     this.#halfOpenRequests = 0;
     this.#phase = 'closed';
   }
@@ -65,11 +65,11 @@ export class TokenCircuitBreaker {
   /** The request that started at `startedAt` brought no token. @param random in [0, 1) */
   recordFailure(failure: TokenRequestFailure, startedAt: number, now: number, random: number): void {
     this.#failures++;
-    if (failure.kind === 'rejected') this.#rejections++;
+    if (isLasting(failure)) this.#lastingFailures++;
     if (this.#phase !== 'closed' || this.#failures >= FAILURES_TO_OPEN) this.#phase = 'open';
     const { eagerMs, idleMs } = chooseRetryDelays(failure, {
       failures: this.#failures,
-      rejections: this.#rejections,
+      lastingFailures: this.#lastingFailures,
       isCircuitOpen: this.#phase === 'open',
       requestDurationMs: now - startedAt,
       random,

@@ -5,7 +5,7 @@
 import { abortable, sleep, type Cancel } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { SuspendAwareClock } from './suspend-aware-clock.ts';
-import { chooseRefreshDelayMs, isUsable } from './refresh-schedule.ts';
+import { chooseRefreshDelayMs, isLasting, isUsable } from './refresh-schedule.ts';
 import { TokenCircuitBreaker } from './token-circuit-breaker.ts';
 import type {
   CredentialWatch,
@@ -121,10 +121,10 @@ export class TokenRefresher {
     this.#scheduleNext();
   }
 
-  /** In an outage the next request uses them anyway; after a rejection, or when they could not be used, they are tried at once. */
+  /** In an outage the next request uses them anyway; after a lasting failure, or when they could not be used, they are tried at once. */
   #tryNewCredentials(): void {
-    const { kind, isUnsent } = this.#failure?.result ?? {};
-    const isDown = kind !== undefined && kind !== 'rejected' && isUnsent !== true;
+    const failure = this.#failure?.result;
+    const isDown = failure !== undefined && !isLasting(failure) && failure.isUnsent !== true;
     if (this.#stop.signal.aborted || this.#pendingRequest !== undefined || isDown) return;
     const need = this.#holder.currentNeed();
     void this.#startRequest(need.reason === 'refresh' ? { ...need, reason: 'rotated' } : need);

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { sleep, type Cancel } from '../../platform/clock.ts';
-import { chooseRetryDelays } from '../source/refresh-schedule.ts';
+import { chooseRetryDelays, isLasting } from '../source/refresh-schedule.ts';
 import { SuspendAwareClock } from '../source/suspend-aware-clock.ts';
 import type { ClientCredential } from '../client/client-authentication.ts';
 import type {
@@ -96,7 +96,7 @@ class SharedTokenRequester {
   readonly #clock: SuspendAwareClock;
   readonly #owner = randomUUID();
   #failures = 0;
-  #rejections = 0;
+  #lastingFailures = 0;
   /** Since when this replica has only seen failures of others. */
   #cachedPeerStateSince: number | undefined;
   #hasWarned = false;
@@ -170,7 +170,7 @@ class SharedTokenRequester {
   ): ReusedToken | TokenRequestFailure | Declined {
     const result = claim.kind === 'found' ? this.#readToken(task, claim, claimedAt) : this.#readFailure(task, claim);
     if ('kind' in result) {
-      this.#count(result.kind);
+      this.#count(result);
       this.#cachedPeerStateSince = result.kind === 'found' ? undefined : (this.#cachedPeerStateSince ?? claimedAt);
     }
     return result;
@@ -207,7 +207,7 @@ class SharedTokenRequester {
     const { failure, endsAt } = opened;
     const retryAfterMs = Math.min(leftMs, endsAt - storeNow);
     if (retryAfterMs <= 0) return { sealed, isUseless: true };
-    return { ...failure, ...(failure.kind !== 'malformed' && { retryAfterMs }), from: 'fleet' };
+    return { ...failure, retryAfterMs, from: 'fleet' };
   }
 
   async #requestToken(
@@ -247,7 +247,7 @@ class SharedTokenRequester {
   async #publishResult(task: TokenTask, result: TokenRequestResult, start: RequestStart): Promise<void> {
     const { store } = this.#options;
     const { recordName, identity } = task;
-    this.#count(result.kind);
+    this.#count(result);
     if (result.kind === 'ok') {
       // From the store's time before the request: the stored lifetime never exceeds the token's own.
       const expiresAt = start.storeAt + result.lifetimeMs;
@@ -275,15 +275,15 @@ class SharedTokenRequester {
     return sealed;
   }
 
-  #count(outcome: TokenFetchResult['kind']): void {
-    const isFailure = outcome !== 'ok' && outcome !== 'found';
+  #count(result: TokenFetchResult): void {
+    const isFailure = result.kind !== 'ok' && result.kind !== 'found';
     this.#failures = isFailure ? this.#failures + 1 : 0;
-    this.#rejections = isFailure ? this.#rejections + Number(outcome === 'rejected') : 0;
+    this.#lastingFailures = isFailure ? this.#lastingFailures + Number(isLasting(result)) : 0;
   }
 
   /** The longest wait of a single process: afterwards all replicas claim together, which is one request. */
   #chooseHoldMs(failure: TokenRequestFailure): number {
-    const counts = { failures: this.#failures, rejections: this.#rejections };
+    const counts = { failures: this.#failures, lastingFailures: this.#lastingFailures };
     return chooseRetryDelays(failure, { ...counts, isCircuitOpen: false, requestDurationMs: 0, random: 1 }).eagerMs;
   }
 

@@ -92,6 +92,24 @@ describe('new credentials', () => {
     expect(scenario.fetcher.fault()).toBeUndefined();
   });
 
+  test.each<TokenRequestResult>([
+    { kind: 'malformed', detail: '200 with HTML' },
+    { kind: 'unavailable', detail: '429', isLasting: true },
+  ])('that got $detail are not seen as a change again, and newer ones are', async (outage) => {
+    const scenario = await Scenario.running();
+    scenario.file = 'new';
+    scenario.outage = outage;
+    await scenario.clock.advance(2_000);
+    await scenario.fetch('rotated');
+    await scenario.clock.advance(120_000);
+    expect(scenario.changes).toBe(1);
+    scenario.file = 'newer';
+    await scenario.clock.advance(2_000);
+    expect(scenario.changes).toBe(2);
+    scenario.outage = undefined;
+    expect(await scenario.fetch('refresh')).toMatchObject({ value: 'of-newer' });
+  });
+
   test('after rejected first credentials are seen as a change', async () => {
     const scenario = new Scenario();
     scenario.fetcher.watch(() => (scenario.changes += 1));

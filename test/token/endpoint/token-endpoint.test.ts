@@ -425,9 +425,14 @@ describe('no usable token', () => {
     ['503 Unavailable', ['X-RateLimit-Remaining: 99', 'X-RateLimit-Reset: 7'], undefined],
     ['500 Fault', ['X-RateLimit-Reset: 7'], undefined],
     ['429 Too Many', [`X-RateLimit-Reset: ${'7'.repeat(2000)}`], undefined],
+    ['429 Too Many', [], undefined],
+    ['202 Accepted', [], undefined],
+    ['204 No Content', ['Retry-After: 3'], 3_000],
   ])('%s with %j', async (status, fields, retryAfterMs) => {
     const result = await askFor(status, '', fields);
     expect(result.kind).toBe('unavailable');
+    const isLasting = status.startsWith('2') || (status.startsWith('429') && retryAfterMs === undefined);
+    expect('isLasting' in result).toBe(isLasting);
     expect('retryAfterMs' in result ? result.retryAfterMs : undefined).toBe(retryAfterMs);
   });
 

@@ -36,6 +36,7 @@ const HTML: TokenRequestResult = {
   kind: 'malformed',
   detail: 'the token endpoint answered 200 with a body that is no JSON',
 };
+const LIMITED: TokenRequestResult = { kind: 'unavailable', detail: 'auth.test answered 429', isLasting: true };
 const BUSY: TokenRequestResult = { kind: 'unavailable', detail: 'auth.test answered 429', retryAfterMs: 30_000 };
 
 /** The same sequence in every run. */
@@ -122,7 +123,8 @@ test.each<[string, Outage, { requests: number; recoveryMs: number }]>([
     { ...STEADY, result: HANGING, latencyMs: 10_000 },
     { requests: 400, recoveryMs: 10_200 },
   ],
-  ['200 with HTML, steady calls', { ...STEADY, result: HTML }, { requests: 450, recoveryMs: 5_000 }],
+  ['200 with HTML, steady calls', { ...STEADY, result: HTML }, { requests: 62, recoveryMs: 60_200 }],
+  ['429 without a wait, steady calls', { ...STEADY, result: LIMITED }, { requests: 62, recoveryMs: 60_200 }],
   ['429 with Retry-After: 30, steady calls', { ...STEADY, result: BUSY }, { requests: 80, recoveryMs: 30_200 }],
 ])('an hour of %s', async (_name, outage, most) => {
   const course = await playOften(outage);

@@ -5,6 +5,8 @@ import type { TokenRequestResult } from '../../../src/token/endpoint/token-respo
 import type { Token } from '../../../src/token/token.ts';
 import { REJECTED, SourceHarness, UNAVAILABLE, watch } from './source-harness.ts';
 
+const LASTING: TokenRequestResult = { kind: 'malformed', detail: 'auth.test answered 200 with HTML' };
+
 type Step =
   | { kind: 'wait'; ms: number }
   | { kind: 'call' }
@@ -32,7 +34,7 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('endpoint' as const),
       setup: fc.record({
-        result: fc.constantFrom<TokenRequestResult | undefined>(undefined, undefined, UNAVAILABLE, REJECTED),
+        result: fc.constantFrom<TokenRequestResult | undefined>(undefined, undefined, UNAVAILABLE, REJECTED, LASTING),
         latencyMs: fc.nat(3_000),
         lifetimeMs: fc.integer({ min: 1_000, max: 60_000 }),
         random: fc.double({ min: 0, max: 0.999, noNaN: true }),
