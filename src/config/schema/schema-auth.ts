@@ -155,7 +155,7 @@ export const auth = {
     default: 'expires_in',
   }),
   expiresInUnit: setting({
-    doc: 'The unit of auth.expiresInField.',
+    doc: 'The unit of auth.expiresInField. A number that would be more than 30 years is the instant of the end (Unix time): above 1e12 in milliseconds, else in seconds.',
     format: oneOf(['seconds', 'milliseconds']),
     default: 'seconds',
   }),

@@ -3,6 +3,7 @@ import type { SecureContext } from 'node:tls';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
+import { originNow } from '../../platform/origin-clock.ts';
 import { MAX_PARSED_LENGTH } from '../../platform/rate-limit-fields/header-values.ts';
 import { leftOf, readMadeAt } from '../../platform/origin-clock.ts';
 import { readResetMs, readRetryAfterMs } from '../../platform/rate-limit-fields/stated-wait.ts';
@@ -26,7 +27,7 @@ import { buildTokenRequest, describeMissingTarget, listRequestedParameters } fro
 import type { TokenGrantOptions } from './token-request.ts';
 import { correctTokenUrl, describeTokenUrlSettings } from './token-url.ts';
 import { parseTokenResponse } from './token-response.ts';
-import type { TokenRequestFailure, TokenRequestResult, TokenResponseForm } from './token-response.ts';
+import type { ResponseAge, TokenRequestFailure, TokenRequestResult, TokenResponseForm } from './token-response.ts';
 
 export type TokenEndpointAddress =
   | { readonly kind: 'url'; readonly url: URL }
@@ -221,11 +222,12 @@ async function readResponse(
 ): Promise<TokenRequestResult | { readonly kind: 'not-found'; readonly detail: string }> {
   const { statusCode, headers } = response;
   const { clock } = options;
+  const age = readAge(response, clock.wallNow());
   const summary = `${url.host} answered the token request with ${String(statusCode)}`;
   if (statusCode === 200 || statusCode === 201) {
     const { text, fault } = await readBoundedText(response, MAX_BODY_BYTES);
     if (text === undefined) return { kind: 'malformed', detail: `${summary} and ${fault}` };
-    return parseTokenResponse(text, echoFilter, options, statusCode);
+    return parseTokenResponse(text, echoFilter, options, { status: statusCode, age });
   }
   const wait = readWait(response, clock.wallNow());
   const unavailable = (detail: string) => ({ kind: 'unavailable', detail, ...wait }) as const;
@@ -263,6 +265,13 @@ function readWait({ statusCode, headers }: Dispatcher.ResponseData, wallNow: num
   const retryAfterMs = leftOf(statedMs, made);
   const isLasting = statusCode < 300 || (statusCode === 429 && retryAfterMs === undefined);
   return { ...(retryAfterMs === undefined ? {} : { retryAfterMs }), ...(isLasting ? { isLasting } : {}) };
+}
+
+/** `Age` is there when a cache has kept the response (RFC 9111 §5.1). */
+function readAge({ headers }: Dispatcher.ResponseData, wallNow: number): ResponseAge {
+  const [date, age = ''] = [headers.date, headers.age].map((field) => [field ?? []].flat().at(0));
+  const ageMs = /^\d{1,9}$/.test(age) ? Number(age) * 1000 : 0;
+  return { originNow: originNow(date, wallNow) + ageMs, ageMs };
 }
 
 /** Empty when the body breaks off or takes too long. */

@@ -76,6 +76,13 @@ export interface TokenResponseForm {
   readonly defaultLifetimeMs: number;
 }
 
+/** When a response was received, and for how long a cache had kept it before; milliseconds. */
+export interface ResponseAge {
+  /** By the clock of its origin, since the epoch. */
+  readonly originNow: number;
+  readonly ageMs: number;
+}
+
 const STANDARD_TOKEN_FIELD = 'access_token';
 
 /** Parses the body of a 200 or 201. Never throws. Apart from `value`, the result holds neither the token nor a sent secret. */
@@ -83,7 +90,7 @@ export function parseTokenResponse(
   body: string,
   echoFilter: EchoFilter,
   form: TokenResponseForm,
-  status: number,
+  { status, age }: { readonly status: number; readonly age: ResponseAge },
 ): TokenRequestResult {
   const { tokenField } = form;
   const createMalformedResult = (fault: string): TokenRequestResult => ({
@@ -113,7 +120,7 @@ export function parseTokenResponse(
     return createMalformedResult(`a token_type other than Bearer: ${showTokenType(type, value, echoFilter)}`);
   const names = readScope(scope);
   const grantedScope = names === '' ? undefined : redactScope(names, value, redact, requestedScope);
-  return { kind: 'ok', value, ...readLifetime(fields, form), scope: grantedScope };
+  return { kind: 'ok', value, ...readLifetime(fields, form, age), scope: grantedScope };
 }
 
 /** Masks what may be a token, in a response whose token is elsewhere than configured: long words with a digit. */
@@ -139,10 +146,15 @@ function redactScope(scope: string, token: string, redact: Redact, requestedScop
   return redact(token.length < FRAGMENT_CHARS ? scope : createRedact([token])(scope));
 }
 
-/** Some servers send the number as a string, and some tokens without a stated end. */
+/** Above these a number is an instant since the epoch: as a duration it would be longer than 30 years. */
+const LEAST_INSTANT_SECONDS = 1e9;
+const LEAST_INSTANT_MS = 1e12;
+
+/** Some servers send the number as a string, some the instant of the end, and some tokens without a stated end. */
 function readLifetime(
   fields: JsonFields,
   { defaultLifetimeMs, expiresInField, expiresInUnit }: TokenResponseForm,
+  { originNow, ageMs }: ResponseAge,
 ): { readonly lifetimeMs: number; readonly lifetimeFault?: string } {
   const assume = (lifetimeFault: string) => ({ lifetimeMs: defaultLifetimeMs, lifetimeFault });
   const expiresIn = findMember(fields, expiresInField);
@@ -150,8 +162,14 @@ function readLifetime(
   const text = typeof expiresIn === 'string' ? expiresIn.trim() : undefined;
   const stated = text !== undefined && DECIMAL.test(text) ? Number(text) : expiresIn;
   if (typeof stated !== 'number') return assume(`${expiresInField} that is not a number`);
-  const lifetimeMs = expiresInUnit === 'seconds' ? stated * 1000 : stated;
-  if (lifetimeMs < MIN_LIFETIME_MS) return assume(`${expiresInField} below 1 s`);
+  const isInSeconds = expiresInUnit === 'seconds' && stated <= LEAST_INSTANT_MS;
+  const statedMs = isInSeconds ? stated * 1000 : stated;
+  const isInstant = isInSeconds ? stated > LEAST_INSTANT_SECONDS : stated > LEAST_INSTANT_MS;
+  const lifetimeMs = statedMs - (isInstant ? originNow : ageMs);
+  if (lifetimeMs < MIN_LIFETIME_MS)
+    return assume(
+      isInstant || statedMs >= MIN_LIFETIME_MS ? `${expiresInField} that has passed` : `${expiresInField} below 1 s`,
+    );
   return { lifetimeMs: Math.min(lifetimeMs, MAX_LIFETIME_MS) };
 }
 

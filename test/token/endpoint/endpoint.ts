@@ -23,9 +23,10 @@ const STANDARD_FORM: TokenResponseForm = {
 
 /** The body of a 200, which echoes nothing. @param form what differs from the standard form */
 export function parseResponse(body: string, form: Partial<TokenResponseForm> = {}): TokenRequestResult {
+  const age = { originNow: new ManualClock().wallNow(), ageMs: 0 };
   const showText = createServerTextFilter([], '');
   const echoFilter = { credentialForms: [], redact: (text: string) => text, showText, requestedScope: undefined };
-  return parseTokenResponse(body, echoFilter, { ...STANDARD_FORM, ...form }, 200);
+  return parseTokenResponse(body, echoFilter, { ...STANDARD_FORM, ...form }, { status: 200, age });
 }
 
 /** @param address a token URL, or an issuer as it names itself */
