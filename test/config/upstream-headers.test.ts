@@ -17,8 +17,31 @@ function headersOf(yaml: string, env: Record<string, string> = {}) {
 /** Fields that frame or route a message (RFC 9110 §6.4, §7.2, §7.6, §7.8, §10.1.1, §11.7) or belong to the sidecar. */
 const RESERVED = [
   ...['Connection', 'Content-Length', 'Expect', 'Host', 'HTTP2-Settings', 'Keep-Alive', 'TE', 'Trailer'],
-  ...['Transfer-Encoding', 'Upgrade', 'Proxy-Connection', 'Proxy-Authorization', 'Proxy-Other'],
+  ...[
+    'Content-Encoding',
+    'Content-Range',
+    'Transfer-Encoding',
+    'Upgrade',
+    'Proxy-Connection',
+    'Proxy-Authorization',
+    'Proxy-Other',
+  ],
   ...['X-Sidecar-Timeout-Ms', 'X-Sidecar-Other', 'Sec-WebSocket-Key', 'Sec-WebSocket-Protocol'],
+];
+
+/** Representation, conditions, negotiation, caches, provenance and traces (RFC 9110, RFC 9111, RFC 9530, Fetch, Trace Context). */
+const OF_OTHER_MEANING = [
+  ...['Accept', 'Accept-Encoding', 'Accept-Language', 'Access-Control-Request-Method', 'Cache-Control', 'Pragma'],
+  ...['Content-Digest', 'Content-Disposition', 'Content-Language', 'Content-Location', 'Content-MD5', 'Content-Type'],
+  ...['Date', 'Digest', 'Repr-Digest', 'ETag', 'Expires', 'Last-Modified', 'Vary', 'Age', 'Location', 'Set-Cookie'],
+  ...['If-Match', 'If-Modified-Since', 'If-None-Match', 'If-Range', 'Range', 'Max-Forwards', 'Prefer', 'Priority'],
+  ...['Forwarded', 'From', 'Origin', 'Referer', 'User-Agent', 'Via', 'X-Forwarded-For', 'X-Forwarded-Host'],
+  ...['X-Forwarded-Proto', 'Sec-Fetch-Site', 'Sec-CH-UA', 'Traceparent', 'Tracestate', 'Baggage'],
+];
+
+const OF_TOKENS = [
+  ...['Authorization', 'Cookie', 'X-Api-Key', 'Authorization-Token', 'Private-Token', 'dd-api-key', 'Token', 'ApiKey'],
+  ...['X-Forwarded-Access-Token', 'Api-Key', 'Server-Token', 'Session-Id', 'Ocp-Apim-Subscription-Key', 'Date-Key'],
 ];
 
 const reservedNames = fc.constantFrom(...RESERVED).chain(spellings);
@@ -33,6 +56,29 @@ describe('a name', () => {
         expect(problemsOf({ SIDECAR_UPSTREAM_TOKEN_HEADER: name })).toEqual([expect.stringContaining(fault)]);
       }),
       { numRuns: 60 },
+    );
+  });
+
+  test('of another meaning carries no token in any spelling, and may be fixed', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...OF_OTHER_MEANING).chain(spellings), (name) => {
+        const fault: unknown = expect.stringMatching(
+          /^upstream\.tokenHeader .*expected a field that has no other meaning/,
+        );
+        expect(problemsOf({ SIDECAR_UPSTREAM_TOKEN_HEADER: name })).toEqual([fault]);
+        expect(
+          Object.keys(configOf({ SIDECAR_UPSTREAM_HEADERS: `{"${name}":"x"}` }).routes[0].upstream.headers),
+        ).toEqual([name]);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('that servers use for tokens carries one in any spelling', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...OF_TOKENS).chain(spellings), (name) => {
+        expect(configOf({ SIDECAR_UPSTREAM_TOKEN_HEADER: name }).routes[0].upstream.tokenHeader).toBe(name);
+      }),
     );
   });
 

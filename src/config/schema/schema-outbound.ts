@@ -23,7 +23,7 @@ export const upstream = {
     required: "the partner API's base URL, such as https://api.example.com/v1",
   }),
   tokenHeader: setting({
-    doc: "The header field of a call that carries the token. The client's own field of this name, and its Authorization, are removed.",
+    doc: "The header field of a call that carries the token. The client's own field of this name, and its Authorization, are removed. Fields of another meaning, such as Content-Type or Accept, are refused.",
     format: tokenHeader(),
     default: 'Authorization',
   }),

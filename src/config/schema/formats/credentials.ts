@@ -53,9 +53,10 @@ export const HEADER_NAME = new RegExp(HEADER_NAME_PATTERN);
 const TOKEN_REQUEST_HEADERS = new Set('accept accept-encoding'.split(' '));
 
 /** Header fields that frame or route a message. */
-const FRAMING_HEADERS = new Set(
-  'connection content-length content-type expect host keep-alive te trailer transfer-encoding upgrade'.split(' '),
-);
+const FRAMING_HEADERS = new Set([
+  ...'connection content-encoding content-length content-range content-type expect host keep-alive'.split(' '),
+  ...'te trailer transfer-encoding upgrade'.split(' '),
+]);
 
 /** Parameters of the token request that another setting decides. */
 const PARAMETERS_WITH_SETTING = new Map([
@@ -101,7 +102,22 @@ export function headerName(): Format<string> {
 }
 
 export function tokenHeader(): Format<string> {
-  return fieldName('Authorization', upstreamHeaderNameFault);
+  return fieldName('Authorization', otherMeaningFault);
+}
+
+const OTHER_MEANING = 'expected a field that has no other meaning';
+
+/** Fields of requests and responses with a meaning of their own, which a token or a random key would break. */
+const MEANINGFUL_FIELDS = [
+  /^(?:accept|access-control|content|if|sec)(?:-|$)/,
+  /^(?:age|allow|cache-control|date|digest|etag|expires|last-modified|location|pragma|repr-digest|retry-after)$/,
+  /^(?:baggage|early-data|forwarded|from|max-forwards|origin|prefer|priority|range|referer|server|set-cookie)$/,
+  /^(?:traceparent|tracestate|user-agent|vary|via|www-authenticate|x-forwarded-(?:for|host|port|proto)|x-real-ip)$/,
+];
+
+function otherMeaningFault(name: string): string | undefined {
+  const isMeaningful = MEANINGFUL_FIELDS.some((field) => field.test(canonicalFieldName(name)));
+  return upstreamHeaderNameFault(name) ?? (isMeaningful ? OTHER_MEANING : undefined);
 }
 
 function fieldName(example: string, faultOf: (name: string) => string | undefined): Format<string> {
@@ -126,15 +142,10 @@ export function upstreamHeaderNameFault(name: string): string | undefined {
   return HEADER_NAME.test(name) && name !== '__proto__' ? undefined : 'expected a field name such as X-Api-Key';
 }
 
-/** Fields with a meaning of their own, which a random key would break. */
-const OTHER_MEANING = /^(?:accept|authorization|content|cookie|date|if|origin|range|traceparent|tracestate)(?:-|$)/;
-
 /** The field of an idempotency key (draft-ietf-httpapi-idempotency-key-header). */
 export function idempotencyKeyHeader(): Format<string> {
   return fieldName('Idempotency-Key', (name) =>
-    OTHER_MEANING.test(canonicalFieldName(name))
-      ? 'expected a field that has no other meaning'
-      : upstreamHeaderNameFault(name),
+    /^(?:authorization|cookie)$/i.test(name) ? OTHER_MEANING : otherMeaningFault(name),
   );
 }
 
