@@ -62,7 +62,9 @@ export async function drain(running: RunningSidecar): Promise<number> {
   proxy.closeConnections();
   // A request is recorded when its connection has closed.
   await waitAtMost(proxy.activeRequests.whenIdle(), clock, finalClosesMs);
-  for (const tokens of routes.tokens.values()) tokens.stop();
+  const tokens = [...routes.tokens.values()];
+  for (const source of tokens) source.stop();
+  await waitAtMost(Promise.all(tokens.map(({ whenKept }) => whenKept)), clock, endsAt - clock.now());
   await routes.closeUpstreams();
   unknownCalls?.close();
   if (learned !== undefined) await waitAtMost(learned.file.stop(), clock, STATE_WRITE_TIMEOUT_MS);
@@ -97,7 +99,7 @@ function sumThrottles(throttles: RunningRoutes['throttles']): { inFlight: number
   return { inFlight, queued };
 }
 
-async function waitAtMost(work: Promise<void>, clock: Clock, delayMs: number): Promise<void> {
+async function waitAtMost(work: Promise<unknown>, clock: Clock, delayMs: number): Promise<void> {
   let cancel = (): void => undefined;
   const timeout = new Promise<void>((resolve) => {
     cancel = clock.after(delayMs, resolve);

@@ -15,6 +15,7 @@ import { FileTokenSource } from '../token/source/file-token-source.ts';
 import { HeldTokenSource, type TokenSourceOptions } from '../token/source/token-source.ts';
 import type { TokensInUse } from '../platform/tokens-in-use.ts';
 import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
+import { REFRESH_TOKEN, RefreshTokens } from '../token/store/refresh-tokens.ts';
 import { shareTokenRequests } from '../token/store/shared-token-requests.ts';
 import { CachedTokenFetcher } from '../token/store/token-cache.ts';
 import type { TokenSource } from '../token/token.ts';
@@ -47,12 +48,13 @@ export function createTokens(options: TokensOptions): TokenSource {
     clock,
     observe,
   });
-  const request = createRequest(endpoint, options);
+  const refreshTokens = createRefreshTokens(endpoint, options);
+  const request = createRequest(endpoint, refreshTokens, options);
   const read = readAndRedact(endpoint, options.registerSecret);
   const rotating = new RotatingTokenFetcher({ ...part, read, request });
-  const fetcher = createCachedFetcher(rotating, endpoint, options);
+  const fetcher = createCachedFetcher(rotating, endpoint, refreshTokens, options);
   const credentialWatch = canCredentialChange(auth) ? rotating : undefined;
-  return new HeldTokenSource({ ...auth, ...part, onToken, headerFault, fetcher, credentialWatch });
+  return new HeldTokenSource({ ...auth, ...part, onToken, headerFault, fetcher, credentialWatch, refreshTokens });
 }
 
 function readAndRedact(
@@ -81,13 +83,34 @@ function readAndRedact(
   };
 }
 
+/** Undefined for another grant. */
+function createRefreshTokens(
+  endpoint: TokenEndpoint,
+  { auth, credential, tokenStore, tokensInUse, registerSecret, observe }: TokensOptions,
+): RefreshTokens | undefined {
+  if (auth.grantType !== REFRESH_TOKEN) return undefined;
+  const unkept = auth.cacheFile === undefined ? 'auth.cacheFile is not set' : undefined;
+  return new RefreshTokens({
+    // A request that is cut off may have used up the token.
+    send: (client) => endpoint.request(client, new AbortController().signal),
+    onReceived: (value, replaced) => {
+      registerSecret(value, undefined, replaced);
+      tokensInUse.add(`refresh token of ${credential}`, value);
+    },
+    lossCause: tokenStore === undefined ? unkept : 'the replicas of a fleet do not share it',
+    warn: (message) => observe({ kind: 'warning', message: `${credential}: ${message}` }),
+  });
+}
+
 /** Inside the choice of credentials: replicas with the same credentials share, whether old or new. */
 function createRequest(
   endpoint: TokenEndpoint,
+  refreshTokens: RefreshTokens | undefined,
   { credential, auth, tokenStore: store, clock, random, observe }: TokensOptions,
 ): SendTokenRequest {
   const request = withKnownLifetimes(
-    (client: ClientCredential, signal: AbortSignal) => endpoint.request(client, signal),
+    (client: ClientCredential, signal: AbortSignal) =>
+      refreshTokens?.request(client) ?? endpoint.request(client, signal),
     { ...auth, credential, clock, observe },
   );
   if (store === undefined) return request;
@@ -106,6 +129,7 @@ function createRequest(
 function createCachedFetcher(
   fetcher: TokenFetcher,
   endpoint: TokenEndpoint,
+  refreshTokens: RefreshTokens | undefined,
   { auth: { cacheFile: path }, clock, observe }: TokensOptions,
 ): TokenFetcher {
   if (path === undefined) return fetcher;
@@ -113,5 +137,5 @@ function createCachedFetcher(
     const client = await endpoint.readCredential();
     return client.kind === 'unreadable' ? undefined : endpoint.identify(client);
   };
-  return new CachedTokenFetcher(fetcher, { path, readIdentity, clock, observe });
+  return new CachedTokenFetcher(fetcher, { path, readIdentity, refreshTokens, clock, observe });
 }

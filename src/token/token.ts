@@ -76,6 +76,8 @@ export interface TokenState {
     | undefined;
   readonly circuit: CircuitPhase;
   readonly credentialFault: CredentialFault | undefined;
+  /** Why the next process cannot request a token, and what to do. Default: it can */
+  readonly refreshTokenFault?: string | undefined;
   /** Milliseconds until the next token request; undefined when none is planned. */
   readonly nextRequestInMs: number | undefined;
   readonly hasHadToken: boolean;
@@ -89,6 +91,8 @@ export interface TokenSource {
   requestIfMissing(): void;
   /** Cancels timers and the fetch in flight, and rejects the waiters. */
   stop(): void;
+  /** Settles when no refresh token is on its way to a file. Default: none ever is */
+  readonly whenKept?: Promise<unknown> | undefined;
   /**
    * The use of a token for a call that is sent now; undefined when it has to wait: none is held, it expires too soon, or a refresh or
    * another call shows first which one the upstream accepts. Changes nothing.

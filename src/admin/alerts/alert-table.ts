@@ -145,6 +145,14 @@ export const ALERTS = {
       'New credentials are rejected or cannot be read. The previous ones stay in use as long as they are accepted.',
     advice: ['Correct the new secret at its source; the previous one stays in use until then.'],
   },
+  BearerSidecarRefreshTokenUnkept: {
+    ...{ severity: 'warning', forMs: 0, group: 'token', where: 'token' },
+    condition: { form: 'gauge', of: perCredential('refresh_token_unkept'), above: 0 },
+    headline: 'A restart would end the service: the refresh token is replaced at each use and not kept',
+    description:
+      'The authorization server replaces the refresh token at each use, and no file keeps the newest one. After a restart the configured one is refused.',
+    advice: ['Set `SIDECAR_AUTH_CACHE_FILE` to a file on a disk that stays, or ask for the grant client_credentials.'],
+  },
   BearerSidecarTokenNotAccepted: {
     ...{ severity: 'warning', forMs: 10 * MINUTE_MS, group: 'token', where: 'token' },
     condition: ratio(perRoute('upstream_attempts_total', { outcome: 'unauthorized' }), ATTEMPTS, 5, 0.05),

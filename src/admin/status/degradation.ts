@@ -32,10 +32,17 @@ function describeLogTrouble({ code, lostLines }: LogDeliveryProblem): string {
   return `log: ${fault}; ${String(lostLines)} lines dropped so far`;
 }
 
-function describeTokenFaults({ circuit, lastFailure, credentialFault, missingScopes }: TokenState): string[] {
+function describeTokenFaults({
+  circuit,
+  lastFailure,
+  credentialFault,
+  refreshTokenFault,
+  missingScopes,
+}: TokenState): string[] {
   return [
     ...(circuit === 'closed' ? [] : [`${describeOutage(lastFailure)}: ${lastFailure?.detail ?? 'no detail'}`]),
     ...(credentialFault === undefined ? [] : [`${credentialFault.detail}; the previous credentials stay in use`]),
+    ...(refreshTokenFault === undefined ? [] : [refreshTokenFault]),
     ...(missingScopes.length === 0 ? [] : [`the token lacks requested scopes: ${missingScopes.join(' ')}`]),
   ];
 }

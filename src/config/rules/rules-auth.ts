@@ -121,7 +121,7 @@ export const AUTH_RULES: readonly SettingsRule[] = [
     },
   },
   {
-    keys: ['auth.cacheFile', METHOD_KEY, 'auth.grantType', 'auth.tlsCertificateFile'],
+    keys: ['auth.cacheFile', METHOD_KEY, 'auth.grantType', 'auth.extraParameters', 'auth.tlsCertificateFile'],
     fault: ({ auth }) =>
       auth.cacheFile !== null && !hasKeyMaterial(auth)
         ? `set, but ${describeMethod(auth.method)} has neither a secret nor a key to encrypt it with; leave it out, or set it to nothing`
@@ -217,7 +217,13 @@ export function signsAssertions(auth: AuthSettings): boolean {
 /** Whether there is a secret or a key that can encrypt a token. */
 function hasKeyMaterial(auth: AuthSettings): boolean {
   const hasOwnSecret = ![...METHODS_WITHOUT_CREDENTIAL, 'client_assertion'].includes(auth.method);
-  return hasOwnSecret || signsAssertions(auth) || (auth.method === 'none' && auth.tlsCertificateFile !== null);
+  const hasRefreshToken = auth.grantType === 'refresh_token' && 'refresh_token' in auth.extraParameters;
+  return (
+    hasOwnSecret ||
+    hasRefreshToken ||
+    signsAssertions(auth) ||
+    (auth.method === 'none' && auth.tlsCertificateFile !== null)
+  );
 }
 
 /** The setting that decides a parameter of the token request; undefined for others. */

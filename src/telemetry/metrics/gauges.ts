@@ -9,7 +9,7 @@ import { expose, type Labels } from './series.ts';
 
 export type TokenSnapshot = Pick<
   TokenState,
-  'credential' | 'file' | 'expiresWallAt' | 'consecutiveFailures' | 'missingScopes'
+  'credential' | 'file' | 'expiresWallAt' | 'consecutiveFailures' | 'refreshTokenFault' | 'missingScopes'
 >;
 
 export interface ThrottleSnapshot extends Pick<
@@ -103,6 +103,11 @@ const GAUGES: readonly GaugeDefinition[] = [
     // The alert on a missing token would take 0 without an expiry for one.
     ({ file, consecutiveFailures }) =>
       file === undefined || consecutiveFailures > 0 ? consecutiveFailures : undefined,
+  ),
+  perToken(
+    'refresh_token_unkept',
+    '1 while the next process cannot request a token, since no file keeps the newest refresh token.',
+    ({ refreshTokenFault }) => (refreshTokenFault === undefined ? 0 : 1),
   ),
   perToken(
     'token_scopes_missing',

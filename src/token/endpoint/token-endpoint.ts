@@ -26,7 +26,7 @@ import { describeConnectionFault, readBoundedText, sendSingleRequest, type BodyR
 import { buildTokenRequest, describeMissingTarget, listRequestedParameters } from './token-request.ts';
 import type { TokenGrantOptions } from './token-request.ts';
 import { correctTokenUrl, describeTokenUrlSettings } from './token-url.ts';
-import { parseTokenResponse } from './token-response.ts';
+import { addRefreshToken, parseTokenResponse } from './token-response.ts';
 import type { ResponseAge, TokenRequestFailure, TokenRequestResult, TokenResponseForm } from './token-response.ts';
 
 export type TokenEndpointAddress =
@@ -218,7 +218,7 @@ async function readResponse(
   url: URL,
   response: Dispatcher.ResponseData,
   echoFilter: EchoFilter,
-  options: TokenResponseForm & Pick<TokenEndpointOptions, 'clock'>,
+  options: TokenResponseForm & Pick<TokenEndpointOptions, 'clock' | 'grantType'>,
 ): Promise<TokenRequestResult | { readonly kind: 'not-found'; readonly detail: string }> {
   const { statusCode, headers } = response;
   const { clock } = options;
@@ -227,7 +227,8 @@ async function readResponse(
   if (statusCode === 200 || statusCode === 201) {
     const { text, fault } = await readBoundedText(response, MAX_BODY_BYTES);
     if (text === undefined) return { kind: 'malformed', detail: `${summary} and ${fault}` };
-    return parseTokenResponse(text, echoFilter, options, { status: statusCode, age });
+    const result = parseTokenResponse(text, echoFilter, options, { status: statusCode, age });
+    return options.grantType === 'refresh_token' ? addRefreshToken(result, text, options) : result;
   }
   const wait = readWait(response, clock.wallNow());
   const unavailable = (detail: string) => ({ kind: 'unavailable', detail, ...wait }) as const;

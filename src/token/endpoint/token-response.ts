@@ -21,6 +21,8 @@ export type TokenRequestResult =
       readonly endsAsKnown?: boolean;
       /** Undefined when absent or empty. */
       readonly scope: string | undefined;
+      /** Only for the grant that uses one. Default: the response has none. */
+      readonly refreshToken?: string;
     }
   /** The client, its grant or the endpoint's address was rejected: an early retry cannot help. */
   | ({
@@ -42,6 +44,7 @@ export type TokenRequestResult =
 
 interface FailureDetail {
   readonly detail: string;
+  readonly refreshToken?: string;
   /** The endpoint's own `Retry-After`, or how long the process that sent the request waits; milliseconds. Default: none is known. */
   readonly retryAfterMs?: number;
   /** Who sent the request; undefined = this process. */
@@ -121,6 +124,21 @@ export function parseTokenResponse(
   const names = readScope(scope);
   const grantedScope = names === '' ? undefined : redactScope(names, value, redact, requestedScope);
   return { kind: 'ok', value, ...readLifetime(fields, form, age), scope: grantedScope };
+}
+
+/** With the refresh token beside the token, or at the top, if it can be sent (RFC 6749 appendix A.17). Masks it in other members. */
+export function addRefreshToken(
+  result: TokenRequestResult,
+  body: string,
+  { tokenField }: Pick<TokenResponseForm, 'tokenField'>,
+): TokenRequestResult {
+  const fields = parseJsonObject(body) ?? {};
+  const beside = findMember(fields, tokenField.replace(/[^.]+$/, 'refresh_token'));
+  const refreshToken = beside ?? fields.refresh_token;
+  if (typeof refreshToken !== 'string' || !/^\P{Cc}+$/u.test(refreshToken)) return result;
+  const redact = createRedact([refreshToken]);
+  if (result.kind !== 'ok') return { ...result, refreshToken, detail: redact(result.detail) };
+  return { ...result, refreshToken, scope: result.scope && redact(result.scope) };
 }
 
 /** Masks what may be a token, in a response whose token is elsewhere than configured: long words with a digit. */

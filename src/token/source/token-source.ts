@@ -20,6 +20,8 @@ export interface TokenSourceOptions extends TokenRefresherOptions {
   readonly settleMs: number;
   /** Gets each token before it is used. Default: none is passed on. */
   readonly onToken?: ((value: string) => void) | undefined;
+  /** Of a server that replaces them. Default: the grant uses none. */
+  readonly refreshTokens?: { readonly fault: string | undefined; readonly whenKept: Promise<unknown> } | undefined;
   /** Why a header field of the calls has an earlier value than that of its file. Default: none has. */
   readonly headerFault?: ((credential: string) => CredentialFault | undefined) | undefined;
 }
@@ -72,6 +74,10 @@ export class HeldTokenSource implements TokenSource {
   stop(): void {
     this.#refresher.stop();
     this.#wakeWaiting();
+  }
+
+  get whenKept(): Promise<unknown> | undefined {
+    return this.#options.refreshTokens?.whenKept;
   }
 
   current(caller: TokenCaller = UNWAITING_CALLER, monotonicNow?: number): TokenUse | undefined {
@@ -150,7 +156,7 @@ export class HeldTokenSource implements TokenSource {
   state(): TokenState {
     const now = this.#clock.now();
     const token = this.#tokens.usable(now);
-    const { credential, credentialWatch, headerFault } = this.#options;
+    const { credential, credentialWatch, headerFault, refreshTokens } = this.#options;
     return {
       credential,
       status: token === undefined ? 'none' : this.#isSuspect(now) ? 'suspect' : 'valid',
@@ -161,6 +167,7 @@ export class HeldTokenSource implements TokenSource {
       validForMs: token && token.expiresAt - now,
       missingScopes: this.#missingScopes,
       credentialFault: credentialWatch?.fault() ?? headerFault?.(credential),
+      refreshTokenFault: refreshTokens?.fault,
       hasHadToken: this.#tokens.newest !== undefined,
       ...this.#refresher.state(),
     };

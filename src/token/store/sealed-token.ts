@@ -70,10 +70,13 @@ const SEALED_PATTERN = /^([a-z0-9]+)\.([A-Za-z0-9_-]+)$/;
 
 /**
  * The layout of the sealed text and of its binding: a token in a file (`bst3`), a shared token (`bst4`), the failure of a shared token
- * request (`bsf4`). It begins the text and is part of the key derivation: a text never opens as one of another format, nor of a former one
+ * request (`bsf4`), the newest refresh token (`bsr1`). It begins the text and is part of the key derivation: a text never opens as one of another format, nor of a former one
  * (`bst1`, `bst2`, `bsf2`).
  */
-export type SealedFormat = 'bst3' | 'bst4' | 'bsf4';
+export type SealedFormat = 'bst3' | 'bst4' | 'bsf4' | 'bsr1';
+
+/** A key, and what a text is bound to. */
+type SealIdentity = Pick<TokenIdentity, 'keyMaterial'> & { readonly binding: Partial<TokenBinding> };
 
 /** The numbers that each format of a token holds after value and scope. */
 const TOKEN_NUMBERS = {
@@ -123,7 +126,7 @@ export function openFailure(sealed: string, identity: TokenIdentity): SharedFail
 }
 
 /** Salt and nonce are fresh each time; without the key only the length can be learned. */
-export function sealText(plain: string, { binding, keyMaterial }: TokenIdentity, format: SealedFormat): string {
+export function sealText(plain: string, { binding, keyMaterial }: SealIdentity, format: SealedFormat): string {
   const salt = randomBytes(SALT_BYTES);
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, deriveKey(keyMaterial, salt, format), nonce, { authTagLength: TAG_BYTES });
@@ -133,9 +136,9 @@ export function sealText(plain: string, { binding, keyMaterial }: TokenIdentity,
 }
 
 /** The JSON list given to `sealText`; undefined as for `openToken`, and for a text of more than 64 KiB. */
-function openList(
+export function openList(
   sealed: string,
-  { binding, keyMaterial }: TokenIdentity,
+  { binding, keyMaterial }: SealIdentity,
   format: SealedFormat,
 ): readonly unknown[] | undefined {
   if (sealed.length > MAX_STORED_CHARS) return undefined;
@@ -175,6 +178,6 @@ export function deriveRecordName({ binding, keyMaterial }: TokenIdentity): strin
 }
 
 /** Every member counts. JSON is unambiguous; joined strings would not be. */
-function serializeBinding(binding: TokenBinding): string {
+function serializeBinding(binding: Partial<TokenBinding>): string {
   return JSON.stringify(Object.entries(binding).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }

@@ -5,19 +5,26 @@
 import { rm, stat } from 'node:fs/promises';
 import { writeFileAtomically } from '../../platform/atomic-write.ts';
 import { systemErrorCode } from '../../platform/file-errors.ts';
+import type { Cancel } from '../../platform/clock.ts';
 import { readTextFile } from '../client/secret-file.ts';
 import { isUsable } from '../source/refresh-schedule.ts';
 import type { DeclinableFetchResult, TokenNeed, TokenFetcher, TokenPartOptions } from '../source/token-fetcher.ts';
+import type { RefreshTokens } from './refresh-tokens.ts';
 import { openToken, sealToken, type StoredToken, type TokenIdentity } from './sealed-token.ts';
+import { MAX_STORED_CHARS } from './shared-token-store.ts';
 
 export interface TokenCacheOptions extends Pick<TokenPartOptions, 'clock' | 'observe'> {
   readonly path: string;
   /** Undefined while the credentials cannot be read. Must not reject. */
   readonly readIdentity: () => Promise<TokenIdentity | undefined>;
+  /** Kept too, in a line of its own. Undefined: the grant uses none. */
+  readonly refreshTokens?: RefreshTokens | undefined;
 }
 
-/** The longest token is 16 KiB. */
-const MAX_FILE_BYTES = 64 * 1024;
+/** Two lines of at most 64 KiB. */
+const MAX_FILE_BYTES = 2 * MAX_STORED_CHARS + 2;
+/** How long a new token waits for the write of the refresh token that came with it: a disk may hang. */
+const MAX_WRITE_MS = 2_000;
 /** A disk that is full now may have space later, long before the next token. */
 const RETRY_AFTER_MS = 30_000;
 
@@ -27,13 +34,15 @@ export class CachedTokenFetcher implements TokenFetcher {
   readonly #options: TokenCacheOptions;
   #isFirst = true;
   #isWritable = true;
-  /** The only one that is tried again. */
-  #newestChange: (() => Promise<void>) | undefined;
+  /** What the file is to hold, if anything. */
+  #token: StoredToken | undefined;
   #pendingWrites: Promise<void> = Promise.resolve();
+  #cancelRetry: Cancel | undefined;
 
   constructor(fetcher: TokenFetcher, options: TokenCacheOptions) {
     this.#fetcher = fetcher;
     this.#options = options;
+    if (options.refreshTokens !== undefined) options.refreshTokens.save = () => this.#saveInTime(this.#token);
   }
 
   async fetch(need: TokenNeed, signal: AbortSignal): Promise<DeclinableFetchResult> {
@@ -42,23 +51,28 @@ export class CachedTokenFetcher implements TokenFetcher {
     if (typeof stored === 'string') this.#warn(stored);
     else if (stored !== undefined) return { kind: 'found', token: stored, from: 'auth.cacheFile' };
     // A restart must not begin with a token that the upstream rejects.
-    if (need.reason === 'unauthorized') this.#queueWrite(() => rm(this.#options.path, { force: true }));
+    if (need.reason === 'unauthorized') void this.#save(undefined);
     const startedWallAt = this.#options.clock.wallNow();
     const fetched = await this.#fetcher.fetch(need, signal);
     const token = toStoredToken(fetched, startedWallAt);
-    if (token !== undefined) this.#queueWrite(() => this.#save(token));
+    if (token !== undefined) {
+      const saved = this.#saveInTime(token);
+      if (this.#options.refreshTokens !== undefined) await saved;
+    }
     return fetched;
   }
 
   /** The token, a warning if the file is unusable, or undefined without a file and after the token's expiry. */
   async #open(): Promise<StoredToken | string | undefined> {
-    const { path, readIdentity, clock } = this.#options;
+    const { path, readIdentity, refreshTokens, clock } = this.#options;
     if (!(await exists(path))) return undefined;
     const reading = await readTextFile('auth.cacheFile', path, MAX_FILE_BYTES);
     if (reading.kind === 'unreadable') return `${reading.detail}: it is not used`;
+    const [sealed = '', refreshToken] = reading.value.split('\n');
+    if (refreshToken) refreshTokens?.restore(refreshToken);
     const identity = await readIdentity();
-    if (identity === undefined) return undefined;
-    const token = openToken(reading.value.trimEnd(), identity, 'bst3');
+    if (identity === undefined || (sealed === '' && refreshToken)) return undefined;
+    const token = openToken(sealed.trimEnd(), identity, 'bst3');
     if (token === undefined)
       return `auth.cacheFile: the file ${path} is damaged, or of other credentials or settings: it is not used`;
     if (token.obtainedWallAt > clock.wallNow())
@@ -67,25 +81,41 @@ export class CachedTokenFetcher implements TokenFetcher {
     return isUsable(lifetime, clock.wallNow()) ? token : undefined;
   }
 
-  async #save(token: StoredToken): Promise<void> {
-    const identity = await this.#options.readIdentity();
-    if (identity === undefined) return;
-    await writeFileAtomically(this.#options.path, `${sealToken(token, identity, 'bst3')}\n`);
-    this.#isWritable = true;
+  #saveInTime(token: StoredToken | undefined): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<undefined>();
+    const cancel = this.#options.clock.after(MAX_WRITE_MS, () => resolve(undefined));
+    return Promise.race([this.#save(token).finally(cancel), late]);
   }
 
-  #queueWrite(change: () => Promise<void>): void {
-    this.#newestChange = change;
-    this.#pendingWrites = this.#pendingWrites.then(change).catch((error: unknown) => {
+  #save(token: StoredToken | undefined): Promise<void> {
+    this.#token = token;
+    this.#cancelRetry?.();
+    return (this.#pendingWrites = this.#pendingWrites.then(() => this.#write()));
+  }
+
+  /** Never rejects. */
+  async #write(): Promise<void> {
+    const { path, clock, refreshTokens } = this.#options;
+    try {
+      await this.#replaceFile();
+      this.#isWritable = true;
+    } catch (error) {
       if (this.#isWritable)
-        this.#warn(
-          `auth.cacheFile: ${this.#options.path} cannot be written (${systemErrorCode(error)}); it is tried again`,
-        );
+        this.#warn(`auth.cacheFile: ${path} cannot be written (${systemErrorCode(error)}); it is tried again`);
       this.#isWritable = false;
-      this.#options.clock.after(RETRY_AFTER_MS, () => {
-        if (this.#newestChange === change) this.#queueWrite(change);
-      });
-    });
+      this.#cancelRetry = clock.after(RETRY_AFTER_MS, () => void this.#save(this.#token));
+    }
+    if (refreshTokens !== undefined) refreshTokens.isWritten = this.#isWritable;
+  }
+
+  async #replaceFile(): Promise<void> {
+    const { path, readIdentity, refreshTokens } = this.#options;
+    const refreshToken = refreshTokens?.seal();
+    if (this.#token === undefined && refreshToken === undefined) return rm(path, { force: true });
+    const identity = this.#token && (await readIdentity());
+    const sealed = this.#token && identity ? sealToken(this.#token, identity, 'bst3') : '';
+    const lines = [sealed, refreshToken ?? []].flat();
+    if (lines.some((line) => line !== '')) await writeFileAtomically(path, `${lines.join('\n')}\n`);
   }
 
   #warn(message: string): void {

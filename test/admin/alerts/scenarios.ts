@@ -124,6 +124,10 @@ const THRESHOLDS: readonly Threshold[] = [
     at: (factor) => [events('credential_rotation_failures_total', C, some(factor), 10)],
   },
   {
+    ...{ of: 'BearerSidecarRefreshTokenUnkept', what: 'a refresh token that is not kept' },
+    at: (factor) => [level('refresh_token_unkept', C, some(factor))],
+  },
+  {
     ...{ of: 'BearerSidecarTokenNotAccepted', what: 'a twentieth of the attempts' },
     at: (factor) => [
       steady('upstream_attempts_total', attempts('unauthorized'), 50 * factor),
@@ -544,6 +548,11 @@ const STORIES: readonly Scenario[] = [
     name: 'a new secret is refused once',
     series: [eventsAt('credential_rotation_failures_total', C, [10])],
     expected: [nothing(9), only(11, 'BearerSidecarRotationFailing'), nothing(27)],
+  },
+  {
+    name: 'a server replaces the refresh token, and no file keeps it',
+    series: [level('refresh_token_unkept', C, 1)],
+    expected: [only(1, 'BearerSidecarRefreshTokenUnkept')],
   },
   {
     name: 'one call is refused because a scope is missing',

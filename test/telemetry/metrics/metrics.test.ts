@@ -108,9 +108,12 @@ describe('series at the start', () => {
       name,
       ['ok', 'rejected', 'unavailable', 'malformed'].map((outcome) => `credential="default",outcome="${outcome}"`),
     ]),
-    ...['token_endpoint_failures', 'token_scopes_missing', 'credential_rotation_failures_total'].map(
-      (name): [string, string[]] => [name, ['credential="default"']],
-    ),
+    ...[
+      'token_endpoint_failures',
+      'refresh_token_unkept',
+      'token_scopes_missing',
+      'credential_rotation_failures_total',
+    ].map((name): [string, string[]] => [name, ['credential="default"']]),
     ['insufficient_scope_total', ['route="default"']],
     ['responses_cut_total', ['upstream', 'sidecar'].map((by) => `route="default",by="${by}"`)],
     ['config_reloads_total', ['ok', 'refused', 'invalid'].map((outcome) => `outcome="${outcome}"`)],
