@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { call } from '../support/calls.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
-import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
+import { baseSettings, spawnSidecar, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 import { waitUntil } from '../support/until.ts';
 
@@ -102,23 +102,22 @@ const SERVERS: readonly (readonly [string, () => Promise<StartedServer>])[] = [
   ['oidc-provider', startOidcProvider],
 ];
 
+function settingsOf(server: StartedServer, refreshToken: string): Record<string, string> {
+  return {
+    ...baseSettings('http://127.0.0.1:1', server.url, CLIENT),
+    SIDECAR_AUDIENCE: '',
+    SIDECAR_AUTH_GRANT_TYPE: 'refresh_token',
+    SIDECAR_AUTH_EXTRA_PARAMETERS: JSON.stringify({ refresh_token: refreshToken }),
+  };
+}
+
 async function start(
   server: StartedServer,
   refreshToken: string,
   env: Record<string, string>,
 ): Promise<RunningSidecar> {
-  const upstream = 'http://127.0.0.1:1';
-  const sidecar = await startSidecar({
-    name: 'refresh-tokens',
-    env: {
-      ...baseSettings(upstream, server.url, CLIENT),
-      SIDECAR_AUDIENCE: '',
-      SIDECAR_AUTH_GRANT_TYPE: 'refresh_token',
-      SIDECAR_AUTH_EXTRA_PARAMETERS: JSON.stringify({ refresh_token: refreshToken }),
-      SIDECAR_LOG_LEVEL: 'debug',
-      ...env,
-    },
-  });
+  const settings = { ...settingsOf(server, refreshToken), SIDECAR_LOG_LEVEL: 'debug', ...env };
+  const sidecar = await startSidecar({ name: 'refresh-tokens', env: settings });
   await waitUntilReady(sidecar);
   return sidecar;
 }
@@ -199,5 +198,27 @@ test(
     const metrics = (await call(`${sidecar.adminUrl}/metrics`)).text;
     expect(metrics).toContain('bearer_sidecar_refresh_token_unkept{credential="default"} 1');
     expect(server.refused).toEqual([]);
+  },
+);
+
+test(
+  'check sends nothing where a newer one is kept, and says when its own request has used one up',
+  { timeout: 60_000 },
+  async () => {
+    await using server = await startStrictServer();
+    const env = { SIDECAR_AUTH_CACHE_FILE: join(folder, 'token') };
+    const token = await server.authorize();
+    const sidecar = await start(server, token, env);
+    await sidecar.stop();
+    const { length } = server.accepted;
+    const kept = spawnSidecar({ name: 'check-kept', args: ['check'], env: { ...settingsOf(server, token), ...env } });
+    await kept.exit;
+    expect(kept.stdout()).toContain('keeps a newer refresh token');
+    expect([server.accepted.length, server.refused]).toEqual([length, []]);
+    const other = settingsOf(server, await server.authorize());
+    const used = spawnSidecar({ name: 'check-used', args: ['check'], env: other });
+    await used.exit;
+    expect(used.stdout()).toContain('the configured one is used up now');
+    expect(used.stdout() + used.stderr()).not.toContain('refresh-token-of-the-grant');
   },
 );

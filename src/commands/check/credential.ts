@@ -6,6 +6,7 @@ import { describeAssertion, readJwtExpiry } from '../../token/client/assertion-c
 import { findAssertionSigning } from '../../token/client/client-authentication.ts';
 import { readAssertionFile } from '../../token/client/assertion-file.ts';
 import { TokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
+import { isRefreshTokenReplaced, REFRESH_TOKEN } from '../../token/store/refresh-tokens.ts';
 import { readTokenFile } from '../../token/source/file-token-source.ts';
 import { correctTokenUrl } from '../../token/endpoint/token-url.ts';
 import type { TokenRequestResult } from '../../token/endpoint/token-response.ts';
@@ -154,6 +155,11 @@ function checkEndpointConnectivity(
   return checkThroughEgress(runner, url, target, check);
 }
 
+const REPLACED = 'not requested: auth.cacheFile keeps a newer refresh token, which a request would use up';
+const USED_UP = 'obtained, but the server replaces refresh tokens at each use: the configured one is used up now';
+const USED_UP_ADVICE =
+  'configure the refresh token of a new authorization, with auth.cacheFile (SIDECAR_AUTH_CACHE_FILE), and start the sidecar without another check';
+
 interface TokenRequestOutcome {
   readonly response: TokenRequestResult;
   readonly skew: Parameters<typeof evaluateSkew>[0];
@@ -171,6 +177,10 @@ async function requestToken(
   const client = await endpoint.readCredential();
   if (client.kind === 'unreadable') return { outcome: 'fail', detail: client.detail, advice: 'fix that file' };
   for (const secret of [client.keyMaterial ?? [], client.sentSecrets].flat()) registerSecret(secret);
+  const { grantType, cacheFile } = credential.auth;
+  const configured = client.extraParameters[REFRESH_TOKEN];
+  if (grantType === REFRESH_TOKEN && (await isRefreshTokenReplaced(cacheFile, configured)))
+    return { outcome: 'warn', detail: REPLACED, advice: 'see `bearer-sidecar status` of the running sidecar' };
   const sentAt = clock.wallNow();
   const response = await endpoint.request(client, signal);
   if (signal.aborted) throw signal.reason;
@@ -181,6 +191,8 @@ async function requestToken(
   };
   if (response.kind === 'ok') {
     tokensInUse.add(credential.name, response.value);
+    if (response.refreshToken !== undefined && response.refreshToken !== configured)
+      return { outcome: 'warn', detail: USED_UP, advice: USED_UP_ADVICE, value };
     return { outcome: 'ok', detail: `obtained from ${maskQuery(url)}${describeRequestForm(credential.auth)}`, value };
   }
   const isWrongPath = head?.status === 404 && credential.auth.endpoint.kind === 'url';

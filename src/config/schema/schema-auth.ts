@@ -115,7 +115,7 @@ export const auth = {
     format: resource(),
   }),
   grantType: setting({
-    doc: 'The grant_type of the token request (RFC 6749). urn:ietf:params:oauth:grant-type:jwt-bearer sends an assertion signed with auth.privateKeyFile (RFC 7523 section 2.1). The empty text leaves the parameter out.',
+    doc: 'The grant_type of the token request (RFC 6749). urn:ietf:params:oauth:grant-type:jwt-bearer sends an assertion signed with auth.privateKeyFile (RFC 7523 section 2.1). refresh_token sends that of auth.extraParameters; where the server replaces it at each use, auth.cacheFile keeps the newest. The empty text leaves the parameter out.',
     format: grantType(),
     default: 'client_credentials',
   }),
@@ -180,7 +180,7 @@ export const auth = {
     doc: 'PEM file of the certificate authorities to trust for the token endpoint only. Default: upstream.caFile.',
   }),
   cacheFile: fileSetting({
-    doc: 'File that keeps the newest access token, so that a restart has a token while the token endpoint is down. Encrypted with a key derived from the client secret or the private key; written with mode 0600 in a directory that must be writable. Not possible with client_assertion, none and static, which have no such key (none has one with the grant type jwt-bearer).',
+    doc: 'File that keeps the newest access token, so that a restart has a token while the token endpoint is down. Encrypted with a key derived from the client secret or the private key; written with mode 0600 in a directory that must be writable. Not possible with client_assertion, none and static, which have no such key (none has one with the grant types jwt-bearer and refresh_token). Also keeps the refresh token of a server that replaces it.',
   }),
   invalidationCooldownMs: setting({
     doc: 'Shortest time between two refreshes caused by a 401 of the API; doubles up to 300000 while new tokens are refused too.',

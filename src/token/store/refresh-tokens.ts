@@ -5,7 +5,9 @@
  */
 import type { ClientCredential } from '../client/client-authentication.ts';
 import type { TokenRequestResult } from '../endpoint/token-response.ts';
+import { readTextFile } from '../client/secret-file.ts';
 import { openList, sealText } from './sealed-token.ts';
+import { MAX_STORED_CHARS } from './shared-token-store.ts';
 
 export interface RefreshTokensOptions {
   /** Sends one token request. Never rejects, and ends by itself. */
@@ -23,8 +25,22 @@ interface KeptRefreshToken {
   readonly newest: string;
 }
 
+/** Of a cache file: two lines of at most 64 KiB. */
+export const MAX_FILE_BYTES = 2 * MAX_STORED_CHARS + 2;
+
 /** The parameter of the token request, the member of the response, and the grant type. */
 export const REFRESH_TOKEN = 'refresh_token';
+
+/** Whether a cache file keeps a newer one than the configured one, which is used up then. */
+export async function isRefreshTokenReplaced(path: string | undefined, configured = ''): Promise<boolean> {
+  const reading = path === undefined ? undefined : await readTextFile('auth.cacheFile', path, MAX_FILE_BYTES);
+  return reading?.kind === 'read' && open(reading.value.split('\n')[1], configured) !== undefined;
+}
+
+function open(sealed = '', configured: string): string | undefined {
+  const [newest] = openList(sealed, { binding: {}, keyMaterial: configured }, 'bsr1') ?? [];
+  return typeof newest === 'string' ? newest : undefined;
+}
 
 export class RefreshTokens {
   readonly #options: RefreshTokensOptions;
@@ -87,9 +103,9 @@ export class RefreshTokens {
   }
 
   #open(configured: string): string {
-    const opened = openList(this.#sealed ?? '', { binding: {}, keyMaterial: configured }, 'bsr1')?.[0];
+    const opened = open(this.#sealed, configured);
     this.#sealed = undefined;
-    if (typeof opened === 'string') this.#keep({ configured, newest: opened });
+    if (opened !== undefined) this.#keep({ configured, newest: opened });
     return this.#kept?.configured === configured ? this.#kept.newest : configured;
   }
 

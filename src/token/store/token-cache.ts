@@ -9,9 +9,8 @@ import type { Cancel } from '../../platform/clock.ts';
 import { readTextFile } from '../client/secret-file.ts';
 import { isUsable } from '../source/refresh-schedule.ts';
 import type { DeclinableFetchResult, TokenNeed, TokenFetcher, TokenPartOptions } from '../source/token-fetcher.ts';
-import type { RefreshTokens } from './refresh-tokens.ts';
+import { MAX_FILE_BYTES, type RefreshTokens } from './refresh-tokens.ts';
 import { openToken, sealToken, type StoredToken, type TokenIdentity } from './sealed-token.ts';
-import { MAX_STORED_CHARS } from './shared-token-store.ts';
 
 export interface TokenCacheOptions extends Pick<TokenPartOptions, 'clock' | 'observe'> {
   readonly path: string;
@@ -21,8 +20,6 @@ export interface TokenCacheOptions extends Pick<TokenPartOptions, 'clock' | 'obs
   readonly refreshTokens?: RefreshTokens | undefined;
 }
 
-/** Two lines of at most 64 KiB. */
-const MAX_FILE_BYTES = 2 * MAX_STORED_CHARS + 2;
 /** How long a new token waits for the write of the refresh token that came with it: a disk may hang. */
 const MAX_WRITE_MS = 2_000;
 /** A disk that is full now may have space later, long before the next token. */
