@@ -16,9 +16,6 @@ if (!isSupported(process.versions.node)) {
   );
   process.exitCode = 2;
 } else {
-  const { disableDebugInterfaces } = await import('./platform/hardening.ts');
-  const warnings = disableDebugInterfaces();
-  const { runCommand } = await import('./commands/command-line.ts');
   const stop = new AbortController();
   let isDone = false;
   const onSignal = (): void => {
@@ -28,7 +25,11 @@ if (!isSupported(process.versions.node)) {
     if (stop.signal.aborted) process.exit(1);
     stop.abort();
   };
+  // Before any import: the kernel drops a signal to process 1 of a container that has no handler.
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  const { disableDebugInterfaces } = await import('./platform/hardening.ts');
+  const warnings = disableDebugInterfaces();
+  const { runCommand } = await import('./commands/command-line.ts');
   process.exitCode = await runCommand(process.argv.slice(2), stop.signal, warnings);
   isDone = true;
   // While Node.js shuts down, it removes signal handlers first: a signal would then end the process with another code.

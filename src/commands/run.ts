@@ -1,5 +1,6 @@
 /** `bearer-sidecar run`: the sidecar from its configuration, until a signal. */
 import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 import { authorizationServerUrl, type AuthConfig, type Config } from '../config/config.ts';
 import { loadConfig, hasConfigFile } from '../config/load/load.ts';
 import type { LoadedConfig, LoadOptions, LoadResult } from '../config/load/load.ts';
@@ -74,6 +75,13 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
     const { config } = loaded;
     await registerSecrets(config, log);
     tracing = await openTracingFor(config, version, log);
+    // A signal that came meanwhile is delivered within two turns of the event loop.
+    await setImmediate();
+    await setImmediate();
+    if (stop.aborted) {
+      log.observe({ kind: 'stopped', cut: 0 });
+      return 0;
+    }
     const sidecar = await startSidecar({
       config,
       version,
