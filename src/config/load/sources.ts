@@ -2,10 +2,10 @@
  * Reads the two sources of settings, a file (YAML 1.2, which includes JSON) and the environment, into flat maps of raw values with
  * their origin. Values are not checked here.
  */
-import { readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { LineCounter, parseDocument } from 'yaml';
 import { truncate, type ConfigProblem, type ValueOrigin } from './problems.ts';
-import { describeFileError } from '../../platform/file-errors.ts';
+import { describeFileError, systemErrorCode } from '../../platform/file-errors.ts';
 import { findNearest } from './nearest.ts';
 import { CONFIG_VARIABLE, REMOVED_SETTINGS, SETTINGS, settingOf } from '../schema/schema.ts';
 import { VARIABLE_PREFIX, variableOfPath } from '../schema/schema.ts';
@@ -76,16 +76,49 @@ type Reading<T> =
   | { readonly kind: 'read'; readonly value: T }
   | { readonly kind: 'unreadable'; readonly fault: string };
 
-/** Reads a configuration file. An empty value or null counts as not set. */
+/** Reads a configuration file, or a pipe that is being written, as in `--config <(…)`. An empty value or null counts as not set. */
 export function readConfigFile(path: string): Reading<ConfigSource> {
-  let contents: string;
+  const contents = readContents(path);
+  if (contents.kind === 'unreadable') return contents;
+  const parsed = parseYaml(contents.value);
+  return parsed.kind === 'read' ? { kind: 'read', value: toConfigSource(parsed.value, path) } : parsed;
+}
+
+/** A wrong path may lead to a device that never ends. */
+const MAX_FILE_BYTES = 1024 * 1024;
+/** Longest wait for the writer of a pipe, and between two attempts to read. */
+const [PIPE_TIMEOUT_MS, PIPE_POLL_MS] = [10_000, 10];
+
+function readContents(path: string): Reading<string> {
+  let fd: number | undefined;
   try {
-    contents = readFileSync(path, 'utf8');
+    // Otherwise a pipe without a writer blocks the process, its signals included.
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const bytes = Buffer.alloc(MAX_FILE_BYTES + 1);
+    const endsAt = performance.now() + PIPE_TIMEOUT_MS;
+    let length = 0;
+    for (let read = -1; read !== 0 && length < bytes.length; length += read)
+      read = readWritten(fd, bytes.subarray(length), endsAt);
+    if (length > MAX_FILE_BYTES) return { kind: 'unreadable', fault: `is larger than ${String(MAX_FILE_BYTES)} bytes` };
+    if (length === 0 && fstatSync(fd).isFIFO()) return { kind: 'unreadable', fault: 'is a pipe without a writer' };
+    return { kind: 'read', value: bytes.toString('utf8', 0, length) };
   } catch (error) {
     return { kind: 'unreadable', fault: describeFileError(error) };
+  } finally {
+    if (fd !== undefined) closeSync(fd);
   }
-  const parsed = parseYaml(contents);
-  return parsed.kind === 'read' ? { kind: 'read', value: toConfigSource(parsed.value, path) } : parsed;
+}
+
+/** Waits while a pipe is open for writing and empty. @throws Error with a code; EAGAIN after `endsAt` */
+function readWritten(fd: number, bytes: Buffer, endsAt: number): number {
+  for (;;) {
+    try {
+      return readSync(fd, bytes);
+    } catch (error) {
+      if (systemErrorCode(error) !== 'EAGAIN' || performance.now() > endsAt) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PIPE_POLL_MS);
+    }
+  }
 }
 
 function parseYaml(contents: string): Reading<ReadonlyMap<unknown, unknown>> {
