@@ -21,6 +21,7 @@ import {
   closureOf,
   createLimitSnapshot,
   describeLimit,
+  listCallAges,
   type LimitSnapshot,
   parseLimitSnapshot,
 } from './limit-snapshot.ts';
@@ -248,11 +249,9 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
 
   snapshot(now: number): LimitSnapshot | undefined {
     if (this.#limit === undefined) return undefined;
-    const describe = (choice: ChosenLimit): LimitSnapshot => {
-      const windowMs = choice.counter.kind === 'window' ? choice.counter.windowMs : 0;
-      const used = windowMs > 0 ? this.#notRefused.count(now - windowMs, Infinity) : 0;
-      return createLimitSnapshot(choice, Math.max(0.5, this.#margin.share), used);
-    };
+    const countLast = (ms: number): number => this.#notRefused.count(now - ms, Infinity);
+    const describe = (choice: ChosenLimit): LimitSnapshot =>
+      createLimitSnapshot(choice, Math.max(0.5, this.#margin.share), countLast);
     const { main, additional } = this.#limit.chosen;
     return { ...describe(main), ...(additional && { second: describe(additional) }) };
   }
@@ -260,6 +259,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   restore(now: number, snapshot: unknown, ageMs: number): void {
     const parsed = parseLimitSnapshot(snapshot);
     if (parsed === undefined) return;
+    for (const callAgeMs of listCallAges(parsed)) this.#notRefused.add(now - ageMs - callAgeMs);
     this.#restoreLimit(now, parsed, ageMs);
     if (this.#limit === undefined) return;
     this.#margin.set(parsed.margin);
@@ -274,12 +274,6 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     // As often as a limit in flight needs closures to be chosen.
     for (let count = 0; count < MIN_CLOSURES_IN_FLIGHT; count++)
       this.#history.restore(closureOf(this.#bank.counters, snapshot), now - ageMs);
-    for (
-      let count = this.#notRefused.size;
-      ageMs < snapshot.windowMs && count < Math.min(snapshot.used, snapshot.limit);
-      count++
-    )
-      this.#notRefused.add(now);
     this.#chooseLimit(now, this.#limit?.choice);
     if (snapshot.second !== undefined) this.#restoreLimit(now, snapshot.second, ageMs);
   }

@@ -20,6 +20,8 @@ export interface LimitSnapshot {
   readonly margin: number;
   /** Calls in the window at the time of the snapshot. */
   readonly used: number;
+  /** Of them, those in the last tenth of the window, in the last two tenths, and so on to nine. Default: evenly spread. */
+  readonly usedInTenths?: readonly number[] | undefined;
   /** A limit that holds as well. */
   readonly second?: LimitSnapshot | undefined;
 }
@@ -29,6 +31,7 @@ const MAX_RATE = 1e6;
 const LONGEST_WINDOW_MS = 86_400_000;
 /** More than the call log holds. */
 const MAX_USED = 1e5;
+const TENTHS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 const KINDS: Readonly<Record<string, CounterKind>> = {
   window: 'window',
   bucket: 'bucket',
@@ -57,11 +60,36 @@ export function describeLimit(
   return { kind, rate, limit: limitOf(choice), ...window, confidence: isConfident ? 'high' : 'low', since };
 }
 
-/** @param used calls within the last window's length */
-export function createLimitSnapshot(choice: ChosenLimit, margin: number, used: number): LimitSnapshot {
-  const { counter, rate } = choice;
-  const windowMs = counter.kind === 'window' ? counter.windowMs : 0;
-  return { kind: counter.kind, windowMs, limit: limitOf(choice), rate: Math.min(MAX_RATE, rate), margin, used };
+/** @param countLast calls within the last milliseconds */
+export function createLimitSnapshot(
+  choice: ChosenLimit,
+  margin: number,
+  countLast: (ms: number) => number,
+): LimitSnapshot {
+  const { counter } = choice;
+  const terms = { kind: counter.kind, limit: limitOf(choice), rate: Math.min(MAX_RATE, choice.rate), margin };
+  if (counter.kind !== 'window') return { ...terms, windowMs: 0, used: 0 };
+  const { windowMs } = counter;
+  const usedInTenths = TENTHS.map((share) => countLast(windowMs * share));
+  return { ...terms, windowMs, used: countLast(windowMs), usedInTenths };
+}
+
+/**
+ * When the calls of a snapshot were made, as milliseconds before it, oldest first. Between two instants whose counts are known they are
+ * evenly spread.
+ */
+export function* listCallAges(snapshot: LimitSnapshot): Generator<number> {
+  const counts = [snapshot, ...(snapshot.second === undefined ? [] : [snapshot.second])]
+    .flatMap(({ windowMs, used, usedInTenths = [] }) => [
+      { ageMs: windowMs, used },
+      ...usedInTenths.map((usedInTenth, index) => ({ ageMs: windowMs * (TENTHS[index] ?? 0), used: usedInTenth })),
+    ])
+    .sort((one, other) => other.ageMs - one.ageMs);
+  for (const [index, { ageMs, used }] of counts.entries()) {
+    const later = counts[index + 1] ?? { ageMs: 0, used: 0 };
+    const calls = used - later.used;
+    for (let call = 0.5; call < calls; call++) yield ageMs - ((ageMs - later.ageMs) * call) / calls;
+  }
 }
 
 /** @param isFirst false: a second limit in it is not read */
@@ -72,8 +100,14 @@ export function parseLimitSnapshot(value: unknown, isFirst = true): LimitSnapsho
   const { windowMs, limit, rate, margin, used } = read;
   if (kind === undefined || !isWithin(windowMs, 0, LONGEST_WINDOW_MS) || !isWithin(limit, 1, 1e9)) return undefined;
   if (!isWithin(rate, 1e-6, MAX_RATE) || !isWithin(margin, 0.5, 1) || !isWithin(used, 0, MAX_USED)) return undefined;
+  const usedInTenths = areUsedInTenths(read.usedInTenths, used) ? { usedInTenths: read.usedInTenths } : {};
   const second = isFirst ? parseLimitSnapshot(read.second, false) : undefined;
-  return { kind, windowMs, limit, rate, margin, used, ...(second && { second }) };
+  return { kind, windowMs, limit, rate, margin, used, ...usedInTenths, ...(second && { second }) };
+}
+
+function areUsedInTenths(value: unknown, used: number): value is readonly number[] {
+  if (!Array.isArray(value) || value.length !== TENTHS.length) return false;
+  return [...value, used].every((count, index) => isWithin(count, index === 0 ? 0 : Number(value[index - 1]), used));
 }
 
 /**

@@ -19,6 +19,8 @@ export interface Play extends Partial<Omit<RunConditions, 'limiter'>> {
   readonly seed?: number;
   readonly throttle?: Partial<ThrottleOptions['throttle']>;
   readonly restored?: LearnedState | undefined;
+  /** At these instants another process takes over, with what the one before left in its state file. Default: none. */
+  readonly restartsMs?: readonly number[];
   /** `throttle.share`: stated limits are divided by it. Default 1. */
   readonly share?: number;
 }
@@ -41,7 +43,7 @@ const AUTO = { rate: 'auto', burst: 1, maxInFlight: 64, maxStreams: 100, maxPaus
 
 /** Default: 200 s at 1.5 times the limit without hints. */
 export async function play(played: Play): Promise<Played> {
-  const { limiter, seed = 1, throttle = {}, restored, share = 1, ...conditions } = played;
+  const { limiter, seed = 1, throttle = {}, restored, restartsMs = [], share = 1, ...conditions } = played;
   const clock = new VirtualClock(conditions.startsMs);
   const throttles: Throttle[] = [];
   const rejected: number[] = [];
@@ -51,16 +53,21 @@ export async function play(played: Play): Promise<Played> {
   };
   const createClient = ({ random }: ClientContext): Client => {
     const options = { route: 'default', clock, observe: () => undefined };
-    const created = createThrottle({
-      ...options,
-      recordPermit,
-      throttle: { ...AUTO, ...throttle },
-      queue: { max: 1000, timeoutMs: 30_000 },
-      restored,
-      random,
-    });
-    throttles.push(created);
-    return new AutoClient(created, new ResponseClassifier({ ...options, replicas: share }), rejected);
+    const start = (state: LearnedState | undefined): Throttle => {
+      const created = createThrottle({
+        ...options,
+        recordPermit,
+        throttle: { ...AUTO, ...throttle },
+        queue: { max: 1000, timeoutMs: 30_000 },
+        restored: state,
+        random,
+      });
+      throttles.push(created);
+      return created;
+    };
+    const client = new AutoClient(start(restored), new ResponseClassifier({ ...options, replicas: share }), rejected);
+    for (const at of restartsMs) clock.exactlyAt(at, () => client.restart(start));
+    return client;
   };
   const record = await run({ conditions: { ...DEFAULTS, ...conditions, limiter }, seed, createClient, clock });
   return { ...measure(record), record, throttles, clock, rejected, permits, refusals: record.refusedAt.length };
@@ -77,7 +84,7 @@ const DEFAULTS: Omit<RunConditions, 'limiter'> = {
 };
 
 class AutoClient implements Client {
-  readonly #throttle: Throttle;
+  #throttle: Throttle;
   readonly #classifier: ResponseClassifier;
   readonly #rejected: number[];
 
@@ -85,6 +92,13 @@ class AutoClient implements Client {
     this.#throttle = throttle;
     this.#classifier = classifier;
     this.#rejected = rejected;
+  }
+
+  /** Calls that wait are given up. */
+  restart(start: (state: LearnedState | undefined) => Throttle): void {
+    const state = this.#throttle.snapshot();
+    this.#throttle.shutDown();
+    this.#throttle = start(state && (JSON.parse(JSON.stringify(state)) as LearnedState));
   }
 
   async call(deadlineAt: number, send: Send): Promise<CallOutcome> {

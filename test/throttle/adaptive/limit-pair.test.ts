@@ -32,7 +32,9 @@ describe('two limits at once', () => {
   });
 
   it('are both kept over a restart', () => {
-    const second = { kind: 'window', windowMs: 60_000, limit: 200, rate: 200 / 60, margin: 1, used: 150 };
+    // All were made within the last tenth: spread over the window, some would soon be over.
+    const usedInTenths = Array.from({ length: 9 }, () => 150);
+    const second = { kind: 'window', windowMs: 60_000, limit: 200, rate: 200 / 60, margin: 1, used: 150, usedInTenths };
     const first = { kind: 'window', windowMs: 1000, limit: 5, rate: 5, margin: 1, used: 2 };
     for (const snapshot of [
       { ...first, second },

@@ -59,10 +59,16 @@ describe('a restored limit', () => {
     expect(auto.ratePolicy.learner?.learned((at) => at)).toMatchObject({ kind: 'window', limit: 100 });
   });
 
-  it('counts calls that were sent shortly before the snapshot, until their window is over', () => {
+  it('counts calls until their window is over: those of each tenth are spread in it, and those of a former file in the window', () => {
     const used = { ...SNAPSHOT, used: 100 };
-    expect(restored(used, 2000).openAt(1001)).toBeGreaterThan(1001);
-    expect(restored(used, 12_000).openAt(1001)).toBeLessThanOrEqual(1001);
+    const inLastTenth = { ...used, usedInTenths: Array.from({ length: 9 }, () => 100) };
+    // A restored limit is probed after five seconds.
+    expect(restored(inLastTenth, 2000).openAt(1001) - 1001).toBeGreaterThan(4900);
+    expect(restored(inLastTenth, 12_000).openAt(1001)).toBeLessThanOrEqual(1001);
+    expect(restored(used, 0).openAt(1001) - 1001).toBeLessThan(400);
+    const spread = restored(used, 0);
+    for (let call = 0; call < 10; call++) spread.recordGrant(1001, false);
+    expect(spread.openAt(1001) - 1001).toBeGreaterThan(1000);
   });
 
   it('does not exist before the first refusal', () => {
@@ -85,6 +91,7 @@ describe('restoring', () => {
         rate: fc.oneof(fc.double(), fc.anything()),
         margin: fc.oneof(fc.double({ min: 0.5, max: 1 }), fc.anything()),
         used: fc.oneof(fc.nat(), fc.anything()),
+        usedInTenths: fc.oneof(fc.array(fc.nat(), { minLength: 9, maxLength: 9 }), fc.anything()),
       },
       { requiredKeys: [] },
     );
