@@ -63,9 +63,10 @@ const WRITE_INTERVAL_MS = 10_000;
 /** A longer file is not a state file. */
 const MAX_BYTES_PER_LIMIT = 256 * 1024;
 
-/** A longer write is taken for one that fails, and calls go on. */
+/** Calls do not wait for a longer write. */
 const MAX_WRITE_MS = 1000;
-const SLOW_WRITE = Object.assign(new Error('slow'), { code: 'ETIMEDOUT' });
+/** Without a slow write, before writes are called quick again. It doubles each time, so that a disk that is slow by turns fills no log. */
+const [FIRST_QUICK_MS, LONGEST_QUICK_MS] = [10_000, 3_600_000];
 /** No limit allows more. */
 const MAX_COUNTED_CALLS = 1e9;
 /** Of one limit: a sliding window counts in a hundred steps. */
@@ -89,6 +90,9 @@ export class StateFile {
   #lastWritten = '';
   #pendingWrite: Promise<void> = Promise.resolve();
   #hasWarned = false;
+  /** When the last slow write was seen; undefined while writes are quick. */
+  #slowAt: number | undefined;
+  #quickMs = FIRST_QUICK_MS;
 
   constructor(options: StateFileOptions) {
     this.#options = options;
@@ -202,13 +206,18 @@ export class StateFile {
   async #writeChanged(occasion: WriteOccasion): Promise<void> {
     const { path, owners, clock, write = writeFileAtomically } = this.#options;
     const counted = [...this.#counted.values()].flatMap(({ declaredLimits }) => declaredLimits ?? []);
-    const goOn = (error: unknown): void => {
+    const goOn = (): void => {
       this.#lastWritten = '';
-      this.#warnOnce(error);
       for (const limits of counted) limits.goOnWithoutStore();
       this.#pump();
     };
-    const cancel = counted.length === 0 ? undefined : clock.after(MAX_WRITE_MS, () => goOn(SLOW_WRITE));
+    const cancel =
+      counted.length === 0
+        ? undefined
+        : clock.after(MAX_WRITE_MS, () => {
+            this.#warnOfSlowness();
+            goOn();
+          });
     try {
       if (occasion !== 'lease') this.#learned = this.#snapshot();
       const limits = new Map<string, object>();
@@ -224,13 +233,16 @@ export class StateFile {
       }
       const contents = JSON.stringify(compared);
       if (limits.size + counts.size > 0 && contents !== this.#lastWritten) {
+        const startedAt = clock.now();
         await write(path, formatStateFile(limits, counts));
         this.#lastWritten = contents;
         this.#hasWarned = false;
+        this.#noteSuccess(startedAt);
       }
       if (occasion !== 'end') for (const limits of counted) limits.endLease();
     } catch (error) {
-      goOn(error);
+      this.#warnOnce(error);
+      goOn();
     } finally {
       cancel?.();
     }
@@ -243,10 +255,29 @@ export class StateFile {
   #warnOnce(error: unknown): void {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
-    const directory = JSON.stringify(dirname(this.#options.path));
     this.#warn(
-      `no file can be written in ${directory} (${systemErrorCode(error)}): what is learned or counted ends with this process`,
+      `no file can be written in ${this.#directory} (${systemErrorCode(error)}): what is learned or counted ends with this process`,
     );
+  }
+
+  #warnOfSlowness(): void {
+    if (this.#slowAt === undefined)
+      this.#warn(
+        `a write in ${this.#directory} takes longer than 1 s: calls go on meanwhile, and after a crash declared limits may count too few`,
+      );
+    this.#slowAt = this.#options.clock.now();
+  }
+
+  #noteSuccess(startedAt: number): void {
+    // A slow write began before it was seen to be slow.
+    if (this.#slowAt === undefined || startedAt - this.#slowAt < this.#quickMs) return;
+    this.#slowAt = undefined;
+    this.#quickMs = Math.min(LONGEST_QUICK_MS, 2 * this.#quickMs);
+    this.#warn(`writes in ${this.#directory} are quick again`);
+  }
+
+  get #directory(): string {
+    return JSON.stringify(dirname(this.#options.path));
   }
 
   #warn(message: string): void {

@@ -297,7 +297,7 @@ describe('storage', () => {
     expect(done).toBe(LEASE);
     await clock.advance(1);
     expect(done).toBe(100);
-    expect(warnings).toEqual([expect.stringContaining('ETIMEDOUT')]);
+    expect(warnings).toEqual([expect.stringContaining('takes longer than 1 s: calls go on')]);
     hangs = false;
     resume();
     await clock.advance(0);
@@ -305,6 +305,65 @@ describe('storage', () => {
     const later = await Process.start({ clock });
     expect(later.used).toBeGreaterThanOrEqual(150);
     expect(later.used).toBeLessThanOrEqual(150 + LEASE);
+  });
+
+  it.each([1500, 15_000])('that takes %i ms for an hour causes one line, and one when it is quick', async (slowMs) => {
+    const clock = new ManualClock();
+    let writeMs = slowMs;
+    const write = async (to: string, text: string): Promise<void> => {
+      await new Promise<void>((resolve) => clock.after(writeMs, resolve));
+      await writeNow(to, text);
+    };
+    const process = await startSlowly({ clock, write, limits: [{ ...DAILY, calls: 100_000 }] });
+    const passHour = async (): Promise<void> => {
+      for (let seconds = 0; seconds < 3600; seconds += 5) {
+        void process.call();
+        await clock.advance(5000);
+      }
+    };
+    await passHour();
+    expect(warnings).toEqual([
+      `throttle.stateFile: a write in ${JSON.stringify(directory)} takes longer than 1 s: calls go on meanwhile, and after a crash declared limits may count too few`,
+    ]);
+    writeMs = 5;
+    await passHour();
+    expect(warnings.slice(1)).toEqual([`throttle.stateFile: writes in ${JSON.stringify(directory)} are quick again`]);
+  });
+
+  it('that is slow and quick by turns causes ever fewer lines', async () => {
+    const clock = new ManualClock();
+    let writes = 0;
+    const write = async (): Promise<void> => {
+      await new Promise<void>((resolve) => clock.after(writes++ % 10 === 0 ? 1500 : 5, resolve));
+    };
+    const process = await startSlowly({ clock, write, limits: [{ ...DAILY, calls: 100_000 }] });
+    const linesPerHour: number[] = [];
+    for (let hour = 0; hour < 4; hour++) {
+      const before = warnings.length;
+      for (let seconds = 0; seconds < 3600; seconds += 5) {
+        void process.call();
+        await clock.advance(5000);
+      }
+      linesPerHour.push(warnings.length - before);
+    }
+    expect(linesPerHour[0]).toBeLessThan(20);
+    expect(linesPerHour.at(-1)).toBeLessThan(3);
+  });
+
+  it('that is slow and then fails causes a line for each', async () => {
+    const clock = new ManualClock();
+    const write = async (): Promise<void> => {
+      await new Promise<void>((resolve) => clock.after(1500, resolve));
+      throw Object.assign(new Error('full'), { code: 'EIO' });
+    };
+    const process = await startSlowly({ clock, write });
+    await clock.advance(60_000);
+    void process.call();
+    await clock.advance(60_000);
+    expect(warnings).toEqual([
+      expect.stringContaining('takes longer than 1 s'),
+      expect.stringContaining('(EIO): what is learned or counted ends with this process'),
+    ]);
   });
 
   it('is not written while nothing happens, nor in a loop while the limit is used up', async () => {
