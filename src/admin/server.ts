@@ -34,6 +34,8 @@ export interface AdminOptions extends Omit<PageEndpointsOptions, 'readStatus'> {
   readonly fleet: () => FleetConnectionState | undefined;
   readonly configuration: () => ConfigurationState | undefined;
   readonly logTrouble: () => LogDeliveryProblem | undefined;
+  /** Why calls cannot be recorded. Default: they can be, or need not be. */
+  readonly unknownCallsFault?: () => string | undefined;
   /** Called when /readyz responds 503, so that a missing token is requested at once. */
   readonly onNotReady: () => void;
   /** Called for `POST /quitquitquit` (`admin.allowQuit`). Default: the endpoint does not exist. */
@@ -105,6 +107,7 @@ function createStatusReader(options: AdminOptions): () => StatusInputs {
       insufficientScopes: activity.listInsufficientScopes(),
       configuration: options.configuration(),
       logTrouble: options.logTrouble(),
+      unknownCallsFault: options.unknownCallsFault?.(),
       recentCalls: activity.listRecentCalls(),
     };
     const seen = { ...states, samples: sampler.read(), wallNow: clock.wallNow() };

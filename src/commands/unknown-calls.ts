@@ -2,13 +2,14 @@
  * `bearer-sidecar unknown-calls`: the calls that may have been carried out and whose client has no response, from the file of
  * `unknownCalls.file`. It settles them in a file of its own beside it: a running sidecar is the only writer of the first.
  */
-import { appendFileSync, readFileSync } from 'node:fs';
+import { appendFileSync, closeSync, constants } from 'node:fs';
 import type { LoadOptions } from '../config/load/load.ts';
 import { formatSettingName, toSingleLine } from '../config/load/problems.ts';
 import { systemClock } from '../platform/clock.ts';
 import { describeFileError, systemErrorCode } from '../platform/file-errors.ts';
-import { readSettled, settledPathOf } from '../unknown-calls/call-file.ts';
-import { formatEnd, isCallFile, listOpenCalls, type OpenCall } from '../unknown-calls/call-records.ts';
+import { readOpenCalls, settledPathOf } from '../unknown-calls/call-file.ts';
+import { formatEnd, type OpenCall } from '../unknown-calls/call-records.ts';
+import { openRegular } from '../unknown-calls/file-lines.ts';
 import { loadWithoutPartner } from './admin-port.ts';
 import { parseDurationMs, type Invocation } from './arguments.ts';
 import { failWith, paintFor, type Paint } from './terminal.ts';
@@ -28,7 +29,7 @@ export function unknownCalls(
   const path = file ?? config?.unknownCalls.file;
   if (path === undefined)
     return failWith(2, `no file: expected --file PATH, or ${formatSettingName('unknownCalls.file')}`);
-  const open = readOpenCalls(path);
+  const open = listOldestFirst(path);
   if (typeof open === 'string') return failWith(1, `${JSON.stringify(path)} ${open}`);
   if (settled.length > 0) return settleCalls(path, open, settled);
   const calls = open.filter(({ at }) => !(Date.parse(at) < sinceAt));
@@ -47,13 +48,12 @@ function parseSince(text: string, wallNow: number): number | undefined {
 }
 
 /** Oldest first, or why there are none. */
-function readOpenCalls(path: string): readonly OpenCall[] | string {
+function listOldestFirst(path: string): readonly OpenCall[] | string {
   try {
-    const text = readFileSync(path, 'utf8');
-    if (!isCallFile(text)) return 'holds something else than unknown calls';
-    return listOpenCalls(text, readSettled(path)).sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
+    return readOpenCalls(path).toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at));
   } catch (error) {
-    return describeFileError(error);
+    const isOther = systemErrorCode(error) === 'EEXIST';
+    return isOther ? 'holds something else than unknown calls' : describeFileError(error);
   }
 }
 
@@ -62,8 +62,10 @@ function settleCalls(path: string, open: readonly OpenCall[], ids: readonly stri
   if (unknown.length > 0)
     return failWith(1, `no open call of ${JSON.stringify(path)} has the id ${unknown.join(', ')}`);
   try {
+    const fd = openRegular(settledPathOf(path), constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
     // The line before may have no end.
-    appendFileSync(settledPathOf(path), `\n${ids.map(formatEnd).join('')}`, { mode: 0o600 });
+    appendFileSync(fd, `\n${ids.map(formatEnd).join('')}`);
+    closeSync(fd);
   } catch (error) {
     return failWith(1, `${JSON.stringify(settledPathOf(path))} cannot be written (${systemErrorCode(error)})`);
   }

@@ -26,7 +26,7 @@ import { createRoutes, type RunningRoutes } from './routes.ts';
 import { RouteHeaders } from './route-headers.ts';
 import { openLearnedStateFile, type LearnedStateFile } from './learned-state-file.ts';
 import { determineBudgets } from './machine.ts';
-import { openUnknownCalls } from './unknown-calls.ts';
+import { openUnknownCalls, type OpenUnknownCalls } from './unknown-calls.ts';
 import { readSecret } from '../token/client/secret-file.ts';
 
 export interface SidecarOptions {
@@ -83,7 +83,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const reloader = createReloader({ source: options.source, apply: routes.reconfigure, log, clock, observe });
   const unrouted = { route: DEFAULT_NAME, observe, counters: bindRoute(DEFAULT_NAME) };
   const proxy = await createProxy(options, routes, { limits: budgets, clock, unrouted });
-  const adminInputs = { clock, observation, drainState, sharing, reloader, proxy };
+  const adminInputs = { clock, observation, drainState, sharing, reloader, proxy, unknownCalls };
   const adminHandler = createAdmin(options, routes, adminInputs);
   const adminSlots = new ConnectionSlots(budgets.adminConnections, 0, clock);
   const createAdminPort = () => createAdminServer(adminHandler, adminSlots);
@@ -151,12 +151,13 @@ interface AdminInputs {
   readonly sharing: FleetParts | undefined;
   readonly reloader: Reloader;
   readonly proxy: ProxyServer;
+  readonly unknownCalls: OpenUnknownCalls | undefined;
 }
 
 function createAdmin(
   { config, version, onQuit, log }: SidecarOptions,
   { tokens, throttles }: RunningRoutes,
-  { clock, observation, drainState, sharing, reloader, proxy }: AdminInputs,
+  { clock, observation, drainState, sharing, reloader, proxy, unknownCalls }: AdminInputs,
 ) {
   const { metrics, activity, sampler, observe } = observation;
   return createAdminHandler({
@@ -170,6 +171,7 @@ function createAdmin(
     fleet: () => sharing?.client.state(),
     configuration: reloader.state,
     logTrouble: log.deliveryProblem,
+    unknownCallsFault: () => unknownCalls?.fault(),
     settings: () => {
       const loaded = reloader.current();
       return loaded && listDisplayedSettings(loaded);

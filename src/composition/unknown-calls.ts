@@ -10,6 +10,8 @@ import { CallFile, type CallFileOptions } from '../unknown-calls/call-file.ts';
 const MAX_KEY_CHARS = 256;
 
 export interface OpenUnknownCalls extends UnknownCalls {
+  /** Why calls cannot be recorded at the moment: the system's error code. */
+  fault(): string | undefined;
   /** Writes the last ends. */
   close(): void;
 }
@@ -41,6 +43,7 @@ export async function openUnknownCalls(options: UnknownCallsOptions): Promise<Op
       return stats.callId !== undefined || onWriteError === 'forward';
     },
     conclude: (id, code, status) => file.conclude(id, code, status),
+    fault: () => file.fault,
     close: () => file.close(),
   };
 }

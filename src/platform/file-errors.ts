@@ -17,6 +17,7 @@ const READ_FAULTS: Readonly<Record<string, string>> = {
   EACCES: 'cannot be read: permission denied',
   EPERM: 'cannot be read: permission denied',
   EISDIR: 'is a directory',
+  EINVAL: 'is not a regular file',
   EAGAIN: 'is a pipe whose writer writes nothing',
   ERR_ENCODING_INVALID_ENCODED_DATA: 'is not UTF-8 text',
 };

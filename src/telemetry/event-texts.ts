@@ -162,7 +162,7 @@ const TEXTS: { readonly [Kind in SidecarEvent['kind']]?: (event: EventOf<Kind>) 
     if (phase === 'fails-still') return {};
     return {
       log: warn('calls cannot be recorded in unknownCalls.file', { fields: { code } }),
-      page: warn(`Calls cannot be recorded in unknownCalls.file (${code ?? ''})`),
+      page: warn(describeUnknownCallsFault(code)),
     };
   },
   listening: ({ server, url }) => ({ log: info('listening'), page: info(`The ${server} port listens on ${url}`) }),
@@ -180,6 +180,11 @@ export const SUMMARIES = {
     text: 'the upstream still requires a scope that the token does not have',
   },
 } as const;
+
+/** @param code the system's */
+export function describeUnknownCallsFault(code: string | undefined): string {
+  return `Calls cannot be recorded in unknownCalls.file (${code ?? ''})`;
+}
 
 /** Empty for an event without words of its own. */
 export function describeEvent<Kind extends SidecarEvent['kind']>(event: EventOf<Kind> & { kind: Kind }): EventTexts {

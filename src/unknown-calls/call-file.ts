@@ -1,16 +1,20 @@
 /**
  * The file of unknown calls, which one process appends to: each call synchronously before it is sent, its end in batches after its response.
  * What is written survives the death of the process, not of the node or its power: nothing is synchronised with the disk. A lost end
- * over-reports, a lost call would under-report.
+ * over-reports, a lost call would under-report. Another program may rename, delete, shorten or write to the file: compaction.ts copies.
  */
 import { randomBytes } from 'node:crypto';
-import { closeSync, fchmodSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
-import { realpathSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, constants, fchmodSync, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
+import { realpathSync, renameSync, rmSync, writeSync, type BigIntStats } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import type { Cancel, Clock } from '../platform/clock.ts';
 import { systemErrorCode } from '../platform/file-errors.ts';
 import { formatInstant } from '../platform/instant-text.ts';
 import type { EventObserver } from '../telemetry/events.ts';
-import { formatCall, formatEnd, formatReason, isCallFile, listOpenCalls, type RecordedCall } from './call-records.ts';
+import { formatCall, formatEnd, formatReason, isCallFile, listEnded, OpenCalls } from './call-records.ts';
+import type { OpenCall, RecordedCall } from './call-records.ts';
+import { copyOpenCalls, SHORT_WRITE } from './compaction.ts';
+import { openRegular, readLines } from './file-lines.ts';
 import { lockForWriting } from './writer-lock.ts';
 
 export interface CallFileOptions {
@@ -20,6 +24,8 @@ export interface CallFileOptions {
   readonly observe: EventObserver;
   /** Default: that of node:fs. */
   readonly write?: (fd: number, bytes: Buffer) => number;
+  /** Default: that of node:fs. */
+  readonly fstat?: (fd: number) => Pick<BigIntStats, 'dev' | 'ino' | 'size'>;
 }
 
 /** The records that another process adds, to settle calls. */
@@ -27,61 +33,123 @@ export function settledPathOf(path: string): string {
   return `${path}.settled`;
 }
 
-/** Empty when no call has been settled, or when that cannot be known: then they stay open. */
-export function readSettled(path: string): string {
+/** Calls that have been settled. Empty when there are none, or when that cannot be known: then they stay open. */
+function readSettled(path: string): Set<string> {
+  let fd: number | undefined;
+  const settled = new Set<string>();
   try {
-    return readFileSync(settledPathOf(path), 'utf8');
+    fd = openRegular(settledPathOf(path));
+    for (const lines of readLines(fd)) for (const id of listEnded(lines)) settled.add(id);
   } catch {
-    return '';
+    settled.clear();
+  } finally {
+    if (fd !== undefined) closeSync(fd);
+  }
+  return settled;
+}
+
+/** The open calls of a file that another process may be writing to, in their order. @throws Error with a code */
+export function readOpenCalls(path: string): readonly OpenCall[] {
+  const fd = openRegular(path);
+  try {
+    checkContents(fd);
+    const open = new OpenCalls(readSettled(path));
+    for (const lines of readLines(fd)) open.read(lines);
+    return open.calls;
+  } finally {
+    closeSync(fd);
   }
 }
 
-/** After this time ends are written without waiting for the next call. */
+/** @throws Error with the code EEXIST: it must not be overwritten */
+function checkContents(fd: number): void {
+  const bytes = Buffer.alloc(CHECKED_BYTES);
+  if (!isCallFile(bytes.toString('utf8', 0, readSync(fd, bytes, 0, bytes.length, 0))))
+    throw Object.assign(new Error('it holds something else than unknown calls'), { code: 'EEXIST' });
+}
+
+/** Opens or creates the file of this process, for its user alone. @throws Error with a code */
+function openOwn(path: string): number {
+  const fd = openRegular(path, OPEN_FLAGS);
+  try {
+    checkContents(fd);
+    if ((fstatSync(fd).mode & 0o077) !== 0) fchmodSync(fd, PRIVATE_MODE);
+    return fd;
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+}
+
+/** A file that holds something else shows that at its beginning. */
+const CHECKED_BYTES = 64 * 1024;
+/** After this time ends are written without waiting for the next call, and the file is compared with its name. */
 const FLUSH_INTERVAL_MS = 50;
+/** While the file cannot be used. */
+const RETRY_INTERVAL_MS = 1000;
 /** More ends than a full disk may keep in memory are dropped. */
 const MAX_PENDING_CHARS = 32 * 1024;
 /** A longer file is compacted; what is left after that may have twice its size. */
 const COMPACTED_FROM_BYTES = 1024 * 1024;
 /** After a failure. */
 const NEXT_COMPACTION_MS = 10_000;
+/** Of a compaction, at once and between two slices. */
+const [SLICE_MS, SLICE_PAUSE_MS] = [4, 4];
 
 const SETTING = 'unknownCalls.file (SIDECAR_UNKNOWN_CALLS_FILE)';
 
-/** A full disk takes a part of a write before it refuses the next one. */
-const SHORT_WRITE = Object.assign(new Error('a short write'), { code: 'ENOSPC' });
-
 const PRIVATE_MODE = 0o600;
+const NO_ENTRY = { bigint: true, throwIfNoEntry: false } as const;
+/** A link that another program has put in the place of the file is not followed. */
+const OPEN_FLAGS = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
 
 export class CallFile {
   readonly #options: CallFileOptions;
   readonly #path: string;
   readonly #unlock: () => void;
-  readonly #run: string;
   readonly #write: NonNullable<CallFileOptions['write']>;
+  readonly #fstat: NonNullable<CallFileOptions['fstat']>;
+  #run = '';
   #calls = 0;
   #fd: number;
-  #size = 0;
+  /** As written by this process. */
+  #size: bigint;
   #limit = COMPACTED_FROM_BYTES;
   #compactsFrom = -Infinity;
+  #compaction: Generator<void, void> | undefined;
   /** The line before may have no end. */
   #isTorn: boolean;
-  #isFailing = false;
+  /** Why records cannot be written at the moment. */
+  #fault: string | undefined;
+  /** The file cannot be found by its name: what would be written to it could not be found either. */
+  #isAstray = false;
+  /** Another program writes to it: it is not replaced. */
+  #isShared = false;
+  readonly #warned = new Set<string>();
   #pending = '';
   #cancelFlush: Cancel | undefined;
 
   /** Opens or creates it, and keeps its open calls. @throws Error for the operator; another process may be writing to the file */
   static async open(options: CallFileOptions): Promise<CallFile> {
-    let unlock: (() => void) | undefined;
+    let unlock = (): void => undefined;
     try {
       // Only a file that exists has a real path. Until it is locked, its writer may replace it.
       closeSync(openSync(options.path, 'a+', PRIVATE_MODE));
       const path = realpathSync(options.path);
-      unlock = await lockForWriting(path);
-      if (unlock === undefined) throw new Error('another process writes to it, and a file has one writer');
-      return new CallFile({ ...options, path }, unlock);
+      const locking = await lockForWriting(path);
+      if (locking.kind === 'written') throw new Error('another process writes to it, and a file has one writer');
+      if (locking.kind === 'locked') ({ unlock } = locking);
+      const file = new CallFile({ ...options, path }, unlock);
+      if (locking.kind === 'is-taken') {
+        // What holds it may be a sidecar that does not respond.
+        file.#isShared = true;
+        file.#warn('has no lock, whose name another program has taken: it is not compacted');
+      }
+      await file.#start();
+      return file;
     } catch (error) {
-      unlock?.();
-      const why = error instanceof Error && !('code' in error) ? error.message : systemErrorCode(error);
+      unlock();
+      const why = error instanceof Error && !('syscall' in error) ? error.message : systemErrorCode(error);
       throw new Error(`${SETTING}: ${JSON.stringify(options.path)} cannot be used: ${why}`, { cause: error });
     }
   }
@@ -90,16 +158,30 @@ export class CallFile {
   private constructor(options: CallFileOptions, unlock: () => void) {
     this.#options = options;
     this.#write = options.write ?? writeSync;
+    this.#fstat = options.fstat ?? ((fd) => fstatSync(fd, { bigint: true }));
     this.#path = options.path;
     this.#unlock = unlock;
-    this.#fd = openSync(options.path, 'a+', PRIVATE_MODE);
-    const { mode } = fstatSync(this.#fd);
-    const text = this.#read();
-    if (!isCallFile(text)) throw new Error('it holds something else than unknown calls');
-    this.#isTorn = text !== '' && !text.endsWith('\n');
-    this.#run = chooseRunName(text + readSettled(options.path));
-    if ((mode & 0o077) !== 0) fchmodSync(this.#fd, PRIVATE_MODE);
-    if (text !== '') this.#compact();
+    this.#fd = openOwn(options.path);
+    this.#size = this.#fstat(this.#fd).size;
+    this.#isTorn = this.#size > 0n;
+  }
+
+  /** Reads what was left, and writes it anew without what has ended. */
+  async #start(): Promise<void> {
+    const known = new OpenCalls(readSettled(this.#path));
+    for (const lines of readLines(this.#fd)) {
+      known.read(lines);
+      await setImmediate();
+    }
+    this.#run = chooseRunName(known.runs);
+    if (this.#size === 0n || this.#isShared) return;
+    this.#compaction = this.#compact();
+    while (this.#runSlice()) await setImmediate();
+  }
+
+  /** Why calls cannot be recorded at the moment: the system's error code. */
+  get fault(): string | undefined {
+    return this.#fault;
   }
 
   /** Records a call that is about to be sent. @returns the id of its record; undefined when it could not be written */
@@ -122,7 +204,10 @@ export class CallFile {
 
   /** Writes the last ends. Nothing can be recorded afterwards. */
   close(): void {
-    this.#flush();
+    this.#cancelFlush?.();
+    if (this.#compaction === undefined) this.#examine();
+    while (this.#compaction !== undefined) this.#runSlice();
+    if (this.#pending !== '') this.#append('');
     this.#cancelFlush?.();
     // No flush is due from now on, and no other file gets a late record.
     this.#cancelFlush = () => undefined;
@@ -133,25 +218,53 @@ export class CallFile {
 
   #defer(line: string): void {
     if (this.#pending.length < MAX_PENDING_CHARS) this.#pending += line;
-    this.#cancelFlush ??= this.#options.clock.after(FLUSH_INTERVAL_MS, () => {
+    this.#flushAfter(FLUSH_INTERVAL_MS);
+  }
+
+  #flushAfter(delayMs: number): void {
+    this.#cancelFlush ??= this.#options.clock.after(delayMs, () => {
       this.#cancelFlush = undefined;
       this.#flush();
     });
   }
 
   #flush(): void {
-    if (this.#pending !== '') this.#append('');
-    // One that was deleted comes back with its open calls.
-    const isDue = this.#size > this.#limit || fstatSync(this.#fd).nlink === 0;
-    if (isDue && this.#options.clock.now() >= this.#compactsFrom) this.#compact();
+    if (this.#compaction === undefined) this.#examine();
+    if (this.#pending !== '' && !this.#isAstray) this.#append('');
+    if (this.#compaction !== undefined && this.#runSlice()) this.#flushAfter(SLICE_PAUSE_MS);
+    else if (this.#isAstray) this.#flushAfter(RETRY_INTERVAL_MS);
+  }
+
+  /** Compares the file with its name and with what was written to it. */
+  #examine(): void {
+    try {
+      const own = this.#fstat(this.#fd);
+      const isDue = this.#options.clock.now() >= this.#compactsFrom;
+      if (!isSameFile(own, lstatSync(this.#path, NO_ENTRY))) {
+        this.#warn('was renamed or removed by another program: it is created again, with its open calls');
+        this.#compaction = this.#moveToName();
+        return;
+      }
+      this.#isAstray = false;
+      if (own.size > this.#size) this.#isShared = true;
+      if (own.size > this.#size) this.#warn('is written by another program too: it is not compacted any more');
+      if (own.size < this.#size) this.#warn('was shortened by another program: records are lost');
+      if (own.size !== this.#size) this.#isTorn = true;
+      this.#size = own.size;
+      if (this.#size > this.#limit && isDue && !this.#isShared) this.#compaction = this.#compact();
+    } catch (error) {
+      this.#isAstray = true;
+      this.#report(systemErrorCode(error));
+    }
   }
 
   /** Writes what is pending and `line` at once. */
   #append(line: string): boolean {
     const bytes = Buffer.from(`${this.#isTorn ? '\n' : ''}${this.#pending}${line}`);
     try {
+      if (this.#isAstray) throw Object.assign(new Error('no name'), { code: this.#fault });
       const written = this.#write(this.#fd, bytes);
-      this.#size += written;
+      this.#size += BigInt(written);
       this.#isTorn = written < bytes.length;
       if (this.#isTorn) throw SHORT_WRITE;
     } catch (error) {
@@ -159,56 +272,98 @@ export class CallFile {
       return false;
     }
     this.#pending = '';
-    if (this.#isFailing) this.#report(undefined);
+    if (this.#fault !== undefined) this.#report(undefined);
+    this.#flushAfter(FLUSH_INTERVAL_MS);
     return true;
   }
 
+  /** @returns whether more is to be done */
+  #runSlice(): boolean {
+    const endsAt = this.#options.clock.now() + SLICE_MS;
+    do if (this.#compaction?.next().done !== false) this.#compaction = undefined;
+    while (this.#compaction !== undefined && this.#options.clock.now() < endsAt);
+    return this.#compaction !== undefined;
+  }
+
   /** Replaces the file by one with its open calls alone. One that cannot be replaced goes on growing. */
-  #compact(): void {
+  *#compact(): Generator<void, void> {
     const temporary = `${this.#path}.new`;
     let fd: number | undefined;
     try {
-      const bytes = Buffer.from(listOpenCalls(this.#read(), readSettled(this.#path)).map(formatCall).join(''));
       // Left by a process that was killed meanwhile.
       rmSync(temporary, { force: true });
       fd = openSync(temporary, 'ax+', PRIVATE_MODE);
-      if (writeSync(fd, bytes) < bytes.length) throw SHORT_WRITE;
+      yield* copyOpenCalls(this.#fd, fd, readSettled(this.#path));
+      if (!this.#isUnchanged()) throw Object.assign(new Error('it has changed'), { code: 'EBUSY' });
       renameSync(temporary, this.#path);
-      closeSync(this.#fd);
-      this.#fd = fd;
-      this.#size = bytes.length;
-      this.#limit = Math.max(COMPACTED_FROM_BYTES, 2 * bytes.length);
-      this.#isTorn = false;
+      this.#use(fd);
+      fd = undefined;
     } catch (error) {
+      this.#compactsFrom = this.#options.clock.now() + NEXT_COMPACTION_MS;
+      this.#warn(`cannot be replaced by a shorter one (${systemErrorCode(error)})`);
+    } finally {
       if (fd !== undefined) {
         closeSync(fd);
         rmSync(temporary, { force: true });
       }
-      this.#compactsFrom = this.#options.clock.now() + NEXT_COMPACTION_MS;
-      const message = `${SETTING}: ${JSON.stringify(this.#path)} cannot be replaced by a shorter one (${systemErrorCode(error)})`;
-      this.#options.observe({ kind: 'warning', message });
     }
   }
 
-  /** By its descriptor: its name may be gone. */
-  #read(): string {
-    const stats = fstatSync(this.#fd);
-    if (!stats.isFile()) throw new Error('it is not a regular file');
-    const bytes = Buffer.alloc(stats.size);
-    return bytes.toString('utf8', 0, readSync(this.#fd, bytes, 0, bytes.length, 0));
+  /** Goes on with the file that has the name now, or with a new one. */
+  *#moveToName(): Generator<void, void> {
+    let fd: number | undefined;
+    try {
+      fd = openOwn(this.#path);
+      yield* copyOpenCalls(this.#fd, fd, readSettled(this.#path));
+      this.#use(fd);
+      fd = undefined;
+      this.#isAstray = false;
+    } catch (error) {
+      this.#isAstray = true;
+      this.#report(systemErrorCode(error));
+    } finally {
+      if (fd !== undefined) closeSync(fd);
+    }
+  }
+
+  /** Whether no other program has written to the file or replaced it, as far as can be seen. */
+  #isUnchanged(): boolean {
+    const own = this.#fstat(this.#fd);
+    return own.size === this.#size && isSameFile(own, lstatSync(this.#path, NO_ENTRY));
+  }
+
+  #use(fd: number): void {
+    closeSync(this.#fd);
+    this.#fd = fd;
+    this.#size = this.#fstat(fd).size;
+    this.#limit = Math.max(COMPACTED_FROM_BYTES, 2 * Number(this.#size));
+    this.#isTorn = false;
+  }
+
+  /** Once for each message. @param what follows the name of the file */
+  #warn(what: string): void {
+    const message = `${SETTING}: ${JSON.stringify(this.#path)} ${what}`;
+    if (!this.#warned.has(message)) this.#options.observe({ kind: 'warning', message });
+    this.#warned.add(message);
   }
 
   #report(code: string | undefined): void {
-    const phase = code === undefined ? 'works' : this.#isFailing ? 'fails-still' : 'fails';
-    this.#isFailing = code !== undefined;
+    const phase = code === undefined ? 'works' : this.#fault === undefined ? 'fails' : 'fails-still';
+    this.#fault = code;
     this.#options.observe({ kind: 'unknown-calls-file', phase, code });
   }
 }
 
+type FileId = Pick<BigIntStats, 'dev' | 'ino'>;
+
+function isSameFile(one: FileId, other: FileId | undefined): boolean {
+  return one.ino === other?.ino && one.dev === other.dev;
+}
+
 /** Five letters, easy to type, that no record of an earlier process begins with. */
-function chooseRunName(known: string): string {
+function chooseRunName(known: ReadonlySet<string>): string {
   for (;;) {
     const name = Array.from(randomBytes(5), (byte) => 'bcdfghjkmnpqrstvwxyz'.charAt(byte % 20)).join('');
-    if (!known.includes(`"${name}-`)) return name;
+    if (!known.has(name)) return name;
   }
 }

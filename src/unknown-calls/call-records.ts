@@ -41,22 +41,61 @@ export function isCallFile(text: string): boolean {
   return /^\s*(?:\{"?[a-z]*"?:?\s*)*(?:$|\{"(?:id|end|unknown)":")/.test(text);
 }
 
-const END = /^\{"end":"([a-z]+-\d+)"\}$/gm;
+const RECORD = /^\{"(id|end|unknown)":"([a-z]+-\d+)"(.*)/;
+
+/** Reads records in their order, and keeps those of open calls alone. */
+export class OpenCalls {
+  readonly #settled: ReadonlySet<string>;
+  readonly #open = new Map<string, OpenCall>();
+  /** Beginnings of ids that have been used. */
+  readonly runs = new Set<string>();
+
+  /** @param settled ids of calls that are not open any more. Default: none */
+  constructor(settled: ReadonlySet<string> = new Set()) {
+    this.#settled = settled;
+    for (const id of settled) this.runs.add(runOf(id));
+  }
+
+  /** In their order. */
+  get calls(): OpenCall[] {
+    return [...this.#open.values()];
+  }
+
+  /** @param text whole lines */
+  read(text: string): void {
+    for (const line of text.split('\n')) {
+      const [, kind, id = '', rest] = RECORD.exec(line) ?? [];
+      if (kind === undefined) continue;
+      this.runs.add(runOf(id));
+      if (kind !== 'end') this.#readRecord(line, id);
+      else if (rest === '}') this.#open.delete(id);
+    }
+  }
+
+  #readRecord(line: string, id: string): void {
+    const record = this.#settled.has(id) ? undefined : parseRecord(line);
+    if (record === undefined) return;
+    const known = this.#open.get(id);
+    // An id of its own: a part of the text would keep all of it in memory.
+    if (isCall(record)) this.#open.set(record.id, { ...record, ...known });
+    else if (known !== undefined) this.#open.set(known.id, { ...known, ...readReason(record) });
+  }
+}
 
 /** The calls of a file that have no end in it, and none in the file of settled calls, in their order. */
 export function listOpenCalls(text: string, settled: string): OpenCall[] {
-  const ended = new Set([...text.matchAll(END), ...settled.matchAll(END)].map(([, id]) => id));
-  const open = new Map<string, OpenCall>();
-  for (const line of text.split('\n')) {
-    // Most calls have ended: they are not parsed.
-    const [, id = ''] = /^\{"(?:id|unknown)":"([a-z]+-\d+)"/.exec(line) ?? [];
-    const record = id === '' || ended.has(id) ? undefined : parseRecord(line);
-    if (record === undefined) continue;
-    const known = open.get(id);
-    if (isCall(record)) open.set(id, { ...record, ...known });
-    else if (known !== undefined) open.set(id, { ...known, ...readReason(record) });
-  }
-  return [...open.values()];
+  const open = new OpenCalls(listEnded(settled));
+  open.read(text);
+  return open.calls;
+}
+
+/** The ids of the calls that a text ends. */
+export function listEnded(text: string): Set<string> {
+  return new Set([...text.matchAll(/^\{"end":"([a-z]+-\d+)"\}$/gm)].map(([, id = '']) => id));
+}
+
+function runOf(id: string): string {
+  return id.slice(0, id.indexOf('-'));
 }
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,5 +1,6 @@
 /** The file of unknown calls behind a proxy port: what is recorded, what stays open, and what happens when nothing can be recorded. */
-import { readFileSync, writeSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openUnknownCalls } from '../../src/composition/unknown-calls.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -213,6 +214,28 @@ it('a reload keeps the file; another one needs a restart', async () => {
     ['ok', expect.stringContaining('retry.attempts') as string],
     ['refused', 'unknownCalls.paths'],
   ]);
+});
+
+it('while calls cannot be recorded, /status is degraded and has an alert, and afterwards only the alert is left', async () => {
+  const { url, file, sidecar, metric } = await startRecorded();
+  const folder = dirname(file);
+  const readStatus = async () =>
+    (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as { degraded: string[]; alerts: { name: string }[] };
+  renameSync(folder, `${folder}.old`);
+  onTestFinished(() => rmSync(`${folder}.old`, { recursive: true }));
+  await send(url, { method: 'POST', body: 'x' });
+  await until(async () => (await readStatus()).degraded.length > 0, 'the fault');
+  expect((await readStatus()).degraded).toEqual(['Calls cannot be recorded in unknownCalls.file (ENOENT)']);
+  expect(await metric('bearer_sidecar_unknown_call_write_errors_total')).toBeGreaterThan(0);
+  await until(
+    async () => (await readStatus()).alerts.some(({ name }) => name === 'BearerSidecarUnknownCallsNotRecorded'),
+    'the alert',
+  );
+  mkdirSync(folder);
+  await until(async () => {
+    await send(url, { method: 'POST', body: 'x' });
+    return (await readStatus()).degraded.length === 0;
+  }, 'the end of the fault');
 });
 
 it('a failed write is counted in the metrics, from 0', async () => {

@@ -1,9 +1,12 @@
 /** `bearer-sidecar unknown-calls`: what it lists and settles, as a process beside a sidecar that goes on writing. */
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync, statSync, symlinkSync, truncateSync } from 'node:fs';
+import { writeFileSync, writeSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { CallFile } from '../../src/unknown-calls/call-file.ts';
 import { formatCall, formatEnd, formatReason } from '../../src/unknown-calls/call-records.ts';
+import { MAIN } from '../support/main-file.ts';
 import { spawnSidecar } from '../support/sidecar-process.ts';
 import { readOpenCalls, scratchFile } from '../unknown-calls/scratch-file.ts';
 
@@ -15,6 +18,11 @@ async function run(...args: string[]): Promise<{ code: number | null; stdout: st
 
 const CALL = { requestId: 'r', route: 'default', method: 'POST' };
 const hourAgo = (hours: number): string => new Date(Date.now() - hours * 3_600_000).toISOString();
+
+function writeSparse(path: string, bytes: number): void {
+  writeFileSync(path, '');
+  truncateSync(path, bytes);
+}
 
 function writeCalls(): string {
   const file = scratchFile();
@@ -81,6 +89,42 @@ describe('--settle', () => {
     (await CallFile.open({ path: file, clock: systemClock, observe: () => undefined })).close();
     expect(readFileSync(file, 'utf8')).toBe('');
   });
+});
+
+describe('what is no file of unknown calls', () => {
+  it.each([
+    ['a pipe', (path: string) => execFileSync('mkfifo', [path]), 'is not a regular file'],
+    ['a device', (path: string) => symlinkSync('/dev/zero', path), 'is not a regular file'],
+    ['a folder', (path: string) => mkdirSync(path), 'is not a regular file'],
+    ['4 GB of zeros', (path: string) => writeSparse(path, 4 * 1024 ** 3), 'holds something else than unknown calls'],
+  ])('is refused, and does not hang the command: %s', async (_, make, why) => {
+    const file = scratchFile();
+    make(file);
+    const stderr = `bearer-sidecar: ${JSON.stringify(file)} ${why}\n`;
+    expect(await run('--file', file)).toEqual({ code: 1, stdout: '', stderr });
+  });
+
+  it.each(['pipe', 'device'])('is not waited for beside the file: settled calls in a %s', async (kind) => {
+    const file = writeCalls();
+    if (kind === 'pipe') execFileSync('mkfifo', [`${file}.settled`]);
+    else symlinkSync('/dev/zero', `${file}.settled`);
+    expect((await run('--file', file)).stdout).toContain('bbbbb-1');
+    expect((await run('--file', file, '--settle', 'bbbbb-1')).stderr).toMatch(/cannot be written \((?:EINVAL|ENXIO)\)/);
+  });
+});
+
+it('a long file is read in bounded memory, and a line without an end is left out', async () => {
+  const file = writeCalls();
+  const fd = openSync(file, 'a');
+  writeSync(fd, '\n');
+  const ended = `${formatCall({ id: 'ccccc-1', at: hourAgo(3), ...CALL })}${formatEnd('ccccc-1')}`.repeat(5000);
+  for (let at = 0; at < 400; at++) writeSync(fd, ended);
+  closeSync(fd);
+  truncateSync(file, 2 * 1024 ** 3);
+  const args = ['--max-old-space-size=40', MAIN, 'unknown-calls', '--file', file];
+  await using command = spawnSidecar({ name: 'unknown-calls', program: [process.execPath, ...args] });
+  expect(await command.exit).toEqual({ code: 0, signal: null });
+  expect(command.stdout().match(/^bbbbb-\d/gm)).toEqual(['bbbbb-2', 'bbbbb-3', 'bbbbb-1']);
 });
 
 describe('without a list', () => {

@@ -309,6 +309,14 @@ export const ALERTS = {
       'It is invalid or needs a restart; the previous configuration stays active as a whole. The log and /status have the reason.',
     advice: ['Correct the configuration as its last reload says, then send SIGHUP.'],
   },
+  BearerSidecarUnknownCallsNotRecorded: {
+    ...{ severity: 'warning', forMs: 0, group: 'process', where: 'setting' },
+    condition: increase(ofProcess('unknown_call_write_errors_total'), 15, 0),
+    headline: 'Calls cannot be recorded in `unknownCalls.file`',
+    description:
+      'Calls that are not idempotent are sent without a record, or refused with UNKNOWN_CALLS_NOT_RECORDED (unknownCalls.onWriteError). /status has the error code while it lasts.',
+    advice: ['See `degraded` in `/status`: free disk space, or give back the folder of `unknownCalls.file`.'],
+  },
   BearerSidecarFleetDisconnected: {
     ...{ severity: 'warning', forMs: 5 * MINUTE_MS, group: 'fleet', where: 'network' },
     condition: {

@@ -1,5 +1,6 @@
 /** The warnings of /status: conditions that need an operator although requests still succeed (pure). */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
+import { describeUnknownCallsFault } from '../../telemetry/event-texts.ts';
 import type { LogDeliveryProblem } from '../../telemetry/events.ts';
 import type { TokenState } from '../../token/token.ts';
 import { describeReloadFault } from './configuration.ts';
@@ -8,7 +9,7 @@ import type { SidecarStates } from './states.ts';
 
 /** One text per warning; empty when there is none. */
 export function describeDegradation(states: SidecarStates): string[] {
-  const { tokens, insufficientScopes = [], fleet, configuration, logTrouble } = states;
+  const { tokens, insufficientScopes = [], fleet, configuration, logTrouble, unknownCallsFault } = states;
   return [
     ...tokens.flatMap((token) => prefixCredential(token, tokens, describeTokenFaults(token))),
     ...insufficientScopes.map(
@@ -18,6 +19,7 @@ export function describeDegradation(states: SidecarStates): string[] {
     ...describeFleetFault(fleet),
     ...describeReloadFault(configuration),
     ...(logTrouble === undefined ? [] : [describeLogTrouble(logTrouble)]),
+    ...(unknownCallsFault === undefined ? [] : [describeUnknownCallsFault(unknownCallsFault)]),
   ];
 }
 

@@ -24,6 +24,8 @@ export interface SidecarStates {
   readonly configuration?: ConfigurationState | undefined;
   /** Why log lines do not reach their destination. Default: no problem. */
   readonly logTrouble?: LogDeliveryProblem | undefined;
+  /** Why calls cannot be recorded: the system's error code. Default: they can be. */
+  readonly unknownCallsFault?: string | undefined;
   /** Newest first; undefined when they are not kept. */
   readonly recentCalls?: readonly RecentCall[] | undefined;
 }

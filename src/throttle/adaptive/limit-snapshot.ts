@@ -107,7 +107,8 @@ export function parseLimitSnapshot(value: unknown, isFirst = true): LimitSnapsho
 
 function areUsedInTenths(value: unknown, used: number): value is readonly number[] {
   if (!Array.isArray(value) || value.length !== TENTHS.length) return false;
-  return [...value, used].every((count, index) => isWithin(count, index === 0 ? 0 : Number(value[index - 1]), used));
+  const counts: readonly unknown[] = value;
+  return counts.every((count, index) => isWithin(count, index === 0 ? 0 : Number(counts[index - 1]), used));
 }
 
 /**

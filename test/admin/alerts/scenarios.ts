@@ -310,6 +310,10 @@ const THRESHOLDS: readonly Threshold[] = [
     ],
   },
   {
+    ...{ of: 'BearerSidecarUnknownCallsNotRecorded', what: 'a write' },
+    at: (factor) => [events('unknown_call_write_errors_total', {}, some(factor), 10)],
+  },
+  {
     ...{ of: 'BearerSidecarFleetDisconnected', what: 'connected' },
     at: (factor) => [level('fleet_connected', {}, factor < 1 ? 1 : 0), level('fleet_degraded', {}, 0)],
   },
