@@ -206,18 +206,14 @@ export class StateFile {
   async #writeChanged(occasion: WriteOccasion): Promise<void> {
     const { path, owners, clock, write = writeFileAtomically } = this.#options;
     const counted = [...this.#counted.values()].flatMap(({ declaredLimits }) => declaredLimits ?? []);
-    const goOn = (): void => {
+    const goOn = (error?: unknown): void => {
+      if (error === undefined) this.#warnOfSlowness();
+      else this.#warnOnce(error);
       this.#lastWritten = '';
       for (const limits of counted) limits.goOnWithoutStore();
       this.#pump();
     };
-    const cancel =
-      counted.length === 0
-        ? undefined
-        : clock.after(MAX_WRITE_MS, () => {
-            this.#warnOfSlowness();
-            goOn();
-          });
+    const cancel = counted.length === 0 ? undefined : clock.after(MAX_WRITE_MS, () => goOn());
     try {
       if (occasion !== 'lease') this.#learned = this.#snapshot();
       const limits = new Map<string, object>();
@@ -241,8 +237,7 @@ export class StateFile {
       }
       if (occasion !== 'end') for (const limits of counted) limits.endLease();
     } catch (error) {
-      this.#warnOnce(error);
-      goOn();
+      goOn(error);
     } finally {
       cancel?.();
     }
