@@ -3,6 +3,7 @@
  * line per step, with advice. The partner's API is not called without --probe, and no secret is printed. The steps are in check/.
  */
 import { systemClock } from '../platform/clock.ts';
+import { sizeThreadPool } from '../composition/thread-pool.ts';
 import { loadConfig, type LoadOptions } from '../config/load/load.ts';
 import { formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { describeLoadFailure } from './load-failure.ts';
@@ -31,6 +32,7 @@ export async function check(load: LoadOptions, { json, probe }: CheckOptions, st
     if (json) process.stdout.write(formatJsonReport(loaded.problems.map(toProblemStep), true));
     return 2;
   }
+  sizeThreadPool(loaded.config);
   const late = new AbortController();
   const cancel = systemClock.after(CHECK_TIMEOUT_MS, () => late.abort());
   const signal = AbortSignal.any([stop, late.signal]);

@@ -7,6 +7,7 @@ import type { LoadedConfig, LoadOptions, LoadResult } from '../config/load/load.
 import { formatWarnings } from '../config/load/problems.ts';
 import { redisPassword } from '../config/schema/formats/redis-url.ts';
 import { startSidecar, type Sidecar } from '../composition/sidecar.ts';
+import { sizeThreadPool } from '../composition/thread-pool.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import { openTracing } from '../telemetry/tracing/open-tracing.ts';
@@ -36,6 +37,7 @@ export async function run(
     );
     return 2;
   }
+  sizeThreadPool(loaded.config);
   const { log: logConfig, credentials, routes } = loaded.config;
   const { stdout } = process;
   const ofCredentials = credentials.flatMap(({ auth }) => [auth.extraParameters, auth.extraHeaders]);

@@ -12,7 +12,6 @@ const TEXTS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'has a host name that cannot be resolved',
   EAI_AGAIN: 'has a host name that cannot be resolved now',
   ETIMEDOUT: LATE,
-  UND_ERR_CONNECT_TIMEOUT: LATE,
   UND_ERR_SOCKET: 'closed the connection before its response was complete',
   UND_ERR_HEADERS_OVERFLOW: 'sent more header fields than are accepted',
   EHOSTUNREACH: 'cannot be reached from this network',
@@ -24,6 +23,47 @@ const TEXTS: Readonly<Record<string, string>> = {
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'does not speak TLS on this port',
   ERR_SSL_UNSUPPORTED_PROTOCOL: 'offers no TLS version from 1.2 on',
 };
+
+export interface TriedAddress {
+  /** With its port, as in a URL. */
+  readonly address: string;
+  /** `connected`, `no answer` so far, or an error code. */
+  outcome: string;
+}
+
+const NO_ROUTE_CODES: ReadonlySet<string> = new Set(['ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVAIL', 'EAFNOSUPPORT']);
+
+/** A name was not resolved in time, none of its addresses accepted a connection, or a connection was not ready in time. */
+export class ConnectFault extends Error {
+  override readonly name = 'ConnectFault';
+  /** Of the first address that there is a route to, or else of the first one. */
+  readonly code: string;
+  /** The limit that ended it; undefined when every address failed before. */
+  readonly limitMs: number | undefined;
+  /** How far it had come. */
+  readonly stage: 'lookup' | 'connect' | 'handshake';
+  /** A clause that follows a sentence: the addresses of a name with what came of each. Empty where there are none to name. */
+  readonly addresses: string;
+
+  /** @param host name or address @param limitMs Default: every address failed */
+  constructor(host: string, tried: readonly TriedAddress[], limitMs?: number) {
+    super('no connection was opened');
+    const codes = tried.map(({ outcome }) => outcome);
+    const code = codes.find((each) => !NO_ROUTE_CODES.has(each)) ?? codes[0] ?? 'ENOTFOUND';
+    this.code = limitMs === undefined ? code : 'ETIMEDOUT';
+    this.limitMs = limitMs;
+    this.stage = codes.includes('connected') ? 'handshake' : codes.length > 0 ? 'connect' : 'lookup';
+    const isName = tried.some(({ address }) => !address.includes(host));
+    this.addresses = isName
+      ? `; tried ${tried.map(({ address, outcome }) => `${address} (${outcome})`).join(', ')}`
+      : '';
+  }
+}
+
+/** The addresses that an error names; empty for an error that names none. */
+export function describeTriedAddresses(error: unknown): string {
+  return error instanceof ConnectFault ? error.addresses : '';
+}
 
 const SELF_SIGNED = 'has a self-signed certificate';
 const UNKNOWN_AUTHORITY = 'has a certificate of an unknown authority';

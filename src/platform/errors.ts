@@ -14,6 +14,7 @@ export type ProxyStatusError =
   | 'connection_terminated'
   | 'destination_ip_unroutable'
   | 'dns_error'
+  | 'dns_timeout'
   | 'tls_certificate_error'
   | 'tls_protocol_error'
   | 'http_protocol_error'

@@ -1,5 +1,11 @@
 /** Classifies the errors of an attempt: for people, for Proxy-Status (RFC 9209 §2.3) and for the retry policy. Pure. */
-import { describeConnectionError, HTTP2_ONLY_TEXT, isHttp2Only } from '../platform/connection-faults.ts';
+import {
+  ConnectFault,
+  describeConnectionError,
+  describeTriedAddresses,
+  HTTP2_ONLY_TEXT,
+  isHttp2Only,
+} from '../platform/connection-faults.ts';
 import { ProxyFault } from '../platform/egress/proxy-fault.ts';
 import type { ProxyStatusError } from '../platform/errors.ts';
 import type { FaultCause } from '../telemetry/events.ts';
@@ -39,30 +45,32 @@ const CERTIFICATE_CAUSES: Readonly<Record<string, FaultCause>> = {
   HOSTNAME_MISMATCH: 'certificate_wrong_host',
 };
 
-type ConnectFault = readonly [cause: FaultCause, proxyStatus: ProxyStatusError, words: string];
+type FaultEntry = readonly [cause: FaultCause, proxyStatus: ProxyStatusError, words: string];
 
-const CLOSED: ConnectFault = [
+const CLOSED: FaultEntry = [
   'reset_before_sent',
   'connection_terminated',
   'the connection was closed while it was opened',
 ];
 
-const CONNECT_FAULTS: Readonly<Record<string, ConnectFault>> = {
+const CONNECT_FAULTS: Readonly<Record<string, FaultEntry>> = {
   ECONNREFUSED: ['connection_refused', 'connection_refused', 'it refused the connection'],
   ENOTFOUND: ['dns', 'dns_error', 'its name does not resolve'],
   EAI_AGAIN: ['dns', 'dns_error', 'the name server does not respond'],
   ETIMEDOUT: ['connect_timeout', 'connection_timeout', 'connecting took too long'],
-  UND_ERR_CONNECT_TIMEOUT: [
-    'connect_timeout',
-    'connection_timeout',
-    'connecting took longer than upstream.connectTimeoutMs (SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS)',
-  ],
   EHOSTUNREACH: ['unroutable', 'destination_ip_unroutable', 'there is no route to it'],
   ENETUNREACH: ['unroutable', 'destination_ip_unroutable', 'there is no route to it'],
   ECONNRESET: CLOSED,
   EPIPE: CLOSED,
   UND_ERR_SOCKET: CLOSED,
   EPROTO: ['tls', 'tls_protocol_error', 'the TLS handshake failed'],
+};
+
+/** By what was not over when the time was. */
+const TIMED_OUT: Readonly<Record<ConnectFault['stage'], FaultEntry>> = {
+  lookup: ['dns', 'dns_timeout', 'its name was not resolved'],
+  connect: ['connect_timeout', 'connection_timeout', 'no connection was opened'],
+  handshake: ['connect_timeout', 'connection_timeout', 'the TLS handshake was not complete'],
 };
 
 const CA_SETTING = 'upstream.caFile (SIDECAR_CA_FILE)';
@@ -107,9 +115,15 @@ export function classifyConnectError(error: unknown): UpstreamFailure {
     const cause = CERTIFICATE_CAUSES[code] ?? 'certificate_untrusted';
     return { kind: 'unreachable', detail, proxyStatus: 'tls_certificate_error', cause, permanent: true };
   }
+  if (error instanceof ConnectFault && error.limitMs !== undefined) {
+    const [cause, proxyStatus, words] = TIMED_OUT[error.stage];
+    const limit = `${String(error.limitMs)} ms: upstream.connectTimeoutMs (SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS)`;
+    const detail = `the upstream cannot be reached: ${words} within ${limit}${error.addresses}`;
+    return { kind: 'unreachable', detail, proxyStatus, cause, permanent: false };
+  }
   const known = CONNECT_FAULTS[code] ?? (/^ERR_(?:SSL|TLS)_/.test(code) ? CONNECT_FAULTS.EPROTO : undefined);
   const [cause, proxyStatus, words] = known ?? (['other', 'destination_unavailable', 'the connection failed'] as const);
-  const detail = `the upstream cannot be reached: ${words} (${code})`;
+  const detail = `the upstream cannot be reached: ${words} (${code})${describeTriedAddresses(error)}`;
   return { kind: 'unreachable', detail, proxyStatus, cause, permanent: false };
 }
 

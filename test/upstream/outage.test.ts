@@ -43,13 +43,15 @@ describe('an upstream that lets every connection time out', () => {
       clock,
       observe,
       trust: createTlsContextProvider(undefined),
-      connectTimeoutMs: 100,
-      connections: 8,
+      connectTimeoutMs: 1000,
     };
     await using upstream = openUpstream(silent.url, options);
     const first = Array.from({ length: 5 }, () => send(upstream).end);
-    // The connect time-out is undici's, on the real clock; the circuit reads this one.
-    await clock.advance(1000);
+    // Four connections at a time.
+    for (const opened of [4, 5]) {
+      await until(() => silent.connections() === opened);
+      await clock.advance(1000);
+    }
     const timedOut = { kind: 'unreachable', proxyStatus: 'connection_timeout', permanent: false };
     for (const end of await Promise.all(first)) expect(end).toMatchObject({ kind: 'failed', failure: timedOut });
 
@@ -61,7 +63,10 @@ describe('an upstream that lets every connection time out', () => {
     expect(silent.connections()).toBe(5);
 
     await clock.advance(PROBE_INTERVAL_MS);
-    const withProbe = await Promise.all(Array.from({ length: 20 }, () => send(upstream).end));
+    const probing = Array.from({ length: 20 }, () => send(upstream).end);
+    await until(() => silent.connections() === 6);
+    await clock.advance(1000);
+    const withProbe = await Promise.all(probing);
     expect(withProbe.filter((end) => end.kind === 'failed' && !end.failure.permanent)).toHaveLength(1);
     expect(silent.connections()).toBe(6);
     expect(warnings(events)).toEqual([expect.stringContaining('requests fail at once now')]);

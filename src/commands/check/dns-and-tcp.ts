@@ -2,10 +2,11 @@
  * Resolves a name with getaddrinfo, as every connection of the process does, and connects to each address, so that a single
  * unreachable address is found.
  */
-import { lookup } from 'node:dns/promises';
-import { connect, isIP, isIPv6, type Socket } from 'node:net';
+import { connect, isIP, type Socket } from 'node:net';
 import type { Clock } from '../../platform/clock.ts';
 import { isLoopbackHost } from '../../platform/loopback.ts';
+import { lookUpName } from '../../platform/name-lookup.ts';
+import { formatAuthority } from '../../platform/open-connection.ts';
 import { errorCodeOf, type StepResult } from './step-runner.ts';
 
 export interface ConnectTarget {
@@ -48,7 +49,7 @@ async function lookUpWithTimeout(host: string, timeoutMs: number, clock: Timers)
   const late = Promise.withResolvers<undefined>();
   const cancel = clock.after(timeoutMs, () => late.resolve(undefined));
   try {
-    const found = await Promise.race([lookup(host, { all: true }), late.promise]);
+    const found = await Promise.race([lookUpName(host), late.promise]);
     return found && [...new Set(found.map(({ address }) => address))];
   } finally {
     cancel();
@@ -120,7 +121,7 @@ const ERROR_TEXTS: Readonly<Record<string, string>> = {
 };
 
 function describeAttempt(attempt: ConnectAttempt, { port }: ConnectTarget): string {
-  const where = `${isIPv6(attempt.address) ? `[${attempt.address}]` : attempt.address}:${port}`;
+  const where = formatAuthority(attempt.address, port);
   if ('socket' in attempt) return `${where} in ${attempt.ms.toFixed(1)} ms`;
   const outcome = NO_ROUTE_CODES.has(attempt.code)
     ? 'has no route from here'

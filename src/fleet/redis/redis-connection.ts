@@ -3,9 +3,12 @@
  * they would delay commands, while this process must be able to go on without Redis. The handshake has a time limit here; a
  * missing reply is up to the caller, and reconnecting to reconnecting-connection.ts.
  */
-import { connect, type Socket } from 'node:net';
+import type { LookupAddress } from 'node:dns';
+import { connect, isIPv6, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
+import { lookUpName, toLookupOption } from '../../platform/name-lookup.ts';
+import { openConnection } from '../../platform/open-connection.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { toRedisFault, RedisFault } from './redis-fault.ts';
 
@@ -38,14 +41,14 @@ const BROKEN_OFF = /^(?:ECONNRESET|EPIPE|ERR_SSL_.*)$/;
 /** Also sends a PING: a server that hangs still accepts connections. @throws RedisFault */
 export async function openRedisConnection(options: RedisConnectionOptions): Promise<RedisConnection> {
   const { promise: ended, resolve: end } = Promise.withResolvers<RedisFault>();
-  const client = await createClient(options);
+  const late = new AbortController();
+  const client = await createClient(options, late.signal);
   // An error event without a listener would end the process.
   let firstError: unknown;
   client.on('error', (error: unknown) => {
     firstError ??= error;
     end(toRedisFault(error));
   });
-  const late = new AbortController();
   const cancel = options.clock.after(options.timeoutMs, () => {
     late.abort();
     client.destroy();
@@ -84,9 +87,17 @@ async function explainFailure(error: unknown, { url, clock }: RedisConnectionOpt
 }
 
 /** Loads the client on demand: a process without a fleet does not pay for it. */
-async function createClient({ url, caFile, timeoutMs }: RedisConnectionOptions) {
+async function createClient({ url, caFile, timeoutMs, clock }: RedisConnectionOptions, signal: AbortSignal) {
   const redis = await import('@redis/client');
   const { socket, ...server } = redis.RedisClient.parseURL(url);
+  // The client opens its own connection: it gets the address that accepts one.
+  const findAddress = async (host: string): Promise<LookupAddress[]> => {
+    const port = 'port' in socket ? (socket.port ?? DEFAULT_PORT) : DEFAULT_PORT;
+    const connection = await openConnection({ host, port, signal, clock });
+    const { remoteAddress: address = '' } = connection;
+    connection.destroy();
+    return [{ address, family: isIPv6(address) ? 6 : 4 }];
+  };
   return redis.createClient({
     ...server,
     // Needs no handshake command, so that old servers and proxies accept it.
@@ -97,6 +108,7 @@ async function createClient({ url, caFile, timeoutMs }: RedisConnectionOptions) 
     socket: {
       ...socket,
       ...(socket.tls && { secureContext: loadTlsContext(caFile), rejectUnauthorized: true }),
+      lookup: toLookupOption(findAddress),
       connectTimeout: timeoutMs,
       reconnectStrategy: false,
     },
@@ -120,7 +132,8 @@ export async function diagnoseServer({
 }: Omit<RedisConnectionOptions, 'caFile'>): Promise<string | undefined> {
   if (/^unix:/i.test(url)) return undefined;
   const { hostname, port, protocol } = new URL(url);
-  const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || DEFAULT_PORT) };
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const address = { host, port: Number(port || DEFAULT_PORT), lookup: toLookupOption(lookUpName) };
   const isTls = protocol === 'rediss:';
   const first = await readFirstBytes(connect(address), timeoutMs, clock);
   if (first === undefined) return undefined;
@@ -154,7 +167,7 @@ function readFirstBytes(socket: Socket, timeoutMs: number, clock: Pick<Clock, 'a
 }
 
 function completesTlsHandshake(
-  address: { readonly host: string; readonly port: number },
+  address: { readonly host: string; readonly port: number; readonly lookup: LookupFunction },
   timeoutMs: number,
   clock: Pick<Clock, 'after'>,
 ): Promise<boolean> {

@@ -2,7 +2,7 @@
  * Describes errors of Redis for a log: the error code, its meaning, and the command or the setting that it concerns. Never quotes
  * the error's own message, which may hold arguments of a command, a URL with its password, or received bytes.
  */
-import { describeConnectionError } from '../../platform/connection-faults.ts';
+import { describeConnectionError, describeTriedAddresses } from '../../platform/connection-faults.ts';
 
 interface FaultDetails {
   /** First word of an error reply, such as `NOAUTH`; undefined without an error reply. */
@@ -82,7 +82,7 @@ export function toRedisFault(error: unknown, command?: string): RedisFault {
   if ('code' in error && typeof error.code === 'string') {
     const { code } = error;
     const text = describeConnectionError(code, 'fleet.caFile') ?? SOCKET_FILE_TEXTS[code] ?? 'cannot be reached';
-    return new RedisFault(`${text} (${code})`, { code });
+    return new RedisFault(`${text} (${code})${describeTriedAddresses(error)}`, { code });
   }
   switch (error.constructor.name) {
     case 'SimpleError':

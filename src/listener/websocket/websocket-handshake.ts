@@ -6,7 +6,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ProxyServer } from 'http-proxy-3';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
-import { createTunnelAgent } from '../../platform/egress/tunnel-agent.ts';
+import { createEgressAgent } from '../../platform/egress/egress-agent.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import {
   labelResponse,
@@ -137,7 +137,6 @@ class Handshake {
     };
     proxy.on('proxyReqWs', onProxyRequest);
     try {
-      const egressProxy = egress(baseUrl);
       // http-proxy-3 parses the target, and throws when an absolute one is no valid URL.
       request.url = path;
       proxy.ws(
@@ -148,7 +147,7 @@ class Handshake {
           target: baseUrl.origin,
           changeOrigin: true,
           ...(trust === undefined ? {} : { ssl: { secureContext: trust() } }),
-          ...(egressProxy && { agent: createTunnelAgent(egressProxy, baseUrl, this.#connectAborter.signal) }),
+          agent: createEgressAgent(egress, baseUrl, this.#connectAborter.signal),
         },
         // Also called when an upgraded connection breaks, after the handshake.
         (error) => this.#fail(this.#hasConnected ? classifyExchangeError(error) : classifyConnectError(error)),
@@ -182,9 +181,8 @@ class Handshake {
     const own = this.#parts.ownHeaders.list(this.#use.token.value);
     for (let at = 0; at + 1 < own.length; at += 2) proxyRequest.setHeader(own[at] ?? '', own[at + 1] ?? '');
     proxyRequest.once('socket', (upstreamSocket) => {
-      // A tunnel through a proxy is connected already.
-      this.#hasConnected = !isSecure && !upstreamSocket.connecting;
-      upstreamSocket.once(isSecure ? 'secureConnect' : 'connect', () => {
+      this.#hasConnected = !isSecure;
+      upstreamSocket.once('secureConnect', () => {
         this.#hasConnected = true;
       });
     });

@@ -6,7 +6,10 @@ import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { buildConnector as undici } from 'undici';
 import type { Clock } from '../clock.ts';
-import { getHostAndPort, type EgressProxy, type ProxySelector } from './proxy-selector.ts';
+import { ConnectFault, type TriedAddress } from '../connection-faults.ts';
+import type { LookUpName } from '../name-lookup.ts';
+import { openConnection } from '../open-connection.ts';
+import { getHostAndPort, type ProxySelector } from './proxy-selector.ts';
 import { createProxyTimeoutFault } from './proxy-fault.ts';
 import { openTunnel } from './tunnel.ts';
 import { buildConnector } from '../undici.ts';
@@ -21,32 +24,30 @@ export interface EgressConnectorOptions {
   readonly clock: Pick<Clock, 'after'>;
   /** Aborts connections that are being opened. */
   readonly signal?: AbortSignal;
+  /** Gets the addresses that are tried, of a connector for one connection. Default: each connection has its own list */
+  readonly tried?: TriedAddress[];
+  /** As of `openConnection`. */
+  readonly lookUp?: LookUpName;
 }
+
+const KEEP_ALIVE_DELAY_MS = 60_000;
 
 /** A connector that resumes TLS sessions. */
 export function buildEgressConnector(options: EgressConnectorOptions): undici.connector {
-  const { destination, egress, secureContext, timeoutMs, signal } = options;
-  const proxy = egress(destination);
+  const { secureContext, timeoutMs, clock, signal: outer } = options;
+  const path = choosePath(options);
+  // The time limit is ours.
   const connect = buildConnector({
-    timeout: timeoutMs,
+    timeout: 0,
     allowH2: false,
     ...(secureContext && { secureContext }),
     rejectUnauthorized: true,
-    // Passed to the socket; missing in undici's types.
-    ...({ signal } satisfies { signal: AbortSignal | undefined }),
   });
-  return proxy === undefined ? connect : buildTunnelConnector(proxy, connect, options);
-}
-
-function buildTunnelConnector(
-  proxy: EgressProxy,
-  connect: undici.connector,
-  { destination, timeoutMs, clock, signal: outer }: EgressConnectorOptions,
-): undici.connector {
-  return (options, callback) => {
+  return (connectOptions, callback) => {
     const timeout = new AbortController();
     const signal = outer === undefined ? timeout.signal : AbortSignal.any([timeout.signal, outer]);
-    const cancelTimer = clock.after(timeoutMs, () => timeout.abort(createProxyTimeoutFault(proxy.url.host, timeoutMs)));
+    const { tried = [] } = options;
+    const cancelTimer = clock.after(timeoutMs, () => timeout.abort(path.createTimeoutFault(tried)));
     let isSettled = false;
     const settle: undici.Callback = (...outcome) => {
       cancelTimer();
@@ -54,16 +55,16 @@ function buildTunnelConnector(
       isSettled = true;
     };
     const fail = (error: unknown): void => {
-      // After an abort, the TLS error about the destroyed tunnel is not the cause.
+      // After an abort, the TLS error about the destroyed connection is not the cause.
       settle((signal.aborted ? signal.reason : error) as Error, null);
     };
-    openTunnel(proxy, getHostAndPort(destination), signal).then((tunnel) => {
+    path.open(signal, tried).then((socket) => {
       const onAbort = (): void => {
-        tunnel.destroy();
+        socket.destroy();
         fail(undefined);
       };
       signal.addEventListener('abort', onAbort, { once: true });
-      startTlsIfHttps(connect, { ...options, httpSocket: tunnel }, (...outcome) => {
+      startTlsIfHttps(connect, { ...connectOptions, httpSocket: socket }, (...outcome) => {
         signal.removeEventListener('abort', onAbort);
         if (outcome[0] === null) settle(...outcome);
         else fail(outcome[0]);
@@ -72,11 +73,34 @@ function buildTunnelConnector(
   };
 }
 
+interface EgressPath {
+  open(signal: AbortSignal, tried: TriedAddress[]): Promise<Socket>;
+  createTimeoutFault(tried: readonly TriedAddress[]): Error;
+}
+
+function choosePath({ destination, egress, timeoutMs, clock, lookUp }: EgressConnectorOptions): EgressPath {
+  const proxy = egress(destination);
+  const target = getHostAndPort(destination);
+  if (proxy !== undefined)
+    return {
+      open: (signal) => openTunnel(proxy, target, signal),
+      createTimeoutFault: () => createProxyTimeoutFault(proxy.url.host, timeoutMs),
+    };
+  // A trailing dot keeps the resolver from completing the name.
+  const host = destination.hostname.endsWith('.') ? `${target.host}.` : target.host;
+  return {
+    open: (signal, tried) => openConnection({ host, port: target.port, signal, clock, tried, lookUp }),
+    createTimeoutFault: (tried) => new ConnectFault(host, tried, timeoutMs),
+  };
+}
+
 function startTlsIfHttps(
   connect: undici.connector,
   options: undici.Options & { readonly httpSocket: Socket },
   callback: undici.Callback,
 ): void {
-  if (options.protocol === 'https:') connect(options, callback);
-  else callback(null, options.httpSocket.setNoDelay(true));
+  const { protocol, httpSocket } = options;
+  if (protocol === 'https:') connect(options, callback);
+  // As undici sets up its own connections.
+  else callback(null, httpSocket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_DELAY_MS));
 }

@@ -1,6 +1,6 @@
 /** The errors of connecting through a forward proxy; their messages name the proxy and never its credentials. Pure. */
 import type { FaultCause } from '../../telemetry/events.ts';
-import { describeConnectionError } from '../connection-faults.ts';
+import { describeConnectionError, describeTriedAddresses } from '../connection-faults.ts';
 import type { ProxyStatusError } from '../errors.ts';
 
 /** The proxy opened no connection: no byte has reached the destination. */
@@ -53,7 +53,8 @@ export function createProxyConnectionFault(proxy: string, error: unknown): Proxy
     return new ProxyFault(`${name} does not speak HTTP (${code})`, 'http_protocol_error', true);
   const status = PROXY_STATUSES[code];
   const words = (status && describeConnectionError(code, 'egress.caFile')) ?? 'could not be used';
-  return new ProxyFault(`${name} ${words} (${code})`, status ?? 'destination_unavailable', false);
+  const message = `${name} ${words} (${code})${describeTriedAddresses(error)}`;
+  return new ProxyFault(message, status ?? 'destination_unavailable', false);
 }
 
 /** The proxy responded to CONNECT with another status than 2xx. @param destination host and port */

@@ -2,12 +2,12 @@
  * Opens a tunnel to a destination through a forward proxy (CONNECT, RFC 9110 §9.3.6), with Basic credentials if the proxy's URL has
  * them. TLS to the destination inside the tunnel is the caller's.
  */
-import { request as requestPlain } from '../http.ts';
-import { request as requestSecure } from 'node:https';
-import { isIPv6, type Socket } from 'node:net';
-import type { TlsContextProvider } from '../tls.ts';
+import { request as sendRequest } from '../http.ts';
+import { isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { formatAuthority, openConnection } from '../open-connection.ts';
 import { getHostAndPort, type EgressProxy } from './proxy-selector.ts';
-import { createProxyConnectionFault, createProxyRejectionFault } from './proxy-fault.ts';
+import { createProxyConnectionFault, createProxyRejectionFault, ProxyFault } from './proxy-fault.ts';
 
 export interface TunnelDestination {
   /** Without brackets. */
@@ -16,28 +16,29 @@ export interface TunnelDestination {
 }
 
 /** The signal aborts the attempt, not the open tunnel. @throws ProxyFault; the signal's reason */
-export function openTunnel(
-  { url, tlsContext }: EgressProxy,
+export async function openTunnel(
+  proxy: EgressProxy,
   destination: TunnelDestination,
   signal: AbortSignal,
 ): Promise<Socket> {
-  const authority = formatAuthority(destination);
-  const { host, port } = getHostAndPort(url);
-  const options = {
-    ...{ method: 'CONNECT', host, port, path: authority },
+  const { url } = proxy;
+  const authority = formatAuthority(destination.host, destination.port);
+  const fail = (error: unknown): never => {
+    throw signal.aborted ? (signal.reason as Error) : createProxyConnectionFault(url.host, error);
+  };
+  const connection = await openConnection({ ...getHostAndPort(url), signal }).catch(fail);
+  const request = sendRequest({
+    method: 'CONNECT',
+    path: authority,
     headers: buildConnectHeaders(url, authority),
-    agent: false,
+    createConnection: () => secureIfHttps(proxy, connection),
     insecureHTTPParser: false,
     signal,
-  };
-  return new Promise((resolve, reject) => {
-    const request =
-      tlsContext === undefined ? requestPlain(options) : requestSecure({ ...options, ...buildTlsOptions(tlsContext) });
-    // Node.js sends `Connection: close`, and some proxies then close the tunnel.
-    request.removeHeader('connection');
-    request.once('error', (error) => {
-      reject(signal.aborted ? (signal.reason as Error) : createProxyConnectionFault(url.host, error));
-    });
+  });
+  // Node.js sends `Connection: close`, and some proxies then close the tunnel.
+  request.removeHeader('connection');
+  return new Promise<Socket>((resolve, reject) => {
+    request.once('error', reject);
     request.once('connect', (response, socket, head: Buffer) => {
       const status = response.statusCode ?? 0;
       if (status < 200 || status >= 300) {
@@ -54,12 +55,14 @@ export function openTunnel(
       reject(createProxyRejectionFault(url.host, authority, response.statusCode ?? 0));
     });
     request.end();
-  });
+  }).catch((error: unknown) => (error instanceof ProxyFault ? Promise.reject(error) : fail(error)));
 }
 
-/** The HTTPS client passes `secureContext` to TLS; it is missing in the types of Node.js. */
-function buildTlsOptions(tlsContext: TlsContextProvider): object {
-  return { secureContext: tlsContext(), rejectUnauthorized: true };
+function secureIfHttps({ url, tlsContext }: EgressProxy, connection: Socket): Socket {
+  if (tlsContext === undefined || url.protocol !== 'https:') return connection;
+  const { host } = getHostAndPort(url);
+  const servername = isIP(host) === 0 ? host : '';
+  return connectTls({ socket: connection, host, servername, secureContext: tlsContext(), rejectUnauthorized: true });
 }
 
 function buildConnectHeaders({ username, password }: URL, authority: string): Record<string, string> {
@@ -67,8 +70,4 @@ function buildConnectHeaders({ username, password }: URL, authority: string): Re
   if (username === '' && password === '') return headers;
   const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
   return { ...headers, 'proxy-authorization': `Basic ${Buffer.from(credentials, 'utf8').toString('base64')}` };
-}
-
-function formatAuthority({ host, port }: TunnelDestination): string {
-  return `${isIPv6(host) ? `[${host}]` : host}:${String(port)}`;
 }

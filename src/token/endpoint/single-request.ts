@@ -3,7 +3,13 @@ import type { Dispatcher } from 'undici';
 import type { SecureContext } from 'node:tls';
 import { unzipSync } from 'node:zlib';
 import type { Clock } from '../../platform/clock.ts';
-import { describeConnectionError, HTTP2_ONLY_TEXT, isHttp2Only } from '../../platform/connection-faults.ts';
+import {
+  describeConnectionError,
+  describeTriedAddresses,
+  HTTP2_ONLY_TEXT,
+  isHttp2Only,
+  type TriedAddress,
+} from '../../platform/connection-faults.ts';
 import { buildEgressConnector } from '../../platform/egress/connector.ts';
 import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
@@ -24,6 +30,8 @@ export interface SingleRequest {
   readonly timeoutMs: number;
   /** Aborts the request, also while the connection is being opened. */
   readonly signal: AbortSignal;
+  /** Gets the addresses that are tried. Default: not needed */
+  readonly tried?: TriedAddress[];
 }
 
 /** Resolves with what `read` returns. Redirects are not followed. @throws errors of undici, Node and `read`; ProxyFault */
@@ -31,8 +39,8 @@ export async function sendSingleRequest<T>(
   options: SingleRequest,
   read: (response: Dispatcher.ResponseData) => Promise<T>,
 ): Promise<T> {
-  const { url, method, headers, body, signal, secureContext, egress, clock, timeoutMs } = options;
-  const connect = buildEgressConnector({ destination: url, egress, secureContext, timeoutMs, clock, signal });
+  const { url, method, headers, body, signal } = options;
+  const connect = buildEgressConnector({ ...options, destination: url });
   let socketError: Error | undefined;
   const client = new Client(url.origin, {
     // The caller's signal is the only time limit.
@@ -82,7 +90,7 @@ export function describeConnectionFault(host: string, error: unknown): string {
   if (code === undefined) return `${host}: the connection failed`;
   const [, alert = ''] = /^ERR_SSL_[A-Z0-9/]+_ALERT_(\w+)$/.exec(code) ?? [];
   const text = describeConnectionError(code, CA_SETTING, error) ?? TLS_ALERT_TEXTS[alert] ?? 'cannot be reached';
-  return `${host} ${text} (${code})`;
+  return `${host} ${text} (${code})${describeTriedAddresses(error)}`;
 }
 
 /** The text, or why there is none; `fault` follows "answered with 200 and". */

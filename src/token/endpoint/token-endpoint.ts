@@ -2,6 +2,7 @@
 import type { SecureContext } from 'node:tls';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
+import { ConnectFault, type TriedAddress } from '../../platform/connection-faults.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { originNow } from '../../platform/origin-clock.ts';
 import { MAX_PARSED_LENGTH } from '../../platform/rate-limit-fields/header-values.ts';
@@ -59,6 +60,7 @@ interface RequestInputs {
   readonly credential: ClientCredential;
   readonly context: SecureContext | undefined;
   readonly signal: AbortSignal;
+  readonly tried: TriedAddress[];
 }
 
 export class TokenEndpoint {
@@ -118,6 +120,7 @@ export class TokenEndpoint {
     const { clock, timeoutMs, endpoint } = this.#options;
     const timeout = new AbortController();
     const cancelTimeout = clock.after(timeoutMs, () => timeout.abort());
+    const tried: TriedAddress[] = [];
     let { host } = new URL(endpoint.kind === 'url' ? endpoint.url : endpoint.issuer);
     try {
       // Before anything is sent, the request for metadata included.
@@ -125,7 +128,7 @@ export class TokenEndpoint {
       if (assertion?.kind === 'unreadable') return createUnsentResult(assertion.detail);
       const tls = await readTlsContext(this.#options, credential);
       if (tls.kind === 'unreadable') return createUnsentResult(tls.detail);
-      const inputs = { credential, context: tls.context, signal: AbortSignal.any([abandon, timeout.signal]) };
+      const inputs = { credential, context: tls.context, signal: AbortSignal.any([abandon, timeout.signal]), tried };
       const url = await this.#findTokenUrl(inputs, abandon);
       if (!(url instanceof URL)) return url;
       host = url.host;
@@ -133,7 +136,8 @@ export class TokenEndpoint {
     } catch (error) {
       if (abandon.aborted) return { kind: 'unavailable', detail: 'the token request was abandoned' };
       const limit = `${String(timeoutMs)} ms: auth.timeoutMs (SIDECAR_AUTH_TIMEOUT_MS)`;
-      const late = `${host} sent no complete response within ${limit}`;
+      const { stage, addresses } = new ConnectFault(host, tried, timeoutMs);
+      const late = `${host} sent no complete response within ${limit}${stage === 'connect' ? addresses : ''}`;
       return { kind: 'unavailable', detail: timeout.signal.aborted ? late : describeConnectionFault(host, error) };
     } finally {
       cancelTimeout();
@@ -146,7 +150,7 @@ export class TokenEndpoint {
     const headers = { Accept: 'application/json', 'User-Agent': this.#options.userAgent };
     const get: GetDocument = (url, signal) =>
       sendSingleRequest(
-        { ...this.#buildRequestOptions(url, { ...inputs, signal }), method: 'GET', headers },
+        { ...this.#buildRequestOptions(url, { ...inputs, signal, tried: [] }), method: 'GET', headers },
         readDocument,
       );
     const found = await this.#address.locate(get, inputs.signal, backgroundSignal);
@@ -182,9 +186,10 @@ export class TokenEndpoint {
     return { kind: 'rejected', detail: `${result.detail}: ${advice}` };
   }
 
-  #buildRequestOptions(url: URL, { context, signal }: RequestInputs) {
+  #buildRequestOptions(url: URL, { context, signal, tried }: RequestInputs) {
     const { egress, clock, timeoutMs } = this.#options;
-    return { url, secureContext: url.protocol === 'https:' ? context : undefined, egress, clock, timeoutMs, signal };
+    const secureContext = url.protocol === 'https:' ? context : undefined;
+    return { url, secureContext, egress, clock, timeoutMs, signal, tried };
   }
 
   #observe(event: Parameters<EventObserver>[0]): void {
