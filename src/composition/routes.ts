@@ -88,7 +88,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
         responseClassifier: createClassifier(route, options),
         ...{ upstream: client, baseUrl: upstream.baseUrl, retryBudget: createRetryBudget() },
         ownHeaders: requireDefined(headers.byRoute.get(name)),
-        serveUpgrade: upstream.websocket ? createUpgradeHandler(trust, egress) : undefined,
+        serveUpgrade: upstream.websocket ? createUpgradeHandler({ ...upstream, trust, egress }) : undefined,
       };
       return [name, parts];
     }),
@@ -282,9 +282,11 @@ function createPoolKey({
   clientCertificate,
   connectTimeoutMs,
   maxConnectionAgeMs,
+  maxHeaderBytes,
 }: UpstreamConfig): string {
   const { certificateFile, keyFile } = clientCertificate ?? {};
-  return JSON.stringify([baseUrl.origin, caFile, certificateFile, keyFile, connectTimeoutMs, maxConnectionAgeMs]);
+  const files = [caFile, certificateFile, keyFile];
+  return JSON.stringify([baseUrl.origin, ...files, connectTimeoutMs, maxConnectionAgeMs, maxHeaderBytes]);
 }
 
 /** The number of requests and streams that the throttles of a pool let through together. */

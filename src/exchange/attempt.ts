@@ -45,6 +45,8 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   #isInspected = false;
   #headOutcome: AttemptOutcome | undefined;
   #headAt = 0;
+  /** Of the memory that requests share. */
+  #headBytes = 0;
   #evidenceNumber: number | undefined;
 
   constructor(context: AttemptContext, permit: Permit, use: TokenUse) {
@@ -80,6 +82,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     const { stats } = this.#context.exchange;
     stats.lacksResponse = false;
     stats.upstreamRequestId = head.requestId;
+    if (head.memoryBytes !== undefined && head.memoryBytes > this.#headBytes) this.#takeHead(head.memoryBytes);
     if (typeof refusal === 'object') return this.#inspectBody(head, at, refusal);
     const { parts, planner, exchange } = this.#context;
     const { status } = head;
@@ -119,6 +122,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     const { observe, counters, route, clock } = this.#context.parts;
     const { tracer, lifetime, stats } = this.#context.exchange;
     stats.pending = undefined;
+    if (this.#headBytes > 0) this.#context.parts.memory.giveBack(this.#headBytes);
     tracer?.endAttempt(result);
     if (result.kind === 'relayed' && result.fault === undefined && this.#headOutcome === 'ok') {
       this.permit.release();
@@ -159,6 +163,12 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     this.#isInspected = true;
     const decide = (isRefusal: boolean): Relay | 'hold' => this.onHead(head, at, isRefusal);
     return { inspector: new RefusalInspector({ texts, lifetime, memory, decide }) };
+  }
+
+  /** A large head takes the place of bodies that would be kept for retries, until the attempt ends. */
+  #takeHead(bytes: number): void {
+    this.#headBytes = bytes;
+    this.#context.parts.memory.forceTake(bytes);
   }
 
   #startEvidence(): void {

@@ -165,12 +165,12 @@ export class Relay implements ResponseSink {
 
   hold(result: HeldResult): void {
     this.discardHeld();
-    this.#parts.memory.forceTake(result.body.length);
+    this.#parts.memory.forceTake(sizeOf(result));
     this.#held = result;
   }
 
   discardHeld(): void {
-    if (this.#held !== undefined) this.#parts.memory.giveBack(this.#held.body.length);
+    if (this.#held !== undefined) this.#parts.memory.giveBack(sizeOf(this.#held));
     this.#held = undefined;
   }
 
@@ -253,4 +253,9 @@ export function describeClientView(
   request: Pick<Exchange, 'path' | 'clientPath'>,
 ): ClientView {
   return { baseUrl, requestPath: request.path, clientPath: request.clientPath ?? clientPath, cookieRoot };
+}
+
+/** Of the memory that requests share: the head that is small belongs to what each request has. */
+function sizeOf({ head, body }: HeldResult): number {
+  return body.length + (head.memoryBytes ?? 0);
 }

@@ -13,7 +13,6 @@ const TEXTS: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'has a host name that cannot be resolved now',
   ETIMEDOUT: LATE,
   UND_ERR_SOCKET: 'closed the connection before its response was complete',
-  UND_ERR_HEADERS_OVERFLOW: 'sent more header fields than are accepted',
   EHOSTUNREACH: 'cannot be reached from this network',
   ENETUNREACH: 'cannot be reached from this network',
   CERT_HAS_EXPIRED: 'has a certificate that has expired: it must be renewed there, unless the clock here is wrong',
@@ -63,6 +62,27 @@ export class ConnectFault extends Error {
 /** The addresses that an error names; empty for an error that names none. */
 export function describeTriedAddresses(error: unknown): string {
   return error instanceof ConnectFault ? error.addresses : '';
+}
+
+/** Of a response; a thousand short ones would take ten times the memory of their bytes. */
+export const MAX_RESPONSE_FIELDS = 500;
+
+/** The header section of a response, or its trailer section, is larger than is accepted. */
+export class HeaderOverflow extends Error {
+  override readonly name = 'HeaderOverflow';
+  readonly code = 'HEADER_OVERFLOW';
+  readonly hasTooManyFields: boolean;
+  /** A clause that follows the server. */
+  readonly text: string;
+
+  /** @param bytes of names and values, as far as they were read @param fields of these. Default: not known */
+  constructor(limitBytes: number, bytes: number, fields = 0) {
+    super('the header section is too large');
+    this.hasTooManyFields = fields > MAX_RESPONSE_FIELDS;
+    const limit = this.hasTooManyFields ? `${String(MAX_RESPONSE_FIELDS)}` : `${String(limitBytes)} bytes of`;
+    const seen = `${String(bytes)} bytes${fields > 0 ? ` in ${String(fields)}` : ''} so far`;
+    this.text = `sent more than ${limit} header fields (${seen})`;
+  }
 }
 
 const SELF_SIGNED = 'has a self-signed certificate';

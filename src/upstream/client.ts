@@ -5,7 +5,7 @@
  */
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import type { buildConnector, Dispatcher } from 'undici';
+import type { buildConnector, Client as UndiciClient, Dispatcher } from 'undici';
 import type { Clock } from '../platform/clock.ts';
 import { Client, errors } from '../platform/undici.ts';
 import { createConnector, type ConnectorOptions } from './connector.ts';
@@ -17,6 +17,8 @@ export interface UpstreamOptions extends ConnectorOptions {
   readonly maxConnectionAgeMs: number;
   /** At a time; one carries one request. */
   readonly maxConnections: number;
+  /** Of the names and values in the header section of a response, and in its trailer section. */
+  readonly maxHeaderBytes: number;
 }
 
 export interface UpstreamRequest {
@@ -43,7 +45,7 @@ export class Upstream {
   readonly #origin: string;
   readonly #clock: Clock;
   readonly #maxConnectionAgeMs: number;
-  readonly #connect: buildConnector.connector;
+  readonly #clientOptions: ConnectionOptions;
   /** The one used last comes last. */
   readonly #idle: Connection[] = [];
   readonly #open = new Set<Connection>();
@@ -68,7 +70,11 @@ export class Upstream {
     this.#clock = options.clock;
     this.#maxConnectionAgeMs = options.maxConnectionAgeMs;
     this.#maxConnections = options.maxConnections;
-    this.#connect = createConnector(options);
+    this.#clientOptions = {
+      ...CLIENT_OPTIONS,
+      maxHeaderSize: options.maxHeaderBytes,
+      connect: createConnector(options),
+    };
   }
 
   /**
@@ -148,7 +154,7 @@ export class Upstream {
   }
 
   #createConnection(events: ConnectionEvents): Connection {
-    return new Connection(this.#origin, this.#clock, this.#connect, events);
+    return new Connection(this.#origin, this.#clock, this.#clientOptions, events);
   }
 
   #dispatchWaiting(): void {
@@ -169,6 +175,10 @@ export class Upstream {
   }
 }
 
+interface ConnectionOptions extends Omit<UndiciClient.Options, 'connect'> {
+  readonly connect: buildConnector.connector;
+}
+
 interface ConnectionEvents {
   readonly onFree: (connection: Connection) => void;
   /** Its socket has closed; with the next request it would open another. */
@@ -187,9 +197,10 @@ class Connection extends Client {
   #writeError: DeferredWriteError | undefined;
   #isBusy = false;
 
-  constructor(origin: string, clock: Clock, connect: buildConnector.connector, events: ConnectionEvents) {
+  constructor(origin: string, clock: Clock, clientOptions: ConnectionOptions, events: ConnectionEvents) {
+    const { connect } = clientOptions;
     super(origin, {
-      ...CLIENT_OPTIONS,
+      ...clientOptions,
       connect: (options, callback) => {
         connect(options, (...outcome) => {
           this.openedAt = clock.now();

@@ -3,6 +3,7 @@ import {
   ConnectFault,
   describeConnectionError,
   describeTriedAddresses,
+  HeaderOverflow,
   HTTP2_ONLY_TEXT,
   isHttp2Only,
 } from '../platform/connection-faults.ts';
@@ -80,7 +81,7 @@ const CLIENT_CERTIFICATE_CODE =
   /^ERR_SSL_[A-Z0-9/]+_ALERT_(?:UNKNOWN_CA|DECRYPT_ERROR|(?:BAD|UNSUPPORTED)_CERTIFICATE|CERTIFICATE_(?:REQUIRED|EXPIRED|REVOKED|UNKNOWN))$/;
 
 /** `HTTPParserError` is the name of an error whose code undici leaves out. */
-const PROTOCOL_CODE = /^(?:HPE_|HTTPParserError$|UND_ERR_HEADERS_OVERFLOW$)/;
+const PROTOCOL_CODE = /^(?:HPE_|HTTPParserError$)/;
 
 /** No connection was tried: the circuit breaker is open. */
 export class CircuitOpenError extends Error {
@@ -136,6 +137,7 @@ export function classifyExchangeError(error: unknown, hasHead = true): UpstreamF
     const detail = `the upstream ${HTTP2_ONLY_TEXT}`;
     return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', cause: 'protocol', permanent: true };
   }
+  if (error instanceof HeaderOverflow) return headerOverflowFailure(error);
   const code = codeOf(error);
   const message = messageOf(error);
   // The parser reports a connection that ends within its last response. Undici reports a head with contradictory lengths
@@ -160,6 +162,12 @@ export function timeoutFailure(afterMs: number): UpstreamFailure {
   const detail = `the upstream did not respond within ${limit}`;
   const cause = 'no_response_in_time';
   return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', cause, permanent: false };
+}
+
+export function headerOverflowFailure({ text, hasTooManyFields }: HeaderOverflow): UpstreamFailure {
+  const setting = hasTooManyFields ? '' : ': upstream.maxHeaderBytes (SIDECAR_UPSTREAM_MAX_HEADER_BYTES)';
+  const detail = `the upstream ${text}${setting}`;
+  return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', cause: 'protocol', permanent: true };
 }
 
 /** The response cannot be parsed. @param why fit for a client and a log */

@@ -22,6 +22,8 @@ export interface ResponseHead {
   readonly contentLength?: string | undefined;
   /** The upstream's id of the call; undefined: it sent none. */
   readonly requestId?: string | undefined;
+  /** What it takes in memory; 0 for what each request may take anyway. Default 0 */
+  readonly memoryBytes?: number;
   /** Why the end of a body cannot be determined; undefined when it can. */
   readonly framingFault?: string | undefined;
 }
@@ -57,6 +59,11 @@ export function readResponseHead(
   return new ReceivedHead(status, statusText, (Array.isArray(raw) ? raw : []) as readonly Buffer[]);
 }
 
+/** What undici's buffers and our texts of a field take beside its bytes, which are in both. */
+const FIELD_BYTES = 280;
+/** Part of what each request may take (HEAD_BYTES in composition/budgets.ts). */
+const PLANNED_BYTES = 16 * 1024;
+
 class ReceivedHead implements UpstreamResponse {
   readonly status: number;
   readonly statusText: string;
@@ -67,6 +74,7 @@ class ReceivedHead implements UpstreamResponse {
   contentType: string | undefined;
   contentLength: string | undefined;
   requestId: string | undefined;
+  memoryBytes = 0;
   framingFault: string | undefined;
   #hasCoding = false;
 
@@ -76,10 +84,12 @@ class ReceivedHead implements UpstreamResponse {
     this.headers = new Array<string>(parts.length);
     let kept = 0;
     let mayHaveId = false;
+    let bytes = parts.length * (FIELD_BYTES / 2);
     for (let at = 0; at + 1 < parts.length; at += 2) {
       // Bytes above 0x7f stay as they are.
       const name = parts[at]?.toString('latin1') ?? '';
       const value = parts[at + 1]?.toString('latin1') ?? '';
+      bytes += 2 * (name.length + value.length);
       const known = responseHeaderClasses.known.get(name) ?? responseHeaderClasses.find(name);
       if (known.isRemoved) {
         this.connectionHeaders = [...(this.connectionHeaders ?? []), name, value];
@@ -94,6 +104,7 @@ class ReceivedHead implements UpstreamResponse {
       else if (known.isFraming) this.#readFraming(known.lower, value);
     }
     this.headers.length = kept;
+    if (bytes > PLANNED_BYTES) this.memoryBytes = bytes;
     if (mayHaveId) this.requestId = findUpstreamRequestId(this.headers);
     if (this.connectionHeaders !== undefined) this.#removeNominated(this.connectionHeaders);
   }

@@ -157,7 +157,9 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
   'an upgrade that is off': { bytes: Buffer.from(UPGRADE), code: 'UPGRADE_NOT_ALLOWED' },
   'an upgrade that breaks': {
     ...{ bytes: Buffer.from(UPGRADE), upstream: reset, code: 'UPSTREAM_RESET' },
-    options: { serveUpgrade: createUpgradeHandler(undefined, selectNoProxy) },
+    options: {
+      serveUpgrade: createUpgradeHandler({ trust: undefined, egress: selectNoProxy, maxHeaderBytes: 65_536 }),
+    },
   },
   'an invalid request line': { bytes: Buffer.from('what is this\r\n\r\n'), code: 'BAD_REQUEST', id: OWN_ID },
   'an invalid field': { bytes: formatRequest(`${ID}a b: c\r\n`), code: 'BAD_REQUEST', id: OWN_ID },
@@ -297,7 +299,7 @@ describe('the upstream’s own id', () => {
       (_, response) => void response.writeHead(404, { 'cf-ray': 'theirs' }).end(),
     );
     await using proxy = await startProxy(upstream.url, {
-      serveUpgrade: createUpgradeHandler(undefined, selectNoProxy),
+      serveUpgrade: createUpgradeHandler({ trust: undefined, egress: selectNoProxy, maxHeaderBytes: 65_536 }),
     });
     expect((await sendRaw(proxy.url, Buffer.from(UPGRADE))).status).toBe(404);
     expect(await proxy.requestRecords(1)).toMatchObject([{ requestId: 'client-1', upstreamRequestId: 'theirs' }]);

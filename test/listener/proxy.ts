@@ -43,6 +43,8 @@ export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' 
   readonly refusals?: ExchangeParts['refusals'];
   readonly cookieRoot?: string;
   readonly unknownCalls?: ExchangeParts['unknownCalls'];
+  /** Default: of 32 MiB. */
+  readonly memory?: ReplayMemory;
 }
 
 export interface Proxy extends AsyncDisposable {
@@ -163,10 +165,11 @@ function buildParts(
       maxConnectionAgeMs: 0,
       observe,
       maxConnections: maxInFlight + maxStreams,
+      maxHeaderBytes: 65_536,
     }),
     clientPath: (path) => path,
     retryBudget: createRetryBudget(),
-    memory: new ReplayMemory(32 * 1024 * 1024),
+    memory: options.memory ?? new ReplayMemory(32 * 1024 * 1024),
     retry: {
       attempts: options.attempts ?? 1,
       unsafeOn429: true,

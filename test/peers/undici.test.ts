@@ -46,6 +46,7 @@ const openUpstream = (url: string): Upstream =>
     maxConnectionAgeMs: 0,
     observe: () => undefined,
     maxConnections: CONNECTIONS,
+    maxHeaderBytes: 65_536,
   });
 
 describe('a request that undici refuses', () => {

@@ -81,7 +81,6 @@ describe('an exchange that broke', () => {
     ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'reset', false],
     ['HPE_INVALID_CONSTANT', 'protocol', true],
     ['HPE_INVALID_CHUNK_SIZE', 'protocol', true],
-    ['UND_ERR_HEADERS_OVERFLOW', 'protocol', true],
     ['ERR_INVALID_CHAR', 'protocol', true],
   ])('%s is %s', (code, kind, permanent) => {
     expect(classifyExchangeError(fault(code))).toMatchObject({ kind, permanent });

@@ -152,6 +152,7 @@ export function openUpstream(baseUrl: URL, options: Partial<UpstreamOptions> & {
     maxConnectionAgeMs: 0,
     observe: () => undefined,
     maxConnections: 4,
+    maxHeaderBytes: 65_536,
     ...options,
   });
   return Object.assign(upstream, { [Symbol.asyncDispose]: () => upstream.close() });

@@ -66,6 +66,11 @@ export const upstream = {
     env: 'SIDECAR_BODY_IDLE_TIMEOUT_MS',
     isLive: true,
   }),
+  maxHeaderBytes: setting({
+    doc: 'Most bytes of names and values in the header fields of a response, 500 at most; past either the response is dropped, and the call has an unknown outcome.',
+    format: wholeNumber(1024, MIB),
+    default: 65_536,
+  }),
   websocket: setting({
     doc: 'Whether WebSocket upgrades are forwarded.',
     format: booleanValue(),

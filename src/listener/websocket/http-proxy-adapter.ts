@@ -7,8 +7,9 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ExchangeParts } from '../../exchange/exchange.ts';
 import type { Cancel } from '../../platform/clock.ts';
+import { HeaderOverflow, MAX_RESPONSE_FIELDS } from '../../platform/connection-faults.ts';
 import type { ClientView } from '../../upstream/client-view.ts';
-import { idleTimeoutFailure, type UpstreamFailure } from '../../upstream/failure.ts';
+import { headerOverflowFailure, idleTimeoutFailure, type UpstreamFailure } from '../../upstream/failure.ts';
 import { rewriteResponseHeaders, type FilterRequestHeaders } from '../../upstream/headers.ts';
 import { checkHandshakeResponse, createMismatchFailure } from './handshake-rules.ts';
 
@@ -56,20 +57,50 @@ export interface UpgradeResponseHandler {
   onInvalid(failure: UpstreamFailure): void;
 }
 
-/**
- * To be called when http-proxy-3 has added its listeners.
- * @param sent the header fields of the request, as sent
- */
+/** Node.js counts the reason phrase too. */
+const MAX_REASON_BYTES = 1024;
+
+/** Options of a request of node:http: it gives up when the head of the response is larger, in bytes. */
+export function limitHead(maxHeaderBytes: number): { readonly maxHeaderSize: number } {
+  return { maxHeaderSize: maxHeaderBytes + MAX_REASON_BYTES };
+}
+
+/** Any other error is returned unchanged. */
+export function toHeaderOverflow(error: Error, maxHeaderBytes: number): Error {
+  const isOverflow = 'code' in error && error.code === 'HPE_HEADER_OVERFLOW';
+  return isOverflow ? new HeaderOverflow(maxHeaderBytes, limitHead(maxHeaderBytes).maxHeaderSize) : error;
+}
+
+function findHeaderOverflow(fields: readonly string[], maxHeaderBytes: number): HeaderOverflow | undefined {
+  const bytes = fields.join('').length;
+  const isOverflow = bytes > maxHeaderBytes || fields.length / 2 > MAX_RESPONSE_FIELDS;
+  return isOverflow ? new HeaderOverflow(maxHeaderBytes, bytes, fields.length / 2) : undefined;
+}
+
+interface UpgradeTerms {
+  /** The header fields of the request, as sent. */
+  readonly sent: IncomingHttpHeaders;
+  readonly maxHeaderBytes: number;
+}
+
+/** To be called when http-proxy-3 has added its listeners. */
 export function interceptUpgradeResponse(
   proxyRequest: ClientRequest,
-  sent: IncomingHttpHeaders,
+  { sent, maxHeaderBytes }: UpgradeTerms,
   handler: UpgradeResponseHandler,
 ): void {
+  const findFault = ({ rawHeaders, statusCode, headers }: IncomingMessage): UpstreamFailure | undefined => {
+    const overflow = findHeaderOverflow(rawHeaders, maxHeaderBytes);
+    if (overflow !== undefined) return headerOverflowFailure(overflow);
+    return statusCode === 101 ? checkHandshakeResponse(sent, headers) : undefined;
+  };
+  // More fields would be dropped: one more than may come is kept, so that they are noticed.
+  proxyRequest.maxHeadersCount = MAX_RESPONSE_FIELDS + 1;
   const joinListeners = proxyRequest.listeners('upgrade');
   const relayListeners = proxyRequest.listeners('response');
   proxyRequest.removeAllListeners('upgrade').removeAllListeners('response');
   proxyRequest.once('upgrade', (response, upstream, head) => {
-    const failure = checkHandshakeResponse(sent, response.headers);
+    const failure = findFault(response);
     if (failure === undefined) {
       handler.onAccepted(response, upstream, () => {
         for (const join of joinListeners) join.call(proxyRequest, response, upstream, head);
@@ -81,8 +112,8 @@ export function interceptUpgradeResponse(
   });
   proxyRequest.once('response', (response) => {
     // node:http reports a 101 without Connection or Upgrade as an ordinary response.
-    if (response.statusCode === 101)
-      handler.onInvalid(checkHandshakeResponse(sent, response.headers) ?? MISSING_UPGRADE_FAILURE);
+    const failure = findFault(response) ?? (response.statusCode === 101 ? MISSING_UPGRADE_FAILURE : undefined);
+    if (failure !== undefined) handler.onInvalid(failure);
     else {
       handler.onDeclined(response, () => {
         for (const relay of relayListeners) relay.call(proxyRequest, response);

@@ -37,6 +37,8 @@ import {
   buildUpgradeRequestHeaders,
   buildUpgradeResponseHeaders,
   interceptUpgradeResponse,
+  limitHead,
+  toHeaderOverflow,
 } from './http-proxy-adapter.ts';
 import { closeTogether } from './tunnel-teardown.ts';
 
@@ -61,12 +63,20 @@ interface HandshakeResult {
   readonly whenClosed: Promise<void>;
 }
 
+/** Where the upgrades of a route go. */
+export interface UpgradeTarget {
+  /** Undefined for an `http:` upstream. */
+  readonly trust: TlsContextProvider | undefined;
+  readonly egress: ProxySelector;
+  /** Of the names and values in the header section of a response. */
+  readonly maxHeaderBytes: number;
+}
+
 /**
  * Its result sends an upgrade, and resolves when the upstream has responded.
- * @param trust undefined for an `http:` upstream
  * @throws RequestAborted; SidecarError, whose local reply has been sent
  */
-export function createHandshake(trust: TlsContextProvider | undefined, egress: ProxySelector) {
+export function createHandshake(target: UpgradeTarget) {
   let proxy: ProxyServer | undefined;
   return async (
     parts: ExchangeParts,
@@ -80,7 +90,7 @@ export function createHandshake(trust: TlsContextProvider | undefined, egress: P
     proxy ??= createProxyServer().on('error', () => undefined);
     const { aborted } = upgrade.lifetime;
     if (aborted !== undefined) throw toStageError('upstream', aborted);
-    return new Handshake(parts, upgrade, permit, use).run(proxy, trust, egress);
+    return new Handshake(parts, upgrade, permit, use).run(proxy, target);
   };
 }
 
@@ -104,11 +114,7 @@ class Handshake {
     this.#sentAt = parts.clock.now();
   }
 
-  async run(
-    proxy: ProxyServer,
-    trust: TlsContextProvider | undefined,
-    egress: ProxySelector,
-  ): Promise<HandshakeResult> {
+  async run(proxy: ProxyServer, target: UpgradeTarget): Promise<HandshakeResult> {
     const { clock, timeouts } = this.#parts;
     const cancelTimer = clock.after(timeouts.requestTimeoutMs, () => {
       this.#fail(timeoutFailure(timeouts.requestTimeoutMs));
@@ -117,7 +123,7 @@ class Handshake {
     const abort = (): void => this.#fail(abortedFailure());
     lifetime.onAbort(abort);
     try {
-      this.#send(proxy, trust, egress);
+      this.#send(proxy, target);
       return await this.#result.promise;
     } finally {
       cancelTimer();
@@ -125,7 +131,7 @@ class Handshake {
     }
   }
 
-  #send(proxy: ProxyServer, trust: TlsContextProvider | undefined, egress: ProxySelector): void {
+  #send(proxy: ProxyServer, { trust, egress, maxHeaderBytes }: UpgradeTarget): void {
     const { request, socket, path } = this.#upgrade;
     const { ownHeaders, observe, baseUrl } = this.#parts;
     const clientTarget = request.url;
@@ -146,13 +152,14 @@ class Handshake {
         {
           target: baseUrl.origin,
           changeOrigin: true,
-          ...(trust === undefined ? {} : { ssl: { secureContext: trust() } }),
+          // All of it is given to the request.
+          ssl: { ...(trust && { secureContext: trust() }), ...limitHead(maxHeaderBytes) },
           agent: createEgressAgent(egress, baseUrl, this.#connectAborter.signal),
         },
         // Also called when an upgraded connection breaks, after the handshake.
-        (error) => this.#fail(this.#hasConnected ? classifyExchangeError(error) : classifyConnectError(error)),
+        (error) => this.#fail(this.#classify(error, maxHeaderBytes)),
       );
-      if (this.#proxyRequest !== undefined) this.#interceptResponse(this.#proxyRequest);
+      if (this.#proxyRequest !== undefined) this.#interceptResponse(this.#proxyRequest, maxHeaderBytes);
     } catch (thrown) {
       this.#abandon();
       throw thrown;
@@ -161,6 +168,11 @@ class Handshake {
       // The recorded outcome has the client's own path.
       request.url = clientTarget;
     }
+  }
+
+  #classify(error: Error, maxHeaderBytes: number): UpstreamFailure {
+    if (!this.#hasConnected) return classifyConnectError(error);
+    return classifyExchangeError(toHeaderOverflow(error, maxHeaderBytes));
   }
 
   #abandon(): void {
@@ -188,22 +200,26 @@ class Handshake {
     });
   }
 
-  #interceptResponse(proxyRequest: ClientRequest): void {
+  #interceptResponse(proxyRequest: ClientRequest, maxHeaderBytes: number): void {
     const { request, socket, earlyBytes } = this.#upgrade;
-    interceptUpgradeResponse(proxyRequest, request.headers, {
-      onAccepted: (response, upstream, join) => {
-        if (this.#isSettled) return void upstream.destroy();
-        earlyBytes.unshift();
-        // Each side may end its half and go on reading.
-        socket.allowHalfOpen = upstream.allowHalfOpen = true;
-        this.#rewriteHeaders(response);
-        join();
-        const whenClosed = closeTogether(socket, upstream, this.#parts.clock);
-        this.#complete({ status: 101, upstream, whenClosed }, response);
+    interceptUpgradeResponse(
+      proxyRequest,
+      { sent: request.headers, maxHeaderBytes },
+      {
+        onAccepted: (response, upstream, join) => {
+          if (this.#isSettled) return void upstream.destroy();
+          earlyBytes.unshift();
+          // Each side may end its half and go on reading.
+          socket.allowHalfOpen = upstream.allowHalfOpen = true;
+          this.#rewriteHeaders(response);
+          join();
+          const whenClosed = closeTogether(socket, upstream, this.#parts.clock);
+          this.#complete({ status: 101, upstream, whenClosed }, response);
+        },
+        onDeclined: (response, relay) => this.#relayDecline(response, relay),
+        onInvalid: (failure) => this.#fail(failure),
       },
-      onDeclined: (response, relay) => this.#relayDecline(response, relay),
-      onInvalid: (failure) => this.#fail(failure),
-    });
+    );
   }
 
   #relayDecline(response: IncomingMessage, relay: () => void): void {

@@ -1,6 +1,5 @@
 /** WebSocket upgrades (RFC 6455 §4) with the guard, permit and token of every other request; one permit per upgrade. */
 import type { IncomingMessage } from 'node:http';
-import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { ExchangeParts, RequestOutcome } from '../../exchange/exchange.ts';
 import {
@@ -12,13 +11,12 @@ import {
   toStageError,
 } from '../../exchange/request-lifetime.ts';
 import type { Permit, Ticket } from '../../throttle/throttle.ts';
-import type { TlsContextProvider } from '../../platform/tls.ts';
 import type { TokenUse } from '../../token/token.ts';
 import type { ResponseCut } from '../../upstream/response-receiver.ts';
 import { EarlyBytes } from './early-bytes.ts';
 import { checkHandshakeRequest } from './handshake-rules.ts';
 import { isWebSocketUpgrade } from '../ignored-upgrades.ts';
-import { createHandshake, type PendingUpgrade } from './websocket-handshake.ts';
+import { createHandshake, type PendingUpgrade, type UpgradeTarget } from './websocket-handshake.ts';
 
 export interface UpgradeRequest extends Omit<PendingUpgrade, 'earlyBytes'> {
   /** Bytes received after the request's head. */
@@ -54,9 +52,8 @@ const PIPELINED_UPGRADE_ERROR = new SidecarError(
 );
 const TOO_MANY_EARLY_BYTES = 'the client sent too much before its upgrade was accepted (RFC 6455 §4.1)';
 
-/** @param trust undefined for an `http:` upstream */
-export function createUpgradeHandler(trust: TlsContextProvider | undefined, egress: ProxySelector): ServeUpgrade {
-  const performHandshake = createHandshake(trust, egress);
+export function createUpgradeHandler(target: UpgradeTarget): ServeUpgrade {
+  const performHandshake = createHandshake(target);
   return async (parts, request) => {
     const { socket, lifetime } = request;
     const earlyBytes = monitorClient(request);

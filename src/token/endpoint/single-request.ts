@@ -6,6 +6,7 @@ import type { Clock } from '../../platform/clock.ts';
 import {
   describeConnectionError,
   describeTriedAddresses,
+  HeaderOverflow,
   HTTP2_ONLY_TEXT,
   isHttp2Only,
   type TriedAddress,
@@ -34,6 +35,9 @@ export interface SingleRequest {
   readonly tried?: TriedAddress[];
 }
 
+/** Of the names and values in the header section of a response. */
+const MAX_HEADER_BYTES = 64 * 1024;
+
 /** Resolves with what `read` returns. Redirects are not followed. @throws errors of undici, Node and `read`; ProxyFault */
 export async function sendSingleRequest<T>(
   options: SingleRequest,
@@ -43,6 +47,7 @@ export async function sendSingleRequest<T>(
   const connect = buildEgressConnector({ ...options, destination: url });
   let socketError: Error | undefined;
   const client = new Client(url.origin, {
+    maxHeaderSize: MAX_HEADER_BYTES,
     // The caller's signal is the only time limit.
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -84,6 +89,7 @@ const TLS_ALERT_TEXTS: Readonly<Record<string, string>> = {
 export function describeConnectionFault(host: string, error: unknown): string {
   if (error instanceof ProxyFault) return `${host} was not reached: ${error.message}`;
   if (isHttp2Only(error)) return `${host} ${HTTP2_ONLY_TEXT}`;
+  if (error instanceof HeaderOverflow) return `${host} ${error.text}`;
   // undici's parser errors have no code of their own.
   if (error instanceof Error && error.name === 'HTTPParserError') return `${host} sent something that is not HTTP`;
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;

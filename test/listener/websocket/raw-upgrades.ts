@@ -66,5 +66,8 @@ export async function startRawUpstream(
 }
 
 export function startUpgrading(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {
-  return startProxy(upstreamUrl, { serveUpgrade: createUpgradeHandler(undefined, selectNoProxy), ...options });
+  return startProxy(upstreamUrl, {
+    serveUpgrade: createUpgradeHandler({ trust: undefined, egress: selectNoProxy, maxHeaderBytes: 65_536 }),
+    ...options,
+  });
 }

@@ -15,7 +15,10 @@ import { startEchoServer } from './upgrades.ts';
 const EVERY_HOST = { allowedHosts: undefined };
 
 function startUpgrading(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {
-  return startProxy(upstreamUrl, { serveUpgrade: createUpgradeHandler(undefined, selectNoProxy), ...options });
+  return startProxy(upstreamUrl, {
+    serveUpgrade: createUpgradeHandler({ trust: undefined, egress: selectNoProxy, maxHeaderBytes: 65_536 }),
+    ...options,
+  });
 }
 
 const ASK = (target: string): string =>

@@ -20,7 +20,10 @@ import type { Proxy, ProxyOptions } from '../proxy.ts';
 import { startEchoServer } from './upgrades.ts';
 
 function startUpgrading(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {
-  return startProxy(upstreamUrl, { serveUpgrade: createUpgradeHandler(undefined, selectNoProxy), ...options });
+  return startProxy(upstreamUrl, {
+    serveUpgrade: createUpgradeHandler({ trust: undefined, egress: selectNoProxy, maxHeaderBytes: 65_536 }),
+    ...options,
+  });
 }
 
 async function open(proxy: Proxy, path = '/', headers: Record<string, string> = {}): Promise<WebSocket> {
@@ -205,13 +208,21 @@ describe('an upgraded connection', () => {
   it('goes over TLS to an upstream with a private authority', async () => {
     using certificates = makeCertificates();
     await using upstream = await startEchoServer({ tls: certificates });
-    const trusting = createUpgradeHandler(createTlsContextProvider(certificates.caFile), selectNoProxy);
+    const trusting = createUpgradeHandler({
+      trust: createTlsContextProvider(certificates.caFile),
+      egress: selectNoProxy,
+      maxHeaderBytes: 65_536,
+    });
     await using proxy = await startProxy(upstream.url, { serveUpgrade: trusting });
     const socket = await open(proxy);
     expect(String((await reply(socket, 'over TLS'))[0])).toBe('over TLS');
     socket.terminate();
 
-    const wary = createUpgradeHandler(createTlsContextProvider(undefined), selectNoProxy);
+    const wary = createUpgradeHandler({
+      trust: createTlsContextProvider(undefined),
+      egress: selectNoProxy,
+      maxHeaderBytes: 65_536,
+    });
     await using other = await startProxy(upstream.url, { serveUpgrade: wary });
     const { status, fields } = await refusal(other);
     expect([status, fields['proxy-status']]).toEqual([502, 'bearer-sidecar; error=tls_certificate_error']);
@@ -354,7 +365,11 @@ describe('an upgrade that the sidecar refuses', () => {
     const silent = createServer((socket) => void sockets.push(socket));
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     const { port } = silent.address() as AddressInfo;
-    const serveUpgrade = createUpgradeHandler(createTlsContextProvider(undefined), selectNoProxy);
+    const serveUpgrade = createUpgradeHandler({
+      trust: createTlsContextProvider(undefined),
+      egress: selectNoProxy,
+      maxHeaderBytes: 65_536,
+    });
     await using proxy = await startProxy(`https://127.0.0.1:${String(port)}`, { serveUpgrade });
     const reply = refusal(proxy);
     await until(() => sockets.length === 1);
