@@ -64,6 +64,14 @@ export function describeTriedAddresses(error: unknown): string {
   return error instanceof ConnectFault ? error.addresses : '';
 }
 
+/** The code of a Node error, or of the first error of an AggregateError; otherwise the name of the error. */
+export function errorCodeOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return 'unknown';
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  if ('errors' in error && Array.isArray(error.errors)) return errorCodeOf(error.errors[0]);
+  return 'name' in error && typeof error.name === 'string' ? error.name : 'unknown';
+}
+
 /** Of a response; a thousand short ones would take ten times the memory of their bytes. */
 export const MAX_RESPONSE_FIELDS = 500;
 

@@ -3,7 +3,6 @@
  * threads: so all that wait for the same name share one look-up.
  */
 import dns, { type LookupAddress } from 'node:dns';
-import type { LookupFunction } from 'node:net';
 
 /** The addresses in the order of getaddrinfo, at least one. @throws Error with the code of getaddrinfo */
 export type LookUpName = (name: string) => Promise<readonly LookupAddress[]>;
@@ -30,17 +29,3 @@ export const lookUpName: LookUpName = shareLookUps(
       });
     }),
 );
-
-/** For the option `lookup` of `connect` in node:net and node:tls. @param find gives at least one address */
-export function toLookupOption(find: LookUpName): LookupFunction {
-  return (name, { all }, callback) => {
-    find(name).then(
-      (addresses) => {
-        const [first = { address: '', family: 0 }] = addresses;
-        if (all === true) callback(null, [...addresses]);
-        else callback(null, first.address, first.family);
-      },
-      (fault: unknown) => callback(fault as NodeJS.ErrnoException, []),
-    );
-  };
-}

@@ -26,71 +26,45 @@ const ATTEMPT_DELAY_MS = 250;
 
 /** @throws ConnectFault when every address failed; the error of the look-up; the signal's reason */
 export async function openConnection(options: ConnectionOptions): Promise<Socket> {
-  const { host, signal, lookUp = lookUpName } = options;
+  const { host, port, signal, tried = [], clock = systemClock, lookUp = lookUpName } = options;
   const found = isIP(host) === 0 ? await abortable(lookUp(host), signal) : [{ address: host }];
-  const addresses = alternateFamilies([...new Set(found.map(({ address }) => address))]);
-  return new AddressRace(addresses, options).run();
-}
-
-class AddressRace {
-  readonly #addresses: readonly string[];
-  readonly #options: ConnectionOptions;
-  readonly #tried: TriedAddress[];
-  readonly #opening = new Set<Socket>();
-  readonly #result = Promise.withResolvers<Socket>();
-  #next = 0;
-  #cancelDelay: Cancel | undefined;
-
-  constructor(addresses: readonly string[], options: ConnectionOptions) {
-    this.#addresses = addresses;
-    this.#options = options;
-    this.#tried = options.tried ?? [];
-  }
-
-  async run(): Promise<Socket> {
-    try {
-      this.#tryNext();
-      const socket = await abortable(this.#result.promise, this.#options.signal);
-      this.#opening.delete(socket);
-      return socket;
-    } finally {
-      this.#cancelDelay?.();
-      // All that lost, also one that connected in the same turn of the event loop, or when the signal was aborted.
-      for (const socket of this.#opening) socket.destroy();
-    }
-  }
-
-  #tryNext(): void {
-    this.#cancelDelay?.();
-    const { host, port, clock = systemClock } = this.#options;
-    const address = this.#addresses[this.#next++];
+  const left = alternateFamilies([...new Set(found.map(({ address }) => address))]);
+  const opening = new Set<Socket>();
+  const { promise: opened, resolve, reject } = Promise.withResolvers<Socket>();
+  let cancelDelay: Cancel | undefined;
+  const tryNext = (): void => {
+    cancelDelay?.();
+    const address = left.shift();
     if (address === undefined) {
-      if (this.#opening.size === 0) this.#result.reject(new ConnectFault(host, this.#tried));
+      if (opening.size === 0) reject(new ConnectFault(host, tried));
       return;
     }
     const attempt: TriedAddress = { address: formatAuthority(address, port), outcome: 'no answer' };
-    this.#tried.push(attempt);
-    this.#connect(address, attempt);
-    this.#cancelDelay = clock.after(ATTEMPT_DELAY_MS, () => this.#tryNext());
-  }
-
-  #connect(address: string, attempt: TriedAddress): void {
+    tried.push(attempt);
     // The buffer that undici gives to its own connections.
-    const options = { host: address, port: this.#options.port, noDelay: true, highWaterMark: 64 * 1024 };
-    const socket = connect(options);
-    this.#opening.add(socket);
+    const target = { host: address, port, noDelay: true, highWaterMark: 64 * 1024 };
+    const socket = connect(target);
+    opening.add(socket);
     const onError = (fault: NodeJS.ErrnoException): void => {
-      this.#opening.delete(socket);
+      opening.delete(socket);
       attempt.outcome = fault.code ?? fault.name;
-      this.#tryNext();
+      tryNext();
     };
-    socket.once('error', onError);
-    socket.once('connect', () => {
-      socket.off('error', onError);
+    socket.once('error', onError).once('connect', () => {
       attempt.outcome = 'connected';
-      this.#cancelDelay?.();
-      this.#result.resolve(socket);
+      resolve(socket.off('error', onError));
     });
+    cancelDelay = clock.after(ATTEMPT_DELAY_MS, tryNext);
+  };
+  try {
+    tryNext();
+    const socket = await abortable(opened, signal);
+    opening.delete(socket);
+    return socket;
+  } finally {
+    cancelDelay?.();
+    // All that lost, also one that connected in the same turn of the event loop, or when the signal was aborted.
+    for (const socket of opening) socket.destroy();
   }
 }
 

@@ -3,6 +3,7 @@ import {
   ConnectFault,
   describeConnectionError,
   describeTriedAddresses,
+  errorCodeOf,
   HeaderOverflow,
   HTTP2_ONLY_TEXT,
   isHttp2Only,
@@ -105,7 +106,7 @@ export function classifyConnectError(error: unknown): UpstreamFailure {
     const detail = `the upstream ${HTTP2_ONLY_TEXT}`;
     return { kind: 'unreachable', detail, proxyStatus: 'tls_protocol_error', cause: 'protocol', permanent: true };
   }
-  const code = codeOf(error);
+  const code = errorCodeOf(error);
   if (code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED') {
     const detail = `the request cannot be forwarded: ${messageOf(error)}`;
     return { kind: 'unsendable', detail, proxyStatus: 'http_request_error', cause: undefined, permanent: true };
@@ -138,7 +139,7 @@ export function classifyExchangeError(error: unknown, hasHead = true): UpstreamF
     return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', cause: 'protocol', permanent: true };
   }
   if (error instanceof HeaderOverflow) return headerOverflowFailure(error);
-  const code = codeOf(error);
+  const code = errorCodeOf(error);
   const message = messageOf(error);
   // The parser reports a connection that ends within its last response. Undici reports a head with contradictory lengths
   // by the same code as a body that is cut short.
@@ -204,13 +205,6 @@ export function unrecordedFailure(): UpstreamFailure {
 export function abortedFailure(): UpstreamFailure {
   const detail = 'the attempt was ended by the sidecar';
   return { kind: 'aborted', detail, proxyStatus: 'connection_terminated', cause: undefined, permanent: true };
-}
-
-function codeOf(error: unknown): string {
-  if (typeof error !== 'object' || error === null) return 'unknown';
-  if ('code' in error && typeof error.code === 'string') return error.code;
-  if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);
-  return 'name' in error && typeof error.name === 'string' ? error.name : 'unknown';
 }
 
 function messageOf(error: unknown): string {

@@ -158,7 +158,12 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
   'an upgrade that breaks': {
     ...{ bytes: Buffer.from(UPGRADE), upstream: reset, code: 'UPSTREAM_RESET' },
     options: {
-      serveUpgrade: createUpgradeHandler({ trust: undefined, egress: selectNoProxy, maxHeaderBytes: 65_536 }),
+      serveUpgrade: createUpgradeHandler({
+        trust: undefined,
+        egress: selectNoProxy,
+        connectTimeoutMs: 5000,
+        maxHeaderBytes: 65_536,
+      }),
     },
   },
   'an invalid request line': { bytes: Buffer.from('what is this\r\n\r\n'), code: 'BAD_REQUEST', id: OWN_ID },
@@ -299,7 +304,12 @@ describe('the upstream’s own id', () => {
       (_, response) => void response.writeHead(404, { 'cf-ray': 'theirs' }).end(),
     );
     await using proxy = await startProxy(upstream.url, {
-      serveUpgrade: createUpgradeHandler({ trust: undefined, egress: selectNoProxy, maxHeaderBytes: 65_536 }),
+      serveUpgrade: createUpgradeHandler({
+        trust: undefined,
+        egress: selectNoProxy,
+        connectTimeoutMs: 5000,
+        maxHeaderBytes: 65_536,
+      }),
     });
     expect((await sendRaw(proxy.url, Buffer.from(UPGRADE))).status).toBe(404);
     expect(await proxy.requestRecords(1)).toMatchObject([{ requestId: 'client-1', upstreamRequestId: 'theirs' }]);

@@ -1,7 +1,7 @@
 /** Look-ups of names, each of which occupies a thread until the name server responds. */
 import type { LookupAddress } from 'node:dns';
 import { expect, it } from 'vitest';
-import { shareLookUps, toLookupOption } from '../../src/platform/name-lookup.ts';
+import { shareLookUps } from '../../src/platform/name-lookup.ts';
 
 type Response = PromiseWithResolvers<readonly LookupAddress[]>;
 
@@ -48,19 +48,4 @@ it('a look-up that fails does so for those that wait for it, and not for the nex
   const next = lookUp('api');
   requested[1]?.response.resolve([HERE]);
   expect(await next).toEqual([HERE]);
-});
-
-it.each([
-  ['every address', true, [null, [HERE, HERE_TOO]]],
-  ['the first address', false, [null, '127.0.0.1', 4]],
-])('the option of a connection gives %s as the connection asks for it', async (_, all, expected) => {
-  const lookup = toLookupOption(async () => [HERE, HERE_TOO]);
-  const given = await new Promise<unknown[]>((resolve) => lookup('api', { all }, (...values) => resolve(values)));
-  expect(given).toEqual(expected);
-});
-
-it('the option of a connection passes a fault on', async () => {
-  const fault = Object.assign(new Error('not found'), { code: 'ENOTFOUND' });
-  const lookup = toLookupOption(() => Promise.reject(fault));
-  expect(await new Promise((resolve) => lookup('api', { all: true }, resolve))).toBe(fault);
 });

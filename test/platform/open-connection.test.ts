@@ -171,9 +171,9 @@ describe('the message names what was not over in time', () => {
   });
 
   it('the connection, with the addresses and what came of each', async () => {
-    const detail = await get(resolveTo('127.0.3.1', UNROUTABLE, '127.0.4.1'), 300);
-    expect(detail).toContain(`no connection was opened ${LIMIT}; tried 127.0.3.1:${String(port)} (no answer), `);
-    expect(detail).toContain(`127.0.4.1:${String(port)} (ECONNREFUSED)`);
+    const detail = await get(resolveTo('127.0.4.1', UNROUTABLE, '127.0.3.1'), 300);
+    expect(detail).toContain(`no connection was opened ${LIMIT}; tried 127.0.4.1:${String(port)} (ECONNREFUSED), `);
+    expect(detail).toContain(`127.0.3.1:${String(port)} (no answer)`);
   });
 
   it('the TLS handshake', async () => {

@@ -10,7 +10,8 @@ import { loadTlsContext, type ClientCertificateFiles } from '../../platform/tls.
 import { evaluateHandshake, type TlsSettingNames } from './evaluate/evaluate-tls.ts';
 import { connectToEach, resolveName } from './dns-and-tcp.ts';
 import { performHandshake } from './tls-handshake.ts';
-import { errorCodeOf, StepRunner, type CheckContext, type CheckStep, type StepResult } from './step-runner.ts';
+import { errorCodeOf } from '../../platform/connection-faults.ts';
+import { StepRunner, type CheckContext, type CheckStep, type StepResult } from './step-runner.ts';
 
 export interface ConnectivityTarget {
   readonly host: string;

@@ -7,7 +7,8 @@ import type { Clock } from '../../platform/clock.ts';
 import { isLoopbackHost } from '../../platform/loopback.ts';
 import { lookUpName } from '../../platform/name-lookup.ts';
 import { formatAuthority } from '../../platform/open-connection.ts';
-import { errorCodeOf, type StepResult } from './step-runner.ts';
+import { errorCodeOf } from '../../platform/connection-faults.ts';
+import type { StepResult } from './step-runner.ts';
 
 export interface ConnectTarget {
   /** Name or address, without brackets. */

@@ -1,4 +1,5 @@
 /** The steps of a check, and a runner that measures the steps for one target and turns errors into findings. */
+import { errorCodeOf } from '../../platform/connection-faults.ts';
 import { abortable, type Clock } from '../../platform/clock.ts';
 
 export type CheckStepName =
@@ -104,12 +105,4 @@ export class StepRunner {
     const base = { step, target: this.#target, outcome, ms: rounded, detail };
     this.#steps.push(advice === undefined ? base : { ...base, advice });
   }
-}
-
-/** The code of a Node error, or of the first error of an AggregateError; `unknown` when there is none. */
-export function errorCodeOf(error: unknown): string {
-  if (typeof error !== 'object' || error === null) return 'unknown';
-  if ('code' in error && typeof error.code === 'string') return error.code;
-  if ('errors' in error && Array.isArray(error.errors)) return errorCodeOf(error.errors[0]);
-  return 'unknown';
 }

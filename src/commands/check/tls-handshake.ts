@@ -7,7 +7,7 @@ import { isIP, type Socket } from 'node:net';
 import { connect, type SecureContext, type TLSSocket } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
 import type { CertificateFacts, TlsHandshakeResult } from './evaluate/evaluate-tls.ts';
-import { errorCodeOf } from './step-runner.ts';
+import { errorCodeOf } from '../../platform/connection-faults.ts';
 
 export interface HandshakeOptions {
   readonly socket: Socket;

@@ -3,11 +3,9 @@
  * they would delay commands, while this process must be able to go on without Redis. The handshake has a time limit here; a
  * missing reply is up to the caller, and reconnecting to reconnecting-connection.ts.
  */
-import type { LookupAddress } from 'node:dns';
 import { connect, isIPv6, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
-import { lookUpName, toLookupOption } from '../../platform/name-lookup.ts';
 import { openConnection } from '../../platform/open-connection.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { toRedisFault, RedisFault } from './redis-fault.ts';
@@ -90,13 +88,19 @@ async function explainFailure(error: unknown, { url, clock }: RedisConnectionOpt
 async function createClient({ url, caFile, timeoutMs, clock }: RedisConnectionOptions, signal: AbortSignal) {
   const redis = await import('@redis/client');
   const { socket, ...server } = redis.RedisClient.parseURL(url);
+  const port = 'port' in socket ? (socket.port ?? DEFAULT_PORT) : DEFAULT_PORT;
   // The client opens its own connection: it gets the address that accepts one.
-  const findAddress = async (host: string): Promise<LookupAddress[]> => {
-    const port = 'port' in socket ? (socket.port ?? DEFAULT_PORT) : DEFAULT_PORT;
-    const connection = await openConnection({ host, port, signal, clock });
-    const { remoteAddress: address = '' } = connection;
-    connection.destroy();
-    return [{ address, family: isIPv6(address) ? 6 : 4 }];
+  const lookup: LookupFunction = (host, { all }, callback) => {
+    openConnection({ host, port, signal, clock }).then(
+      (connection) => {
+        const { remoteAddress: address = '' } = connection;
+        connection.destroy();
+        const family = isIPv6(address) ? 6 : 4;
+        if (all === true) callback(null, [{ address, family }]);
+        else callback(null, address, family);
+      },
+      (fault: unknown) => callback(fault as Error, []),
+    );
   };
   return redis.createClient({
     ...server,
@@ -108,7 +112,7 @@ async function createClient({ url, caFile, timeoutMs, clock }: RedisConnectionOp
     socket: {
       ...socket,
       ...(socket.tls && { secureContext: loadTlsContext(caFile), rejectUnauthorized: true }),
-      lookup: toLookupOption(findAddress),
+      lookup,
       connectTimeout: timeoutMs,
       reconnectStrategy: false,
     },
@@ -132,8 +136,7 @@ export async function diagnoseServer({
 }: Omit<RedisConnectionOptions, 'caFile'>): Promise<string | undefined> {
   if (/^unix:/i.test(url)) return undefined;
   const { hostname, port, protocol } = new URL(url);
-  const host = hostname.replace(/^\[|\]$/g, '');
-  const address = { host, port: Number(port || DEFAULT_PORT), lookup: toLookupOption(lookUpName) };
+  const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || DEFAULT_PORT) };
   const isTls = protocol === 'rediss:';
   const first = await readFirstBytes(connect(address), timeoutMs, clock);
   if (first === undefined) return undefined;
@@ -167,7 +170,7 @@ function readFirstBytes(socket: Socket, timeoutMs: number, clock: Pick<Clock, 'a
 }
 
 function completesTlsHandshake(
-  address: { readonly host: string; readonly port: number; readonly lookup: LookupFunction },
+  address: { readonly host: string; readonly port: number },
   timeoutMs: number,
   clock: Pick<Clock, 'after'>,
 ): Promise<boolean> {

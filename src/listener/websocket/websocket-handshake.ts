@@ -2,7 +2,7 @@
  * One WebSocket handshake with the upstream (RFC 6455 §4), sent by http-proxy-3, which then joins the two connections. A 401 invalidates
  * the token and a rate-limit refusal is reported to the throttle; neither is retried, and every response but a 101 is relayed.
  */
-import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { Agent, ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ProxyServer } from 'http-proxy-3';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
@@ -68,6 +68,8 @@ export interface UpgradeTarget {
   /** Undefined for an `http:` upstream. */
   readonly trust: TlsContextProvider | undefined;
   readonly egress: ProxySelector;
+  /** Longest time to open a connection, name lookup and TLS included, milliseconds. */
+  readonly connectTimeoutMs: number;
   /** Of the names and values in the header section of a response. */
   readonly maxHeaderBytes: number;
 }
@@ -131,8 +133,9 @@ class Handshake {
     }
   }
 
-  #send(proxy: ProxyServer, { trust, egress, maxHeaderBytes }: UpgradeTarget): void {
+  #send(proxy: ProxyServer, target: UpgradeTarget): void {
     const { request, socket, path } = this.#upgrade;
+    const { maxHeaderBytes } = target;
     const { ownHeaders, observe, baseUrl } = this.#parts;
     const clientTarget = request.url;
     const { headers, hadAuthorization } = buildUpgradeRequestHeaders(request, ownHeaders.filter);
@@ -153,8 +156,8 @@ class Handshake {
           target: baseUrl.origin,
           changeOrigin: true,
           // All of it is given to the request.
-          ssl: { ...(trust && { secureContext: trust() }), ...limitHead(maxHeaderBytes) },
-          agent: createEgressAgent(egress, baseUrl, this.#connectAborter.signal),
+          ssl: limitHead(maxHeaderBytes),
+          agent: this.#createAgent(target),
         },
         // Also called when an upgraded connection breaks, after the handshake.
         (error) => this.#fail(this.#classify(error, maxHeaderBytes)),
@@ -168,6 +171,12 @@ class Handshake {
       // The recorded outcome has the client's own path.
       request.url = clientTarget;
     }
+  }
+
+  #createAgent({ trust, egress, connectTimeoutMs: timeoutMs }: UpgradeTarget): Agent {
+    const { baseUrl: destination, clock } = this.#parts;
+    const { signal } = this.#connectAborter;
+    return createEgressAgent({ destination, egress, secureContext: trust?.(), timeoutMs, clock, signal });
   }
 
   #classify(error: Error, maxHeaderBytes: number): UpstreamFailure {
@@ -185,18 +194,14 @@ class Handshake {
   #prepareRequest(proxyRequest: ClientRequest): void {
     const { path } = this.#upgrade;
     this.#permit.markSent();
-    const isSecure = this.#parts.baseUrl.protocol === 'https:';
     this.#proxyRequest = proxyRequest;
     // http-proxy-3 would normalise the path.
     proxyRequest.path = path;
     // Not in http-proxy-3's options: NODE_DEBUG=net prints the options of a connection.
     const own = this.#parts.ownHeaders.list(this.#use.token.value);
     for (let at = 0; at + 1 < own.length; at += 2) proxyRequest.setHeader(own[at] ?? '', own[at + 1] ?? '');
-    proxyRequest.once('socket', (upstreamSocket) => {
-      this.#hasConnected = !isSecure;
-      upstreamSocket.once('secureConnect', () => {
-        this.#hasConnected = true;
-      });
+    proxyRequest.once('socket', () => {
+      this.#hasConnected = true;
     });
   }
 

@@ -1,29 +1,19 @@
 /** An agent for requests of node:http, directly or through a forward proxy: WebSocket upgrades, which undici does not send. */
-import { Agent as PlainAgent } from '../http.ts';
 import type { Agent, ClientRequestArgs } from 'node:http';
 import { Agent as SecureAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
-import { connect } from 'node:tls';
-import { openConnection } from '../open-connection.ts';
-import { getHostAndPort, type ProxySelector } from './proxy-selector.ts';
-import { openTunnel } from './tunnel.ts';
+import { Agent as PlainAgent } from '../http.ts';
+import { buildEgressConnector, type EgressConnectorOptions } from './connector.ts';
+import { getHostAndPort } from './proxy-selector.ts';
 
-type ConnectionCallback = (error: Error | null, stream: Duplex) => void;
-
-/** @param signal aborts connections that are being opened */
-export function createEgressAgent(egress: ProxySelector, destination: URL, signal: AbortSignal): Agent {
-  const proxy = egress(destination);
-  const target = getHostAndPort(destination);
-  const isSecure = destination.protocol === 'https:';
-  const agent = isSecure ? new SecureAgent() : new PlainAgent();
-  agent.createConnection = (options: ClientRequestArgs, callback?: ConnectionCallback) => {
-    const opening = proxy === undefined ? openConnection({ ...target, signal }) : openTunnel(proxy, target, signal);
-    opening.then(
-      // The options have the TLS context; the sender of the request waits for the handshake.
-      (socket) =>
-        callback?.(null, isSecure ? connect({ ...options, socket, rejectUnauthorized: true } as object) : socket),
-      (error: unknown) => callback?.(error as Error, undefined as never),
-    );
+/** Its requests get a connection that is ready: TLS is over. */
+export function createEgressAgent(options: EgressConnectorOptions): Agent {
+  const { host, protocol, port } = options.destination;
+  const target = { hostname: getHostAndPort(options.destination).host, host, protocol, port };
+  const connect = buildEgressConnector(options);
+  const agent = protocol === 'https:' ? new SecureAgent() : new PlainAgent();
+  agent.createConnection = (_: ClientRequestArgs, callback?: (error: Error | null, stream: Duplex) => void) => {
+    connect(target, (error, socket) => callback?.(error, socket as Duplex));
     return undefined;
   };
   return agent;

@@ -1,6 +1,6 @@
 /** The errors of connecting through a forward proxy; their messages name the proxy and never its credentials. Pure. */
 import type { FaultCause } from '../../telemetry/events.ts';
-import { describeConnectionError, describeTriedAddresses } from '../connection-faults.ts';
+import { describeConnectionError, describeTriedAddresses, errorCodeOf } from '../connection-faults.ts';
 import type { ProxyStatusError } from '../errors.ts';
 
 /** The proxy opened no connection: no byte has reached the destination. */
@@ -43,7 +43,7 @@ const CERTIFICATE_CODE = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_
 
 /** The connection to the proxy failed. @param proxy host and port */
 export function createProxyConnectionFault(proxy: string, error: unknown): ProxyFault {
-  const code = connectionErrorCode(error);
+  const code = errorCodeOf(error);
   const name = `the egress proxy ${proxy}`;
   if (CERTIFICATE_CODE.test(code)) {
     const words = `has a certificate that is not trusted (${code}); set egress.caFile if a private authority signed it`;
@@ -79,11 +79,4 @@ export function createProxyRejectionFault(proxy: string, destination: string, st
 export function createProxyTimeoutFault(proxy: string, afterMs: number): ProxyFault {
   const words = `opened no connection within ${String(afterMs)} ms`;
   return new ProxyFault(`the egress proxy ${proxy} ${words}`, 'connection_timeout', false);
-}
-
-function connectionErrorCode(error: unknown): string {
-  if (typeof error !== 'object' || error === null) return 'unknown';
-  if ('code' in error && typeof error.code === 'string') return error.code;
-  if ('errors' in error && Array.isArray(error.errors)) return connectionErrorCode(error.errors[0]);
-  return 'unknown';
 }

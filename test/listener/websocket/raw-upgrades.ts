@@ -67,7 +67,12 @@ export async function startRawUpstream(
 
 export function startUpgrading(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {
   return startProxy(upstreamUrl, {
-    serveUpgrade: createUpgradeHandler({ trust: undefined, egress: selectNoProxy, maxHeaderBytes: 65_536 }),
+    serveUpgrade: createUpgradeHandler({
+      trust: undefined,
+      egress: selectNoProxy,
+      connectTimeoutMs: 5000,
+      maxHeaderBytes: 65_536,
+    }),
     ...options,
   });
 }

@@ -16,7 +16,12 @@ const EVERY_HOST = { allowedHosts: undefined };
 
 function startUpgrading(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {
   return startProxy(upstreamUrl, {
-    serveUpgrade: createUpgradeHandler({ trust: undefined, egress: selectNoProxy, maxHeaderBytes: 65_536 }),
+    serveUpgrade: createUpgradeHandler({
+      trust: undefined,
+      egress: selectNoProxy,
+      connectTimeoutMs: 5000,
+      maxHeaderBytes: 65_536,
+    }),
     ...options,
   });
 }

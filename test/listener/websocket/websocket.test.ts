@@ -21,7 +21,12 @@ import { startEchoServer } from './upgrades.ts';
 
 function startUpgrading(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {
   return startProxy(upstreamUrl, {
-    serveUpgrade: createUpgradeHandler({ trust: undefined, egress: selectNoProxy, maxHeaderBytes: 65_536 }),
+    serveUpgrade: createUpgradeHandler({
+      trust: undefined,
+      egress: selectNoProxy,
+      connectTimeoutMs: 5000,
+      maxHeaderBytes: 65_536,
+    }),
     ...options,
   });
 }
@@ -211,6 +216,7 @@ describe('an upgraded connection', () => {
     const trusting = createUpgradeHandler({
       trust: createTlsContextProvider(certificates.caFile),
       egress: selectNoProxy,
+      connectTimeoutMs: 5000,
       maxHeaderBytes: 65_536,
     });
     await using proxy = await startProxy(upstream.url, { serveUpgrade: trusting });
@@ -221,6 +227,7 @@ describe('an upgraded connection', () => {
     const wary = createUpgradeHandler({
       trust: createTlsContextProvider(undefined),
       egress: selectNoProxy,
+      connectTimeoutMs: 5000,
       maxHeaderBytes: 65_536,
     });
     await using other = await startProxy(upstream.url, { serveUpgrade: wary });
@@ -368,6 +375,7 @@ describe('an upgrade that the sidecar refuses', () => {
     const serveUpgrade = createUpgradeHandler({
       trust: createTlsContextProvider(undefined),
       egress: selectNoProxy,
+      connectTimeoutMs: 5000,
       maxHeaderBytes: 65_536,
     });
     await using proxy = await startProxy(`https://127.0.0.1:${String(port)}`, { serveUpgrade });
