@@ -19,9 +19,8 @@ interface LlhttpParser {
   /** Names and values. */
   readonly headers: readonly Buffer[];
   /** Of the header section, or of the trailer section, so far. */
-  headersSize: number;
+  readonly headersSize: number;
   readonly headersMaxSize: number;
-  trackHeader: (this: LlhttpParser, bytes: number) => void;
   onHeadersComplete: (this: LlhttpParser, status: number, upgrade: boolean, keepsAlive: boolean) => number;
 }
 
@@ -36,8 +35,8 @@ let isParserPatched = false;
 
 /**
  * Undici destroys the connection on a 100 (Continue) that it did not request, although the final response is still to come; a client
- * must accept any interim response (RFC 9110 §15.2). And it counts the bytes of fields, but not the fields, and does not say what it has
- * seen. All parsers share one prototype, which the first connection gives access to.
+ * must accept any interim response (RFC 9110 §15.2). And it limits the bytes of fields, but not their number. All parsers share one
+ * prototype, which the first connection gives access to.
  */
 function patchParser(client: UndiciClient): void {
   const parser = (client as UndiciInternals)[symbols.kSocket]?.[symbols.kParser];
@@ -45,6 +44,8 @@ function patchParser(client: UndiciClient): void {
   const shared = Object.getPrototypeOf(parser) as LlhttpParser;
   const { onHeadersComplete } = shared;
   shared.onHeadersComplete = function (status, upgrade, keepsAlive) {
+    // Ends the parser's work: undici then destroys the connection with this error.
+    if (this.headers.length > 2 * MAX_RESPONSE_FIELDS) throw createOverflow(this);
     return onHeadersComplete.call(
       this,
       status === STATUS_CONTINUE ? IGNORED_INTERIM_STATUS : status,
@@ -52,20 +53,25 @@ function patchParser(client: UndiciClient): void {
       keepsAlive,
     );
   };
-  shared.trackHeader = function (bytes) {
-    this.headersSize += bytes;
-    const fields = Math.ceil(this.headers.length / 2);
-    // Ends the parser's work on the packet; undici then destroys the connection with this error.
-    if (this.headersSize > this.headersMaxSize || fields > MAX_RESPONSE_FIELDS)
-      throw new HeaderOverflow(this.headersMaxSize, this.headersSize, fields);
-  };
   isParserPatched = true;
 }
 
+function createOverflow({ headersMaxSize, headersSize, headers }: LlhttpParser): HeaderOverflow {
+  return new HeaderOverflow(headersMaxSize - 1, headersSize, Math.ceil(headers.length / 2));
+}
+
 export class Client extends ClientOf {
-  constructor(origin: string | URL, options: UndiciClient.Options) {
-    super(origin, options);
+  /** @param maxHeaderBytes of the names and values in a header section, and in a trailer section */
+  constructor(origin: string | URL, maxHeaderBytes: number, options: UndiciClient.Options) {
+    // Undici rejects what reaches its limit.
+    super(origin, { ...options, maxHeaderSize: maxHeaderBytes + 1 });
     if (!isParserPatched) this.once('connect', () => patchParser(this));
+  }
+
+  /** Says what undici does not: the limit, and what was seen. @param error of its connection; others are returned unchanged */
+  describeOverflow(error: Error): Error {
+    const parser = (this as UndiciInternals)[symbols.kSocket]?.[symbols.kParser];
+    return error instanceof errorsOf.HeadersOverflowError && parser !== undefined ? createOverflow(parser) : error;
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import type { buildConnector, Client as UndiciClient, Dispatcher } from 'undici';
+import type { buildConnector, Dispatcher } from 'undici';
 import type { Clock } from '../platform/clock.ts';
 import { Client, errors } from '../platform/undici.ts';
 import { createConnector, type ConnectorOptions } from './connector.ts';
@@ -42,10 +42,9 @@ interface QueuedAttempt {
 }
 
 export class Upstream {
-  readonly #origin: string;
   readonly #clock: Clock;
   readonly #maxConnectionAgeMs: number;
-  readonly #clientOptions: ConnectionOptions;
+  readonly #connectionOptions: ConnectionOptions;
   /** The one used last comes last. */
   readonly #idle: Connection[] = [];
   readonly #open = new Set<Connection>();
@@ -66,15 +65,10 @@ export class Upstream {
   #isClosed = false;
 
   constructor(options: UpstreamOptions) {
-    this.#origin = options.baseUrl.origin;
     this.#clock = options.clock;
     this.#maxConnectionAgeMs = options.maxConnectionAgeMs;
     this.#maxConnections = options.maxConnections;
-    this.#clientOptions = {
-      ...CLIENT_OPTIONS,
-      maxHeaderSize: options.maxHeaderBytes,
-      connect: createConnector(options),
-    };
+    this.#connectionOptions = { ...options, connect: createConnector(options) };
   }
 
   /**
@@ -154,7 +148,7 @@ export class Upstream {
   }
 
   #createConnection(events: ConnectionEvents): Connection {
-    return new Connection(this.#origin, this.#clock, this.#clientOptions, events);
+    return new Connection(this.#connectionOptions, events);
   }
 
   #dispatchWaiting(): void {
@@ -175,7 +169,7 @@ export class Upstream {
   }
 }
 
-interface ConnectionOptions extends Omit<UndiciClient.Options, 'connect'> {
+interface ConnectionOptions extends Pick<UpstreamOptions, 'baseUrl' | 'clock' | 'maxHeaderBytes'> {
   readonly connect: buildConnector.connector;
 }
 
@@ -197,16 +191,15 @@ class Connection extends Client {
   #writeError: DeferredWriteError | undefined;
   #isBusy = false;
 
-  constructor(origin: string, clock: Clock, clientOptions: ConnectionOptions, events: ConnectionEvents) {
-    const { connect } = clientOptions;
-    super(origin, {
-      ...clientOptions,
+  constructor({ baseUrl, clock, maxHeaderBytes, connect }: ConnectionOptions, events: ConnectionEvents) {
+    super(baseUrl.origin, maxHeaderBytes, {
+      ...CLIENT_OPTIONS,
       connect: (options, callback) => {
         connect(options, (...outcome) => {
           this.openedAt = clock.now();
           // Added before undici's own listeners, so that the fault is known before the response is taken for whole.
           const [, socket] = outcome;
-          socket?.on('error', (error: Error) => this.#receiver?.onConnectionError(error));
+          socket?.on('error', (error: Error) => this.#receiver?.onConnectionError(this.describeOverflow(error)));
           // On a fault some connectors pass no second argument.
           this.#writeError = socket ? this.#deferWriteErrors(socket, clock) : undefined;
           callback(...outcome);

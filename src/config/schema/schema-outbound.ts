@@ -50,7 +50,7 @@ export const upstream = {
     isLive: true,
   }),
   connectTimeoutMs: setting({
-    doc: 'Longest time to open a connection, name lookup and TLS included.',
+    doc: 'Longest time to open a connection, name lookup and TLS included. The addresses of a name are tried 250 ms apart, and none is given up before.',
     format: wholeNumber(1, HOUR_MS),
     default: 5000,
   }),

@@ -46,8 +46,7 @@ export async function sendSingleRequest<T>(
   const { url, method, headers, body, signal } = options;
   const connect = buildEgressConnector({ ...options, destination: url });
   let socketError: Error | undefined;
-  const client = new Client(url.origin, {
-    maxHeaderSize: MAX_HEADER_BYTES,
+  const client = new Client(url.origin, MAX_HEADER_BYTES, {
     // The caller's signal is the only time limit.
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -55,7 +54,7 @@ export async function sendSingleRequest<T>(
       // undici does not pass the signal to a connection that is being opened: the connector has it.
       connect(target, (...result) => {
         // undici reports only that the connection ended, not the TLS alert before it.
-        result[1]?.on('error', (error: Error) => (socketError ??= error));
+        result[1]?.on('error', (error: Error) => (socketError ??= client.describeOverflow(error)));
         callback(...result);
       });
     },
