@@ -82,7 +82,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     const { stats } = this.#context.exchange;
     stats.lacksResponse = false;
     stats.upstreamRequestId = head.requestId;
-    if (head.memoryBytes !== undefined && head.memoryBytes > this.#headBytes) this.#takeHead(head.memoryBytes);
+    if (head.memoryBytes > this.#headBytes) this.#takeHead(head.memoryBytes);
     if (typeof refusal === 'object') return this.#inspectBody(head, at, refusal);
     const { parts, planner, exchange } = this.#context;
     const { status } = head;

@@ -257,5 +257,5 @@ export function describeClientView(
 
 /** Of the memory that requests share: the head that is small belongs to what each request has. */
 function sizeOf({ head, body }: HeldResult): number {
-  return body.length + (head.memoryBytes ?? 0);
+  return body.length + head.memoryBytes;
 }

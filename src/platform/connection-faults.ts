@@ -87,7 +87,7 @@ export class HeaderOverflow extends Error {
   constructor(limitBytes: number, bytes: number, fields = 0) {
     super('the header section is too large');
     this.hasTooManyFields = fields > MAX_RESPONSE_FIELDS;
-    const limit = this.hasTooManyFields ? `${String(MAX_RESPONSE_FIELDS)}` : `${String(limitBytes)} bytes of`;
+    const limit = this.hasTooManyFields ? String(MAX_RESPONSE_FIELDS) : `${String(limitBytes)} bytes of`;
     const seen = `${String(bytes)} bytes${fields > 0 ? ` in ${String(fields)}` : ''} so far`;
     this.text = `sent more than ${limit} header fields (${seen})`;
   }

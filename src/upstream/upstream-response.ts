@@ -22,8 +22,6 @@ export interface ResponseHead {
   readonly contentLength?: string | undefined;
   /** The upstream's id of the call; undefined: it sent none. */
   readonly requestId?: string | undefined;
-  /** What it takes in memory; 0 for what each request may take anyway. Default 0 */
-  readonly memoryBytes?: number;
   /** Why the end of a body cannot be determined; undefined when it can. */
   readonly framingFault?: string | undefined;
 }
@@ -34,6 +32,8 @@ export interface UpstreamResponse extends ResponseHead {
   readonly headers: string[];
   /** Some headers have values that are rewritten for the client. */
   readonly isRewritten: boolean;
+  /** What it takes in memory; 0 for what each request may take anyway. */
+  readonly memoryBytes: number;
 }
 
 /** Those of the connection included: what they say counts here, although they end here. */

@@ -193,7 +193,7 @@ describe('the cause of a fault', () => {
     ['rate_limited', undefined],
     ['unauthorized', undefined],
   ] as const)('of a response that broke off after the head of "%s" is %s', (headOutcome, cause) => {
-    const head = { status: 200, statusText: '', headers: [], isRewritten: false };
+    const head = { status: 200, statusText: '', headers: [], isRewritten: false, memoryBytes: 0 };
     const fault = { detail: 'x', cutBy: 'upstream', cause: 'response_cut' } as const;
     expect(classifyAttempt({ kind: 'relayed', head, fault }, headOutcome, undefined, true).cause).toBe(cause);
     const failure = classifyExchangeError(new Error('x'));
@@ -204,7 +204,7 @@ describe('the cause of a fault', () => {
 describe('a response of a firewall or proxy instead of the API', () => {
   const page = { contentType: 'text/html; charset=utf-8', statusText: '' };
   const endOf = (head: Partial<UpstreamResponse> & { status: number }) => {
-    const whole = { statusText: '', headers: [], isRewritten: false, ...head };
+    const whole = { statusText: '', headers: [], isRewritten: false, memoryBytes: 0, ...head };
     return classifyAttempt({ kind: 'relayed', head: whole, fault: undefined }, 'error_status', undefined, true);
   };
 

@@ -7,17 +7,17 @@ import { roundsOf } from '../support/rounds.ts';
 import { afterHead, openUpstream, send, startWireServer } from './wire.ts';
 
 const LIMIT = 4096;
-const ENDING = 'Content-Length: 2\r\nConnection: close\r\n';
-const ENDING_BYTES = 'Content-Length2Connectionclose'.length;
+const LAST_FIELDS = 'Content-Length: 2\r\nConnection: close\r\n';
+const LAST_FIELDS_BYTES = 'Content-Length2Connectionclose'.length;
 
 /** A head whose names and values have so many bytes. */
 function headOf(bytes: number): string {
-  return `HTTP/1.1 200 A reason that does not count\r\n${ENDING}X-Long: ${'x'.repeat(bytes - ENDING_BYTES - 6)}\r\n\r\n`;
+  return `HTTP/1.1 200 A reason that does not count\r\n${LAST_FIELDS}X-Long: ${'x'.repeat(bytes - LAST_FIELDS_BYTES - 6)}\r\n\r\n`;
 }
 
 function headOfFields(fields: number): string {
   const more = Array.from({ length: fields - 2 }, (_, index) => `f${String(index % 10)}: \r\n`).join('');
-  return `HTTP/1.1 200 OK\r\n${ENDING}${more}\r\n`;
+  return `HTTP/1.1 200 OK\r\n${LAST_FIELDS}${more}\r\n`;
 }
 
 async function receive(respond: Parameters<typeof startWireServer>[0], maxHeaderBytes = LIMIT): Promise<AttemptResult> {

@@ -31,7 +31,7 @@ const ended: RequestRecord = {
   requestBytes: 0,
   responseBytes: 3,
 };
-const head = { status: 200, statusText: '', headers: [], isRewritten: false };
+const head = { status: 200, statusText: '', headers: [], isRewritten: false, memoryBytes: 0 };
 const failure = {
   kind: 'reset',
   detail: 'it broke',
