@@ -7,6 +7,7 @@ import type { Clock } from '../platform/clock.ts';
 import { describeEndpoint } from '../throttle/endpoint.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import type { Attempt } from './attempt.ts';
+import { pipelinedResponses } from './break-off.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 import { expectsContinue, sendContinue } from './expect-continue.ts';
 import type { RequestBody } from './request-body/replay-body.ts';
@@ -72,7 +73,10 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
 /** Resolves when node:http has parsed what came in one packet with the head. @returns the instant */
 async function waitForPacket(response: ServerResponse, clock: Clock): Promise<number> {
   // A pipelined request must not overtake the one before it, whose body may be there and not read yet (RFC 9112 §9.3.2).
-  if (response.socket === null) await new Promise(setImmediate);
+  if (response.socket === null) {
+    pipelinedResponses.add(response);
+    await new Promise(setImmediate);
+  }
   return clock.now();
 }
 

@@ -1,6 +1,6 @@
 /**
  * Sends an upstream's response to the client through node:http: streams it, or holds it until it is known that no better one comes.
- * A response that breaks off upstream breaks off for the client as well, also with HTTP/1.0, where only a reset shows it (RFC 9112 §8).
+ * A response that breaks off upstream breaks off for the client as well: break-off.ts.
  */
 import type { ServerResponse } from 'node:http';
 import { SidecarError } from '../platform/errors.ts';
@@ -9,6 +9,7 @@ import type { ClientView } from '../upstream/client-view.ts';
 import { rewriteResponseHeaders, withoutContentLength } from '../upstream/headers.ts';
 import type { AttemptResult, ResponseSink } from '../upstream/response-receiver.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
+import { breakOff } from './break-off.ts';
 import { closingSockets, drainThenClose } from './drain-then-close.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 
@@ -160,7 +161,10 @@ export class Relay implements ResponseSink {
     // Marks the connection as closed by the sidecar, not by the client.
     const error = new SidecarError('UPSTREAM_RESET', 'the response broke off');
     this.#exchange.lifetime.abort({ kind: 'failed', error });
-    destroyWhenAttached(this.#response);
+    // A response that has been ended is whole.
+    if (this.#response.writableEnded || this.#isEnded) return;
+    if (!this.#response.destroyed) this.#writeUnsent();
+    breakOff(this.#response, this.#parts.clock);
   }
 
   hold(result: HeldResult): void {
@@ -185,8 +189,7 @@ export class Relay implements ResponseSink {
       this.end();
     } else {
       this.flush();
-      // Node:http writes in the next turn what it gets in this one: cut at once, the client would get nothing.
-      setImmediate(() => this.cut());
+      this.cut();
     }
     return { kind: 'relayed', status: head.status, fault };
   }
@@ -226,25 +229,6 @@ export class Relay implements ResponseSink {
     this.#joined = undefined;
     return response.write(joined.bytes);
   }
-}
-
-/**
- * Breaks off a response, and its connection. A pipelined one waits until it has the connection: node:http would lose the connection of a
- * response that is destroyed before.
- */
-export function destroyWhenAttached(response: ServerResponse): void {
-  if (response.socket !== null || response.destroyed) {
-    breakConnection(response);
-    return;
-  }
-  // Node:http writes in that turn what it got before: cut at once, the client would get an empty reply, and might retry.
-  response.once('socket', () => setImmediate(breakConnection, response));
-}
-
-function breakConnection(response: ServerResponse): void {
-  // Where an HTTP/1.0 body ends with its connection, only a reset shows that it is not whole (RFC 9112 §8).
-  if (response.req.httpVersion === '1.0') response.socket?.resetAndDestroy();
-  else response.destroy();
 }
 
 /** How the client of a request sees its route's upstream; what follows from it for header values is upstream/headers.ts's. */

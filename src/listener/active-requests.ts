@@ -51,11 +51,17 @@ export class ActiveRequests {
     return new Promise((resolve) => this.#idleWaiters.push(resolve));
   }
 
-  /** Aborts all requests in progress. @returns how many */
+  /** Aborts all requests in progress. @returns how many had not been aborted */
   abortAll(reason: AbortReason): number {
-    const aborted = [...this.#all()];
+    const aborted = [...this.#all()].filter(({ lifetime }) => lifetime.aborted === undefined);
     for (const { lifetime } of aborted) lifetime.abort(reason);
     return aborted.length;
+  }
+
+  /** Aborts the requests that follow on the connection of a response that has broken off: none of them gets a response. */
+  abortFollowing(broken: ActiveRequest): void {
+    const requests = this.listBySocket(broken.request.socket);
+    for (const { lifetime } of requests.slice(requests.indexOf(broken) + 1)) lifetime.abort({ kind: 'client-left' });
   }
 
   /** The attempts that wait for a connection or a response, in no order. */
@@ -107,7 +113,10 @@ export class ActiveRequests {
 /** The server that received the request. Neither call may throw. */
 export interface ExchangeHost {
   replyToFailure(exchange: Exchange, reason: unknown): RequestOutcome;
-  complete(active: ActiveExchange, outcome: RequestOutcome): void;
+  /** Called once, when the response has gone or has broken off. @returns the instant */
+  record(active: ActiveExchange, outcome: RequestOutcome): number;
+  /** Called once after that, when the connection is done with the response. @param now default: the clock is read */
+  complete(active: ActiveExchange, now?: number): void;
 }
 
 /** A request that passed the check. */
@@ -128,6 +137,8 @@ export class ActiveExchange implements ActiveRequest, Exchange {
   readonly queueClass: Exchange['queueClass'];
   readonly stats: RequestStats;
   readonly tracer: RequestTracer | undefined;
+  /** The response has broken off. */
+  isBroken = false;
   readonly #host: ExchangeHost;
   #outcome: RequestOutcome | undefined;
   #isClosed = false;
@@ -158,7 +169,7 @@ export class ActiveExchange implements ActiveRequest, Exchange {
 
   /** To be called once, as soon as the request is forwarded. */
   completeWith(forwarding: Promise<RequestOutcome>): void {
-    this.response.on('close', () => this.onConnectionClosed());
+    this.response.on('close', this.onConnectionClosed);
     forwarding.then(
       (outcome) => this.#recordOutcome(outcome),
       (thrown: unknown) => this.#recordOutcome(this.#host.replyToFailure(this, thrown)),
@@ -166,26 +177,28 @@ export class ActiveExchange implements ActiveRequest, Exchange {
   }
 
   /** Called by the response's `close`. Node.js 22 and 24.9 emit none for a response that waits behind another one. */
-  onConnectionClosed(): void {
+  readonly onConnectionClosed = (): void => {
     if (this.response.writableFinished) this.#close();
     // By the next turn a response that the sidecar has broken off has its outcome.
-    else setImmediate(() => this.#abortAndClose());
-  }
+    else
+      setImmediate(() => {
+        if (!this.isBroken) this.lifetime.abort({ kind: 'client-left' });
+        this.#close();
+      });
+  };
 
   #recordOutcome(outcome: RequestOutcome): void {
     this.#outcome = outcome;
-    if (this.#isClosed) this.#host.complete(this, outcome);
-  }
-
-  #abortAndClose(): void {
-    const isCut = this.#outcome?.kind === 'relayed' && this.#outcome.fault !== undefined;
-    if (!isCut) this.lifetime.abort({ kind: 'client-left' });
-    this.#close();
+    this.isBroken = outcome.kind === 'relayed' && outcome.fault !== undefined;
+    if (this.#isClosed) this.#host.complete(this, this.#host.record(this, outcome));
+    // Its connection stays open until the client has had time to read what came.
+    else if (this.isBroken) this.#host.record(this, outcome);
   }
 
   #close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    if (this.#outcome !== undefined) this.#host.complete(this, this.#outcome);
+    if (this.#outcome === undefined) return;
+    this.#host.complete(this, this.isBroken ? undefined : this.#host.record(this, this.#outcome));
   }
 }

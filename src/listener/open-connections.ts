@@ -3,6 +3,7 @@
  * rejected, which is not read while the request heads take too much memory. Also limits the requests under way.
  */
 import type { Socket } from 'node:net';
+import { closeAtOnce } from '../exchange/break-off.ts';
 import type { Clock } from '../platform/clock.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
 import type { SidecarError } from '../platform/errors.ts';
@@ -147,7 +148,7 @@ export class OpenConnections {
   }
 
   closeAll(): void {
-    for (const socket of [...this.#slots.sockets, ...this.#rejected]) socket.destroy();
+    for (const socket of [...this.#slots.sockets, ...this.#rejected]) closeAtOnce(socket);
   }
 
   /** A rejected connection stays open until its client has read the reply; beyond the limit the oldest of them is closed. */

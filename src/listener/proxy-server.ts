@@ -6,8 +6,8 @@ import type { Duplex } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from '../exchange/exchange.ts';
 import { acceptExpectation } from '../exchange/expect-continue.ts';
+import { breakOff } from '../exchange/break-off.ts';
 import { forwardRequest } from '../exchange/forward.ts';
-import { destroyWhenAttached } from '../exchange/relay.ts';
 import { RequestAborted } from '../exchange/request-lifetime.ts';
 import type { StartTracer } from '../exchange/request-tracer.ts';
 import { corsHeaders } from '../upstream/headers.ts';
@@ -43,6 +43,7 @@ export class ProxyServer {
   readonly #closingConnections: ClosingConnections;
   readonly #exchangeHost: ExchangeHost = {
     replyToFailure: this.#replyToFailure.bind(this),
+    record: this.#recordExchange.bind(this),
     complete: this.#completeExchange.bind(this),
   };
   readonly #toSidecarError = (thrown: unknown): SidecarError => toSidecarError(thrown, this.#options.unrouted.observe);
@@ -147,10 +148,10 @@ export class ProxyServer {
     active.completeWith(isRejected ? Promise.reject(createDrainingError()) : forwardRequest(active.parts, active));
   }
 
-  #completeExchange(active: ActiveExchange, outcome: RequestOutcome): void {
+  #recordExchange(active: ActiveExchange, outcome: RequestOutcome): number {
     const { request, response, lifetime, parts, stats, tracer } = active;
-    const recorded = lifetime.aborted?.reason.kind === 'client-left' ? CLIENT_LEFT : outcome;
     const now = this.#options.clock.now();
+    const recorded = lifetime.aborted?.reason.kind === 'client-left' ? CLIENT_LEFT : outcome;
     try {
       recordOutcome(parts, request, recorded, stats, now - lifetime.arrivedAt, tracer);
       if (stats.callId !== undefined) {
@@ -158,15 +159,20 @@ export class ProxyServer {
         const reason = explainUnknown(recorded, stats, response.writableFinished);
         parts.unknownCalls?.conclude(stats.callId, reason, status);
       }
+      if (active.isBroken && this.#closingConnections.has(request.socket)) this.activeRequests.abortFollowing(active);
     } catch (thrown) {
       this.#toSidecarError(thrown);
       request.socket.destroy();
-    } finally {
-      lifetime.clearDeadline();
-      this.activeRequests.remove(active);
-      this.connections.endRequest(request.socket, now);
-      if (this.#closingConnections.has(request.socket)) this.#closingConnections.onRequestEvent(request.socket);
     }
+    return now;
+  }
+
+  #completeExchange(active: ActiveExchange, now?: number): void {
+    const { request, lifetime } = active;
+    lifetime.clearDeadline();
+    this.activeRequests.remove(active);
+    this.connections.endRequest(request.socket, now);
+    if (this.#closingConnections.has(request.socket)) this.#closingConnections.onRequestEvent(request.socket);
   }
 
   #replyToFailure({ request, response, corsOrigin, stats }: Exchange, thrown: unknown): RequestOutcome {
@@ -175,7 +181,7 @@ export class ProxyServer {
     try {
       const extraHeaders = corsOrigin === undefined ? [] : corsHeaders(corsOrigin);
       if (response.headersSent || response.destroyed) {
-        destroyWhenAttached(response);
+        breakOff(response, this.#options.clock);
       } else {
         const facts = describeRequest(request, stats);
         stats.responseBytes = this.#reply(request, response, error, facts, extraHeaders);

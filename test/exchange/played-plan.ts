@@ -118,8 +118,11 @@ export async function play(plan: Plan, leaves = false, unknownCalls?: ExchangePa
     const isWaiting = countEvents(proxy, 'permit-granted') === countEvents(proxy, 'attempt-ended');
     const isAtEnd = isWaiting ? end === 'drain in a wait' && reachesEnd && upstream.isOver : upstream.hasLast;
     if (leaves && isAtEnd) client.destroy();
-    else if (isAtEnd && isWaiting) cutByDrain(proxy);
-    else if (isAtEnd) await endAttempt(end, proxy, clock);
+    else if (isAtEnd && isWaiting) {
+      cutByDrain(proxy);
+      // A response that breaks off ends its connection after a while.
+      await clock.advance(CLOCK_STEP_MS);
+    } else if (isAtEnd) await endAttempt(end, proxy, clock);
     else if (isWaiting) await clock.advance(CLOCK_STEP_MS);
   }
   await proxy.server.activeRequests.whenIdle();

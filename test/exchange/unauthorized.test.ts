@@ -1,20 +1,17 @@
 /** What a 401 of the upstream sets off: one refresh, one replay, and never more of either. */
-import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { createLatch, giveToken, sendToken, startInProcess, until } from '../composition/in-process.ts';
 import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { send } from '../composition/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { sendRaw } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
 import type { RespondTo } from '../support/recording-upstream.ts';
 
 /** All that comes back for a POST, to the end of the connection. */
 async function readWire(url: string): Promise<string> {
-  const socket = connect(Number(new URL(url).port), '127.0.0.1');
-  socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx');
-  const chunks: Buffer[] = [];
-  for await (const chunk of socket) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString('latin1');
+  const { bytes } = await sendRaw(url, 'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx');
+  return bytes.toString('latin1');
 }
 
 /** Refuses every token but those of the numbers given. */

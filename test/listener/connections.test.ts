@@ -59,7 +59,8 @@ describe('pipelined requests', () => {
         if (path === '/cut')
           response.writeHead(200, { 'content-length': '99' }).write('half', () => response.destroy());
         if (path !== '/slow') return;
-        await until(() => sidecar.eventsOf('attempt-ended').length === 1, 'the sidecar has seen the broken response');
+        // The call behind it is cancelled with it.
+        await until(() => sidecar.eventsOf('attempt-ended').length === 2, 'the sidecar has seen the broken response');
         response.end('[/slow]');
       },
     });

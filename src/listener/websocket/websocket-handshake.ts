@@ -231,9 +231,13 @@ class Handshake {
     const { socket, lifetime, earlyBytes } = this.#upgrade;
     this.#rewriteHeaders(response);
     earlyBytes.stopKeeping();
-    const whenClosed = new Promise<void>((resolve) => socket.once('close', resolve));
+    const whenClosed = new Promise<void>((resolve) => {
+      socket.once('close', resolve);
+      lifetime.onAbort(() => void response.destroy());
+      lifetime.onAbort(() => resolve());
+    });
     this.#complete({ status: response.statusCode ?? 502, whenClosed }, response);
-    // A response that is cut is cut for the client: aborting the request destroys its connection.
+    // A response that is cut is cut for the client: aborting the request resets its connection.
     const cut = (failure: UpstreamFailure): void => lifetime.abort({ kind: 'failed', error: toSidecarError(failure) });
     limitBodyToClientPace(response, socket, this.#parts, cut);
     response.once('close', () => {

@@ -1,6 +1,7 @@
 /** WebSocket upgrades (RFC 6455 §4) with the guard, permit and token of every other request; one permit per upgrade. */
 import type { IncomingMessage } from 'node:http';
 import { SidecarError } from '../../platform/errors.ts';
+import { resetWhenRead } from '../../exchange/break-off.ts';
 import type { ExchangeParts, RequestOutcome } from '../../exchange/exchange.ts';
 import {
   type RequestLifetime,
@@ -74,7 +75,8 @@ export function createUpgradeHandler(target: UpgradeTarget): ServeUpgrade {
         const { status, upstream, whenClosed } = await performHandshake(parts, upgrade, permit, use);
         lifetime.clearDeadline();
         lifetime.onAbort(({ reason }) => {
-          socket.destroy();
+          if (upstream === undefined && reason.kind !== 'client-left') resetWhenRead(socket, parts.clock);
+          else socket.destroy();
           // Bytes that the client sent before it left may still be relayed.
           if (reason.kind !== 'client-left') upstream?.destroy();
         });
