@@ -28,6 +28,7 @@ const TEST_PROGRAMS = [
   { program: 'bash', package: 'bash', tests: 'test/packaging/release-workflow.test.ts' },
   ...[
     { program: 'javac', package: 'default-jdk-headless' },
+    { program: '/usr/share/java/commons-httpclient.jar', package: 'libcommons-httpclient-java' },
     { program: 'go', package: 'golang-go' },
     { program: 'ruby', package: 'ruby' },
     { program: 'wget', package: 'wget' },
@@ -39,7 +40,7 @@ const TEST_PROGRAMS = [
       program: `/usr/lib/python3/dist-packages/${module}`,
       package: `python3-${module}`,
     })),
-  ].map((each) => ({ ...each, tests: 'test/peers/client-{stacks,cookies}.test.ts' })),
+  ].map((each) => ({ ...each, tests: 'test/peers/{client-stacks,client-cookies,broken-responses}.test.ts' })),
 ];
 
 /** Debian's packages do not start their service when this file exists and ends with 101 (invoke-rc.d). */
