@@ -88,14 +88,14 @@ export function assembleConfig(
   } as const);
 }
 
-function assembleRoute({ settings, methods, ...route }: ResolvedRoute) {
+function assembleRoute({ settings, methods, isMaxInFlightGiven, ...route }: ResolvedRoute) {
   const { throttle, queue, request, retry } = settings;
   return {
     ...route,
     /** Undefined allows every method. */
     methods: methods.length === 0 ? undefined : methods,
     upstream: assembleUpstream(settings),
-    throttle: toSection(throttle),
+    throttle: { ...toSection(throttle), isMaxInFlightGiven },
     queue,
     request,
     retry,

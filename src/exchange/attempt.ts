@@ -61,7 +61,8 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   }
 
   get startedAt(): number {
-    return this.permit.grantedAt;
+    this.#recordClientWait(this.#context.parts.clock.now());
+    return this.permit.startedAt;
   }
 
   onStart(): UpstreamFailure | undefined {
@@ -84,19 +85,20 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     stats.upstreamRequestId = head.requestId;
     if (head.memoryBytes > this.#headBytes) this.#takeHead(head.memoryBytes);
     if (typeof refusal === 'object') return this.#inspectBody(head, at, refusal);
-    const { parts, planner, exchange } = this.#context;
+    const { parts, planner, exchange, body } = this.#context;
     const { status } = head;
     exchange.stats.pending = undefined;
     const classification = parts.responseClassifier.classify(head, refusal);
     const isAccepted = status < 400 && !classification.isRateLimited;
     this.#headOutcome = isAccepted ? 'ok' : labelResponse(status, classification.isRateLimited);
     this.#headAt = at;
+    if (!body.isInMemory) this.permit.recordClientWait(body.waitedUntil(at));
     // To the throttle: a refusal for the rate pauses all requests of the route.
     // What the body decided is known only now: the pause begins now.
     this.permit.report(classification.permitReport, this.#isInspected ? undefined : at);
     const { refusalObserver } = parts.throttle;
     if (status < 400 && this.#evidenceNumber === undefined && !refusalObserver.isCollecting)
-      refusalObserver.recordCalm(at - this.permit.grantedAt);
+      refusalObserver.recordCalm(at - this.permit.startedAt);
     else this.#endEvidence(at, signOfHead(head, classification));
     // To the token source: a 401 invalidates the very token that was sent, and starts one refresh.
     if (status === 401) parts.tokens.recordRejected(this.use);
@@ -126,7 +128,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     tracer?.endAttempt(result);
     if (result.kind === 'relayed' && result.fault === undefined && this.#headOutcome === 'ok') {
       this.permit.release();
-      counters.recordAttempt('ok', this.#headAt - this.permit.grantedAt, false);
+      counters.recordAttempt('ok', this.#headAt - this.permit.startedAt, false);
       return;
     }
     if (result.kind === 'failed' && result.failure.kind === 'unrecorded') {
@@ -134,6 +136,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
       this.permit.cancel();
       return;
     }
+    this.#recordClientWait(clock.now());
     this.permit.release(result.kind === 'failed' && isCutShort(result.failure));
     if (result.kind === 'failed') this.#endEvidence(clock.now(), isUpstreamFault(result.failure) ? 'fault' : 'other');
     const endedAt = this.#headOutcome === undefined ? clock.now() : this.#headAt;
@@ -143,7 +146,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
       lifetime.aborted?.reason,
       this.wasSent,
     );
-    counters.recordAttempt(outcome, endedAt - this.permit.grantedAt, isOwn);
+    counters.recordAttempt(outcome, endedAt - this.permit.startedAt, isOwn);
     if (detail !== undefined) observe({ kind: 'attempt-failed', route, outcome, cause, detail });
   }
 
@@ -171,6 +174,11 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     this.#context.parts.memory.forceTake(bytes);
   }
 
+  #recordClientWait(now: number): void {
+    const { body } = this.#context;
+    if (!body.isInMemory && this.#headOutcome === undefined) this.permit.recordClientWait(body.waitedUntil(now));
+  }
+
   #startEvidence(): void {
     const { parts, exchange } = this.#context;
     this.#evidenceNumber = parts.throttle.refusalObserver.start(this.permit.grantedAt, exchange.stats.attempts > 1);
@@ -189,6 +197,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     // Nothing is sent again from here on, and the response may last for hours.
     this.#isRelaying = true;
     body.dispose();
+    relay.permit = this.permit;
     return relay;
   }
 }

@@ -9,6 +9,7 @@ import type { ClientView } from '../upstream/client-view.ts';
 import { rewriteResponseHeaders, withoutContentLength } from '../upstream/headers.ts';
 import type { AttemptResult, ResponseSink } from '../upstream/response-receiver.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
+import type { Permit, ResponseClient } from '../throttle/throttle.ts';
 import { breakOff } from './break-off.ts';
 import { closingSockets, drainThenClose } from './drain-then-close.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
@@ -50,10 +51,11 @@ interface UnsentHead {
 }
 
 type HeldResult = Extract<AttemptResult, { kind: 'held' }>;
-type RelayParts = Pick<ExchangeParts, 'baseUrl' | 'clientPath' | 'cookieRoot' | 'clock' | 'memory'>;
 
-export class Relay implements ResponseSink {
+export class Relay implements ResponseSink, ResponseClient {
   sentBytes = 0;
+  /** Of the attempt whose response is relayed. */
+  permit: Permit | undefined;
   isPending = false;
   nextPending: Relay | undefined;
   /** Not given to node:http yet: can be dropped. */
@@ -65,12 +67,12 @@ export class Relay implements ResponseSink {
   #declaredBytes = NaN;
   #isEnded = false;
   readonly #exchange: Exchange;
-  readonly #parts: RelayParts;
+  readonly #parts: ExchangeParts;
   readonly #response: ServerResponse;
   /** Its body counts as replay memory. */
   #held: HeldResult | undefined;
 
-  constructor(parts: RelayParts, exchange: Exchange) {
+  constructor(parts: ExchangeParts, exchange: Exchange) {
     this.#exchange = exchange;
     this.#parts = parts;
     this.#response = exchange.response;
@@ -144,7 +146,23 @@ export class Relay implements ResponseSink {
   }
 
   onDrain(resume: () => void): void {
-    this.#response.once('drain', resume);
+    this.permit?.recordStall(this);
+    this.#response.once('drain', () => {
+      this.permit?.recordStallEnd();
+      resume();
+    });
+  }
+
+  /** As the kernel takes them; a write that it has taken in part counts when all of it has gone. */
+  get takenBytes(): number {
+    // The connection's, also while an earlier pipelined response has it.
+    const { bytesWritten, writableLength } = this.#response.req.socket;
+    return bytesWritten - writableLength;
+  }
+
+  breakOff(stalledMs: number): void {
+    this.#parts.observe({ kind: 'response-broken-off', route: this.#parts.route, stalledMs });
+    this.#exchange.lifetime.abort({ kind: 'client-left' });
   }
 
   end(): void {

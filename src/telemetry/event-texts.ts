@@ -45,6 +45,12 @@ const TEXTS: { readonly [Kind in SidecarEvent['kind']]?: (event: EventOf<Kind>) 
     log: warn('the upstream seems to refuse calls for their rate with a status that no setting names', { fields }),
     page: warn(`${fields.evidence}. Proposed setting: ${fields.setting}`),
   }),
+  'response-broken-off': ({ route, stalledMs }) => ({
+    log: warn('a response was broken off: its client reads nothing, and another request waits for its place', {
+      fields: { route, stalledMs: Math.round(stalledMs) },
+    }),
+    page: warn('A response was broken off: its client read nothing, and another request waited for its place'),
+  }),
   'queue-rejected': ({ reason }) => ({
     page: reason === 'client_left' ? info('A client disconnected while its request was queued') : undefined,
   }),

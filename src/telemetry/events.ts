@@ -117,6 +117,8 @@ export type SidecarEvent =
       /** What the rate-limit header fields state (Retry-After, RateLimit*, X-RateLimit-*). */
       readonly fields: StatedFields;
     }
+  /** A client took nothing of its response for `stalledMs`, while another request waited for the place that it held. */
+  | { readonly kind: 'response-broken-off'; readonly route: string; readonly stalledMs: number }
   /** A bare response with a suspect status: no header states a limit, and no setting names it. */
   | { readonly kind: 'unconfigured-refusal'; readonly route: string; readonly status: SuspectStatus }
   | {

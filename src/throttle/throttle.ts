@@ -34,10 +34,20 @@ export type PermitReport =
 
 export type RateLimitReport = Extract<PermitReport, { kind: 'rate-limited' }>;
 
+/** The client of a response that is relayed. */
+export interface ResponseClient {
+  /** Bytes that its connection has taken so far, of this response or of others. */
+  readonly takenBytes: number;
+  /** Breaks the response off and ends its attempt. */
+  breakOff(stalledMs: number): void;
+}
+
 /** A Permit allows one attempt. It holds an in-flight slot from the grant until `release` or `cancel`. */
 export interface Permit {
   /** Monotonic instant of the grant. */
   readonly grantedAt: number;
+  /** When the upstream's own time began, monotonic: with the grant, or when the attempt no longer waited for its client. */
+  readonly startedAt: number;
   /** The attempt's request is sent now. The next permits keep their distance from this instant. */
   markSent(): void;
   /**
@@ -53,7 +63,7 @@ export interface Permit {
   /** Gives the permit back unspent and frees the slot, as if it had never been granted. */
   cancel(): void;
   /**
-   * Moves the slot from `maxInFlight` to `maxStreams` (event streams, upgraded connections, stalled uploads).
+   * Moves the slot from `maxInFlight` to `maxStreams` (event streams, upgraded connections, stalled uploads and responses).
    * @returns false when `maxStreams` are open: the slot stays where it is
    */
   becomeStream(): boolean;
@@ -63,6 +73,12 @@ export interface Permit {
    * @returns false when `maxStreams` are open: the attempt should end
    */
   reportStalledUpload(): boolean;
+  /** Until then the attempt has waited for its client to send. To be called before `report` and `release`. */
+  recordClientWait(until: number): void;
+  /** The client takes no more of the response: until `recordStallEnd`, a request that waits may get the slot. */
+  recordStall(client: ResponseClient): void;
+  /** The client has taken what there was. */
+  recordStallEnd(): void;
 }
 
 /** Priorities share permits by weight: a lower one is slowed and never starved. */
@@ -182,6 +198,9 @@ export interface ThrottleState {
   readonly readingBodies: number;
   /** Request bodies that stopped coming and lost their slots. */
   readonly stalledBodies: number;
+  /** Responses whose clients have taken nothing for a second, and how many of them are in flight; the others are streams. */
+  readonly stalledResponses: number;
+  readonly stalledInFlight: number;
   readonly inFlight: number;
   readonly streams: number;
   /** How many may be in flight now; grows from 4 with `auto`. */
@@ -217,6 +236,8 @@ export interface RateSettings {
   /** Permits per second that `auto` never exceeds. Default: none. */
   readonly maxRate?: number | undefined;
   readonly maxInFlight: number;
+  /** `maxInFlight` is configured: it limits the calls in flight at the upstream, stalled ones included. Default false. */
+  readonly isMaxInFlightGiven?: boolean | undefined;
   readonly maxStreams: number;
   /** A longer pause is probed once in each such interval. */
   readonly maxPauseMs: number;

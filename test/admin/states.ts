@@ -48,6 +48,8 @@ export const unpaced: ThrottleState = {
   queuedByPriority: { high: 0, normal: 0, low: 0 },
   readingBodies: 0,
   stalledBodies: 0,
+  stalledResponses: 0,
+  stalledInFlight: 0,
   inFlight: 1,
   streams: 0,
   inFlightLimit: 4,

@@ -63,6 +63,7 @@ const EVERY_EVENT: { readonly [K in RecordedEvent['kind']]: readonly RecordedEve
     },
   ],
   'permit-granted': [{ kind: 'permit-granted', route, waitedMs: 120 }],
+  'response-broken-off': [{ kind: 'response-broken-off', route, stalledMs: 30_000 }],
   'queue-rejected': [{ kind: 'queue-rejected', route, reason: 'full' }],
   'token-requested': [
     { kind: 'token-requested', credential, outcome: 'ok', durationMs: 40 },

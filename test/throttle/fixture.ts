@@ -12,11 +12,14 @@ export interface Settings {
   readonly rate?: number | 'auto';
   readonly burst?: number;
   readonly maxInFlight?: number;
+  readonly isMaxInFlightGiven?: boolean;
   readonly maxStreams?: number;
   readonly maxPauseMs?: number;
   readonly queueMax?: number;
   readonly timeoutMs?: number;
   readonly limits?: readonly DeclaredLimit[];
+  /** What an earlier process had learned. Default: nothing. */
+  readonly learned?: object;
 }
 
 export class Fixture {
@@ -26,10 +29,12 @@ export class Fixture {
 
   constructor(settings: Settings = {}) {
     const { rate = 'auto', burst = 1, maxInFlight = 64, maxStreams = 100, maxPauseMs = 300_000 } = settings;
+    const { isMaxInFlightGiven } = settings;
     const options: ThrottleOptions = {
       route: 'default',
-      throttle: { rate, burst, maxInFlight, maxStreams, maxPauseMs, limits: settings.limits },
+      throttle: { rate, burst, maxInFlight, isMaxInFlightGiven, maxStreams, maxPauseMs, limits: settings.limits },
       queue: { max: settings.queueMax ?? 1000, timeoutMs: settings.timeoutMs ?? 30_000 },
+      restored: settings.learned && { version: 1, wallAt: this.clock.wallNow(), governor: settings.learned },
       clock: this.clock,
       random: () => 0.5,
       observe: (event) => this.events.push(event),

@@ -25,6 +25,7 @@ ${renderUsage(throttle)}${renderFacts(listFacts(throttle, nowWallAt))}${renderPr
 
 function listFacts(throttle: ThrottleStatus, nowWallAt: number): (readonly [string, Content])[] {
   const { mode, streams, inFlight, inFlightLimit, fleet, readingBodies, stalledBodies, limits } = throttle;
+  const { stalledResponses, stalledInFlight } = throttle;
   return [
     ['Current rate', markup`<strong>${describeRate(throttle)}</strong>`],
     ['Limit', mode === 'static' ? 'configured, not learned' : describeLimit(throttle)],
@@ -34,6 +35,7 @@ function listFacts(throttle: ThrottleStatus, nowWallAt: number): (readonly [stri
     ['In flight', inFlightLimit === null ? String(inFlight) : `${inFlight}, limit ${inFlightLimit}`],
     ['Request bodies being read', readingBodies > 0 && readingBodies],
     ['Stalled request bodies', stalledBodies > 0 && stalledBodies],
+    ['Responses that clients do not read', stalledResponses > 0 && `${stalledResponses}, ${stalledInFlight} in flight`],
     ['Open streams', streams > 0 && streams],
     ['Last rate-limit response', describeLastSignal(throttle)],
     ['Fleet', fleet !== null && describeFleetShare(fleet)],

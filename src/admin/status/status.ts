@@ -141,6 +141,8 @@ function describeThrottle(throttle: ThrottleState) {
     queuedByPriority,
     readingBodies: throttle.readingBodies,
     stalledBodies: throttle.stalledBodies,
+    stalledResponses: throttle.stalledResponses,
+    stalledInFlight: throttle.stalledInFlight,
     inFlight,
     inFlightLimit: finiteOrNull(throttle.inFlightLimit),
     streams,

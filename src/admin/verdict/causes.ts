@@ -209,6 +209,12 @@ const OTHERS = {
     headline: 'The sidecar refuses requests of the application ({code})',
     advice: 'The `detail` of these responses names what is expected, and the setting that would allow it.',
   },
+  unread_responses: {
+    where: 'application',
+    headline: 'Clients do not read their responses: {unread}',
+    advice:
+      'Let the application read each response to its end, or close its connection, also where the body is of no use.',
+  },
   clients_leave: {
     where: 'application',
     headline: 'The clients leave before {moment}',

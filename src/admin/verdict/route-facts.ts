@@ -31,8 +31,12 @@ export interface RouteFacts {
   readonly queuedMs: number;
   /** What an attempt takes now, by Little's law: attempts in flight, divided by those that end in a second; milliseconds. NaN: none. */
   readonly presentMs: number;
-  /** All places in flight are taken. */
+  /** All places in flight are taken, by calls that the upstream still has to answer. */
   readonly isFull: boolean;
+  /** All places in flight are taken, and some of them by responses that are not read. */
+  readonly isFullOfUnread: boolean;
+  /** Responses that were broken off because they were not read. */
+  readonly brokenOff: number;
   /** Attempts that have waited long for a response, and for a connection. */
   readonly unanswered: number;
   readonly unconnected: number;
@@ -48,6 +52,7 @@ export const NOTABLE_MS = 1000;
 const HUNG_MS = 5000;
 /** Nearly all places: one may be free for a moment. */
 const FULL_SHARE = 0.9;
+const NO_THROTTLE = { inFlight: 0, stalledInFlight: 0, inFlightLimit: Infinity };
 const RESPONSES = 'ok|error_status|rate_limited|unauthorized|cut';
 
 /**
@@ -70,8 +75,9 @@ export function readRouteFacts(
   const outcomes = countBy('outcome', 'upstream_attempts_total');
   const ended = samples.increase('upstream_attempts_total', HUNG_MS, selector);
   const left = outcomes.get('client_left') ?? 0;
-  const { inFlight, inFlightLimit } = throttle ?? { inFlight: 0, inFlightLimit: Infinity };
-  const isFull = inFlight >= inFlightLimit * FULL_SHARE;
+  const { inFlight, stalledInFlight, inFlightLimit } = throttle ?? NO_THROTTLE;
+  const [working, manyPlaces] = [inFlight - stalledInFlight, inFlightLimit * FULL_SHARE];
+  const isFull = working >= manyPlaces;
   // Waits are counted by throttle.
   const queue: Selector = throttle === undefined ? {} : { route: quotePattern(throttle.route) };
   const readQueued = (overMs: number): number => samples.quantile('queue_wait_seconds', 0.5, overMs, queue) ?? 0;
@@ -86,8 +92,9 @@ export function readRouteFacts(
     ...latencies,
     leftEarly: !isHung && latencies.typicalLeftMs < NOTABLE_MS ? left : 0,
     queuedMs: readQueued(windowMs),
-    presentMs: (inFlight * Math.min(HUNG_MS, samples.spanMs)) / ended,
-    isFull,
+    presentMs: (working * Math.min(HUNG_MS, samples.spanMs)) / ended,
+    ...{ isFull, isFullOfUnread: !isFull && inFlight >= manyPlaces },
+    brokenOff: samples.increase('responses_broken_off_total', windowMs, selector),
     unanswered: sent.length,
     unconnected: late.length - sent.length,
     isHung,

@@ -84,7 +84,7 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
     // Among equals the first is shown: what holds the queue, before that its clients leave.
     ...active.flatMap((throttle) => {
       const facts = readRouteFacts(inputs, isShared(throttle) ? null : throttle.route, throttle, windowMs);
-      return [...listQueue(throttle, facts, inputs, windowMs)];
+      return [...listQueue(throttle, facts, inputs, windowMs), describeUnread(throttle, facts)];
     }),
     ...routes.flatMap((route) => {
       const throttle = findThrottle(route);
@@ -100,10 +100,11 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
   return symptoms.filter(({ failed, delayed, isCertain }) => failed + delayed > 0 || isCertain === true);
 }
 
-function hasRequests({ route, queued }: ThrottleState, samples: Samples, windowMs: number): boolean {
-  const selector = { route: quotePattern(route) };
+function hasRequests(throttle: ThrottleState, samples: Samples, windowMs: number): boolean {
+  const selector = { route: quotePattern(throttle.route) };
   const count = (metric: string): number => samples.increase(metric, windowMs, selector);
-  return queued > 0 || count('permits_total') > 0 || count('queue_rejected_total') > 0;
+  const isInUse = throttle.queued > 0 || throttle.stalledInFlight > 0;
+  return isInUse || count('permits_total') > 0 || count('queue_rejected_total') > 0;
 }
 
 /** A credential without a usable token fails every request of its routes. */
@@ -209,7 +210,7 @@ function* listRefusals({ route, selector, replies }: RouteFacts): Generator<Symp
 /** Slow responses, and clients that did not wait for the end of one. */
 function* listSlow(facts: RouteFacts): Generator<Symptom> {
   const { route, outcomes, slow, typicalLeftMs, typicalSlowMs, unanswered, isHung, leftEarly } = facts;
-  const left = outcomes.get('client_left') ?? 0;
+  const left = Math.max(0, (outcomes.get('client_left') ?? 0) - facts.brokenOff);
   const metric = 'upstream_attempts_total';
   const leaving = { metric, selector: { ...facts.selector, outcome: 'client_left' } };
   const responses = (outcomes.get('ok') ?? 0) + (outcomes.get('error_status') ?? 0);
@@ -238,7 +239,7 @@ function* listQueue(
   const waited = count('queue_wait_seconds_count') - count('queue_wait_seconds_bucket', { le: LONG_WAIT_SECONDS });
   // A queue that is served within a second delays nothing.
   const waiting = queued > count('permits_total', {}, 1000) ? queued : 0;
-  const limiter = findLimiter(throttle, facts, wallNow);
+  const limiter = isHeldByClients(throttle, facts) ? 'unread_responses' : findLimiter(throttle, facts, wallNow);
   const metric = 'queue_rejected_total';
   const shed = { ...selector, reason: 'full|timeout|expected_wait|quota' };
   const leaving = { ...selector, reason: 'client_left' };
@@ -265,6 +266,22 @@ function* listQueue(
       ...{ cause: 'clients_leave', route, code: 'clients_leave', failed: left, delayed: 0, metric, selector: leaving },
       values: { moment: 'their turn', than: ' than the queue does (`SIDECAR_QUEUE_TIMEOUT_MS`)' },
     };
+}
+
+/** Places in flight that responses hold because their clients do not read. */
+function describeUnread(throttle: ThrottleState, facts: RouteFacts): Symptom {
+  const { route, queued, stalledInFlight, inFlightLimit } = throttle;
+  return {
+    ...{ cause: 'unread_responses', route, code: 'unread_responses', failed: facts.brokenOff, delayed: 0 },
+    words:
+      'a request that waits gets such a place after a second, or after 30 s where calls in flight are limited or throttle.maxStreams are open',
+    isCertain: isHeldByClients(throttle, facts) && (queued > 0 || stalledInFlight >= inFlightLimit * EVERY),
+    ...{ metric: 'responses_broken_off_total', selector: facts.selector, values: describeThrottle(throttle, facts) },
+  };
+}
+
+function isHeldByClients({ pausedMs }: ThrottleState, { isFullOfUnread, isHung }: RouteFacts): boolean {
+  return isFullOfUnread && pausedMs === 0 && !isHung;
 }
 
 function describePause({ pausedMs, recentSignals: [signal] }: ThrottleState): string | undefined {
@@ -319,8 +336,9 @@ function refusesMany({ outcomes }: RouteFacts): boolean {
   return (outcomes.get('rate_limited') ?? 0) > sum([...outcomes]) * REFUSED_SHARE;
 }
 
-function describeThrottle(throttle: ThrottleState, { typicalSlowMs, presentMs: latencyMs }: RouteFacts) {
-  const { mode, rate, learned, inFlightLimit, queueMax } = throttle;
+function describeThrottle(throttle: ThrottleState, facts: RouteFacts) {
+  const { typicalSlowMs, presentMs: latencyMs, brokenOff } = facts;
+  const { mode, rate, learned, inFlightLimit, queueMax, stalledResponses, stalledInFlight } = throttle;
   const full = findFull(throttle);
   const known = learned !== undefined && Number.isFinite(learned.rate) ? learned.rate : rate;
   return {
@@ -330,6 +348,10 @@ function describeThrottle(throttle: ThrottleState, { typicalSlowMs, presentMs: l
     limit: full === undefined ? '' : `: ${full.name} (${formatCount(full.calls, 'call')} per ${full.per})`,
     inFlight: String(inFlightLimit),
     queue: String(queueMax),
+    unread:
+      stalledResponses > 0
+        ? `${formatInteger(stalledResponses)} of them, with ${formatInteger(stalledInFlight)} of ${formatInteger(inFlightLimit)} places in flight`
+        : `${formatCount(brokenOff, 'response')} broken off`,
     // None ends: it takes at least as long as the present reaches back.
     typical: formatLatency(Math.max(typicalSlowMs, Math.min(Number.isNaN(latencyMs) ? 0 : latencyMs, PRESENT_MS))),
   };

@@ -23,6 +23,8 @@ export interface ResolvedRoute {
   readonly methods: readonly string[];
   readonly credential: string;
   readonly throttleGroup: string;
+  /** `throttle.maxInFlight` has an explicit value. */
+  readonly isMaxInFlightGiven: boolean;
   readonly settings: Settings;
 }
 
@@ -63,7 +65,7 @@ export function resolveRoutes(top: SettingsLevel, entries: ConfigEntries): Resol
   }
   if (Object.keys(top.settings.upstream.headers).length > 0 && !hasDefaultRoute(entries, top.given))
     problems.push({ key: 'upstream.headers', message: HEADERS_WITHOUT_API });
-  const routes = hasDefaultRoute(entries, top.given) ? [defaultRoute(top.settings)] : [];
+  const routes = hasDefaultRoute(entries, top.given) ? [defaultRoute(top)] : [];
   for (const entry of entries.routes) {
     const level = inheritSettings(withAuthOf(levels.get(credentialNameOf(entry)) ?? top, top), entry);
     problems.push(...findEntryProblems(entry, level, (key) => !key.startsWith('auth.') && entry.names.has(key)));
@@ -71,7 +73,7 @@ export function resolveRoutes(top: SettingsLevel, entries: ConfigEntries): Resol
       problems.push(
         createEntryProblem(entry, 'baseUrl', 'required here or as upstream.baseUrl; the base URL of its API'),
       );
-    routes.push(toResolvedRoute(entry, level.settings));
+    routes.push(toResolvedRoute(entry, level));
     warnings.push(...findOtherOriginWarnings(entry, top.settings, level.settings));
   }
   problems.push(...findNameProblems(entries, top, [...levels.keys()]), ...findCacheFileProblems(entries, credentials));
@@ -98,7 +100,7 @@ function credentialNameOf({ own }: ConfigEntry): string {
   return typeof name === 'string' ? name : DEFAULT_NAME;
 }
 
-function defaultRoute(settings: Settings): ResolvedRoute {
+function defaultRoute({ settings, given }: SettingsLevel): ResolvedRoute {
   return {
     name: DEFAULT_NAME,
     pathPrefix: '/',
@@ -106,11 +108,12 @@ function defaultRoute(settings: Settings): ResolvedRoute {
     methods: [],
     credential: DEFAULT_NAME,
     throttleGroup: DEFAULT_NAME,
+    isMaxInFlightGiven: given.has('throttle.maxInFlight'),
     settings,
   };
 }
 
-function toResolvedRoute(entry: ConfigEntry, settings: Settings): ResolvedRoute {
+function toResolvedRoute(entry: ConfigEntry, { settings, given }: SettingsLevel): ResolvedRoute {
   const { own, label } = entry;
   const name = entry.name ?? label;
   const group = own.get('throttle.group');
@@ -121,6 +124,7 @@ function toResolvedRoute(entry: ConfigEntry, settings: Settings): ResolvedRoute 
     methods: own.get('methods') as readonly string[],
     credential: credentialNameOf(entry),
     throttleGroup: textOrUndefined(group) ?? name,
+    isMaxInFlightGiven: given.has('throttle.maxInFlight') || entry.settings.has('throttle.maxInFlight'),
     settings,
   };
 }

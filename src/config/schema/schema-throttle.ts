@@ -41,14 +41,14 @@ export const throttle = {
     isLive: true,
   }),
   maxInFlight: setting({
-    doc: 'Most requests in flight at the upstream at once.',
+    doc: 'Most requests in flight at the upstream at once. Where it is given, a response that its client does not read keeps its place.',
     format: wholeNumber(1, 100_000),
     default: 64,
     env: 'SIDECAR_MAX_IN_FLIGHT',
     isLive: true,
   }),
   maxStreams: setting({
-    doc: 'Most event streams, upgraded connections and stalled uploads at once; they do not count in throttle.maxInFlight.',
+    doc: 'Most event streams, upgraded connections, and uploads and responses that stalled and gave up their places, at once; they do not count in throttle.maxInFlight.',
     format: wholeNumber(0, 100_000),
     default: 100,
     isLive: true,

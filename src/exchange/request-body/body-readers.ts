@@ -187,6 +187,8 @@ export class Upload extends Readable {
   };
   readonly #finish = (): void => {
     this.#pause();
+    // The end of a chunked body may come long after its last byte.
+    this.#hooks.onChunk(Buffer.alloc(0));
     this.push(null);
   };
 

@@ -189,6 +189,11 @@ export class RequestBody implements BodySink {
     });
   }
 
+  /** Until when the upstream has waited for the client, monotonic; not while it does not read, or has all of the body. */
+  waitedUntil(now: number): number {
+    return this.#request.complete || this.#request.isPaused() ? this.receivedAt : now;
+  }
+
   /** Gives the memory back, and leaves the rest of the body to another reader. */
   dispose(): void {
     this.#early?.stop();

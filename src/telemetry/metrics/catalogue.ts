@@ -64,6 +64,12 @@ const METRICS = {
     ...{ name: 'responses_cut_total', help: 'Responses cut off after the client had received a part of them.' },
     labels: { route: 'routes', by: CUT_BY },
   },
+  responsesBrokenOff: {
+    name: 'responses_broken_off_total',
+    help: 'Responses broken off because their clients read nothing while other requests waited for their places.',
+    labels: { route: 'routes' },
+    events: { 'response-broken-off': ({ route }) => [route] },
+  },
   authorizationOverridden: {
     name: 'client_authorization_overridden_total',
     help: 'Requests whose own Authorization header was replaced.',

@@ -176,7 +176,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
 
   recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
     // Refused calls take another time at the upstream, which is no jitter.
-    this.#roundTrip.addSample(now - grant.at);
+    this.#roundTrip.addSample(now - (grant.startedAt ?? grant.at));
     if (this.#inFlightLimit < this.#options.maxInFlight) this.#inFlightLimit++;
     if (this.#phase === 'unlimited') {
       this.#history.lastAccepted = grant;

@@ -4,13 +4,15 @@ import type { RecordPermit } from '../../telemetry/request-record.ts';
 import type { Governor } from './governor.ts';
 import type { PermitGrant } from './rate-policy.ts';
 import type { ResponseTimes } from '../queue/response-times.ts';
-import type { PermitReport, Permit, RateLimitReport } from '../throttle.ts';
+import type { StalledPermit, StalledResponses } from '../queue/stalled-responses.ts';
+import type { PermitReport, Permit, RateLimitReport, ResponseClient } from '../throttle.ts';
 
 /** The throttle, as a permit calls it. */
 export interface PermitHost {
   readonly governor: Governor;
   readonly clock: Clock;
   readonly responseTimes: ResponseTimes;
+  readonly stalledResponses: StalledResponses;
   readonly recordPermit: RecordPermit | undefined;
   /** A refusal has begun or lengthened a pause; the governor already applies it. */
   recordPause(report: RateLimitReport, pauseMs: number, stated: boolean): void;
@@ -25,16 +27,19 @@ export interface PermitHost {
 /** A call that is sent later had to wait for a connection. */
 const PROMPT_MS = 5;
 
-export class ActivePermit implements Permit {
+export class ActivePermit implements Permit, StalledPermit {
   readonly grantedAt: number;
+  startedAt: number;
+  /** Written here only. */
+  slot: 'in-flight' | 'stream' | 'freed' = 'in-flight';
   readonly #host: PermitHost;
   readonly #grant: PermitGrant;
   readonly #waitedMs: number;
   readonly #endpoint: string;
-  #slot: 'in-flight' | 'stream' | 'freed' = 'in-flight';
   #isReported = false;
   #isSent = false;
   #isSpent = false;
+  #isStalled = false;
 
   /**
    * @param waitedMs how long the request waited for it
@@ -45,11 +50,11 @@ export class ActivePermit implements Permit {
     this.#grant = grant;
     this.#waitedMs = waitedMs;
     this.#endpoint = endpoint;
-    this.grantedAt = grant.at;
+    this.grantedAt = this.startedAt = grant.at;
   }
 
   markSent(): void {
-    if (this.#isSent || this.#slot === 'freed') return;
+    if (this.#isSent || this.slot === 'freed') return;
     this.#isSent = true;
     const { governor, clock } = this.#host;
     const { declared } = this.#grant;
@@ -62,11 +67,11 @@ export class ActivePermit implements Permit {
   }
 
   report(result: PermitReport, now = this.#host.clock.now()): void {
-    if (this.#isReported || this.#slot === 'freed') return;
+    if (this.#isReported || this.slot === 'freed') return;
     this.#isReported = true;
     if (!this.#isSpent) this.#spend();
     // Refused calls take another time at the upstream.
-    if (result.kind === 'accepted') this.#host.responseTimes.record(now, this.#endpoint, now - this.grantedAt, true);
+    if (result.kind === 'accepted') this.#host.responseTimes.record(now, this.#endpoint, now - this.startedAt, true);
     const decision = this.#host.governor.recordResult(now, this.#grant, result);
     if (decision.kind === 'limited' && result.kind === 'rate-limited')
       this.#host.recordPause(result, decision.pauseMs, decision.stated);
@@ -74,33 +79,58 @@ export class ActivePermit implements Permit {
   }
 
   release(isCut = false): void {
-    if (this.#slot === 'freed') return;
+    if (this.slot === 'freed') return;
     if (!this.#isReported) {
       const now = this.#host.clock.now();
-      if (isCut) this.#host.responseTimes.record(now, this.#endpoint, now - this.grantedAt, false);
+      if (isCut) this.#host.responseTimes.record(now, this.#endpoint, now - this.startedAt, false);
       this.#host.governor.recordEnded(now, this.#grant, this.#isSent);
     }
     if (!this.#isSpent) this.#spend();
-    this.#freeSlot();
+    this.freeSlot();
+    if (!this.#host.isQuiet) this.#host.pump();
   }
 
   cancel(): void {
-    if (this.#slot === 'freed') return;
+    if (this.slot === 'freed') return;
     // With a response the permit has been spent, so there is nothing to give back.
     if (!this.#isReported) this.#host.governor.recordUnused(this.#host.clock.now(), this.#grant);
-    this.#freeSlot();
+    this.freeSlot();
+    if (!this.#host.isQuiet) this.#host.pump();
   }
 
   becomeStream(): boolean {
-    if (this.#slot !== 'in-flight') return this.#slot === 'stream';
-    if (!this.#host.governor.moveSlotToStreams()) return false;
-    this.#slot = 'stream';
+    if (this.slot !== 'in-flight') return this.slot === 'stream';
+    if (!this.moveToStreams()) return false;
     if (!this.#host.isQuiet) this.#host.pump();
     return true;
   }
 
+  /** As `becomeStream` for a slot in flight, but no other request has its turn yet. */
+  moveToStreams(): boolean {
+    if (!this.#host.governor.moveSlotToStreams()) return false;
+    this.slot = 'stream';
+    return true;
+  }
+
+  recordClientWait(until: number): void {
+    if (until > this.startedAt) this.startedAt = this.#grant.startedAt = until;
+  }
+
+  recordStall(client: ResponseClient): void {
+    if (this.slot === 'freed' || this.#isStalled) return;
+    this.#isStalled = true;
+    const { stalledResponses, clock, hasSlotWaiters } = this.#host;
+    stalledResponses.begin(this, client, clock.now(), hasSlotWaiters);
+  }
+
+  recordStallEnd(): void {
+    if (!this.#isStalled) return;
+    this.#isStalled = false;
+    this.#host.stalledResponses.end(this);
+  }
+
   reportStalledUpload(): boolean {
-    return this.#slot !== 'in-flight' || !this.#host.hasSlotWaiters || this.becomeStream();
+    return this.slot !== 'in-flight' || !this.#host.hasSlotWaiters || this.becomeStream();
   }
 
   #spend(): void {
@@ -108,10 +138,11 @@ export class ActivePermit implements Permit {
     this.#host.recordPermit?.(this.#waitedMs);
   }
 
-  #freeSlot(): void {
-    if (this.#slot === 'stream') this.#host.governor.freeStream();
+  /** No other request has its turn yet. */
+  freeSlot(): void {
+    if (this.#isStalled) this.recordStallEnd();
+    if (this.slot === 'stream') this.#host.governor.freeStream();
     else this.#host.governor.freeSlot();
-    this.#slot = 'freed';
-    if (!this.#host.isQuiet) this.#host.pump();
+    this.slot = 'freed';
   }
 }

@@ -358,7 +358,7 @@ export class Governor {
     }
     this.#inFlightCalls.remove(grant.at);
     this.#allowance?.recordRefused(grant);
-    this.pause.recordRefusalTime(now - grant.at);
+    this.pause.recordRefusalTime(now - (grant.startedAt ?? grant.at));
     const learner = this.#learnerOf(grant);
     const isCurrent = grant.epoch === this.#epoch;
     if (isCurrent) {

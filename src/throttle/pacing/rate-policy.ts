@@ -21,6 +21,8 @@ export interface PermitGrant {
   readonly isLimitProbe: boolean;
   /** Calls without a response at the time. */
   readonly inFlight: number;
+  /** As the permit's. Default: `at` */
+  startedAt?: number;
   /** Of the declared limits; undefined without one. */
   readonly declared?: TakenPermits | undefined;
 }

@@ -22,6 +22,7 @@ import { RequestQueue } from './request-queue.ts';
 import { RequestTicket, type TicketHost } from './request-ticket.ts';
 import { ResponseTimes } from './response-times.ts';
 import { StalledBodyDetector } from './stalled-body-detector.ts';
+import { StalledResponses } from './stalled-responses.ts';
 
 export interface ThrottleOptions extends ThrottleTerms {
   /** The route's configured name, for events and state. */
@@ -54,6 +55,7 @@ class QueueingThrottle implements Throttle, TicketHost {
   readonly queue: RequestQueue;
   readonly refusalObserver: RefusalObserver;
   readonly responseTimes = new ResponseTimes();
+  readonly stalledResponses: StalledResponses;
   readonly #options: ThrottleOptions;
   readonly clock: Clock;
   readonly recordPermit: RecordPermit | undefined;
@@ -89,6 +91,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     const setTimer = (at: number, run: () => void) => clock.after(at - clock.now(), run);
     this.#expiryTimer = new OneShotTimer(setTimer, pump);
     this.#stalledBodies = new StalledBodyDetector(this.queue, setTimer, pump);
+    this.stalledResponses = new StalledResponses(this.governor, () => this.#terms.throttle, setTimer, pump);
     if (restored) this.governor.restore(clock.now(), restored.governor, Math.max(0, clock.wallNow() - restored.wallAt));
     fleet?.start(createFleetHost(this.governor, this.queue, clock, pump));
   }
@@ -136,6 +139,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     const now = this.clock.now();
     const { governor, queue } = this;
     const { throttle, queue: queueTerms } = this.#terms;
+    const stalled = this.stalledResponses.count(now);
     return {
       route: this.#options.route,
       mode: throttle.rate === 'auto' ? 'auto' : 'static',
@@ -146,6 +150,8 @@ class QueueingThrottle implements Throttle, TicketHost {
       queuedByPriority: queue.sizesByPriority(),
       readingBodies: queue.counts.buffering,
       stalledBodies: queue.counts.stalled,
+      stalledResponses: stalled.all,
+      stalledInFlight: stalled.inFlight,
       inFlight: governor.inFlight,
       streams: governor.streams,
       inFlightLimit: governor.inFlightLimit,
@@ -193,7 +199,10 @@ class QueueingThrottle implements Throttle, TicketHost {
         continue;
       }
       const grant = this.governor.tryGrant(now, true, next.isHigh);
-      if (grant === undefined) break;
+      if (grant === undefined) {
+        if (this.stalledResponses.freePlace(now)) continue;
+        break;
+      }
       const wait = this.queue.endWait(next, now);
       this.queue.move(next, 'granted');
       const permit = new ActivePermit(this, grant, next.takeUnreportedWaitMs(), next.endpoint);
@@ -271,6 +280,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#permitTimer.set(Infinity);
     this.#expiryTimer.set(Infinity);
     this.#stalledBodies.reclaimBodySlots(0);
+    this.stalledResponses.stop();
   }
 
   #expire(now: number, by: number, reason: RejectionReason): void {

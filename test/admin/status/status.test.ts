@@ -59,6 +59,8 @@ describe('status', () => {
         queuedByPriority: { high: 1, normal: 2, low: 9 },
         readingBodies: 0,
         stalledBodies: 0,
+        stalledResponses: 0,
+        stalledInFlight: 0,
         inFlight: 1,
         inFlightLimit: 4,
         streams: 0,

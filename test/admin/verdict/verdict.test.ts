@@ -31,6 +31,8 @@ const declared = {
 };
 const with429 = { wallAt: 0, status: 429, pauseMs: 20_000, stated: true, fields: { 'retry-after': 20 } };
 
+const unread = { inFlight: 64, inFlightLimit: 64, stalledResponses: 70, stalledInFlight: 60 };
+
 const SCENES: readonly (readonly [scene: string, where: string, words: string, play: () => PlayedVerdict])[] = [
   [
     'slow without a 429',
@@ -58,6 +60,43 @@ const SCENES: readonly (readonly [scene: string, where: string, words: string, p
       played(12, (s) =>
         s.attempt('client_left', 2, { upstreamMs: 800 }).attempt('client_left', 1, { upstreamMs: 2000 }),
       ).hold(4, 2000),
+  ],
+  [
+    'all places held by clients that do not read, and one request waits',
+    'application',
+    'Clients do not read their responses: 70 of them, with 60 of 64 places in flight',
+    () => played(12, (s) => s.respond(200, 1)).with(throttle({ ...unread, queued: 1 })),
+  ],
+  [
+    'all places held by clients that do not read, and no other request comes',
+    'application',
+    'Clients do not read their responses: 70 of them, with 64 of 64 places in flight',
+    () => played(12).with(throttle({ ...unread, stalledInFlight: 64 })),
+  ],
+  [
+    'places held by clients that do not read, while requests time out in the queue and their clients leave',
+    'application',
+    'Clients do not read their responses: 70 of them, with 60 of 64 places in flight',
+    () => played(40, (s) => s.reject('timeout', 1).reject('client_left', 1)).with(throttle({ ...unread, queued: 40 })),
+  ],
+  [
+    'responses that were broken off, as their clients did not read',
+    'application',
+    'Clients do not read their responses: 24 responses broken off',
+    () =>
+      played(12, (s) => {
+        s.respond(200, 2).leave(2, { upstreamMs: 40 });
+        s.played.count('responses_broken_off_total', { route: 'default' }, 2);
+      }),
+  ],
+  [
+    'a few clients that do not read, beside a partner that hangs',
+    'partner',
+    'The partner does not respond',
+    () =>
+      played(12)
+        .hold(60, 11_000)
+        .with(throttle({ ...unread, stalledResponses: 4, stalledInFlight: 4, queued: 30 })),
   ],
   [
     '429 with Retry-After 20',
