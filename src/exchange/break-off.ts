@@ -1,6 +1,6 @@
 /**
  * Ends the connection of a response that has broken off with a reset: after a FIN, many HTTP stacks take what has come for the whole body
- * (RFC 9112 §8). A reset discards what the kernels still hold, so the client gets time to read that first: docs/adr/0034-reset-after-quiet.md.
+ * (RFC 9112 §8). A reset discards what the kernels still hold, so the client gets time to read that first: docs/adr/0035-reset-after-quiet.md.
  */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
