@@ -303,18 +303,49 @@ describe('a curl command of the partner', () => {
     const text = `curl -u a:b -H 'X-Api-Key: ${secret.replace('ü', '')}' -d 'grant_type=client_credentials' https://login.example.com/token`;
     const { code, stdout } = pipe(folder, text, ['--base-url', 'https://api.example.com', '--scope', 'read']);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/header fields +X-Api-Key\n/);
+    expect(stdout).toMatch(/auth\.extraHeaders +X-Api-Key\n/);
     expect(stdout).not.toContain(secret.replace('ü', ''));
     expect(statSync(join(folder, 'sidecar.yaml')).mode & 0o777).toBe(0o600);
   });
 
-  it('executes nothing of it', () => {
+  it('executes nothing of it, and names $( )', () => {
     const folder = scratch();
-    const text =
-      'curl -u "a:$(touch executed)`touch executed`" https://login.example.com/token; touch executed | touch executed\n';
-    const { code } = pipe(folder, text, ['--base-url', 'https://api.example.com', '--scope', 'read']);
-    expect(code).toBe(0);
-    expect(readdirSync(folder)).toEqual(['sidecar.yaml']);
+    const text = 'curl -u "a:$(touch executed)`touch executed`" https://login.example.com/token; touch executed\n';
+    const { code, stderr } = pipe(folder, text, ['--base-url', 'https://api.example.com', '--scope', 'read']);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('$( )')]);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('that calls the API with HTTP Basic is no token request: its id and secret go into a file', () => {
+    const folder = scratch();
+    const { id, secret } = newCredential();
+    const text = `curl -X POST https://api.example.com/Messages.json -u '${id}:${secret}' --data-urlencode "Body=Hi"`;
+    const { code, stdout, stderr } = pipe(folder, text, ['--yes']);
+    expect([code, stderr]).toEqual([0, '']);
+    const token = Buffer.from(`${id}:${secret}`).toString('base64');
+    expect(stdout).not.toContain(token);
+    expect(readFileSync(join(folder, 'sidecar.token'), 'utf8')).toBe(`${token}\n`);
+    const yaml = readFileSync(join(folder, 'sidecar.yaml'), 'utf8');
+    for (const line of ['method: static', 'tokenPrefix: "Basic "']) expect(yaml).toContain(line);
+  });
+
+  it('that shows neither a token request nor an API call is refused, and on a terminal asked about', async () => {
+    const text = `curl https://api.example.com/auth/users -u my-app:sesame-open --json '{"name":"x"}'`;
+    const folder = scratch();
+    const { code, stderr } = pipe(folder, text, ['--yes']);
+    expect([code, stderr.trim().split('\n').length]).toEqual([2, 1]);
+    expect(stderr).toContain('does not show whether it requests a token');
+    expect(readdirSync(folder)).toEqual([]);
+    await using terminal = openTerminal({ name: 'init-unclear', command: `${PROGRAM_COMMAND} init`, cwd: folder });
+    await typeReplies(terminal, [
+      [/Configuration file .*: /, '\n'],
+      [/Base URL of the partner's API .*: /, `${text}\n`],
+      [/What does the command do\?[^]*1 or 2 \[1\]: /, '\n'],
+      [/auth\.method +static[^]*Calls per second.* \[auto\]: /, '\n'],
+      [/Run check on it now\? \[Y\/n\] /, 'n\n'],
+    ]);
+    expect(await terminal.exit).toBe(0);
+    expect(readdirSync(folder).sort()).toEqual(['sidecar.token', 'sidecar.yaml']);
   });
 
   it.each([

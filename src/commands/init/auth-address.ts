@@ -18,19 +18,11 @@ export function readAuthAddress(text: string, tokenPath?: string): ReadonlyMap<I
     return given;
   const [, before, after = ''] = WELL_KNOWN.exec(url.pathname) ?? [];
   if (before !== undefined) return new Map([['auth.issuer', url.origin + before + after]]);
-  if (tokenPath !== undefined) return dropRepeatedPath(url, tokenPath) ?? given;
+  if (tokenPath !== undefined) return given;
   const parts = isTokenPath(url.pathname) || url.search !== '' ? splitTokenUrl(url) : undefined;
   if (parts === undefined) return given;
   return new Map([
     ['auth.url', parts.authUrl],
     ['auth.tokenPath', parts.tokenPath],
   ]);
-}
-
-/** The base URL when the address ends with the token path already. */
-function dropRepeatedPath(url: URL, tokenPath: string): ReadonlyMap<InitSettingKey, string> | undefined {
-  const [path = ''] = tokenPath.split('?', 1);
-  const suffix = path.startsWith('/') ? path : `/${path}`;
-  if (suffix === '/' || !url.pathname.endsWith(suffix)) return undefined;
-  return new Map([['auth.url', url.origin + url.pathname.slice(0, -suffix.length)]]);
 }

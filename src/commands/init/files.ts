@@ -1,9 +1,11 @@
-/** Writes the files of init completely or not at all. Existing files are overwritten only by force. */
+/** Writes the files of init completely or not at all, for this user only. Existing files are overwritten only by force. */
 import { randomBytes } from 'node:crypto';
 import { constants, existsSync } from 'node:fs';
 import { copyFile, open, rename, rm } from 'node:fs/promises';
-import { dirname, join, parse } from 'node:path';
+import { dirname, join, parse, resolve } from 'node:path';
+import { writeFileAtomically } from '../../platform/atomic-write.ts';
 import { systemErrorCode } from '../../platform/file-errors.ts';
+import { SECRET_NAME } from './curl/request-kind.ts';
 import type { secretFileKey } from './init-settings.ts';
 
 export const DEFAULT_OUTPUT = 'sidecar.yaml';
@@ -11,13 +13,30 @@ export const DEFAULT_OUTPUT = 'sidecar.yaml';
 export interface FileToWrite {
   readonly path: string;
   readonly text: string;
-  /** Permission bits before the umask. */
-  readonly mode: number;
 }
 
 /** The path next to the configuration file: `sidecar.client-secret` or `sidecar.token` for `sidecar.yaml`. */
 export function secretPathFor(output: string, key: ReturnType<typeof secretFileKey>): string {
-  return join(dirname(output), `${parse(output).name}.${key === 'auth.tokenFile' ? 'token' : 'client-secret'}`);
+  return pathBeside(output, key === 'auth.tokenFile' ? 'token' : 'client-secret');
+}
+
+function pathBeside(output: string, suffix: string): string {
+  return join(dirname(output), `${parse(output).name}.${suffix}`);
+}
+
+/**
+ * Moves the values of fields that are secrets by their names into files beside the configuration: `sidecar.x-api-key`.
+ * @param fields a JSON object of texts
+ */
+export function moveSecretFields(fields: string, output: string): { fields: string; files: readonly FileToWrite[] } {
+  const files: FileToWrite[] = [];
+  const moved = Object.entries(JSON.parse(fields) as object).map(([name, value]: [string, unknown]) => {
+    if (typeof value !== 'string' || !SECRET_NAME.test(name)) return [name, value] as const;
+    const path = pathBeside(output, name.toLowerCase().replaceAll(/[^a-z\d._-]/g, '_'));
+    files.push({ path, text: `${value}\n` });
+    return [name, { file: resolve(path) }] as const;
+  });
+  return { fields: JSON.stringify(Object.fromEntries(moved)), files };
 }
 
 /**
@@ -25,51 +44,35 @@ export function secretPathFor(output: string, key: ReturnType<typeof secretFileK
  * @throws Error with a message for the user
  */
 export async function writeAll(files: readonly FileToWrite[], isForced: boolean): Promise<void> {
-  const leftovers: string[] = [];
   const undo: (() => Promise<void>)[] = [];
-  const temporaryPath = (path: string): string => {
-    const name = `${path}.${randomBytes(6).toString('hex')}.tmp`;
-    leftovers.push(name);
-    return name;
-  };
+  const backups: string[] = [];
   try {
-    // All texts are on the disk before the first file is replaced.
-    const drafts = files.map((file) => ({ file, draft: temporaryPath(file.path) }));
-    for (const { file, draft } of drafts) await withPathInError(file, writeDraft(draft, file));
-    for (const { file, draft } of drafts) {
-      // After the last file nothing can fail.
-      const needsBackup = file !== files.at(-1) && isForced && existsSync(file.path);
-      const backup = needsBackup ? temporaryPath(file.path) : undefined;
-      await withPathInError(file, installDraft(draft, file.path, isForced, backup));
-      undo.unshift(() => (backup === undefined ? rm(file.path, { force: true }) : rename(backup, file.path)));
+    for (const { path, text } of files) {
+      if (isForced && existsSync(path)) {
+        const backup = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+        backups.push(backup);
+        await withPathInError(path, copyFile(path, backup, constants.COPYFILE_EXCL));
+        undo.unshift(() => rename(backup, path));
+      } else {
+        // Exclusive: a file created since the check is not overwritten.
+        await withPathInError(path, reserve(path));
+        undo.unshift(() => rm(path, { force: true }));
+      }
+      await withPathInError(path, writeFileAtomically(path, text));
     }
   } catch (error) {
     for (const step of undo) await step();
     throw error;
   } finally {
-    for (const path of leftovers) await rm(path, { force: true });
+    for (const path of backups) await rm(path, { force: true });
   }
 }
 
-async function writeDraft(draft: string, { text, mode }: FileToWrite): Promise<void> {
-  const file = await open(draft, 'wx', mode);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+async function reserve(path: string): Promise<void> {
+  await (await open(path, 'wx', 0o600)).close();
 }
 
-/** @param backup where to keep the existing file; undefined: no backup */
-async function installDraft(draft: string, path: string, isForced: boolean, backup: string | undefined): Promise<void> {
-  if (backup !== undefined) await copyFile(path, backup, constants.COPYFILE_EXCL);
-  // Exclusive: a file created since the check is not overwritten.
-  if (isForced) await rename(draft, path);
-  else await copyFile(draft, path, constants.COPYFILE_EXCL);
-}
-
-async function withPathInError({ path }: FileToWrite, step: Promise<void>): Promise<void> {
+async function withPathInError(path: string, step: Promise<void>): Promise<void> {
   try {
     await step;
   } catch (error) {

@@ -15,6 +15,7 @@ export type InitSettingKey =
   | Extract<
       SettingKey,
       | `auth.${'method' | 'grantType' | 'bodyFormat' | 'tokenFile' | 'resource' | 'extraParameters' | 'extraHeaders'}`
+      | `${'auth' | 'upstream'}.${'tlsCertificateFile' | 'tlsKeyFile'}`
       | `upstream.${'tokenHeader' | 'tokenPrefix' | 'headers'}`
     >;
 
@@ -31,6 +32,11 @@ export type SecretLocation =
 
 export function secretFileKey(settings: InitSettings): 'auth.clientSecretFile' | 'auth.tokenFile' {
   return settings.get('auth.method') === 'static' ? 'auth.tokenFile' : 'auth.clientSecretFile';
+}
+
+/** Whether the method of authentication has neither a client secret nor a token. */
+export function hasNoSecret(settings: InitSettings): boolean {
+  return /^(?:none|tls_client_auth)$/.test(settings.get('auth.method') ?? '');
 }
 
 /** The problems of the settings, missing ones included, in the order of the reference. */

@@ -7,18 +7,24 @@ import { resolve } from 'node:path';
 import { SETTINGS } from '../../config/schema/schema.ts';
 import type { OptionName } from '../command-table.ts';
 import { failWith, paintFor, type Paint } from '../terminal.ts';
-import { INIT_SETTING_OPTIONS, findSettingProblems, optionNameFor, secretFileKey } from './init-settings.ts';
+import {
+  INIT_SETTING_OPTIONS,
+  findSettingProblems,
+  hasNoSecret,
+  optionNameFor,
+  secretFileKey,
+} from './init-settings.ts';
 import type { InitSettingKey, InitSettings, SecretLocation } from './init-settings.ts';
 import { ownProgramCommand } from '../program-command.ts';
 import { TerminalPrompter, PrompterClosed } from './terminal-prompter.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { readAuthAddress } from './auth-address.ts';
 import type { UnderstoodCommand } from './curl/token-command.ts';
-import { DEFAULT_OUTPUT, secretPathFor, writeAll } from './files.ts';
+import { DEFAULT_OUTPUT, moveSecretFields, secretPathFor, writeAll } from './files.ts';
 import { describeCommand, isCurlCommand, readPartnerText } from './partner-text.ts';
 import { readPipedText } from './piped-text.ts';
 import { Interview, type GivenOptions, type InitPlan } from './interview.ts';
-import { describeNextSteps } from './next-steps.ts';
+import { describeNextSteps, PARTNER_FIELDS } from './next-steps.ts';
 import { renderSettings } from './settings-file.ts';
 
 export interface InitOptions {
@@ -26,9 +32,6 @@ export interface InitOptions {
   readonly given: ReadonlySet<OptionName>;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
-
-/** Extra form fields and header fields have no file of their own, and their values may be secrets. */
-const FILE_MODE = 0o600;
 
 /**
  * @returns 0 when the files are written and `check`, if requested, succeeded; 1 when the user left or `check` failed; 2 for invalid options
@@ -42,15 +45,15 @@ export async function init(options: InitOptions, stop: AbortSignal): Promise<num
   const pasted = await readPastedCommand(known, stop);
   if (typeof pasted === 'string') return failWith(2, `the pasted text ${pasted}`);
   const plan = planWithoutQuestions(known, pasted);
-  if (pasted.command !== undefined) stdout.write(`${describeCommand(pasted.command, paintFor(stdout)).join('\n')}\n\n`);
+  if (isUnderstood(pasted)) stdout.write(`${describeCommand(pasted, paintFor(stdout)).join('\n')}\n\n`);
   const faults = listFaults(plan);
   const files = plan.secret.kind === 'new-file' ? [plan.output, plan.secret.path] : [plan.output];
   for (const path of files)
     if (!plan.isForced && existsSync(path))
       faults.push(`${JSON.stringify(path)} exists; --force overwrites it, --output names another`);
   if (faults.length > 0) return failWith(2, ...faults);
-  await writePlan(plan);
-  stdout.write(describeNextSteps(plan, ownProgramCommand(options.env), options.env, paintFor(stdout)));
+  const secretFiles = await writePlan(plan);
+  stdout.write(describeNextSteps(plan, secretFiles, ownProgramCommand(options.env), options.env, paintFor(stdout)));
   return 0;
 }
 
@@ -59,37 +62,29 @@ function listFaults({ settings, secret }: InitPlan): string[] {
   return findSettingProblems(settings, secret).map(({ key, message }) => `${optionNameFor(key)}: ${message}`);
 }
 
-interface PastedSettings {
-  readonly settings: InitSettings;
-  /** Undefined: nothing was pasted, or a URL. */
-  readonly command: UnderstoodCommand | undefined;
-}
+/** Empty: nothing was pasted. */
+type PastedSettings = Partial<Omit<UnderstoodCommand, 'settings'>> & { readonly settings?: InitSettings };
 
-const NOTHING_PASTED: PastedSettings = { settings: new Map(), command: undefined };
+function isUnderstood(pasted: PastedSettings): pasted is PastedSettings & UnderstoodCommand {
+  return pasted.placeholders !== undefined;
+}
 
 /** Reads the standard input when options leave the authorization server or the client open. A text is the fault. */
 async function readPastedCommand({ settings }: GivenOptions, stop: AbortSignal): Promise<PastedSettings | string> {
   const hasServer = settings.has('auth.url') || settings.has('auth.issuer');
-  if (process.stdin.isTTY || (hasServer && settings.has('auth.clientId'))) return NOTHING_PASTED;
+  if (process.stdin.isTTY || (hasServer && settings.has('auth.clientId'))) return {};
   const piped = await readPipedText(process.stdin, systemClock, stop);
   if (piped.kind === 'refused') return piped.fault;
   const reading = readPartnerText(piped.text);
-  switch (reading.kind) {
-    case 'empty':
-      return NOTHING_PASTED;
-    case 'address':
-      return { settings: reading.settings, command: undefined };
-    case 'command':
-      return { settings: reading.command.settings, command: reading.command };
-    default:
-      return reading.fault;
-  }
+  if ('fault' in reading) return reading.fault;
+  if (reading.kind === 'command') return reading.command;
+  return reading.kind === 'address' ? { settings: reading.settings } : {};
 }
 
 /** Options replace what was pasted. */
-function planWithoutQuestions(known: GivenOptions, pasted: PastedSettings): InitPlan {
+export function planWithoutQuestions(known: GivenOptions, pasted: PastedSettings): InitPlan {
   const hasServer = known.settings.has('auth.url') || known.settings.has('auth.issuer');
-  const fromText = [...pasted.settings].filter(
+  const fromText = [...(pasted.settings ?? [])].filter(
     ([key]) => !(hasServer && (key === 'auth.url' || key === 'auth.issuer' || key === 'auth.tokenPath')),
   );
   const settings = new Map<InitSettingKey, string>([['throttle.rate', 'auto'], ...fromText, ...known.settings]);
@@ -99,11 +94,11 @@ function planWithoutQuestions(known: GivenOptions, pasted: PastedSettings): Init
   if (key === 'auth.tokenFile') settings.set(key, path);
   else if (!settings.has('auth.issuer') && !settings.has('auth.tokenPath'))
     settings.set('auth.tokenPath', '/oauth/token');
-  return { ...known, settings, secret: placeSecret(settings, path, pasted.command?.secret), output };
+  return { ...known, settings, secret: placeSecret(settings, path, pasted.secret), output };
 }
 
 function placeSecret(settings: InitSettings, path: string, secret: string | undefined): SecretLocation {
-  if (settings.has('auth.clientSecretFile') || settings.get('auth.method') === 'none') return { kind: 'file' };
+  if (settings.has('auth.clientSecretFile') || hasNoSecret(settings)) return { kind: 'file' };
   if (secret !== undefined) return { kind: 'new-file', path, secret };
   return { kind: settings.has('auth.tokenFile') ? 'file' : 'environment' };
 }
@@ -120,8 +115,8 @@ async function runInterview(known: GivenOptions, { env }: InitOptions, stop: Abo
   // What is valid for itself may contradict an option.
   const faults = listFaults(plan);
   if (faults.length > 0) return failWith(2, ...faults);
-  await writePlan(plan);
-  prompter.writeLine(`\n${describeNextSteps(plan, ownProgramCommand(env), env, paint).trimEnd()}\n`);
+  const secretFiles = await writePlan(plan);
+  prompter.writeLine(`\n${describeNextSteps(plan, secretFiles, ownProgramCommand(env), env, paint).trimEnd()}\n`);
   if (plan.secret.kind === 'environment' && (env.SIDECAR_CLIENT_SECRET ?? '') === '') return 0;
   if (!(await undefinedIfClosed(askToRunCheck(prompter, paint)))) return 0;
   // From here on Ctrl-C is for the check.
@@ -153,19 +148,21 @@ function readOptions({ values, given }: InitOptions): GivenOptions {
   return { settings: new Map(settings), output: values.get('output'), isForced: given.has('force') };
 }
 
-async function writePlan({ settings, secret, output, isForced }: InitPlan): Promise<void> {
+/** @returns the files that hold a secret */
+export async function writePlan({ settings, secret, output, isForced }: InitPlan): Promise<readonly string[]> {
   const key = secretFileKey(settings);
-  const secretFile = secret.kind === 'new-file' ? secret.path : settings.get(key);
-  // Absolute path, since the sidecar may start in another directory.
-  const all = new Map(settings);
-  if (secretFile !== undefined) all.set(key, resolve(secretFile));
+  const files = secret.kind === 'new-file' ? [{ path: secret.path, text: `${secret.secret}\n` }] : [];
+  // Absolute paths, since the sidecar may start in another directory.
+  const all = new Map([...settings].map(([name, text]) => [name, name.endsWith('File') ? resolve(text) : text]));
+  if (secret.kind === 'new-file') all.set(key, resolve(secret.path));
+  for (const name of PARTNER_FIELDS) {
+    const moved = moveSecretFields(all.get(name) ?? '{}', output);
+    if (moved.files.length > 0) all.set(name, moved.fields);
+    files.push(...moved.files);
+  }
   const order = [...SETTINGS.keys()];
   const ordered = [...all].toSorted(([one], [other]) => order.indexOf(one) - order.indexOf(other));
-  const yaml = {
-    path: output,
-    text: renderSettings(new Map(ordered), secret.kind === 'environment'),
-    mode: FILE_MODE,
-  };
-  const files = secret.kind === 'new-file' ? [{ path: secret.path, text: `${secret.secret}\n`, mode: FILE_MODE }] : [];
-  await writeAll([...files, yaml], isForced);
+  const yaml = renderSettings(new Map(ordered), secret.kind === 'environment');
+  await writeAll([...files, { path: output, text: yaml }], isForced);
+  return files.map(({ path }) => path);
 }

@@ -3,14 +3,14 @@ import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { toSingleLine } from '../../config/load/problems.ts';
 import type { Paint } from '../terminal.ts';
-import { findFaultOf, secretFileKey } from './init-settings.ts';
+import { findFaultOf, hasNoSecret, secretFileKey } from './init-settings.ts';
 import type { InitSettingKey, InitSettings, SecretLocation } from './init-settings.ts';
 import type { TerminalPrompter } from './terminal-prompter.ts';
 import { TOKEN_SYNTAX } from '../../token/endpoint/token-response.ts';
 import { readAuthAddress } from './auth-address.ts';
 import { DEFAULT_OUTPUT, secretPathFor } from './files.ts';
 import { describeCommand, isCurlCommand, readPartnerText } from './partner-text.ts';
-import type { UnderstoodCommand } from './curl/token-command.ts';
+import type { AssumedKind, UnderstoodCommand } from './curl/token-command.ts';
 
 export interface GivenOptions {
   readonly settings: InitSettings;
@@ -101,8 +101,6 @@ export class Interview {
   async #ask(key: QuestionKey): Promise<void> {
     const { prompt, hint, fallback }: Question = QUESTIONS[key];
     if (this.#isKnown(key)) return;
-    if (key === 'auth.tokenPath')
-      this.#prompter.writeLine(this.#paint('quiet', '(type "issuer" if the server publishes where it is)'));
     const remark = fallback === undefined || fallback === '' ? hint && ` (${hint})` : ` [${fallback}]`;
     do {
       const text = (await this.#prompter.ask(`${prompt}${this.#paint('quiet', remark ?? '')}: `)) || fallback;
@@ -126,10 +124,7 @@ export class Interview {
 
   async #take(key: QuestionKey, text: string): Promise<void> {
     if ((key === 'upstream.baseUrl' || key === 'auth.url') && isCurlCommand(text)) await this.#takeCommand(text);
-    else if (key === 'auth.tokenPath' && text === 'issuer') {
-      this.#settings.set('auth.issuer', this.#settings.get('auth.url') ?? '');
-      this.#settings.delete('auth.url');
-    } else if (key === 'auth.url')
+    else if (key === 'auth.url')
       for (const [name, value] of readAuthAddress(text, this.#settings.get('auth.tokenPath')))
         this.#settings.set(name, value);
     else this.#settings.set(key, text);
@@ -147,9 +142,16 @@ export class Interview {
       lines.push(line, ...this.#prompter.takePendingLines());
       reading = readPartnerText(lines.join('\n'));
     }
+    if (reading.kind === 'unclear') reading = readPartnerText(lines.join('\n'), await this.#askWhatCommandDoes());
     if (reading.kind === 'command') this.#takeUnderstood(reading.command);
-    else if (reading.kind === 'refused' || reading.kind === 'incomplete')
-      this.#showWarning(`the pasted text ${reading.fault}`);
+    else if ('fault' in reading) this.#showWarning(`the pasted text ${reading.fault}`);
+  }
+
+  async #askWhatCommandDoes(): Promise<AssumedKind> {
+    this.#prompter.writeLine('What does the command do? It does not show it.');
+    this.#prompter.writeLine('  1  it calls the API');
+    this.#prompter.writeLine('  2  it requests a token; the sidecar will repeat it as often as it needs one');
+    return (await this.#askChoice(['1', '2'])) === '2' ? 'token' : 'call';
   }
 
   #takeUnderstood(command: UnderstoodCommand): void {
@@ -185,7 +187,7 @@ export class Interview {
   }
 
   async #askSecretPlace(output: string): Promise<SecretLocation> {
-    if (this.#settings.get('auth.method') === 'none') return { kind: 'file' };
+    if (hasNoSecret(this.#settings)) return { kind: 'file' };
     const key = secretFileKey(this.#settings);
     const isToken = key === 'auth.tokenFile';
     const path = secretPathFor(output, key);
@@ -193,7 +195,8 @@ export class Interview {
     if (isToken || !this.#settings.has(key)) {
       const pasted = await this.#placePastedSecret(path);
       if (pasted !== undefined) return pasted;
-      const what = isToken ? 'token' : 'client secret';
+      const isBasic = this.#settings.get('upstream.tokenPrefix') === 'Basic ';
+      const what = isToken ? `token${isBasic ? ' (the Base64 of id:secret)' : ''}` : 'client secret';
       this.#prompter.writeLine(`Where to store the ${what}? It is never written into the configuration file.`);
       this.#prompter.writeLine(`  1  in a new file that only you can read: ${toSingleLine(path)}`);
       this.#prompter.writeLine('  2  in an existing file');

@@ -6,14 +6,17 @@ import type { Paint } from '../terminal.ts';
 import type { InitPlan } from './interview.ts';
 import { quoteForShell } from '../shell-quote.ts';
 
-const PARTNER_FIELDS = ['auth.extraParameters', 'auth.extraHeaders', 'upstream.headers'] as const;
+/** Maps of fields that a partner chose. */
+export const PARTNER_FIELDS = ['auth.extraParameters', 'auth.extraHeaders', 'upstream.headers'] as const;
 
 /**
+ * @param secretFiles those that were written
  * @param program the command that runs this program again (program-command.ts)
  * @param env its variables override the file
  */
 export function describeNextSteps(
   { settings, secret, output }: InitPlan,
+  secretFiles: readonly string[],
   program: string,
   env: Readonly<Record<string, string | undefined>>,
   paint: Paint,
@@ -21,8 +24,7 @@ export function describeNextSteps(
   const lines = [
     `Written: ${toSingleLine(output)}${holdsPartnerFields(settings) ? ' (with the values of further fields; only you can read it)' : ''}`,
   ];
-  if (secret.kind === 'new-file')
-    lines.push(`Written: ${toSingleLine(secret.path)} (the secret; only you can read it)`);
+  for (const path of secretFiles) lines.push(`Written: ${toSingleLine(path)} (the secret; only you can read it)`);
   const tokenFile = secret.kind === 'file' ? settings.get('auth.tokenFile') : undefined;
   if (tokenFile !== undefined && !existsSync(tokenFile))
     lines.push(paint('warning', `Write the token into ${toSingleLine(tokenFile)}, which does not exist yet`));

@@ -3,7 +3,7 @@ import { toSingleLine } from '../../config/load/problems.ts';
 import type { Paint } from '../terminal.ts';
 import { readAuthAddress } from './auth-address.ts';
 import { splitCommands } from './curl/shell-words.ts';
-import { readTokenCommand, type UnderstoodCommand } from './curl/token-command.ts';
+import { readTokenCommand, type AssumedKind, type UnderstoodCommand } from './curl/token-command.ts';
 import type { InitSettingKey } from './init-settings.ts';
 
 export type PartnerText =
@@ -12,50 +12,37 @@ export type PartnerText =
   | { readonly kind: 'command'; readonly command: UnderstoodCommand }
   /** More lines may follow. `fault` is for a text that has ended. */
   | { readonly kind: 'incomplete'; readonly fault: string }
-  /** `fault` follows "the pasted text" and quotes no value. */
-  | { readonly kind: 'refused'; readonly fault: string };
+  /** `fault` follows "the pasted text" and quotes no value. Of `unclear`: an assumption is needed. */
+  | { readonly kind: 'refused' | 'unclear'; readonly fault: string };
 
 /** Whether a line begins or holds a curl command, so that its text may be a secret. */
 export function isCurlCommand(line: string): boolean {
   return /(?:^|[\s"'(\\/])curl(?:\.exe)?(?:\s|$)/i.test(line);
 }
 
-/** Never throws, and executes nothing. */
-export function readPartnerText(text: string): PartnerText {
+/**
+ * Never throws, and executes nothing.
+ * @param assumed of a command that does not show what it does. Default: the result is `unclear`
+ */
+export function readPartnerText(text: string, assumed?: AssumedKind): PartnerText {
   const trimmed = text.trim();
   if (trimmed === '') return { kind: 'empty' };
   if (/^https?:\/\/\S{1,2000}$/i.test(trimmed)) return { kind: 'address', settings: readAuthAddress(trimmed) };
   const split = splitCommands(text);
   if (split.kind !== 'split') return split;
-  return readTokenCommand(split.commands);
+  return readTokenCommand(split.commands, assumed);
 }
 
-const LABELS: readonly (readonly [InitSettingKey, label: string])[] = [
-  ['auth.method', 'auth.method'],
-  ['auth.grantType', 'grant type'],
-  ['auth.bodyFormat', 'request body'],
-  ['auth.clientId', 'client id'],
-  ['auth.audience', 'audience'],
-  ['auth.scope', 'scope'],
-  ['auth.resource', 'resource'],
-  ['auth.extraParameters', 'parameters'],
-  ['auth.extraHeaders', 'header fields'],
-  ['upstream.baseUrl', 'base URL'],
-  ['upstream.tokenHeader', 'token header'],
-  ['upstream.tokenPrefix', 'token prefix'],
-  ['upstream.headers', 'fixed headers'],
-];
-const LABEL_WIDTH = 16;
+/** They are shown together as the token URL, without the values of its query. */
+const PARTS_OF_TOKEN_URL: readonly InitSettingKey[] = ['auth.url', 'auth.tokenPath'];
+const LABEL_WIDTH = 28;
 
 /** The lines that show what was understood; neither the client id nor a secret is in them. */
 export function describeCommand(command: UnderstoodCommand, paint: Paint): readonly string[] {
   const { settings, secret, tokenUrl, ignored, placeholders } = command;
   const rows: (readonly [string, string])[] = [];
   if (tokenUrl !== undefined) rows.push(['token URL', tokenUrl]);
-  for (const [key, label] of LABELS) {
-    const value = settings.get(key);
-    if (value !== undefined) rows.push([label, showValue(key, value)]);
-  }
+  for (const [key, value] of settings) if (!PARTS_OF_TOKEN_URL.includes(key)) rows.push([key, showValue(key, value)]);
   const what = settings.get('auth.method') === 'static' ? 'token' : 'client secret';
   if (secret !== undefined) rows.push([what, 'taken over, goes into its own file']);
   return [

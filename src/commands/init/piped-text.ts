@@ -40,10 +40,8 @@ export async function readPipedText(
 }
 
 function decode(bytes: Buffer): PipedText {
-  // PowerShell writes files in UTF-16.
-  const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8';
   try {
-    return { kind: 'read', text: new TextDecoder(encoding, { fatal: true }).decode(bytes) };
+    return { kind: 'read', text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };
   } catch {
     return { kind: 'refused', fault: 'is not UTF-8' };
   }

@@ -1,14 +1,11 @@
 /** The configuration file that init writes: YAML with the text of the reference as a comment for each setting. */
-import { Document, isMap, stringify, type Scalar } from 'yaml';
-import { JSON_SCHEMA_PATH, settingOf, type SettingKey } from '../../config/schema/schema.ts';
+import { Document, isMap, type Scalar } from 'yaml';
+import { JSON_SCHEMA_PATH, settingOf } from '../../config/schema/schema.ts';
 import { locateInPackage } from '../../platform/asset.ts';
 import { wrapText } from '../terminal.ts';
 import type { InitSettings } from './init-settings.ts';
 
 const COMMENT_WIDTH = 96;
-
-/** Added as comments with their defaults. */
-const COMMONLY_CHANGED: readonly SettingKey[] = ['listen.address', 'admin.address', 'log.level'];
 
 /** @param isSecretInEnvironment adds a comment about SIDECAR_CLIENT_SECRET */
 export function renderSettings(settings: InitSettings, isSecretInEnvironment: boolean): string {
@@ -19,7 +16,6 @@ export function renderSettings(settings: InitSettings, isSecretInEnvironment: bo
   for (const key of settings.keys()) addComment(document, key.split('.'), settingOf(key).doc);
   const auth = document.get('auth');
   if (isSecretInEnvironment && isMap(auth)) auth.comment = ' clientSecret: in the variable SIDECAR_CLIENT_SECRET';
-  document.comment = COMMONLY_CHANGED.map(formatCommentedOut).join('\n').trimEnd();
   return document.toString({ lineWidth: 0 });
 }
 
@@ -40,11 +36,4 @@ function addComment(document: Document, path: readonly string[], doc: string): v
     pair.key.commentBefore = wrapText(doc, COMMENT_WIDTH)
       .map((line) => ` ${line}`)
       .join('\n');
-}
-
-function formatCommentedOut(key: SettingKey): string {
-  const { doc, default: value } = settingOf(key);
-  const [section = '', name = ''] = key.split('.');
-  const comment = wrapText(doc, COMMENT_WIDTH).map((line) => ` ${line}\n`);
-  return `${comment.join('')} ${section}:\n   ${stringify({ [name]: value })}`;
 }

@@ -7,18 +7,18 @@ import { scratchDirectory } from '../../config/base-env.ts';
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
-test('writes each file with its mode, and no other file', async () => {
+test('writes each file for this user only, and no other file', async () => {
   const folder = scratchDirectory();
   const [secret, yaml] = [join(folder, 's'), join(folder, 'y')];
   await writeAll(
     [
-      { path: secret, text: 'sesame\n', mode: 0o600 },
-      { path: yaml, text: 'a: 1\n', mode: 0o640 },
+      { path: secret, text: 'sesame\n' },
+      { path: yaml, text: 'a: 1\n' },
     ],
     false,
   );
   expect([readFileSync(secret, 'utf8'), readFileSync(yaml, 'utf8')]).toEqual(['sesame\n', 'a: 1\n']);
-  expect([modeOf(secret), modeOf(yaml)]).toEqual(['600', '640']);
+  expect([modeOf(secret), modeOf(yaml)]).toEqual(['600', '600']);
   expect(readdirSync(folder).sort()).toEqual(['s', 'y']);
 });
 
@@ -27,8 +27,8 @@ test('keeps a file created meanwhile, and removes the others', async () => {
   const [secret, yaml] = [join(folder, 's'), join(folder, 'y')];
   writeFileSync(yaml, 'of another user');
   const files = [
-    { path: secret, text: 'sesame\n', mode: 0o600 },
-    { path: yaml, text: 'a: 1\n', mode: 0o644 },
+    { path: secret, text: 'sesame\n' },
+    { path: yaml, text: 'a: 1\n' },
   ];
   await expect(writeAll(files, false)).rejects.toThrow(/y" cannot be written: it exists; nothing was written$/);
   expect(readdirSync(folder)).toEqual(['y']);
@@ -40,7 +40,7 @@ test('by force replaces an existing file and its mode', async () => {
   const secret = join(folder, 's');
   writeFileSync(secret, 'old');
   chmodSync(secret, 0o666);
-  await writeAll([{ path: secret, text: 'new', mode: 0o600 }], true);
+  await writeAll([{ path: secret, text: 'new' }], true);
   expect([readFileSync(secret, 'utf8'), modeOf(secret)]).toEqual(['new', '600']);
   expect(readdirSync(folder)).toEqual(['s']);
 });
@@ -51,8 +51,8 @@ test('by force restores the first file when the second cannot be written', async
   writeFileSync(secret, 'old', { mode: 0o640 });
   mkdirSync(yaml);
   const files = [
-    { path: secret, text: 'new', mode: 0o600 },
-    { path: yaml, text: 'a: 1\n', mode: 0o644 },
+    { path: secret, text: 'new' },
+    { path: yaml, text: 'a: 1\n' },
   ];
   await expect(writeAll(files, true)).rejects.toThrow(/y" cannot be written: .*; nothing was written$/);
   expect([readFileSync(secret, 'utf8'), modeOf(secret)]).toEqual(['old', '640']);
@@ -65,7 +65,7 @@ test.each([
 ])('%s: %s', async (name, why) => {
   const folder = scratchDirectory();
   writeFileSync(join(folder, 'file'), '');
-  await expect(writeAll([{ path: join(folder, name), text: '', mode: 0o600 }], false)).rejects.toThrow(why);
+  await expect(writeAll([{ path: join(folder, name), text: '' }], false)).rejects.toThrow(why);
 });
 
 test.each([

@@ -1,33 +1,18 @@
 /**
  * Reads the arguments of one curl command as curl does (curl.1), as far as they decide what a request carries: URL, method, user,
- * header fields and body. Files are not read. Pure.
+ * header fields, body and client certificate. Files are not read. Pure.
  */
-import { hasExpansion } from './placeholders.ts';
-import type { CommandWords } from './command-pieces.ts';
+import type { CommandWords } from './shell-words.ts';
 
 /** One piece of the body; curl joins those of one kind by `&`. */
 export type CurlData =
   /** As it is sent. */
   | { readonly kind: 'raw'; readonly text: string }
-  /** To be encoded: `--data-urlencode name=value` and `--form name=value`. */
+  /** To be encoded: `--data-urlencode name=value`. */
   | { readonly kind: 'field'; readonly name: string; readonly value: string };
 
-export interface CurlRequest {
-  /** The first URL as given; undefined without one. */
-  readonly url: string | undefined;
-  /** Of `-X`; undefined: curl decides. */
-  readonly method: string | undefined;
-  /** `id:secret` of `-u`, or the id alone. */
-  readonly user: string | undefined;
-  readonly headers: readonly (readonly [name: string, value: string])[];
-  readonly data: readonly CurlData[];
-  /** `-G`: the data go into the query. */
-  readonly isDataInQuery: boolean;
-  /** Pieces of `--url-query`. */
-  readonly query: readonly CurlData[];
-  /** Options without effect on what is understood, such as `-s`, without their values. */
-  readonly ignored: readonly string[];
-}
+/** What one command carries. */
+export type CurlRequest = { readonly [K in Exclude<keyof ArgumentReader, 'take'>]: ArgumentReader[K] };
 
 /** The arguments after the program's name; undefined when the words hold no curl. */
 export function findCurlArguments(words: CommandWords): CommandWords | undefined {
@@ -35,7 +20,7 @@ export function findCurlArguments(words: CommandWords): CommandWords | undefined
   return at < 0 ? undefined : words.slice(at + 1);
 }
 
-/** Never throws: what is not known is ignored. */
+/** Never throws: an option that is not known is ignored. */
 export function readCurlArguments(words: CommandWords): CurlRequest {
   const reader = new ArgumentReader();
   for (const { option, value } of listOptions(words)) reader.take(option, value);
@@ -63,16 +48,21 @@ const VALUE_OPTIONS: ReadonlySet<string> = new Set(
 
 /** Letters of options that take a value, with the long names of those that are read. */
 const SHORT_VALUE_OPTIONS: ReadonlyMap<string, string> = new Map([
-  ...'E K C b c D P h m o Q r e Y y t z T w'.split(' ').map((letter) => [letter, `-${letter}`] as const),
+  ...'K C b c D P h m o Q r e Y y t z w'.split(' ').map((letter) => [letter, `-${letter}`] as const),
   ['A', 'user-agent'],
+  ['E', 'cert'],
   ['d', 'data'],
   ['F', 'form'],
   ['H', 'header'],
+  ['T', 'upload-file'],
   ['u', 'user'],
   ['U', 'proxy-user'],
   ['x', 'proxy'],
   ['X', 'request'],
 ]);
+
+/** Other letters that are read. */
+const SHORT_OPTIONS: Readonly<Record<string, string>> = { G: 'get', I: 'head' };
 
 interface GivenOption {
   /** A long name, a letter with its dash, or '' for a URL. */
@@ -98,7 +88,7 @@ function* listShortOptions(letters: string, rest: Iterator<string, undefined>): 
     const letter = letters.charAt(at);
     const name = SHORT_VALUE_OPTIONS.get(letter);
     if (name === undefined) {
-      yield { option: `-${letter}`, value: undefined };
+      yield { option: SHORT_OPTIONS[letter] ?? `-${letter}`, value: undefined };
       continue;
     }
     const attached = letters.slice(at + 1);
@@ -111,133 +101,109 @@ function nextOf(words: Iterator<string, undefined>): string | undefined {
   return words.next().value;
 }
 
-class ArgumentReader implements CurlRequest {
+/** Options whose value is kept as it is. */
+const TEXTS: Readonly<Record<string, 'givenMethod' | 'user' | 'certificateFile' | 'keyFile'>> = {
+  request: 'givenMethod',
+  user: 'user',
+  cert: 'certificateFile',
+  key: 'keyFile',
+};
+
+/** Options that are a header field, and its beginning. */
+const HEADER_LINES: Readonly<Record<string, string>> = {
+  header: '',
+  'user-agent': 'User-Agent: ',
+  'oauth2-bearer': 'Authorization: Bearer ',
+};
+
+const METHODS: Readonly<Record<string, string>> = {
+  head: 'HEAD',
+  get: 'GET',
+  'upload-file': 'PUT',
+};
+
+const MULTIPART = 'requests a token by multipart/form-data (-F), which is not supported: use -d';
+const FIELDS_ADDED_TO_URL =
+  'requests a token by -G or --url-query, which is not supported: write the fields into the URL';
+const BODY_IN_FILE = 'requests a token by data in a file (@…), which is not read: write the data in its place';
+const VALUE_IS_MISSING = 'has a curl option without its value; does the line end lack a backslash?';
+
+const BODY_FAULTS: Readonly<Record<string, string>> = {
+  form: MULTIPART,
+  'form-string': MULTIPART,
+  get: FIELDS_ADDED_TO_URL,
+  'url-query': FIELDS_ADDED_TO_URL,
+  'upload-file': BODY_IN_FILE,
+};
+
+class ArgumentReader {
+  /** The first URL as given; undefined without one. */
   url: string | undefined;
-  method: string | undefined;
+  /** Undefined: curl decides. */
+  givenMethod: string | undefined;
+  defaultMethod: string | undefined;
+  /** `id:secret` of `-u`, or the id alone. */
   user: string | undefined;
-  isDataInQuery = false;
-  readonly headers: [string, string][] = [];
+  certificateFile: string | undefined;
+  keyFile: string | undefined;
+  /** Why the request cannot be carried out; follows "the pasted text". */
+  fault: string | undefined;
+  /** Why a token request cannot have this body; follows "the pasted text". */
+  bodyFault: string | undefined;
+  readonly headers: (readonly [name: string, value: string])[] = [];
+  /** Of the body; with a `bodyFault` also of the query. */
   readonly data: CurlData[] = [];
-  readonly query: CurlData[] = [];
+  /** Options without effect on what is understood, such as `-s`, without their values. */
   readonly ignored: string[] = [];
 
-  take(option: string, value: string | undefined): void {
-    switch (option) {
-      case '':
-      case 'url':
-        if (this.url === undefined) this.url = value;
-        else this.ignored.push('a second URL');
-        return;
-      case 'request':
-        this.method = value;
-        return;
-      case 'user':
-        this.user = value;
-        return;
-      case 'header':
-        this.#takeHeader(value ?? '');
-        return;
-      case 'user-agent':
-        this.headers.push(['User-Agent', value ?? '']);
-        return;
-      case 'get':
-      case '-G':
-        this.isDataInQuery = true;
-        return;
-      case 'url-query':
-        this.query.push(...this.#readUrlQuery(value ?? ''));
-        return;
-      default:
-        if (!this.#takeData(option, value ?? '')) this.#ignore(option);
-    }
-  }
-
-  #takeData(option: string, value: string): boolean {
-    switch (option) {
-      case 'data':
-      case 'data-ascii':
-      case 'data-binary':
-      case 'json':
-        if (option === 'json') this.headers.push(['Content-Type', 'application/json']);
-        if (value.startsWith('@')) this.ignored.push(`--${option} with a file: its contents are not read`);
-        else this.data.push({ kind: 'raw', text: value });
-        return true;
-      case 'data-raw':
-        this.data.push({ kind: 'raw', text: value });
-        return true;
-      case 'data-urlencode':
-        this.data.push(...this.#readEncoded(value));
-        return true;
-      case 'form':
-      case 'form-string':
-        this.#takeForm(option, value);
-        return true;
-      default:
-        return false;
-    }
+  take(option: string, given: string | undefined): void {
+    const value = given ?? '';
+    if (given === undefined && VALUE_OPTIONS.has(option)) this.fault = VALUE_IS_MISSING;
+    const [text, headerStart] = [TEXTS[option], HEADER_LINES[option]];
+    this.defaultMethod = METHODS[option] ?? this.defaultMethod;
+    this.bodyFault = BODY_FAULTS[option] ?? this.bodyFault;
+    if (text !== undefined) this[text] = value;
+    else if (headerStart !== undefined) this.#takeHeader(headerStart + value);
+    else if (/^(?:data(?:-ascii|-binary|-raw)?|json)$/.test(option)) this.#takeData(option, value);
+    else if (/^(?:data-urlencode|url-query|form|form-string)$/.test(option)) this.#takeEncoded(value);
+    else if (option !== '' && option !== 'url') this.#ignore(option);
+    else if (this.url === undefined) this.url = value;
+    else this.ignored.push('a second URL');
   }
 
   #takeHeader(text: string): void {
     const colon = text.indexOf(':');
     const [name, value] = [text.slice(0, Math.max(0, colon)).trim(), text.slice(colon + 1).trim()];
-    if (text.startsWith('@')) this.ignored.push('-H with a file: its contents are not read');
+    if (text.startsWith('@')) this.fault = 'takes header fields from a file (-H @…), which is not read';
     else if (name === '') this.ignored.push('-H without a header field');
     // curl leaves out a field without a value, also one that it would add itself.
     else if (value !== '' || name.toLowerCase() === 'authorization') this.headers.push([name, value]);
   }
 
+  #takeData(option: string, text: string): void {
+    if (option === 'json') this.headers.push(['Content-Type', 'application/json']);
+    if (text.startsWith('@') && option !== 'data-raw') this.bodyFault = BODY_IN_FILE;
+    else this.data.push({ kind: 'raw', text });
+  }
+
   /** `content`, `=content`, `name=content`, `@file`, `name@file`. */
-  #readEncoded(text: string): readonly CurlData[] {
+  #takeEncoded(text: string): void {
     const equals = text.indexOf('=');
-    if (equals >= 0) {
-      const field = { kind: 'field', name: text.slice(0, equals), value: text.slice(equals + 1) } as const;
-      return [equals === 0 ? { ...field, name: field.value, value: '' } : field];
-    }
-    if (text.includes('@')) {
-      this.ignored.push('--data-urlencode with a file: its contents are not read');
-      return [];
-    }
-    return [{ kind: 'field', name: text, value: '' }];
-  }
-
-  /** As --data-urlencode; text after a plus sign is not encoded. */
-  #readUrlQuery(text: string): readonly CurlData[] {
-    return text.startsWith('+') ? [{ kind: 'raw', text: text.slice(1) }] : this.#readEncoded(text);
-  }
-
-  #takeForm(option: 'form' | 'form-string', text: string): void {
-    const [, name = text, given = ''] = /^([^=]*)=([^]*)$/.exec(text) ?? [];
-    if (option === 'form' && /^[@<]/.test(given) && !hasExpansion(given) && !/^<[a-z][\w -]*>$/i.test(given)) {
-      this.ignored.push('--form with a file: its contents are not read');
-      return;
-    }
-    const [, quoted] = /^"((?:[^"\\]|\\.)*)"/s.exec(given) ?? [];
-    const plain =
-      quoted?.replaceAll(/\\(["\\])/g, '$1') ?? given.replace(/;(?:type|filename|headers|encoder)=[^]*$/, '');
-    this.data.push({ kind: 'field', name, value: option === 'form' ? plain : given });
+    if (equals < 0 && text.includes('@')) this.bodyFault = BODY_IN_FILE;
+    else if (equals > 0) this.data.push({ kind: 'field', name: text.slice(0, equals), value: text.slice(equals + 1) });
+    else this.data.push({ kind: 'field', name: text.slice(equals + 1), value: '' });
   }
 
   #ignore(option: string): void {
     const shown = option.startsWith('-') ? option : `--${option}`;
-    this.ignored.push(IGNORED_WITH_SETTING[shown] ?? shown);
+    if (UNSUPPORTED.has(option)) this.fault = `has the option ${shown}, which init does not support`;
+    else if (METHODS[option] === undefined) this.ignored.push(TRUST.test(shown) ? `${shown}: ${ROOTS}` : shown);
   }
 }
 
-const ROOTS = 'the certificate authorities to trust are set by auth.caFile';
-const CERTIFICATE = 'a client certificate is set by auth.tlsCertificateFile and auth.tlsKeyFile';
-const PROXY = 'a proxy is set by egress.proxy';
+/** Other schemes of authentication, an encrypted key, and options in a file. */
+const UNSUPPORTED: ReadonlySet<string> = new Set(['digest', 'ntlm', 'negotiate', 'aws-sigv4', 'pass', 'config', '-K']);
 
-/** Options that have a setting of the sidecar, which init does not ask for. */
-const IGNORED_WITH_SETTING: Readonly<Record<string, string>> = {
-  '--cacert': `--cacert: ${ROOTS}`,
-  '--cert': `--cert: ${CERTIFICATE}`,
-  '-E': `-E: ${CERTIFICATE}`,
-  '--key': `--key: ${CERTIFICATE}`,
-  '--proxy': `-x: ${PROXY}`,
-  '--insecure': '-k: certificates are always verified; auth.caFile names a private authority',
-  '-k': '-k: certificates are always verified; auth.caFile names a private authority',
-  '-b': '-b: cookies are not sent to a token endpoint',
-  '--cookie': '--cookie: cookies are not sent to a token endpoint',
-  '--digest': '--digest: the sidecar sends Basic',
-  '--ntlm': '--ntlm: the sidecar sends Basic',
-};
+const ROOTS = 'certificates are always verified; auth.caFile names a private authority';
+/** Options that trust other certificates. */
+const TRUST = /^(?:-k|--insecure|--cacert)$/;

@@ -1,13 +1,13 @@
 /**
- * Values of partners' documents that stand for others: `$CLIENT_ID`, `<client_id>`, `YOUR_API_KEY`. A variable or a command substitution
- * stays in its word as a mark: its name between two noncharacters. Pure.
+ * Values of partners' documents that stand for others: `$CLIENT_ID`, `<client_id>`, `YOUR_API_KEY`. A variable stays in its word as a mark: its
+ * name between two noncharacters. Pure.
  */
 
 /** No pasted text holds them, since such a text is refused. */
 const [OPEN, CLOSE] = ['\uFDD0', '\uFDD1'] as const;
 const MARKED = new RegExp(`${OPEN}([^${CLOSE}]*)${CLOSE}`, 'g');
 
-/** The mark of a variable; '' for a command substitution. */
+/** The mark of a variable. */
 export function markExpansion(name: string): string {
   return OPEN + name + CLOSE;
 }
@@ -16,9 +16,9 @@ export function hasExpansion(word: string): boolean {
   return word.includes(OPEN);
 }
 
-/** The word with each expansion as it may be shown: `$NAME`, and `$(…)` for a command. */
+/** The word with each variable as it may be shown: `$NAME`. */
 export function showExpansions(word: string): string {
-  return word.replaceAll(MARKED, (_, name: string) => (name === '' ? '$(…)' : `$${name}`));
+  return word.replaceAll(MARKED, '$$$1');
 }
 
 /** The word with the expansions of known variables replaced. */
@@ -54,6 +54,6 @@ export function hasPlaceholderPart(text: string): boolean {
 export function showPlaceholder(text: string): string {
   const shown = showExpansions(text);
   if (PLACEHOLDER_FORMS.some((form) => form.test(shown.slice(0, MAX_PLACEHOLDER_CHARS)))) return shown;
-  if (hasExpansion(text)) return 'has a variable or a command in it';
+  if (hasExpansion(text)) return 'has a variable in it';
   return /<[^<>]{1,60}>|\{+[^{}]{1,60}\}+/.exec(text)?.[0] ?? 'not readable';
 }

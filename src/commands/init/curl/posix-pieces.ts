@@ -1,34 +1,65 @@
 /** The pieces of a POSIX shell (POSIX.1-2024 XCU 2.2): single and double quotes, backslash and `$'…'`. Expands nothing. Pure. */
-import { CONTINUED, OPEN_QUOTE, type Piece } from './command-pieces.ts';
 import { markExpansion } from './placeholders.ts';
+
+export type Piece =
+  | { readonly kind: 'text'; readonly text: string }
+  /** Between two words; between two commands; before a command that reads the output; before a file that is no word of the command. */
+  | { readonly kind: 'blank' | 'end' | 'pipe' | 'redirection' }
+  | ScanFault;
+
+/** Why a text is no sequence of commands. `fault` follows "the pasted text"; it quotes nothing. */
+export type ScanFault =
+  /** A quote is open, or the last line continues: more text may follow. */
+  { readonly kind: 'incomplete'; readonly fault: string } | { readonly kind: 'refused'; readonly fault: string };
 
 /** A sticky pattern and what its groups are; undefined: nothing. */
 type Rule = readonly [pattern: RegExp, read: (group: string) => Piece | 'quote' | undefined];
 
-const OPEN_SUBSTITUTION: Piece = { kind: 'incomplete', fault: 'has a $(, ${ or ` that is not closed' };
-const TYPOGRAPHIC: Piece = {
-  kind: 'refused',
-  fault: 'has typographic quotes, which no shell understands; replace them by straight ones',
-};
+const OPEN_QUOTE: ScanFault = { kind: 'incomplete', fault: 'has a quote that is not closed' };
+const CONTINUED: ScanFault = { kind: 'incomplete', fault: 'ends with a line that continues' };
+
+const SUBSTITUTION = refuse(
+  'has $( ) or backticks, a command in the command, which is not executed; paste the inner curl command alone, each line but the last with a backslash at its end, and a value in place of any other $( )',
+);
+const PROMPT = refuse('has lines that begin with the prompt >; remove it');
+const OPEN_EXPANSION: Piece = { kind: 'incomplete', fault: 'has a ${ that is not closed' };
+const INPUT = refuse('has a < outside of quotes; put a <placeholder> in quotes, and do not read from a file');
+const CUT_BY_AMPERSAND = refuse(
+  'has an & outside of quotes, where a shell ends the command; put the URL or the data in quotes',
+);
+const JOINED_LINES = refuse(
+  'has a backslash and a blank between two options, as of lines that were joined; remove the backslash',
+);
+const OTHER_SHELL = refuse('is a command for PowerShell or cmd.exe; paste the form for a POSIX shell (bash)');
+const TYPOGRAPHIC = refuse('has typographic quotes, which no shell understands; replace them by straight ones');
 
 const EXPANSIONS: readonly Rule[] = [
   [/\$([a-z_]\w{0,98}|\d)/iy, (name) => toText(markExpansion(name))],
   [/\$\{([^}]*)\}/y, (inner) => toText(markExpansion(/^\w*/.exec(inner)?.[0] ?? ''))],
-  [/`([^`]*)`/y, substitute],
-  [/`|\$\{/y, () => OPEN_SUBSTITUTION],
+  [/\$\{/y, () => OPEN_EXPANSION],
+  [/\$\(|`/y, () => SUBSTITUTION],
 ];
 
 /** The first that matches; so in each list. */
 const UNQUOTED: readonly Rule[] = [
-  [/([^\s;&|<>()'"`$\\“”‘’]+)/y, toText],
+  [/((?:[^\s;&|<>()'"`^$\\“”‘’]|\^(?!"|[ \t]*\n))+)/y, toText],
   [/[ \t\u00A0]+/y, () => ({ kind: 'blank' })],
-  [/[\n;&|()]/y, () => ({ kind: 'end' })],
+  [/(?:\\[ \t]*)?\n[ \t]*>/y, () => PROMPT],
+  // Continued lines of PowerShell and cmd.exe, and the quotes of a browser's copy for cmd.exe.
+  [/[`^][ \t]*\n|\^"/y, () => OTHER_SHELL],
+  // Documents lose the backslash before a line end: no command begins with an option, a URL or a quote.
+  [/\n\s*(?=(\$?["']|--?[a-z]|https?:)?)/iy, (next) => ({ kind: next === '' ? 'end' : 'blank' })],
+  [/(?<=[^\s&])&(?=[^\s&])/y, () => CUT_BY_AMPERSAND],
+  [/[;&()]|\|\|/y, () => ({ kind: 'end' })],
+  [/\|/y, () => ({ kind: 'pipe' })],
   // `<client_id>` of a document is a word.
   [/(<[a-z][\w-]{0,97}>)/iy, toText],
-  [/[<>][<>&]*/y, () => ({ kind: 'redirection' })],
-  [/\\\n?$/y, () => CONTINUED],
-  // Documents often leave a blank after the backslash of a continued line.
-  [/\\(?:[ \t]+(?=\n[ \t]*-))?\n/y, () => undefined],
+  [/</y, () => INPUT],
+  [/>[>&]*/y, () => ({ kind: 'redirection' })],
+  [/\\[ \t]*\n?$/y, () => CONTINUED],
+  // Documents often leave a blank after the backslash of a continued line, or join the lines and keep it.
+  [/\\[ \t]*\n|(?<=[^\\]\s)\\[ \t]+/y, () => undefined],
+  [/\\[ \t]+(?=-[a-z]\s|--[a-z][a-z-]*[\s=])/iy, () => JOINED_LINES],
   [/\\([^])/uy, toText],
   [/'([^']*)'/y, toText],
   [/\$'((?:[^'\\]|\\[^])*)'/y, (quoted) => toText(decodeAnsiQuoted(quoted))],
@@ -70,10 +101,6 @@ export function* listPosixPieces(text: string): Generator<Piece> {
 }
 
 function readPiece(rules: readonly Rule[], text: string, at: number): { piece: ReturnType<Rule[1]>; length: number } {
-  if (text.startsWith('$(', at)) {
-    const end = findClosingBracket(text, at + 1);
-    return { piece: end < 0 ? OPEN_SUBSTITUTION : substitute(text.slice(at + 2, end)), length: end + 1 - at };
-  }
   for (const [pattern, read] of rules) {
     pattern.lastIndex = at;
     const [whole, group = ''] = pattern.exec(text) ?? [];
@@ -82,46 +109,25 @@ function readPiece(rules: readonly Rule[], text: string, at: number): { piece: R
   throw new Error('the last rule matches any character');
 }
 
-/** Brackets within quotes do not count. -1 without one. */
-function findClosingBracket(text: string, from: number): number {
-  let [depth, quote] = [0, ''];
-  for (let at = from; at < text.length; at++) {
-    const character = text.charAt(at);
-    if (character === '\\' && quote !== "'") at += 1;
-    else if (quote !== '') quote = character === quote ? '' : quote;
-    else if (character === "'" || character === '"') quote = character;
-    else if (character === '(') depth += 1;
-    else if (character === ')' && --depth === 0) return at;
-  }
-  return -1;
+function refuse(fault: string): Piece {
+  return { kind: 'refused', fault };
 }
 
 function toText(text: string): Piece {
   return { kind: 'text', text };
 }
 
-function substitute(inner: string): Piece {
-  return { kind: 'text', text: markExpansion(''), inner };
-}
+const LINE_ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
 
-const ANSI_ESCAPES: Readonly<Record<string, string>> = {
-  ...{ a: '\u0007', b: '\b', e: '\u001B', E: '\u001B', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' },
-  ...{ '"': '"', "'": "'", '?': '?', '\\': '\\' },
-};
-
-/** `\xHH` and `\nnn` are bytes of UTF-8; a NUL ends the text, as in a shell. */
+/** `\xHH` and `\nnn` are bytes of UTF-8. Of the escapes of controls only those that a body may have. */
 function decodeAnsiQuoted(quoted: string): string {
-  const parts = quoted.matchAll(
-    /\\(?:x([\da-f]{1,2})|([0-7]{1,3})|u([\da-f]{1,4})|U([\da-f]{1,8})|c([^])|([^]))|[^\\]+/g,
-  );
-  const bytes = [...parts].map(([whole, hex, octal, short, long, control, other]) => {
-    if (hex !== undefined) return Buffer.of(Number.parseInt(hex, 16));
-    if (octal !== undefined) return Buffer.of(Number.parseInt(octal, 8) & 0xff);
+  const parts = quoted.matchAll(/\\(?:x([\da-f]{1,2})|([0-7]{1,3})|u([\da-f]{1,4})|U([\da-f]{1,5})|([^]))|[^\\]+/g);
+  const bytes = [...parts].map(([whole, hex, octal, short, long, other]) => {
+    if (other !== undefined) return Buffer.from(LINE_ESCAPES[other] ?? other);
     const point = Number.parseInt(short ?? long ?? '', 16);
-    if (point > 0x10ffff) return Buffer.from('\uFFFD');
     if (!Number.isNaN(point)) return Buffer.from(String.fromCodePoint(point));
-    if (control !== undefined) return Buffer.of((control.codePointAt(0) ?? 0) & 0x1f);
-    return Buffer.from(ANSI_ESCAPES[other ?? ''] ?? whole);
+    const byte = hex === undefined ? Number.parseInt(octal ?? '', 8) : Number.parseInt(hex, 16);
+    return Number.isNaN(byte) ? Buffer.from(whole) : Buffer.of(byte & 0xff);
   });
-  return new TextDecoder().decode(Buffer.concat(bytes)).split('\0', 1)[0] ?? '';
+  return new TextDecoder().decode(Buffer.concat(bytes));
 }

@@ -18,10 +18,10 @@ function understand(text: string) {
   return { ...command, get, ignored: command.ignored, placeholders: command.placeholders, secret: command.secret };
 }
 
-describe.each(['posix', 'cmd'] as const)('a command printed for %s', (shell) => {
+describe('a command printed for a POSIX shell', () => {
   test('comes back word by word', () => {
     fc.assert(
-      fc.property(printedRequests(ORIGIN), styles(shell), (request, style) => {
+      fc.property(printedRequests(ORIGIN), styles('posix'), (request, style) => {
         const { text, words } = printCurl(request, style);
         expect(splitCommands(text)).toEqual({ kind: 'split', commands: [['curl', ...words]] });
         expect(isCurlCommand(text)).toBe(true);
@@ -32,7 +32,7 @@ describe.each(['posix', 'cmd'] as const)('a command printed for %s', (shell) => 
 
   test('comes back as settings and a secret', () => {
     fc.assert(
-      fc.property(printedRequests(ORIGIN), styles(shell), (request, style) => {
+      fc.property(printedRequests(ORIGIN), styles('posix'), (request, style) => {
         const { get, secret, ignored, placeholders } = understand(printCurl(request, style).text);
         const { client, url } = request;
         const fields = Object.fromEntries(request.fields);
@@ -65,10 +65,6 @@ describe("forms of partners' documents", () => {
       `\`\`\`bash\ncurl -u 'my-app:sesame-open' -d grant_type=client_credentials ${ORIGIN}/oauth/token\n\`\`\``,
     ],
     [
-      'a command substitution',
-      `TOKEN=$(curl -u my-app:sesame-open -d "grant_type=client_credentials" "${ORIGIN}/oauth/token" | jq -r .access_token)`,
-    ],
-    [
       'assignments before it',
       `ID=my-app\nexport SECRET='sesame-open'\ncurl -u "$ID:\${SECRET}" -d grant_type=client_credentials ${ORIGIN}/oauth/token`,
     ],
@@ -79,10 +75,6 @@ describe("forms of partners' documents", () => {
     [
       'lines ended by CR LF',
       `curl -u my-app:sesame-open \\\r\n  -d grant_type=client_credentials \\\r\n  ${ORIGIN}/oauth/token\r\n`,
-    ],
-    [
-      'the prompts of continued lines',
-      `$ curl -u my-app:sesame-open \\\n> -d grant_type=client_credentials \\\n> ${ORIGIN}/oauth/token`,
     ],
     [
       'an option with an equals sign',
@@ -97,8 +89,12 @@ describe("forms of partners' documents", () => {
       `curl -d grant_type=client_credentials https://my-app:sesame-open@login.example.com/oauth/token`,
     ],
     [
-      'copied from a browser for cmd',
-      `curl ^"${ORIGIN}/oauth/token^" ^\r\n  -H ^"authorization: Basic ${BASIC}^" ^\r\n  --data-raw ^"grant_type=client_credentials^&^" --compressed`,
+      'no backslash at the ends of its lines',
+      `curl -X POST\n  "${ORIGIN}/oauth/token"\n  -u my-app:sesame-open\n\n  -d grant_type=client_credentials`,
+    ],
+    [
+      'lines that were joined with their backslashes',
+      `curl -u my-app:sesame-open \\ -d grant_type=client_credentials \\  ${ORIGIN}/oauth/token`,
     ],
     ['no scheme', `curl -u my-app:sesame-open -d grant_type=client_credentials login.example.com/oauth/token`],
     [
@@ -141,15 +137,16 @@ describe("forms of partners' documents", () => {
     expect([get('auth.bodyFormat'), get('auth.grantType'), ignored]).toEqual(['json', undefined, []]);
   });
 
-  test('credentials in the query do not stay in a URL', () => {
+  test('the query stays as it is, credentials too, and is shown without values', () => {
     const query = 'grant_type=client_credentials&client_id=my-app&client_secret=sesame-open&v=1';
-    const { get, secret, tokenUrl } = understand(`curl -X POST "${ORIGIN}/services/token?${query}"`);
-    expect([get('auth.clientId'), secret, get('auth.tokenPath')]).toEqual([
-      'my-app',
-      'sesame-open',
-      '/services/token?v=1',
+    const { get, tokenUrl, ignored } = understand(`curl -X POST "${ORIGIN}/services/token?${query}"`);
+    expect([get('auth.method'), get('auth.grantType'), get('auth.tokenPath')]).toEqual([
+      'none',
+      '',
+      `/services/token?${query}`,
     ]);
     expect(tokenUrl).not.toContain('sesame');
+    expect(ignored).toEqual([expect.stringContaining('auth.tokenPath')]);
   });
 
   test('a call of the API beside it gives the base URL', () => {
@@ -181,7 +178,6 @@ describe("forms of partners' documents", () => {
     ['-u YOUR_CLIENT_ID:YOUR_CLIENT_SECRET', ['client id: YOUR_CLIENT_ID', 'client secret: YOUR_CLIENT_SECRET']],
     ['-u client_id:client_secret', ['client id: client_id', 'client secret: client_secret']],
     ['-u my-app', ['client secret']],
-    ['-H "Authorization: Basic $(echo -n $ID:$SECRET | base64)"', ['client id', 'client secret']],
     ["-H 'Authorization: Basic <base64 of id:secret>'", ['client id', 'client secret']],
     ["-d 'client_id=my-app&client_secret=${CLIENT_SECRET}'", ['client secret: ${CLIENT_SECRET}']],
     ['--data-urlencode "client_secret=$CLIENT_SECRET" -d client_id=my-app', ['client secret: $CLIENT_SECRET']],
@@ -212,7 +208,7 @@ test('a part of a secret that looks like a variable is not shown', () => {
     const text = `curl -u ${quote}my-app:open$Sesame1${quote} -d grant_type=client_credentials ${ORIGIN}/oauth/token`;
     const { placeholders, secret } = understand(text);
     expect(secret).toBeUndefined();
-    expect(placeholders).toEqual(['client secret: has a variable or a command in it']);
+    expect(placeholders).toEqual(['client secret: has a variable in it']);
   }
 });
 
@@ -286,22 +282,6 @@ describe('token requests of a form of their own', () => {
   });
 });
 
-test('a JSON body copied from a browser for cmd, with a caret before each backslash', () => {
-  const json = String.raw`^{^\^"clientId^\^":^\^"my-app^\^",^\^"clientSecret^\^":^\^"a b^\^"^}`;
-  const { get } = understand(`curl ^"${ORIGIN}/auth/token^" ^\r\n  --data-raw ^"${json}^"`);
-  expect(get('auth.extraParameters')).toBe('{"clientId":"my-app","clientSecret":"a b"}');
-});
-
-test('what the sidecar sends in another way than the command is shown', () => {
-  const body = '{"user":{"name":"me"},"scopes":["a","b"],"kind":"app"}';
-  expect(understand(`curl -X PUT ${ORIGIN}/auth/token --json '${body}'`).ignored).toEqual([
-    'the type of user in JSON: the sidecar sends one text',
-    'the type of scopes in JSON: the sidecar sends one text',
-    'the type of scopes in JSON: the sidecar sends one text',
-    'the method: the sidecar sends POST (RFC 6749 section 4.4.2)',
-  ]);
-});
-
 describe('a call of the API alone', () => {
   const API = 'https://api.example.com';
   test.each<[string, string, Partial<Record<InitSettingKey, string>>]>([
@@ -348,43 +328,29 @@ describe('a call of the API alone', () => {
   });
 });
 
-describe('a PowerShell command is one fault', () => {
-  const FAULT = 'is a PowerShell command; paste the form for a POSIX shell (bash) or for cmd.exe';
-  const refused = { kind: 'refused', fault: FAULT };
-
-  test('when it is continued by backticks, in any of its quotes', () => {
+describe('a command of another shell is one fault', () => {
+  test.each(['powershell', 'cmd'] as const)('when it is continued for %s, in any of its quotes', (shell) => {
     fc.assert(
-      fc.property(printedRequests(ORIGIN), styles('powershell'), (request, style) => {
-        expect(readPartnerText(printCurl(request, style).text)).toMatchObject({ fault: FAULT });
+      fc.property(printedRequests(ORIGIN), styles(shell), (request, style) => {
+        expect(readPartnerText(printCurl(request, style).text)).toHaveProperty('fault');
       }),
       { numRuns: 500 },
     );
   });
 
   test.each([
-    [`curl.exe -X POST '${ORIGIN}/oauth/token' \`\n  -u 'my-app:sesame-open' \`\n  -d 'grant_type=client_credentials'`],
-    [`curl '${ORIGIN}/oauth/token'\`\n -u 'my-app:sesame-open'\`\n -d 'grant_type=client_credentials'`],
-    [String.raw`curl.exe ${ORIGIN}/oauth/token -u 'my-app:sesame-open' -d '{\"grant_type\":\"client_credentials\"}'`],
-    [`PS C:\\Users\\me> curl -u my-app:sesame-open ${ORIGIN}/oauth/token`],
-    [`curl -u "\${env:ID}:sesame-open" ${ORIGIN}/oauth/token`],
-    [`$id = "my-app"\ncurl -u "$id:sesame-open" ${ORIGIN}/oauth/token`],
-    [`Invoke-RestMethod -Uri ${ORIGIN}/oauth/token -Headers @{ Authorization = "Basic ${BASIC}" }`],
-  ])('%s', (text) => {
-    expect(readPartnerText(text)).toEqual(refused);
+    [`curl.exe -X POST '${ORIGIN}/oauth/token' \`\n  -u 'my-app:sesame-open'`, /PowerShell or cmd\.exe/],
+    [`curl ^"${ORIGIN}/oauth/token^" ^\r\n  -H ^"authorization: Basic ${BASIC}^"`, /PowerShell or cmd\.exe/],
+    [`PS C:\\Users\\me> curl -u my-app:sesame-open ${ORIGIN}/oauth/token`, /no curl command/],
+    [`Invoke-RestMethod -Uri ${ORIGIN}/oauth/token -Headers @{ Authorization = "Basic ${BASIC}" }`, /no curl command/],
+  ])('%s', (text, fault) => {
+    expect(readPartnerText(text)).toMatchObject({ kind: 'refused', fault: expect.stringMatching(fault) as string });
   });
 
   test('and its lines are read to the end first', () => {
-    const lines = [`curl.exe '${ORIGIN}/oauth/token' \``, "  -u 'my-app:sesame-open' `", "  -d '{", '  "x": 1 }', "'"];
+    const lines = [`curl '${ORIGIN}/oauth/token' \``, "  -u 'my-app:sesame-open' `", "  -d '{", '  "x": 1 }', "'"];
     const kinds = lines.map((_, at) => readPartnerText(lines.slice(0, at + 1).join('\n')).kind);
     expect(kinds).toEqual(['incomplete', 'incomplete', 'incomplete', 'incomplete', 'refused']);
-  });
-
-  test('but a substitution by backticks is one of a POSIX shell', () => {
-    const token = `curl -u my-app:sesame-open -d grant_type=client_credentials ${ORIGIN}/oauth/token`;
-    const { secret, get } = understand(
-      `TOKEN=\`${token}\`\ncurl -H "Authorization: Bearer $TOKEN" https://api.example.com/`,
-    );
-    expect([secret, get('upstream.baseUrl')]).toEqual(['sesame-open', 'https://api.example.com']);
   });
 });
 
@@ -392,7 +358,9 @@ describe('what cannot be used is one fault that quotes no value', () => {
   test.each([
     ['an open quote', `curl -u 'my-app:sesame-open ${ORIGIN}`, /quote/],
     ['an open double quote', `curl -u "my-app:sesame-open ${ORIGIN}`, /quote/],
-    ['an open substitution', `curl -u $(sesame-open`, /not closed/],
+    ['a substitution', `curl -u $(sesame-open`, /\$\( \)/],
+    ['a prompt of continued lines', 'curl -u my-app:sesame-open \\\n> https://a.example', /prompt >/],
+    ['a value that is missing', `curl ${ORIGIN}/token -d sesame-open -u`, /without its value/],
     ['a trailing continuation', 'curl -u my-app:sesame-open \\', /continues/],
     ['a NUL', 'curl -u my-app:sesame-open\u0000', /U\+0000/],
     ['an escape character', 'curl -u my-app:sesame-open\u001b[2J', /U\+001B/],
