@@ -28,7 +28,7 @@ export const SYSTEM_TESTS: readonly string[] = [
   'test/token/endpoint/token-endpoint-tls.test.ts',
   'test/upstream/client-certificate.test.ts',
   // curl.
-  'test/commands/init/curl/real-curl.test.ts',
+  'test/commands/init/curl/{partner-commands,real-curl}.test.ts',
   // promtool.
   'test/telemetry/fleet.test.ts',
   'test/telemetry/metrics/metrics.test.ts',

@@ -76,18 +76,14 @@ async function withPathInError(path: string, step: Promise<void>): Promise<void>
   try {
     await step;
   } catch (error) {
-    throw new Error(`${JSON.stringify(path)} cannot be written: ${describeWriteError(error)}; nothing was written`);
+    const code = systemErrorCode(error);
+    const why = WRITE_FAULTS[code] ?? code;
+    throw new Error(`${JSON.stringify(path)} cannot be written: ${why}; nothing was written`);
   }
-}
-
-function describeWriteError(error: unknown): string {
-  const code = systemErrorCode(error);
-  return WRITE_FAULTS[code] ?? code;
 }
 
 const WRITE_FAULTS: Readonly<Record<string, string>> = {
   EEXIST: 'it exists',
   ENOENT: 'its directory does not exist',
   EACCES: 'permission denied',
-  EPERM: 'permission denied',
 };

@@ -45,7 +45,7 @@ export async function init(options: InitOptions, stop: AbortSignal): Promise<num
   const pasted = await readPastedCommand(known, stop);
   if (typeof pasted === 'string') return failWith(2, `the pasted text ${pasted}`);
   const plan = planWithoutQuestions(known, pasted);
-  if (isUnderstood(pasted)) stdout.write(`${describeCommand(pasted, paintFor(stdout)).join('\n')}\n\n`);
+  if (pasted.command !== undefined) stdout.write(`${describeCommand(pasted.command, paintFor(stdout)).join('\n')}\n\n`);
   const faults = listFaults(plan);
   const files = plan.secret.kind === 'new-file' ? [plan.output, plan.secret.path] : [plan.output];
   for (const path of files)
@@ -62,11 +62,10 @@ function listFaults({ settings, secret }: InitPlan): string[] {
   return findSettingProblems(settings, secret).map(({ key, message }) => `${optionNameFor(key)}: ${message}`);
 }
 
-/** Empty: nothing was pasted. */
-type PastedSettings = Partial<Omit<UnderstoodCommand, 'settings'>> & { readonly settings?: InitSettings };
-
-function isUnderstood(pasted: PastedSettings): pasted is PastedSettings & UnderstoodCommand {
-  return pasted.placeholders !== undefined;
+/** Without `command` nothing was pasted, or a URL. */
+interface PastedSettings {
+  readonly settings?: InitSettings;
+  readonly command?: UnderstoodCommand;
 }
 
 /** Reads the standard input when options leave the authorization server or the client open. A text is the fault. */
@@ -77,7 +76,7 @@ async function readPastedCommand({ settings }: GivenOptions, stop: AbortSignal):
   if (piped.kind === 'refused') return piped.fault;
   const reading = readPartnerText(piped.text);
   if ('fault' in reading) return reading.fault;
-  if (reading.kind === 'command') return reading.command;
+  if (reading.kind === 'command') return { settings: reading.command.settings, command: reading.command };
   return reading.kind === 'address' ? { settings: reading.settings } : {};
 }
 
@@ -94,7 +93,7 @@ export function planWithoutQuestions(known: GivenOptions, pasted: PastedSettings
   if (key === 'auth.tokenFile') settings.set(key, path);
   else if (!settings.has('auth.issuer') && !settings.has('auth.tokenPath'))
     settings.set('auth.tokenPath', '/oauth/token');
-  return { ...known, settings, secret: placeSecret(settings, path, pasted.secret), output };
+  return { ...known, settings, secret: placeSecret(settings, path, pasted.command?.secret), output };
 }
 
 function placeSecret(settings: InitSettings, path: string, secret: string | undefined): SecretLocation {

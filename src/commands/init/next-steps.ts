@@ -21,9 +21,7 @@ export function describeNextSteps(
   env: Readonly<Record<string, string | undefined>>,
   paint: Paint,
 ): string {
-  const lines = [
-    `Written: ${toSingleLine(output)}${holdsPartnerFields(settings) ? ' (with the values of further fields; only you can read it)' : ''}`,
-  ];
+  const lines = [`Written: ${toSingleLine(output)}`];
   for (const path of secretFiles) lines.push(`Written: ${toSingleLine(path)} (the secret; only you can read it)`);
   const tokenFile = secret.kind === 'file' ? settings.get('auth.tokenFile') : undefined;
   if (tokenFile !== undefined && !existsSync(tokenFile))
@@ -43,9 +41,4 @@ export function describeNextSteps(
   function command(line: string): string {
     return `  ${paint('name', line)}`;
   }
-}
-
-/** Their values may be secrets, and have no file of their own. */
-function holdsPartnerFields(settings: InitPlan['settings']): boolean {
-  return PARTNER_FIELDS.some((key) => settings.has(key));
 }

@@ -33,8 +33,6 @@ export function readPartnerText(text: string, assumed?: AssumedKind): PartnerTex
   return readTokenCommand(split.commands, assumed);
 }
 
-/** They are shown together as the token URL, without the values of its query. */
-const PARTS_OF_TOKEN_URL: readonly InitSettingKey[] = ['auth.url', 'auth.tokenPath'];
 const LABEL_WIDTH = 28;
 
 /** The lines that show what was understood; neither the client id nor a secret is in them. */
@@ -42,7 +40,8 @@ export function describeCommand(command: UnderstoodCommand, paint: Paint): reado
   const { settings, secret, tokenUrl, ignored, placeholders } = command;
   const rows: (readonly [string, string])[] = [];
   if (tokenUrl !== undefined) rows.push(['token URL', tokenUrl]);
-  for (const [key, value] of settings) if (!PARTS_OF_TOKEN_URL.includes(key)) rows.push([key, showValue(key, value)]);
+  for (const [key, value] of settings)
+    if (key !== 'auth.url' && key !== 'auth.tokenPath') rows.push([key, showValue(key, value)]);
   const what = settings.get('auth.method') === 'static' ? 'token' : 'client secret';
   if (secret !== undefined) rows.push([what, 'taken over, goes into its own file']);
   return [

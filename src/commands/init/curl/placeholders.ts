@@ -21,11 +21,6 @@ export function showExpansions(word: string): string {
   return word.replaceAll(MARKED, '$$$1');
 }
 
-/** The word with the expansions of known variables replaced. */
-export function expandVariables(word: string, values: ReadonlyMap<string, string>): string {
-  return word.replaceAll(MARKED, (mark, name: string) => values.get(name) ?? mark);
-}
-
 const MAX_PLACEHOLDER_CHARS = 100;
 const PLACEHOLDER_FORMS: readonly RegExp[] = [
   /^<[a-z][\w .:/()-]+>$/i,

@@ -47,6 +47,7 @@ const UNQUOTED: readonly Rule[] = [
   [/(?:\\[ \t]*)?\n[ \t]*>/y, () => PROMPT],
   // Continued lines of PowerShell and cmd.exe, and the quotes of a browser's copy for cmd.exe.
   [/[`^][ \t]*\n|\^"/y, () => OTHER_SHELL],
+  ...EXPANSIONS,
   // Documents lose the backslash before a line end: no command begins with an option, a URL or a quote.
   [/\n\s*(?=(\$?["']|--?[a-z]|https?:)?)/iy, (next) => ({ kind: next === '' ? 'end' : 'blank' })],
   [/(?<=[^\s&])&(?=[^\s&])/y, () => CUT_BY_AMPERSAND],
@@ -66,7 +67,6 @@ const UNQUOTED: readonly Rule[] = [
   [/\$?'/y, () => OPEN_QUOTE],
   [/\$?"/y, () => 'quote'],
   [/[“”‘’]/y, () => TYPOGRAPHIC],
-  ...EXPANSIONS,
   [/([^])/y, toText],
 ];
 

@@ -91,15 +91,13 @@ export function findTokenRequestFault({
   if (bodyFault !== undefined) return bodyFault;
   if (body.some(({ isOtherJson }) => isOtherJson))
     return 'requests a token by JSON with another value than a text (a number, an object, an array), which is not supported';
-  if (body.length > 0 && !isContentTypeOf(bodyFormat, contentType))
+  // Documents often leave out the field.
+  const isOfOtherType =
+    contentType !== '' && !(bodyFormat === 'json' ? /\bjson\b/i : /\bx-www-form-urlencoded\b/i).test(contentType);
+  if (body.length > 0 && isOfOtherType)
     return 'requests a token by another body than its Content-Type says, or than a form or JSON, which is not supported';
   if (names.some((name) => !TOKEN_FIELDS.has(name) && extraParameterNameFault(name) !== undefined))
     return 'requests a token by a field whose name has other characters than letters, digits, "-", "." and "_"';
   if (new Set(names).size < names.length) return 'requests a token by two fields of one name, which is not supported';
   return undefined;
-}
-
-/** Documents often leave out the field. */
-function isContentTypeOf(format: SentRequest['bodyFormat'], contentType: string): boolean {
-  return contentType === '' || (format === 'json' ? /\bjson\b/i : /\bx-www-form-urlencoded\b/i).test(contentType);
 }

@@ -15,11 +15,8 @@ export interface Field {
 export interface Client {
   readonly id: string | undefined;
   readonly secret: string | undefined;
-}
-
-export interface BasicClient extends Client {
   /** What follows `Basic `; undefined when it is not known. */
-  readonly token: string | undefined;
+  readonly token?: string | undefined;
 }
 
 /** A curl command, read further; `headers` has no `Authorization`. */
@@ -29,11 +26,9 @@ export interface SentRequest extends CurlRequest {
   readonly body: readonly Field[];
   readonly bodyFormat: 'form' | 'json';
   /** Of `-u`, an `Authorization` field or the URL; undefined without one. */
-  readonly basic: BasicClient | undefined;
+  readonly basic: Client | undefined;
   /** The scheme of another `Authorization` field with its blank, and what follows; undefined without one. */
   readonly authorization: readonly [prefix: string, token: string] | undefined;
-  /** Follows "the pasted text"; undefined when the fields of the body are known. */
-  readonly bodyFault: string | undefined;
 }
 
 export function describeSentRequest(curl: CurlRequest): SentRequest {
@@ -100,7 +95,7 @@ function isAuthorization(name: string): boolean {
 }
 
 /** `id:secret` as curl splits it: at the first colon. */
-export function splitUser(user: string | undefined): BasicClient | undefined {
+export function splitUser(user: string | undefined): Client | undefined {
   if (user === undefined) return undefined;
   const [, id = user, secret] = /^([^:]*):([^]*)$/.exec(user) ?? [];
   const isKnown = secret !== undefined && ![id, secret].some(isPlaceholder);
@@ -113,10 +108,10 @@ export function noneIfEmpty(text: string | undefined): string | undefined {
 }
 
 /** Neither is known when it is no base64 of a pair in UTF-8. */
-function decodeBasic(text: string): BasicClient {
+function decodeBasic(text: string): Client {
   const pair = /^[\w+/-]+={0,2}$/.test(text) ? Buffer.from(text, 'base64').toString() : '';
   const isPair = pair.includes(':') && !pair.includes('\uFFFD');
-  return (isPair ? splitUser(pair) : undefined) ?? { id: undefined, secret: undefined, token: undefined };
+  return (isPair ? splitUser(pair) : undefined) ?? { id: undefined, secret: undefined };
 }
 
 /** The user information of a URL, decoded as curl does; undefined without one. */

@@ -8,14 +8,7 @@ import { extraHeaderNameFault, upstreamHeaderNameFault } from '../../../config/s
 import { TOKEN_SYNTAX } from '../../../token/endpoint/token-response.ts';
 import type { InitSettingKey } from '../init-settings.ts';
 import { findCurlArguments, readCurlArguments, type CurlRequest } from './curl-arguments.ts';
-import {
-  expandVariables,
-  hasExpansion,
-  hasPlaceholderPart,
-  isPlaceholder,
-  showExpansions,
-  showPlaceholder,
-} from './placeholders.ts';
+import { hasExpansion, hasPlaceholderPart, isPlaceholder, showExpansions, showPlaceholder } from './placeholders.ts';
 import type { CommandWords } from './shell-words.ts';
 import {
   classifyRequest,
@@ -49,9 +42,12 @@ export type CommandReading =
 
 /** @param assumed of the first request that does not show its kind. Default: the result is `unclear` */
 export function readTokenCommand(commands: readonly CommandWords[], assumed?: AssumedKind): CommandReading {
-  const found = listCurlRequests(commands);
-  if (!Array.isArray(found)) return { kind: 'refused', fault: found };
-  const fault = found.find((curl) => curl.fault !== undefined)?.fault;
+  const curls = commands.map(findCurlArguments);
+  const found = curls.flatMap((words) => (words === undefined ? [] : [readCurlArguments(words)]));
+  const first = curls.findIndex((words) => words !== undefined);
+  const isOdd = commands.some(([name = ''], at) => at > first && curls[at] === undefined && !SHELL_COMMAND.test(name));
+  const fault =
+    found.find((curl) => curl.fault !== undefined)?.fault ?? (first >= 0 && isOdd ? UNKNOWN_LINE : undefined);
   if (fault !== undefined) return { kind: 'refused', fault };
   const requests = found.map(describeSentRequest).filter(({ url }) => url !== undefined);
   if (requests.length === 0)
@@ -87,25 +83,7 @@ function findGrantFault({ body, query }: SentRequest): string | undefined {
   return undefined;
 }
 
-/** Assignments before a command (`ID=abc`, `export ID=abc`) are values of later variables. A text is the fault. */
-function listCurlRequests(commands: readonly CommandWords[]): CurlRequest[] | string {
-  const values = new Map<string, string>();
-  const requests: CurlRequest[] = [];
-  for (const command of commands) {
-    const words = command.map((word) => expandVariables(word, values));
-    const curl = findCurlArguments(words);
-    if (curl !== undefined) requests.push(readCurlArguments(curl));
-    else if (requests.length > 0 && !SHELL_COMMAND.test(words[0] ?? '')) return UNKNOWN_LINE;
-    else
-      for (const word of words) {
-        const [, name, value = ''] = /^([A-Za-z_]\w*)=([^]*)$/.exec(word) ?? [];
-        // What still has a variable in it stays a placeholder by its own name.
-        if (name !== undefined && !hasExpansion(value)) values.set(name, value);
-      }
-  }
-  return requests;
-}
-
+/** Only a command of a shell may follow them. */
 const SHELL_COMMAND = /^(?:[A-Za-z_]\w*=[^]*|export|echo|printf|set|jq|cat|sleep|exit|unset)$/;
 const UNKNOWN_LINE =
   'has a line after the curl command that is no command; does the line before it lack a backslash at its end?';
@@ -216,12 +194,10 @@ class Derivation {
     if (secret === undefined && method !== 'tls_client_auth') this.placeholders.push('client secret');
   }
 
-  #takeGrantFields({ body, bodyFormat, headers }: SentRequest): void {
+  #takeGrantFields({ body, bodyFormat }: SentRequest): void {
     const grant = lastValue(body, 'grant_type') ?? '';
     if (grant !== 'client_credentials' && !isPlaceholder(grant)) this.settings.set('auth.grantType', grant);
     if (bodyFormat === 'json') this.settings.set('auth.bodyFormat', 'json');
-    if (bodyFormat === 'json' && !headers.some(([name]) => /^content-type$/i.test(name)))
-      this.ignored.push('the missing Content-Type: the sidecar sends application/json');
     for (const name of ['audience', 'resource'] as const) {
       const values = [...new Set(listValues(body, name))].filter(
         (value) => value !== '' && this.#isValue(name, value, hasPlaceholderPart),

@@ -84,7 +84,12 @@ async function writeConfiguration(text: string): Promise<string> {
   const settings = new Map(
     reading.command.settings.has('upstream.baseUrl') ? [] : [['upstream.baseUrl', recorder.url] as const],
   );
-  await writePlan(planWithoutQuestions({ settings, output, isForced: false }, reading.command));
+  await writePlan(
+    planWithoutQuestions(
+      { settings, output, isForced: false },
+      { settings: reading.command.settings, command: reading.command },
+    ),
+  );
   return output;
 }
 

@@ -65,10 +65,6 @@ describe("forms of partners' documents", () => {
       `\`\`\`bash\ncurl -u 'my-app:sesame-open' -d grant_type=client_credentials ${ORIGIN}/oauth/token\n\`\`\``,
     ],
     [
-      'assignments before it',
-      `ID=my-app\nexport SECRET='sesame-open'\ncurl -u "$ID:\${SECRET}" -d grant_type=client_credentials ${ORIGIN}/oauth/token`,
-    ],
-    [
       'a blank after the backslash',
       `curl -u my-app:sesame-open \\ \n  -d grant_type=client_credentials \\\n  ${ORIGIN}/oauth/token`,
     ],
