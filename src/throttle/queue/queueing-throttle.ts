@@ -200,8 +200,8 @@ class QueueingThrottle implements Throttle, TicketHost {
       }
       const grant = this.governor.tryGrant(now, true, next.isHigh);
       if (grant === undefined) {
-        if (this.stalledResponses.freePlace(now)) continue;
-        break;
+        if (this.stalledResponses.stalls.size === 0 || !this.stalledResponses.freePlace(now)) break;
+        continue;
       }
       const wait = this.queue.endWait(next, now);
       this.queue.move(next, 'granted');
@@ -280,7 +280,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#permitTimer.set(Infinity);
     this.#expiryTimer.set(Infinity);
     this.#stalledBodies.reclaimBodySlots(0);
-    this.stalledResponses.stop();
+    if (this.stalledResponses.stalls.size > 0) this.stalledResponses.stop();
   }
 
   #expire(now: number, by: number, reason: RejectionReason): void {

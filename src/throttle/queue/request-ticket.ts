@@ -68,12 +68,12 @@ export class RequestTicket extends QueueTicket implements Ticket {
     const error = this.#reasonNotToWait();
     if (error !== undefined) return Promise.reject(error);
     const { queue, clock, stalledResponses } = this.#throttle;
+    const mayFreePlace = stalledResponses.stalls.size > 0 && queue.counts.ready === 0;
     const now = clock.now();
     if (this.deadlineAt <= now) return Promise.reject(this.#throttle.reject(this, now, 'timeout'));
     let permit = this.tryTakePermit(now);
     // Where no request may wait, a place that a stalled response holds is no reason to reject this one.
-    if (permit === undefined && queue.counts.ready === 0 && stalledResponses.freePlace(now))
-      permit = this.tryTakePermit(now);
+    if (permit === undefined && mayFreePlace && stalledResponses.freePlace(now)) permit = this.tryTakePermit(now);
     if (permit) return Promise.resolve(permit);
     const refusal = this.phase === 'complete' ? this.#throttle.enqueue(this, now) : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);

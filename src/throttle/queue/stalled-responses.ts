@@ -27,8 +27,8 @@ interface Stall {
 }
 
 export class StalledResponses {
-  /** The one that has stalled longest comes first. */
-  readonly #stalls = new Map<StalledPermit, Stall>();
+  /** The one that has stalled longest comes first. Changed here only; while it is empty, no call is of use. */
+  readonly stalls = new Map<StalledPermit, Stall>();
   readonly #governor: Governor;
   readonly #settings: () => RateSettings;
   readonly #checkTimer: OneShotTimer;
@@ -43,12 +43,13 @@ export class StalledResponses {
 
   /** The connection to the client takes no more at the moment. @param isWaitedFor a request waits for a place */
   begin(permit: StalledPermit, client: ResponseClient, now: number, isWaitedFor: boolean): void {
-    this.#stalls.set(permit, { permit, client, since: now, takenBytes: client.takenBytes });
+    this.stalls.set(permit, { permit, client, since: now, takenBytes: client.takenBytes });
     if (isWaitedFor) this.#checkTimer.setNoLaterThan(now + CHECK_INTERVAL_MS);
   }
 
   end(permit: StalledPermit): void {
-    this.#stalls.delete(permit);
+    this.stalls.delete(permit);
+    if (this.stalls.size === 0) this.stop();
   }
 
   /** How many have stalled, and how many of these are in flight. */
@@ -60,7 +61,7 @@ export class StalledResponses {
   /** A request waits. @returns true when a place in flight has become free for it; otherwise `check` is called when one may be */
   freePlace(now: number): boolean {
     const { inFlight, inFlightLimit } = this.#governor;
-    if (this.#stalls.size === 0 || inFlight < inFlightLimit) return false;
+    if (inFlight < inFlightLimit) return false;
     if (now >= this.#checkAt) {
       if (this.#tryFree(now)) return true;
       this.#checkAt = now + CHECK_INTERVAL_MS;
@@ -69,7 +70,7 @@ export class StalledResponses {
     return false;
   }
 
-  /** No request waits any more. */
+  /** No request waits, or no response has stalled. */
   stop(): void {
     this.#checkTimer.set(Infinity);
   }
@@ -97,15 +98,15 @@ export class StalledResponses {
 
   /** The longest first. A client that has taken bytes since it was last looked at begins anew. */
   *#listStalled(now: number): Iterable<Stall> {
-    for (const [permit, stall] of this.#stalls) {
+    for (const [permit, stall] of this.stalls) {
       if (now - stall.since < STALLED_AFTER_MS) return;
       const { takenBytes } = stall.client;
       if (takenBytes === stall.takenBytes) {
         yield stall;
       } else {
         Object.assign(stall, { takenBytes, since: now });
-        this.#stalls.delete(permit);
-        this.#stalls.set(permit, stall);
+        this.stalls.delete(permit);
+        this.stalls.set(permit, stall);
       }
     }
   }
