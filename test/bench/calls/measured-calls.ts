@@ -10,7 +10,8 @@ import { startPlainUpstream, type PlainUpstream } from './plain-upstream.ts';
 import { pickLeast, type RecordedCalls } from './recorded-calls.ts';
 import { TracedSidecar } from './traced-sidecar.ts';
 
-const RECORDINGS = 8;
+/** Within fifteen seconds, after which response times count as old, and with the warm-up within a batch of 64 log lines. */
+const RECORDINGS = 5;
 const WARM_UP_CALLS = 50;
 /** Recorded calls, of which each has another before it, stay below a limit of ten in a second. */
 const PAUSE_MS = 300;
@@ -21,6 +22,8 @@ export interface CallsFixture extends AsyncDisposable {
   readonly upstream: PlainUpstream;
   /** Sends one request and reads its response; each on a new connection when `agent` is absent. */
   send(method: 'GET' | 'POST', agent?: Agent): Promise<void>;
+  /** Ends with `recordLeast`: until then the time that requests take does not count. */
+  stopClock(): Promise<void>;
   /** The recording with the fewest calls: a batch of log lines may be full in one of the others. */
   recordLeast(method: 'GET' | 'POST'): Promise<RecordedCalls>;
 }
@@ -48,6 +51,7 @@ export async function startCallsFixture(
   return {
     upstream,
     send,
+    stopClock: () => sidecar.stopClock(),
     async recordLeast(method) {
       // A wait for a permit would not end while the clock stands still.
       await send(method, agent);
@@ -56,6 +60,7 @@ export async function startCallsFixture(
         recordings.push(await sidecar.record(() => send(method, agent)));
         await sleep(method === 'POST' ? PAUSE_MS : 0);
       }
+      await sidecar.startClock();
       return pickLeast(recordings);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
@@ -65,6 +70,7 @@ export async function startCallsFixture(
 /** A warm GET that nothing holds up, with default settings. */
 export async function recordWarmGet(root: string): Promise<RecordedCalls> {
   await using fixture = await startCallsFixture(root, Infinity);
+  await fixture.stopClock();
   for (let sent = 0; sent < WARM_UP_CALLS; sent++) await fixture.send('GET');
   return await fixture.recordLeast('GET');
 }

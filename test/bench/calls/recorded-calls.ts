@@ -1,7 +1,7 @@
 /** What one recording holds, and the figures that it gives. */
 
-/** A message to the traced process, which answers each: `stop` with the recording, after which its clock runs again. */
-export type RecordingCommand = 'stop-clock' | 'start' | 'stop';
+/** A message to the traced process, which answers each: `stop` with the recording. */
+export type RecordingCommand = 'stop-clock' | 'start-clock' | 'start' | 'stop';
 
 export interface TracedFunction {
   /** Below src/. */

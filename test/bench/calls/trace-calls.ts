@@ -56,7 +56,7 @@ globalThis.setInterval = ((run: () => void, delayMs?: number) =>
     if (stoppedAt === undefined) run();
   }, delayMs)) as typeof setInterval;
 
-/** Stands still at the beginning of a second. */
+/** Stands still at the beginning of a second, the next one if it stands already. */
 function stopClock(): void {
   stoppedAt = Math.ceil(performance.now() / SECOND_MS) * SECOND_MS;
 }
@@ -82,10 +82,8 @@ process.on('message', (message: RecordingCommand) => {
     calls = [];
   }
   const recorded: RecordedCalls = { functions, calls: calls ?? [] };
-  if (message === 'stop') {
-    calls = undefined;
-    startClock();
-  }
+  if (message === 'stop') calls = undefined;
+  if (message === 'start-clock') startClock();
   process.send?.(message === 'stop' ? recorded : message);
 });
 

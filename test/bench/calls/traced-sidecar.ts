@@ -36,16 +36,25 @@ export class TracedSidecar implements AsyncDisposable {
 
   /**
    * Records the calls of `action` and of what follows it within some milliseconds, half a second after another one, by the clock of the process: that one begins
-   * what requests share, such as a second of a count and a batch of log lines.
+   * what requests share, such as a second of a count and a batch of log lines. The clock stands still afterwards.
    */
   async record(action: () => Promise<unknown>): Promise<RecordedCalls> {
-    await this.#command('stop-clock');
+    await this.stopClock();
     await action();
     await sleep(SETTLE_MS);
     await this.#command('start');
     await action();
     await sleep(SETTLE_MS);
     return (await this.#command('stop')) as RecordedCalls;
+  }
+
+  /** No timer fires until `startClock`, and only recordings move the time: each by a second. */
+  async stopClock(): Promise<void> {
+    await this.#command('stop-clock');
+  }
+
+  async startClock(): Promise<void> {
+    await this.#command('start-clock');
   }
 
   async #command(command: RecordingCommand): Promise<unknown> {
