@@ -23,7 +23,7 @@ import { startTokenServer } from '../support/token-server.ts';
 import { render } from './chart.ts';
 
 /** Several processes start together, on a machine that may be busy. */
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 60_000;
 
 interface RuleFile {
   readonly groups: readonly {

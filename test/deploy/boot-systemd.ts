@@ -17,7 +17,7 @@ import { newCredential } from '../support/secrets.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 60_000;
 
 if (process.getuid?.() !== 0) throw new Error('systemd:boot needs root: it makes namespaces and mounts of its own');
 

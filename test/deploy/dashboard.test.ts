@@ -25,7 +25,7 @@ const queries = queriesOf(dashboard);
 const variables = (dashboard.templating.list ?? []).map(({ name }) => name);
 
 /** For the start of a process, on a machine that may be busy. */
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 60_000;
 
 const ALL = '.*';
 /** As Grafana would have them, for a Prometheus that scrapes each second. */

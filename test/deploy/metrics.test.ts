@@ -25,7 +25,7 @@ import { startTokenServer } from '../support/token-server.ts';
 import { readSamples } from '../telemetry/metrics/exposition.ts';
 
 /** For the start of a process, on a machine that may be busy. */
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 60_000;
 
 const route = 'default';
 const credential = 'default';

@@ -13,7 +13,7 @@ import type { Limiter } from '../throttle/simulation.ts';
 
 const QUOTA = 40;
 const REPLICAS = 4;
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 60_000;
 
 interface Status {
   readonly throttle: {

@@ -107,7 +107,7 @@ it('requests with ignored upgrades reach the upstream whole, once and without th
     ),
     { numRuns: 300 },
   );
-}, 60_000);
+});
 
 const OFFER = 'Host: 127.0.0.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
 

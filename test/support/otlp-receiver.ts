@@ -31,7 +31,7 @@ const OTLP = `
   message AnyValue { oneof value { string string_value = 1; bool bool_value = 2; int64 int_value = 3; double double_value = 4; } }
 `;
 const EXPORT = protobuf.parse(OTLP).root.lookupType('ExportTraceServiceRequest');
-const WAIT_TIMEOUT_MS = 30_000;
+const WAIT_TIMEOUT_MS = 60_000;
 
 interface KeyValue {
   readonly key: string;

@@ -15,7 +15,7 @@ import { freePort } from './loopback.ts';
 import { startServerProgram } from './server-program.ts';
 import { waitUntil } from './until.ts';
 
-const START_TIMEOUT_MS = 30_000;
+const START_TIMEOUT_MS = 60_000;
 const SCRAPE_INTERVAL = '1s';
 
 export interface PrometheusOptions {

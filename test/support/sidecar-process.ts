@@ -14,7 +14,7 @@ import { waitUntil } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** For a busy machine with two cores on which several start at once. */
-const START_TIMEOUT_MS = 30_000;
+const START_TIMEOUT_MS = 60_000;
 
 /** Of the test run: it changes how fast a process starts, and nothing else. */
 const { NODE_COMPILE_CACHE } = process.env;

@@ -11,7 +11,7 @@ import { OUTPUT } from './secrets.ts';
 import type { Environment } from './sidecar-process.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const WAIT_TIMEOUT_MS = 30_000;
+const WAIT_TIMEOUT_MS = 60_000;
 
 /** How a shell starts the program. */
 export const PROGRAM_COMMAND = `'${process.execPath}' '${join(ROOT, MAIN)}'`;

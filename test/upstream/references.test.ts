@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { ClientView } from '../../src/upstream/client-view.ts';
 import { rewriteLink, rewriteReference, rewriteRefresh } from '../../src/upstream/references.ts';
 import { joinTarget } from '../../src/upstream/request-target.ts';
+import { readCpuMs } from '../support/cpu-time.ts';
 
 function viewOf(base: string, requestPath: string, clientPath: ClientView['clientPath'] = (path) => path): ClientView {
   return { baseUrl: new URL(base), requestPath, clientPath, cookieRoot: undefined };
@@ -175,10 +176,10 @@ describe('rewriteLink', () => {
   });
 
   it('reads a long field in linear time', () => {
-    const started = performance.now();
+    const usedMs = readCpuMs();
     for (const part of [' ', ',', ';', '"', '\\', '<', '<>', '<a>;', '<a>;a="', '=', '<a>; '])
       rewriteLink(part.repeat(20_000), VIEW);
-    expect(performance.now() - started).toBeLessThan(2000);
+    expect(readCpuMs() - usedMs).toBeLessThan(2000);
   });
 });
 
@@ -213,9 +214,9 @@ describe('rewriteRefresh', () => {
   });
 
   it('reads a long field in linear time', () => {
-    const started = performance.now();
+    const usedMs = readCpuMs();
     for (const part of [' ', '5', '.', '5;', '5 ', "'"])
       for (const start of ['', '5', '5;', '5;url']) rewriteRefresh(start + part.repeat(20_000), VIEW);
-    expect(performance.now() - started).toBeLessThan(2000);
+    expect(readCpuMs() - usedMs).toBeLessThan(2000);
   });
 });

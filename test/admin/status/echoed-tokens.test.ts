@@ -76,7 +76,7 @@ describe('an echoed token', () => {
       }),
       { numRuns: 40 },
     );
-  }, 60_000);
+  });
 });
 
 describe('what the fields of a refusal state', () => {

@@ -26,10 +26,10 @@ describe('a Redis whose replies are too late', () => {
       ),
     ]);
     const startedAt = performance.now();
-    for (let times = 0; times < 100; times++) expect(await run()).toBeUndefined();
+    for (let times = 0; times < 400; times++) expect(await run()).toBeUndefined();
     expect(await client.whenReady()).toBe(false);
-    // Commands that waited for their time-out would take five seconds.
-    expect(performance.now() - startedAt).toBeLessThan(2500);
+    // Commands that waited for their time-out would take twenty seconds.
+    expect(performance.now() - startedAt).toBeLessThan(15_000);
     expect(events.filter(({ kind }) => kind === 'fleet-command')).toEqual([]);
   });
 

@@ -93,7 +93,7 @@ describe('permits of a configured rate', () => {
       ),
       { numRuns: 60 },
     );
-  }, 60_000);
+  });
 
   /** By how many slots an interval had more than the largest burst in force and what the fastest rate in force gives in it. */
   function largestExcess(slots: readonly number[], limits: readonly { at: number; rate: number; burst: number }[]) {
@@ -135,7 +135,7 @@ describe('permits of a configured rate', () => {
       }),
       { numRuns: 100 },
     );
-  }, 60_000);
+  });
 
   test('of rates that change are never closer than the shortest interval that held between them, and never in time that is leased', async () => {
     const createStore = await openStores();

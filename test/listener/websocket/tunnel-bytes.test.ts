@@ -171,5 +171,5 @@ describe('each side of an upgraded connection receives exactly what the other ha
     );
     await waitUntil(() => proxy.throttle.state().streams === 0, 'all slots are free');
     server.close();
-  }, 60_000);
+  });
 });
