@@ -64,7 +64,7 @@ export async function drain(running: RunningSidecar): Promise<number> {
   await waitAtMost(proxy.activeRequests.whenIdle(), clock, finalClosesMs);
   const tokens = [...routes.tokens.values()];
   for (const source of tokens) source.stop();
-  await waitAtMost(Promise.all(tokens.map(({ whenKept }) => whenKept)), clock, endsAt - clock.now());
+  await waitAtMost(Promise.all(tokens.map(async (source) => source.whenKept)), clock, endsAt - clock.now());
   await routes.closeUpstreams();
   unknownCalls?.close();
   if (learned !== undefined) await waitAtMost(learned.file.stop(), clock, STATE_WRITE_TIMEOUT_MS);
