@@ -11,7 +11,7 @@ import type { TokenCaller, TokenUse } from '../token/token.ts';
 import type { UpstreamRequest } from '../upstream/client.ts';
 import type { ResponseReceiver, AttemptResult } from '../upstream/response-receiver.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
-import type { ForwardedRequestHeaders } from '../upstream/headers.ts';
+import { replaceField, type ForwardedRequestHeaders } from '../upstream/headers.ts';
 import { toAttemptError, toSidecarError } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 import { Relay } from './relay.ts';
@@ -59,7 +59,9 @@ export class RequestSender implements AttemptContext, TokenCaller, AbortTarget {
     this.hasAddedKey = keyHeader !== undefined && key === undefined && !isIdempotentMethod(this.method);
     if (keyHeader !== undefined && this.hasAddedKey) {
       key = randomUUID();
-      this.#forwarded.headers.push(keyHeader, key);
+      // Of two fields a server may read the blank one.
+      if (this.#forwarded.hasBlankKey) replaceField(this.#forwarded.headers, keyHeader, key);
+      else this.#forwarded.headers.push(keyHeader, key);
     }
     this.idempotencyKey = key;
     this.hasIdempotencyKey = key !== undefined && key !== '';

@@ -81,8 +81,9 @@ export interface ForwardedRequestHeaders {
   readonly hadAuthorization: boolean;
   /** In the list, or among the sidecar's own fields. */
   readonly hasContentType: boolean;
-  /** The value of the field of that name; the empty text where it is no key that every server reads. Undefined without such a field. */
+  /** The first value of that name that is not blank; the empty text where it is no key that every server reads. Undefined without one. */
   readonly idempotencyKey: string | undefined;
+  readonly hasBlankKey: boolean;
 }
 
 /**
@@ -91,6 +92,17 @@ export interface ForwardedRequestHeaders {
  * @param keyHeader the name of the field of an idempotency key. Default: Idempotency-Key
  */
 export type FilterRequestHeaders = (rawHeaders: readonly string[], keyHeader?: string) => ForwardedRequestHeaders;
+
+/** No key, also as an empty string of RFC 9651 §3.3.3. */
+const BLANK_KEY = /^(?:\s*|\s*"\s*"\s*)$/;
+
+/** Replaces all fields of this name, in any spelling, by one. */
+export function replaceField(headers: string[], name: string, value: string): void {
+  const canonical = canonicalizeName(name);
+  for (let at = headers.length - 2; at >= 0; at -= 2)
+    if (canonicalizeName(headers[at] ?? '') === canonical) headers.splice(at, 2);
+  headers.push(name, value);
+}
 
 export interface OwnHeaders {
   /** Removes the client's own fields of these names too. */
@@ -117,6 +129,7 @@ export function createRequestHeaderFilter(ownNames: readonly string[]): FilterRe
     let hadAuthorization = false;
     let hasContentType = own.has('content-type');
     let idempotencyKey: string | undefined;
+    let hasBlankKey = false;
     for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
       const received = rawHeaders[at] ?? '';
       const value = rawHeaders[at + 1] ?? '';
@@ -127,11 +140,14 @@ export function createRequestHeaderFilter(ownNames: readonly string[]): FilterRe
         return select(rawHeaders, keyHeader, parseConnectionOptions(rawHeaders));
       if (isRemoved || nominated?.has(name) === true) continue;
       if (name === 'content-type') hasContentType = true;
-      // Many servers drop a field with an underscore in its name.
-      if (name === keyName) idempotencyKey ??= received.includes('_') ? '' : value;
+      if (name === keyName) {
+        if (BLANK_KEY.test(value)) hasBlankKey = true;
+        // Many servers drop a field with an underscore in its name.
+        else idempotencyKey ??= received.includes('_') ? '' : value;
+      }
       headers.push(received, value);
     }
-    return { headers, hadAuthorization, hasContentType, idempotencyKey };
+    return { headers, hadAuthorization, hasContentType, idempotencyKey, hasBlankKey };
   };
   return select;
 }

@@ -126,6 +126,14 @@ describe('a record', () => {
     await until(() => readOpenCalls(file).length === 0, 'the end of the call');
   });
 
+  it.each(['', '\u00a0', '" "'])('has no key of a call whose key is blank (%j)', async (key) => {
+    const { url, file } = await startRecorded();
+    await send(url, { method: 'POST', headers: { 'idempotency-key': key } });
+    const records = readFileSync(file, 'utf8').match(/^.*"at".*$/gm) ?? [];
+    expect(records).toHaveLength(1);
+    expect(records[0]).not.toContain('dempotencyKey');
+  });
+
   it('leaves the path out where unknownCalls.paths is false, and no idempotent method has one', async () => {
     const { url, file } = await startRecorded({ env: { SIDECAR_UNKNOWN_CALLS_PATHS: 'false' } });
     for (const method of ['GET', 'PUT', 'DELETE', 'OPTIONS', 'POST', 'PATCH']) await send(`${url}/p`, { method });

@@ -51,7 +51,7 @@ describe('an idempotency key', () => {
       method: fc.constantFrom(...WITH_KEY, ...WITHOUT_KEY),
       path: fc.constantFrom('/keyed/a', '/keyed/b', '/plain/a', '/a'),
       body: fc.constantFrom('', 'x'),
-      own: fc.option(fc.tuple(spellings(HEADER), fc.constantFrom('', 'own', '"own"'))),
+      own: fc.option(fc.tuple(spellings(HEADER), fc.constantFrom('', '\u00a0', '""', 'own', '"own"'))),
       steps: fc.array(fc.constantFrom<number | 'reset'>('reset', 503, 502, 401, 200), { maxLength: 3 }),
     });
     // Run first, while the retry budget is unused.
@@ -71,8 +71,10 @@ describe('an idempotency key', () => {
         const [[[name, value] = []] = []] = keys;
         expect(keys.length).toBeGreaterThan(0);
         for (const ofAttempt of keys) expect(ofAttempt).toEqual(keys[0]);
-        if (own !== null) expect(keys[0]).toEqual([own]);
-        else if (WITHOUT_KEY.includes(method) || !path.startsWith('/keyed')) expect(keys[0]).toEqual([]);
+        const addsNone = WITHOUT_KEY.includes(method) || !path.startsWith('/keyed');
+        // A blank field is no key, and is forwarded where none takes its place.
+        if (own !== null && (addsNone || own[1].includes('own'))) expect(keys[0]).toEqual([own]);
+        else if (addsNone) expect(keys[0]).toEqual([]);
         else {
           expect([name, value]).toEqual([HEADER, expect.stringMatching(UUID)]);
           expect(seen).not.toContain(value);
@@ -102,7 +104,10 @@ describe('an idempotency key', () => {
   it.each([
     ['of the application in that field', '/keyed', HEADER.toUpperCase(), 'own', 2],
     ['in another field: that one gets a key of its own', '/keyed', 'Idempotency-Key', 'own', 2],
-    ['that is empty', '/keyed', HEADER, '', 1],
+    ['that is empty: the sidecar sends one in its place', '/keyed', HEADER, '', 2],
+    ['that is an empty string in quotes', '/keyed', HEADER.toLowerCase(), '""', 2],
+    ['that is empty, and whose name many servers drop', '/keyed', HEADER.replaceAll('-', '_'), '', 2],
+    ['that is empty, where the setting is off', '/plain', HEADER, '', 1],
     ['whose name many servers drop', '/keyed', HEADER.replaceAll('-', '_'), 'own', 1],
     ['of the application where the setting is off', '/plain', HEADER, 'own', 1],
   ])('%s: a POST is sent so often after a reset', async (_, path, name, value, attempts) => {

@@ -55,6 +55,13 @@ describe('an Idempotency-Key', () => {
     }
   });
 
+  it.each(['', ' ', '\u00a0', '""'])('that is blank (%j) is none, and is passed on', async (value) => {
+    const env = { SIDECAR_RETRY_TRUST_IDEMPOTENCY_KEY: 'true' };
+    const { url, api } = await startInProcess({ respond: failingOnce(502), env });
+    expect((await send(url, { ...post, headers: { 'idempotency-key': value } })).status).toBe(502);
+    expect(api.requests.map(({ headers }) => headers['idempotency-key'])).toEqual([value.replace(' ', '')]);
+  });
+
   it('is only passed on where it is not', async () => {
     const { url, api } = await startInProcess({ respond: failingOnce(502) });
     expect((await send(url, post)).status).toBe(502);

@@ -23,6 +23,9 @@ const view = (): ClientView => ({
   cookieRoot: '',
 });
 
+/** The parser removes blanks and tabs at both ends. */
+const BLANK_KEYS = ['', ' \t', '\u00a0', '""', '" "'];
+
 describe('a request', () => {
   it.each([...CONNECTION_SPECIFIC, ...OWN, 'X-Sidecar-Timeout-Ms', 'x-sidecar-anything', 'X-Key'])(
     'loses %s in every case and with underscores',
@@ -53,6 +56,7 @@ describe('a request', () => {
       hadAuthorization: true,
       hasContentType: false,
       idempotencyKey: undefined,
+      hasBlankKey: false,
     });
   });
 
@@ -64,21 +68,22 @@ describe('a request', () => {
     });
   });
 
-  it('has its first idempotency key found in every spelling, and trusted in those that every server reads', () => {
+  it('has its first idempotency key that is not blank found in every spelling, and trusted in those that every server reads', () => {
     const names = fc.constantFrom('Idempotency-Key', 'PayPal-Request-Id', 'X-Request-Id');
     const fields = names.chain((keyHeader) =>
       fc.record({
         keyHeader: fc.constant(keyHeader),
-        own: fc.array(fc.tuple(spellings(keyHeader), fc.constantFrom('', 'k', '"k"')), { maxLength: 2 }),
+        own: fc.array(fc.tuple(spellings(keyHeader), fc.constantFrom(...BLANK_KEYS, 'k', '"k"')), { maxLength: 3 }),
         others: fc.array(fc.tuple(fc.constantFrom('Accept', 'X-Idempotency-Key', 'Idempotency'), fc.constant('o'))),
       }),
     );
     fc.assert(
       fc.property(fields, ({ keyHeader, own, others }) => {
         const raw = [...others, ...own].flat();
-        const { idempotencyKey, headers } = filterRequestHeaders(raw, keyHeader);
-        const [name, value] = own[0] ?? [];
+        const { idempotencyKey, hasBlankKey, headers } = filterRequestHeaders(raw, keyHeader);
+        const [name, value] = own.find(([, found]) => !BLANK_KEYS.includes(found)) ?? [];
         expect(idempotencyKey).toBe(name?.includes('_') ? '' : value);
+        expect(hasBlankKey).toBe(own.some(([, found]) => BLANK_KEYS.includes(found)));
         expect(headers).toEqual(raw);
       }),
     );
