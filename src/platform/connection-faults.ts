@@ -18,6 +18,8 @@ const TEXTS: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'has a certificate that has expired: it must be renewed there, unless the clock here is wrong',
   CERT_NOT_YET_VALID: 'has a certificate that is not valid yet: is the clock here right?',
   ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',
+  // Node names no other fault of a handshake that is not one of TLS, where it sends before it reads.
+  EPROTO: 'does not speak TLS on this port, or no version that is supported',
   ERR_SSL_WRONG_VERSION_NUMBER: 'does not speak TLS on this port',
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'does not speak TLS on this port',
   ERR_SSL_UNSUPPORTED_PROTOCOL: 'offers no TLS version from 1.2 on',

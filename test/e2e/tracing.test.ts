@@ -112,7 +112,7 @@ describe('with an endpoint', () => {
 
   it.each([
     ['refuses', 500, 'the collector responded with 500'],
-    ['is not there', undefined, 'ECONNREFUSED'],
+    ['is not there', undefined, 'the collector refused the connection (ECONNREFUSED)'],
   ] as const)('a collector that %s delays no request, and is logged once', async (_, response, reason) => {
     await using receiver = response === undefined ? undefined : await startOtlpReceiver(response);
     const url = receiver?.url ?? CLOSED_URL;

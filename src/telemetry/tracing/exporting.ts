@@ -77,7 +77,10 @@ export function createTracing(
     async close(timeoutMs) {
       const [outcome] = await Promise.allSettled([withTimeout(provider.shutdown(), timeoutMs, clock)]);
       if (outcome.status === 'fulfilled' && outcome.value === 'late')
-        observe({ kind: 'warning', message: 'the last spans could not be exported in time' });
+        observe({
+          kind: 'warning',
+          message: `the last spans could not be exported in time: ${losses.newestFault ?? 'the collector has not responded'}`,
+        });
       losses.stop();
       diag.disable();
     },

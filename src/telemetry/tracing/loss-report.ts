@@ -1,8 +1,25 @@
-/** Counts spans that could not be exported and reports them: the first loss at once, then a summary per minute. Responses of a collector are not quoted. */
+/**
+ * Counts spans that could not be exported and reports them with the cause: the first loss at once, then a summary per minute. Responses of a
+ * collector are not quoted.
+ */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../platform/clock.ts';
+import { describeConnectionError, errorCodeOf } from '../../platform/connection-faults.ts';
 import { createCoalescer, type EventCoalescer } from '../log/event-coalescer.ts';
 import type { EventObserver } from '../events.ts';
+
+/** Of Node's HTTP client. The exporter repeats a request for ten seconds, and then names no status. */
+const REQUEST_FAILED = 'http.client.request.error';
+const RESPONSE_RECEIVED = 'http.client.response.finish';
+const USER_AGENT_OF_EXPORTER = /(?:^| )OTel-OTLP-Exporter-JavaScript\//;
+
+interface ExportRequest {
+  readonly request: ClientRequest;
+  readonly error?: Error;
+  readonly response?: IncomingMessage;
+}
 
 type ExportCallback = Parameters<SpanExporter['export']>[1];
 type SpanExportResult = Parameters<ExportCallback>[0];
@@ -13,6 +30,12 @@ const EXPORT_SUCCEEDED = 0;
 export class SpanLossReporter {
   readonly #coalescer: EventCoalescer<string>;
   #spans = 0;
+  #newestFault: string | undefined;
+  readonly #onRequestEnd = (message: unknown): void => {
+    const { request, error, response } = message as ExportRequest;
+    const isExport = USER_AGENT_OF_EXPORTER.test(String(request.getHeader('user-agent')));
+    if (isExport) this.#newestFault = error === undefined ? describeStatus(response?.statusCode) : describeError(error);
+  };
 
   constructor(clock: Clock, observe: EventObserver) {
     const warn = (reason: string): void => {
@@ -24,6 +47,12 @@ export class SpanLossReporter {
       onFirst: warn,
       onSummary: (_, last) => warn(last),
     });
+    for (const channel of [REQUEST_FAILED, RESPONSE_RECEIVED]) subscribe(channel, this.#onRequestEnd);
+  }
+
+  /** Why the newest request to the collector failed; undefined while it is under way, or when it did not. */
+  get newestFault(): string | undefined {
+    return this.#newestFault;
   }
 
   /** @param reason fit for a log */
@@ -37,7 +66,7 @@ export class SpanLossReporter {
       export: (spans, done) => {
         exporter.export(spans, (result) => {
           const code: number = result.code;
-          if (code !== EXPORT_SUCCEEDED) this.report(spans.length, reasonOf(result.error));
+          if (code !== EXPORT_SUCCEEDED) this.report(spans.length, this.#explain(result.error));
           done(result);
         });
       },
@@ -50,12 +79,42 @@ export class SpanLossReporter {
 
   stop(): void {
     this.#coalescer.stop();
+    for (const channel of [REQUEST_FAILED, RESPONSE_RECEIVED]) unsubscribe(channel, this.#onRequestEnd);
+  }
+
+  #explain(error: SpanExportResult['error']): string {
+    const own = OWN_FAULTS[error?.message ?? ''];
+    if (own !== undefined) return own;
+    const code: unknown = error !== undefined && 'code' in error ? error.code : undefined;
+    if (typeof code === 'number') return describeStatus(code) ?? 'the collector sent a response that is not valid';
+    return code === undefined && this.#newestFault !== undefined ? this.#newestFault : describeError(error);
   }
 }
 
-/** The status or the error code: an error message may quote the response of the collector. */
-function reasonOf(error: SpanExportResult['error']): string {
-  const code: unknown = error !== undefined && 'code' in error ? error.code : undefined;
-  if (typeof code === 'number') return `the collector responded with ${String(code)}`;
-  return typeof code === 'string' && /^[A-Z_\d]{1,40}$/.test(code) ? code : (error?.name ?? 'unknown fault');
+/** By the message of an error of the exporter itself. */
+const OWN_FAULTS: Readonly<Record<string, string>> = {
+  'Request timed out': 'the collector did not respond in time: OTEL_EXPORTER_OTLP_TIMEOUT',
+  'Concurrent export limit reached': 'the collector responds too slowly: too many exports are under way',
+};
+
+const ADVICE: Readonly<Record<number, string>> = {
+  401: ': check OTEL_EXPORTER_OTLP_HEADERS',
+  403: ': check OTEL_EXPORTER_OTLP_HEADERS',
+  404: ': check the path in OTEL_EXPORTER_OTLP_ENDPOINT, to which /v1/traces is added, or in OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+  413: ': lower OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
+};
+
+/** Undefined for a success. */
+function describeStatus(status = 0): string | undefined {
+  return status < 300 ? undefined : `the collector responded with ${String(status)}${ADVICE[status] ?? ''}`;
 }
+
+/** By the error's code: its message may quote the response of the collector. */
+function describeError(error: unknown): string {
+  const code = errorCodeOf(error);
+  if (!/^[A-Z_\d]{1,60}$/.test(code)) return error instanceof Error ? error.name : 'unknown fault';
+  const words = code.startsWith('HPE_') ? 'does not speak HTTP' : describeConnectionError(code, CA_VARIABLE, error);
+  return `the collector ${words ?? 'cannot be reached'} (${code})`;
+}
+
+const CA_VARIABLE = 'OTEL_EXPORTER_OTLP_CERTIFICATE';
