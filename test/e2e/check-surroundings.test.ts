@@ -54,10 +54,12 @@ describe('files', () => {
     expect(run.lines('warn')).toEqual([]);
   });
 
-  it('warns of a blank at the end of a secret', async () => {
+  it('warns of a blank or quotes at the ends of a secret', async () => {
     const { secret } = newCredential();
-    const run = await runCheck('a secret with a blank', environment(secretFile(`${secret} \n`, 0o600)));
-    expect(run.lines('warn')).toEqual([expect.stringMatching(/ends with a blank.* -> write it again/)]);
+    const blank = await runCheck('a secret with a blank', environment(secretFile(`${secret} \n`, 0o600)));
+    expect(blank.lines('warn')).toEqual([expect.stringMatching(/ends with a blank.* -> write it again/)]);
+    const quoted = await runCheck('a secret in quotes', environment(secretFile(`"${secret}"\n`, 0o600)));
+    expect(quoted.lines('warn')).toEqual([expect.stringMatching(/is in quotes.* -> write it again/)]);
   });
 
   it.each([

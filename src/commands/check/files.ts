@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import type { AuthConfig, Config, UpstreamConfig } from '../../config/config.ts';
 import { splitPemCertificates } from '../../config/load/named-files.ts';
-import { formatSettingName } from '../../config/load/problems.ts';
+import { describeEnds, formatSettingName } from '../../config/load/problems.ts';
 import { findAssertionSigning } from '../../token/client/client-authentication.ts';
 import { LARGEST_PEM_BYTES, readTextFile, type SecretSource } from '../../token/client/secret-file.ts';
 import { formatDays, DAY_MS, EXPIRY_WARNING_DAYS } from './evaluate/evaluate-tls.ts';
@@ -92,9 +92,10 @@ function evaluateSecret(text: string, shown: string): CheckFinding {
   const value = text.replace(/\r?\n$/, '');
   const lineEnd = value === text ? '' : ', the trailing line end is dropped';
   if (value === '') return { outcome: 'fail', detail: `${shown}, is empty`, advice: 'write the value into it' };
-  if (value === value.trim()) return { outcome: 'ok', detail: shown + lineEnd };
-  const detail = `${shown}, begins or ends with a blank, which is part of the value`;
-  return { outcome: 'warn', detail, advice: 'write it again without the blank, unless the value has one' };
+  const ends = describeEnds(value);
+  if (ends === undefined) return { outcome: 'ok', detail: shown + lineEnd };
+  const detail = `${shown}, ${ends}, and all of it is the value`;
+  return { outcome: 'warn', detail, advice: 'write it again without them, unless they belong to the value' };
 }
 
 function evaluateCertificates(

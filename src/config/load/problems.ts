@@ -39,6 +39,12 @@ export function describeFound(format: Format<NonNullable<SettingValue>>, value: 
   return typeof value === 'object' && value !== null ? 'a section' : 'something else';
 }
 
+/** What an editor, or a tool that keeps quotes (docker's --env-file), leaves at the ends of a value; undefined without it. */
+export function describeEnds(value: string): string | undefined {
+  if (value !== value.trim()) return 'begins or ends with a blank';
+  return /^(["'])[^]*\1$/.test(value) && value.length > 1 ? 'is in quotes' : undefined;
+}
+
 /** Shortens a text to the length of a line. */
 export function truncate(text: string): string {
   return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text;

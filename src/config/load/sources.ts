@@ -4,7 +4,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { LineCounter, parseDocument } from 'yaml';
-import { truncate, type ConfigProblem, type ValueOrigin } from './problems.ts';
+import { describeEnds, truncate, type ConfigProblem, type ValueOrigin } from './problems.ts';
 import { describeFileError, systemErrorCode } from '../../platform/file-errors.ts';
 import { findNearest } from './nearest.ts';
 import { CONFIG_VARIABLE, REMOVED_SETTINGS, SETTINGS, settingOf } from '../schema/schema.ts';
@@ -25,7 +25,7 @@ export interface ConfigSource {
   readonly lists: ReadonlyMap<ListKey, RawValue>;
   /** Unknown keys of the file, and settings that are gone. */
   readonly problems: readonly ConfigProblem[];
-  /** Unknown variables. */
+  /** Unknown variables, and values with blanks or quotes at their ends. */
   readonly warnings: readonly string[];
 }
 
@@ -49,6 +49,11 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
         warnings.push(describeUnknownVariable(variable, variables.keys()));
     } else if (text !== undefined && text !== '') {
       given.set(key, { value: settingOf(key).format.fromText(text), origin: `environment ${variable}` });
+      const ends = describeEnds(text);
+      if (ends !== undefined)
+        warnings.push(
+          `${variable} ${ends}: docker's --env-file keeps them; remove them, unless they belong to the value`,
+        );
     }
   }
   return { given, lists: new Map(), problems, warnings };

@@ -1,4 +1,5 @@
 /** Precedence of sources, unusable files, unknown names, presets. */
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load/load.ts';
 import { REMOVED_SETTINGS, variableOfPath } from '../../../src/config/schema/schema.ts';
@@ -166,6 +167,38 @@ describe('unknown names', () => {
       expect(loadConfig({ env: { ...BASE_ENV, [variable]: '' } })).toMatchObject({ ok: true, warnings: [] });
     });
   });
+  test('with blanks or quotes at their ends are warnings that do not show them, and the value is used as it is', () => {
+    const wrapped = fc.constantFrom(['"', '"'], ["'", "'"], [' ', ''], ['', ' '], ['', '\t'], ['\n', ''], ['', '\r']);
+    const variables = fc.constantFrom(
+      ['SIDECAR_CLIENT_SECRET', 'auth.clientSecret'] as const,
+      ['SIDECAR_CLIENT_ID', 'auth.clientId'] as const,
+      ['SIDECAR_AUDIENCE', 'auth.audience'] as const,
+    );
+    fc.assert(
+      fc.property(wrapped, variables, ([before = '', after = ''], [variable, key]) => {
+        const value = `${before}s3cret-canary${after}`;
+        const loaded = loadConfig({ env: { ...BASE_ENV, [variable]: value } });
+        const { warnings } = loaded;
+        expect(warnings).toEqual([expect.stringMatching(/^SIDECAR_\w+ (begins or ends with a blank|is in quotes): /)]);
+        expect(warnings[0]).toContain(variable);
+        expect(warnings.join('')).not.toContain('canary');
+        if (loaded.ok) expect(loaded.effective.get(key)?.value).toBe(value);
+      }),
+    );
+  });
+
+  test.each(Object.entries(BASE_ENV))(
+    'such as %s in quotes are named also where they are refused',
+    (variable, value) => {
+      const { warnings } = loadConfig({ env: { ...BASE_ENV, [variable]: `"${value}"` } });
+      expect(warnings).toContainEqual(expect.stringContaining(`${variable} is in quotes`));
+    },
+  );
+
+  test.each(['a"', '"a', `"a'`, 'a" "b', '"'])('such as %j have no warning', (value) => {
+    expect(loadConfig({ env: { ...BASE_ENV, SIDECAR_CLIENT_SECRET: value } }).warnings).toEqual([]);
+  });
+
   test('in the environment are warnings', () => {
     const env = {
       ...BASE_ENV,

@@ -127,10 +127,10 @@ describe('spans that are lost are reported with the cause', () => {
   // First: events of connections that another test has broken off come late.
   it('when the process ends while the exporter still repeats the request', async () => {
     const { clock, tracing, request, warnings } = open(new OTLPTraceExporter({ url: 'http://127.0.0.1:1/' }));
-    const failed = Promise.withResolvers<void>();
+    const failed = Promise.withResolvers<undefined>();
     const onError = (message: unknown): void => {
       const { code } = (message as { error: NodeJS.ErrnoException }).error;
-      if (code === 'ECONNREFUSED') failed.resolve();
+      if (code === 'ECONNREFUSED') failed.resolve(undefined);
     };
     subscribe('http.client.request.error', onError);
     request();
