@@ -28,7 +28,7 @@ export function isReadableFormat(format: LogFormat, stream: Pick<OutputStream, '
 export function openLog(
   { format, level, sample, slowMs }: Config['log'],
   stream: OutputStream,
-  options: Pick<LogOptions, 'secretsInUse' | 'destination'> = {},
+  options: Pick<LogOptions, 'destination'> = {},
 ): Log {
   const { destination = createDescriptorWriter(stream) } = options;
   const form = isReadableFormat(format, stream) ? { format: formatLines(paintFor(stream)) } : {};

@@ -1,19 +1,17 @@
 /** `bearer-sidecar run`: the sidecar from its configuration, until a signal. */
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
-import { authorizationServerUrl, type AuthConfig, type Config } from '../config/config.ts';
+import { authorizationServerUrl, type Config } from '../config/config.ts';
 import { loadConfig, hasConfigFile } from '../config/load/load.ts';
 import type { LoadedConfig, LoadOptions, LoadResult } from '../config/load/load.ts';
 import { formatWarnings } from '../config/load/problems.ts';
-import { redisPassword } from '../config/schema/formats/redis-url.ts';
 import { startSidecar, type Sidecar } from '../composition/sidecar.ts';
 import { sizeThreadPool } from '../composition/thread-pool.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import { openTracing } from '../telemetry/tracing/open-tracing.ts';
-import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import { describeStartup } from './banner.ts';
-import { listExtraSecrets, listProxyPasswords } from './configured-secrets.ts';
+import { listProxyPasswords } from './configured-secrets.ts';
 import { describeLoadFailure } from './load-failure.ts';
 import { listenForSighup } from './sighup.ts';
 import { terminalWidthOf, paintFor } from './terminal.ts';
@@ -38,12 +36,9 @@ export async function run(
     return 2;
   }
   sizeThreadPool(loaded.config);
-  const { log: logConfig, credentials, routes } = loaded.config;
+  const { log: logConfig } = loaded.config;
   const { stdout } = process;
-  const ofCredentials = credentials.flatMap(({ auth }) => [auth.extraParameters, auth.extraHeaders]);
-  const maps = [...ofCredentials, ...routes.map(({ upstream }) => upstream.headers)];
-  const secretsInUse = credentials.length + maps.flatMap((map) => Object.keys(map)).length;
-  const log = openLog(logConfig, stdout, { secretsInUse });
+  const log = openLog(logConfig, stdout);
   for (const warning of [...warnings, ...loaded.warnings]) log.warn(warning);
   const reloadConfig = hasConfigFile(load) ? () => loadConfig(load) : undefined;
   const onListening = (urls: Sidecar): void => {
@@ -75,7 +70,7 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
   let tracing: Awaited<ReturnType<typeof openTracing>>;
   try {
     const { config } = loaded;
-    await registerSecrets(config, log);
+    for (const password of listProxyPasswords(config.egress)) log.secrets.add(password);
     tracing = await openTracingFor(config, version, log);
     // A signal that came meanwhile is delivered within two turns of the event loop.
     await setImmediate();
@@ -115,36 +110,17 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
 }
 
 /** When the environment asks for it. */
-function openTracingFor({ credentials }: Config, version: string, { observe }: Log): ReturnType<typeof openTracing> {
+function openTracingFor(
+  { credentials }: Config,
+  version: string,
+  { observe, secrets: { mask } }: Log,
+): ReturnType<typeof openTracing> {
   const servers = credentials.map(({ name, auth }) => [name, authorizationServerUrl(auth)] as const);
   const tokenServers = new Map(servers.filter((entry): entry is [string, URL] => entry[1] !== undefined));
-  return openTracing({ env: process.env, version, tokenServers, clock: systemClock, observe });
+  return openTracing({ env: process.env, version, tokenServers, clock: systemClock, mask, observe });
 }
 
 /** Frees the memory that only the start needed, with `--expose-gc` only (the image sets it): the heap may never fill up later. */
 function collectStartupGarbage(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
-}
-
-/** A second line of defence: log lines are written without secrets anyway. */
-async function registerSecrets({ credentials, egress, fleet }: Config, log: Log): Promise<void> {
-  const redisUrl = fleet && (await readSecretValue('fleet.redisUrl', fleet.redisUrl));
-  const shared = redisUrl === undefined ? undefined : redisPassword(redisUrl);
-  if (shared !== undefined) log.registerSecret(shared);
-  for (const password of listProxyPasswords(egress)) log.registerSecret(password);
-  // Last, since the log keeps only the newest secrets.
-  for (const { auth } of credentials) await registerCredentialSecrets(auth, log);
-}
-
-async function registerCredentialSecrets(auth: AuthConfig, log: Log): Promise<void> {
-  for (const value of listExtraSecrets(auth)) log.registerSecret(value);
-  if (!('secret' in auth.method)) return;
-  const secret = await readSecretValue('auth.clientSecret', auth.method.secret);
-  if (secret !== undefined)
-    log.registerSecret(secret, auth.clientId && (await readSecretValue('auth.clientId', auth.clientId)));
-}
-
-async function readSecretValue(key: string, source: SecretSource): Promise<string | undefined> {
-  const reading = await readSecret(key, source);
-  return reading.kind === 'read' ? reading.value : undefined;
 }

@@ -1,8 +1,9 @@
 /** Connects this process to its fleet's Redis: the script client, the subscriber, and the stores that share them. */
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Clock, Random } from '../platform/clock.ts';
+import type { Secrets } from '../platform/secrets.ts';
 import type { Config } from '../config/config.ts';
-import { hasUnencryptedPassword, redisUrlFault } from '../config/schema/formats/redis-url.ts';
+import { hasUnencryptedPassword, redisPassword, redisUrlFault } from '../config/schema/formats/redis-url.ts';
 import { Subscriber } from '../fleet/redis/subscriber.ts';
 import { RedisScriptClient } from '../fleet/redis/script-client.ts';
 import { RedisFault } from '../fleet/redis/redis-fault.ts';
@@ -33,6 +34,8 @@ export interface QuotaIdentity {
 }
 
 export interface FleetDependencies {
+  /** Gets the password of Redis. */
+  readonly secrets: Secrets;
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: EventObserver;
@@ -79,11 +82,12 @@ type ConnectionListener = Parameters<Parameters<typeof createRedisQuotaStore>[0]
 /** Reads the URL for every connection, so that a new password takes effect without a restart. */
 function createConnector(
   { redisUrl, caFile }: NonNullable<Config['fleet']>,
-  { clock, observe }: FleetDependencies,
+  { secrets, clock, observe }: FleetDependencies,
 ): () => Promise<RedisConnection> {
   let hasWarned = false;
   return async () => {
     const url = await readRedisUrl(redisUrl);
+    secrets.add(redisPassword(url) ?? '', 'fleet.redisUrl');
     if (!hasWarned && hasUnencryptedPassword(url)) {
       hasWarned = true;
       const message = 'the password of fleet.redisUrl is sent unencrypted; use rediss: on a shared network';

@@ -4,6 +4,7 @@ import { Sampler } from '../admin/samples/sampler.ts';
 import type { Clock } from '../platform/clock.ts';
 import { findThrottleGroups, type Config } from '../config/config.ts';
 import { DEFAULT_NAME } from '../config/schema/schema-routes.ts';
+import { maskEvent } from '../telemetry/event-texts.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { GaugeStates } from '../telemetry/metrics/gauges.ts';
@@ -16,7 +17,7 @@ export interface ObservationOptions {
   /** Read at every scrape and every sample, from `sampler.start()` on. */
   readonly readStates: () => GaugeStates;
   /** Gets every event first; the recent calls are added to its recorders. */
-  readonly log: Pick<Log, 'observe' | 'recorders' | 'droppedLines'>;
+  readonly log: Pick<Log, 'observe' | 'recorders' | 'droppedLines' | 'secrets'>;
 }
 
 export interface Observation {
@@ -39,7 +40,7 @@ export function createObservation({ config, clock, log, readStates }: Observatio
     credentials: config.credentials.map(({ name }) => name),
     readDroppedLines: log.droppedLines,
   });
-  const activity = createActivity(clock, config.admin.recentCalls);
+  const activity = createActivity(clock, config.admin.recentCalls, log.secrets.mask);
   log.recorders.requests.push(activity.recordRequest);
   const { counters, durations, bounds } = metrics.series;
   const source = { counters, durations, bounds, gauges: metrics.readGauges };
@@ -47,7 +48,8 @@ export function createObservation({ config, clock, log, readStates }: Observatio
     metrics,
     activity,
     sampler: new Sampler({ clock, source, routes: config.routes.length }),
-    observe: (event) => {
+    observe: (received) => {
+      const event = maskEvent(received, log.secrets.mask);
       log.observe(event);
       metrics.observe(event);
       activity.observe(event);

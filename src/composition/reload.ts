@@ -22,7 +22,7 @@ export interface ReloadOptions {
   /** Undefined when the configuration cannot be loaded again. */
   readonly source: ConfigurationSource | undefined;
   readonly apply: (config: Config) => void;
-  readonly log: Pick<Log, 'setLevel'>;
+  readonly log: Pick<Log, 'setLevel' | 'secrets'>;
   readonly clock: Clock;
   readonly observe: EventObserver;
 }
@@ -42,7 +42,8 @@ export function createReloader({ source, apply, log, clock, observe }: ReloadOpt
   let inForce = source?.loaded;
   let loadedWallAt = clock.wallNow();
   let lastReload: ConfigurationState['lastReload'];
-  const report = (outcome: ReloadOutcome, lines: readonly string[]): void => {
+  const report = (outcome: ReloadOutcome, found: readonly string[]): void => {
+    const lines = found.map(log.secrets.mask);
     lastReload = { wallAt: clock.wallNow(), outcome, lines };
     observe({ kind: 'configuration-read', outcome, lines });
   };

@@ -1,23 +1,22 @@
 /**
  * The header fields that the sidecar adds to the calls of each route. Values in files are polled, as client secrets are; while a file
- * cannot be used, its last good value stays in use. A value may be a secret: it is masked in kept texts, as a token is.
+ * cannot be used, its last good value stays in use. A value may be a secret: it is masked in kept texts.
  */
 import type { Config } from '../config/config.ts';
 import { headerValueFault } from '../config/schema/formats/credentials.ts';
 import type { Cancel } from '../platform/clock.ts';
 import { memoizeLast } from '../platform/memoize.ts';
-import { pollFiles, isExtraSecret, readSecret, type SecretSource } from '../token/client/secret-file.ts';
+import { pollFiles, readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import type { CredentialFault } from '../token/token.ts';
 import { createRequestHeaderFilter, type OwnHeaders } from '../upstream/headers.ts';
 import type { TokensOptions } from './tokens.ts';
 
+/** A key: letters, digits, and too long to be chosen by a person. */
+const RANDOM_VALUE = /^(?=.*\d)(?=.*[a-z]).{16,}$/i;
 /** Their values are media types, languages and the like. */
 const PUBLIC_NAMES = /^(?:accept|content)(?:[-_]|$)/i;
 
-export interface RouteHeadersOptions extends Pick<
-  TokensOptions,
-  'registerSecret' | 'tokensInUse' | 'clock' | 'observe'
-> {
+export interface RouteHeadersOptions extends Pick<TokensOptions, 'secrets' | 'clock' | 'observe'> {
   readonly config: Pick<Config, 'routes' | 'listen'>;
 }
 
@@ -80,7 +79,7 @@ export class RouteHeaders {
   }
 
   async #readValue(key: string, value: HeaderValue): Promise<void> {
-    const { registerSecret, tokensInUse, clock, observe } = this.#options;
+    const { secrets, clock, observe } = this.#options;
     const { source, credential, name, text: known } = value;
     const setting = `upstream.headers ${name}`;
     const reading = await readSecret(setting, source, headerValueFault);
@@ -95,9 +94,10 @@ export class RouteHeaders {
     value.fault = undefined;
     value.text = reading.value;
     if (value.text === known) return;
-    if (isExtraSecret(source, value.text) && !PUBLIC_NAMES.test(name)) {
-      registerSecret(value.text, undefined, known);
-      tokensInUse.add(key, value.text);
+    if (!PUBLIC_NAMES.test(name)) {
+      // A server may echo a part of it; words, as in a tenant's name, are no part of a secret.
+      if (RANDOM_VALUE.test(value.text)) secrets.addToken(value.text, key);
+      else secrets.add(value.text, key);
     }
     if (known !== undefined) observe({ kind: 'credential-rotation', credential, outcome: 'taken', detail: setting });
   }

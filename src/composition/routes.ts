@@ -33,7 +33,7 @@ import { createTokens, type TokensOptions } from './tokens.ts';
 
 export interface RoutesOptions
   extends
-    Pick<TokensOptions, 'registerSecret' | 'tokensInUse' | 'clock' | 'random'>,
+    Pick<TokensOptions, 'secrets' | 'clock' | 'random'>,
     Pick<Observation, 'observe' | 'bindRoute' | 'bindThrottle'> {
   readonly config: Config;
   /** Where replicas share tokens and quotas; undefined without a fleet. */
@@ -82,7 +82,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       const { trust, client } = requireDefined(upstreams.get(createPoolKey(upstream)));
       const parts = {
         ...{ clock, random, observe, memory, unknownCalls, counters: options.bindRoute(name) },
-        maskTokens: options.tokensInUse.mask,
+        maskSecrets: options.secrets.mask,
         tokens: requireDefined(tokens.get(credential)),
         throttle: requireDefined(throttles.get(throttleGroup)),
         responseClassifier: createClassifier(route, options),
@@ -160,11 +160,11 @@ function findClientPath(table: RouteTable<Route>, route: RouteConfig, path: stri
 
 function createClassifier(
   { name, throttle }: RouteConfig,
-  { config, tokensInUse: { mask: maskTokens }, clock, observe }: RoutesOptions,
+  { config, secrets: { mask: maskSecrets }, clock, observe }: RoutesOptions,
 ): ResponseClassifier {
   const { share, hints } = throttle;
   const replicas = config.fleet === undefined ? share : 1;
-  return new ResponseClassifier({ route: name, replicas, hints, maskTokens, clock, observe });
+  return new ResponseClassifier({ route: name, replicas, hints, maskSecrets, clock, observe });
 }
 
 function computeReplayBytes({ routes: [{ retry }] }: Config, { budgets }: RoutesOptions): number {

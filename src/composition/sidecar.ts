@@ -2,8 +2,8 @@
 import type { Server } from 'node:http';
 import { createAdminServer } from '../admin/http-server.ts';
 import { createAdminHandler } from '../admin/server.ts';
-import { TokensInUse } from '../platform/tokens-in-use.ts';
 import { systemClock, type Clock, type Random } from '../platform/clock.ts';
+import type { Secrets } from '../platform/secrets.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
 import type { Config } from '../config/config.ts';
 import { formatSettingName } from '../config/load/problems.ts';
@@ -32,7 +32,7 @@ import { readSecret } from '../token/client/secret-file.ts';
 export interface SidecarOptions {
   readonly config: Config;
   readonly version: string;
-  /** Gets every event and record, and each secret that is read. The status page is added to its recorders. */
+  /** Gets every event and record; its secrets get each one that is read. The status page is added to its recorders. */
   readonly log: Omit<Log, 'debug' | 'info' | 'warn' | 'error' | 'close'>;
   /** For reloads. Default: reloading is not possible. */
   readonly source?: ConfigurationSource | undefined;
@@ -61,18 +61,17 @@ export interface Sidecar {
 /** @throws Error with a message for the operator when an address cannot be bound or a file cannot be read; AggregateError of several */
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const { config, log, clock = systemClock, random = Math.random } = options;
-  const { registerSecret } = log;
+  const { secrets } = log;
   const readStates = () => describeStates(options.version, routes, sharing);
   const observation = createObservation({ config, clock, log, readStates });
   const { observe, sampler, bindRoute, bindThrottle } = observation;
   const budgets = determineBudgets(config, options, observe);
   const learned = await openLearnedStateFile(config, clock, observe);
-  const sharing = createFleetParts(config.fleet, { clock, random, observe });
-  const tokensInUse = new TokensInUse();
-  const headers = await new RouteHeaders({ config, registerSecret, tokensInUse, clock, observe }).read();
-  const unknownCalls = await openUnknownCalls({ config, maskTokens: tokensInUse.mask, clock, observe });
+  const sharing = createFleetParts(config.fleet, { secrets, clock, random, observe });
+  const headers = await new RouteHeaders({ config, secrets, clock, observe }).read();
+  const unknownCalls = await openUnknownCalls({ config, maskSecrets: secrets.mask, clock, observe });
   const routes: RunningRoutes = createRoutes({
-    ...{ config, budgets, sharing, restored: learned?.restored ?? new Map(), registerSecret, tokensInUse, headers },
+    ...{ config, budgets, sharing, restored: learned?.restored ?? new Map(), secrets, headers },
     stateFile: learned?.file,
     ...{ unknownCalls, bindRoute, bindThrottle, clock, random, observe },
   });
@@ -81,7 +80,8 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
 
   const drainState: DrainState = { isDraining: false };
   const reloader = createReloader({ source: options.source, apply: routes.reconfigure, log, clock, observe });
-  const unrouted = { route: DEFAULT_NAME, observe, counters: bindRoute(DEFAULT_NAME) };
+  const counters = bindRoute(DEFAULT_NAME);
+  const unrouted = { route: DEFAULT_NAME, observe, counters, maskSecrets: secrets.mask };
   const proxy = await createProxy(options, routes, { limits: budgets, clock, unrouted });
   const adminInputs = { clock, observation, drainState, sharing, reloader, proxy, unknownCalls };
   const adminHandler = createAdmin(options, routes, adminInputs);
@@ -127,7 +127,7 @@ function describeStates(
 }
 
 async function createProxy(
-  { config, startTracer }: SidecarOptions,
+  { config, log, startTracer }: SidecarOptions,
   { table }: RunningRoutes,
   { limits, clock, unrouted }: Pick<ProxyServerOptions, 'limits' | 'clock' | 'unrouted'>,
 ): Promise<ProxyServer> {
@@ -137,7 +137,7 @@ async function createProxy(
     routes: table,
     unrouted,
     clock,
-    guard: await createGuard(config),
+    guard: await createGuard(config, log.secrets),
     checkAllowList: listen.allow.length === 0 ? undefined : createAllowList(listen.allow),
     limits,
     startTracer,
@@ -199,7 +199,7 @@ function describeFleet({ client }: FleetParts, throttles: RunningRoutes['throttl
   return { connected, degraded: state === 'degraded', quotas };
 }
 
-async function createGuard({ listen, routes }: Config): Promise<Guard> {
+async function createGuard({ listen, routes }: Config, secrets: Secrets): Promise<Guard> {
   // DNS rebinding cannot reach a socket file.
   const allowedHosts = listen.address.kind === 'unix' ? undefined : listen.allowedHosts;
   const { requiredHeader } = listen;
@@ -207,6 +207,7 @@ async function createGuard({ listen, routes }: Config): Promise<Guard> {
   if (requiredHeader === undefined) return new Guard({ ...options, requiredHeader });
   const secret = await readSecret('listen.requiredHeader.valueFile', requiredHeader.value);
   if (secret.kind === 'unreadable') throw new Error(secret.detail);
+  secrets.add(secret.value);
   const required = { name: requiredHeader.name.toLowerCase(), value: secret.value };
   return new Guard({ ...options, requiredHeader: required });
 }

@@ -6,14 +6,13 @@ import type { AuthConfig } from '../config/config.ts';
 import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
 import { canCredentialChange, hasKeyMaterial } from '../token/client/client-authentication.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
-import type { Log } from '../telemetry/log/log.ts';
 import { withKnownLifetimes } from '../token/endpoint/assumed-lifetime.ts';
 import { RotatingTokenFetcher } from '../token/client/rotating-token-fetcher.ts';
 import { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { SendTokenRequest, TokenFetcher, TokenPartOptions } from '../token/source/token-fetcher.ts';
 import { FileTokenSource } from '../token/source/file-token-source.ts';
 import { HeldTokenSource, type TokenSourceOptions } from '../token/source/token-source.ts';
-import type { TokensInUse } from '../platform/tokens-in-use.ts';
+import type { Secrets } from '../platform/secrets.ts';
 import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 import { REFRESH_TOKEN, RefreshTokens } from '../token/store/refresh-tokens.ts';
 import { shareTokenRequests } from '../token/store/shared-token-requests.ts';
@@ -27,16 +26,14 @@ export interface TokensOptions extends TokenPartOptions, Pick<TokenSourceOptions
   readonly egress: ProxySelector;
   /** Where the replicas of a fleet share tokens; undefined without a fleet. */
   readonly tokenStore: SharedTokenStore | undefined;
-  /** Called with each secret of the token request and each assertion that is read, the first time and after a change. */
-  readonly registerSecret: Log['registerSecret'];
-  /** Gets each token before it is used, and masks them in texts of the authorization server. */
-  readonly tokensInUse: TokensInUse;
+  /** Gets each secret of the client and each assertion when it is read, and each token before it is used; masks texts of servers. */
+  readonly secrets: Secrets;
 }
 
 export function createTokens(options: TokensOptions): TokenSource {
-  const { credential, auth, egress, tokensInUse, headerFault, clock, random, observe } = options;
+  const { credential, auth, egress, secrets, headerFault, clock, random, observe } = options;
   const { endpoint: address } = auth;
-  const onToken = (value: string): void => tokensInUse.add(credential, value);
+  const onToken = (value: string): void => secrets.addToken(value, `token of ${credential}`);
   const part: TokenPartOptions = { credential, clock, random, observe };
   if (address.kind === 'file') return new FileTokenSource({ ...part, onToken, headerFault, path: address.path });
   const endpoint = new TokenEndpoint({
@@ -44,39 +41,34 @@ export function createTokens(options: TokensOptions): TokenSource {
     endpoint: address,
     tokenHeaders: options.tokenHeaders,
     egress,
-    maskTokens: tokensInUse.mask,
+    maskSecrets: secrets.mask,
     clock,
     observe,
   });
   const refreshTokens = createRefreshTokens(endpoint, options);
   const request = createRequest(endpoint, refreshTokens, options);
-  const read = readAndRedact(endpoint, options.registerSecret);
+  const read = readAndRegister(endpoint, options);
   const rotating = new RotatingTokenFetcher({ ...part, read, request });
   const fetcher = createCachedFetcher(rotating, endpoint, refreshTokens, options);
   const credentialWatch = canCredentialChange(auth) ? rotating : undefined;
   return new HeldTokenSource({ ...auth, ...part, onToken, headerFault, fetcher, credentialWatch, refreshTokens });
 }
 
-function readAndRedact(
+function readAndRegister(
   endpoint: TokenEndpoint,
-  registerSecret: Log['registerSecret'],
+  { credential, secrets }: TokensOptions,
 ): () => Promise<ClientCredentialReadResult> {
-  let version: string | undefined;
-  let assertion: string | undefined;
   return async () => {
     const client = await endpoint.readCredential();
     if (client.kind === 'unreadable') return client;
-    // A private key is never sent, and is too long to be searched for in every line.
-    if (client.version !== version) for (const secret of client.sentSecrets) registerSecret(secret, client.clientId);
-    version = client.version;
+    for (const [index, secret] of [client.keyMaterial ?? [], client.sentSecrets].flat().entries())
+      secrets.add(secret, `secret ${String(index)} of ${credential}`);
     if (client.readAssertion === undefined) return client;
     const authenticate: ClientCredential['authenticate'] = async (target) => {
       const authentication = await client.authenticate(target);
       if (authentication.kind === 'unreadable') return authentication;
       const { client_assertion: newest } = Object.fromEntries(authentication.parameters);
-      // It is renewed often: the log keeps the newest ones, and forgets no other secret for them.
-      if (newest !== undefined && newest !== assertion) registerSecret(newest, undefined, assertion);
-      assertion = newest;
+      if (newest !== undefined) secrets.addToken(newest, `assertion of ${credential}`);
       return authentication;
     };
     return { ...client, authenticate };
@@ -86,17 +78,14 @@ function readAndRedact(
 /** Undefined for another grant. */
 function createRefreshTokens(
   endpoint: TokenEndpoint,
-  { auth, credential, tokenStore, tokensInUse, registerSecret, observe }: TokensOptions,
+  { auth, credential, tokenStore, secrets, observe }: TokensOptions,
 ): RefreshTokens | undefined {
   if (auth.grantType !== REFRESH_TOKEN) return undefined;
   const unkept = auth.cacheFile === undefined ? 'auth.cacheFile is not set' : undefined;
   return new RefreshTokens({
     // A request that is cut off may have used up the token.
     send: (client) => endpoint.request(client, new AbortController().signal),
-    onReceived: (value, replaced) => {
-      registerSecret(value, undefined, replaced);
-      tokensInUse.add(`refresh token of ${credential}`, value);
-    },
+    onReceived: (value) => secrets.addToken(value, `refresh token of ${credential}`),
     lossCause: tokenStore === undefined ? unkept : 'the replicas of a fleet do not share it',
     warn: (message) => observe({ kind: 'warning', message: `${credential}: ${message}` }),
   });
@@ -106,7 +95,7 @@ function createRefreshTokens(
 function createRequest(
   endpoint: TokenEndpoint,
   refreshTokens: RefreshTokens | undefined,
-  { credential, auth, tokenStore: store, clock, random, observe }: TokensOptions,
+  { credential, auth, secrets, tokenStore: store, clock, random, observe }: TokensOptions,
 ): SendTokenRequest {
   const request = withKnownLifetimes(
     (client: ClientCredential, signal: AbortSignal) =>
@@ -118,12 +107,17 @@ function createRequest(
     const message = `${credential}: replicas do not share the token, since auth.method ${auth.method.name} has neither a secret nor a key to encrypt it with`;
     observe({ kind: 'warning', message });
   }
-  return shareTokenRequests({
+  const share = shareTokenRequests({
     ...{ store, clock, random, observe },
     sendRequest: request,
     identify: (client) => endpoint.identify(client),
     peerWaitMs: auth.timeoutMs,
   });
+  return async (...call) => {
+    const result = await share(...call);
+    // Another replica may know fewer secrets.
+    return 'detail' in result ? { ...result, detail: secrets.mask(result.detail) } : result;
+  };
 }
 
 function createCachedFetcher(

@@ -18,13 +18,13 @@ export interface OpenUnknownCalls extends UnknownCalls {
 
 export interface UnknownCallsOptions extends Omit<CallFileOptions, 'path'> {
   readonly config: Pick<Config, 'unknownCalls'>;
-  /** Masks the access tokens in use. */
-  readonly maskTokens: Redact;
+  /** Masks the secrets of this process. */
+  readonly maskSecrets: Redact;
 }
 
 /** Undefined without the setting. @throws Error for the operator when the file cannot be used */
 export async function openUnknownCalls(options: UnknownCallsOptions): Promise<OpenUnknownCalls | undefined> {
-  const { maskTokens } = options;
+  const { maskSecrets } = options;
   const { file: path, onWriteError, paths } = options.config.unknownCalls;
   if (path === undefined) return undefined;
   const file = await CallFile.open({ ...options, path });
@@ -32,13 +32,13 @@ export async function openUnknownCalls(options: UnknownCallsOptions): Promise<Op
     begin(route, { request, stats, path: target }, idempotencyKey) {
       const { method = 'GET' } = request;
       if (stats.callId !== undefined || isIdempotentMethod(method)) return true;
-      const { requestId } = describeRequest(request, stats);
+      const { requestId } = describeRequest(request, stats, maskSecrets);
       stats.callId = file.add({
-        requestId: maskTokens(requestId),
+        requestId: maskSecrets(requestId),
         route,
         method,
-        path: paths ? truncate(maskTokens(target.replace(/[?#].*$/s, ''))) : undefined,
-        idempotencyKey: idempotencyKey && truncate(maskTokens(idempotencyKey), MAX_KEY_CHARS),
+        path: paths ? truncate(maskSecrets(target.replace(/[?#].*$/s, ''))) : undefined,
+        idempotencyKey: idempotencyKey && truncate(maskSecrets(idempotencyKey), MAX_KEY_CHARS),
       });
       return stats.callId !== undefined || onWriteError === 'forward';
     },

@@ -42,7 +42,7 @@ export interface ExchangeParts {
   readonly retry: RetryRules & { readonly replayBufferBytes: number };
   readonly timeouts: AttemptTimeouts;
   /** Masks the access tokens in use in a text that the upstream sent and that is kept. */
-  readonly maskTokens: Redact;
+  readonly maskSecrets: Redact;
   readonly ownHeaders: OwnHeaders;
   /** Undefined: calls are not recorded. */
   readonly unknownCalls?: UnknownCalls | undefined;

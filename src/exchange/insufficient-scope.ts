@@ -1,4 +1,5 @@
 /** Reads from a 403 that the token lacks a scope (RFC 6750 §3.1): neither a wait nor a new token helps. */
+import type { Redact } from '../platform/secret-redaction.ts';
 import { listReceivedHeaders, type ResponseHead } from '../upstream/upstream-response.ts';
 
 export interface InsufficientScope {
@@ -11,8 +12,10 @@ const INSUFFICIENT_SCOPE = /\berror\s*=\s*"?insufficient_scope\b/i;
 /** The characters of RFC 6749 §3.3. */
 const REQUIRED_SCOPE = /[\s,]scope\s*=\s*"([\x21\x23-\x5b\x5d-\x7e ]+)"/i;
 
+/** @param mask for the scope, before it is cut. Default: none */
 export function readInsufficientScope(
   head: Pick<ResponseHead, 'status' | 'headers' | 'connectionHeaders'>,
+  mask: Redact = (text) => text,
 ): InsufficientScope | undefined {
   if (head.status !== 403) return undefined;
   const headers = listReceivedHeaders(head);
@@ -22,5 +25,5 @@ export function readInsufficientScope(
   );
   return challenge === undefined
     ? undefined
-    : { needed: REQUIRED_SCOPE.exec(challenge)?.[1]?.slice(0, SCOPE_MAX_LENGTH) };
+    : { needed: REQUIRED_SCOPE.exec(mask(challenge))?.[1]?.slice(0, SCOPE_MAX_LENGTH) };
 }

@@ -34,7 +34,7 @@ export interface ResponseClassifierOptions {
   /** `throttle.hints`: meanings by the names of header fields. Default: none. */
   readonly hints?: Readonly<Record<string, string>> | undefined;
   /** Masks tokens that the upstream may echo, in texts that are kept. Default: none are known. */
-  readonly maskTokens?: Redact;
+  readonly maskSecrets?: Redact;
   readonly clock: Clock;
   readonly observe: EventObserver;
 }
@@ -87,10 +87,9 @@ export class ResponseClassifier {
 
   /** @returns whether it is one, for which no wait helps */
   #reportInsufficientScope(head: ResponseHead): boolean {
-    const refusal = readInsufficientScope(head);
-    const { observe, route, maskTokens = (text: string) => text } = this.#options;
-    const needed = refusal?.needed && maskTokens(refusal.needed);
-    if (refusal !== undefined) observe({ kind: 'insufficient-scope', route, needed });
+    const { observe, route, maskSecrets = (text: string) => text } = this.#options;
+    const refusal = readInsufficientScope(head, maskSecrets);
+    if (refusal !== undefined) observe({ kind: 'insufficient-scope', route, needed: refusal.needed });
     return refusal !== undefined;
   }
 }

@@ -125,7 +125,7 @@ export class ClosingConnections {
     if (isPending) return;
     const { request, error, recorder, http2 } = rejection;
     const stats = createRequestStats(request && readRequestHead(request.rawHeaders));
-    const facts = describeRequest(request, stats);
+    const facts = describeRequest(request, stats, recorder.maskSecrets);
     recordOutcome(recorder, request, { kind: 'replied', error }, stats, 0);
     if (http2 === undefined) sendRawLocalReply(socket, error, facts);
     else sendHttp2LocalReply(socket, error, facts, http2);

@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { RequestStats } from '../exchange/exchange.ts';
 import type { RequestTracer } from '../exchange/request-tracer.ts';
 import { readTraceParent } from '../exchange/trace-context.ts';
+import type { Redact } from '../platform/secret-redaction.ts';
 import { ensureRequestId, REQUEST_ID } from '../platform/request-id.ts';
 import { isIdempotentMethod } from '../retry/policy.ts';
 import type { ReplyFacts } from './local-reply.ts';
@@ -31,7 +32,7 @@ export function readCorrelation(
 }
 
 /** What a local reply says of its request. The id is kept, so that the request is recorded with the same one. */
-export function describeRequest(request: IncomingMessage | undefined, stats: RequestStats): ReplyFacts {
+export function describeRequest(request: IncomingMessage | undefined, stats: RequestStats, mask: Redact): ReplyFacts {
   const isOutcomeUnknown = stats.lacksResponse && !isIdempotentMethod(request?.method ?? '');
-  return { requestId: ensureRequestId(stats), isOutcomeUnknown };
+  return { requestId: ensureRequestId(stats), isOutcomeUnknown, mask };
 }

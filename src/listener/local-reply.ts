@@ -9,6 +9,7 @@ import { expectsContinue } from '../exchange/expect-continue.ts';
 import { isFullyReceived } from '../exchange/request-body/request-receipt.ts';
 import { systemClock, type Clock } from '../platform/clock.ts';
 import { LOCAL_REPLIES, type LocalReplyCode, type SidecarError } from '../platform/errors.ts';
+import type { Redact } from '../platform/secret-redaction.ts';
 import { STATUS_CODES } from '../platform/http.ts';
 import { corsHeaders } from '../upstream/headers.ts';
 import { resumeReading } from './connection-reading.ts';
@@ -27,15 +28,17 @@ export interface ReplyFacts {
   /** Valid, and so fit for a header field. */
   readonly requestId: string;
   readonly isOutcomeUnknown: boolean;
+  /** For the text of the error, which may quote an upstream or the client. */
+  readonly mask: Redact;
 }
 
-export function buildLocalReply(error: SidecarError, { requestId, isOutcomeUnknown }: ReplyFacts): LocalReply {
+export function buildLocalReply(error: SidecarError, { requestId, isOutcomeUnknown, mask }: ReplyFacts): LocalReply {
   const { status, proxyStatus, title, retryAfterMs } = LOCAL_REPLIES[error.code];
   const body = `${JSON.stringify({
     type: `urn:bearer-sidecar:${error.code.toLowerCase().replaceAll('_', '-')}`,
     title,
     status,
-    detail: isOutcomeUnknown ? `${error.message}; the upstream may have carried the call out` : error.message,
+    detail: `${mask(error.message)}${isOutcomeUnknown ? '; the upstream may have carried the call out' : ''}`,
     code: error.code,
     requestId,
     ...(isOutcomeUnknown && { outcome: 'unknown' }),
@@ -137,7 +140,7 @@ export function sendHttp2LocalReply(
     cancel();
     socket.off('data', onData).off('close', cancel);
     const { status, body } = buildLocalReply(error, facts);
-    const frames = buildHttp2LocalReply(bytes, { status, body, requestId: facts.requestId }, error.message);
+    const frames = buildHttp2LocalReply(bytes, { status, body, requestId: facts.requestId }, facts.mask(error.message));
     endConnection(socket, frames, systemClock);
   };
   const onData = (chunk: Buffer): void => {

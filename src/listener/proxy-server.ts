@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
-import type { Exchange, ExchangeParts, RequestOutcome } from '../exchange/exchange.ts';
+import type { ExchangeParts, RequestOutcome } from '../exchange/exchange.ts';
 import { acceptExpectation } from '../exchange/expect-continue.ts';
 import { breakOff } from '../exchange/break-off.ts';
 import { forwardRequest } from '../exchange/forward.ts';
@@ -138,7 +138,12 @@ export class ProxyServer {
     }
     if (checked.kind === 'rejected') {
       const { error, route = { parts: unrouted } } = checked;
-      stats.responseBytes = this.#reply(request, response, error, describeRequest(request, stats));
+      stats.responseBytes = this.#reply(
+        request,
+        response,
+        error,
+        describeRequest(request, stats, route.parts.maskSecrets),
+      );
       recordOutcome(route.parts, request, { kind: 'replied', error }, stats, clock.now() - startedAt, tracer);
       return;
     }
@@ -175,7 +180,7 @@ export class ProxyServer {
     if (this.#closingConnections.has(request.socket)) this.#closingConnections.onRequestEvent(request.socket);
   }
 
-  #replyToFailure({ request, response, corsOrigin, stats }: Exchange, thrown: unknown): RequestOutcome {
+  #replyToFailure({ request, response, corsOrigin, stats, parts }: ActiveExchange, thrown: unknown): RequestOutcome {
     if (thrown instanceof RequestAborted) return CLIENT_LEFT;
     const error = this.#toSidecarError(thrown);
     try {
@@ -183,7 +188,7 @@ export class ProxyServer {
       if (response.headersSent || response.destroyed) {
         breakOff(response, this.#options.clock);
       } else {
-        const facts = describeRequest(request, stats);
+        const facts = describeRequest(request, stats, parts.maskSecrets);
         stats.responseBytes = this.#reply(request, response, error, facts, extraHeaders);
       }
     } catch (fault) {
@@ -238,7 +243,8 @@ export class ProxyServer {
     } catch (thrown) {
       outcome =
         thrown instanceof RequestAborted ? CLIENT_LEFT : { kind: 'replied', error: this.#toSidecarError(thrown) };
-      if (outcome.kind === 'replied') sendRawLocalReply(socket, outcome.error, describeRequest(request, stats));
+      if (outcome.kind === 'replied')
+        sendRawLocalReply(socket, outcome.error, describeRequest(request, stats, parts.maskSecrets));
     }
     recordOutcome(parts, request, outcome, stats, clock.now() - startedAt);
     lifetime.clearDeadline();

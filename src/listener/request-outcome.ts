@@ -12,8 +12,8 @@ import { PREFLIGHT_STATUS } from './local-reply.ts';
 /** Logged and counted for a client that left before the end of its response. */
 const CLIENT_LEFT_STATUS = 499;
 
-/** Where an outcome is recorded. Without `maskTokens` nothing of an upstream is kept. */
-export type OutcomeRecorder = Pick<ExchangeParts, 'counters' | 'route'> & Partial<Pick<ExchangeParts, 'maskTokens'>>;
+/** Where an outcome is recorded. */
+export type OutcomeRecorder = Pick<ExchangeParts, 'counters' | 'route' | 'maskSecrets'>;
 
 export const CLIENT_LEFT: RequestOutcome = { kind: 'client-left' };
 
@@ -39,7 +39,7 @@ export function createRequestStats(head: RequestHead | undefined, tracer?: Reque
 }
 
 export function recordOutcome(
-  { counters, route, maskTokens }: OutcomeRecorder,
+  { counters, route, maskSecrets }: OutcomeRecorder,
   request: IncomingMessage | undefined,
   outcome: RequestOutcome,
   stats: RequestStats,
@@ -64,11 +64,11 @@ export function recordOutcome(
     requestBytes,
     responseBytes,
     cutBy,
-    fault,
+    fault: fault && maskSecrets(fault),
     isOutcomeUnknown: stats.lacksResponse && !isIdempotentMethod(request?.method ?? ''),
     requestId,
     caller,
-    upstreamRequestId: upstreamRequestId && maskTokens?.(upstreamRequestId),
+    upstreamRequestId: upstreamRequestId && maskSecrets(upstreamRequestId),
     traceId,
   };
   counters.recordRequest(record);

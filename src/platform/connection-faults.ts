@@ -2,6 +2,7 @@
  * What the errors of connections mean, as clauses that follow a host or a service. Never an error's own message: those of TLS and of the
  * HTTP parser hold received bytes. Pure.
  */
+import { truncate } from './truncate.ts';
 
 const LATE = 'could not be reached in time';
 
@@ -125,7 +126,7 @@ function listCertificateNames(error: unknown): string {
   const certificate = error instanceof Error && 'cert' in error ? error.cert : undefined;
   if (typeof certificate !== 'object' || certificate === null || !('subjectaltname' in certificate)) return '';
   const names = String(certificate.subjectaltname).replaceAll(/\b(?:DNS|IP Address):/g, '');
-  return names.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, MAX_NAMES_CHARS);
+  return truncate(names, MAX_NAMES_CHARS, '...').replaceAll(/[^\x20-\x7e]/g, '?');
 }
 
 const NO_APPLICATION_PROTOCOL = /^ERR_SSL_[A-Z0-9/]+_ALERT_NO_APPLICATION_PROTOCOL$/;

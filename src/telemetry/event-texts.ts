@@ -2,6 +2,7 @@
  * Each event in words, one entry each (pure): its log line, and its line among the recent events of the status page. An event that has no
  * log line here has one at level `debug`, with all its fields; an ordinary event has no line on the page. No text holds a secret.
  */
+import type { Redact } from '../platform/secret-redaction.ts';
 import { truncate } from '../platform/truncate.ts';
 import type { AttemptOutcome, ReloadOutcome, SidecarEvent } from './events.ts';
 
@@ -190,6 +191,18 @@ export const SUMMARIES = {
 /** @param code the system's */
 export function describeUnknownCallsFault(code: string | undefined): string {
   return `Calls cannot be recorded in unknownCalls.file (${code ?? ''})`;
+}
+
+/** The members of events that may hold text from outside. */
+const TEXTS_FROM_OUTSIDE: ReadonlySet<string> = new Set(['detail', 'message', 'needed', 'missing', 'lines', 'from']);
+
+/** The event with secrets masked; before its texts are cut. */
+export function maskEvent(event: SidecarEvent, mask: Redact): SidecarEvent {
+  const members = Object.entries(event).map(([name, value]: [string, unknown]) => {
+    if (!TEXTS_FROM_OUTSIDE.has(name)) return [name, value];
+    return [name, typeof value === 'string' ? mask(value) : Array.isArray(value) ? value.map(String).map(mask) : value];
+  });
+  return Object.fromEntries(members) as SidecarEvent;
 }
 
 /** Empty for an event without words of its own. */

@@ -95,13 +95,13 @@ test.each([
   const stream = Object.assign(new Writable(), { fd: -1 });
   const settings = { format, level: 'info', sample: 1, slowMs: 1000 } as const;
   const log = openLog(settings, stream, { destination });
-  log.registerSecret('sesame-of-the-log');
+  log.secrets.add('sesame-of-the-log');
   log.info('hello', { a: 1 });
   await log.close(1000);
   expect(destination.text).toMatch(expected);
 
   const other = openLog(settings, stream, { destination });
-  other.registerSecret('sesame-of-the-log');
+  other.secrets.add('sesame-of-the-log');
   other.info('opened by sesame-of-the-log');
   await other.close(1000);
   expect(destination.text).toContain('opened by ********');

@@ -1,4 +1,5 @@
 /** How a configured fleet is joined: where its URL comes from, and what is said of it. */
+import { Secrets } from '../../src/platform/secrets.ts';
 import { rmSync, writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -15,6 +16,7 @@ const PASSWORD = 'the-right-one';
 function create(env: Readonly<Record<string, string>>) {
   const events: SidecarEvent[] = [];
   const parts = createFleetParts(configOf({ SIDECAR_FLEET_TIMEOUT_MS: '1000', ...env }).fleet, {
+    secrets: new Secrets(systemClock),
     clock: systemClock,
     random: Math.random,
     observe: (event) => events.push(event),

@@ -1,6 +1,7 @@
 /** What a reload changes for requests, and which events it emits. */
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { Secrets } from '../../src/platform/secrets.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import type { LoadedConfig, LoadResult } from '../../src/config/load/load.ts';
@@ -26,7 +27,7 @@ function harness(yaml: string) {
   const loaded: LoadedConfig = next;
   const reloader = createReloader({
     source: { loaded, load: () => next },
-    log: { setLevel: (level) => done.push(`level ${level}`) },
+    log: { secrets: new Secrets({ now: () => 0 }), setLevel: (level) => done.push(`level ${level}`) },
     apply: ({ routes }: Config) => done.push(`rate ${String(routes[0].throttle.rate)}`),
     clock,
     observe: (event) => done.push(event),

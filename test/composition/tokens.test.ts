@@ -9,7 +9,7 @@ import { createTokens } from '../../src/composition/tokens.ts';
 import type { TokensOptions } from '../../src/composition/tokens.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { ASSERTION_AUDIENCE, createAssertionIssuer } from '../support/assertion-issuer.ts';
-import { TokensInUse } from '../../src/platform/tokens-in-use.ts';
+import { Secrets } from '../../src/platform/secrets.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { mountSecret } from '../support/mounted-secret.ts';
@@ -26,27 +26,24 @@ it('a new secret is masked and used within 2 s after its symbolic link has chang
   await using server = await startRecordingUpstream(giveToken);
   const clock = new ManualClock();
   const events: SidecarEvent[] = [];
-  const redacted: string[][] = [];
+  const secrets = new Secrets(clock);
   const tokens = startTokens(
     server.url,
     { SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET_FILE: mounted.path('secret'), SIDECAR_SCOPE: 'a' },
     {
       clock,
-      registerSecret: (...secret) => redacted.push(secret.filter((text) => text !== undefined)),
+      secrets,
       random: () => 0,
       observe: (event) => events.push(event),
     },
   );
   await until(() => tokens.current()?.token !== undefined, 'the first token');
-  expect(redacted).toEqual([[before, id]]);
+  expect([before, after].map(secrets.mask)).toEqual(['********', '********-after']);
 
   await mounted.replace({ secret: after });
   await clock.advance(2_000);
   await until(() => tokens.current()?.token.serial === 2, 'a token of the new secret');
-  expect(redacted).toEqual([
-    [before, id],
-    [after, id],
-  ]);
+  expect([before, after].map(secrets.mask)).toEqual(['********', '********']);
   const basic = (value: string): string => `Basic ${Buffer.from(`${id}:${value}`).toString('base64')}`;
   expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([basic(before), basic(after)]);
   expect(events).toContainEqual({ kind: 'token-invalidated', credential: 'default', reason: 'rotated' });
@@ -59,7 +56,7 @@ it('an assertion in a file is masked with the one that it replaces, causes no re
   await using mounted = await mountSecret({ token: first });
   await using server = await startRecordingUpstream(giveToken);
   const events: SidecarEvent[] = [];
-  const masked: unknown[] = [];
+  const secrets = new Secrets(clock);
   const unused = (): never => {
     throw new Error('a token of this client must not be shared');
   };
@@ -72,12 +69,12 @@ it('an assertion in a file is masked with the one that it replaces, causes no re
       publishFailure: unused,
       releaseLease: unused,
     },
-    registerSecret: (...values) => masked.push(values),
+    secrets,
     random: () => 0,
     observe: (event) => events.push(event),
   });
   await until(() => tokens.current()?.token !== undefined, 'the first token');
-  expect(masked).toEqual([[first, undefined, undefined]]);
+  expect(secrets.mask(first)).toBe('********');
 
   const second = issuer.issue();
   await mounted.replace({ token: second });
@@ -90,7 +87,7 @@ it('an assertion in a file is masked with the one that it replaces, causes no re
     first,
     second,
   ]);
-  expect(masked.at(-1)).toEqual([second, undefined, first]);
+  expect([first, second].map(secrets.mask)).toEqual(['********', '********']);
   expect(events.filter(({ kind }) => kind === 'token-invalidated' || kind === 'credential-rotation')).toEqual([]);
 });
 
@@ -127,7 +124,7 @@ it('an extra parameter in a file is masked, and a changed one used within 2 s, a
   await using mounted = await mountSecret({ key: 'first-extra-value\n', header: 'short' });
   await using server = await startRecordingUpstream(giveToken);
   const clock = new ManualClock();
-  const masked: unknown[] = [];
+  const secrets = new Secrets(clock);
   const tokens = startTokens(
     server.url,
     {
@@ -136,13 +133,13 @@ it('an extra parameter in a file is masked, and a changed one used within 2 s, a
       SIDECAR_AUTH_EXTRA_PARAMETERS: JSON.stringify({ client_secret: { file: mounted.path('key') }, kind: 'true' }),
       SIDECAR_AUTH_EXTRA_HEADERS: JSON.stringify({ 'X-Key': { file: mounted.path('header') } }),
     },
-    { clock, registerSecret: (value) => masked.push(value) },
+    { clock, secrets },
   );
   await until(() => tokens.current()?.token !== undefined, 'the first token');
   await mounted.replace({ key: 'second-extra-value', header: 'short' });
   await clock.advance(2_000);
   await until(() => tokens.current()?.token.serial === 2, 'a token of the new value');
-  expect(masked).toEqual(['first-extra-value', 'short', 'second-extra-value', 'short']);
+  expect(secrets.mask('first-extra-value, short, second-extra-value')).toBe('********, short, ********');
   expect(server.requests.map(({ body }) => JSON.parse(body.toString()) as unknown)).toEqual([
     { grant_type: 'client_credentials', client_secret: 'first-extra-value', kind: 'true' },
     { grant_type: 'client_credentials', client_secret: 'second-extra-value', kind: 'true' },
@@ -253,8 +250,7 @@ function startTokens(
     tokenHeaders: [],
     egress: createProxySelector(loaded.config.egress),
     tokenStore: undefined,
-    registerSecret: () => undefined,
-    tokensInUse: new TokensInUse(),
+    secrets: new Secrets(options.clock),
     random: () => 0.99,
     observe: () => undefined,
     ...options,

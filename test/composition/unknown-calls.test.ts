@@ -26,7 +26,7 @@ async function startOnDisk(upstreamUrl: string, onWriteError: 'forward' | 'refus
   const events: SidecarEvent[] = [];
   const unknownCalls = await openUnknownCalls({
     config: { unknownCalls: { file, onWriteError, paths: true } },
-    maskTokens: (text) => text,
+    maskSecrets: (text) => text,
     clock: systemClock,
     observe: (event) => events.push(event),
     write: (fd, bytes) => {

@@ -14,7 +14,7 @@ it('a call that reached the upstream stays open unless its client has a response
       const config = { unknownCalls: { file, onWriteError: 'refuse', paths: true } } as const;
       const options = {
         config,
-        maskTokens: (text: string) => text,
+        maskSecrets: (text: string) => text,
         clock: new ManualClock(),
         observe: () => undefined,
       };

@@ -8,7 +8,7 @@ import { buildLocalReply, sendLocalReply, sendRawLocalReply } from '../../src/li
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
-const FACTS = { requestId: 'an-id', isOutcomeUnknown: false };
+const FACTS = { requestId: 'an-id', isOutcomeUnknown: false, mask: (text: string) => text };
 
 const STATUS: Record<string, readonly [status: number, proxyStatus: string]> = {
   HOST_NOT_ALLOWED: [403, 'http_request_denied'],

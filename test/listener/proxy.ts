@@ -39,7 +39,7 @@ export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' 
   readonly requestTimeoutMs?: number;
   readonly bodyIdleTimeoutMs?: number;
   /** Default: leaves each text as it is. */
-  readonly maskTokens?: ExchangeParts['maskTokens'];
+  readonly maskSecrets?: ExchangeParts['maskSecrets'];
   readonly refusals?: ExchangeParts['refusals'];
   readonly cookieRoot?: string;
   readonly unknownCalls?: ExchangeParts['unknownCalls'];
@@ -145,7 +145,7 @@ function buildParts(
     random,
     observe,
     counters: createRecordingCounters(observe),
-    maskTokens: options.maskTokens ?? ((text) => text),
+    maskSecrets: options.maskSecrets ?? ((text) => text),
     refusals: options.refusals,
     cookieRoot: options.cookieRoot,
     unknownCalls: options.unknownCalls,

@@ -1,5 +1,6 @@
 /** Everything that a sidecar reports of itself, as one list in the order in which it happened: rare events, requests, attempts and permits. */
 import type { SidecarOptions } from '../../src/composition/sidecar.ts';
+import { Secrets } from '../../src/platform/secrets.ts';
 import type { LocalReplyCode } from '../../src/platform/errors.ts';
 import type { EventObserver, SidecarEvent } from '../../src/telemetry/events.ts';
 import type {
@@ -27,7 +28,7 @@ export function createRecordingLog(push: Push = () => undefined): SidecarOptions
   return {
     observe: push,
     recorders: { requests: [(record) => pushRecord(push, record)], debug: push },
-    registerSecret: () => undefined,
+    secrets: new Secrets({ now: () => 0 }),
     setLevel: () => undefined,
     droppedLines: () => 0,
     deliveryProblem: () => undefined,

@@ -3,6 +3,8 @@
  * lack a scope. Bounded by the routes and closed sets. The ring of samples has the numbers.
  */
 import type { Clock } from '../../platform/clock.ts';
+import type { Redact } from '../../platform/secret-redaction.ts';
+import { ensureRequestId } from '../../platform/request-id.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import type { RecordRequest } from '../../telemetry/request-record.ts';
 import type { LastFault, RecentCall, InsufficientScopes } from '../status/states.ts';
@@ -22,8 +24,15 @@ export interface Activity {
 
 const MAX_CALLS = 50;
 
-/** @param keepsCalls whether the last calls are kept, with their paths. Default true */
-export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true): Activity {
+/**
+ * @param keepsCalls whether the last calls are kept, with their paths. Default true
+ * @param mask for the texts of clients and upstreams in calls, when these are read: most are never. Default: none
+ */
+export function createActivity(
+  clock: Pick<Clock, 'wallNow'>,
+  keepsCalls = true,
+  mask: Redact = (text) => text,
+): Activity {
   const eventLog = new EventLog(() => clock.wallNow());
   // A ring, whose oldest call is at `nextCall` once it is full.
   const calls: RecentCall[] = [];
@@ -32,7 +41,10 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true)
   const lastFaults = new Map<string, LastFault>();
   return {
     eventLog,
-    listRecentCalls: () => (keepsCalls ? [...calls.slice(nextCall), ...calls.slice(0, nextCall)].reverse() : undefined),
+    listRecentCalls: () => {
+      const newestFirst = [...calls.slice(nextCall), ...calls.slice(0, nextCall)].reverse();
+      return keepsCalls ? newestFirst.map((call) => maskCall(call, mask)) : undefined;
+    },
     listInsufficientScopes: () => [...insufficientScopes.values()],
     listLastFaults: () => [...lastFaults.values()],
     observe(event) {
@@ -55,5 +67,14 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true)
       }
       if (record.localReply !== undefined) eventLog.addLocalReply(record.localReply);
     },
+  };
+}
+
+function maskCall({ wallAt, record }: RecentCall, mask: Redact): RecentCall {
+  const { method, path, caller } = record;
+  const requestId = mask(ensureRequestId(record));
+  return {
+    wallAt,
+    record: { ...record, requestId, method: mask(method), path: mask(path), caller: caller && mask(caller) },
   };
 }

@@ -1,5 +1,5 @@
 /** Checks one credential: the connection to its token endpoint, discovery, one token request, and its response. */
-import type { TokensInUse } from '../../platform/tokens-in-use.ts';
+import type { Secrets } from '../../platform/secrets.ts';
 import type { AuthConfig, CredentialConfig, RequestingAuthConfig } from '../../config/config.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
 import { describeAssertion, readJwtExpiry } from '../../token/client/assertion-claims.ts';
@@ -19,9 +19,8 @@ import { StepRunner, type CheckFinding, type StepResult, type CheckStepName, typ
 import { checkThroughEgress, createTarget, type EgressCheckContext } from './connectivity.ts';
 
 export interface CredentialCheckContext extends EgressCheckContext {
-  readonly registerSecret: (secret: string) => void;
-  /** Gets the token. */
-  readonly tokensInUse: TokensInUse;
+  /** Gets each secret that is read, and the token. */
+  readonly secrets: Secrets;
 }
 
 export interface CredentialCheckResult {
@@ -78,7 +77,7 @@ async function checkTokenFile(
     const reading = await readTokenFile(path);
     const advice = `write the token into that file, or correct ${createSettingNamer('credential', credential)('auth.tokenFile')}`;
     if (reading.kind === 'unreadable') return { outcome: 'fail', detail: reading.detail, advice };
-    check.tokensInUse.add(credential, reading.value);
+    check.secrets.addToken(reading.value);
     return { outcome: 'ok', detail: `${path}, ${reading.value.length} characters`, value: reading.value };
   });
   if (token !== undefined) runner.record('lifetime', evaluateTokenExpiry(readJwtExpiry(token), check.clock.wallNow()));
@@ -97,7 +96,7 @@ function evaluateTokenExpiry(endWallAt: number | undefined, wallNow: number): Ch
 async function checkAssertion(
   runner: StepRunner,
   { auth: { method }, name }: RequestingCredential,
-  { clock, registerSecret }: CredentialCheckContext,
+  { clock, secrets }: CredentialCheckContext,
 ): Promise<boolean> {
   if (method.name !== 'client_assertion') return true;
   const found = await runner.run('assertion', async () => {
@@ -107,7 +106,7 @@ async function checkAssertion(
       const advice = `correct ${nameSetting('auth.assertionFile')} or ${nameSetting('auth.assertionFileAudience')}, or ask the issuer of the file for another one`;
       return { outcome: 'fail', detail: reading.detail, advice };
     }
-    registerSecret(reading.assertion);
+    secrets.addToken(reading.assertion);
     return { outcome: 'ok', detail: `${method.file.path}: ${describeAssertion(reading.claims)}`, value: true };
   });
   return found === true;
@@ -171,12 +170,12 @@ async function requestToken(
   check: CredentialCheckContext,
   runner: StepRunner,
 ): Promise<StepResult<TokenRequestOutcome>> {
-  const { clock, signal, registerSecret, tokensInUse } = check;
+  const { clock, signal, secrets } = check;
   const heads: DatedTokenResponse[] = [];
   const endpoint = createEndpoint(credential, check, runner, (head) => heads.push(head));
   const client = await endpoint.readCredential();
   if (client.kind === 'unreadable') return { outcome: 'fail', detail: client.detail, advice: 'fix that file' };
-  for (const secret of [client.keyMaterial ?? [], client.sentSecrets].flat()) registerSecret(secret);
+  for (const secret of [client.keyMaterial ?? [], client.sentSecrets].flat()) secrets.add(secret);
   const { grantType, cacheFile } = credential.auth;
   const configured = client.extraParameters[REFRESH_TOKEN];
   if (grantType === REFRESH_TOKEN && (await isRefreshTokenReplaced(cacheFile, configured)))
@@ -190,7 +189,7 @@ async function requestToken(
     skew: { date: head?.date, sentAt, receivedAt: head?.receivedAt ?? sentAt },
   };
   if (response.kind === 'ok') {
-    tokensInUse.add(credential.name, response.value);
+    secrets.addToken(response.value);
     if (response.refreshToken !== undefined && response.refreshToken !== configured)
       return { outcome: 'warn', detail: USED_UP, advice: USED_UP_ADVICE, value };
     return { outcome: 'ok', detail: `obtained from ${maskQuery(url)}${describeRequestForm(credential.auth)}`, value };

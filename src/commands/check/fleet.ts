@@ -1,4 +1,5 @@
 /** Checks the fleet: connects to its Redis, takes and releases a lease as a replica does, and measures replies. It leaves nothing behind. */
+import type { Secrets } from '../../platform/secrets.ts';
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
@@ -21,7 +22,7 @@ const DEFAULT_PORT = 6379;
 export async function checkFleet(
   config: FleetConfig,
   context: CheckContext,
-  registerSecret: (secret: string) => void,
+  secrets: Secrets,
 ): Promise<readonly CheckStep[]> {
   const runner = new StepRunner('Redis', context);
   const reading = await readSecret('fleet.redisUrlFile', config.redisUrl);
@@ -30,10 +31,10 @@ export async function checkFleet(
     return runner.steps;
   }
   const password = redisPassword(reading.value);
-  if (password !== undefined) registerSecret(password);
+  if (password !== undefined) secrets.add(password);
   const target = createRedisTarget(reading.value, config);
   const isReached = target === undefined || (await checkConnectivity(runner, target, context));
-  if (isReached) await runner.run('fleet', () => joinAsReplica(config, reading.value, context, runner));
+  if (isReached) await runner.run('fleet', () => joinAsReplica(config, reading.value, { ...context, secrets }, runner));
   else await explainUnreached(reading.value, context, runner);
   return runner.steps;
 }
@@ -70,14 +71,14 @@ function createRedisTarget(url: string, { caFile }: FleetConfig): ConnectivityTa
 async function joinAsReplica(
   config: FleetConfig,
   url: string,
-  { clock }: CheckContext,
+  { clock, secrets }: CheckContext & { readonly secrets: Secrets },
   runner: StepRunner,
 ): Promise<StepResult<never>> {
   const observe: EventObserver = (event) => {
     const advice = `check ${formatSettingName('fleet.redisUrl')}`;
     if (event.kind === 'warning') runner.record('fleet', { outcome: 'warn', detail: event.message, advice });
   };
-  const parts = createFleetParts(config, { clock, random: Math.random, observe });
+  const parts = createFleetParts(config, { secrets, clock, random: Math.random, observe });
   if (parts === undefined) throw new Error('a fleet is configured');
   const { client, tokenStore } = parts;
   client.start();

@@ -1,6 +1,6 @@
 /** How a check is printed: as lines, on a terminal with symbols and wrapped texts, or as one JSON document. Also masks secrets in steps. */
 import { toSingleLine } from '../../config/load/problems.ts';
-import { createRedact, type Redact } from '../../platform/secret-redaction.ts';
+import type { Redact } from '../../platform/secret-redaction.ts';
 import { wrapText, type Paint, type TextRole } from '../terminal.ts';
 import type { CheckOutcome, CheckStep } from './step-runner.ts';
 
@@ -95,17 +95,8 @@ export function hasNoFailure(steps: readonly CheckStep[]): boolean {
   return steps.every(({ outcome }) => outcome !== 'fail');
 }
 
-/**
- * The steps with the secrets masked. Their texts hold no secret of ours, but some quote what a server has sent, or a part of it.
- * @param maskTokens default: no token is known
- */
-export function redactSteps(
-  steps: readonly CheckStep[],
-  secrets: Iterable<string>,
-  maskTokens: Redact = (text) => text,
-): readonly CheckStep[] {
-  const redactWhole = createRedact([...secrets]);
-  const redact: Redact = (text) => maskTokens(redactWhole(text));
+/** The steps with the secrets masked. Their texts hold no secret of ours, but some quote what a server has sent, or a part of it. */
+export function redactSteps(steps: readonly CheckStep[], redact: Redact): readonly CheckStep[] {
   return steps.map(({ advice, ...step }) => {
     const masked = { ...step, detail: redact(step.detail) };
     return advice === undefined ? masked : { ...masked, advice: redact(advice) };

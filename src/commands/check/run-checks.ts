@@ -1,11 +1,11 @@
 /** Runs all checks at once and yields their steps in a fixed order: settings and files, proxies, credentials, upstreams, fleet. */
-import { TokensInUse } from '../../platform/tokens-in-use.ts';
+import { Secrets } from '../../platform/secrets.ts';
 import { authorizationServerUrl, type Config } from '../../config/config.ts';
 import { createProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { RouteHeaders } from '../../composition/route-headers.ts';
 import { readClientId } from '../../token/client/secret-file.ts';
-import { listExtraSecrets, listProxyPasswords } from '../configured-secrets.ts';
-import { checkCredential, type CredentialCheckContext } from './credential.ts';
+import { listProxyPasswords } from '../configured-secrets.ts';
+import { checkCredential } from './credential.ts';
 import { checkFiles } from './files.ts';
 import { checkFleet } from './fleet.ts';
 import { checkProxies } from './connectivity.ts';
@@ -27,16 +27,13 @@ export async function* runChecks(
   probePath: string | undefined,
   context: CheckContext,
 ): AsyncGenerator<readonly CheckStep[]> {
-  const secrets = new Set([
-    ...listProxyPasswords(config.egress),
-    ...config.credentials.flatMap(({ auth }) => listExtraSecrets(auth)),
-  ]);
-  const tokensInUse = new TokensInUse();
-  const redaction = { registerSecret: (secret: string) => void secrets.add(secret), tokensInUse };
-  const headers = new RouteHeaders({ config, ...redaction, clock: context.clock, observe: () => undefined });
+  const { clock } = context;
+  const secrets = new Secrets(clock);
+  for (const password of listProxyPasswords(config.egress)) secrets.add(password);
+  const headers = new RouteHeaders({ config, secrets, clock, observe: () => undefined });
   const { byRoute } = await headers.read();
-  for (const group of startChecks(config, warnings, probePath, context, redaction, byRoute))
-    yield redactSteps(await group, secrets, tokensInUse.mask);
+  for (const group of startChecks(config, warnings, probePath, context, secrets, byRoute))
+    yield redactSteps(await group, secrets.mask);
 }
 
 function startChecks(
@@ -44,14 +41,14 @@ function startChecks(
   warnings: readonly string[],
   probePath: string | undefined,
   context: CheckContext,
-  redaction: Pick<CredentialCheckContext, 'registerSecret' | 'tokensInUse'>,
+  secrets: Secrets,
   ownHeaders: RouteHeaders['byRoute'],
 ): readonly Promise<readonly CheckStep[]>[] {
   const { credentials, routes, fleet } = config;
   const egress = createProxySelector(config.egress);
   const isProxied = listDestinations(config).some((url) => egress(url) !== undefined);
   const proxies = checkProxies(config.egress, isProxied, context);
-  const check = { ...context, egress, proxies, ...redaction };
+  const check = { ...context, egress, proxies, secrets };
   const credentialChecks = credentials.map((credential) => ({
     credential,
     result: checkCredential(credential, check),
@@ -63,7 +60,7 @@ function startChecks(
     ...credentialChecks.map(async ({ result }) => (await result).steps),
     ...groupByUpstream(routes).map((group) => checkUpstream(group, probe, check)),
     ...(probePath !== undefined && probe === undefined ? [Promise.resolve([createNoRouteStep(probePath)])] : []),
-    ...(fleet === undefined ? [] : [checkFleet(fleet, context, redaction.registerSecret)]),
+    ...(fleet === undefined ? [] : [checkFleet(fleet, context, secrets)]),
     checkRunningSidecar(config, context),
   ];
 

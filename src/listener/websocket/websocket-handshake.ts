@@ -276,7 +276,7 @@ class Handshake {
   #fail(failure: UpstreamFailure): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    const { clock, counters, observe, route } = this.#parts;
+    const { clock, counters, observe, route, maskSecrets } = this.#parts;
     const { lifetime, request, socket, stats } = this.#upgrade;
     const end = classifyFailure(failure, lifetime.aborted?.reason, this.#hasConnected);
     counters.recordAttempt(end.outcome, clock.now() - this.#sentAt, end.isOwn);
@@ -284,7 +284,8 @@ class Handshake {
     if (detail !== undefined) observe({ kind: 'attempt-failed', route, outcome, cause, detail });
     const error = toAttemptError(failure, lifetime.aborted, this.#hasConnected);
     // Before the request is destroyed: http-proxy-3 then closes the client's socket.
-    if (error instanceof SidecarError) sendRawLocalReply(socket, error, describeRequest(request, stats), clock);
+    if (error instanceof SidecarError)
+      sendRawLocalReply(socket, error, describeRequest(request, stats, maskSecrets), clock);
     this.#result.reject(error);
     this.#connectAborter.abort();
     this.#proxyRequest?.destroy();

@@ -2,13 +2,13 @@
 import { pino, type Logger } from 'pino';
 import { systemClock, type Clock } from '../../platform/clock.ts';
 import { describeEvent, SUMMARIES } from '../event-texts.ts';
+import { Secrets } from '../../platform/secrets.ts';
 import type { EventObserver, LogDeliveryProblem, LogLevel, SidecarEvent } from '../events.ts';
 import type { DebugEvent, RecordObservers, RecordRequest } from '../request-record.ts';
 import { createAccessDescriber, levelOfRequest, type AccessLogSampling, type DescribeAccess } from './request-line.ts';
 import { createKeyedCoalescer, type EventCoalescer } from './event-coalescer.ts';
 import { LogSink } from './log-sink.ts';
 import { createDescriptorWriter, type LogWriter } from './log-writer.ts';
-import { createRedactor, type Redactor } from './redaction.ts';
 import { RequestLogBatch } from './request-log-batch.ts';
 
 /** The fields of a line besides time, level and message. */
@@ -16,8 +16,6 @@ export type LogFields = Readonly<Record<string, unknown>>;
 
 export interface LogOptions {
   readonly level: LogLevel;
-  /** How many secrets are in use at the same time. Default 1. */
-  readonly secretsInUse?: number;
   /** Default: all requests are logged. */
   readonly sampling?: AccessLogSampling;
   /** Default: process.stdout. */
@@ -36,11 +34,8 @@ export interface Log {
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
-  /**
-   * Masks a secret, plain and encoded, in every later line; with the client id also as Basic credentials. To be called for each
-   * new value of a secret that rotates, with the one that it replaces.
-   */
-  readonly registerSecret: (value: string, clientId?: string, replaced?: string) => void;
+  /** Those that are masked in every line. */
+  readonly secrets: Secrets;
   readonly setLevel: (level: LogLevel) => void;
   /** Lines dropped since the start. */
   readonly droppedLines: () => number;
@@ -51,10 +46,10 @@ export interface Log {
 }
 
 export function createLog(options: LogOptions): Log {
-  const { level, secretsInUse = 1, sampling, clock = systemClock } = options;
-  const redaction = createRedactor(secretsInUse);
-  const sink = createSink(options, redaction, (problem) => logRecovery(logger, problem));
-  const describeRequest = createAccessDescriber(sampling);
+  const { level, sampling, clock = systemClock } = options;
+  const secrets = new Secrets(clock);
+  const sink = createSink(options, secrets, (problem) => logRecovery(logger, problem));
+  const describeRequest = createAccessDescriber(sampling, secrets.mask);
   const { logger, requests } = createEventLogger(level, clock, sink, describeRequest);
   const coalescers = createCoalescers(logger, clock);
   const writeAtExit = (): void => {
@@ -71,12 +66,7 @@ export function createLog(options: LogOptions): Log {
     info: (message, fields = {}) => logger.info(fields, message),
     warn: (message, fields = {}) => logger.warn(fields, message),
     error: (message, fields = {}) => logger.error(fields, message),
-    registerSecret: (value, clientId, replaced) => {
-      // Buffered lines may hold a secret that this one replaces in the redactor.
-      requests.writeAll();
-      sink.flush();
-      redaction.register(value, clientId, replaced);
-    },
+    secrets,
     setLevel: (next) => {
       requests.writeAll();
       applyLevel(next, logger, recorders);
@@ -150,16 +140,23 @@ function applyLevel(level: LogLevel, logger: Logger, recorders: RecordObservers)
 
 function createSink(
   { destination, format, clock = systemClock }: LogOptions,
-  redaction: Redactor,
+  secrets: Secrets,
   onRecovered: (problem: LogDeliveryProblem) => void,
 ): LogSink {
-  const redact = (lines: string): string => redaction.redact(lines);
+  const redact = (lines: string): string => secrets.maskLines(escapeControls(lines));
   return new LogSink({
     writer: destination ?? createDescriptorWriter(process.stdout),
     redact: format === undefined ? redact : (lines) => format(redact(lines)),
     clock,
     onRecovered,
   });
+}
+
+/** DEL, the C1 controls (8-bit CSI included) and the two line separators that JSON does not escape. */
+const RAW_CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;
+
+function escapeControls(text: string): string {
+  return text.replace(RAW_CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 type RepeatingKind = keyof typeof SUMMARIES;

@@ -4,7 +4,8 @@
  */
 import type { Random } from '../../platform/clock.ts';
 import { ensureRequestId } from '../../platform/request-id.ts';
-import { truncate } from '../../platform/truncate.ts';
+import type { Redact } from '../../platform/secret-redaction.ts';
+import { MAX_UNCUT_CHARS, truncate } from '../../platform/truncate.ts';
 import type { RequestRecord } from '../request-record.ts';
 
 export interface AccessLogSampling {
@@ -22,13 +23,16 @@ export function levelOfRequest({ code, localReply }: RequestRecord): 'info' | 'w
   return localReply !== undefined && code >= 500 ? 'warn' : 'info';
 }
 
-/** @param sampling Default: every request is logged, without the field `sampled` */
-export function createAccessDescriber(sampling?: AccessLogSampling): DescribeAccess {
-  if (sampling === undefined || sampling.share >= 1) return (event) => accessFields(event, undefined);
+/**
+ * @param sampling Default: every request is logged, without the field `sampled`
+ * @param mask for a path before it is cut. Default: none
+ */
+export function createAccessDescriber(sampling?: AccessLogSampling, mask: Redact = (text) => text): DescribeAccess {
+  if (sampling === undefined || sampling.share >= 1) return (event) => accessFields(event, undefined, mask);
   const { share, slowMs, random } = sampling;
   return (event) => {
-    if (!isOrdinary(event, slowMs)) return accessFields(event, 1);
-    return random() < share ? accessFields(event, share) : undefined;
+    if (!isOrdinary(event, slowMs)) return accessFields(event, 1, mask);
+    return random() < share ? accessFields(event, share, mask) : undefined;
   };
 }
 
@@ -40,10 +44,16 @@ function roundToTenths(ms: number): number {
   return Math.round(ms * 10) / 10;
 }
 
-function accessFields(event: RequestRecord, sampled: number | undefined): Readonly<Record<string, unknown>> {
+function accessFields(
+  event: RequestRecord,
+  sampled: number | undefined,
+  mask: Redact,
+): Readonly<Record<string, unknown>> {
+  const { path } = event;
   return {
     method: truncate(event.method),
-    path: truncate(event.path),
+    // Whole lines are masked when they are written: only what is cut here has to be masked before.
+    path: truncate(path.length > MAX_UNCUT_CHARS ? mask(path) : path),
     route: event.route,
     code: event.code,
     source: event.source,

@@ -18,6 +18,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { StartTracer } from '../../exchange/request-tracer.ts';
 import type { Clock } from '../../platform/clock.ts';
+import type { Redact } from '../../platform/secret-redaction.ts';
 import type { EventObserver } from '../events.ts';
 import { SpanLossReporter } from './loss-report.ts';
 import type { TraceSampling, TracingSettings } from './settings.ts';
@@ -30,6 +31,8 @@ export interface TracingOptions {
   /** The token endpoint or issuer of each credential, by its name. */
   readonly tokenServers: ReadonlyMap<string, URL>;
   readonly clock: Clock;
+  /** As in `SpanOptions`. */
+  readonly mask?: Redact;
   readonly observe: EventObserver;
 }
 
@@ -49,7 +52,7 @@ const DROPPED_SPANS_MESSAGE = /^Dropped (\d+) spans/;
  * @param exporter Default: OTLP over HTTP, as protobuf
  */
 export function createTracing(
-  { version, tokenServers, clock, observe }: TracingOptions,
+  { version, tokenServers, clock, mask = (text) => text, observe }: TracingOptions,
   { sampling, batching }: Extract<TracingSettings, { kind: 'on' }>,
   exporter: SpanExporter = new OTLPTraceExporter(),
 ): Tracing {
@@ -67,7 +70,7 @@ export function createTracing(
     ],
   });
   onSpansDropped((spans) => losses.report(spans, 'the export queue was full'));
-  const spans = { tracer: provider.getTracer(SERVICE_NAME, version), clock };
+  const spans = { tracer: provider.getTracer(SERVICE_NAME, version), clock, mask };
   return {
     startTracer: (request) => new RequestSpans(spans, request),
     observe: (event) => {

@@ -5,6 +5,7 @@
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from '@opentelemetry/api';
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api';
 import type { Clock } from '../../platform/clock.ts';
+import type { Redact } from '../../platform/secret-redaction.ts';
 import { truncate } from '../../platform/truncate.ts';
 import { readTraceParent, replaceTraceContext, type TraceParent } from '../../exchange/trace-context.ts';
 import type { TracedAttempt, Stage, RequestTracer, TracedRequest } from '../../exchange/request-tracer.ts';
@@ -16,6 +17,8 @@ import type { RequestRecord } from '../request-record.ts';
 export interface SpanOptions {
   readonly tracer: Tracer;
   readonly clock: Clock;
+  /** For texts of clients and upstreams, before they are cut. Default: none */
+  readonly mask?: Redact;
 }
 
 /** Shorter waits get no span, so that the longer ones stay visible. */
@@ -33,6 +36,7 @@ export class RequestSpans implements RequestTracer {
   readonly traceId: string;
   readonly #tracer: Tracer;
   readonly #clock: Clock;
+  readonly #mask: Redact;
   readonly #toTime: (at: number) => number;
   readonly #span: Span;
   readonly #context: Context;
@@ -43,11 +47,19 @@ export class RequestSpans implements RequestTracer {
   #attempt: Span | undefined;
   #attempts = 0;
 
-  constructor({ tracer, clock }: SpanOptions, { method = '', httpVersion, headers }: TracedRequest) {
+  constructor(
+    { tracer, clock, mask = (text) => text }: SpanOptions,
+    { method = '', httpVersion, headers }: TracedRequest,
+  ) {
     this.#tracer = tracer;
     this.#clock = clock;
+    this.#mask = mask;
     this.#toTime = createSpanTimeConverter(clock);
-    const attributes = { ...describeMethod(method), 'url.scheme': 'http', 'network.protocol.version': httpVersion };
+    const attributes = {
+      ...describeMethod(mask(method)),
+      'url.scheme': 'http',
+      'network.protocol.version': httpVersion,
+    };
     const options = { kind: SpanKind.SERVER, startTime: this.#time(), attributes };
     const parent = readTraceParent(headers.traceparent);
     this.#isContinued = parent !== undefined;
@@ -71,7 +83,7 @@ export class RequestSpans implements RequestTracer {
 
   startAttempt(attempt: TracedAttempt): string[] {
     if (this.#isRecording) {
-      const attributes = describeAttempt(attempt, this.#attempts++);
+      const attributes = describeAttempt({ ...attempt, path: this.#mask(attempt.path) }, this.#attempts++);
       const options = { kind: SpanKind.CLIENT, startTime: this.#time(), attributes };
       this.#attempt = this.#tracer.startSpan(spanNameOfMethod(attempt.method), options, this.#context);
     }
@@ -86,7 +98,7 @@ export class RequestSpans implements RequestTracer {
     if (span === undefined) return;
     const { status, error, message } = attemptResultOf(end);
     if (status !== undefined) span.setAttribute('http.response.status_code', status);
-    if (error !== undefined) markFailed(span, error, message);
+    if (error !== undefined) markFailed(span, error, message && this.#mask(message));
     span.end(this.#time());
   }
 
@@ -100,7 +112,7 @@ export class RequestSpans implements RequestTracer {
     const span = this.#span;
     span.updateName(`${spanNameOfMethod(method)} ${route}`);
     span.setAttributes({
-      'url.path': truncate(path),
+      'url.path': truncate(this.#mask(path)),
       'http.response.status_code': code,
       'bearer_sidecar.route': route,
       'bearer_sidecar.attempts': attempts,

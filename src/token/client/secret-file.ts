@@ -51,7 +51,7 @@ export async function readClientId(source: SecretSource | undefined): Promise<Se
 const SHORTEST_EXTRA_SECRET = 8;
 
 /** Whether a value of a map is to be masked: what was in a file, and longer values. */
-export function isExtraSecret({ kind }: SecretSource, value: string): boolean {
+function isExtraSecret({ kind }: SecretSource, value: string): boolean {
   return kind === 'file' || value.length >= SHORTEST_EXTRA_SECRET;
 }
 

@@ -2,13 +2,8 @@
  * Makes text of an authorization server fit for a log, a page and a local reply: printable ASCII on one line, bounded, and
  * without the client id or a part of a secret that was sent, in any common encoding (RFC 6749 §5.2 has the characters). Pure.
  */
-import {
-  MASK,
-  createRedact,
-  decodePercent,
-  listSecretEncodings,
-  type Redact,
-} from '../../platform/secret-redaction.ts';
+import { MASK, decodePercent, listSecretEncodings, type Redact } from '../../platform/secret-redaction.ts';
+import { createRedact } from '../../platform/secrets.ts';
 import type { ClientAuthentication, ClientCredential } from '../client/client-authentication.ts';
 
 /** Cleans, masks, and cuts to `maxChars`. The result may be empty. */
@@ -18,6 +13,8 @@ export type ShowServerText = (text: string, maxChars: number) => string;
 export const FRAGMENT_CHARS = 8;
 /** More of a text is not looked at: at most 300 characters are shown. */
 const MAX_READ_CHARS = 1024;
+/** Before the cut to these, secrets are masked. */
+const MAX_MASKED_CHARS = 8 * MAX_READ_CHARS;
 
 /** Keeps what the authorization server knows out of its response, in case the server echoes it. */
 export interface EchoFilter {
@@ -30,24 +27,25 @@ export interface EchoFilter {
   readonly requestedScope: string | undefined;
 }
 
-/** For the secrets of one request, those of every request of the client included. @param maskTokens Default: no tokens in use are known */
+/** For the secrets of one request, those of every request of the client included. @param maskSecrets Default: no tokens in use are known */
 export function createEchoFilter(
   { clientId, sentSecrets }: Pick<ClientCredential, 'clientId' | 'sentSecrets'>,
   { valuesToRedact }: Pick<ClientAuthentication, 'valuesToRedact'>,
   {
     scope: requestedScope,
-    maskTokens = (text) => text,
-  }: { readonly scope: string | undefined; readonly maskTokens?: Redact },
+    maskSecrets = (text) => text,
+  }: { readonly scope: string | undefined; readonly maskSecrets?: Redact },
 ): EchoFilter {
   const secrets = [...sentSecrets, ...valuesToRedact];
   const forms = valuesToRedact.flatMap((value) => listSecretEncodings(value, clientId));
-  const redact = createRedact(secrets, clientId);
+  const redact = createRedact(secrets);
   const showText = createServerTextFilter(secrets, clientId);
   return {
     credentialForms: forms.filter(({ length }) => length >= FRAGMENT_CHARS),
-    redact: (text) => maskTokens(redact(text)),
+    redact: (text) => maskSecrets(redact(text)),
     // Before and after the cut: the mask may be longer than what it replaces.
-    showText: (text, maxChars) => maskTokens(showText(text, maxChars)).slice(0, maxChars),
+    showText: (text, maxChars) =>
+      maskSecrets(showText(maskSecrets(text.slice(0, MAX_MASKED_CHARS)), maxChars)).slice(0, maxChars),
     requestedScope,
   };
 }
@@ -59,7 +57,7 @@ export function createServerTextFilter(secrets: readonly string[], clientId: str
 }
 
 function buildFilter(secrets: readonly string[], clientId: string): ShowServerText {
-  const redact = createRedact(secrets, clientId);
+  const redact = createRedact(secrets);
   const redactId = createRedact([clientId]);
   const encodings = secrets.flatMap((secret) => listSecretEncodings(secret, clientId));
   const fragments = collectFragments(encodings);

@@ -49,7 +49,7 @@ export interface TokenEndpointOptions extends ClientAuthOptions, TokenGrantOptio
   readonly clock: Pick<Clock, 'now' | 'after' | 'wallNow'>;
   readonly observe: EventObserver;
   /** Masks tokens of this process that the server may echo, in texts that are kept. Default: none are known. */
-  readonly maskTokens?: Redact;
+  readonly maskSecrets?: Redact;
   /** Called with the head of each token response. Default: none. */
   readonly onResponseHead?: (head: Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'>) => void;
 }

@@ -3,7 +3,8 @@
  * error-response.ts. Pure. Not oauth4webapi: it accepts any string as a token and `3600abc` as a lifetime, and its errors carry the token
  * in `cause`, so that the same checks would be needed around it.
  */
-import { createRedact, decodePercent, MASK, type Redact } from '../../platform/secret-redaction.ts';
+import { decodePercent, MASK, type Redact } from '../../platform/secret-redaction.ts';
+import { createRedact } from '../../platform/secrets.ts';
 import { parseErrorResponse } from './error-response.ts';
 import { findMember, parseJsonObject, type JsonFields } from './json-object.ts';
 import { FRAGMENT_CHARS, type EchoFilter } from './server-text.ts';

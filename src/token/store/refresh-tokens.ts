@@ -13,7 +13,7 @@ export interface RefreshTokensOptions {
   /** Sends one token request. Never rejects, and ends by itself. */
   readonly send: (credential: ClientCredential) => Promise<TokenRequestResult>;
   /** Called with each one before it is kept, to mask it. @param replaced an earlier one that is not sent any more */
-  readonly onReceived: (value: string, replaced: string | undefined) => void;
+  readonly onReceived: (value: string) => void;
   /** Why no file can keep it; undefined while one can. */
   readonly lossCause: string | undefined;
   /** Called once if it cannot be kept. */
@@ -125,7 +125,7 @@ export class RefreshTokens {
   }
 
   #keep(kept: KeptRefreshToken): void {
-    this.#options.onReceived(kept.newest, this.#kept?.newest);
+    this.#options.onReceived(kept.newest);
     this.#kept = kept;
   }
 }

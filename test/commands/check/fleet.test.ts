@@ -1,4 +1,5 @@
 /** What `check` finds out about a fleet, over a real Redis. */
+import { Secrets } from '../../../src/platform/secrets.ts';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -11,10 +12,10 @@ import { DOCUMENTED_RIGHTS, startClusterRedis, startRedis, startRedisWithRights 
 async function stepsFor(url: string, timeoutMs = 1000) {
   const { fleet } = configOf({ SIDECAR_REDIS_URL: url, SIDECAR_FLEET_TIMEOUT_MS: String(timeoutMs) });
   const { signal } = new AbortController();
-  const redacted: string[] = [];
+  const secrets = new Secrets(systemClock);
   const surroundings = { clock: systemClock, stop: signal, signal };
-  const steps = await checkFleet(fleet!, surroundings, (secret) => redacted.push(secret));
-  return { steps, redacted, outcomes: steps.map(({ step, outcome }) => `${step} ${outcome}`) };
+  const steps = await checkFleet(fleet!, surroundings, secrets);
+  return { steps, secrets, outcomes: steps.map(({ step, outcome }) => `${step} ${outcome}`) };
 }
 
 describe('the check of a fleet', () => {
@@ -27,14 +28,14 @@ describe('the check of a fleet', () => {
 
   test('reports a wrong password without quoting it', async () => {
     const redis = await startRedis({ args: ['--requirepass', 'the-right-one'] });
-    const { steps, redacted } = await stepsFor(`redis://:the-wrong-one@127.0.0.1:${redis.port}`);
+    const { steps, secrets } = await stepsFor(`redis://:the-wrong-one@127.0.0.1:${redis.port}`);
     expect(steps.at(-1)).toMatchObject({
       outcome: 'fail',
       detail: expect.stringMatching(/^Redis refused the user or the password/) as string,
       advice: expect.stringContaining('SIDECAR_REDIS_URL') as string,
     });
     expect(JSON.stringify(steps)).not.toMatch(/the-(right|wrong)-one/);
-    expect(redacted).toEqual(['the-wrong-one']);
+    expect(secrets.mask('the-wrong-one')).toBe('********');
   });
 
   test('names missing permissions', async () => {

@@ -1,6 +1,7 @@
 /** How a check is printed. */
 import { expect, test } from 'vitest';
 import { formatJsonReport, formatStep, formatSummary, redactSteps } from '../../../src/commands/check/report.ts';
+import { createRedact } from '../../../src/platform/secrets.ts';
 import type { CheckStep } from '../../../src/commands/check/step-runner.ts';
 
 const step = (changes: Partial<CheckStep> = {}): CheckStep => ({
@@ -43,13 +44,13 @@ test('the JSON document has every member in every step', () => {
 
 test('masks a secret that a server has sent back', () => {
   const echoed = step({ detail: 'limit: s3cret-value', advice: 'see s3cret-value, s3cret-value' });
-  const masked = redactSteps([echoed], new Set(['s3cret-value', 'a']));
+  const masked = redactSteps([echoed], createRedact(['s3cret-value', 'a']));
   expect(masked).toEqual([step({ detail: 'limit: ********', advice: 'see ********, ********' })]);
 });
 
 test('masks a secret in base64 too', () => {
   const encoded = Buffer.from('s3cret-value').toString('base64');
-  expect(redactSteps([step({ detail: `Basic ${encoded}` })], ['s3cret-value'])[0]?.detail).not.toContain(
+  expect(redactSteps([step({ detail: `Basic ${encoded}` })], createRedact(['s3cret-value']))[0]?.detail).not.toContain(
     encoded.slice(0, 8),
   );
 });
