@@ -7,7 +7,7 @@ import type { Clock } from '../platform/clock.ts';
 import { findChanges } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
 import type { LoadedConfig, LoadResult } from '../config/load/load.ts';
-import { describeProblem } from '../config/load/problems.ts';
+import { describeProblem, type ConfigProblem } from '../config/load/problems.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import { LOG_LEVELS, type EventObserver, type ReloadOutcome } from '../telemetry/events.ts';
 
@@ -42,8 +42,7 @@ export function createReloader({ source, apply, log, clock, observe }: ReloadOpt
   let inForce = source?.loaded;
   let loadedWallAt = clock.wallNow();
   let lastReload: ConfigurationState['lastReload'];
-  const report = (outcome: ReloadOutcome, found: readonly string[]): void => {
-    const lines = found.map(log.secrets.mask);
+  const report = (outcome: ReloadOutcome, lines: readonly string[]): void => {
     lastReload = { wallAt: clock.wallNow(), outcome, lines };
     observe({ kind: 'configuration-read', outcome, lines });
   };
@@ -65,7 +64,7 @@ export function createReloader({ source, apply, log, clock, observe }: ReloadOpt
       if (result === undefined || inForce === undefined) {
         observe({ kind: 'warning', message: 'there is no configuration file to reload: nothing was changed' });
       } else if (!result.ok) {
-        report('invalid', result.problems.map(describeProblem));
+        report('invalid', listProblems(result.problems, log));
       } else if (result.isFileEmpty && !inForce.isFileEmpty) {
         report('invalid', [EMPTY_FILE]);
       } else {
@@ -79,6 +78,10 @@ export function createReloader({ source, apply, log, clock, observe }: ReloadOpt
     state: () => ({ loadedWallAt, isReloadable: source?.load !== undefined, lastReload }),
     current: () => inForce,
   };
+}
+
+function listProblems(problems: readonly ConfigProblem[], { secrets }: Pick<Log, 'secrets'>): readonly string[] {
+  return problems.map((problem) => secrets.mask(describeProblem(problem)));
 }
 
 function isQuieter(before: LoadedConfig | undefined, after: LoadedConfig): boolean {

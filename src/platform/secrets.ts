@@ -7,7 +7,7 @@ import type { Clock } from './clock.ts';
 import { MASK, formEncode, type Redact } from './secret-redaction.ts';
 
 /** A shorter value is not masked: texts would become unreadable, and it is soon guessed. */
-export const SHORTEST_SECRET = 8;
+const SHORTEST_SECRET = 8;
 
 /** How long a value is masked after another one has taken its place: a late text may still name it. */
 const KEPT_MS = 3_600_000;
@@ -73,13 +73,12 @@ export class Secrets {
   }
 
   /** Masks the secrets in a text. A secret whose end is cut off (`…`, `...`) is masked too. */
-  readonly mask: Redact = (text) => (this.#isClean(text) ? text : maskSuspect(text, this.#current));
+  readonly mask = this.#createMask(maskSuspect);
 
   /** The same within the strings of JSON lines. */
-  readonly maskLines: Redact = (lines) =>
-    this.#isClean(lines)
-      ? lines
-      : lines.replace(JSON_STRING, (quoted: string) => `"${this.mask(quoted.slice(1, -1))}"`);
+  readonly maskLines = this.#createMask((lines) =>
+    lines.replace(JSON_STRING, (quoted: string) => `"${this.mask(quoted.slice(1, -1))}"`),
+  );
 
   #add(secret: Secret, owner: string): void {
     const kept = this.#byOwner.get(owner) ?? [];
@@ -92,23 +91,25 @@ export class Secrets {
     this.#index = undefined;
   }
 
-  get #current(): Index {
-    return (this.#index ??= createIndex([...this.#byOwner.values()].flat()));
+  #buildIndex(): Index {
+    return (this.#index = createIndex([...this.#byOwner.values()].flat()));
   }
 
-  /** False also for a text that has to be decoded first. */
-  #isClean(text: string): boolean {
-    const { isUsed, hashes } = this.#current;
-    if (hashes.size === 0) return true;
-    let hash = 0;
-    for (let at = 0; at < text.length; at++) {
-      const code = HASHED_CODES[text.charCodeAt(at)] ?? 0;
-      if (code === 0) return false;
-      const left = at < PART_CHARS ? 0 : (HASHED_CODES[text.charCodeAt(at - PART_CHARS)] ?? 0);
-      hash = (Math.imul(hash, HASH_BASE) + code - Math.imul(left, HASH_BASE_TO_PART)) | 0;
-      if (isUsed[hash >>> 16] === 1 && hashes.has(hash >>> 2)) return false;
-    }
-    return true;
+  /** @param maskSuspectText for a text that may have a secret, or has to be decoded first */
+  #createMask(maskSuspectText: (text: string, index: Index) => string): Redact {
+    return (text) => {
+      const index = this.#index ?? this.#buildIndex();
+      const { isUsed, hashes } = index;
+      let hash = 0;
+      for (let at = 0; at < text.length && hashes.size > 0; at++) {
+        const code = HASHED_CODES[text.charCodeAt(at)] ?? 0;
+        if (code === 0) return maskSuspectText(text, index);
+        const left = at < PART_CHARS ? 0 : (HASHED_CODES[text.charCodeAt(at - PART_CHARS)] ?? 0);
+        hash = (Math.imul(hash, HASH_BASE) + code - Math.imul(left, HASH_BASE_TO_PART)) | 0;
+        if (isUsed[hash >>> 16] === 1 && hashes.has(hash >>> 2)) return maskSuspectText(text, index);
+      }
+      return text;
+    };
   }
 }
 
@@ -224,9 +225,9 @@ function replaceBytes({ bytes, starts, ends }: Reading, pattern: RegExp, replace
   for (const { 0: found, index } of bytes.matchAll(pattern)) {
     copyTo(index);
     const replaced = replace(found).replaceAll(CONTROL_BYTES, '');
-    next.bytes += replaced;
     from = index + found.length;
-    for (let count = 0; count < replaced.length; count++) {
+    for (const byte of replaced) {
+      next.bytes += byte;
       next.starts.push(starts[index] ?? 0);
       next.ends.push(ends[from - 1] ?? 0);
     }

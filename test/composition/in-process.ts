@@ -7,7 +7,7 @@ import type { Clock } from '../../src/platform/clock.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
 import { startSidecar } from '../../src/composition/sidecar.ts';
-import type { Sidecar } from '../../src/composition/sidecar.ts';
+import type { Sidecar, SidecarOptions } from '../../src/composition/sidecar.ts';
 import { createRecordingLog } from '../support/recorded-events.ts';
 import type { RecordedEvent, RecordedEventOf, RequestEnded } from '../support/recorded-events.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
@@ -26,6 +26,9 @@ export interface InProcessOptions {
   readonly respondToTokenRequest?: RespondTo;
   readonly env?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
+  /** Instead of one that records events. */
+  readonly log?: SidecarOptions['log'];
+  readonly startTracer?: SidecarOptions['startTracer'];
   /** Default true. */
   readonly keepsEvents?: boolean;
   /** A configuration file, which `reload` reads again. Default: none. */
@@ -107,7 +110,8 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
   const sidecar = await startSidecar({
     config: { ...loaded.config, shutdown: options.env?.SIDECAR_DRAIN_MS ? loaded.config.shutdown : AT_ONCE },
     version: '0.0.0',
-    log: createRecordingLog(record),
+    log: options.log ?? createRecordingLog(record),
+    startTracer: options.startTracer,
     source: { loaded, load: options.file === undefined ? undefined : load },
     random: () => 0,
     ...(options.clock === undefined ? {} : { clock: options.clock }),

@@ -113,10 +113,10 @@ const ENCODED: Readonly<Record<string, (secret: string, before: string) => strin
     encodeURIComponent(Buffer.from(`${before}:${secret}`).toString('base64')),
   'as form-encoded Basic credentials': (secret, before) =>
     Buffer.from(`${before}:${encodeURIComponent(secret)}`).toString('base64'),
-  'with control characters in it': (secret) => [...secret].join('\u0000'),
+  'with control characters in it': (secret) => Array.from(secret).join('\u0000'),
 };
 const SECRET = fc
-  .string({ unit: fc.constantFrom(...'aZ09 +/%-_"\\ü:.~=&'), minLength: 8, maxLength: 60 })
+  .string({ unit: fc.constantFrom(...Array.from('aZ09 +/%-_"\\ü:.~=&')), minLength: 8, maxLength: 60 })
   .filter((secret) => secret.trim() === secret && new Set(secret).size > 4);
 
 /** Longer than what surrounds the secret in Base64. */

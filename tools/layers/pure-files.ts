@@ -28,7 +28,7 @@ export const PURE_FILES = [
   'src/listener/{guard,request-head,route-table}.ts',
   'src/listener/request-preferences.ts',
   'src/platform/egress/proxy-fault.ts',
-  'src/platform/{connection-faults,errors,host-header,http-date,instant-text,loopback,memoize,origin-clock,secret-redaction,tokens-in-use,truncate}.ts',
+  'src/platform/{connection-faults,errors,host-header,http-date,instant-text,loopback,memoize,origin-clock,secret-redaction,secrets,truncate}.ts',
   'src/platform/rate-limit-fields/*.ts',
   'src/composition/budgets.ts',
   'src/exchange/interception.ts',

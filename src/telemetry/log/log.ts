@@ -143,7 +143,7 @@ function createSink(
   secrets: Secrets,
   onRecovered: (problem: LogDeliveryProblem) => void,
 ): LogSink {
-  const redact = (lines: string): string => secrets.maskLines(escapeControls(lines));
+  const redact = (lines: string): string => secrets.maskLines(lines.replace(RAW_CONTROLS, escapeControl));
   return new LogSink({
     writer: destination ?? createDescriptorWriter(process.stdout),
     redact: format === undefined ? redact : (lines) => format(redact(lines)),
@@ -155,8 +155,8 @@ function createSink(
 /** DEL, the C1 controls (8-bit CSI included) and the two line separators that JSON does not escape. */
 const RAW_CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;
 
-function escapeControls(text: string): string {
-  return text.replace(RAW_CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+function escapeControl(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 type RepeatingKind = keyof typeof SUMMARIES;

@@ -12,7 +12,7 @@ import { MAX_STORED_CHARS } from './shared-token-store.ts';
 export interface RefreshTokensOptions {
   /** Sends one token request. Never rejects, and ends by itself. */
   readonly send: (credential: ClientCredential) => Promise<TokenRequestResult>;
-  /** Called with each one before it is kept, to mask it. @param replaced an earlier one that is not sent any more */
+  /** Called with each one before it is kept, to mask it. */
   readonly onReceived: (value: string) => void;
   /** Why no file can keep it; undefined while one can. */
   readonly lossCause: string | undefined;
