@@ -16,14 +16,6 @@ const MAX_SKEW_MS = 25 * 3_600_000;
 /** Within this time of ours, a `Date` agrees with our clock: it has whole seconds, and the response took time. */
 const AGREEMENT_MS = 2000;
 
-/**
- * Epoch milliseconds by the clock of a response's origin at the instant `now` of ours, at most a second behind that clock.
- * @param dateField the `Date` of the response; without one, or with text that is no HTTP-date, the result is `now`
- */
-export function originNow(dateField: string | undefined, now: number): number {
-  return parseHttpDate(dateField, now) ?? now;
-}
-
 /** @param dateField `Date` @param ageField `Age` @param now epoch milliseconds by our clock, at which the response came */
 export function readMadeAt(dateField: string | undefined, ageField: string | undefined, now: number): MadeAt {
   const ageMs = readAgeMs(ageField);

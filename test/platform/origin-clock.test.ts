@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { originNow } from '../../src/platform/origin-clock.ts';
+import { readMadeAt } from '../../src/platform/origin-clock.ts';
 
 const NOW = Date.UTC(2026, 10, 6, 8, 49, 7) + 321;
 
@@ -12,5 +12,5 @@ it.each([
   ['2026-11-06T09:49:07Z', NOW],
   ['Fri, 06 Nov 2026 09:49:07 GMT, Fri, 06 Nov 2026 09:49:07 GMT', NOW],
 ])('with Date: %j the clock of the origin shows %i', (date, shown) => {
-  expect(originNow(date, NOW)).toBe(shown);
+  expect(readMadeAt(date, undefined, NOW).originAt).toBe(shown);
 });

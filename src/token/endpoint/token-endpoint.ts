@@ -4,9 +4,8 @@ import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import { ConnectFault, type TriedAddress } from '../../platform/connection-faults.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
-import { originNow } from '../../platform/origin-clock.ts';
 import { MAX_PARSED_LENGTH } from '../../platform/rate-limit-fields/header-values.ts';
-import { leftOf, readMadeAt } from '../../platform/origin-clock.ts';
+import { leftOf, readMadeAt, type MadeAt } from '../../platform/origin-clock.ts';
 import { readResetMs, readRetryAfterMs } from '../../platform/rate-limit-fields/stated-wait.ts';
 import { maskQueryValues, type Redact } from '../../platform/secret-redaction.ts';
 import { assertCertificate } from '../../platform/tls.ts';
@@ -28,7 +27,7 @@ import { buildTokenRequest, describeMissingTarget, listRequestedParameters } fro
 import type { TokenGrantOptions } from './token-request.ts';
 import { correctTokenUrl, describeTokenUrlSettings } from './token-url.ts';
 import { addRefreshToken, parseTokenResponse } from './token-response.ts';
-import type { ResponseAge, TokenRequestFailure, TokenRequestResult, TokenResponseForm } from './token-response.ts';
+import type { TokenRequestFailure, TokenRequestResult, TokenResponseForm } from './token-response.ts';
 
 export type TokenEndpointAddress =
   | { readonly kind: 'url'; readonly url: URL }
@@ -227,15 +226,16 @@ async function readResponse(
 ): Promise<TokenRequestResult | { readonly kind: 'not-found'; readonly detail: string }> {
   const { statusCode, headers } = response;
   const { clock } = options;
-  const age = readAge(response, clock.wallNow());
+  const readHeader = createFieldReader(headers);
+  const made = readMadeAt(readHeader('date'), readHeader('age'), clock.wallNow());
   const summary = `${url.host} answered the token request with ${String(statusCode)}`;
   if (statusCode === 200 || statusCode === 201) {
     const { text, fault } = await readBoundedText(response, MAX_BODY_BYTES);
     if (text === undefined) return { kind: 'malformed', detail: `${summary} and ${fault}` };
-    const result = parseTokenResponse(text, echoFilter, options, { status: statusCode, age });
+    const result = parseTokenResponse(text, echoFilter, options, { status: statusCode, made });
     return options.grantType === 'refresh_token' ? addRefreshToken(result, text, options) : result;
   }
-  const wait = readWait(response, clock.wallNow());
+  const wait = readWait(statusCode, readHeader, made);
   const unavailable = (detail: string) => ({ kind: 'unavailable', detail, ...wait }) as const;
   if (statusCode >= 300 && statusCode < 400)
     return unavailable(`${summary}: redirects are not followed, check auth.url`);
@@ -259,25 +259,23 @@ async function readResponse(
     : { ...unavailable(detail), error: error.code };
 }
 
-/** `Retry-After`; where a limit refuses the request, the reset of that limit otherwise. */
-function readWait({ statusCode, headers }: Dispatcher.ResponseData, wallNow: number) {
-  const readHeader = (name: string): string | undefined => {
+type ReadHeader = (name: string) => string | undefined;
+
+/** Reads a field by its name; undefined for one that is blank, or too long to be parsed. */
+function createFieldReader(headers: Dispatcher.ResponseData['headers']): ReadHeader {
+  return (name) => {
     const text = [headers[name] ?? []].flat().join(', ').trim();
     return text === '' || text.length > MAX_PARSED_LENGTH ? undefined : text;
   };
+}
+
+/** `Retry-After`; where a limit refuses the request, the reset of that limit otherwise. */
+function readWait(statusCode: number, readHeader: ReadHeader, made: MadeAt) {
   const isLimited = statusCode === 429 || statusCode === 503;
-  const made = readMadeAt(readHeader('date'), readHeader('age'), wallNow);
   const statedMs = readRetryAfterMs(readHeader, made) ?? (isLimited ? readResetMs(readHeader, made) : undefined);
   const retryAfterMs = leftOf(statedMs, made);
   const isLasting = statusCode < 300 || (statusCode === 429 && retryAfterMs === undefined);
   return { ...(retryAfterMs === undefined ? {} : { retryAfterMs }), ...(isLasting ? { isLasting } : {}) };
-}
-
-/** `Age` is there when a cache has kept the response (RFC 9111 §5.1). */
-function readAge({ headers }: Dispatcher.ResponseData, wallNow: number): ResponseAge {
-  const [date, age = ''] = [headers.date, headers.age].map((field) => [field ?? []].flat().at(0));
-  const ageMs = /^\d{1,9}$/.test(age) ? Number(age) * 1000 : 0;
-  return { originNow: originNow(date, wallNow) + ageMs, ageMs };
 }
 
 /** Empty when the body breaks off or takes too long. */

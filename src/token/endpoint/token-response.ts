@@ -4,6 +4,7 @@
  * in `cause`, so that the same checks would be needed around it.
  */
 import { decodePercent, MASK, type Redact } from '../../platform/secret-redaction.ts';
+import { msFromMaking, type MadeAt } from '../../platform/origin-clock.ts';
 import { createRedact } from '../../platform/secrets.ts';
 import { parseErrorResponse } from './error-response.ts';
 import { findMember, parseJsonObject, type JsonFields } from './json-object.ts';
@@ -80,13 +81,6 @@ export interface TokenResponseForm {
   readonly defaultLifetimeMs: number;
 }
 
-/** When a response was received, and for how long a cache had kept it before; milliseconds. */
-export interface ResponseAge {
-  /** By the clock of its origin, since the epoch. */
-  readonly originNow: number;
-  readonly ageMs: number;
-}
-
 const STANDARD_TOKEN_FIELD = 'access_token';
 
 /** Parses the body of a 200 or 201. Never throws. Apart from `value`, the result holds neither the token nor a sent secret. */
@@ -94,7 +88,7 @@ export function parseTokenResponse(
   body: string,
   echoFilter: EchoFilter,
   form: TokenResponseForm,
-  { status, age }: { readonly status: number; readonly age: ResponseAge },
+  { status, made }: { readonly status: number; readonly made: MadeAt },
 ): TokenRequestResult {
   const { tokenField } = form;
   const createMalformedResult = (fault: string): TokenRequestResult => ({
@@ -124,7 +118,7 @@ export function parseTokenResponse(
     return createMalformedResult(`a token_type other than Bearer: ${showTokenType(type, value, echoFilter)}`);
   const names = readScope(scope);
   const grantedScope = names === '' ? undefined : redactScope(names, value, redact, requestedScope);
-  return { kind: 'ok', value, ...readLifetime(fields, form, age), scope: grantedScope };
+  return { kind: 'ok', value, ...readLifetime(fields, form, made), scope: grantedScope };
 }
 
 /** With the refresh token beside the token, or at the top, if it can be sent (RFC 6749 appendix A.17). Masks it in other members. */
@@ -173,7 +167,7 @@ const LEAST_INSTANT_MS = 1e12;
 function readLifetime(
   fields: JsonFields,
   { defaultLifetimeMs, expiresInField, expiresInUnit }: TokenResponseForm,
-  { originNow, ageMs }: ResponseAge,
+  made: MadeAt,
 ): { readonly lifetimeMs: number; readonly lifetimeFault?: string } {
   const assume = (lifetimeFault: string) => ({ lifetimeMs: defaultLifetimeMs, lifetimeFault });
   const expiresIn = findMember(fields, expiresInField);
@@ -184,7 +178,7 @@ function readLifetime(
   const isInSeconds = expiresInUnit === 'seconds' && stated <= LEAST_INSTANT_MS;
   const statedMs = isInSeconds ? stated * 1000 : stated;
   const isInstant = isInSeconds ? stated > LEAST_INSTANT_SECONDS : stated > LEAST_INSTANT_MS;
-  const lifetimeMs = statedMs - (isInstant ? originNow : ageMs);
+  const lifetimeMs = (isInstant ? msFromMaking(statedMs, made) : statedMs) - made.ageMs;
   if (lifetimeMs < MIN_LIFETIME_MS)
     return assume(
       isInstant || statedMs >= MIN_LIFETIME_MS ? `${expiresInField} that has passed` : `${expiresInField} below 1 s`,

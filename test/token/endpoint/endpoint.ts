@@ -5,6 +5,7 @@ import { parseTokenResponse } from '../../../src/token/endpoint/token-response.t
 import type { TokenRequestResult, TokenResponseForm } from '../../../src/token/endpoint/token-response.ts';
 import { createServerTextFilter } from '../../../src/token/endpoint/server-text.ts';
 import { TokenEndpoint, type TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
+import { readMadeAt } from '../../../src/platform/origin-clock.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 /** Values of extra parameters or header fields. */
@@ -23,10 +24,10 @@ const STANDARD_FORM: TokenResponseForm = {
 
 /** The body of a 200, which echoes nothing. @param form what differs from the standard form */
 export function parseResponse(body: string, form: Partial<TokenResponseForm> = {}): TokenRequestResult {
-  const age = { originNow: new ManualClock().wallNow(), ageMs: 0 };
+  const made = readMadeAt(undefined, undefined, new ManualClock().wallNow());
   const showText = createServerTextFilter([], '');
   const echoFilter = { credentialForms: [], redact: (text: string) => text, showText, requestedScope: undefined };
-  return parseTokenResponse(body, echoFilter, { ...STANDARD_FORM, ...form }, { status: 200, age });
+  return parseTokenResponse(body, echoFilter, { ...STANDARD_FORM, ...form }, { status: 200, made });
 }
 
 /** @param address a token URL, or an issuer as it names itself */
