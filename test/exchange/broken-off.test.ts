@@ -37,6 +37,8 @@ async function startBreaking(bytes: string | Buffer | ((path: string) => string 
     socket.write(typeof bytes === 'function' ? bytes(path) : bytes, 'latin1');
   });
   const sidecar = await startInProcess({ apiUrl: upstream.url, clock, env });
+  // Its connection has timers of its own.
+  await until(() => sidecar.eventsOf('token-requested').length > 0, 'the token');
   const breakOff = (): void => upstream.sockets.forEach((socket) => void socket.resetAndDestroy());
   return { ...sidecar, upstream, clock, breakOff };
 }
