@@ -6,7 +6,7 @@ import { isIP } from 'node:net';
 import { authorizationServerUrl, type Config } from '../config/config.ts';
 import { getHostAndPort } from '../platform/egress/proxy-selector.ts';
 
-/** Of libuv. */
+/** Libuv starts as many when the variable is not set. */
 const DEFAULT_THREADS = 4;
 
 /**

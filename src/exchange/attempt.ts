@@ -45,7 +45,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   #isInspected = false;
   #headOutcome: AttemptOutcome | undefined;
   #headAt = 0;
-  /** Of the memory that requests share. */
+  /** Bytes that the response head takes from the memory that requests share. */
   #headBytes = 0;
   #evidenceNumber: number | undefined;
 

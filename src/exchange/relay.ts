@@ -54,7 +54,7 @@ type HeldResult = Extract<AttemptResult, { kind: 'held' }>;
 
 export class Relay implements ResponseSink, ResponseClient {
   sentBytes = 0;
-  /** Of the attempt whose response is relayed. */
+  /** Belongs to the attempt whose response is relayed. */
   permit: Permit | undefined;
   isPending = false;
   nextPending: Relay | undefined;
@@ -257,7 +257,7 @@ export function describeClientView(
   return { baseUrl, requestPath: request.path, clientPath: request.clientPath ?? clientPath, cookieRoot };
 }
 
-/** Of the memory that requests share: the head that is small belongs to what each request has. */
+/** Bytes from the memory that requests share. A small head counts as none: it belongs to what each request has. */
 function sizeOf({ head, body }: HeldResult): number {
   return body.length + head.memoryBytes;
 }

@@ -59,7 +59,7 @@ export class RequestSender implements AttemptContext, TokenCaller, AbortTarget {
     this.hasAddedKey = keyHeader !== undefined && key === undefined && !isIdempotentMethod(this.method);
     if (keyHeader !== undefined && this.hasAddedKey) {
       key = randomUUID();
-      // Of two fields a server may read the blank one.
+      // Replaced and not added: a server may read the blank one of two fields.
       if (this.#forwarded.hasBlankKey) replaceField(this.#forwarded.headers, keyHeader, key);
       else this.#forwarded.headers.push(keyHeader, key);
     }

@@ -191,7 +191,7 @@ export class ActiveExchange implements ActiveRequest, Exchange {
     this.#outcome = outcome;
     this.isBroken = outcome.kind === 'relayed' && outcome.fault !== undefined;
     if (this.#isClosed) this.#host.complete(this, this.#host.record(this, outcome));
-    // Its connection stays open until the client has had time to read what came.
+    // The connection stays open until the client has had time to read what came.
     else if (this.isBroken) this.#host.record(this, outcome);
   }
 

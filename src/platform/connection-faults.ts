@@ -38,7 +38,7 @@ const NO_ROUTE_CODES: ReadonlySet<string> = new Set(['ENETUNREACH', 'EHOSTUNREAC
 /** A name was not resolved in time, none of its addresses accepted a connection, or a connection was not ready in time. */
 export class ConnectFault extends Error {
   override readonly name = 'ConnectFault';
-  /** Of the first address that there is a route to, or else of the first one. */
+  /** What came of the first address that there is a route to, or else of the first one. */
   readonly code: string;
   /** The limit that ended it; undefined when every address failed before. */
   readonly limitMs: number | undefined;
@@ -75,7 +75,7 @@ export function errorCodeOf(error: unknown): string {
   return 'name' in error && typeof error.name === 'string' ? error.name : 'unknown';
 }
 
-/** Of a response; a thousand short ones would take ten times the memory of their bytes. */
+/** Most header fields of a response: a thousand short ones would take ten times the memory of their bytes. */
 export const MAX_RESPONSE_FIELDS = 500;
 
 /** The header section of a response, or its trailer section, is larger than is accepted. */

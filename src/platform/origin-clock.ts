@@ -43,7 +43,7 @@ export function leftOf(waitMs: number | undefined, { ageMs }: MadeAt): number | 
   return waitMs === undefined || waitMs < ageMs ? undefined : waitMs - ageMs;
 }
 
-/** Of a list the first member counts, other text is ignored (RFC 9111 §5.1), and 2³¹ s is the longest time (§1.2.2). */
+/** The first member of a list counts, other text is ignored (RFC 9111 §5.1), and 2³¹ s is the longest time (§1.2.2). */
 function readAgeMs(text = ''): number {
   const [, seconds = 0] = /^\s*(\d+)\s*(?:,|$)/.exec(text) ?? [];
   return Math.min(Number(seconds), 2 ** 31) * 1000;

@@ -11,7 +11,7 @@ const SHORTEST_SECRET = 8;
 
 /** How long a value is masked after another one has taken its place: a late text may still name it. */
 const KEPT_MS = 3_600_000;
-/** Of values with one owner: those that are kept longer, and those that are kept at all. */
+/** So many values of one owner are kept longer than that, and so many at all. */
 const NEWEST = 4;
 const MOST = 64;
 
@@ -44,7 +44,7 @@ interface Index {
   readonly hashes: ReadonlySet<number>;
   /** By the first characters. */
   readonly forms: ReadonlyMap<string, readonly Form[]>;
-  /** Of tokens. */
+  /** The parts of tokens that are masked alone, too. */
   readonly parts: ReadonlySet<string>;
 }
 
@@ -166,7 +166,7 @@ function listForms(value: string): readonly Form[] {
   );
 }
 
-/** Of the characters that hold bits of the text alone. */
+/** Keeps the characters that hold bits of the text alone. */
 function listBase64Form(before: string, text: string): Form {
   const bits = Buffer.byteLength(before + text, 'utf8') * 8;
   const base64 = Buffer.from(before + text, 'utf8').toString('base64');

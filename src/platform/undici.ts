@@ -18,7 +18,7 @@ export function request(dispatcher: Dispatcher, options: Dispatcher.RequestOptio
 interface LlhttpParser {
   /** Names and values. */
   readonly headers: readonly Buffer[];
-  /** Of the header section, or of the trailer section, so far. */
+  /** Bytes of the header section, or of the trailer section, so far. */
   readonly headersSize: number;
   readonly headersMaxSize: number;
   onHeadersComplete: (this: LlhttpParser, status: number, upgrade: boolean, keepsAlive: boolean) => number;

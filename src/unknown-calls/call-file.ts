@@ -93,7 +93,7 @@ const MAX_PENDING_CHARS = 32 * 1024;
 const COMPACTED_FROM_BYTES = 1024 * 1024;
 /** After a failure. */
 const NEXT_COMPACTION_MS = 10_000;
-/** Of a compaction, at once and between two slices. */
+/** How long a slice of a compaction takes, and the pause before the next one. */
 const [SLICE_MS, SLICE_PAUSE_MS] = [4, 4];
 
 const SETTING = 'unknownCalls.file (SIDECAR_UNKNOWN_CALLS_FILE)';

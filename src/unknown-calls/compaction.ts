@@ -20,7 +20,7 @@ export const SHORT_WRITE = Object.assign(new Error('a short write'), { code: 'EN
 export function* copyOpenCalls(from: number, to: number, settled: ReadonlySet<string>): Generator<void, void> {
   const holdsRecords = fstatSync(to).size > 0;
   let copied = 0;
-  // Its last line may have no end.
+  // The last line may have no end.
   if (holdsRecords) writeWhole(to, Buffer.from('\n'));
   else copied = yield* copyOpenAlone(from, to, settled);
   const bytes = Buffer.alloc(PIECE_BYTES);

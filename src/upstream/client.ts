@@ -17,7 +17,7 @@ export interface UpstreamOptions extends ConnectorOptions {
   readonly maxConnectionAgeMs: number;
   /** At a time; one carries one request. */
   readonly maxConnections: number;
-  /** Of the names and values in the header section of a response, and in its trailer section. */
+  /** Most bytes of names and values in the header section of a response, and in its trailer section. */
   readonly maxHeaderBytes: number;
 }
 

@@ -272,11 +272,17 @@ function* listQueue(
 function describeUnread(throttle: ThrottleState, facts: RouteFacts): Symptom {
   const { route, queued, stalledInFlight, inFlightLimit } = throttle;
   return {
-    ...{ cause: 'unread_responses', route, code: 'unread_responses', failed: facts.brokenOff, delayed: 0 },
+    cause: 'unread_responses',
+    route,
+    code: 'unread_responses',
+    failed: facts.brokenOff,
+    delayed: 0,
     words:
       'a request that waits gets such a place after a second, or after 30 s where calls in flight are limited or throttle.maxStreams are open',
     isCertain: isHeldByClients(throttle, facts) && (queued > 0 || stalledInFlight >= inFlightLimit * EVERY),
-    ...{ metric: 'responses_broken_off_total', selector: facts.selector, values: describeThrottle(throttle, facts) },
+    metric: 'responses_broken_off_total',
+    selector: facts.selector,
+    values: describeThrottle(throttle, facts),
   };
 }
 

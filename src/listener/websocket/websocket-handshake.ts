@@ -70,7 +70,7 @@ export interface UpgradeTarget {
   readonly egress: ProxySelector;
   /** Longest time to open a connection, name lookup and TLS included, milliseconds. */
   readonly connectTimeoutMs: number;
-  /** Of the names and values in the header section of a response. */
+  /** Most bytes of names and values in the header section of a response. */
   readonly maxHeaderBytes: number;
 }
 

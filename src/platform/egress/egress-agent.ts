@@ -6,7 +6,7 @@ import { Agent as PlainAgent } from '../http.ts';
 import { buildEgressConnector, type EgressConnectorOptions } from './connector.ts';
 import { getHostAndPort } from './proxy-selector.ts';
 
-/** Its requests get a connection that is ready: TLS is over. */
+/** Requests of this agent get a connection that is ready: TLS is over. */
 export function createEgressAgent(options: EgressConnectorOptions): Agent {
   const { host, protocol, port } = options.destination;
   const target = { hostname: getHostAndPort(options.destination).host, host, protocol, port };

@@ -34,7 +34,7 @@ export interface Log {
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
-  /** Those that are masked in every line. */
+  /** What every line is searched for. */
   readonly secrets: Secrets;
   readonly setLevel: (level: LogLevel) => void;
   /** Lines dropped since the start. */

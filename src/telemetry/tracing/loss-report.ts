@@ -10,7 +10,7 @@ import { describeConnectionError, errorCodeOf } from '../../platform/connection-
 import { createCoalescer, type EventCoalescer } from '../log/event-coalescer.ts';
 import type { EventObserver } from '../events.ts';
 
-/** Of Node's HTTP client. The exporter repeats a request for ten seconds, and then names no status. */
+/** Channels of Node's HTTP client: the exporter repeats a request for ten seconds, and then names no status. */
 const REQUEST_FAILED = 'http.client.request.error';
 const RESPONSE_RECEIVED = 'http.client.response.finish';
 const USER_AGENT_OF_EXPORTER = /(?:^| )OTel-OTLP-Exporter-JavaScript\//;

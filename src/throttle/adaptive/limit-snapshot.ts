@@ -20,7 +20,7 @@ export interface LimitSnapshot {
   readonly margin: number;
   /** Calls in the window at the time of the snapshot. */
   readonly used: number;
-  /** Of them, those in the last tenth of the window, in the last two tenths, and so on to nine. Default: evenly spread. */
+  /** How many of them came in the last tenth of the window, in the last two tenths, and so on to nine. Default: evenly spread. */
   readonly usedInTenths?: readonly number[] | undefined;
   /** A limit that holds as well. */
   readonly second?: LimitSnapshot | undefined;

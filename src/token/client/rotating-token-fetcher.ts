@@ -49,7 +49,7 @@ export class RotatingTokenFetcher implements TokenFetcher, CredentialWatch {
   #accepted: ClientCredential | undefined;
   #lastTriedVersion: string | undefined;
   #rejected: RejectedCredentials | undefined;
-  /** Of a last request that brought a response without a token: the next one that is due tries them again. */
+  /** Set when the last request brought a response without a token: the next one that is due tries these credentials again. */
   #failedVersion: string | undefined;
   /** The proof of the last request, if that failed. */
   #failedProofVersion: string | undefined;

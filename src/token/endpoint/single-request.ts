@@ -35,7 +35,7 @@ export interface SingleRequest {
   readonly tried?: TriedAddress[];
 }
 
-/** Of the names and values in the header section of a response. */
+/** Most bytes of names and values in the header section of a response. */
 const MAX_HEADER_BYTES = 64 * 1024;
 
 /** Resolves with what `read` returns. Redirects are not followed. @throws errors of undici, Node and `read`; ProxyFault */

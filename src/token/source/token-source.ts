@@ -20,7 +20,7 @@ export interface TokenSourceOptions extends TokenRefresherOptions {
   readonly settleMs: number;
   /** Gets each token before it is used. Default: none is passed on. */
   readonly onToken?: ((value: string) => void) | undefined;
-  /** Of a server that replaces them. Default: the grant uses none. */
+  /** For a server that replaces them. Default: the grant uses none. */
   readonly refreshTokens?: { readonly fault: string | undefined; readonly whenKept: Promise<unknown> } | undefined;
   /** Why a header field of the calls has an earlier value than that of its file. Default: none has. */
   readonly headerFault?: ((credential: string) => CredentialFault | undefined) | undefined;

@@ -25,7 +25,7 @@ interface KeptRefreshToken {
   readonly newest: string;
 }
 
-/** Of a cache file: two lines of at most 64 KiB. */
+/** A cache file has two lines of at most 64 KiB. */
 export const MAX_FILE_BYTES = 2 * MAX_STORED_CHARS + 2;
 
 /** The parameter of the token request, the member of the response, and the grant type. */

@@ -151,7 +151,7 @@ class ArgumentReader {
   /** Why a token request cannot have this body; follows "the pasted text". */
   bodyFault: string | undefined;
   readonly headers: (readonly [name: string, value: string])[] = [];
-  /** Of the body; with a `bodyFault` also of the query. */
+  /** The parts of the body, and with a `bodyFault` those of the query too. */
   readonly data: CurlData[] = [];
   /** Options without effect on what is understood, such as `-s`, without their values. */
   readonly ignored: string[] = [];

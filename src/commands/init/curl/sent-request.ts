@@ -25,7 +25,7 @@ export interface SentRequest extends CurlRequest {
   readonly query: readonly Field[];
   readonly body: readonly Field[];
   readonly bodyFormat: 'form' | 'json';
-  /** Of `-u`, an `Authorization` field or the URL; undefined without one. */
+  /** The client that `-u`, an `Authorization` field or the URL names; undefined without one. */
   readonly basic: Client | undefined;
   /** The scheme of another `Authorization` field with its blank, and what follows; undefined without one. */
   readonly authorization: readonly [prefix: string, token: string] | undefined;
