@@ -33,7 +33,13 @@ export interface TriedAddress {
   outcome: string;
 }
 
-const NO_ROUTE_CODES: ReadonlySet<string> = new Set(['ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVAIL', 'EAFNOSUPPORT']);
+/** A missing address family gives them as well. */
+export const NO_ROUTE_CODES: ReadonlySet<string> = new Set([
+  'ENETUNREACH',
+  'EHOSTUNREACH',
+  'EADDRNOTAVAIL',
+  'EAFNOSUPPORT',
+]);
 
 /** A name was not resolved in time, none of its addresses accepted a connection, or a connection was not ready in time. */
 export class ConnectFault extends Error {
@@ -56,10 +62,13 @@ export class ConnectFault extends Error {
     this.limitMs = limitMs;
     this.stage = codes.includes('connected') ? 'handshake' : codes.length > 0 ? 'connect' : 'lookup';
     const isName = tried.some(({ address }) => !address.includes(host));
-    this.addresses = isName
-      ? `; tried ${tried.map(({ address, outcome }) => `${address} (${outcome})`).join(', ')}`
-      : '';
+    this.addresses = isName ? `; tried ${formatTried(tried)}` : '';
   }
+}
+
+/** The addresses with what came of each. */
+export function formatTried(tried: readonly TriedAddress[]): string {
+  return tried.map(({ address, outcome }) => `${address} (${outcome})`).join(', ');
 }
 
 /** The addresses that an error names; empty for an error that names none. */
@@ -96,6 +105,10 @@ export class HeaderOverflow extends Error {
   }
 }
 
+/** A certificate is not accepted, whatever the reason. */
+export const CERTIFICATE_CODE =
+  /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT|CRL_|HOSTNAME_MISMATCH|INVALID_CA|PATH_LENGTH_EXCEEDED)/;
+
 const SELF_SIGNED = 'has a self-signed certificate';
 const UNKNOWN_AUTHORITY = 'has a certificate of an unknown authority';
 
@@ -111,14 +124,15 @@ const MAX_NAMES_CHARS = 200;
 
 /**
  * Undefined for other codes.
- * @param caSetting the setting that trusts another authority
+ * @param caSetting the setting that trusts another authority. Default: the caller names it
  * @param error may hold the certificate, whose names are shown if the host's is not among them. Default: none
  */
-export function describeConnectionError(code: string, caSetting: string, error?: unknown): string | undefined {
+export function describeConnectionError(code: string, caSetting?: string, error?: unknown): string | undefined {
   const untrusted = UNTRUSTED[code];
   const names = code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? listCertificateNames(error) : '';
   if (names !== '') return `has a certificate for another host name: it is for ${names}`;
-  return untrusted === undefined ? TEXTS[code] : `${untrusted}: set ${caSetting} if it is to be trusted`;
+  if (untrusted === undefined || caSetting === undefined) return untrusted ?? TEXTS[code];
+  return `${untrusted}: set ${caSetting} if it is to be trusted`;
 }
 
 /** The subject alternative names; a server may send any text in them. */

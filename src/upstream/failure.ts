@@ -1,5 +1,6 @@
 /** Classifies the errors of an attempt: for people, for Proxy-Status (RFC 9209 §2.3) and for the retry policy. Pure. */
 import {
+  CERTIFICATE_CODE,
   ConnectFault,
   describeConnectionError,
   describeTriedAddresses,
@@ -36,9 +37,6 @@ export interface UpstreamFailure {
   /** True when trying again cannot help (a certificate that is not trusted). */
   readonly permanent: boolean;
 }
-
-const CERTIFICATE_CODE =
-  /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT|CRL_|HOSTNAME_MISMATCH|INVALID_CA|PATH_LENGTH_EXCEEDED)/;
 
 const CERTIFICATE_CAUSES: Readonly<Record<string, FaultCause>> = {
   CERT_HAS_EXPIRED: 'certificate_expired',

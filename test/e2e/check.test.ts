@@ -62,14 +62,14 @@ it('with everything right says so, step by step, and exits with 0', async () => 
       'ok configuration settings valid',
       `ok configuration client id ${environment().SIDECAR_CLIENT_ID ?? ''}`,
       `ok dns token endpoint ${ms} 127\\.0\\.0\\.1 is an address`,
-      `ok tcp token endpoint ${ms} 127\\.0\\.0\\.1:\\d+ in ${ms}`,
+      `ok tcp token endpoint ${ms} 127\\.0\\.0\\.1:\\d+ \\(connected\\)`,
       'skip tls token endpoint not used, as configured',
       `ok token token endpoint ${ms} obtained from ${authorization.url}/oauth/token`,
       `ok scope token endpoint granted: ${scope}`,
       'ok lifetime token endpoint valid for 3600 s \\(until \\S+Z\\), renewed after 2700 s to 3060 s',
       'ok clock token endpoint its clock agrees with ours',
       `ok dns upstream ${ms} 127\\.0\\.0\\.1 is an address`,
-      `ok tcp upstream ${ms} 127\\.0\\.0\\.1:\\d+ in ${ms}`,
+      `ok tcp upstream ${ms} 127\\.0\\.0\\.1:\\d+ \\(connected\\)`,
       'skip tls upstream not used, as configured',
       'skip clock upstream the upstream is called only with --probe PATH',
       '0 FAIL, 0 warn, 10 ok, 3 skip',
@@ -214,7 +214,9 @@ describe('the token endpoint', () => {
     const run = await expectFaults(
       'a name that does not exist',
       { SIDECAR_AUTH_URL: 'https://login.partner.invalid' },
-      [/^dns .*login\.partner\.invalid does not resolve \(ENOTFOUND\) -> .*SIDECAR_AUTH_URL/],
+      [
+        /^dns .*login\.partner\.invalid:443 has a host name that cannot be resolved \(ENOTFOUND\) -> .*SIDECAR_AUTH_URL/,
+      ],
     );
     expect(run.lines('skip').filter((line) => line.includes(' token endpoint '))).toHaveLength(6);
   });
@@ -292,7 +294,7 @@ describe('the upstream', () => {
   it('has a certificate of an unknown authority', async () => {
     await using server = await startSecure({ days: 90 });
     await expectFaults('an unknown authority', { SIDECAR_BASE_URL: server.url }, [
-      /^tls .*CN=localhost by CN=Test CA is signed by an unknown authority.* -> set upstream\.caFile \(SIDECAR_CA_FILE\)/,
+      /^tls .*127\.0\.0\.1:\d+ has a certificate of an unknown authority.* -> set upstream\.caFile \(SIDECAR_CA_FILE\)/,
     ]);
   });
 
@@ -300,7 +302,7 @@ describe('the upstream', () => {
     await using server = await startSecure({ days: -1 });
     const changes = { SIDECAR_BASE_URL: server.url, SIDECAR_CA_FILE: server.caFile };
     await expectFaults('an expired certificate', changes, [
-      /^tls .*CN=localhost has expired \(\d{4}-\d\d-\d\d\) -> .*renew/,
+      /^tls .*has a certificate that has expired.* -> if the local date \d{4}-\d\d-\d\d is right.*renew/,
     ]);
   });
 
@@ -319,7 +321,7 @@ describe('the upstream', () => {
     await using server = await startSecure({ names: 'DNS:api.partner.example,DNS:www.partner.example' });
     const changes = { SIDECAR_BASE_URL: server.url, SIDECAR_CA_FILE: server.caFile };
     await expectFaults('a certificate for another name', changes, [
-      /^tls .*is for api\.partner\.example, www\.partner\.example, not for 127\.0\.0\.1 -> .*SIDECAR_BASE_URL/,
+      /^tls .*it is for api\.partner\.example, www\.partner\.example .* -> .*SIDECAR_BASE_URL.* names 127\.0\.0\.1$/,
     ]);
   });
 
@@ -342,7 +344,7 @@ describe('the upstream', () => {
   it('speaks plain HTTP where https: is configured', async () => {
     const url = upstreamUrl.replace('http:', 'https:');
     await expectFaults('plain HTTP behind an https URL', { SIDECAR_BASE_URL: url }, [
-      /^tls .*this port does not use TLS, perhaps plain HTTP.* -> check the port in .*SIDECAR_BASE_URL/,
+      /^tls .*does not use TLS on this port, perhaps plain HTTP.* -> check the port in .*SIDECAR_BASE_URL/,
     ]);
   });
 
@@ -352,7 +354,7 @@ describe('the upstream', () => {
     running.defer(() => void silent.close());
     const url = `https://127.0.0.1:${String((silent.address() as AddressInfo).port)}`;
     const changes = { SIDECAR_BASE_URL: url, SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS: '300' };
-    await expectFaults('a server that says nothing', changes, [/^tls .*did not end in time -> /]);
+    await expectFaults('a server that says nothing', changes, [/^tls .*did not end the handshake in time.* -> /]);
   });
 
   it('demands a client certificate: by TLS', async () => {

@@ -215,7 +215,7 @@ describe('check', () => {
       /^ok +token +token endpoint +\S+ ms +obtained from http:\S+$/,
       /^ok +scope +token endpoint +granted: urn:example\S+$/,
       /^ok +lifetime +token endpoint +valid for 3600 s /,
-      /^ok +tcp +upstream +\S+ ms +127\.0\.0\.1:\d+ in \S+ ms$/,
+      /^ok +tcp +upstream +\S+ ms +127\.0\.0\.1:\d+ \(connected\)$/,
       /^skip +tls +upstream +not used, as configured$/,
     ])
       expect(lines).toContainEqual(expect.stringMatching(line));

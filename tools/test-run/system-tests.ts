@@ -23,7 +23,7 @@ export const SYSTEM_TESTS: readonly string[] = [
   'test/fleet/shared-*/**',
   'test/composition/fleet.test.ts',
   // nginx or `openssl s_server`.
-  'test/commands/check/tls-handshake.test.ts',
+  'test/commands/check/tls.test.ts',
   'test/exchange/early-responses.test.ts',
   'test/token/endpoint/token-endpoint-tls.test.ts',
   'test/upstream/client-certificate.test.ts',

@@ -1,138 +1,196 @@
-/** Checks the connection to one server or egress proxy: name, TCP connection or tunnel, TLS. After a failed step the others are skipped. */
-import type { Socket } from 'node:net';
-import type { SecureContext } from 'node:tls';
+/**
+ * Checks the connection to one server or egress proxy: name, TCP connection or tunnel, TLS. It is opened once, as the sidecar opens its
+ * own, and each step reports one stage. After a failed step the others are skipped.
+ */
+import type { LookupAddress } from 'node:dns';
+import { once } from 'node:events';
+import { isIP } from 'node:net';
+import { addAbortSignal } from 'node:stream';
+import { TLSSocket, type SecureContext } from 'node:tls';
 import type { Config } from '../../config/config.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
-import { getHostAndPort, type EgressProxy, type ProxySelector } from '../../platform/egress/proxy-selector.ts';
-import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
-import { openTunnel } from '../../platform/egress/tunnel.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { errorCodeOf, formatTried, NO_ROUTE_CODES, type TriedAddress } from '../../platform/connection-faults.ts';
+import { buildEgressConnector } from '../../platform/egress/connector.ts';
+import { getHostAndPort, selectNoProxy } from '../../platform/egress/proxy-selector.ts';
+import type { EgressProxy, ProxySelector } from '../../platform/egress/proxy-selector.ts';
+import { isLoopbackHost } from '../../platform/loopback.ts';
+import { lookUpName, type LookUpName } from '../../platform/name-lookup.ts';
+import { formatAuthority } from '../../platform/open-connection.ts';
 import { loadTlsContext, type ClientCertificateFiles } from '../../platform/tls.ts';
-import { evaluateHandshake, type TlsSettingNames } from './evaluate/evaluate-tls.ts';
-import { connectToEach, resolveName } from './dns-and-tcp.ts';
-import { performHandshake } from './tls-handshake.ts';
-import { errorCodeOf } from '../../platform/connection-faults.ts';
-import { StepRunner, type CheckContext, type CheckStep, type StepResult } from './step-runner.ts';
+import { evaluateSession } from './evaluate/evaluate-tls.ts';
+import { explainFault, type ConnectionStep, type ServerSettingNames } from './evaluate/explain-fault.ts';
+import { StepRunner, type CheckContext, type CheckFinding, type CheckStep, type StepResult } from './step-runner.ts';
 
 export interface ConnectivityTarget {
-  readonly host: string;
-  readonly port: number;
-  readonly usesTls: boolean;
-  readonly isHttp: boolean;
+  /** `https:` for TLS, whatever the protocol above it. */
+  readonly url: URL;
   readonly clientCertificate?: ClientCertificateFiles | undefined;
-  readonly names: TlsSettingNames;
-  /** For each step. */
+  readonly names: ServerSettingNames;
+  /** For all steps together. */
   readonly timeoutMs: number;
 }
 
 const PROXY_TIMEOUT_MS = 5000;
+/** In TLS 1.3 the server refuses a client certificate, or that there is none, after the client's side of the handshake. */
+const CERTIFICATE_ALERT_TIMEOUT_MS = 500;
+
+interface ConnectivityContext extends CheckContext {
+  /** Default: every connection is direct. */
+  readonly egress?: ProxySelector;
+  readonly proxies?: Pick<ProxyChecks, 'isReached'>;
+  /** Default: as the sidecar does. */
+  readonly lookUp?: LookUpName;
+}
 
 /** Selects the forward proxy of a destination, and knows whether it is reachable itself. */
-export interface EgressCheckContext extends CheckContext {
-  readonly egress: ProxySelector;
-  readonly proxies: Pick<ProxyChecks, 'isReached'>;
-}
-
-/** As `checkConnectivity`, through the forward proxy if the URL has one. */
-export function checkThroughEgress(
-  runner: StepRunner,
-  url: URL,
-  target: ConnectivityTarget,
-  context: EgressCheckContext,
-): Promise<boolean> {
-  const proxy = context.egress(url);
-  return checkConnectivity(runner, target, context, proxy && { proxy, isReached: context.proxies.isReached(proxy) });
-}
-
-interface CheckedProxy {
-  readonly proxy: EgressProxy;
-  readonly isReached: Promise<boolean>;
-}
+export type EgressCheckContext = ConnectivityContext & Required<Pick<ConnectivityContext, 'egress' | 'proxies'>>;
 
 /** Resolves with true when every step succeeded. */
 export async function checkConnectivity(
   runner: StepRunner,
   target: ConnectivityTarget,
-  context: CheckContext,
-  proxy?: CheckedProxy,
+  context: ConnectivityContext,
 ): Promise<boolean> {
-  const socket = await (proxy === undefined
-    ? connectDirectly(runner, target, context)
-    : connectThroughProxy(runner, target, context, proxy));
-  if (socket === undefined) {
-    runner.skip(['tls'], 'there is no connection');
+  const { url, names, clientCertificate } = target;
+  const usesTls = url.protocol === 'https:';
+  const check = new ConnectionCheck(runner, target, context);
+  const proxy = context.egress?.(url);
+  const isProxyReached = proxy === undefined || (await context.proxies?.isReached(proxy)) !== false;
+  try {
+    if (isProxyReached) check.connect(usesTls ? loadTlsContext(names.caFile, clientCertificate) : undefined);
+  } catch (error) {
+    const detail = `the files for TLS cannot be used (${errorCodeOf(error)})`;
+    runner.record('tls', { outcome: 'fail', detail, advice: `check ${names.ca} and ${names.certificate}` });
     return false;
   }
-  if (!target.usesTls) {
-    socket.destroy();
-    runner.skip(['tls'], 'not used, as configured');
-    return true;
+  const isOpen = await (proxy === undefined ? check.checkDirect() : check.checkTunnel(proxy, isProxyReached));
+  if (isOpen && usesTls) return check.checkTls();
+  runner.skip(['tls'], isOpen ? 'not used, as configured' : 'there is no connection');
+  return isOpen;
+}
+
+class ConnectionCheck {
+  readonly #runner: StepRunner;
+  readonly #target: ConnectivityTarget;
+  readonly #context: ConnectivityContext;
+  readonly #server: ReturnType<typeof getHostAndPort>;
+  readonly #tried: TriedAddress[] = [];
+  readonly #resolved = Promise.withResolvers<readonly LookupAddress[]>();
+  readonly #opened = Promise.withResolvers<undefined>();
+  readonly #ready = Promise.withResolvers<TLSSocket>();
+
+  constructor(runner: StepRunner, target: ConnectivityTarget, context: ConnectivityContext) {
+    this.#runner = runner;
+    this.#target = target;
+    this.#context = context;
+    this.#server = getHostAndPort(target.url);
   }
-  return (await runner.run('tls', () => checkTls(socket, target, context))) === true;
-}
 
-async function connectDirectly(
-  runner: StepRunner,
-  target: ConnectivityTarget,
-  { clock, signal }: CheckContext,
-): Promise<Socket | undefined> {
-  const place = { ...target, setting: target.names.address };
-  const addresses = await runner.run('dns', () => resolveName(place, clock));
-  if (addresses !== undefined) return runner.run('tcp', () => connectToEach(addresses, place, clock, signal));
-  runner.skip(['tcp'], 'there is no address');
-  return undefined;
-}
-
-async function connectThroughProxy(
-  runner: StepRunner,
-  { host, port, timeoutMs }: ConnectivityTarget,
-  { signal }: CheckContext,
-  { proxy, isReached }: CheckedProxy,
-): Promise<Socket | undefined> {
-  const name = proxy.url.host;
-  runner.skip(['dns'], `the egress proxy ${name} resolves names and connects`);
-  if (!(await isReached)) {
-    runner.skip(['tunnel'], `the egress proxy ${name} cannot be used`);
-    return undefined;
+  connect(secureContext: SecureContext | undefined): void {
+    const { url, timeoutMs } = this.#target;
+    const { clock, signal, egress = selectNoProxy, lookUp = lookUpName } = this.#context;
+    const connect = buildEgressConnector({
+      destination: url,
+      egress,
+      secureContext,
+      timeoutMs,
+      clock,
+      signal,
+      tried: this.#tried,
+      lookUp: async (name) => {
+        const found = await lookUp(name);
+        this.#resolved.resolve(found);
+        return found;
+      },
+      onOpen: () => this.#opened.resolve(undefined),
+    });
+    const stages = [this.#resolved, this.#opened, this.#ready];
+    // An interrupted check does not wait for the later stages.
+    for (const { promise } of stages) promise.catch(() => undefined);
+    const { host, protocol, port } = url;
+    connect({ hostname: this.#server.host, host, protocol, port }, (error, socket) => {
+      if (socket instanceof TLSSocket) this.#ready.resolve(addAbortSignal(signal, socket));
+      else socket?.destroy();
+      for (const { reject } of stages) reject(error);
+    });
   }
-  return runner.run('tunnel', async (): Promise<StepResult<Socket>> => {
-    try {
-      const until = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-      const socket = await openTunnel(proxy, { host, port }, until);
-      socket.on('error', () => socket.destroy());
-      return { outcome: 'ok', detail: `through the egress proxy ${name} to ${host}:${port}`, value: socket };
-    } catch (error) {
-      if (signal.aborted) throw error;
-      const timedOut = `the egress proxy ${name} opened no connection to ${host}:${port} within ${timeoutMs} ms`;
-      const detail = error instanceof ProxyFault ? error.message : timedOut;
-      const advice = `let the proxy allow ${host}:${port} for this user, or add ${host} to egress.noProxy (SIDECAR_EGRESS_NO_PROXY)`;
-      return { outcome: 'fail', detail, advice };
-    }
-  });
-}
 
-async function checkTls(
-  socket: Socket,
-  target: ConnectivityTarget,
-  { clock, signal }: CheckContext,
-): Promise<StepResult<true>> {
-  let secureContext: SecureContext;
-  try {
-    secureContext = loadTlsContext(target.names.caFile, target.clientCertificate);
-  } catch (error) {
-    socket.destroy();
-    const detail = `the files for TLS cannot be used (${errorCodeOf(error)})`;
-    return { outcome: 'fail', detail, advice: `check ${target.names.ca} and ${target.names.certificate}` };
+  async checkDirect(): Promise<boolean> {
+    const { host } = this.#server;
+    const isResolved = await this.#run('dns', async () => {
+      if (isIP(host) !== 0) return { outcome: 'ok', detail: `${host} is an address` };
+      const addresses = new Set((await this.#resolved.promise).map(({ address }) => address));
+      return { outcome: 'ok', detail: `${host} is ${[...addresses].join(', ')}` };
+    });
+    if (isResolved)
+      return this.#run('tcp', async () => {
+        await this.#opened.promise;
+        return evaluateTried(this.#tried, host);
+      });
+    this.#runner.skip(['tcp'], 'there is no address');
+    return false;
   }
-  const handshake = await performHandshake({ ...target, socket, context: secureContext, clock, signal });
-  const finding = evaluateHandshake(handshake, { ...target, wallNow: clock.wallNow() });
-  return finding.outcome === 'fail' ? finding : { ...finding, value: true };
+
+  async checkTunnel({ url }: EgressProxy, isProxyReached: boolean): Promise<boolean> {
+    const name = `the egress proxy ${url.host}`;
+    this.#runner.skip(['dns'], `${name} resolves names and connects`);
+    if (isProxyReached)
+      return this.#run('tunnel', async () => {
+        await this.#opened.promise;
+        return { outcome: 'ok', detail: `through ${name} to ${formatAuthority(this.#server.host, this.#server.port)}` };
+      });
+    this.#runner.skip(['tunnel'], `${name} cannot be used`);
+    return false;
+  }
+
+  checkTls(): Promise<boolean> {
+    const { clock } = this.#context;
+    return this.#run('tls', async () => {
+      const socket = await this.#ready.promise;
+      try {
+        if (socket.getProtocol() === 'TLSv1.3') await whenAccepted(socket, clock);
+        return evaluateSession(socket, this.#target.clientCertificate !== undefined, clock.wallNow());
+      } finally {
+        socket.destroy();
+      }
+    });
+  }
+
+  async #run(step: ConnectionStep, find: () => Promise<CheckFinding>): Promise<boolean> {
+    const { clock, signal } = this.#context;
+    const result = await this.#runner.run(step, async (): Promise<StepResult<true>> => {
+      try {
+        return { ...(await find()), value: true };
+      } catch (error) {
+        if (signal.aborted) throw error;
+        const where = { ...this.#server, names: this.#target.names, wallNow: clock.wallNow() };
+        return { outcome: 'fail', ...explainFault(step, error, where) };
+      }
+    });
+    return result === true;
+  }
 }
 
-export function createTarget(
-  url: URL,
-  rest: Pick<ConnectivityTarget, 'clientCertificate' | 'names' | 'timeoutMs'>,
-): ConnectivityTarget {
-  return { ...getHostAndPort(url), usesTls: url.protocol === 'https:', isHttp: true, ...rest };
+/**
+ * Most servers send a session ticket to a client that they accept; without one, the timeout decides.
+ * @throws the alert of the server
+ */
+async function whenAccepted(socket: TLSSocket, clock: Pick<Clock, 'after'>): Promise<void> {
+  const { promise: ended, resolve, reject } = Promise.withResolvers<undefined>();
+  const cancel = clock.after(CERTIFICATE_ALERT_TIMEOUT_MS, () => resolve(undefined));
+  socket.once('close', () => reject(Object.assign(new Error('the server closed it'), { code: 'ECONNRESET' })));
+  await Promise.race([once(socket, 'session'), ended]).finally(cancel);
+}
+
+function evaluateTried(tried: readonly TriedAddress[], host: string): CheckFinding {
+  const detail = formatTried(tried);
+  const used = tried.findIndex(({ outcome }) => outcome === 'connected');
+  const isOdd = tried.slice(0, used).some(({ outcome }) => !NO_ROUTE_CODES.has(outcome));
+  // Missing IPv6 is no fault, and localhost often serves one address family only.
+  if (!isOdd || isLoopbackHost(host)) return { outcome: 'ok', detail };
+  const advice = `tell the operator of ${host} that some of its addresses do not respond; connections use the others`;
+  return { outcome: 'warn', detail, advice };
 }
 
 export interface ProxyChecks {
@@ -154,22 +212,16 @@ export function checkProxies(egress: Config['egress'], isUsed: boolean, context:
     if (url === undefined || reached.has(url.host)) continue;
     const runner = new StepRunner('egress proxy', context);
     runners.push(runner);
-    reached.set(url.host, checkConnectivity(runner, createProxyTarget(url, key, egress.caFile), context));
+    const names = {
+      address: `${formatSettingName(key)} or HTTPS_PROXY`,
+      ca: formatSettingName('egress.caFile'),
+      certificate: 'none: proxies get no client certificate',
+      caFile: egress.caFile,
+    };
+    reached.set(url.host, checkConnectivity(runner, { url, names, timeoutMs: PROXY_TIMEOUT_MS }, context));
   }
   return {
     isReached: (proxy) => reached.get(proxy.url.host) ?? Promise.resolve(true),
     steps: Promise.all(reached.values()).then(() => runners.flatMap(({ steps }) => steps)),
   };
-}
-
-function createProxyTarget(url: URL, key: 'egress.proxy' | 'egress.httpProxy', caFile: string | undefined) {
-  return createTarget(url, {
-    names: {
-      address: `${formatSettingName(key)} or HTTPS_PROXY`,
-      ca: formatSettingName('egress.caFile'),
-      certificate: 'none: proxies get no client certificate',
-      caFile,
-    },
-    timeoutMs: PROXY_TIMEOUT_MS,
-  });
 }

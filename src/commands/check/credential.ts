@@ -16,7 +16,7 @@ import { evaluateTokenFailure, evaluateLifetime, evaluateScope } from './evaluat
 import type { TokenResponseHead, TokenCheckContext } from './evaluate/evaluate-token.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';
 import { StepRunner, type CheckFinding, type StepResult, type CheckStepName, type CheckStep } from './step-runner.ts';
-import { checkThroughEgress, createTarget, type EgressCheckContext } from './connectivity.ts';
+import { checkConnectivity, type EgressCheckContext } from './connectivity.ts';
 
 export interface CredentialCheckContext extends EgressCheckContext {
   /** Gets each secret that is read, and the token. */
@@ -141,7 +141,8 @@ function checkEndpointConnectivity(
   const { auth, name } = credential;
   const nameSetting = createSettingNamer('credential', name);
   const { caFile, clientCertificate, timeoutMs } = auth;
-  const target = createTarget(url, {
+  const target = {
+    url,
     clientCertificate,
     names: {
       address: nameSetting(auth.endpoint.kind === 'url' ? 'auth.url' : 'auth.issuer'),
@@ -150,8 +151,8 @@ function checkEndpointConnectivity(
       caFile,
     },
     timeoutMs,
-  });
-  return checkThroughEgress(runner, url, target, check);
+  };
+  return checkConnectivity(runner, target, check);
 }
 
 const REPLACED = 'not requested: auth.cacheFile keeps a newer refresh token, which a request would use up';

@@ -54,10 +54,7 @@ function createRedisTarget(url: string, { caFile }: FleetConfig): ConnectivityTa
   if (/^unix:/i.test(url)) return undefined;
   const { hostname, port, protocol } = new URL(url);
   return {
-    host: hostname.replace(/^\[|\]$/g, ''),
-    port: Number(port || DEFAULT_PORT),
-    usesTls: protocol === 'rediss:',
-    isHttp: false,
+    url: new URL(`${protocol === 'rediss:' ? 'https' : 'http'}://${hostname}:${port || DEFAULT_PORT}`),
     names: {
       address: formatSettingName('fleet.redisUrl'),
       ca: formatSettingName('fleet.caFile'),

@@ -10,7 +10,7 @@ import { evaluateSkew } from './clock-skew.ts';
 import { evaluateProbe, type ProbeResponseHead } from './evaluate/evaluate-probe.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';
 import { StepRunner, type StepResult, type CheckStep } from './step-runner.ts';
-import { checkThroughEgress, createTarget, type ConnectivityTarget, type EgressCheckContext } from './connectivity.ts';
+import { checkConnectivity, type ConnectivityTarget, type EgressCheckContext } from './connectivity.ts';
 
 export interface UpstreamProbe {
   readonly route: RouteConfig;
@@ -46,13 +46,12 @@ export async function checkUpstream(
 ): Promise<readonly CheckStep[]> {
   const [first] = routes;
   if (first === undefined) return [];
-  const { baseUrl } = first.upstream;
   const names = routes.map(({ name }) => name);
   const runner = new StepRunner(
     formatTarget('upstream', names.includes(DEFAULT_NAME) ? DEFAULT_NAME : names.join(',')),
     check,
   );
-  const isReached = await checkThroughEgress(runner, baseUrl, createUpstreamTarget(first), check);
+  const isReached = await checkConnectivity(runner, createUpstreamTarget(first), check);
   if (probe === undefined || !routes.includes(probe.route)) {
     runner.skip(['clock'], 'the upstream is called only with --probe PATH');
     return runner.steps;
@@ -71,7 +70,8 @@ export async function checkUpstream(
 function createUpstreamTarget({ name, upstream }: RouteConfig): ConnectivityTarget {
   const nameSetting = createSettingNamer('route', name);
   const { baseUrl, caFile, clientCertificate, connectTimeoutMs } = upstream;
-  return createTarget(baseUrl, {
+  return {
+    url: baseUrl,
     clientCertificate,
     names: {
       address: nameSetting('upstream.baseUrl'),
@@ -80,7 +80,7 @@ function createUpstreamTarget({ name, upstream }: RouteConfig): ConnectivityTarg
       caFile,
     },
     timeoutMs: connectTimeoutMs,
-  });
+  };
 }
 
 interface DatedProbeResponse extends ProbeResponseHead {

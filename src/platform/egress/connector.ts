@@ -28,6 +28,8 @@ export interface EgressConnectorOptions {
   readonly tried?: TriedAddress[];
   /** As of `openConnection`. */
   readonly lookUp?: LookUpName;
+  /** Called when the connection or the tunnel is open, before TLS. Default: not needed */
+  readonly onOpen?: () => void;
 }
 
 const KEEP_ALIVE_DELAY_MS = 60_000;
@@ -59,6 +61,7 @@ export function buildEgressConnector(options: EgressConnectorOptions): undici.co
       settle((signal.aborted ? signal.reason : error) as Error, null);
     };
     path.open(signal, tried).then((socket) => {
+      options.onOpen?.();
       const onAbort = (): void => {
         socket.destroy();
         fail(undefined);

@@ -1,6 +1,11 @@
 /** The errors of connecting through a forward proxy; their messages name the proxy and never its credentials. Pure. */
 import type { FaultCause } from '../../telemetry/events.ts';
-import { describeConnectionError, describeTriedAddresses, errorCodeOf } from '../connection-faults.ts';
+import {
+  CERTIFICATE_CODE,
+  describeConnectionError,
+  describeTriedAddresses,
+  errorCodeOf,
+} from '../connection-faults.ts';
 import type { ProxyStatusError } from '../errors.ts';
 
 /** The proxy opened no connection: no byte has reached the destination. */
@@ -38,8 +43,6 @@ const PROXY_STATUSES: Readonly<Record<string, ProxyStatusError>> = {
   EHOSTUNREACH: 'destination_ip_unroutable',
   ENETUNREACH: 'destination_ip_unroutable',
 };
-
-const CERTIFICATE_CODE = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT|HOSTNAME_MISMATCH)/;
 
 /** The connection to the proxy failed. @param proxy host and port */
 export function createProxyConnectionFault(proxy: string, error: unknown): ProxyFault {

@@ -1,0 +1,167 @@
+/** What `check` reports of a name, its addresses and a tunnel, some of which fail or do not respond. */
+import { createServer as createHttpServer } from 'node:http';
+import { createServer } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { checkConnectivity } from '../../../src/commands/check/connectivity.ts';
+import { StepRunner } from '../../../src/commands/check/step-runner.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import type { Clock } from '../../../src/platform/clock.ts';
+import type { LookUpName } from '../../../src/platform/name-lookup.ts';
+import { freePort, listenOnLoopback, closeServer } from '../../support/loopback.ts';
+
+let server: Server;
+let port: number;
+beforeAll(async () => {
+  server = createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  ({ port } = server.address() as AddressInfo);
+});
+afterAll(() => new Promise((resolve) => void server.close(resolve)));
+
+const names = { address: 'BASE_URL', ca: 'CA_FILE', certificate: 'CERTIFICATE_FILE', caFile: undefined };
+const { signal: never } = new AbortController();
+
+/** Every wait is over before the network has had its turn. */
+const hasty: Clock = {
+  ...systemClock,
+  after: (_, run) => {
+    queueMicrotask(run);
+    return () => undefined;
+  },
+};
+
+interface Circumstances {
+  readonly clock?: Clock;
+  readonly signal?: AbortSignal;
+  readonly proxy?: URL;
+  readonly isProxyReached?: boolean;
+}
+
+async function stepsOf(url: string, addresses: readonly string[], circumstances: Circumstances = {}) {
+  const { clock = systemClock, signal = never, proxy, isProxyReached = true } = circumstances;
+  const lookUp: LookUpName = (name) => {
+    if (name === 'silent.example') return new Promise(() => undefined);
+    if (addresses.length > 0) return Promise.resolve(addresses.map((address) => ({ address, family: 4 })));
+    const code = name === 'later.example' ? 'EAI_AGAIN' : 'ENOTFOUND';
+    return Promise.reject(Object.assign(new Error(name), { code }));
+  };
+  const context = {
+    clock,
+    signal,
+    stop: signal,
+    lookUp,
+    egress: () => proxy && { url: proxy, tlsContext: undefined },
+    proxies: { isReached: () => Promise.resolve(isProxyReached) },
+  };
+  const runner = new StepRunner('upstream', context);
+  const isReached = await checkConnectivity(runner, { url: new URL(url), names, timeoutMs: 5000 }, context);
+  return { isReached, steps: runner.steps, outcomes: runner.steps.map(({ step, outcome }) => `${step} ${outcome}`) };
+}
+
+test('an address is not resolved', async () => {
+  const { isReached, steps, outcomes } = await stepsOf(`http://127.0.0.1:${port}`, []);
+  expect(outcomes).toEqual(['dns ok', 'tcp ok', 'tls skip']);
+  expect(steps.map(({ detail }) => detail)).toEqual([
+    '127.0.0.1 is an address',
+    `127.0.0.1:${port} (connected)`,
+    'not used, as configured',
+  ]);
+  expect(isReached).toBe(true);
+});
+
+test.each([
+  ['gone.example', /^gone\.example:\d+ has a host name that cannot be resolved \(ENOTFOUND\)$/, /name in BASE_URL/],
+  ['later.example', /cannot be resolved now \(EAI_AGAIN\)$/, /resolv\.conf/],
+])('%s has no address', async (host, detail, advice) => {
+  const { steps, outcomes, isReached } = await stepsOf(`http://${host}:${port}`, []);
+  expect(outcomes).toEqual(['dns fail', 'tcp skip', 'tls skip']);
+  expect(steps[0]?.detail).toMatch(detail);
+  expect(steps[0]?.advice).toMatch(advice);
+  expect(isReached).toBe(false);
+});
+
+test('a name server that does not respond in time is named', async () => {
+  const { steps } = await stepsOf('http://silent.example', [], { clock: hasty });
+  expect(steps[0]).toMatchObject({
+    step: 'dns',
+    outcome: 'fail',
+    detail: 'silent.example:80 has a host name that the name server did not resolve in time (ETIMEDOUT)',
+    advice: expect.stringContaining('/etc/resolv.conf') as string,
+  });
+});
+
+test('one of two addresses that refuses is a warning, and the other is used', async () => {
+  const { steps, isReached } = await stepsOf(`http://api.example:${port}`, ['127.0.0.2', '127.0.0.1']);
+  expect(steps[0]?.detail).toBe('api.example is 127.0.0.2, 127.0.0.1');
+  expect(steps[1]).toMatchObject({
+    outcome: 'warn',
+    detail: `127.0.0.2:${port} (ECONNREFUSED), 127.0.0.1:${port} (connected)`,
+    advice: expect.stringContaining('operator of api.example') as string,
+  });
+  expect(isReached).toBe(true);
+});
+
+test('localhost may have one address that refuses', async () => {
+  const { steps } = await stepsOf(`http://localhost:${port}`, ['127.0.0.2', '127.0.0.1']);
+  expect(steps[1]).toMatchObject({ outcome: 'ok', detail: expect.stringContaining('(ECONNREFUSED)') as string });
+});
+
+test('every address that refuses is named, with advice', async () => {
+  const closed = await freePort();
+  const { steps, outcomes } = await stepsOf(`https://api.example:${closed}`, ['127.0.0.2', '127.0.0.1']);
+  expect(outcomes).toEqual(['dns ok', 'tcp fail', 'tls skip']);
+  const tried = `tried 127.0.0.2:${closed} (ECONNREFUSED), 127.0.0.1:${closed} (ECONNREFUSED)`;
+  expect(steps[1]?.detail).toBe(`api.example:${closed} refused the connection (ECONNREFUSED); ${tried}`);
+  expect(steps[1]?.advice).toMatch(/nothing listens there.*BASE_URL/);
+});
+
+test('an address that does not respond in time leads to advice on the network', async () => {
+  const { steps } = await stepsOf(`http://127.0.0.1:${port}`, [], { clock: hasty });
+  expect(steps[1]).toMatchObject({
+    step: 'tcp',
+    outcome: 'fail',
+    detail: `127.0.0.1:${port} could not be reached in time (ETIMEDOUT)`,
+    advice: expect.stringMatching(/firewall.*SIDECAR_EGRESS_PROXY/) as string,
+  });
+});
+
+test('an interrupted check ends at once', async () => {
+  const { outcomes, steps } = await stepsOf(`http://127.0.0.1:${port}`, [], { signal: AbortSignal.abort() });
+  expect(outcomes).toEqual(['dns skip', 'tcp skip', 'tls skip']);
+  expect(steps[0]?.detail).toBe('interrupted');
+});
+
+test('files for TLS that cannot be used are a fault of the TLS step', async () => {
+  const context = { clock: systemClock, signal: never, stop: never };
+  const runner = new StepRunner('upstream', context);
+  const missing = { ...names, caFile: '/nowhere/ca.pem' };
+  await checkConnectivity(runner, { url: new URL('https://127.0.0.1'), names: missing, timeoutMs: 5000 }, context);
+  expect(runner.steps).toMatchObject([
+    {
+      step: 'tls',
+      outcome: 'fail',
+      detail: 'the files for TLS cannot be used (ENOENT)',
+      advice: expect.stringContaining('CA_FILE') as string,
+    },
+  ]);
+});
+
+test.each([
+  [200, ['dns skip', 'tunnel ok', 'tls skip'], /^through the egress proxy 127\.0\.0\.1:\d+ to api\.example:80$/],
+  [403, ['dns skip', 'tunnel fail', 'tls skip'], /does not allow a connection to api\.example:80 \(403\)$/],
+])('a proxy that responds with %i to CONNECT', async (status, outcomes, detail) => {
+  const proxy = createHttpServer().on('connect', (_, socket) => socket.end(`HTTP/1.1 ${status} It\r\n\r\n`));
+  const url = new URL(await listenOnLoopback(proxy));
+  const found = await stepsOf('http://api.example', [], { proxy: url });
+  await closeServer(proxy);
+  expect(found.outcomes).toEqual(outcomes);
+  expect(found.steps[1]?.detail).toMatch(detail);
+});
+
+test('a proxy that was not reached is not used', async () => {
+  const proxy = new URL('http://127.0.0.1:1');
+  const { outcomes, steps } = await stepsOf('https://api.example', [], { proxy, isProxyReached: false });
+  expect(outcomes).toEqual(['dns skip', 'tunnel skip', 'tls skip']);
+  expect(steps[1]?.detail).toBe('the egress proxy 127.0.0.1:1 cannot be used');
+});
