@@ -131,7 +131,7 @@ async function statusOf({ adminUrl }: RunningSidecar): Promise<{ text: string; d
 }
 
 test.each(SERVERS)(
-  '%s: restarts, a kill, a reload and a new client secret use each refresh token once',
+  '%s: restarts, a kill and a reload use each refresh token once',
   { timeout: 120_000 },
   async (_name, startServer) => {
     await using server = await startServer();
