@@ -136,7 +136,7 @@ describe('http-proxy-3: a FIN of the upstream in the middle of a body leaves the
     socket.on('error', () => undefined);
     socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await once(socket, 'data');
-    const ended = once(socket, 'close').then(() => true);
+    const ended = new Promise<boolean>((resolve) => socket.once('close', () => resolve(true)));
     const hanging = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), timeoutMs));
     const hasEnded = await Promise.race([ended, hanging]);
     socket.destroy();
