@@ -26,7 +26,7 @@ import { describeConnectionFault, readBoundedText, sendSingleRequest, type BodyR
 import { buildTokenRequest, describeMissingTarget, listRequestedParameters } from './token-request.ts';
 import type { TokenGrantOptions } from './token-request.ts';
 import { correctTokenUrl, describeTokenUrlSettings } from './token-url.ts';
-import { addRefreshToken, parseTokenResponse } from './token-response.ts';
+import { addRefreshToken, hideTokens, parseTokenResponse } from './token-response.ts';
 import type { TokenRequestFailure, TokenRequestResult, TokenResponseForm } from './token-response.ts';
 
 export type TokenEndpointAddress =
@@ -245,7 +245,7 @@ async function readResponse(
     ? readBoundedText(response, MAX_BODY_BYTES)
     : readExplanation(response, clock));
   const challenge = [headers['www-authenticate'] ?? []].flat().join(', ');
-  const error = parseErrorResponse(text, challenge, echoFilter.showText);
+  const error = parseErrorResponse(text, challenge, hideTokens(text, options, echoFilter.showText));
   const described = fault === undefined ? summary : `${summary} and ${fault}`;
   const detail = described + error.text;
   if (statusCode === 404) return { kind: 'not-found', detail };

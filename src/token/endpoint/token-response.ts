@@ -8,7 +8,7 @@ import { msFromMaking, type MadeAt } from '../../platform/origin-clock.ts';
 import { createRedact } from '../../platform/secrets.ts';
 import { parseErrorResponse } from './error-response.ts';
 import { findMember, parseJsonObject, type JsonFields } from './json-object.ts';
-import { FRAGMENT_CHARS, type EchoFilter } from './server-text.ts';
+import { FRAGMENT_CHARS, type EchoFilter, type ShowServerText } from './server-text.ts';
 
 /** The result of one token request. No `detail` holds a token, a secret or a raw body. */
 export type TokenRequestResult =
@@ -134,6 +134,18 @@ export function addRefreshToken(
   const redact = createRedact([refreshToken]);
   if (result.kind !== 'ok') return { ...result, refreshToken, detail: redact(result.detail) };
   return { ...result, refreshToken, scope: result.scope && redact(result.scope) };
+}
+
+/** Masks the tokens of a refusal, which the sidecar does not take and so does not know, in its texts. */
+export function hideTokens(
+  body: string | undefined,
+  { tokenField }: Pick<TokenResponseForm, 'tokenField'>,
+  showText: ShowServerText,
+): ShowServerText {
+  const fields = parseJsonObject(body ?? '') ?? {};
+  const tokens = [findMember(fields, tokenField), fields.refresh_token].filter((value) => typeof value === 'string');
+  const redact = createRedact(tokens);
+  return (text, maxChars) => showText(redact(text), maxChars);
 }
 
 /** Masks what may be a token, in a response whose token is elsewhere than configured: long words with a digit. */
