@@ -72,13 +72,7 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
     const { config } = loaded;
     for (const password of listProxyPasswords(config.egress)) log.secrets.add(password);
     tracing = await openTracingFor(config, version, log);
-    // A signal that came meanwhile is delivered within two turns of the event loop.
-    await setImmediate();
-    await setImmediate();
-    if (stop.aborted) {
-      log.observe({ kind: 'stopped', cut: 0 });
-      return 0;
-    }
+    if (await wasStopped(stop)) return reportStop(log);
     const sidecar = await startSidecar({
       config,
       version,
@@ -107,6 +101,18 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
     await log.close(LOG_FLUSH_TIMEOUT_MS);
     hangUp.restoreDefault();
   }
+}
+
+/** A signal that came during the start is delivered within two turns of the event loop. */
+async function wasStopped(stop: AbortSignal): Promise<boolean> {
+  await setImmediate();
+  await setImmediate();
+  return stop.aborted;
+}
+
+function reportStop(log: Log): number {
+  log.observe({ kind: 'stopped', cut: 0 });
+  return 0;
 }
 
 /** When the environment asks for it. */

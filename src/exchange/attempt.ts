@@ -107,10 +107,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     // It needs no decision.
     if (isAccepted) return this.#startRelay(head);
     // Only then: how long a retry would wait depends on the pause.
-    this.#decision = planner.decideAfterResponse(status, classification);
-    const isRefused = classification.isRateLimited || status === 401;
-    this.isMisleading = isRefused && planner.hasUnknownAttempt && this.#context.hasAddedKey;
-    return this.#decision.kind === 'no-retry' && !this.isMisleading ? this.#startRelay(head) : 'hold';
+    return this.#relayOrHold(head, classification);
   }
 
   onBufferExceeded(head: UpstreamResponse): Relay {
@@ -154,6 +151,14 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   retryDecision(result: Exclude<AttemptResult, { kind: 'relayed' }>): RetryDecision {
     const hasToDecide = result.kind === 'failed' && !this.#isRelaying;
     return hasToDecide ? this.#context.planner.decideAfterFailure(result.failure) : this.#decision;
+  }
+
+  #relayOrHold(head: UpstreamResponse, classification: ResponseClassification): Relay | 'hold' {
+    const { planner, hasAddedKey } = this.#context;
+    this.#decision = planner.decideAfterResponse(head.status, classification);
+    const isRefused = classification.isRateLimited || head.status === 401;
+    this.isMisleading = isRefused && planner.hasUnknownAttempt && hasAddedKey;
+    return this.#decision.kind === 'no-retry' && !this.isMisleading ? this.#startRelay(head) : 'hold';
   }
 
   /** The body decides whether the call was refused: until then nothing is reported. */

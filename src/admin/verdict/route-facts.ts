@@ -76,15 +76,15 @@ export function readRouteFacts(
   const ended = samples.increase('upstream_attempts_total', HUNG_MS, selector);
   const left = outcomes.get('client_left') ?? 0;
   const { inFlight, stalledInFlight, inFlightLimit } = throttle ?? NO_THROTTLE;
-  const [working, manyPlaces] = [inFlight - stalledInFlight, inFlightLimit * FULL_SHARE];
-  const isFull = working >= manyPlaces;
+  const working = inFlight - stalledInFlight;
+  const isFull = working >= inFlightLimit * FULL_SHARE;
   // Waits are counted by throttle.
   const queue: Selector = throttle === undefined ? {} : { route: quotePattern(throttle.route) };
   const readQueued = (overMs: number): number => samples.quantile('queue_wait_seconds', 0.5, overMs, queue) ?? 0;
   const latencies = readLatencies(samples, selector, windowMs, left);
   const isHung = hasNoResponse(samples, selector, sent, isFull ? readQueued(HUNG_MS) : undefined);
   return {
-    ...{ route, selector, outcomes },
+    ...{ route, selector, outcomes, isFull, isHung },
     codes: countBy('code', 'requests_total', { source: 'upstream' }),
     replies: countBy('code', 'local_replies_total'),
     faults: countBy('cause', 'upstream_faults_total'),
@@ -93,12 +93,10 @@ export function readRouteFacts(
     leftEarly: !isHung && latencies.typicalLeftMs < NOTABLE_MS ? left : 0,
     queuedMs: readQueued(windowMs),
     presentMs: (working * Math.min(HUNG_MS, samples.spanMs)) / ended,
-    isFull,
-    isFullOfUnread: !isFull && inFlight >= manyPlaces,
+    isFullOfUnread: !isFull && inFlight >= inFlightLimit * FULL_SHARE,
     brokenOff: samples.increase('responses_broken_off_total', windowMs, selector),
     unanswered: sent.length,
     unconnected: late.length - sent.length,
-    isHung,
   };
 }
 
