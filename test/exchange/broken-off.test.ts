@@ -12,12 +12,15 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { IDLE, startInProcess, until } from '../composition/in-process.ts';
 import { startRawUpstream } from '../composition/raw-upstream.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
+import { openSocket, readToEnd, SEES_RESET_BEHIND_DATA, sendRaw } from '../support/raw-client.ts';
 import { waitUntilStable } from '../support/until.ts';
 
 const QUIET_MS = 200;
 const LONGEST_MS = 2000;
 const MIB = 1024 * 1024;
+
+/** What the client of these tests may see of a reset that it reads together with data. */
+const RESET_BEHIND_DATA: unknown = SEES_RESET_BEHIND_DATA ? 'reset' : expect.stringMatching(/^(?:fin|reset)$/);
 
 const request = (path = '/', version = '1.1', method = 'GET'): string =>
   `${method} ${path} HTTP/${version}\r\nHost: localhost\r\n\r\n`;
@@ -184,7 +187,7 @@ describe('a response that breaks off', () => {
     await until(async () => (await listener()).connections === 0, 'the connection has ended');
     expect(clock.pendingTimers).toBe(timers);
     const { end } = await readToEnd(socket.resume());
-    expect(end).toBe('reset');
+    expect(end).toEqual(RESET_BEHIND_DATA);
   });
 
   it('does not wait for a client that leaves, by FIN or by RST', async () => {
@@ -340,7 +343,7 @@ describe('the drain', () => {
       expect(await sidecar.drain()).toBe(1);
       expect(performance.now() - startedAt).toBeLessThan(2500);
       expect(await requestRecords(1)).toMatchObject([{ code: 200, cutBy: 'sidecar' }]);
-      expect((await (earlyReading ?? readToEnd(socket.resume()))).end).toBe('reset');
+      expect((await (earlyReading ?? readToEnd(socket.resume()))).end).toEqual(RESET_BEHIND_DATA);
     }
   });
 
@@ -389,7 +392,9 @@ it('five responses that break off at once each reach their client at its own pac
   await clock.advance(LONGEST_MS);
   startReading();
   const responses = await Promise.all(readings);
-  expect(responses.map(({ body, end }) => [body.length, end])).toEqual(responses.map(() => [100_000, 'reset']));
+  expect(responses.map(({ body, end }) => [body.length, end])).toEqual(
+    responses.map(() => [100_000, RESET_BEHIND_DATA]),
+  );
   expect([responses.length, clock.pendingTimers]).toEqual([5, timers]);
 });
 
