@@ -105,7 +105,7 @@ export class HeaderOverflow extends Error {
   }
 }
 
-/** A certificate is not accepted, whatever the reason. */
+/** Codes of all errors by which a certificate is not accepted. */
 export const CERTIFICATE_CODE =
   /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT|CRL_|HOSTNAME_MISMATCH|INVALID_CA|PATH_LENGTH_EXCEEDED)/;
 

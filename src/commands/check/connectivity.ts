@@ -23,7 +23,7 @@ import { explainFault, type ConnectionStep, type ServerSettingNames } from './ev
 import { StepRunner, type CheckContext, type CheckFinding, type CheckStep, type StepResult } from './step-runner.ts';
 
 export interface ConnectivityTarget {
-  /** `https:` for TLS, whatever the protocol above it. */
+  /** `https:` stands for TLS, also where another protocol than HTTP is above it. */
   readonly url: URL;
   readonly clientCertificate?: ClientCertificateFiles | undefined;
   readonly names: ServerSettingNames;
