@@ -13,7 +13,7 @@ import { ActivePermit } from '../pacing/active-permit.ts';
 import { Governor } from '../pacing/governor.ts';
 import { OneShotTimer } from '../pacing/one-shot-timer.ts';
 import { RefusalObserver } from '../refusal-evidence/refusal-observer.ts';
-import { createRejectionError, type RejectionReason } from '../signals/rejection.ts';
+import { createRejectionError, type RejectionReason } from './rejection.ts';
 import { SignalLog } from '../signals/signal-log.ts';
 import type { LearnedState, QueueClass, RateLimitReport, Throttle } from '../throttle.ts';
 import type { ThrottleState, ThrottleTerms, Ticket } from '../throttle.ts';

@@ -5,7 +5,7 @@
 import { SidecarError } from '../../platform/errors.ts';
 import type { QueueRejectionReason } from '../../telemetry/events.ts';
 import { ActivePermit, type PermitHost } from '../pacing/active-permit.ts';
-import type { RejectionReason } from '../signals/rejection.ts';
+import type { RejectionReason } from './rejection.ts';
 import type { Permit, Ticket } from '../throttle.ts';
 import { type Arrival, type PendingWait, QueueTicket } from './queue-ticket.ts';
 import type { RequestQueue } from './request-queue.ts';
