@@ -38,7 +38,7 @@ export const PURE_FILES = [
   'src/unknown-calls/call-records.ts',
   'src/throttle/adaptive/{call-log,closure-history,counter-bank,learned-rate-policy,learning-parameters,limit-choice,limit-in-use,limit-probe,limit-snapshot,penalty,rate-margin,round-trip-estimator}.ts',
   'src/fleet/shared-quota/{call-report,clock-offset,exchange-timing,fleet-leader,fleet-limit-learner,fleet-permit-source,fleet-rate-policy,leader-election,quota-lease,quota-store,scheduled-permits}.ts',
-  'src/throttle/pacing/{governor,pause,permit-bucket,quota-tracker,rate-policy,stated-allowance}.ts',
+  'src/throttle/pacing/{gate,governor,pause,permit-bucket,quota-tracker,rate-policy,stated-allowance}.ts',
   'src/throttle/endpoint.ts',
   'src/throttle/queue/{fair-order,heap,linked-queue,rank-counts,request-queue,response-times,round-robin}.ts',
   'src/throttle/signals/{hinted-quotas,observed-signal-context,rate-limit-signal,stated-fields,vendor-fields}.ts',

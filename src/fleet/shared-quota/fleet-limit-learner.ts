@@ -2,7 +2,7 @@
  * What the leader learns of the shared limit (pure): one learned rate policy, fed with the grants and responses of all replicas in the
  * order in which they happened. Reports come late, so it works a little in the past; a pause brings it up to the present at once.
  */
-import type { PermitGrant } from '../../throttle/pacing/rate-policy.ts';
+import type { PermitGrant } from '../../throttle/pacing/gate.ts';
 import type { ReportedCalls } from './call-report.ts';
 import { CallLog } from '../../throttle/adaptive/call-log.ts';
 import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../../throttle/adaptive/learned-rate-policy.ts';
@@ -153,7 +153,7 @@ export class FleetLimitLearner {
   }
 
   openAt(now: number): number {
-    return this.#policy.openAt(now, true);
+    return this.#policy.nextAt(now, true);
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
@@ -186,7 +186,7 @@ export class FleetLimitLearner {
     this.#policy = new LearnedRatePolicy(this.#options);
     // With calls left out a window would seem to allow fewer.
     for (let index = 0; index < this.#recentAccepted.size; index++)
-      this.#policy.recordGrant(this.#recentAccepted.at(index), false);
+      this.#policy.take(this.#recentAccepted.at(index), false);
   }
 
   /**
@@ -206,7 +206,7 @@ export class FleetLimitLearner {
     const isWaitedFor = hasWaited && this.#isRateInUse(at, rate);
     const inFlight = this.#inFlightCalls.size;
     this.#inFlightCalls.add(at);
-    const isLimitProbe = this.#policy.recordGrant(at, isWaitedFor);
+    const isLimitProbe = this.#policy.take(at, isWaitedFor);
     const serial = ++this.#serial;
     const grant = { at, serial, epoch: this.#epoch, rate, isWaitedFor, isLimitProbe, inFlight, isPauseProbe };
     this.#addOpenCall({ respondedAt: Math.max(at, madeAt + tookMs), isRefused, grant });
@@ -235,7 +235,7 @@ export class FleetLimitLearner {
     if (!isRefused) {
       this.#policy.recordAccepted(respondedAt, grant, isCurrent);
       this.#recentAccepted.add(grant.at);
-    } else if (this.#isUnaware(grant)) this.#policy.recordUnused(grant);
+    } else if (this.#isUnaware(grant)) this.#policy.giveBack(respondedAt, grant);
     else {
       this.#lastRefusedAt = respondedAt;
       this.#epoch++;

@@ -5,7 +5,8 @@
 import type { LeaderElection } from './leader-election.ts';
 import type { ReportBuffer } from './call-report.ts';
 import type { QuotaLease } from './quota-lease.ts';
-import type { PermitGrant, RateLearner, RatePolicy, StatedWait } from '../../throttle/pacing/rate-policy.ts';
+import type { CallResult, PermitGrant } from '../../throttle/pacing/gate.ts';
+import type { RateLearner, RatePolicy } from '../../throttle/pacing/rate-policy.ts';
 import type { LearnedLimit, RateSettings } from '../../throttle/throttle.ts';
 
 const INITIAL_IN_FLIGHT = 4;
@@ -62,45 +63,34 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
     return this.#lease.isLearningAlone ? this.#own.isConfident : this.#isConfigured || this.#lease.state === 'apart';
   }
 
-  openAt(now: number, isPaused: boolean): number {
+  nextAt(now: number, isPaused = false): number {
     const lease = this.#lease;
     if (lease.state === 'apart') return lease.apartOpenAt;
     const mustSettle = lease.isFleetPaused && lease.isLeader;
     const leaderAt = mustSettle ? (this.#election.leader?.openAt(now, lease.epoch) ?? Infinity) : -Infinity;
-    return Math.max(leaderAt, this.#ownLearner?.openAt(now, isPaused) ?? -Infinity);
+    return Math.max(leaderAt, this.#ownLearner?.nextAt(now, isPaused) ?? -Infinity);
   }
 
-  recordGrant(now: number, waitedFor: boolean): boolean {
+  take(now: number, isWaitedFor: boolean): boolean {
     if (!this.#lease.isLearningAlone) return this.#lease.tookExtra;
-    return this.#own.learner?.recordGrant(now, waitedFor) ?? false;
+    return this.#own.learner?.take(now, isWaitedFor) ?? false;
   }
 
-  recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
-    this.#recordCall(now, grant, false);
-    if (this.#inFlightLimit < this.#settings().maxInFlight) this.#inFlightLimit++;
-    this.#ownLearner?.recordAccepted(now, grant, fresh);
-    if (this.#lease.state === 'apart') this.#lease.adjustApartRate(false);
-  }
-
-  recordRefused(now: number, grant: PermitGrant, statedWait?: StatedWait): void {
-    this.#recordCall(now, grant, true);
-    this.#ownLearner?.recordRefused(now, grant, statedWait);
-    if (this.#lease.state === 'apart') this.#lease.adjustApartRate(true);
-  }
-
-  recordLateRefusal(now: number, grant: PermitGrant): void {
-    this.#recordCall(now, grant, true);
-    this.#ownLearner?.recordLateRefusal(now, grant);
-  }
-
-  recordEnded(grant: PermitGrant): void {
+  giveBack(now: number, grant: PermitGrant): void {
     if (grant.isLimitProbe) this.#lease.onExtraEnded();
-    this.#ownLearner?.recordEnded(grant);
+    this.#ownLearner?.giveBack(now, grant);
   }
 
-  recordUnused(grant: PermitGrant): void {
+  settle(now: number, grant: PermitGrant, result: CallResult): void {
     if (grant.isLimitProbe) this.#lease.onExtraEnded();
-    this.#ownLearner?.recordUnused(grant);
+    const { kind, isCurrent, isUnavailable = false } = result;
+    const isRefused = kind === 'refused';
+    if (kind === 'accepted' || (isRefused && !(isUnavailable && isCurrent))) {
+      this.#recordCall(now, grant, isRefused);
+      if (!isRefused && this.#inFlightLimit < this.#settings().maxInFlight) this.#inFlightLimit++;
+      if (this.#lease.state === 'apart' && !(isRefused && !isCurrent)) this.#lease.adjustApartRate(isRefused);
+    }
+    this.#ownLearner?.settle(now, grant, result);
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
@@ -132,7 +122,6 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
   }
 
   #recordCall(now: number, { at, isWaitedFor, isPauseProbe, isLimitProbe }: PermitGrant, isRefused: boolean): void {
-    if (isLimitProbe) this.#lease.onExtraEnded();
     const tookMs = Math.max(0, now - at);
     // A call above the limit uses the whole rate by definition.
     const usesRate = isWaitedFor || isLimitProbe;

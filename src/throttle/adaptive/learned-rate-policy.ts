@@ -8,7 +8,8 @@
  * A refusal below a limit that has explained others, and that leaves the choice as it is, comes from jitter or from another client: less of
  * the rate is used for a while.
  */
-import type { PermitGrant, RateLearner, RatePolicy, StatedWait } from '../pacing/rate-policy.ts';
+import type { CallResult, PermitGrant, StatedWait } from '../pacing/gate.ts';
+import type { RateLearner, RatePolicy } from '../pacing/rate-policy.ts';
 import type { LearnedLimit, LimitUsage } from '../throttle.ts';
 import { CallLog } from './call-log.ts';
 import { ClosureHistory } from './closure-history.ts';
@@ -147,7 +148,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     return this.#phase === 'tracking' && this.#hasConfidence;
   }
 
-  openAt(now: number, isPaused: boolean): number {
+  nextAt(now: number, isPaused = false): number {
     const penaltyEndsAt = isPaused ? this.#history.penaltyEndsAt : -Infinity;
     if (this.#limit === undefined || penaltyEndsAt > now) return penaltyEndsAt;
     if (this.#phase === 'limit-probing' && !isPaused)
@@ -156,7 +157,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     return Math.max(slowerAt, this.#limit.faster?.openAt() ?? -Infinity);
   }
 
-  recordGrant(now: number, waitedFor: boolean): boolean {
+  take(now: number, waitedFor: boolean): boolean {
     const isLimitProbe = this.#phase === 'limit-probing' && this.#limit?.slower.wouldRefuse(now) === true;
     this.#limit?.recordGrant(now);
     this.#notRefused.add(now);
@@ -174,6 +175,14 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     return isLimitProbe;
   }
 
+  settle(now: number, grant: PermitGrant, { kind, isCurrent, wait, isUnavailable = false }: CallResult): void {
+    if (kind === 'accepted') this.recordAccepted(now, grant, isCurrent);
+    else if (kind === 'refused' && !isCurrent) this.recordLateRefusal(now, grant);
+    else if (kind === 'refused' && !isUnavailable) this.recordRefused(now, grant, wait);
+    else this.recordEnded(grant);
+  }
+
+  /** @param fresh granted after the last refusal */
   recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
     // Refused calls take another time at the upstream, which is no jitter.
     this.#roundTrip.addSample(now - (grant.startedAt ?? grant.at));
@@ -195,6 +204,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     }
   }
 
+  /** The first refusal since the last cut, or that of a probe. */
   recordRefused(now: number, grant: PermitGrant, statedWait?: StatedWait): void {
     this.recordEnded(grant);
     this.#waitResolutionMs = statedWait?.waitResolutionMs ?? 0;
@@ -216,6 +226,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#phase = 'tracking';
   }
 
+  /** A refusal of a call that was already in flight at the last refusal. */
   recordLateRefusal(_now: number, grant: PermitGrant): void {
     this.recordEnded(grant);
     this.#notRefused.remove(grant.at);
@@ -226,7 +237,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     if (grant.isLimitProbe) this.#limitProbe.recordLimitProbeEnded();
   }
 
-  recordUnused(grant: PermitGrant): void {
+  giveBack(_now: number, grant: PermitGrant): void {
     this.#notRefused.remove(grant.at);
     this.recordEnded(grant);
   }

@@ -39,6 +39,9 @@ export interface LimitGrant {
   readonly heldByOthers: number;
 }
 
+/** When the permit that a call took of each limit stops to count. */
+export type TakenPermits = readonly { readonly limit: CountedLimit; expiresAt: number }[];
+
 /** Keeps each replica to its part. `index` from 0 decides who gets the rest of a division. */
 export interface LimitPart {
   readonly parts: number;

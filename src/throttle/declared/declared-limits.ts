@@ -3,7 +3,8 @@
  * limits count in epoch milliseconds, by this machine's clock or, in a fleet, by the store's.
  */
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
-import { CountedLimit, type LimitGrant, type LimitPart, type LimitReport } from './counted-limit.ts';
+import type { CallResult, Gate, PermitGrant } from '../pacing/gate.ts';
+import { CountedLimit, type LimitGrant, type LimitPart, type LimitReport, type TakenPermits } from './counted-limit.ts';
 import type { CountEntry } from './counted-calls.ts';
 import type { DeclaredLimit, DeclaredLimitState } from './declared-limit.ts';
 import { periodMs } from './limit-window.ts';
@@ -26,9 +27,6 @@ export interface SavedLimit {
   readonly leased: number;
 }
 
-/** Of each limit, when the taken permit stops to count. */
-export type TakenPermits = readonly { readonly limit: CountedLimit; expiresAt: number }[];
-
 /** Statements about shorter windows come too late to be of use. */
 const MIN_CORRECTED_MS = periodMs('1h');
 /** Blocks of permits of a shorter limit would need too many exchanges. */
@@ -46,7 +44,7 @@ const CLOCK_STEP_MS = 1000;
 /** Months and days differ in length. */
 const WINDOW_TOLERANCE = 0.09;
 
-export class DeclaredLimits {
+export class DeclaredLimits implements Gate<TakenPermits> {
   readonly #options: DeclaredLimitsOptions;
   #limits: readonly CountedLimit[];
   #toEpoch: (now: number) => number;
@@ -82,8 +80,14 @@ export class DeclaredLimits {
     return Math.max(0, Math.min(...left));
   }
 
-  /** When the call behind `ahead` others may go; a past instant: now. */
-  nthAt(now: number, ahead: number, isHigh: boolean): number {
+  /** Infinity while only the store can help. @param isHigh it may use the reserve. Default: false */
+  nextAt(now: number, isHigh = false): number {
+    const nextAt = this.nthAt(now, 0, isHigh);
+    return nextAt <= now && this.isStoreAwaited ? Infinity : nextAt;
+  }
+
+  /** Permits that are not leased yet count. */
+  nthAt(now: number, ahead: number, isHigh = false): number {
     const at = this.#epochAt(now);
     return Math.max(...this.#limits.map((limit) => limit.nthAt(at, ahead, isHigh))) - at + now;
   }
@@ -110,23 +114,24 @@ export class DeclaredLimits {
     for (const one of taken) one.expiresAt = one.limit.resend(at, one.expiresAt);
   }
 
-  /** The upstream has responded to a call that was granted at `grantedAt`. */
-  settle(now: number, grantedAt: number, taken: TakenPermits, isRefused: boolean): void {
-    this.#shortestMs = Math.min(now - grantedAt, this.#shortestMs * SHORTEST_GROWTH);
+  /** A call that was not made, or never reached the upstream, costs the partner's day nothing. */
+  giveBack(now: number, { declared = [] }: PermitGrant): void {
+    const at = this.#epochAt(now);
+    for (const { limit, expiresAt } of declared) limit.giveBack(at, expiresAt);
+  }
+
+  settle(now: number, grant: PermitGrant, { kind, quotas, laterCalls }: CallResult): void {
+    if (grant.declared === undefined) return;
+    this.#shortestMs = Math.min(now - grant.at, this.#shortestMs * SHORTEST_GROWTH);
     // What every call takes lets none overtake another. The first ones open connections, and say nothing of it.
     const isRepresentative = ++this.#responses > UNREPRESENTATIVE_RESPONSES;
     const commonMs = isRepresentative ? Math.max(0, this.#shortestMs * COMMON_PART - JITTER_MS) : 0;
     const at = this.#epochAt(now);
-    for (const { limit, expiresAt } of taken) {
-      if (isRefused && !limit.terms.countsRefused) limit.giveBack(at, expiresAt);
+    for (const { limit, expiresAt } of grant.declared) {
+      if (kind === 'refused' && !limit.terms.countsRefused) limit.giveBack(at, expiresAt);
       else limit.settle(at + CLOCK_STEPS_MS - commonMs, expiresAt, !isRepresentative);
     }
-  }
-
-  /** The call was not made. */
-  giveBack(now: number, taken: TakenPermits): void {
-    const at = this.#epochAt(now);
-    for (const { limit, expiresAt } of taken) limit.giveBack(at, expiresAt);
+    if (quotas.length > 0) this.correct(now, grant.at, quotas, grant.inFlight + laterCalls);
   }
 
   /**

@@ -2,7 +2,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { RecordPermit } from '../../telemetry/request-record.ts';
 import type { Governor } from './governor.ts';
-import type { PermitGrant } from './rate-policy.ts';
+import type { PermitGrant } from './gate.ts';
 import type { ResponseTimes } from '../queue/response-times.ts';
 import type { StalledPermit, StalledResponses } from '../queue/stalled-responses.ts';
 import type { PermitReport, Permit, RateLimitReport, ResponseClient } from '../throttle.ts';
@@ -72,7 +72,7 @@ export class ActivePermit implements Permit, StalledPermit {
     if (!this.#isSpent) this.#spend();
     // Refused calls take another time at the upstream.
     if (result.kind === 'accepted') this.#host.responseTimes.record(now, this.#endpoint, now - this.startedAt, true);
-    const decision = this.#host.governor.recordResult(now, this.#grant, result);
+    const decision = this.#host.governor.settle(now, this.#grant, result);
     if (decision.kind === 'limited' && result.kind === 'rate-limited')
       this.#host.recordPause(result, decision.pauseMs, decision.stated);
     if (!this.#host.isQuiet) this.#host.pump();
@@ -83,7 +83,7 @@ export class ActivePermit implements Permit, StalledPermit {
     if (!this.#isReported) {
       const now = this.#host.clock.now();
       if (isCut) this.#host.responseTimes.record(now, this.#endpoint, now - this.startedAt, false);
-      this.#host.governor.recordEnded(now, this.#grant, this.#isSent);
+      this.#host.governor.settleUnreported(now, this.#grant, this.#isSent);
     }
     if (!this.#isSpent) this.#spend();
     this.freeSlot();
@@ -93,7 +93,7 @@ export class ActivePermit implements Permit, StalledPermit {
   cancel(): void {
     if (this.slot === 'freed') return;
     // With a response the permit has been spent, so there is nothing to give back.
-    if (!this.#isReported) this.#host.governor.recordUnused(this.#host.clock.now(), this.#grant);
+    if (!this.#isReported) this.#host.governor.giveBack(this.#host.clock.now(), this.#grant);
     this.freeSlot();
     if (!this.#host.isQuiet) this.#host.pump();
   }

@@ -3,7 +3,7 @@
  * response is a refusal is the governor's decision.
  */
 import type { Random } from '../../platform/clock.ts';
-import type { RatePolicy } from './rate-policy.ts';
+import type { CallResult, Gate, PermitGrant } from './gate.ts';
 
 /** Full jitter: the first pause is up to this; every refused probe in a row doubles it, up to the cap. */
 const BACKOFF_BASE_MS = 200;
@@ -21,36 +21,54 @@ const MIN_SILENCE_MS = 100;
 /** Part of the longest time of a refusal that counts at the next one. */
 const REFUSAL_TIME_DECAY = 0.9;
 
-/** Open, or closed until an instant, and after that for all calls but probes. Its public fields are written here only. */
-export class SharedPause {
+/** Open, or closed until an instant, and after that for all calls but probes. */
+export class SharedPause implements Gate<boolean> {
   #maxPauseMs: number;
   readonly #random: Random;
-  /** From a pause on until its probe is accepted. */
-  isClosed = false;
+  readonly #limitsConcurrency: () => boolean;
+  #isClosed = false;
   #closedSince = -Infinity;
   #pausedUntil = -Infinity;
-  /** The upstream stated the end of the pause. */
-  isStated = false;
+  #isStated = false;
   #nextPauseProbeAt = -Infinity;
   #consecutiveRefusals = 0;
   #longestRefusalMs = 0;
   /** A probe was sent since the last refusal. */
   #isPauseProbed = false;
 
-  /** @param maxPauseMs a longer pause is probed once in each such interval, and no backoff is longer */
-  constructor(maxPauseMs: number, random: Random) {
+  /**
+   * @param maxPauseMs a longer pause is probed once in each such interval, and no backoff is longer
+   * @param limitsConcurrency whether refusals come from a limit in flight
+   */
+  constructor(maxPauseMs: number, random: Random, limitsConcurrency: () => boolean) {
     this.#maxPauseMs = maxPauseMs;
     this.#random = random;
+    this.#limitsConcurrency = limitsConcurrency;
   }
 
-  /** The next instant at which a permit may be granted; -Infinity when open. */
-  get openAt(): number {
-    return this.isClosed ? this.#nextPauseProbeAt : -Infinity;
+  /** From a pause on until its probe is accepted. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** The upstream stated the end of the pause. */
+  get isStated(): boolean {
+    return this.#isStated;
+  }
+
+  /** When the next probe may go. */
+  nextAt(): number {
+    return this.#isClosed ? this.#nextPauseProbeAt : -Infinity;
+  }
+
+  /** As `nextAt`. While only a probe's response is awaited the end of the pause is unknown, so none is reported. */
+  nthAt(now: number): number {
+    return this.remainingMs(now) > 0 ? this.#nextPauseProbeAt : -Infinity;
   }
 
   /** Milliseconds left; 0 when open, or when only a probe's response is awaited. */
   remainingMs(now: number): number {
-    return this.isClosed ? Math.max(0, this.#pausedUntil - now) : 0;
+    return this.#isClosed ? Math.max(0, this.#pausedUntil - now) : 0;
   }
 
   /** True while the pause is longer than `maxPauseMs`: a new request should not wait for it, unless it is the probe that is due. */
@@ -72,7 +90,7 @@ export class SharedPause {
     if (!isCurrent && until <= this.#pausedUntil) return;
     if (until > this.#pausedUntil) {
       this.#pausedUntil = until;
-      this.isStated = statedWaitMs !== undefined && statedWaitMs >= backoffMs;
+      this.#isStated = statedWaitMs !== undefined && statedWaitMs >= backoffMs;
     }
     this.#close(now);
     this.#isPauseProbed = false;
@@ -87,23 +105,15 @@ export class SharedPause {
 
   /** From `at` on a single call goes first, and the others wait for its response. */
   requirePauseProbe(at: number): void {
-    if (this.isClosed) return;
+    if (this.#isClosed) return;
     this.#close(at);
     this.#pausedUntil = this.#nextPauseProbeAt = at;
   }
 
-  /** @param ms from the grant of a refused call to its response */
-  recordRefusalTime(ms: number): void {
-    this.#longestRefusalMs = Math.max(ms, this.#longestRefusalMs * REFUSAL_TIME_DECAY);
-  }
-
-  /**
-   * @param policy says whether refusals come from a limit in flight
-   * @returns true when the granted call is a probe
-   */
-  recordGrant(now: number, policy: Pick<RatePolicy, 'limitsConcurrency'>): boolean {
-    if (!this.isClosed) return false;
-    const { limitsConcurrency } = policy;
+  /** @returns true when the granted call is a probe */
+  take(now: number): boolean {
+    if (!this.#isClosed) return false;
+    const limitsConcurrency = this.#limitsConcurrency();
     if (limitsConcurrency && this.#isPauseProbed && this.#pausedUntil <= now) {
       this.#open();
       return false;
@@ -115,26 +125,27 @@ export class SharedPause {
     return true;
   }
 
-  /** The pause is over, even before its stated end. */
-  recordPauseProbeAccepted(): void {
-    this.#consecutiveRefusals = 0;
-    this.#open();
-  }
-
-  /** `begin` follows. */
-  recordPauseProbeRefused(): void {
-    this.#consecutiveRefusals++;
-  }
-
-  /** A probe without a response proves nothing, and holds up no other call. */
-  recordPauseProbeEnded(now: number): void {
-    if (this.#pausedUntil <= now) this.#open();
-  }
-
-  /** A probe was not sent: another may go instead. */
-  recordPauseProbeUnused(now: number): void {
+  /** Where a probe was not sent, another may go instead. To be called for the calls granted after the last refusal. */
+  giveBack(now: number, { isPauseProbe }: PermitGrant): void {
+    if (!isPauseProbe) return;
     this.#isPauseProbed = false;
-    if (this.isClosed) this.#nextPauseProbeAt = now;
+    if (this.#isClosed) this.#nextPauseProbeAt = now;
+  }
+
+  settle(now: number, { at, startedAt = at, isPauseProbe }: PermitGrant, { kind, isCurrent, wait }: CallResult): void {
+    const isProbe = isCurrent && isPauseProbe;
+    if (kind === 'refused') {
+      this.#longestRefusalMs = Math.max(now - startedAt, this.#longestRefusalMs * REFUSAL_TIME_DECAY);
+      if (isProbe) this.#consecutiveRefusals++;
+      this.begin(now, wait?.statedWaitMs, isCurrent);
+    } else if (isProbe && kind === 'accepted') {
+      // The pause is over, even before its stated end.
+      this.#consecutiveRefusals = 0;
+      this.#open();
+    } else if (isProbe && this.#pausedUntil <= now) {
+      // A probe without a response proves nothing, and holds up no other call.
+      this.#open();
+    }
   }
 
   get #silenceMs(): number {
@@ -143,12 +154,12 @@ export class SharedPause {
   }
 
   #close(at: number): void {
-    if (!this.isClosed) this.#closedSince = at;
-    this.isClosed = true;
+    if (!this.#isClosed) this.#closedSince = at;
+    this.#isClosed = true;
   }
 
   #open(): void {
-    this.isClosed = this.#isPauseProbed = false;
+    this.#isClosed = this.#isPauseProbed = false;
     this.#pausedUntil = -Infinity;
   }
 

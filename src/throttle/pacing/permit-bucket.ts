@@ -3,8 +3,10 @@
  * the instant it names and the instant at which it grants are the same number.
  */
 
-/** The bucket here, or one that a fleet wraps. */
-export interface PermitSource {
+import type { Gate } from './gate.ts';
+
+/** The bucket here, or one that a fleet wraps. A permit that was taken stays taken unless it is given back. */
+export interface PermitSource extends Omit<Gate<boolean>, 'take' | 'settle'> {
   /** Permits per second; Infinity while unlimited. */
   readonly rate: number;
   /** False while a request waits for the exchange with a fleet and not for a permit. */

@@ -3,7 +3,7 @@
  * overtake one another, and calls in flight are in no response yet: a call that may not have been counted counts as used. Three
  * quarters may be used at once, so that an application below its limit never waits; the last quarter is spread over the time left.
  */
-import type { PermitGrant } from './rate-policy.ts';
+import type { PermitGrant } from './gate.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 
 /** Share of the quota below which calls are spread. */
@@ -27,8 +27,7 @@ export class QuotaTracker {
   #remaining = 0;
   /** ... whose call was sent at this instant. */
   #sentAt = -Infinity;
-  /** When the newest response came. Written here only. */
-  observedAt = -Infinity;
+  #observedAt = -Infinity;
   #resetAt = -Infinity;
   #recheckAt = Infinity;
   /** The reset has passed, and no response has stated the remainder since. */
@@ -57,6 +56,11 @@ export class QuotaTracker {
     this.#maxHoldMs = maxHoldMs;
   }
 
+  /** When the newest response came. */
+  get observedAt(): number {
+    return this.#observedAt;
+  }
+
   /** Calls sent before this instant have been counted. */
   get countedUntil(): number {
     return this.#sentAt - REORDER_WINDOW_MS;
@@ -82,7 +86,7 @@ export class QuotaTracker {
    * When the next call may go; -Infinity: now.
    * @param uncounted calls in flight that may not have been counted
    */
-  openAt(now: number, uncounted: number, lastSentAt: number): number {
+  nextAt(now: number, uncounted: number, lastSentAt: number): number {
     if (now >= this.#resetAt)
       return this.#remainingAfterReset(now, uncounted) >= 1 ? -Infinity : now + this.#refillIntervalMs;
     if (now >= this.#recheckAt) return -Infinity;
@@ -90,7 +94,7 @@ export class QuotaTracker {
     // A response may state more at any time, and none states less.
     if (ours < 1)
       return this.#statesRemaining && this.#isAssumed
-        ? this.observedAt + (1 - ours) * this.#refillIntervalMs
+        ? this.#observedAt + (1 - ours) * this.#refillIntervalMs
         : this.#reopensAt;
     if (this.#remaining - uncounted >= this.#limit * SPREAD_THRESHOLD) return -Infinity;
     const leftMs = this.#resetAt - lastSentAt;
@@ -98,7 +102,7 @@ export class QuotaTracker {
     return lastSentAt + Math.min(MAX_SPACING_MS, surelyMs / (ours + 1));
   }
 
-  recordSent(now: number, uncounted: number): void {
+  take(now: number, uncounted: number): void {
     if (now >= this.#resetAt) this.#assumeReset(now, uncounted);
     else if (now >= this.#recheckAt) this.#recheckAt = now + this.#maxHoldMs;
   }
@@ -113,7 +117,7 @@ export class QuotaTracker {
     this.#isStated = true;
     this.#limit = quota ?? Math.max(this.#limit, remaining ?? 0);
     this.#periodMs = windowMs ?? Math.max(this.#periodMs, resetInMs);
-    if (this.observedAt === -Infinity && remaining === undefined)
+    if (this.#observedAt === -Infinity && remaining === undefined)
       this.#startPeriod(now, call, this.#limit, this.#periodMs);
     this.#statesRemaining ||= remaining !== undefined;
     if (remaining === undefined) this.recordUncounted(call.at);
@@ -131,7 +135,7 @@ export class QuotaTracker {
   /** A refusal directly after a reset shows that resets are stated too early. */
   recordRefused(sentAt: number): void {
     this.#isStated = true;
-    if (this.#isAssumed && sentAt - this.observedAt < ROUNDING_MS) this.#resetLagMs = ROUNDING_MS;
+    if (this.#isAssumed && sentAt - this.#observedAt < ROUNDING_MS) this.#resetLagMs = ROUNDING_MS;
   }
 
   get #reopensAt(): number {
@@ -165,7 +169,7 @@ export class QuotaTracker {
 
   #store(now: number, serial: number, left: number, resetInMs: number): void {
     this.#remaining = left;
-    this.observedAt = now;
+    this.#observedAt = now;
     this.#recheckAt = now + this.#maxHoldMs;
     // While the remainder falls with every call sent, all responses state the same reset, rounded: the earliest is right.
     if (this.#baselineRemaining - left < serial - this.#baselineSerial) {
@@ -189,7 +193,7 @@ export class QuotaTracker {
 
   /** After a reset: what the stated rate adds, until a response states the remainder. */
   #remainingAfterReset(now: number, uncounted: number): number {
-    const grown = this.#periodMs > 0 ? Math.max(0, now - this.observedAt) / this.#refillIntervalMs : this.#limit;
+    const grown = this.#periodMs > 0 ? Math.max(0, now - this.#observedAt) / this.#refillIntervalMs : this.#limit;
     // A call in flight finds out.
     const least = uncounted > 0 ? 0 : 1;
     return Math.max(least, Math.min(this.#limit, Math.max(0, this.#remaining - uncounted) + grown));

@@ -2,7 +2,7 @@
  * What accepted responses state as remaining (pure): one tracker for each quota, and the tightest decides. Refusals are the
  * pause's, for all stated values.
  */
-import type { PermitGrant } from './rate-policy.ts';
+import type { CallResult, Gate, PermitGrant } from './gate.ts';
 import type { CallLog } from '../adaptive/call-log.ts';
 import { QuotaTracker } from './quota-tracker.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
@@ -10,7 +10,7 @@ import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.
 /** With more quotas than this, the one that was stated longest ago goes. */
 const MAX_TRACKERS = 16;
 
-export class StatedAllowance {
+export class StatedAllowance implements Gate<void> {
   readonly #trackers = new Map<string, QuotaTracker>();
   readonly #inFlightCalls: CallLog;
   #lastSentAt: number;
@@ -32,16 +32,15 @@ export class StatedAllowance {
     for (const tracker of this.#trackers.values()) tracker.setMaxHold(maxPauseMs);
   }
 
-  /** When the next call may go; a past instant or -Infinity: now. */
-  openAt(now: number): number {
-    let openAt = -Infinity;
+  nextAt(now: number): number {
+    let nextAt = -Infinity;
     for (const tracker of this.#trackers.values())
-      openAt = Math.max(openAt, tracker.openAt(now, this.#countUncounted(tracker), this.#lastSentAt));
-    return openAt;
+      nextAt = Math.max(nextAt, tracker.nextAt(now, this.#countUncounted(tracker), this.#lastSentAt));
+    return nextAt;
   }
 
   /** Until when nothing remains, as stated; -Infinity otherwise. */
-  exhaustedUntil(now: number): number {
+  nthAt(now: number): number {
     let until = -Infinity;
     for (const tracker of this.#trackers.values()) until = Math.max(until, tracker.exhaustedUntil(now));
     return until;
@@ -54,16 +53,26 @@ export class StatedAllowance {
   }
 
   /** To be called before the call is added to `inFlightCalls`. */
-  recordSent(now: number): void {
+  take(now: number): void {
     for (const [key, tracker] of this.#trackers) {
       if (tracker.isStale(now)) this.#trackers.delete(key);
-      else tracker.recordSent(now, this.#countUncounted(tracker));
+      else tracker.take(now, this.#countUncounted(tracker));
     }
     this.#lastSentAt = now;
   }
 
-  /** @param quotas as the response stated them; empty when it stated none */
-  recordAccepted(now: number, call: PermitGrant, quotas: readonly StatedQuota[]): void {
+  giveBack(): void {
+    // A call that was not made leaves no trace but in `inFlightCalls`.
+  }
+
+  settle(now: number, call: PermitGrant, { kind, quotas }: CallResult): void {
+    if (kind === 'accepted') this.#recordAccepted(now, call, quotas);
+    // A call without a response may have been counted by the upstream.
+    else if (kind === 'ended') for (const tracker of this.#trackers.values()) tracker.recordUncounted(call.at);
+    else for (const tracker of this.#trackers.values()) tracker.recordRefused(call.at);
+  }
+
+  #recordAccepted(now: number, call: PermitGrant, quotas: readonly StatedQuota[]): void {
     if (quotas.length === 0 && this.#trackers.size === 0) return;
     const stated = this.#selectUsable(quotas);
     for (const [key, tracker] of this.#trackers) if (!stated.has(key)) tracker.recordUncounted(call.at);
@@ -71,15 +80,6 @@ export class StatedAllowance {
       const tracker = this.#trackers.get(key) ?? this.#createTracker(key);
       tracker.update(now, call, quota, this.#countUncounted(tracker));
     }
-  }
-
-  recordRefused({ at }: PermitGrant): void {
-    for (const tracker of this.#trackers.values()) tracker.recordRefused(at);
-  }
-
-  /** A call without a response may have been counted by the upstream. */
-  recordEnded({ at }: PermitGrant): void {
-    for (const tracker of this.#trackers.values()) tracker.recordUncounted(at);
   }
 
   #selectUsable(quotas: readonly StatedQuota[]): Map<string, StatedQuota> {
@@ -113,7 +113,7 @@ export class StatedAllowance {
   }
 }
 
-/** It states how many calls, and within which time. */
+/** Whether a quota states how many calls may be made, and within which time. */
 function isUsable({ quota, windowMs, remaining, resetInMs }: StatedQuota): boolean {
   return (
     (remaining ?? quota) !== undefined && (windowMs ?? (remaining === undefined ? undefined : resetInMs)) !== undefined

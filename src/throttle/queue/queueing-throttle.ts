@@ -198,7 +198,7 @@ class QueueingThrottle implements Throttle, TicketHost {
         this.reject(next, now, 'timeout');
         continue;
       }
-      const grant = this.governor.tryGrant(now, true, next.isHigh);
+      const grant = this.governor.tryTake(now, true, next.isHigh);
       if (grant === undefined) {
         if (this.stalledResponses.stalls.size === 0 || !this.stalledResponses.freePlace(now)) break;
         continue;
@@ -211,9 +211,9 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.fillBodySlots(now);
     const hasReady = counts.ready > 0;
     const isHigh = hasReady && this.governor.declared !== undefined && this.queue.nextReadyHigh !== undefined;
-    this.#permitTimer.set(hasReady ? this.governor.nextTryAt(now, isHigh) : Infinity);
+    this.#permitTimer.set(hasReady ? this.governor.nextAt(now, isHigh) : Infinity);
     this.#expiryTimer.setNoLaterThan(this.queue.nextExpiryAt);
-    this.#fleet?.setWaiting(hasReady ? this.governor.usablePermits(now, this.queue.size, isHigh) : 0);
+    this.#fleet?.setWaiting(hasReady ? this.governor.wanted(now, this.queue.size, isHigh) : 0);
   }
 
   /** While declared limits leave only their reserve, requests of high priority pass the others. */
@@ -221,7 +221,8 @@ class QueueingThrottle implements Throttle, TicketHost {
     const { queue, governor } = this;
     const next = queue.nextReady;
     if (governor.declared === undefined || next === undefined || next.isHigh) return next;
-    return governor.isReservedForHigh(now) ? (queue.nextReadyHigh ?? next) : next;
+    const isReserved = governor.declaredAt(now, 0, false) > now && governor.declaredAt(now, 0, true) <= now;
+    return isReserved ? (queue.nextReadyHigh ?? next) : next;
   }
 
   enqueue(ticket: QueueTicket, now: number): SidecarError | undefined {
@@ -264,12 +265,12 @@ class QueueingThrottle implements Throttle, TicketHost {
     // Past the longest pause a probe goes out, so a client need not stay away for longer.
     const { maxPauseMs } = this.#terms.throttle;
     const ahead = this.queue.countAhead(ticket.queueClass);
-    const expectedWaitMs =
-      reason === 'quota'
-        ? this.governor.declaredWaitMs(now, ahead, ticket.isHigh)
-        : this.governor.estimateWaitMs(now, ahead, maxPauseMs);
-    const limit = reason === 'quota' ? this.governor.declared?.lastToOpen(now, ahead, ticket.isHigh) : undefined;
-    const error = createRejectionError(reason, expectedWaitMs, ticket.reserveMs(now), limit);
+    const isQuota = reason === 'quota';
+    const expectedAt = isQuota
+      ? this.governor.declaredAt(now, ahead, ticket.isHigh)
+      : this.governor.nthAt(now, ahead, maxPauseMs);
+    const limit = isQuota ? this.governor.declared?.lastToOpen(now, ahead, ticket.isHigh) : undefined;
+    const error = createRejectionError(reason, expectedAt - now, ticket.reserveMs(now), limit);
     wait?.reject(error);
     return error;
   }
@@ -285,21 +286,15 @@ class QueueingThrottle implements Throttle, TicketHost {
 
   #expire(now: number, by: number, reason: RejectionReason): void {
     for (let ticket = this.queue.expiringBy(by); ticket !== undefined; ticket = this.queue.expiringBy(by)) {
-      const declaredWaitMs = this.governor.declaredWaitMs(now, 0, ticket.isHigh);
-      const isQuota = declaredWaitMs > 0 && now + declaredWaitMs > ticket.expiresAt;
-      this.reject(ticket, now, isQuota ? 'quota' : reason);
+      const declaredAt = this.governor.declaredAt(now, 0, ticket.isHigh);
+      this.reject(ticket, now, declaredAt > Math.max(now, ticket.expiresAt) ? 'quota' : reason);
     }
   }
 
   /** Requests that cannot outlast a stated pause, or the wait for a declared limit, are rejected now and not when their time is up. */
   #rejectTooLateForPause(now: number): void {
-    const { governor } = this;
     this.#expire(now, now, 'timeout');
-    this.#expire(
-      now,
-      Math.max(governor.statedPauseUntil(now), now + governor.declaredWaitMs(now, 0, true)),
-      'expected_wait',
-    );
+    this.#expire(now, Math.max(this.governor.certainAt(now), this.governor.declaredAt(now, 0, true)), 'expected_wait');
   }
 }
 
@@ -346,15 +341,15 @@ function checkQueue(
 ): QueueDecision {
   const queued = queue.size;
   if (governor.pause.rejectsNew(now, queued > 0)) return { kind: 'reject', reason: 'expected_wait' };
-  const grantable = governor.grantablePermits(now, ticket.isHigh);
+  const grantable = governor.available(now, ticket.isHigh);
   if (queued === 0 && grantable >= 1 && ticket.deadlineAt > now) return { kind: 'admit' };
   const ahead = queue.countAhead(ticket.queueClass);
-  const declaredWaitMs = governor.declaredWaitMs(now, ahead, ticket.isHigh);
+  const declaredWaitMs = governor.declaredAt(now, ahead, ticket.isHigh) - now;
   if (declaredWaitMs > 0 && declaredWaitMs >= ticket.waitBudgetMs(now)) return { kind: 'reject', reason: 'quota' };
   const isFull = queued >= max + grantable;
   const evicted = isFull ? queue.evictionCandidate(ticket.queueClass, max) : undefined;
   if (isFull && evicted === undefined) return { kind: 'reject', reason: 'full' };
-  const minWaitMs = governor.minWaitMs(now, ahead);
+  const minWaitMs = governor.earliestAt(now, ahead) - now;
   const isTooLong = minWaitMs > 0 && minWaitMs >= ticket.waitBudgetMs(now);
   if (isTooLong || ticket.deadlineAt <= now) return { kind: 'reject', reason: 'expected_wait' };
   return evicted === undefined ? { kind: 'admit' } : { kind: 'evict', ticket: evicted };

@@ -76,10 +76,14 @@ export class RequestQueue {
     this.move(ticket, isNext ? 'buffering' : 'queued');
   }
 
-  /** Grants to a ticket that needed no place here, while no other waits. */
-  grantUncontended(ticket: QueueTicket): void {
+  /** Grants to a ticket that needed no place here, while no other waits. @returns false when it has to move in here first */
+  tryGrantUncontended(ticket: QueueTicket): boolean {
+    const { queued, received, buffering, ready } = this.#counts;
+    const hasPlace = ticket.phase !== 'complete' && ticket.phase !== 'granted';
+    if (hasPlace || queued + received + buffering + ready > 0) return false;
     ticket.phase = 'granted';
     this.#hasGrantedUncontended = true;
+    return true;
   }
 
   /**

@@ -84,14 +84,11 @@ export class RequestTicket extends QueueTicket implements Ticket {
   }
 
   tryTakePermit(now = this.#throttle.clock.now()): Permit | undefined {
-    const { phase } = this;
     const { queue, governor, isShutDown } = this.#throttle;
-    if (phase === 'left' || this.wait !== undefined || isShutDown || queue.counts.ready > 0) return undefined;
-    const grant = this.deadlineAt > now ? governor.tryGrant(now, false, this.isHigh) : undefined;
+    if (this.phase === 'left' || this.wait !== undefined || isShutDown || queue.counts.ready > 0) return undefined;
+    const grant = this.deadlineAt > now ? governor.tryTake(now, false, this.isHigh) : undefined;
     if (grant === undefined) return undefined;
-    if ((phase === 'complete' || phase === 'granted') && queue.size === 0) {
-      queue.grantUncontended(this);
-    } else {
+    if (!queue.tryGrantUncontended(this)) {
       queue.move(this, 'granted');
       this.#throttle.fillBodySlots(now);
     }
@@ -102,7 +99,7 @@ export class RequestTicket extends QueueTicket implements Ticket {
   retryWaitMs(delayMs = 0): number {
     const { queue, clock, governor } = this.#throttle;
     const now = clock.now();
-    const expectedMs = Math.max(delayMs, governor.retryWaitMs(now, queue.countAheadOfRetry(this)));
+    const expectedMs = Math.max(delayMs, governor.retryAt(now, queue.countAheadOfRetry(this)) - now);
     // A delay takes no place in the queue, and counts against the deadline alone.
     return expectedMs > 0 && expectedMs - delayMs >= this.waitBudgetMs(now, delayMs) ? Infinity : expectedMs;
   }

@@ -49,7 +49,7 @@ describe('two limits at once', () => {
         limit: snapshot.limit,
         second: { limit: snapshot.second.limit },
       });
-      for (let call = 0; call < 50; call++) governor.recordGrant(1010, true);
+      for (let call = 0; call < 50; call++) governor.take(1010, true);
       expect(governor.openAt(1020)).toBeGreaterThan(5000);
     }
   });
@@ -65,7 +65,7 @@ it('only calls beyond the slower of two limits are probe calls, and the faster o
     const governor = restored(0, snapshot);
     const probeCalls: number[] = [];
     for (let now = 6000; probeCalls.length === 0; now = Math.max(now + 1, governor.openAt(now))) {
-      const grant = governor.recordGrant(now, true);
+      const grant = governor.take(now, true);
       if (grant.isLimitProbe) probeCalls.push(now);
     }
     // Two at once, 20/s, until the window is used up.

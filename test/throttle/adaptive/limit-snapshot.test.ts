@@ -67,13 +67,13 @@ describe('a restored limit', () => {
     expect(restored(inLastTenth, 12_000).openAt(1001)).toBeLessThanOrEqual(1001);
     expect(restored(used, 0).openAt(1001) - 1001).toBeLessThan(400);
     const spread = restored(used, 0);
-    for (let call = 0; call < 10; call++) spread.recordGrant(1001, false);
+    for (let call = 0; call < 10; call++) spread.take(1001, false);
     expect(spread.openAt(1001) - 1001).toBeGreaterThan(1000);
   });
 
   it('does not exist before the first refusal', () => {
     const auto = governor();
-    auto.recordResult(5, auto.recordGrant(0, false), { kind: 'accepted' });
+    auto.settle(5, auto.take(0, false), { kind: 'accepted' });
     expect([auto.ratePolicy.learner?.snapshot(5), auto.ratePolicy.learner?.learned((at) => at)]).toEqual([
       undefined,
       undefined,
@@ -102,8 +102,8 @@ describe('restoring', () => {
         expect(auto.ratePolicy.burst).toBeGreaterThanOrEqual(1);
         expect(auto.ratePolicy.inFlightLimit).toBeGreaterThanOrEqual(1);
         expect(auto.openAt(1001)).not.toBeNaN();
-        const grant = auto.recordGrant(2000, false);
-        auto.recordResult(2010, grant, { kind: 'accepted' });
+        const grant = auto.take(2000, false);
+        auto.settle(2010, grant, { kind: 'accepted' });
         expect(auto.ratePolicy.rate).toBeGreaterThan(0);
       }),
       { numRuns: 500 },

@@ -74,7 +74,7 @@ describe('the calls of a window', () => {
         governor.restore(0, LIMIT, 0);
         let now = 0;
         for (const [calls, pauseMs] of bursts) {
-          for (let call = 0; call < calls; call++) governor.recordGrant((now += 10), false);
+          for (let call = 0; call < calls; call++) governor.take((now += 10), false);
           now += pauseMs;
         }
         governor = restart(governor, now);
@@ -96,7 +96,7 @@ describe('the calls of a window', () => {
         for (const [restarts, [count, pauseMs]] of bursts.slice(0, 8).entries()) {
           for (let call = 0; call < count; call++) {
             calls.push((now += 10));
-            governor.recordGrant(now, false);
+            governor.take(now, false);
           }
           now += 2 * pauseMs;
           governor = restart(governor, now);

@@ -5,6 +5,7 @@ import { DeclaredLimits } from '../../../src/throttle/declared/declared-limits.t
 import type { DeclaredLimit } from '../../../src/throttle/declared/declared-limit.ts';
 import type { Permit } from '../../../src/throttle/throttle.ts';
 import { ACCEPTED, Fixture } from '../fixture.ts';
+import { ACCEPTED as ACCEPTED_RESULT, grantOf } from './grants.ts';
 
 const START = Date.UTC(2026, 10, 24, 13, 17, 3);
 const DAY_MS = 86_400_000;
@@ -135,7 +136,7 @@ it('calls that wait for a connection count from when they are sent', async () =>
 it('responses that come late before there is a usual time count from when they come', () => {
   const limits = create(limit({ calls: 3, per: '1s' }));
   const taken = [1, 2, 3].map(() => limits.take(0));
-  for (const one of taken) limits.settle(900, 0, one, false);
+  for (const one of taken) limits.settle(900, grantOf(0, one), ACCEPTED_RESULT);
   expect(limits.isOpen(1500, false)).toBe(false);
   expect(limits.isOpen(1920, false)).toBe(true);
 });
@@ -148,7 +149,7 @@ it('high priority uses its reserve whatever an even spread says to others', () =
 
 it('a permit that is given back holds up no call of an even spread', () => {
   const limits = create(limit({ calls: 5, per: '1mo', window: 'calendar', spread: 'even' }));
-  limits.giveBack(1, limits.take(0));
+  limits.giveBack(1, grantOf(0, limits.take(0)));
   expect(limits.isOpen(2, false)).toBe(true);
 });
 

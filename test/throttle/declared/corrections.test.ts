@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { DeclaredLimits } from '../../../src/throttle/declared/declared-limits.ts';
 import type { DeclaredLimit } from '../../../src/throttle/declared/declared-limit.ts';
+import { ACCEPTED, grantOf } from './grants.ts';
 
 const MIDNIGHT = Date.UTC(2026, 10, 25);
 const TERMS: DeclaredLimit = {
@@ -14,7 +15,7 @@ it.each([
   ['of a day, lowered at its beginning', { ...TERMS, per: '1d', window: 'calendar' }, -60_000, 1000, 10_000],
 ] as const)('a lowered count %s never falls below 0', (_, terms, madeAt, statedAt, laterAt) => {
   const limits = new DeclaredLimits({ limits: [terms], toEpoch: (now) => MIDNIGHT + now });
-  for (let call = 0; call < 50; call++) limits.settle(madeAt, madeAt, limits.take(madeAt), false);
+  for (let call = 0; call < 50; call++) limits.settle(madeAt, grantOf(madeAt, limits.take(madeAt)), ACCEPTED);
   const windowMs = terms.per === '1h' ? 3_600_000 : 86_400_000;
   limits.correct(statedAt, statedAt, [{ quota: 100, windowMs, remaining: 100 }], 0);
   expect(limits.available(statedAt, false)).toBe(100);

@@ -1,9 +1,11 @@
 /** Declared limits beside upstreams that count exactly: at any instant between sending and response, and by a clock of their own. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DeclaredLimits, type TakenPermits } from '../../../src/throttle/declared/declared-limits.ts';
+import { DeclaredLimits } from '../../../src/throttle/declared/declared-limits.ts';
 import type { DeclaredLimit } from '../../../src/throttle/declared/declared-limit.ts';
 import { createLimitWindow, periodMs } from '../../../src/throttle/declared/limit-window.ts';
+import type { TakenPermits } from '../../../src/throttle/declared/counted-limit.ts';
+import { ACCEPTED, REFUSED, grantOf } from './grants.ts';
 
 const START = Date.UTC(2026, 10, 24, 13, 17, 3);
 
@@ -29,7 +31,7 @@ function sendAll(limits: DeclaredLimits, durationMs: number, draw: () => Draw): 
   while (now < durationMs) {
     for (const one of pending.filter(({ at }) => at <= now)) {
       pending.splice(pending.indexOf(one), 1);
-      limits.settle(one.at, one.sentAt, one.taken, false);
+      limits.settle(one.at, grantOf(one.sentAt, one.taken), ACCEPTED);
     }
     if (limits.isOpen(now, false)) {
       const [tookMs, countedAfterMs] = draw();
@@ -183,9 +185,9 @@ it('keeps the reserve for high priority', () => {
 it('gives back a call that was not made, and a refused one where refused ones do not count', () => {
   const limits = create(limit({ name: 'all', calls: 2 }), limit({ name: 'accepted', calls: 2, countsRefused: false }));
   const [one, other] = [limits.take(0), limits.take(0)];
-  limits.giveBack(10, one);
+  limits.giveBack(10, grantOf(0, one));
   expect(limits.state(10).map(({ used }) => used)).toEqual([1, 1]);
-  limits.settle(10, 0, other, true);
+  limits.settle(10, grantOf(0, other), REFUSED);
   expect(limits.state(10).map(({ used }) => used)).toEqual([1, 0]);
 });
 
@@ -265,7 +267,7 @@ it('keeps the counts of a limit through a change of its calls, and begins anew w
     [1, 2],
     [0, 5],
   ]);
-  limits.giveBack(0, taken);
+  limits.giveBack(0, grantOf(0, taken));
   expect(limits.state(0)[0]?.used).toBe(0);
   limits.take(0);
   limits.reconfigure([limit({ per: '20s' })]);

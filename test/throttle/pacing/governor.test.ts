@@ -33,7 +33,7 @@ function pausesOf(tested: Governor, count: number): number[] {
   const pauses: number[] = [];
   let now = 0;
   while (pauses.length < count) {
-    const decision = tested.recordResult(now, tested.recordGrant(now, true), refused());
+    const decision = tested.settle(now, tested.take(now, true), refused());
     pauses.push(decision.kind === 'limited' ? decision.pauseMs : NaN);
     now += pauses.at(-1) ?? NaN;
   }
@@ -56,8 +56,8 @@ it('extends a stated wait that is too short again and again, up to a bound', () 
   const auto = governor({ random: () => 1 });
   let now = 0;
   for (let round = 0; round < 12; round++) {
-    const grant = auto.recordGrant(now, false);
-    const decision = auto.recordResult(now, grant, refused(1000));
+    const grant = auto.take(now, false);
+    const decision = auto.settle(now, grant, refused(1000));
     expect(decision).toMatchObject({ kind: 'limited' });
     const pausedMs = auto.pausedMs(now);
     expect(pausedMs).toBeGreaterThanOrEqual(1000);
@@ -71,56 +71,56 @@ describe('auto', () => {
     const auto = governor();
     expect(auto.ratePolicy.inFlightLimit).toBe(4);
     expect(auto.ratePolicy.rate).toBe(Infinity);
-    for (let count = 0; count < 100; count++) auto.recordResult(count, auto.recordGrant(count, false), ACCEPTED);
+    for (let count = 0; count < 100; count++) auto.settle(count, auto.take(count, false), ACCEPTED);
     expect(auto.ratePolicy.inFlightLimit).toBe(64);
     expect(auto.ratePolicy.rate).toBe(Infinity);
   });
 
   it('pauses at a refusal, then grants one probe, and the others when it is accepted', () => {
     const auto = governor();
-    expect(auto.recordResult(0, auto.recordGrant(0, false), refused(1000))).toEqual({
+    expect(auto.settle(0, auto.take(0, false), refused(1000))).toEqual({
       kind: 'limited',
       pauseMs: 1000,
       stated: true,
     });
     expect(auto.ratePolicy.rate).toBeLessThan(Infinity);
     expect(auto.openAt(10)).toBe(1000);
-    const probe = auto.recordGrant(1000, true);
+    const probe = auto.take(1000, true);
     expect(auto.openAt(1001)).toBeGreaterThan(1001);
-    auto.recordResult(1005, probe, ACCEPTED);
+    auto.settle(1005, probe, ACCEPTED);
     expect(auto.openAt(1005)).toBeLessThanOrEqual(1005);
   });
 
   it('lets the others go as well when the probe ends without a response', () => {
     const auto = governor();
-    auto.recordResult(0, auto.recordGrant(0, false), refused(1000));
-    auto.recordEnded(1010, auto.recordGrant(1000, true));
+    auto.settle(0, auto.take(0, false), refused(1000));
+    auto.settleUnreported(1010, auto.take(1000, true), true);
     expect(auto.openAt(1010)).toBeLessThanOrEqual(1010);
   });
 
   it('sends another probe, and only that, when the first was never sent', () => {
     const auto = governor();
-    auto.recordResult(0, auto.recordGrant(0, false), refused(1000));
-    auto.recordUnused(1010, auto.recordGrant(1000, true));
+    auto.settle(0, auto.take(0, false), refused(1000));
+    auto.giveBack(1010, auto.take(1000, true));
     expect(auto.openAt(1010)).toBe(1010);
-    expect(auto.recordGrant(1010, true).isPauseProbe).toBe(true);
+    expect(auto.take(1010, true).isPauseProbe).toBe(true);
     expect(auto.openAt(1011)).toBeGreaterThan(1011);
   });
 
   it('sends another probe after 2 s without a response to the first', () => {
     const auto = governor();
-    auto.recordResult(0, auto.recordGrant(0, false), refused(1000));
-    auto.recordGrant(1000, true);
+    auto.settle(0, auto.take(0, false), refused(1000));
+    auto.take(1000, true);
     expect(auto.openAt(1500)).toBe(3000);
   });
 
   it('under a limit in flight takes a probe as accepted that is silent for longer than refusals took', () => {
     const auto = governor({ random: () => 0 });
     auto.restore(0, { kind: 'concurrency', windowMs: 0, limit: 4, rate: 2, margin: 1, used: 0 }, 0);
-    auto.recordResult(80, auto.recordGrant(0, true), refused());
-    expect(auto.recordGrant(80, true).isPauseProbe).toBe(true);
+    auto.settle(80, auto.take(0, true), refused());
+    expect(auto.take(80, true).isPauseProbe).toBe(true);
     expect(auto.openAt(81)).toBe(240);
-    expect(auto.recordGrant(240, true).isPauseProbe).toBe(false);
+    expect(auto.take(240, true).isPauseProbe).toBe(false);
     expect(auto.pause.isClosed).toBe(false);
     expect(auto.openAt(240)).toBe(-Infinity);
   });
@@ -128,19 +128,19 @@ describe('auto', () => {
   it('under a limit in flight never takes a probe as accepted before the end of the pause', () => {
     const auto = governor({ maxPauseMs: 1000 });
     auto.restore(0, { kind: 'concurrency', windowMs: 0, limit: 4, rate: 2, margin: 1, used: 0 }, 0);
-    auto.recordResult(10, auto.recordGrant(0, true), refused(5000));
+    auto.settle(10, auto.take(0, true), refused(5000));
     for (const at of [1010, 2010, 3010, 4010]) {
       expect(auto.openAt(at - 1)).toBe(at);
-      expect(auto.recordGrant(at, true).isPauseProbe).toBe(true);
+      expect(auto.take(at, true).isPauseProbe).toBe(true);
     }
   });
 
   it('probes a far reset again after maxPauseMs', () => {
     const auto = governor();
-    auto.recordResult(0, auto.recordGrant(0, false), left(0, 86_400_000));
+    auto.settle(0, auto.take(0, false), left(0, 86_400_000));
     expect(auto.openAt(1)).toBe(300_000);
-    expect(auto.currentPause(1)).toEqual({ endsAt: 300_000, isCertain: true });
-    expect(auto.recordGrant(300_000, true).isPauseProbe).toBe(true);
+    expect(auto.certainAt(1)).toBe(300_000);
+    expect(auto.take(300_000, true).isPauseProbe).toBe(true);
     expect(auto.openAt(300_001)).toBeGreaterThan(300_001);
   });
 
@@ -175,19 +175,19 @@ describe('auto', () => {
 
   it('backs off also from a server that states a wait of 0 again and again', () => {
     const auto = governor();
-    auto.recordResult(0, auto.recordGrant(0, false), refused(0));
-    auto.recordResult(1, auto.recordGrant(1, true), refused(0));
+    auto.settle(0, auto.take(0, false), refused(0));
+    auto.settle(1, auto.take(1, true), refused(0));
     expect(auto.openAt(1)).toBeGreaterThan(100);
   });
 
   it('cuts the rate once for all attempts of one epoch, and keeps to the longest wait stated', () => {
     const auto = governor();
-    const [first, second, third] = [auto.recordGrant(0, false), auto.recordGrant(0, false), auto.recordGrant(0, false)];
-    auto.recordResult(5, first, refused(1000));
+    const [first, second, third] = [auto.take(0, false), auto.take(0, false), auto.take(0, false)];
+    auto.settle(5, first, refused(1000));
     const { rate } = auto.ratePolicy;
-    auto.recordResult(6, second, refused());
+    auto.settle(6, second, refused());
     expect(auto.openAt(6)).toBe(1005);
-    auto.recordResult(7, third, refused(4000));
+    auto.settle(7, third, refused(4000));
     expect(auto.openAt(7)).toBe(4007);
     expect(auto.ratePolicy.rate).toBe(rate);
   });
@@ -195,11 +195,10 @@ describe('auto', () => {
   it('does not grow a rate that the app does not use', () => {
     const rateAfterUse = (waitedFor: boolean): number => {
       const auto = governor();
-      for (let now = 0; now < 4000; now += 100) auto.recordResult(now + 5, auto.recordGrant(now, false), ACCEPTED);
-      auto.recordResult(4005, auto.recordGrant(4000, false), refused(0));
+      for (let now = 0; now < 4000; now += 100) auto.settle(now + 5, auto.take(now, false), ACCEPTED);
+      auto.settle(4005, auto.take(4000, false), refused(0));
       expect(auto.ratePolicy.rate).toBeCloseTo(10, 0);
-      for (let now = 5000; now < 105_000; now += 200)
-        auto.recordResult(now + 5, auto.recordGrant(now, waitedFor), ACCEPTED);
+      for (let now = 5000; now < 105_000; now += 200) auto.settle(now + 5, auto.take(now, waitedFor), ACCEPTED);
       return auto.ratePolicy.rate;
     };
     expect(rateAfterUse(false)).toBeCloseTo(10, 0);
@@ -209,39 +208,39 @@ describe('auto', () => {
   it('never exceeds a configured maximum, neither before the first refusal nor after', () => {
     const auto = governor({ maxRate: 3 });
     expect(auto.ratePolicy.rate).toBe(3);
-    for (let now = 0; now < 4000; now += 100) auto.recordResult(now + 5, auto.recordGrant(now, false), ACCEPTED);
-    auto.recordResult(4005, auto.recordGrant(4000, false), refused(0));
+    for (let now = 0; now < 4000; now += 100) auto.settle(now + 5, auto.take(now, false), ACCEPTED);
+    auto.settle(4005, auto.take(4000, false), refused(0));
     expect(auto.ratePolicy.rate).toBe(3);
     expect(governor({ maxRate: 3, rate: 7 }).ratePolicy.rate).toBe(7);
   });
 
   it('keeps to the remainder that accepted responses state, and sends one call first after the reset', () => {
     const auto = governor();
-    auto.recordResult(0, auto.recordGrant(0, false), left(3, 5000));
+    auto.settle(0, auto.take(0, false), left(3, 5000));
     for (let count = 0; count < 3; count++) {
       expect(auto.openAt(1)).toBeLessThanOrEqual(1);
-      auto.recordResult(2, auto.recordGrant(1, false), left(2 - count, 5000));
+      auto.settle(2, auto.take(1, false), left(2 - count, 5000));
     }
-    expect(auto.currentPause(2)).toEqual({ endsAt: 5000, isCertain: true });
+    expect(auto.certainAt(2)).toBe(5000);
     expect(auto.pausedMs(2)).toBe(4998);
-    auto.recordGrant(5000, true);
+    auto.take(5000, true);
     expect(auto.openAt(5001)).toBeGreaterThan(5001);
   });
 
   it('treats calls granted since as not counted by a response, and reports no pause for it', () => {
     const auto = governor();
-    const first = auto.recordGrant(0, false);
-    const underWay = auto.recordGrant(0, false);
-    auto.recordResult(1, first, left(1, 5000));
+    const first = auto.take(0, false);
+    const underWay = auto.take(0, false);
+    auto.settle(1, first, left(1, 5000));
     expect(auto.openAt(1)).toBe(5001);
-    expect(auto.currentPause(1).isCertain).toBe(false);
-    auto.recordUnused(2, underWay);
+    expect(auto.certainAt(1)).toBe(1);
+    auto.giveBack(2, underWay);
     expect(auto.openAt(2)).toBeLessThanOrEqual(2);
   });
 
   it('does not change a configured rate for statements of the upstream', () => {
     const fixed = governor({ rate: 50 });
-    fixed.recordResult(0, fixed.recordGrant(0, false), left(0, 5000));
+    fixed.settle(0, fixed.take(0, false), left(0, 5000));
     expect([fixed.openAt(1), fixed.ratePolicy.rate]).toEqual([-Infinity, 50]);
   });
 });
@@ -249,11 +248,11 @@ describe('auto', () => {
 describe('503 with Retry-After', () => {
   it('pauses only after two such responses in a row, and never cuts the rate', () => {
     const auto = governor();
-    const grant = (): ReturnType<Governor['recordGrant']> => auto.recordGrant(0, false);
-    expect(auto.recordResult(0, grant(), refused(1000, 503)).kind).toBe('unlimited');
-    auto.recordResult(0, grant(), ACCEPTED);
-    expect(auto.recordResult(0, grant(), refused(1000, 503)).kind).toBe('unlimited');
-    expect(auto.recordResult(0, grant(), refused(1000, 503)).kind).toBe('limited');
+    const grant = (): ReturnType<Governor['take']> => auto.take(0, false);
+    expect(auto.settle(0, grant(), refused(1000, 503)).kind).toBe('unlimited');
+    auto.settle(0, grant(), ACCEPTED);
+    expect(auto.settle(0, grant(), refused(1000, 503)).kind).toBe('unlimited');
+    expect(auto.settle(0, grant(), refused(1000, 503)).kind).toBe('limited');
     expect(auto.openAt(0)).toBe(1000);
     expect(auto.ratePolicy.rate).toBe(Infinity);
     expect(auto.ratePolicy.learner?.learned((at) => at)).toBeUndefined();
@@ -265,12 +264,8 @@ describe('a 503 that the configuration calls a refusal', () => {
     const [configured, reference] = [governor(), governor()];
     const report = { ...refused(1000, 503), isConfigured: true };
     for (let at = 0; at < 20_000; at += 500) {
-      const one = configured.recordResult(at, configured.recordGrant(at, false), at % 2000 === 0 ? report : ACCEPTED);
-      const other = reference.recordResult(
-        at,
-        reference.recordGrant(at, false),
-        at % 2000 === 0 ? refused(1000, 429) : ACCEPTED,
-      );
+      const one = configured.settle(at, configured.take(at, false), at % 2000 === 0 ? report : ACCEPTED);
+      const other = reference.settle(at, reference.take(at, false), at % 2000 === 0 ? refused(1000, 429) : ACCEPTED);
       expect(one).toEqual(other);
       expect(configured.ratePolicy.rate).toBe(reference.ratePolicy.rate);
     }
@@ -281,7 +276,7 @@ describe('a 503 that the configuration calls a refusal', () => {
 describe('a configured rate', () => {
   it('does not change after refusals, with all of maxInFlight from the start', () => {
     const fixed = governor({ rate: 50, burst: 5 });
-    fixed.recordResult(0, fixed.recordGrant(0, false), refused(2000));
+    fixed.settle(0, fixed.take(0, false), refused(2000));
     expect([fixed.ratePolicy.rate, fixed.ratePolicy.burst, fixed.ratePolicy.inFlightLimit, fixed.openAt(0)]).toEqual([
       50, 5, 64, 2000,
     ]);

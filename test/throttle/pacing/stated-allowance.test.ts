@@ -2,11 +2,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallLog } from '../../../src/throttle/adaptive/call-log.ts';
-import type { PermitGrant } from '../../../src/throttle/pacing/rate-policy.ts';
+import type { CallResult, PermitGrant } from '../../../src/throttle/pacing/gate.ts';
 import { StatedAllowance } from '../../../src/throttle/pacing/stated-allowance.ts';
 import type { StatedQuota } from '../../../src/platform/rate-limit-fields/stated-quota.ts';
 
 const WINDOW_MS = 10_000;
+const RESULT: CallResult = { kind: 'accepted', isCurrent: true, quotas: [], laterCalls: 0 };
 
 /** Sends calls and receives their responses one by one. */
 class Caller {
@@ -15,7 +16,7 @@ class Caller {
   #serial = 0;
 
   send(at: number): PermitGrant {
-    this.allowance.recordSent(at);
+    this.allowance.take(at);
     this.#inFlight.add(at);
     this.#serial++;
     return {
@@ -37,7 +38,7 @@ class Caller {
   }
 
   receive(now: number, call: PermitGrant, ...quotas: StatedQuota[]): void {
-    this.allowance.recordAccepted(now, this.end(call), quotas);
+    this.allowance.settle(now, this.end(call), { ...RESULT, quotas });
   }
 
   /** A call with its response in the same instant. */
@@ -46,7 +47,7 @@ class Caller {
   }
 
   isOpen(now: number): boolean {
-    return this.allowance.openAt(now) <= now;
+    return this.allowance.nextAt(now) <= now;
   }
 
   /** How many calls could be sent at this instant, without responses; at most 1000. */
@@ -68,14 +69,14 @@ describe('the stated remainder', () => {
   it('is unlimited until a response states one', () => {
     const caller = new Caller();
     caller.call(0);
-    expect([caller.allowance.openAt(0), caller.countOpen(0)]).toEqual([-Infinity, 1000]);
+    expect([caller.allowance.nextAt(0), caller.countOpen(0)]).toEqual([-Infinity, 1000]);
   });
 
   it('is never exceeded by calls that no response has counted yet', () => {
     const caller = new Caller();
     caller.call(0, left(90));
     expect(caller.countOpen(0)).toBe(66);
-    expect(caller.allowance.exhaustedUntil(0)).toBe(-Infinity);
+    expect(caller.allowance.nthAt(0)).toBe(-Infinity);
     const few = new Caller();
     few.call(0, left(4, WINDOW_MS, 5));
     expect(few.countOpen(0)).toBe(3);
@@ -84,17 +85,17 @@ describe('the stated remainder', () => {
   it('closes when it is used up, and reopens with one probe', () => {
     const caller = new Caller();
     caller.call(0, left(0, 4000));
-    expect([caller.allowance.openAt(1), caller.allowance.exhaustedUntil(1)]).toEqual([4000, 4000]);
+    expect([caller.allowance.nextAt(1), caller.allowance.nthAt(1)]).toEqual([4000, 4000]);
     expect([caller.allowance.isResetProbeDue(3999), caller.allowance.isResetProbeDue(4000)]).toEqual([false, true]);
   });
 
   it('is probed again after maxPauseMs', () => {
     const caller = new Caller();
     caller.call(0, left(0, 86_400_000));
-    expect(caller.allowance.openAt(1)).toBe(300_000);
+    expect(caller.allowance.nextAt(1)).toBe(300_000);
     expect(caller.allowance.isResetProbeDue(300_000)).toBe(true);
     caller.send(300_000);
-    expect(caller.allowance.openAt(300_001)).toBe(600_000);
+    expect(caller.allowance.nextAt(300_001)).toBe(600_000);
   });
 
   it('is tracked for every quota; the tightest decides', () => {
@@ -103,14 +104,14 @@ describe('the stated remainder', () => {
     const perMinute = { quota: 4, windowMs: 60_000, remaining: 3, resetInMs: 60_000 };
     caller.call(0, perSecond, perMinute);
     expect(caller.countOpen(0)).toBe(2);
-    expect(caller.allowance.openAt(500)).toBe(1000);
+    expect(caller.allowance.nextAt(500)).toBe(1000);
     caller.receive(
       500,
       caller.send(500),
       { ...perSecond, remaining: 0, resetInMs: 500 },
       { ...perMinute, remaining: 0 },
     );
-    expect(caller.allowance.openAt(1500)).toBe(60_000);
+    expect(caller.allowance.nextAt(1500)).toBe(60_000);
   });
 
   it('allows three quarters at once, and spreads the last one over the time until the reset', () => {
@@ -133,7 +134,7 @@ describe('the stated remainder', () => {
   it('is never spread with gaps above 10 s', () => {
     const caller = new Caller();
     caller.call(0, left(100, 80_000_000, 1000));
-    expect(caller.allowance.openAt(0)).toBe(10_000);
+    expect(caller.allowance.nextAt(0)).toBe(10_000);
   });
 
   it('does not rise with a response that others overtook', () => {
@@ -154,7 +155,7 @@ describe('the stated remainder', () => {
   it('falls with calls that ended without a response, and not with calls that were never made', () => {
     const caller = new Caller();
     caller.call(0, left(3, 5000, 3));
-    caller.allowance.recordEnded(caller.end(caller.send(1)));
+    caller.allowance.settle(1, caller.end(caller.send(1)), { ...RESULT, kind: 'ended' });
     caller.end(caller.send(2));
     expect(caller.countOpen(3)).toBe(2);
   });
@@ -173,7 +174,7 @@ describe('the reset', () => {
     const caller = new Caller();
     // The window ends at 1000: every response states a second or less.
     for (let count = 1; count <= 5; count++) caller.call(count * 100, left(5 - count, 1000, 5));
-    expect(caller.allowance.openAt(600)).toBe(1100);
+    expect(caller.allowance.nextAt(600)).toBe(1100);
   });
 
   it('that moves while calls are added is not taken for the previous one', () => {
@@ -181,14 +182,14 @@ describe('the reset', () => {
     caller.call(0, left(5, 1000, 100));
     caller.call(500, left(5, 1000, 100));
     caller.call(900, left(0, 1000, 100));
-    expect(caller.allowance.openAt(901)).toBe(1500);
+    expect(caller.allowance.nextAt(901)).toBe(1500);
   });
 
   it('that has passed adds calls at the stated rate until a response states the remainder', () => {
     const caller = new Caller();
     caller.call(0, { quota: 100, windowMs: WINDOW_MS, remaining: 0, resetInMs: 1000 });
     expect(caller.countOpen(1000)).toBe(1);
-    expect(caller.allowance.openAt(1001)).toBeLessThan(2000);
+    expect(caller.allowance.nextAt(1001)).toBeLessThan(2000);
     caller.call(1100, { quota: 100, windowMs: WINDOW_MS, remaining: 99, resetInMs: WINDOW_MS });
     expect(caller.countOpen(1200)).toBeGreaterThan(60);
   });
@@ -196,9 +197,9 @@ describe('the reset', () => {
   it('that is followed by a refusal is waited for one second longer the next time', () => {
     const caller = new Caller();
     caller.call(0, left(0, 1000));
-    caller.allowance.recordRefused(caller.end(caller.send(1000)));
+    caller.allowance.settle(1000, caller.end(caller.send(1000)), { ...RESULT, kind: 'refused' });
     caller.call(5000, left(0, 1000));
-    expect(caller.allowance.openAt(5001)).toBe(7000);
+    expect(caller.allowance.nextAt(5001)).toBe(7000);
   });
 
   it('that passed before its response came leaves the remainder, and no long wait', () => {
@@ -227,7 +228,7 @@ describe('a partly stated quota', () => {
       expect(caller.isOpen(count)).toBe(true);
       caller.call(count, policy);
     }
-    expect(caller.allowance.openAt(4)).toBe(1000);
+    expect(caller.allowance.nextAt(4)).toBe(1000);
     expect(caller.isOpen(1000)).toBe(true);
   });
 
@@ -235,7 +236,7 @@ describe('a partly stated quota', () => {
     const caller = new Caller();
     caller.call(0, { quota: 10, windowMs: 1000, remaining: 1 });
     caller.call(400, { quota: 10, windowMs: 1000, remaining: 0 });
-    expect(caller.allowance.openAt(401)).toBe(1000);
+    expect(caller.allowance.nextAt(401)).toBe(1000);
   });
 
   it('may be only the number of calls left', () => {
@@ -265,11 +266,11 @@ it('is bounded, never throws and always opens in the end, for any statements', (
     waitMs: fc.double({ min: 0, max: 1e6, noNaN: true }),
     quotas: fc.array(quota, { maxLength: 8 }),
     end: fc.constantFrom(
-      'accepted',
-      'accepted',
-      'accepted',
-      'recordRefused',
-      'recordEnded',
+      'accepted' as const,
+      'accepted' as const,
+      'accepted' as const,
+      'refused' as const,
+      'ended' as const,
       'unused' as const,
       'never' as const,
     ),
@@ -280,14 +281,14 @@ it('is bounded, never throws and always opens in the end, for any statements', (
       const { allowance } = caller;
       let now = 0;
       for (const { waitMs, quotas, end } of steps) {
-        now = Math.max(now + waitMs, allowance.openAt(now));
+        now = Math.max(now + waitMs, allowance.nextAt(now));
         expect(now).toBeLessThan(1e12);
         const call = caller.send(now);
         if (end === 'accepted') caller.receive(now + 1, call, ...quotas);
         else if (end !== 'never') caller.end(call);
-        if (end === 'recordRefused' || end === 'recordEnded') allowance[end](call);
-        expect(allowance.openAt(now)).not.toBeNaN();
-        expect(allowance.exhaustedUntil(now)).toBeLessThanOrEqual(now + 300_001);
+        if (end === 'refused' || end === 'ended') allowance.settle(now, call, { ...RESULT, kind: end });
+        expect(allowance.nextAt(now)).not.toBeNaN();
+        expect(allowance.nthAt(now)).toBeLessThanOrEqual(now + 300_001);
       }
     }),
   );

@@ -209,7 +209,9 @@ describe('priorities', () => {
         driver.grant();
       }
       driver.drain();
-      if (hasSpareCapacity) driver.queue.grantUncontended(driver.createTicket({ priority: 'high', caller: '' }));
+      const other = driver.createTicket({ priority: 'high', caller: '' });
+      other.phase = 'complete';
+      if (hasSpareCapacity) driver.queue.tryGrantUncontended(other);
       const low = driver.enter('low');
       for (let count = 0; count < 300; count++) driver.enter('high');
       return driver.drain().indexOf(low);

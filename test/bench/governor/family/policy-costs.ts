@@ -24,11 +24,11 @@ export interface PolicyCosts {
   readonly run: Readonly<CallCost>;
 }
 
-type TimedMethod = 'openAt' | 'recordGrant' | 'recordAccepted' | 'recordRefused';
+type TimedMethod = 'nextAt' | 'take' | 'recordAccepted' | 'recordRefused';
 
 let costs = createCosts();
 let learnedFromMs = 0;
-/** Of `openAt` since the last grant: it was asked for the sake of the next. */
+/** Of `nextAt` since the last grant: it was asked for the sake of the next. */
 let untilGrantMs = 0;
 let isInstalled = false;
 
@@ -71,10 +71,10 @@ function cheaper(one: CallCost, other: CallCost): CallCost {
 function install(): void {
   if (isInstalled) return;
   isInstalled = true;
-  timeMethod('openAt', ([now], ms) => {
+  timeMethod('nextAt', ([now], ms) => {
     if (Number(now) >= learnedFromMs) untilGrantMs += ms;
   });
-  timeMethod('recordGrant', ([now, isWaitedFor], ms) => {
+  timeMethod('take', ([now, isWaitedFor], ms) => {
     const cost = isWaitedFor === true ? costs.waited : costs.immediate;
     if (Number(now) >= learnedFromMs) {
       cost.calls++;

@@ -1,0 +1,62 @@
+/**
+ * The one question of pacing, when may the next call go, and what its answers depend on: the calls that went, and how they ended (pure).
+ * A call goes when all gates let it go.
+ */
+import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
+import type { TakenPermits } from '../declared/counted-limit.ts';
+import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
+
+/** A granted permit, kept until its attempt has ended: a response is evaluated by the circumstances of its call. */
+export interface PermitGrant {
+  /** Monotonic instant. */
+  readonly at: number;
+  /** Rises by one with every grant. */
+  readonly serial: number;
+  /** Rises with every pause: the response to a grant of an older epoch says nothing new. */
+  readonly epoch: number;
+  /** Permits per second at the time. */
+  readonly rate: number;
+  /** The first call after a pause; the others wait for its response. */
+  readonly isPauseProbe: boolean;
+  /** A request waited for this permit: the application uses the whole rate. */
+  readonly isWaitedFor: boolean;
+  /** Exceeds the selected limit, to see whether it was raised. */
+  readonly isLimitProbe: boolean;
+  /** Calls without a response at the time. */
+  readonly inFlight: number;
+  /** As the permit's. Default: `at` */
+  startedAt?: number;
+  /** Undefined without declared limits. */
+  readonly declared?: TakenPermits | undefined;
+}
+
+/** A wait that a refusal may have stated. */
+export type StatedWait = Pick<RateLimitSignal, 'statedWaitMs' | 'waitResolutionMs'>;
+
+/** How a call ended, as the governor reads its response. */
+export interface CallResult {
+  /** `ended`: no response, or one that says nothing about the rate. */
+  readonly kind: 'accepted' | 'refused' | 'ended';
+  /** The call was granted after the last refusal: the others say nothing new. */
+  readonly isCurrent: boolean;
+  /** What an accepted response states as remaining. */
+  readonly quotas: readonly StatedQuota[];
+  /** Calls granted since this one. */
+  readonly laterCalls: number;
+  readonly wait?: StatedWait | undefined;
+  /** The upstream refuses everything for a while (503): a reason to pause, which says nothing about the limit. Default: false. */
+  readonly isUnavailable?: boolean | undefined;
+}
+
+/** What may hold a call back: the pause, the learner, what responses state as remaining, the rate, the declared limits. */
+export interface Gate<Taken> {
+  /** When the next call may go; a past instant or -Infinity: now. Infinity when another event has to open the gate. */
+  nextAt(now: number): number;
+  /** When the call behind `ahead` others may go, as far as that is known. */
+  nthAt(now: number, ahead: number): number;
+  /** A call goes. @returns what is kept of that until its end */
+  take(now: number, isWaitedFor: boolean): Taken;
+  /** The call was never made. */
+  giveBack(now: number, grant: PermitGrant): void;
+  settle(now: number, grant: PermitGrant, result: CallResult): void;
+}
