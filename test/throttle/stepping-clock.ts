@@ -1,9 +1,8 @@
 /** Virtual time for simulations: runs timer after timer until none is left, with only the turns of promises in between. */
 import type { Cancel, Clock, Timer, TimerTarget } from '../../src/platform/clock.ts';
-import { ExpiryHeap, type ExpiryEntry } from '../../src/throttle/queue/heap.ts';
+import { Heap } from '../../src/throttle/queue/heap.ts';
 
-class PendingTimer implements ExpiryEntry {
-  expiryHeapIndex = -1;
+class PendingTimer {
   readonly expiresAt: number;
   readonly run: () => void;
 
@@ -15,7 +14,7 @@ class PendingTimer implements ExpiryEntry {
 
 export class SteppingClock implements Clock {
   #now = 0;
-  readonly #timers = new ExpiryHeap<PendingTimer>();
+  readonly #timers = new Heap<PendingTimer>((one, other) => one.expiresAt < other.expiresAt);
 
   now(): number {
     return this.#now;
@@ -35,7 +34,7 @@ export class SteppingClock implements Clock {
 
   exactlyAt(at: number, run: () => void): Cancel {
     const timer = new PendingTimer(Math.max(at, this.#now), run);
-    this.#timers.add(timer);
+    this.#timers.update(timer, true);
     return () => this.#timers.remove(timer);
   }
 

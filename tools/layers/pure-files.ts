@@ -40,7 +40,7 @@ export const PURE_FILES = [
   'src/fleet/shared-quota/{call-report,clock-offset,exchange-timing,fleet-leader,fleet-limit-learner,fleet-permit-source,fleet-rate-policy,leader-election,quota-lease,quota-store,scheduled-permits}.ts',
   'src/throttle/pacing/{gate,governor,pause,permit-bucket,quota-tracker,rate-policy,stated-allowance}.ts',
   'src/throttle/endpoint.ts',
-  'src/throttle/queue/{fair-order,heap,linked-queue,rank-counts,request-queue,response-times,round-robin}.ts',
+  'src/throttle/queue/{arrival-queue,fair-order,heap,request-queue,response-times,round-robin}.ts',
   'src/throttle/signals/{hinted-quotas,observed-signal-context,rate-limit-signal,stated-fields,vendor-fields}.ts',
   'src/token/token.ts',
   'src/token/endpoint/{json-object,server-metadata,server-text,token-request,token-response,token-url}.ts',

@@ -26,11 +26,13 @@ class PriorityClass {
 
 /** Requests that wait for their first permit, in the order of their permits. Retries go before them and are kept elsewhere. */
 export class FairOrder {
-  readonly #high = new PriorityClass('high');
-  readonly #low = new PriorityClass('low');
-  readonly #byPriority = { high: this.#high, normal: new PriorityClass('normal'), low: this.#low };
+  readonly #byPriority = {
+    high: new PriorityClass('high'),
+    normal: new PriorityClass('normal'),
+    low: new PriorityClass('low'),
+  };
   /** The first wins a tie. */
-  readonly #classes = [this.#high, this.#byPriority.normal, this.#low] as const;
+  readonly #classes: readonly PriorityClass[] = Object.values(this.#byPriority);
   #lowPriorityBodySlots: number;
   /** The pass of the priority that was last served in turn. */
   #globalPass = 0;
@@ -45,8 +47,7 @@ export class FairOrder {
   }
 
   get bodySlotsUsed(): number {
-    const { high, normal, low } = this.#byPriority;
-    return high.callers.bodySlotsUsed + normal.callers.bodySlotsUsed + low.callers.bodySlotsUsed;
+    return this.#classes.reduce((used, { callers }) => used + callers.bodySlotsUsed, 0);
   }
 
   get callerCount(): number {
@@ -63,7 +64,7 @@ export class FairOrder {
   }
 
   get nextReadyHigh(): QueueTicket | undefined {
-    return this.#high.callers.nextReady;
+    return this.#byPriority.high.callers.nextReady;
   }
 
   /** The queued ticket that gets the next body slot: the one whose permit comes first, if those before it keep their slots. */
@@ -152,7 +153,7 @@ export class FairOrder {
   }
 
   #canUseMoreBodySlots(each: PriorityClass): boolean {
-    return each !== this.#low || each.callers.bodySlotsUsed < this.#lowPriorityBodySlots;
+    return each.priority !== 'low' || each.callers.bodySlotsUsed < this.#lowPriorityBodySlots;
   }
 
   /** A priority without tickets saves up no turns: it waits for its first permit as for any other. */

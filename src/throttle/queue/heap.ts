@@ -1,100 +1,66 @@
-/** A binary heap whose entries know their positions, so that any of them can be removed, or moved after its key changed. */
-
-/** The order of the entries, and where each keeps its position in this heap: -1 outside. Only the heap sets it. */
-export interface HeapOrder<T> {
-  precedes(one: T, other: T): boolean;
-  getIndex(entry: T): number;
-  setIndex(entry: T, index: number): void;
-}
+/** A binary heap that knows the positions of its entries, so that any of them can be removed, or moved after its key changed. */
 
 /** O(log n) to add, move and remove. Entries with equal keys come in no particular order. */
 export class Heap<T> {
-  readonly #order: HeapOrder<T>;
+  readonly #precedes: (one: T, other: T) => boolean;
   readonly #entries: T[] = [];
+  readonly #positions = new Map<T, number>();
 
-  constructor(order: HeapOrder<T>) {
-    this.#order = order;
+  constructor(precedes: (one: T, other: T) => boolean) {
+    this.#precedes = precedes;
   }
 
   get first(): T | undefined {
     return this.#entries[0];
   }
 
-  add(entry: T): void {
-    this.#reposition(entry, this.#entries.length);
-  }
-
   /** Does nothing when the entry is not in the heap. */
   remove(entry: T): void {
-    const index = this.#order.getIndex(entry);
-    if (index < 0) return;
-    this.#order.setIndex(entry, -1);
+    const position = this.#positions.get(entry);
+    if (position === undefined) return;
+    this.#positions.delete(entry);
     const last = this.#entries.pop();
-    if (last !== undefined && last !== entry) this.#reposition(last, index);
+    if (last !== undefined && last !== entry) this.#reposition(last, position);
   }
 
   /** Adds the entry, moves it after its key changed, or removes it: it is inside afterwards if it `belongs`. */
   update(entry: T, belongs: boolean): void {
-    const index = this.#order.getIndex(entry);
-    if (!belongs) this.remove(entry);
-    else if (index < 0) this.add(entry);
-    else this.#reposition(entry, index);
+    if (belongs) this.#reposition(entry, this.#positions.get(entry) ?? this.#entries.length);
+    else this.remove(entry);
   }
 
   /** Puts `entry` into the free position, or above or below it. */
-  #reposition(entry: T, index: number): void {
-    const risen = this.#siftUp(entry, index);
-    this.#place(entry, risen === index ? this.#siftDown(entry, index) : risen);
+  #reposition(entry: T, position: number): void {
+    const risen = this.#siftUp(entry, position);
+    this.#place(entry, risen === position ? this.#siftDown(entry, position) : risen);
   }
 
   #siftUp(entry: T, from: number): number {
-    let index = from;
-    while (index > 0) {
-      const parentIndex = (index - 1) >> 1;
-      const parent = this.#entries[parentIndex];
-      if (parent === undefined || !this.#order.precedes(entry, parent)) break;
-      this.#place(parent, index);
-      index = parentIndex;
+    let position = from;
+    while (position > 0) {
+      const parentPosition = (position - 1) >> 1;
+      const parent = this.#entries[parentPosition];
+      if (parent === undefined || !this.#precedes(entry, parent)) break;
+      this.#place(parent, position);
+      position = parentPosition;
     }
-    return index;
+    return position;
   }
 
   #siftDown(entry: T, from: number): number {
-    for (let index = from; ;) {
-      const left = this.#entries[2 * index + 1];
-      const right = this.#entries[2 * index + 2];
-      const child = right !== undefined && left !== undefined && this.#order.precedes(right, left) ? right : left;
-      if (child === undefined || !this.#order.precedes(child, entry)) return index;
-      const childIndex = this.#order.getIndex(child);
-      this.#place(child, index);
-      index = childIndex;
+    for (let position = from; ;) {
+      const left = this.#entries[2 * position + 1];
+      const right = this.#entries[2 * position + 2];
+      const isRight = right !== undefined && left !== undefined && this.#precedes(right, left);
+      const child = isRight ? right : left;
+      if (child === undefined || !this.#precedes(child, entry)) return position;
+      this.#place(child, position);
+      position = 2 * position + (isRight ? 2 : 1);
     }
   }
 
-  #place(entry: T, index: number): void {
-    this.#entries[index] = entry;
-    this.#order.setIndex(entry, index);
-  }
-}
-
-export interface ExpiryEntry {
-  /** Monotonic instant; fixed while the entry is in the heap. */
-  readonly expiresAt: number;
-  /** Position in the heap, which writes it; -1 outside. */
-  expiryHeapIndex: number;
-}
-
-const BY_EXPIRY: HeapOrder<ExpiryEntry> = {
-  precedes: (one, other) => one.expiresAt < other.expiresAt,
-  getIndex: (entry) => entry.expiryHeapIndex,
-  setIndex: (entry, index) => {
-    entry.expiryHeapIndex = index;
-  },
-};
-
-/** Entries by `expiresAt`, earliest first: one timer serves any number of waits. */
-export class ExpiryHeap<T extends ExpiryEntry> extends Heap<T> {
-  constructor() {
-    super(BY_EXPIRY);
+  #place(entry: T, position: number): void {
+    this.#entries[position] = entry;
+    this.#positions.set(entry, position);
   }
 }

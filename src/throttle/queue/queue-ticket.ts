@@ -2,9 +2,7 @@
  * A request's place in the queue: its arrival number, its phase, its wait now, and how much longer it may wait: the upstream's own time is
  * reserved. RequestQueue keeps the order; RequestTicket is what the request itself does with its place.
  */
-import type { ExpiryEntry } from './heap.ts';
 import type { Permit, QueueClass } from '../throttle.ts';
-import type { QueueLinks } from './linked-queue.ts';
 import type { ResponseTimes } from './response-times.ts';
 
 /**
@@ -23,7 +21,7 @@ export type PendingWait =
   | { readonly kind: 'permit'; readonly resolve: (permit: Permit) => void; readonly reject: (reason: unknown) => void };
 
 /** The public fields are state that the throttle keeps on the ticket; only the throttle and its queue write them. */
-export class QueueTicket implements QueueLinks<QueueTicket>, ExpiryEntry {
+export class QueueTicket {
   readonly arrivalNumber: number;
   readonly deadlineAt: number;
   readonly queueClass: QueueClass;
@@ -42,10 +40,6 @@ export class QueueTicket implements QueueLinks<QueueTicket>, ExpiryEntry {
   pastWaitsMs = 0;
   /** When the present wait ends unserved. */
   expiresAt = Infinity;
-  older: QueueTicket | undefined;
-  younger: QueueTicket | undefined;
-  queue: object | undefined;
-  expiryHeapIndex = -1;
   readonly #responseTimes: ResponseTimes;
   readonly #timeoutMs: number;
   /** Half of the time to the deadline. */

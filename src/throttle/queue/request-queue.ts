@@ -3,18 +3,18 @@
  * read their bodies; of those that have read them one is next, retries first. FairOrder decides the order. This file settles
  * no promise and reads no clock.
  */
-import { ExpiryHeap } from './heap.ts';
+import { ArrivalQueue } from './arrival-queue.ts';
 import { FairOrder } from './fair-order.ts';
+import { Heap } from './heap.ts';
 import type { PendingWait, TicketPhase, QueueTicket } from './queue-ticket.ts';
 import type { Priority, QueueClass } from '../throttle.ts';
-import { LinkedQueue } from './linked-queue.ts';
 
 export class RequestQueue {
   #bodySlots: number;
   readonly #order: FairOrder;
-  readonly #retries = new LinkedQueue<QueueTicket>();
-  readonly #readers = new LinkedQueue<QueueTicket>();
-  readonly #expiries = new ExpiryHeap<QueueTicket>();
+  readonly #retries = new ArrivalQueue<QueueTicket>();
+  readonly #readers = new ArrivalQueue<QueueTicket>();
+  readonly #expiries = new Heap<QueueTicket>((one, other) => one.expiresAt < other.expiresAt);
   readonly #counts = { complete: 0, queued: 0, received: 0, buffering: 0, stalled: 0, ready: 0, granted: 0, left: 0 };
   /** Tickets by phase. Those of `complete`, `granted` and `left` have no place here, and their counts mean nothing. */
   readonly counts: Readonly<Record<TicketPhase, number>> = this.#counts;
@@ -124,7 +124,7 @@ export class RequestQueue {
 
   beginWait(ticket: QueueTicket, now: number, wait: PendingWait): void {
     ticket.beginWait(now, wait);
-    if (ticket.expiresAt < Infinity) this.#expiries.add(ticket);
+    this.#expiries.update(ticket, ticket.expiresAt < Infinity);
   }
 
   /** Ends the present wait and returns it, so that the caller settles it. */
@@ -157,7 +157,7 @@ export class RequestQueue {
     return this.#retries.size + this.#order.countAhead(queueClass);
   }
 
-  /** Lower bound of the permits that go out before a retry of this ticket gets one, if no ticket leaves. O(result). */
+  /** Lower bound of the permits that go out before a retry of this ticket gets one, if no ticket leaves. */
   countAheadOfRetry({ queueClass, arrivalNumber }: QueueTicket): number {
     return this.#retries.countOlder(arrivalNumber) + this.#order.countReadyOlder(queueClass, arrivalNumber);
   }

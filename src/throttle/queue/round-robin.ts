@@ -2,22 +2,17 @@
  * The callers of one priority take turns: the next permit goes to the caller that has had none for longest, the next body slot to
  * the one that holds fewest. Within a caller the oldest request goes first.
  */
-import { Heap, type HeapOrder } from './heap.ts';
-import { LinkedQueue } from './linked-queue.ts';
+import { ArrivalQueue } from './arrival-queue.ts';
+import { Heap } from './heap.ts';
 import type { TicketPhase, QueueTicket } from './queue-ticket.ts';
-import { RankCounts } from './rank-counts.ts';
 
 /** One caller's requests of one priority in order of arrival: those waiting for a body slot, reading, and waiting for a permit. */
 class CallerQueue {
   readonly caller: string;
-  readonly bodyQueue = new LinkedQueue<QueueTicket>();
-  readonly permitQueue = new LinkedQueue<QueueTicket>();
+  readonly bodyQueue = new ArrivalQueue<QueueTicket>();
+  readonly permitQueue = new ArrivalQueue<QueueTicket>();
   /** Rank of its last permit, or of its arrival: the lowest is next. */
   lastTurn = 0;
-  /** Positions in the heaps of its priority, which write them; -1 outside. */
-  grantHeapIndex = -1;
-  bodyHeapIndex = -1;
-  lengthHeapIndex = -1;
   bodySlotsUsed = 0;
   #bufferingCount = 0;
 
@@ -56,47 +51,31 @@ class CallerQueue {
   }
 }
 
-const BY_LAST_TURN: HeapOrder<CallerQueue> = {
-  precedes: (one, other) => one.lastTurn < other.lastTurn,
-  getIndex: (queue) => queue.grantHeapIndex,
-  setIndex: (queue, index) => {
-    queue.grantHeapIndex = index;
-  },
-};
-
-// The round in which the body's request gets its permit, then the turn in that round.
-const BY_BODY_SLOTS: HeapOrder<CallerQueue> = {
-  precedes: (one, other) =>
-    one.bodySlotsUsed < other.bodySlotsUsed ||
-    (one.bodySlotsUsed === other.bodySlotsUsed && one.lastTurn < other.lastTurn),
-  getIndex: (queue) => queue.bodyHeapIndex,
-  setIndex: (queue, index) => {
-    queue.bodyHeapIndex = index;
-  },
-};
-
-const BY_QUEUE_LENGTH: HeapOrder<CallerQueue> = {
-  precedes: (one, other) =>
-    one.waitingCount > other.waitingCount || (one.waitingCount === other.waitingCount && one.lastTurn > other.lastTurn),
-  getIndex: (queue) => queue.lengthHeapIndex,
-  setIndex: (queue, index) => {
-    queue.lengthHeapIndex = index;
-  },
-};
-
-/** Waiting requests by caller. O(log n) in the number of callers to move a ticket; no record is kept of absent callers. */
+/** Waiting requests by caller. To move a ticket is O(log n) in the number of callers; no record is kept of absent callers. */
 export class CallerRoundRobin {
   readonly #queues = new Map<string, CallerQueue>();
-  readonly #byLastTurn = new Heap(BY_LAST_TURN);
-  readonly #byBodySlots = new Heap(BY_BODY_SLOTS);
-  readonly #byLength = new Heap(BY_QUEUE_LENGTH);
-  readonly #ranks = new RankCounts();
+  readonly #byLastTurn = new Heap<CallerQueue>((one, other) => one.lastTurn < other.lastTurn);
+  // The round in which the body's request gets its permit, then the turn in that round.
+  readonly #byBodySlots = new Heap<CallerQueue>((one, other) =>
+    one.bodySlotsUsed === other.bodySlotsUsed ? one.lastTurn < other.lastTurn : one.bodySlotsUsed < other.bodySlotsUsed,
+  );
+  readonly #byLength = new Heap<CallerQueue>((one, other) =>
+    one.waitingCount === other.waitingCount ? one.lastTurn > other.lastTurn : one.waitingCount > other.waitingCount,
+  );
   /** The queue that became empty last is kept: a caller without a backlog needs one for each request. */
   #emptyQueue: CallerQueue | undefined;
   #turnCount = 0;
-  /** Tickets that are queued, buffering, received or ready. Written here only, as `bodySlotsUsed`. */
-  size = 0;
-  bodySlotsUsed = 0;
+  #size = 0;
+  #bodySlotsUsed = 0;
+
+  /** Tickets that are queued, buffering, received or ready. */
+  get size(): number {
+    return this.#size;
+  }
+
+  get bodySlotsUsed(): number {
+    return this.#bodySlotsUsed;
+  }
 
   get callerCount(): number {
     return this.#queues.size - (this.#emptyQueue === undefined ? 0 : 1);
@@ -119,10 +98,8 @@ export class CallerRoundRobin {
     const queue = this.#getOrCreateQueue(ticket.queueClass.caller);
     const { size, bodySlotsUsed } = queue;
     queue.move(ticket, from, to);
-    if (queue.size > size) this.#ranks.add(queue.size);
-    else if (queue.size < size) this.#ranks.remove(size);
-    this.size += queue.size - size;
-    this.bodySlotsUsed += queue.bodySlotsUsed - bodySlotsUsed;
+    this.#size += queue.size - size;
+    this.#bodySlotsUsed += queue.bodySlotsUsed - bodySlotsUsed;
     if (to === 'granted') queue.lastTurn = ++this.#turnCount;
     this.#updateHeaps(queue);
   }
@@ -135,9 +112,13 @@ export class CallerRoundRobin {
     this.#updateHeaps(queue);
   }
 
+  /** O(callers). */
   countAhead(caller: string): number {
     // In each round of its own queue every other caller has a turn as well, while its queue lasts.
-    return this.#ranks.countUpTo(Math.max(1, this.#queues.get(caller)?.size ?? 0));
+    const rounds = Math.max(1, this.#queues.get(caller)?.size ?? 0);
+    let count = 0;
+    for (const queue of this.#queues.values()) count += Math.min(queue.size, rounds);
+    return count;
   }
 
   /** The ticket to reject for a new one of the caller: the youngest of the longest queue, if that stays the longer one. */
@@ -151,7 +132,6 @@ export class CallerRoundRobin {
     return this.#queues.get(caller)?.permitQueue.oldest;
   }
 
-  /** O(result). */
   countReadyOlder(caller: string, arrivalNumber: number): number {
     return this.#queues.get(caller)?.permitQueue.countOlder(arrivalNumber) ?? 0;
   }

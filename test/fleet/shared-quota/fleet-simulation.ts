@@ -10,7 +10,7 @@ import { buildExchangeScript } from '../../../src/fleet/shared-quota/quota-scrip
 import { FleetMember } from '../../../src/fleet/shared-quota/fleet-member.ts';
 import type { DeclaredLimit } from '../../../src/throttle/declared/declared-limit.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
-import { ExpiryHeap, type ExpiryEntry } from '../../../src/throttle/queue/heap.ts';
+import { Heap } from '../../../src/throttle/queue/heap.ts';
 import type {
   QuotaStore,
   QuotaListener,
@@ -45,8 +45,7 @@ return reply
 `;
 }
 
-class PendingTimer implements ExpiryEntry {
-  expiryHeapIndex = -1;
+class PendingTimer {
   readonly expiresAt: number;
   readonly run: () => void;
 
@@ -59,7 +58,7 @@ class PendingTimer implements ExpiryEntry {
 /** Steps from timer to timer, and waits for real work in between. */
 export class SimulationClock implements Clock {
   #now = 0;
-  readonly #timers = new ExpiryHeap<PendingTimer>();
+  readonly #timers = new Heap<PendingTimer>((one, other) => one.expiresAt < other.expiresAt);
   readonly #work = new Set<Promise<unknown>>();
 
   now(): number {
@@ -80,7 +79,7 @@ export class SimulationClock implements Clock {
 
   exactlyAt(at: number, run: () => void): Cancel {
     const timer = new PendingTimer(Math.max(at, this.#now), run);
-    this.#timers.add(timer);
+    this.#timers.update(timer, true);
     return () => this.#timers.remove(timer);
   }
 
