@@ -10,7 +10,6 @@ import type { LeaderInputs } from './fleet-leader.ts';
 import { LeaderElection } from './leader-election.ts';
 import { FleetRatePolicy } from './fleet-rate-policy.ts';
 import { encodeCalls, ReportBuffer } from './call-report.ts';
-import { nextExchangeAt } from './exchange-timing.ts';
 import { QuotaLease } from './quota-lease.ts';
 import { FleetPermitSource } from './fleet-permit-source.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -29,6 +28,20 @@ const LONG_PAUSE_MS = 1_000;
 const LEARNING_MS = 10_000;
 /** A replica gives back its permits of the declared limits after this time without calls. */
 const ACTIVE_MS = 3_000;
+
+/** Longest times between two exchanges, by situation. */
+const LEADER_INTERVAL_MS = 300;
+/** Without other replicas there are no reports, and a lapsed lease does no harm. */
+const SINGLE_INTERVAL_MS = 700;
+const FOLLOWER_INTERVAL_MS = 4_500;
+/** While the fleet learns its first limit; longer in a large fleet, so that all together exchange about 16 times a second. */
+const LEARNING_INTERVAL_MS = 250;
+const MAX_EXCHANGES_PER_INTERVAL = 4;
+const PAUSED_INTERVAL_MS = 2_000;
+const DISCONNECTED_INTERVAL_MS = 250;
+const MISSED_REPLY_INTERVAL_MS = 20;
+/** The next replica waits for the one before. */
+const DEPUTY_DELAY_MS = 20;
 
 export interface FleetMemberOptions {
   readonly store: QuotaStore;
@@ -153,28 +166,46 @@ export class FleetMember implements FleetMembership {
     else void this.#exchange(now);
   }
 
+  /**
+   * As seldom as possible; a past instant means now. The leader reads reports often. The others exchange when they need permits, when the
+   * leader may be lost, and otherwise only to be counted as present. Without calls all exchange seldom.
+   */
   #nextExchangeAt(now: number): number {
     const lease = this.#lease;
-    const left = lease.permitsLeft(now);
-    const isShort = lease.isLimited && this.#waiting > left && left <= LOW_PERMITS;
-    return nextExchangeAt({
-      lastExchangeAt: this.#isUrgent ? -Infinity : this.#lastExchangeAt,
-      missedReplies: this.#missedReplies,
-      isJoined: lease.state === 'joined',
-      isLeader: this.#election.leader !== undefined,
-      isActive: this.#isActive(now),
-      isLearning: now < this.#learnsUntil,
-      leaseEndsAt: lease.isLearningAlone && !lease.isFleetPaused ? Infinity : lease.leaderUntil,
-      replicaCount: lease.replicaCount,
-      rank: lease.rank,
-      isFleetPaused: lease.isFleetPaused,
-      canEndPause: lease.isFleetPaused && this.#election.leader?.canEndPause(now, this.#leaderInputs()) === true,
-      reportsCompleteAt: this.#isUrgent ? -Infinity : this.#election.reportsCompleteAt,
-      permitsWantedAt: Math.min(
-        isShort ? this.#permitsWantedAt : Infinity,
-        this.#needsGrants && this.#missedReplies === 0 ? this.#grantsWantedAt : Infinity,
-      ),
-    });
+    const { leader, reportsCompleteAt } = this.#election;
+    if (this.#isUrgent) return -Infinity;
+    const regularAt = Math.min(this.#lastExchangeAt + this.#exchangeIntervalMs(now), this.#leaderCheckAt(now));
+    if (!lease.isFleetPaused) return Math.min(regularAt, this.#nextPermitsAt(now));
+    if (leader === undefined) return regularAt;
+    if (leader.canEndPause(now, this.#leaderInputs())) return -Infinity;
+    return reportsCompleteAt > this.#lastExchangeAt ? reportsCompleteAt : regularAt;
+  }
+
+  #exchangeIntervalMs(now: number): number {
+    const { state, isFleetPaused, replicaCount } = this.#lease;
+    const isActive = this.#isActive(now);
+    if (this.#missedReplies === 1) return MISSED_REPLY_INTERVAL_MS;
+    if (this.#missedReplies > 1 || state !== 'joined') return DISCONNECTED_INTERVAL_MS;
+    if (this.#election.leader !== undefined && (isActive || isFleetPaused))
+      return replicaCount === 1 ? SINGLE_INTERVAL_MS : LEADER_INTERVAL_MS;
+    if (isFleetPaused) return PAUSED_INTERVAL_MS;
+    if (now >= this.#learnsUntil || !isActive) return FOLLOWER_INTERVAL_MS;
+    return LEARNING_INTERVAL_MS * Math.max(1, replicaCount / MAX_EXCHANGES_PER_INTERVAL);
+  }
+
+  /** When to look after a leader whose lease ends, each replica after the one before: the first one, and during a pause, when no permits are leased, all. */
+  #leaderCheckAt(now: number): number {
+    const { state, isFleetPaused, isLearningAlone, leaderUntil, rank } = this.#lease;
+    if (this.#missedReplies > 0 || state !== 'joined' || this.#election.leader !== undefined) return Infinity;
+    if (!this.#isActive(now) || (!isFleetPaused && (rank > 0 || isLearningAlone))) return Infinity;
+    return leaderUntil + (rank + 1) * DEPUTY_DELAY_MS;
+  }
+
+  #nextPermitsAt(now: number): number {
+    const left = this.#lease.permitsLeft(now);
+    const isShort = this.#lease.isLimited && this.#waiting > left && left <= LOW_PERMITS;
+    const needsGrants = this.#needsGrants && this.#missedReplies === 0;
+    return Math.min(isShort ? this.#permitsWantedAt : Infinity, needsGrants ? this.#grantsWantedAt : Infinity);
   }
 
   async #exchange(now: number): Promise<void> {
