@@ -8,10 +8,11 @@
  */
 import type { QuotaUpdate, QuotaReply } from './quota-store.ts';
 import type { ClockOffset } from './clock-offset.ts';
-import { ScheduledPermits } from './scheduled-permits.ts';
 import { PermitBucket } from '../../throttle/pacing/permit-bucket.ts';
 import type { FleetQuotaState } from '../../throttle/throttle.ts';
 
+/** How late a leased permit may be used, before it is lost: timers fire late. */
+const GRACE_MS = 50;
 /** A leased permit further ahead than this had to wait for other replicas. */
 const SCARCE_MS = 20;
 /** Calls above the limit go one at a time; the next waits this long for the response. */
@@ -24,7 +25,8 @@ const APART_INCREASE = 1.005;
 export class QuotaLease {
   readonly #clockOffset: ClockOffset;
   readonly #maxRate: () => number;
-  readonly #permits = new ScheduledPermits();
+  /** Leased permits, each for the use at its own instant or a little later, so that all replicas together keep one even rate. Ascending. */
+  #permitTimes: readonly number[] = [];
   state: 'unknown' | 'joined' | 'apart' = 'unknown';
   /** Permits per second of all replicas together. */
   fleetRate = Infinity;
@@ -88,7 +90,12 @@ export class QuotaLease {
     if (!this.isLimited) return true;
     // The leader's own pause allows one call at a time.
     if (this.isFleetPaused) return this.isLeader && now >= this.pausedUntil;
-    if (this.#permits.tryTake(now)) return true;
+    // Permits of the past may be used at once: the offset of the clocks is not exact.
+    const [first = Infinity, ...later] = this.#usableTimes(now);
+    if (first <= now) {
+      this.#permitTimes = later;
+      return true;
+    }
     if (!this.#canSendExtra(now) || this.#extraBucket?.tryTake(now) !== true) return false;
     this.tookExtra = true;
     this.#extraTaken++;
@@ -102,7 +109,7 @@ export class QuotaLease {
     if (this.isFleetPaused) return this.isLeader ? Math.max(now, this.pausedUntil) : Infinity;
     const extraAt = this.#extraBucket === undefined ? Infinity : this.#extraBucket.nextAt(now);
     return Math.min(
-      this.#permits.nextAt(now),
+      Math.max(now, this.#usableTimes(now)[0] ?? Infinity),
       Math.max(extraAt, this.#canSendExtra(now) ? now : this.#extraSentAt + EXTRA_TIMEOUT_MS),
     );
   }
@@ -110,10 +117,11 @@ export class QuotaLease {
   /** The instant for the request behind `ahead` others, if all replicas need as many permits. */
   nthAt(from: number, ahead: number): number {
     if (!this.isLimited || !Number.isFinite(this.fleetRate)) return from;
-    const leasedAt = this.#permits.nthAt(from, ahead);
+    const times = this.#usableTimes(from);
+    const leasedAt = times[ahead];
     if (leasedAt !== undefined) return Math.max(from, leasedAt);
-    const behind = ahead - this.#permits.count(from) + (this.isScarce ? 1 : 0);
-    return Math.max(from, this.#permits.lastAt) + (behind * this.replicaCount * 1000) / this.fleetRate;
+    const behind = ahead - times.length + (this.isScarce ? 1 : 0);
+    return Math.max(from, times.at(-1) ?? -Infinity) + (behind * this.replicaCount * 1000) / this.fleetRate;
   }
 
   /** Lower bound of that wait: the other replicas may need none. */
@@ -125,22 +133,16 @@ export class QuotaLease {
     if (!this.isLimited) return Infinity;
     if (this.isFleetPaused) return 0;
     // A request that may not wait is admitted while the next exchange would bring a permit at once.
-    return Math.max(this.#permits.due(now), this.isScarce ? 0 : 1);
+    return Math.max(this.#usableTimes(now).filter((at) => at <= now).length, this.isScarce ? 0 : 1);
   }
 
   describe(now: number): FleetQuotaState {
-    const rate = this.fleetRate;
-    return {
-      state: this.state,
-      isLeader: this.isLeader,
-      replicas: this.replicaCount,
-      rate,
-      leased: this.permitsLeft(now),
-    };
+    const { state, isLeader, replicaCount: replicas, fleetRate: rate } = this;
+    return { state, isLeader, replicas, rate, leased: this.permitsLeft(now) };
   }
 
   permitsLeft(now: number): number {
-    return this.#permits.count(now);
+    return this.#usableTimes(now).length;
   }
 
   /** How many of the wanted permits to request: those taken above the lease are repaid, at most half of a request at a time. */
@@ -166,7 +168,7 @@ export class QuotaLease {
   /** @returns true when a new pause has begun */
   applyUpdate(now: number, update: QuotaUpdate): boolean {
     const isPause = update.epoch !== this.epoch && update.isFleetPaused;
-    if (update.epoch !== this.epoch) this.#permits.clear();
+    if (update.epoch !== this.epoch) this.#permitTimes = [];
     if (isPause) this.setExtraRate(now, 0);
     this.epoch = update.epoch;
     this.isFleetPaused = update.isFleetPaused;
@@ -189,7 +191,7 @@ export class QuotaLease {
     this.rank = reply.rank;
     this.leaderUntil = now + reply.leaderLeftMs;
     const permitTimes = reply.permitTimes.map((at) => this.#clockOffset.toLocalTime(at));
-    this.#permits.add(permitTimes);
+    this.#permitTimes = [...this.#permitTimes, ...permitTimes].sort((one, other) => one - other);
     if (permitTimes[0] !== undefined) this.#leadMs = Math.max(0, permitTimes[0] - now);
     // Without a published limit a replica that knows one keeps it.
     if (reply.rate !== undefined || reply.isFleetPaused) this.state = 'joined';
@@ -198,7 +200,7 @@ export class QuotaLease {
   }
 
   onDisconnected(now: number): void {
-    this.#permits.clear();
+    this.#permitTimes = [];
     this.setExtraRate(now, 0);
     this.isLeader = false;
     if (this.state !== 'joined') return;
@@ -215,6 +217,12 @@ export class QuotaLease {
     this.#apartFactor = isRefused
       ? Math.max(0.05, this.#apartFactor * APART_DECREASE)
       : Math.min(1, this.#apartFactor * APART_INCREASE);
+  }
+
+  #usableTimes(now: number): readonly number[] {
+    const usable = this.#permitTimes.findIndex((at) => at >= now - GRACE_MS);
+    if (usable !== 0) this.#permitTimes = usable < 0 ? [] : this.#permitTimes.slice(usable);
+    return this.#permitTimes;
   }
 
   #canSendExtra(now: number): boolean {

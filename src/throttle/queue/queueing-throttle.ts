@@ -14,8 +14,7 @@ import { Governor } from '../pacing/governor.ts';
 import { OneShotTimer } from '../pacing/one-shot-timer.ts';
 import { RefusalObserver } from '../refusal-evidence/refusal-observer.ts';
 import { createRejectionError, type RejectionReason } from './rejection.ts';
-import { SignalLog } from '../signals/signal-log.ts';
-import type { LearnedState, QueueClass, RateLimitReport, Throttle } from '../throttle.ts';
+import type { LearnedState, QueueClass, RateLimitReport, RecentSignal, Throttle } from '../throttle.ts';
 import type { ThrottleState, ThrottleTerms, Ticket } from '../throttle.ts';
 import type { PendingWait, QueueTicket } from './queue-ticket.ts';
 import { RequestQueue } from './request-queue.ts';
@@ -48,6 +47,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   return new QueueingThrottle(options);
 }
 
+const MAX_RECENT_SIGNALS = 20;
 const DEFAULT_QUEUE_CLASS: QueueClass = { priority: 'normal', caller: '' };
 
 class QueueingThrottle implements Throttle, TicketHost {
@@ -59,7 +59,7 @@ class QueueingThrottle implements Throttle, TicketHost {
   readonly #options: ThrottleOptions;
   readonly clock: Clock;
   readonly recordPermit: RecordPermit | undefined;
-  readonly #signals = new SignalLog();
+  #recentSignals: readonly RecentSignal[] = [];
   #terms: ThrottleTerms;
   readonly #permitTimer: OneShotTimer;
   readonly #expiryTimer: OneShotTimer;
@@ -79,7 +79,9 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#fleet = fleet;
     this.isQuiet = fleet === undefined;
     this.refusalObserver = new RefusalObserver({
-      ...{ route: options.route, clock, observe: options.observe },
+      route: options.route,
+      clock,
+      observe: options.observe,
       configured: () => this.#terms.throttle.refusals ?? [],
     });
     const toEpoch = (now: number): number => clock.wallNow() - clock.now() + now;
@@ -155,7 +157,7 @@ class QueueingThrottle implements Throttle, TicketHost {
       inFlight: governor.inFlight,
       streams: governor.streams,
       inFlightLimit: governor.inFlightLimit,
-      recentSignals: this.#signals.newestFirst,
+      recentSignals: this.#recentSignals,
       learned: governor.ratePolicy.learner?.learned((at) => this.clock.wallNow() - (now - at)),
       usage: governor.usage(now),
       fleet: this.#fleet?.state(now),
@@ -174,7 +176,8 @@ class QueueingThrottle implements Throttle, TicketHost {
     const { observe, route } = this.#options;
     // Whole ones: the decimals of a wait are the upstream's text, which may hold digits of the token.
     const pauseMs = Math.ceil(lengthMs);
-    this.#signals.add({ wallAt: this.clock.wallNow(), status, pauseMs, stated, fields });
+    const recent: RecentSignal = { wallAt: this.clock.wallNow(), status, pauseMs, stated, fields };
+    this.#recentSignals = [recent, ...this.#recentSignals.slice(0, MAX_RECENT_SIGNALS - 1)];
     observe({ kind: 'rate-limited', route, status, pauseMs, stated, fields });
     this.#rejectTooLateForPause(this.clock.now());
     this.#fleet?.reportRefusal(statedWaitMs);

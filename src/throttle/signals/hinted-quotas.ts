@@ -21,20 +21,23 @@ import {
   type VendorQuotaFields,
 } from './vendor-fields.ts';
 
-/** The meanings that `throttle.hints` knows; a name that ends in `Ms` counts milliseconds, `resetIn`, `retryAfter` and `window` count seconds. */
-export const HINT_MEANINGS = [
-  'remaining',
-  'limit',
-  'resetAt',
-  'resetIn',
-  'resetInMs',
-  'retryAfter',
-  'retryAfterMs',
-  'window',
-  'windowMs',
-] as const;
+/** What each meaning states of a quota. A name that ends in `Ms` counts milliseconds, `resetIn`, `retryAfter` and `window` count seconds. */
+const QUOTA_MEMBERS = {
+  remaining: 'remaining',
+  limit: 'quota',
+  resetAt: 'resetInMs',
+  resetIn: 'resetInMs',
+  resetInMs: 'resetInMs',
+  retryAfter: 'waitMs',
+  retryAfterMs: 'waitMs',
+  window: 'windowMs',
+  windowMs: 'windowMs',
+} as const satisfies Record<string, keyof StatedQuota | 'waitMs'>;
 
-export type HintMeaning = (typeof HINT_MEANINGS)[number];
+export type HintMeaning = keyof typeof QUOTA_MEMBERS;
+
+/** The meanings that `throttle.hints` knows. */
+export const HINT_MEANINGS = Object.keys(QUOTA_MEMBERS) as readonly HintMeaning[];
 
 /** Meanings by the lower-case names of header fields, in the configured order. */
 export type FieldHints = ReadonlyMap<string, HintMeaning>;
@@ -76,18 +79,6 @@ export function readVendorLimits(readHeader: ReadHeader, made: MadeAt): HintedLi
   }
   return { quotas, waitMs };
 }
-
-const QUOTA_MEMBERS: Readonly<Record<HintMeaning, keyof StatedQuota | 'waitMs'>> = {
-  remaining: 'remaining',
-  limit: 'quota',
-  resetAt: 'resetInMs',
-  resetIn: 'resetInMs',
-  resetInMs: 'resetInMs',
-  retryAfter: 'waitMs',
-  retryAfterMs: 'waitMs',
-  window: 'windowMs',
-  windowMs: 'windowMs',
-};
 
 function readMeaning(meaning: HintMeaning, text: string | undefined, made: MadeAt): number | undefined {
   if (text === undefined) return undefined;

@@ -54,16 +54,29 @@ export interface NamedField {
 type Meaning = NamedField['meaning'];
 
 const WAIT_SUFFIXES: Readonly<Record<string, Meaning>> = {
-  ...{ 'retry-after': 'retryAfter', 'retry-after-seconds': 'retryAfter' },
-  ...{ 'retry-after-ms': 'retryAfterMs', 'retry-after-milliseconds': 'retryAfterMs' },
+  'retry-after': 'retryAfter',
+  'retry-after-seconds': 'retryAfter',
+  'retry-after-ms': 'retryAfterMs',
+  'retry-after-milliseconds': 'retryAfterMs',
 };
 const QUOTA_SUFFIXES: Readonly<Record<string, Meaning>> = {
-  ...{ limit: 'limit', remaining: 'remaining', reset: 'reset', 'reset-after': 'resetIn', 'reset-seconds': 'resetIn' },
-  ...{ 'reset-ms': 'resetInMs', 'reset-milliseconds': 'resetInMs' },
+  limit: 'limit',
+  remaining: 'remaining',
+  reset: 'reset',
+  'reset-after': 'resetIn',
+  'reset-seconds': 'resetIn',
+  'reset-ms': 'resetInMs',
+  'reset-milliseconds': 'resetInMs',
 };
 const UNIT_WINDOWS_MS = {
-  ...{ requests: undefined, second: SECOND_MS, minute: 60 * SECOND_MS, minutely: 60 * SECOND_MS },
-  ...{ hour: HOUR_MS, hourly: HOUR_MS, day: 24 * HOUR_MS, daily: 24 * HOUR_MS },
+  requests: undefined,
+  second: SECOND_MS,
+  minute: 60 * SECOND_MS,
+  minutely: 60 * SECOND_MS,
+  hour: HOUR_MS,
+  hourly: HOUR_MS,
+  day: 24 * HOUR_MS,
+  daily: 24 * HOUR_MS,
 };
 
 /** By what follows `ratelimit-` in the name: `remaining`, or with a unit `minute-remaining` and `remaining-minute`. */
