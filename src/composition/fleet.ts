@@ -67,7 +67,7 @@ export function createFleetParts(config: Config['fleet'], dependencies: FleetDep
     joinQuota(quota, settings) {
       const key = createQuotaKeyReader(keyPrefix, quota);
       const addConnectionListener = (listener: ConnectionListener) => void listeners.push(listener);
-      const store = createRedisQuotaStore({ client, subscriber, key, addConnectionListener });
+      const store = createRedisQuotaStore(client, subscriber, key, addConnectionListener);
       return new FleetMember({ store, id: replicaId, settings, clock: dependencies.clock });
     },
     async close() {
@@ -77,7 +77,7 @@ export function createFleetParts(config: Config['fleet'], dependencies: FleetDep
   };
 }
 
-type ConnectionListener = Parameters<Parameters<typeof createRedisQuotaStore>[0]['addConnectionListener']>[0];
+type ConnectionListener = Parameters<Parameters<typeof createRedisQuotaStore>[3]>[0];
 
 /** Reads the URL for every connection, so that a new password takes effect without a restart. */
 function createConnector(

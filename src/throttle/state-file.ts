@@ -22,22 +22,14 @@ export interface LimitOwner {
   readonly client: string;
 }
 
-/** The reason follows the file's name in a warning. */
-interface Unusable {
-  readonly kind: 'unusable';
-  readonly reason: string;
-}
-
-export type LearnedStateParseResult = { readonly kind: 'read'; readonly state: LearnedState } | Unusable;
-
-type CountsParseResult = { readonly kind: 'read'; readonly limits: readonly SavedLimit[] } | Unusable;
-
-type Entries = ReadonlyMap<string, unknown>;
+/** What was read, or a reason that follows the file's name in a warning. */
+export type Parsed<T> = ({ readonly kind: 'read' } & T) | { readonly kind: 'unusable'; readonly reason: string };
 
 /** The entries of the file by the names of their throttles, not parsed yet. `counts` is empty in files of former versions. */
-export type StateFileParseResult =
-  | { readonly kind: 'read'; readonly limits: Entries; readonly counts: Entries }
-  | Unusable;
+export interface StateFileEntries {
+  readonly limits: ReadonlyMap<string, unknown>;
+  readonly counts: ReadonlyMap<string, unknown>;
+}
 
 /** Limits change with contracts and seasons. */
 const MAX_AGE_MS = 24 * 3_600_000;
@@ -69,7 +61,7 @@ const MAX_WRITE_MS = 1000;
 const [FIRST_QUICK_MS, LONGEST_QUICK_MS] = [10_000, 3_600_000];
 /** No limit allows more. */
 const MAX_COUNTED_CALLS = 1e9;
-/** Of one limit: a sliding window counts in a hundred steps. */
+/** For one limit: a sliding window counts in a hundred steps. */
 const MAX_COUNT_ENTRIES = 256;
 
 type WriteOccasion = 'lease' | 'interval' | 'end';
@@ -81,9 +73,8 @@ export class StateFile {
   #snapshot: () => Snapshots = () => new Map();
   #cancel: Cancel | undefined;
   #counted: ReadonlyMap<string, CountedThrottle> = new Map();
-  /** Of the file that was read. */
   readonly #restoredCounts = new Map<string, readonly SavedLimit[]>();
-  /** As of the last snapshot, or of the file that was read. */
+  /** From the last snapshot, or from the file that was read. */
   #learned: Snapshots = new Map();
   #isLeaseRequested = false;
   /** JSON of what was learned and counted as this process wrote it last. */
@@ -146,10 +137,7 @@ export class StateFile {
     const { path, owners } = this.#options;
     try {
       const parsed = parseStateFile(await readBounded(path, MAX_BYTES_PER_LIMIT * owners.size));
-      if (parsed.kind === 'read') {
-        this.#readCounts(parsed.counts);
-        return this.#readLimits(parsed.limits);
-      }
+      if (parsed.kind === 'read') return this.#readEntries(parsed);
       this.#warn(`${JSON.stringify(path)} ${parsed.reason}: ${ANEW}`);
     } catch (error) {
       // The first start finds no file.
@@ -159,27 +147,21 @@ export class StateFile {
     return new Map();
   }
 
-  #readLimits(limits: ReadonlyMap<string, unknown>): Map<string, LearnedState> {
+  #readEntries({ limits, counts }: StateFileEntries): Map<string, LearnedState> {
     const { path, owners, clock } = this.#options;
     const states = new Map<string, LearnedState>();
     for (const [name, owner] of owners) {
-      if (!limits.has(name)) continue;
-      const parsed = parseLearnedState(limits.get(name), owner, clock.wallNow());
+      const learned = limits.has(name) ? parseLearnedState(limits.get(name), owner, clock.wallNow()) : undefined;
       const entry = owners.size === 1 ? '' : `, ${name}:`;
-      if (parsed.kind === 'read') states.set(name, parsed.state);
-      else this.#warn(`${JSON.stringify(path)}${entry} ${parsed.reason}: the limit is learned anew`);
+      if (learned?.kind === 'read') states.set(name, learned.state);
+      else if (learned !== undefined)
+        this.#warn(`${JSON.stringify(path)}${entry} ${learned.reason}: the limit is learned anew`);
+      const counted = counts.has(name) ? parseCounts(counts.get(name), owner) : undefined;
+      if (counted?.kind === 'read') this.#restoredCounts.set(name, counted.limits);
+      else if (counted !== undefined)
+        this.#warn(`${JSON.stringify(path)}, counts of ${name}: ${counted.reason}: declared limits count from 0`);
     }
     return states;
-  }
-
-  #readCounts(counts: Entries): void {
-    const { path, owners } = this.#options;
-    for (const [name, owner] of owners) {
-      if (!counts.has(name)) continue;
-      const parsed = parseCounts(counts.get(name), owner);
-      if (parsed.kind === 'read') this.#restoredCounts.set(name, parsed.limits);
-      else this.#warn(`${JSON.stringify(path)}, counts of ${name}: ${parsed.reason}: declared limits count from 0`);
-    }
   }
 
   async #checkWritable(): Promise<void> {
@@ -304,19 +286,22 @@ export function formatStateFile(limits: ReadonlyMap<string, object>, counts?: Re
 }
 
 /** Checks the file's form; parseLearnedState checks each entry. */
-export function parseStateFile(text: string): StateFileParseResult {
-  const value = parseJson(text);
-  if (typeof value !== 'object' || value === null || !('version' in value)) return unusable(UNKNOWN_FORMAT);
-  if (value.version !== FILE_VERSION) return unusable('is of another version');
-  const { limits, counts = [] } = value as { readonly limits?: unknown; readonly counts?: unknown };
+export function parseStateFile(text: string): Parsed<StateFileEntries> {
+  const { version, limits, counts = [] } = membersOf(parseJson(text));
+  if (version === undefined) return unusable(UNKNOWN_FORMAT);
+  if (version !== FILE_VERSION) return unusable('is of another version');
   if (!areEntries(limits) || !areEntries(counts)) return unusable(UNKNOWN_FORMAT);
   return { kind: 'read', limits: new Map(limits), counts: new Map(counts) };
 }
 
 /** @param wallNow epoch milliseconds */
-export function parseLearnedState(value: unknown, owner: LimitOwner, wallNow: number): LearnedStateParseResult {
+export function parseLearnedState(
+  value: unknown,
+  owner: LimitOwner,
+  wallNow: number,
+): Parsed<{ readonly state: LearnedState }> {
   if (typeof value !== 'object' || value === null) return unusable(UNKNOWN_FORMAT);
-  const { version, upstream, client, wallAt, governor } = value as Readonly<Record<string, unknown>>;
+  const { version, upstream, client, wallAt, governor } = membersOf(value);
   if (version !== 1) return unusable('is of another version');
   if (typeof wallAt !== 'number' || !Number.isFinite(wallAt) || typeof governor !== 'object' || governor === null)
     return unusable(UNKNOWN_FORMAT);
@@ -328,8 +313,8 @@ export function parseLearnedState(value: unknown, owner: LimitOwner, wallNow: nu
 }
 
 /** Calls count for as long as their window says, whatever the age of the file. */
-function parseCounts(value: unknown, owner: LimitOwner): CountsParseResult {
-  const { upstream, client, limits } = (value ?? {}) as Readonly<Record<string, unknown>>;
+function parseCounts(value: unknown, owner: LimitOwner): Parsed<{ readonly limits: readonly SavedLimit[] }> {
+  const { upstream, client, limits } = membersOf(value);
   if (!Array.isArray(limits) || !limits.every(isSavedLimit)) return unusable(UNKNOWN_FORMAT);
   if (upstream !== owner.upstream) return unusable('were counted at another upstream');
   if (client !== owner.client) return unusable('were counted with another client id');
@@ -337,7 +322,7 @@ function parseCounts(value: unknown, owner: LimitOwner): CountsParseResult {
 }
 
 function isSavedLimit(value: unknown): value is SavedLimit {
-  const { key, counts, leased } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  const { key, counts, leased } = membersOf(value);
   if (typeof key !== 'string' || !Number.isSafeInteger(leased) || Number(leased) < 0) return false;
   if (!Array.isArray(counts) || counts.length > MAX_COUNT_ENTRIES || !counts.every(isCountEntry)) return false;
   return counts.reduce((sum, [, calls]) => sum + calls, 0) >= 0;
@@ -362,6 +347,11 @@ function parseJson(text: string): unknown {
   }
 }
 
-function unusable(reason: string): Unusable {
-  return { kind: 'unusable', reason };
+/** None for a value that is no object. */
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return (value ?? {}) as Readonly<Record<string, unknown>>;
+}
+
+function unusable(reason: string) {
+  return { kind: 'unusable', reason } as const;
 }

@@ -27,17 +27,17 @@ export interface LeaderInputs {
   readonly pausedUntil: number;
   /** The limit in the store; undefined without one. */
   readonly limitInForce: (FleetLimit & { readonly isTentative: boolean }) | undefined;
-  /** Its own pause is not over. */
+  /** The pause of the leader's own throttle is not over. */
   readonly isPaused: boolean;
-  /** It has no call that could be a probe. */
+  /** The leader has no call that could be a probe. */
   readonly isIdle: boolean;
 }
 
-/** Passed on from leader to leader, as JSON. */
+/** What is passed on from leader to leader, as JSON. A snapshot that was read is not checked yet. */
 interface Model {
-  readonly snapshot?: object | undefined;
-  /** Its `since` is an instant of the store. */
-  readonly learned?: LearnedLimit | undefined;
+  readonly snapshot?: unknown;
+  /** `since` is an instant of the store; the rate in force is not read from here. */
+  readonly learned?: Omit<LearnedLimit, 'rate'> | undefined;
   /** The model knows the calls that ended before this instant of the store. */
   readonly until?: number | undefined;
   /** The reports from this position on give the same model; undefined when it knows more than they do. */
@@ -164,11 +164,10 @@ export class FleetLeader {
 
   #serializeModel(now: number): string {
     if (this.#learner === undefined) return '';
-    const toStoreTime = (at: number): number => this.#clockOffset.toStoreTime(at);
     const model: Model = {
       snapshot: this.#learner.snapshot(now),
-      learned: this.#learner.learned(toStoreTime),
-      until: toStoreTime(this.#learner.learnedUntil),
+      learned: this.#learner.learned((at) => this.#clockOffset.toStoreTime(at)),
+      until: this.#clockOffset.toStoreTime(this.#learner.learnedUntil),
       learnedFrom: this.#learnedFrom,
     };
     return JSON.stringify(model);
@@ -176,7 +175,7 @@ export class FleetLeader {
 }
 
 /** Empty for a malformed text. */
-export function parseModel(text: string): PublishedModel {
+export function parseModel(text: string): Model {
   if (text === '') return {};
   const { snapshot, learned, until, learnedFrom } = Object(parse(text)) as Readonly<Record<string, unknown>>;
   return {
@@ -185,12 +184,6 @@ export function parseModel(text: string): PublishedModel {
     until: typeof until === 'number' ? until : undefined,
     learnedFrom: typeof learnedFrom === 'number' ? learnedFrom : undefined,
   };
-}
-
-/** As read from the store: the snapshot is not checked yet, and the rate in force is not in it. */
-interface PublishedModel extends Omit<Model, 'snapshot' | 'learned'> {
-  readonly snapshot?: unknown;
-  readonly learned?: Omit<LearnedLimit, 'rate'> | undefined;
 }
 
 function parse(text: string): unknown {

@@ -9,20 +9,13 @@ import type { LimitsRequest, QuotaListener, QuotaReply, QuotaRequest, QuotaStore
 import type { CountEntry } from '../../throttle/declared/counted-calls.ts';
 import type { ScriptReply } from '../redis/script.ts';
 
-export interface RedisQuotaStoreOptions {
-  readonly client: Pick<RedisScriptClient, 'run'>;
-  readonly subscriber: Pick<Subscriber, 'subscribe'>;
-  /** The key of this quota; undefined while it cannot be computed. */
-  readonly key: () => Promise<string | undefined>;
-  readonly addConnectionListener: (listener: Pick<QuotaListener, 'onConnected' | 'onDisconnected'>) => void;
-}
-
-export function createRedisQuotaStore({
-  client,
-  subscriber,
-  key,
-  addConnectionListener,
-}: RedisQuotaStoreOptions): QuotaStore {
+/** @param key the key of this quota; undefined while it cannot be computed */
+export function createRedisQuotaStore(
+  client: Pick<RedisScriptClient, 'run'>,
+  subscriber: Pick<Subscriber, 'subscribe'>,
+  key: () => Promise<string | undefined>,
+  addConnectionListener: (listener: Pick<QuotaListener, 'onConnected' | 'onDisconnected'>) => void,
+): QuotaStore {
   return {
     async exchange(request) {
       const name = await key();

@@ -5,20 +5,6 @@
  */
 import type { DeclaredLimit } from './declared-limit.ts';
 
-export interface LimitWindow {
-  /** Milliseconds; of a calendar day or month about. */
-  readonly lengthMs: number;
-  /**
-   * When a call that the upstream counts at `at` stops to count. Shortly before the end of a calendar window this is the end of the next one:
-   * by the upstream's clock the call may belong to that.
-   */
-  expiryAt(at: number): number;
-  /** When the calendar window of `at` ends; undefined for a sliding one. */
-  endOf(at: number): number | undefined;
-  /** The upstream's calendar window of `at` ends then, as it has stated. Ignored where that is no matter of clocks. */
-  adjustEnd(at: number, statedEnd: number): void;
-}
-
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const MONTH = '1mo';
 const MONTH_MS = 30 * UNIT_MS.d;
@@ -35,10 +21,10 @@ const MIN_ADJUSTED_MS = UNIT_MS.h;
 
 /** @throws RangeError when `per` is none of the forms of the configuration */
 export function createLimitWindow({ per, window, timeZone }: DeclaredLimit): LimitWindow {
-  if (window === 'sliding') return new SlidingWindow(periodMs(per));
-  if (per === MONTH || per === '1d') return new CalendarWindow(periodMs(per), localWindowEnd(per, timeZone));
   const lengthMs = periodMs(per);
-  return new CalendarWindow(lengthMs, (at) => (Math.floor(at / lengthMs) + 1) * lengthMs);
+  if (window === 'sliding') return new LimitWindow(lengthMs);
+  if (per === MONTH || per === '1d') return new LimitWindow(lengthMs, localWindowEnd(per, timeZone));
+  return new LimitWindow(lengthMs, (at) => (Math.floor(at / lengthMs) + 1) * lengthMs);
 }
 
 /** Milliseconds of a period such as `10s` or `1mo`; a month has 30 days. */
@@ -50,31 +36,10 @@ export function periodMs(per: string): number {
   return lengthMs;
 }
 
-class SlidingWindow implements LimitWindow {
+export class LimitWindow {
+  /** Milliseconds; those of a calendar day or month are about right. */
   readonly lengthMs: number;
-  readonly #stepMs: number;
-
-  constructor(lengthMs: number) {
-    this.lengthMs = lengthMs;
-    this.#stepMs = lengthMs / SLIDING_STEPS;
-  }
-
-  expiryAt(at: number): number {
-    return (Math.floor(at / this.#stepMs) + 1) * this.#stepMs + this.lengthMs;
-  }
-
-  endOf(): undefined {
-    return undefined;
-  }
-
-  adjustEnd(): void {
-    // It has no end.
-  }
-}
-
-class CalendarWindow implements LimitWindow {
-  readonly lengthMs: number;
-  readonly #findEnd: (at: number) => number;
+  readonly #findEnd: ((at: number) => number) | undefined;
   readonly #clockErrorMs: number;
   /** How much later than by our clock the upstream's windows end. */
   #offsetMs = 0;
@@ -82,17 +47,27 @@ class CalendarWindow implements LimitWindow {
   #end = -Infinity;
   #knownFrom = Infinity;
 
-  constructor(lengthMs: number, findEnd: (at: number) => number) {
+  /** @param findEnd when the calendar window of an instant ends. Default: the window slides */
+  constructor(lengthMs: number, findEnd?: (at: number) => number) {
     this.lengthMs = lengthMs;
     this.#findEnd = findEnd;
     this.#clockErrorMs = Math.min(CLOCK_ERROR_MS, lengthMs * CLOCK_ERROR_PART);
   }
 
+  /**
+   * When a call that the upstream counts at `at` stops to count. Shortly before the end of a calendar window this is the end of the next one:
+   * by the upstream's clock the call may belong to that.
+   */
   expiryAt(at: number): number {
-    return this.endOf(at + this.#clockErrorMs) + this.#clockErrorMs;
+    const end = this.endOf(at + this.#clockErrorMs);
+    if (end !== undefined) return end + this.#clockErrorMs;
+    const stepMs = this.lengthMs / SLIDING_STEPS;
+    return (Math.floor(at / stepMs) + 1) * stepMs + this.lengthMs;
   }
 
-  endOf(at: number): number {
+  /** When the calendar window of `at` ends; undefined for a sliding one. */
+  endOf(at: number): number | undefined {
+    if (this.#findEnd === undefined) return undefined;
     const shifted = at - this.#offsetMs;
     if (shifted >= this.#end || shifted < this.#knownFrom) {
       this.#end = this.#findEnd(shifted);
@@ -101,8 +76,11 @@ class CalendarWindow implements LimitWindow {
     return this.#end + this.#offsetMs;
   }
 
+  /** The upstream's calendar window of `at` ends then, as it has stated. Ignored where that is no matter of clocks. */
   adjustEnd(at: number, statedEnd: number): void {
-    const offsetMs = statedEnd - (this.endOf(at) - this.#offsetMs);
+    const end = this.endOf(at);
+    if (end === undefined) return;
+    const offsetMs = statedEnd - (end - this.#offsetMs);
     const isClock = this.lengthMs >= MIN_ADJUSTED_MS && Math.abs(offsetMs) <= MAX_OFFSET_MS;
     if (isClock && Math.abs(offsetMs - this.#offsetMs) > MIN_OFFSET_MS)
       this.#offsetMs = Math.round(offsetMs / 1000) * 1000;

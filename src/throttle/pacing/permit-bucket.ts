@@ -14,8 +14,6 @@ export interface PermitSource extends Omit<Gate<boolean>, 'take' | 'settle'> {
   tryTake(now: number): boolean;
   /** The instant, not before `from`, at which a permit is available; Infinity when only the fleet can bring one. */
   nextAt(now: number, from?: number): number;
-  /** The instant, not before `from`, at which the permit behind `ahead` others is available. */
-  nthAt(from: number, ahead: number): number;
   /** Whole permits available at `now`; Infinity while unlimited. */
   available(now: number): number;
   /** Milliseconds that the one behind `ahead` others waits at least; undefined where `nthAt` is the best estimate. */

@@ -20,7 +20,6 @@ import type { PendingWait, QueueTicket } from './queue-ticket.ts';
 import { RequestQueue } from './request-queue.ts';
 import { RequestTicket, type TicketHost } from './request-ticket.ts';
 import { ResponseTimes } from './response-times.ts';
-import { StalledBodyDetector } from './stalled-body-detector.ts';
 import { StalledResponses } from './stalled-responses.ts';
 
 export interface ThrottleOptions extends ThrottleTerms {
@@ -48,6 +47,10 @@ export function createThrottle(options: ThrottleOptions): Throttle {
 }
 
 const MAX_RECENT_SIGNALS = 20;
+/** A body without a byte for this long has stalled. */
+const BODY_STALLED_AFTER_MS = 1000;
+/** Limits the checks when bodies come in drips. */
+const MIN_BODY_CHECK_INTERVAL_MS = 50;
 const DEFAULT_QUEUE_CLASS: QueueClass = { priority: 'normal', caller: '' };
 
 class QueueingThrottle implements Throttle, TicketHost {
@@ -63,7 +66,8 @@ class QueueingThrottle implements Throttle, TicketHost {
   #terms: ThrottleTerms;
   readonly #permitTimer: OneShotTimer;
   readonly #expiryTimer: OneShotTimer;
-  readonly #stalledBodies: StalledBodyDetector;
+  readonly #stalledBodyTimer: OneShotTimer;
+  #stalledBodyCheckAt = -Infinity;
   readonly #fleet: FleetMembership | undefined;
   #arrivalCount = 0;
   isQuiet: boolean;
@@ -92,7 +96,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#permitTimer = new OneShotTimer((at, run) => clock.exactlyAt(at, run), pump);
     const setTimer = (at: number, run: () => void) => clock.after(at - clock.now(), run);
     this.#expiryTimer = new OneShotTimer(setTimer, pump);
-    this.#stalledBodies = new StalledBodyDetector(this.queue, setTimer, pump);
+    this.#stalledBodyTimer = new OneShotTimer(setTimer, pump);
     this.stalledResponses = new StalledResponses(this.governor, () => this.#terms.throttle, setTimer, pump);
     if (restored) this.governor.restore(clock.now(), restored.governor, Math.max(0, clock.wallNow() - restored.wallAt));
     fleet?.start(createFleetHost(this.governor, this.queue, clock, pump));
@@ -231,13 +235,36 @@ class QueueingThrottle implements Throttle, TicketHost {
   enqueue(ticket: QueueTicket, now: number): SidecarError | undefined {
     if (this.isShutDown) return this.reject(ticket, now, 'draining');
     this.#expire(now, now, 'timeout');
-    const decision = checkQueue(this.governor, this.queue, this.#terms.queue.max, ticket, now);
-    if (decision.kind === 'reject') return this.reject(ticket, now, decision.reason);
-    if (decision.kind === 'evict') this.reject(decision.ticket, now, 'full');
+    const place = this.#findPlace(ticket, now);
+    if (typeof place === 'string') return this.reject(ticket, now, place);
+    if (place !== undefined) this.reject(place, now, 'full');
     if (ticket.awaitsBody) this.queue.add(ticket);
     // The evicted request may have held a body slot.
-    if (decision.kind === 'evict') this.fillBodySlots(now);
+    if (place !== undefined) this.fillBodySlots(now);
     return undefined;
+  }
+
+  /**
+   * Whether a new request may wait: not when the queue is full, or when it certainly cannot be served in time. Changes nothing.
+   * @returns why it may not; or the ticket that is to be rejected in its favour, undefined when the queue has room
+   */
+  #findPlace(ticket: QueueTicket, now: number): RejectionReason | QueueTicket | undefined {
+    const { governor, queue } = this;
+    const { max } = this.#terms.queue;
+    const queued = queue.size;
+    if (governor.pause.rejectsNew(now, queued > 0)) return 'expected_wait';
+    const grantable = governor.available(now, ticket.isHigh);
+    if (queued === 0 && grantable >= 1 && ticket.deadlineAt > now) return undefined;
+    const ahead = queue.countAhead(ticket.queueClass);
+    const declaredWaitMs = governor.declaredAt(now, ahead, ticket.isHigh) - now;
+    if (declaredWaitMs > 0 && declaredWaitMs >= ticket.waitBudgetMs(now)) return 'quota';
+    // Those that could be granted at once take no place in the queue.
+    const isFull = queued >= max + grantable;
+    const evicted = isFull ? queue.evictionCandidate(ticket.queueClass, max) : undefined;
+    if (isFull && evicted === undefined) return 'full';
+    const leastWaitMs = governor.earliestAt(now, ahead) - now;
+    const isTooLong = leastWaitMs > 0 && leastWaitMs >= ticket.waitBudgetMs(now);
+    return isTooLong || ticket.deadlineAt <= now ? 'expected_wait' : evicted;
   }
 
   startWait(ticket: QueueTicket, now: number, wait: PendingWait): void {
@@ -250,12 +277,22 @@ class QueueingThrottle implements Throttle, TicketHost {
     if (!this.#hasTimers && this.queue.counts.queued === 0) return;
     this.isQuiet = false;
     this.#hasTimers = true;
-    this.#stalledBodies.reclaimBodySlots(now);
+    this.#reclaimBodySlots(now);
     for (let ticket = this.queue.admitNext(); ticket !== undefined; ticket = this.queue.admitNext()) {
       ticket.lastProgressAt = now;
       const wait = this.queue.endWait(ticket, now);
       if (wait?.kind === 'body-slot') wait.resolve(undefined);
     }
+  }
+
+  /** Takes body slots from requests whose bodies stop coming while others wait for a slot, so that these are not held up. */
+  #reclaimBodySlots(now: number): void {
+    if (this.queue.counts.queued > 0 && now >= this.#stalledBodyCheckAt) {
+      const earliest = this.queue.markStalledReaders(now - BODY_STALLED_AFTER_MS);
+      const nextStallAt = Math.min(earliest, now) + BODY_STALLED_AFTER_MS;
+      this.#stalledBodyCheckAt = Math.max(now + MIN_BODY_CHECK_INTERVAL_MS, nextStallAt);
+    }
+    this.#stalledBodyTimer.set(this.queue.counts.queued > 0 ? this.#stalledBodyCheckAt : Infinity);
   }
 
   recordRejection(reason: QueueRejectionReason): void {
@@ -283,7 +320,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.isQuiet = this.#fleet === undefined;
     this.#permitTimer.set(Infinity);
     this.#expiryTimer.set(Infinity);
-    this.#stalledBodies.reclaimBodySlots(0);
+    this.#stalledBodyTimer.set(Infinity);
     if (this.stalledResponses.stalls.size > 0) this.stalledResponses.stop();
   }
 
@@ -323,37 +360,4 @@ function createFleetHost(governor: Governor, queue: RequestQueue, clock: Clock, 
       governor.joinPause(clock.now(), statedWaitMs);
     },
   };
-}
-
-/** `evict`: the queue is full, and there is a place once `ticket` has been rejected. */
-type QueueDecision =
-  | { readonly kind: 'admit' }
-  | { readonly kind: 'evict'; readonly ticket: QueueTicket }
-  | { readonly kind: 'reject'; readonly reason: RejectionReason };
-
-/**
- * Whether a new request may wait: not when the queue is full, or when it certainly cannot be served in time. Changes nothing.
- * @param max how many may wait, beyond those that could be granted at once
- */
-function checkQueue(
-  governor: Governor,
-  queue: RequestQueue,
-  max: number,
-  ticket: QueueTicket,
-  now: number,
-): QueueDecision {
-  const queued = queue.size;
-  if (governor.pause.rejectsNew(now, queued > 0)) return { kind: 'reject', reason: 'expected_wait' };
-  const grantable = governor.available(now, ticket.isHigh);
-  if (queued === 0 && grantable >= 1 && ticket.deadlineAt > now) return { kind: 'admit' };
-  const ahead = queue.countAhead(ticket.queueClass);
-  const declaredWaitMs = governor.declaredAt(now, ahead, ticket.isHigh) - now;
-  if (declaredWaitMs > 0 && declaredWaitMs >= ticket.waitBudgetMs(now)) return { kind: 'reject', reason: 'quota' };
-  const isFull = queued >= max + grantable;
-  const evicted = isFull ? queue.evictionCandidate(ticket.queueClass, max) : undefined;
-  if (isFull && evicted === undefined) return { kind: 'reject', reason: 'full' };
-  const minWaitMs = governor.earliestAt(now, ahead) - now;
-  const isTooLong = minWaitMs > 0 && minWaitMs >= ticket.waitBudgetMs(now);
-  if (isTooLong || ticket.deadlineAt <= now) return { kind: 'reject', reason: 'expected_wait' };
-  return evicted === undefined ? { kind: 'admit' } : { kind: 'evict', ticket: evicted };
 }
