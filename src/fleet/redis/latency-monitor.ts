@@ -18,7 +18,7 @@ const RELAPSE_MS = 60_000;
 export interface LateReplies {
   readonly late: number;
   readonly commands: number;
-  /** Of the late ones, milliseconds; undefined when there is none. */
+  /** Undefined when none is late. */
   readonly medianLateMs: number | undefined;
 }
 

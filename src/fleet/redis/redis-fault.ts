@@ -7,7 +7,7 @@ import { describeConnectionError, describeTriedAddresses } from '../../platform/
 interface FaultDetails {
   /** First word of an error reply, such as `NOAUTH`; undefined without an error reply. */
   readonly replyCode?: string | undefined;
-  /** Of the connection's error, such as `ECONNRESET`. */
+  /** The code of a connection's error, such as `ECONNRESET`. */
   readonly code?: string;
   /** The server cannot be used until it or its address changes: it is tried again at long intervals. Default: false. */
   readonly isLasting?: boolean;

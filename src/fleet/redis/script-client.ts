@@ -42,12 +42,6 @@ type ConnectionPhase =
   /** Scripts run, and replies are in time. */
   | 'usable';
 
-/** The server owes a reply on this connection. */
-interface Stall {
-  readonly connection: RedisConnection;
-  readonly cancel: Cancel;
-}
-
 export class RedisScriptClient {
   readonly #options: RedisScriptClientOptions;
   readonly #connection: ReconnectingConnection;
@@ -59,7 +53,8 @@ export class RedisScriptClient {
   /** Some proxies close the connection on INFO: the next attempt does without it. */
   #wasLostAtInfo = false;
   #lastLateReplyAt = -Infinity;
-  #stall: Stall | undefined;
+  /** The connection on which the server owes a reply. */
+  #stall: { readonly connection: RedisConnection; readonly cancel: Cancel } | undefined;
   #cancelHeartbeat: Cancel | undefined;
   #isClosed = false;
 
@@ -101,7 +96,7 @@ export class RedisScriptClient {
     const connection = this.#usableConnection();
     if (connection === undefined) return undefined;
     const reply = runScript(connection, script, key, args);
-    this.#trackReply(connection, reply, (fault) => this.#recordReply(connection, fault));
+    void this.#trackReply(connection, reply, (fault) => this.#recordReply(connection, fault));
     const run = this.#withTimeout(reply, limitMs);
     this.#pendingRuns.add(run);
     const result = await run;
@@ -158,7 +153,7 @@ export class RedisScriptClient {
     const connection = this.#connection.current;
     if (connection === undefined) return;
     try {
-      await this.#measure(connection, checkScripts(connection, this.#options.keyPrefix));
+      await this.#trackReply(connection, checkScripts(connection, this.#options.keyPrefix));
       const fault = await this.#findModeFault(connection);
       if (fault !== undefined) throw fault;
       if (this.#latencies.isLastLate) await this.#sendHeartbeat(connection);
@@ -176,19 +171,13 @@ export class RedisScriptClient {
     const isAllowed = !this.#wasLostAtInfo;
     // Stays so if the connection is lost before the reply.
     this.#wasLostAtInfo = isAllowed;
-    const fault = isAllowed ? await this.#measure(connection, findModeFault(connection)) : undefined;
+    const fault = isAllowed ? await this.#trackReply(connection, findModeFault(connection)) : undefined;
     this.#wasLostAtInfo = false;
     return fault;
   }
 
   #sendHeartbeat(connection: RedisConnection): Promise<ScriptReply> {
-    return this.#measure(connection, runScript(connection, CHECK_SCRIPT, checkKey(this.#options.keyPrefix), []));
-  }
-
-  /** Tracks a reply whose error, if any, is up to the caller. */
-  #measure<T>(connection: RedisConnection, reply: Promise<T>): Promise<T> {
-    this.#trackReply(connection, reply, () => undefined);
-    return reply;
+    return this.#trackReply(connection, runScript(connection, CHECK_SCRIPT, checkKey(this.#options.keyPrefix), []));
   }
 
   #notifyWaiters(): void {
@@ -216,7 +205,7 @@ export class RedisScriptClient {
   }
 
   /** While a reply is late, no other script is sent; if it is too late, the connection is dropped. */
-  #trackReply(connection: RedisConnection, reply: Promise<unknown>, record: (fault?: RedisFault) => void): void {
+  #trackReply<T>(connection: RedisConnection, reply: Promise<T>, record?: (fault?: RedisFault) => void): Promise<T> {
     const { clock, timeoutMs } = this.#options;
     const sentAt = clock.now();
     let isLate = false;
@@ -230,7 +219,7 @@ export class RedisScriptClient {
       if (this.#connection.current !== connection || (fault !== undefined && fault.replyCode === undefined)) return;
       if (this.#stall?.connection === connection) this.#endStall();
       this.#recordLatency(sentAt, isLate);
-      record(fault);
+      record?.(fault);
       // The check of the first connection is longer than one reply.
       if (this.#phase !== 'first-connect') this.#notifyWaiters();
     };
@@ -238,6 +227,7 @@ export class RedisScriptClient {
       () => end(),
       (error: unknown) => end(toRedisFault(error)),
     );
+    return reply;
   }
 
   #recordLatency(sentAt: number, isLate: boolean): void {
@@ -284,7 +274,7 @@ export class RedisScriptClient {
       this.#latencies.recordLate(clock.now(), MAX_STALL_MS);
       this.#connection.drop(connection, new RedisFault(`did not answer for ${MAX_STALL_MS} ms`));
     });
-    this.#stall = { connection: connection, cancel };
+    this.#stall = { connection, cancel };
   }
 
   #endStall(): void {

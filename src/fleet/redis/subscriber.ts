@@ -3,7 +3,7 @@
  * connection cannot send. Messages are missed while it is down; the next quota exchange returns the same state.
  */
 import type { EventObserver } from '../../telemetry/events.ts';
-import { toRedisFault, type RedisFault } from './redis-fault.ts';
+import { toRedisFault } from './redis-fault.ts';
 import { ReconnectingConnection, type ReconnectingConnectionOptions } from './reconnecting-connection.ts';
 
 export interface SubscriberOptions extends Pick<ReconnectingConnectionOptions, 'open' | 'clock' | 'random'> {
@@ -50,15 +50,12 @@ export class Subscriber {
     const { current } = this.#connection;
     const onMessage = (message: string): void => this.#listeners.get(channel)?.(message);
     current?.subscribe(channel, onMessage).catch((error: unknown) => {
-      this.#warnOnErrorReply(toRedisFault(error));
+      const { replyCode } = toRedisFault(error);
+      // Without an error reply the connection was lost, which the script client reports.
+      if (replyCode === undefined || this.#hasWarned) return;
+      this.#hasWarned = true;
+      const message = `Redis refuses SUBSCRIBE (${replyCode}): pauses of other replicas arrive with the next exchange only`;
+      this.#observe({ kind: 'warning', message });
     });
-  }
-
-  #warnOnErrorReply(fault: RedisFault): void {
-    // Without an error reply the connection was lost, which the script client reports.
-    if (fault.replyCode === undefined || this.#hasWarned) return;
-    this.#hasWarned = true;
-    const message = `Redis refuses SUBSCRIBE (${fault.replyCode}): pauses of other replicas arrive with the next exchange only`;
-    this.#observe({ kind: 'warning', message });
   }
 }

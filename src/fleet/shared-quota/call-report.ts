@@ -48,7 +48,7 @@ type Refusal = QuotaRequest['refusal'];
 export class ReportBuffer {
   readonly #clockOffset: ClockOffset;
   #calls: ReportedCalls[] = [];
-  /** Of the unreported calls. */
+  /** The last refusal among the unreported calls. */
   #lastRefusedAt: number | undefined;
   #refusal: Refusal;
   #reportSince = -Infinity;

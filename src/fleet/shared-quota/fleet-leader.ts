@@ -8,6 +8,8 @@ import type { ClockOffset } from './clock-offset.ts';
 import { FleetLimitLearner, type FleetLearnerOptions, type FleetLimit } from './fleet-limit-learner.ts';
 import type { PublishedLimit, QuotaReply } from './quota-store.ts';
 import { parseLearnedLimit } from '../../throttle/adaptive/limit-snapshot.ts';
+import type { QuotaLease } from './quota-lease.ts';
+import type { FleetHost } from '../../throttle/fleet-membership.ts';
 import type { LearnedLimit } from '../../throttle/throttle.ts';
 
 /** Smaller changes of the rate are not published. */
@@ -20,19 +22,6 @@ const LEADER_LIMIT_PROBE_CALLS = 8;
 /** Calls of other replicas may seem to be this far ahead. */
 const MAX_CLOCK_ERROR_MS = 1_000;
 
-/** The state of the fleet and of the leader's own queue. */
-export interface LeaderInputs {
-  readonly epoch: number;
-  readonly isFleetPaused: boolean;
-  readonly pausedUntil: number;
-  /** The limit in the store; undefined without one. */
-  readonly limitInForce: (FleetLimit & { readonly isTentative: boolean }) | undefined;
-  /** The pause of the leader's own throttle is not over. */
-  readonly isPaused: boolean;
-  /** The leader has no call that could be a probe. */
-  readonly isIdle: boolean;
-}
-
 /** What is passed on from leader to leader, as JSON. A snapshot that was read is not checked yet. */
 interface Model {
   readonly snapshot?: unknown;
@@ -44,15 +33,8 @@ interface Model {
   readonly learnedFrom?: number | undefined;
 }
 
-/** What a new leader begins with. */
-export interface LeaderStart {
-  /** What is known already; undefined: nothing. */
-  readonly snapshot: unknown;
-  /** The snapshot knows the calls that ended before. */
-  readonly knownUntil: number;
-  /** Position of the first report that it gets. */
-  readonly reportsFrom: number;
-}
+/** The leader's own throttle. */
+type LeaderHost = Pick<FleetHost, 'isPaused' | 'isIdle'>;
 
 export class FleetLeader {
   readonly #clockOffset: ClockOffset;
@@ -61,24 +43,30 @@ export class FleetLeader {
   readonly #unlearnedLimit: FleetLimit;
   readonly #learnedFrom: number | undefined;
   #settledEpoch = -1;
-  /** Position of the last report that it has read. */
+  /** Position of the last report that the leader has read. */
   reportsReadUpTo = 0;
   #limitProbeSince: number | undefined;
 
-  /** @param configured undefined where the limit is learned */
+  /**
+   * @param configured undefined where the limit is learned
+   * @param learnedFrom position of the first report that the leader gets; undefined where it begins with a snapshot
+   */
   constructor(
     clockOffset: ClockOffset,
     configured: FleetLimit | undefined,
     options: FleetLearnerOptions,
-    now: number,
-    start: LeaderStart,
+    learnedFrom: number | undefined,
   ) {
     this.#clockOffset = clockOffset;
-    this.#learnedFrom = start.snapshot === undefined ? start.reportsFrom : undefined;
+    this.#learnedFrom = learnedFrom;
     this.#configured = configured;
     this.#learner = configured === undefined ? new FleetLimitLearner(options) : undefined;
-    this.#learner?.restore(now, start.snapshot, start.knownUntil);
     this.#unlearnedLimit = { rate: options.maxRate ?? Infinity, burst: 1 };
+  }
+
+  /** Begins with a snapshot, which knows the calls that ended before `knownUntil`. */
+  restore(now: number, snapshot: unknown, knownUntil: number): void {
+    this.#learner?.restore(now, snapshot, knownUntil);
   }
 
   /**
@@ -99,40 +87,48 @@ export class FleetLeader {
   }
 
   /** When the probe may go; Infinity while reports are missing. */
-  openAt(now: number, epoch: number): number {
+  nextAt(now: number, epoch: number): number {
     if (epoch !== this.#settledEpoch) return Infinity;
-    return (this.#isPublishing ? this.#learner?.openAt(now) : undefined) ?? -Infinity;
+    return (this.#isPublishing ? this.#learner?.policy.nextAt(now, true) : undefined) ?? -Infinity;
   }
 
-  /** Undefined when there is nothing new. */
-  nextPublication(now: number, inputs: LeaderInputs): PublishedLimit | undefined {
-    const { limitInForce, epoch } = inputs;
+  /**
+   * @param limitInForce the limit in the store; undefined without one
+   * @returns undefined when there is nothing new
+   */
+  nextPublication(
+    now: number,
+    lease: QuotaLease,
+    host: LeaderHost,
+    limitInForce: (FleetLimit & { readonly isTentative: boolean }) | undefined,
+  ): PublishedLimit | undefined {
+    const { epoch } = lease;
     const limit = this.#configured ?? this.#limitAt(now);
     if (limit === undefined) return undefined;
     const isTentative = this.#isPublishing && this.#learner?.isTentative === true;
-    const endsPause = this.canEndPause(now, inputs);
+    const endsPause = this.canEndPause(now, lease, host);
     const isSame = !hasChanged(limit, limitInForce) && isTentative === limitInForce?.isTentative;
     if (!endsPause && isSame) return undefined;
     return {
       ...limit,
       isTentative,
-      openAt: this.#clockOffset.toStoreTime(endsPause ? Math.max(now, this.openAt(now, epoch)) : now),
+      openAt: this.#clockOffset.toStoreTime(endsPause ? Math.max(now, this.nextAt(now, epoch)) : now),
       epoch: endsPause ? epoch : -1,
       model: this.#isPublishing ? this.#serializeModel(now) : '',
     };
   }
 
-  canEndPause(now: number, { isFleetPaused, epoch, pausedUntil, isPaused, isIdle }: LeaderInputs): boolean {
+  canEndPause(now: number, { isFleetPaused, epoch, pausedUntil }: QuotaLease, host: LeaderHost): boolean {
     if (!isFleetPaused || epoch !== this.#settledEpoch || now < pausedUntil) return false;
-    return !isPaused || isIdle;
+    return !host.isPaused || host.isIdle;
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
-    return this.#isPublishing ? this.#learner?.learned(wallAt) : undefined;
+    return this.#isPublishing ? this.#learner?.policy.learned(wallAt) : undefined;
   }
 
   snapshot(now: number): object | undefined {
-    return this.#isPublishing ? this.#learner?.snapshot(now) : undefined;
+    return this.#isPublishing ? this.#learner?.policy.snapshot(now) : undefined;
   }
 
   /** A limit holds for all replicas. Until then each of them learns alone. */
@@ -165,8 +161,8 @@ export class FleetLeader {
   #serializeModel(now: number): string {
     if (this.#learner === undefined) return '';
     const model: Model = {
-      snapshot: this.#learner.snapshot(now),
-      learned: this.#learner.learned((at) => this.#clockOffset.toStoreTime(at)),
+      snapshot: this.#learner.policy.snapshot(now),
+      learned: this.#learner.policy.learned((at) => this.#clockOffset.toStoreTime(at)),
       until: this.#clockOffset.toStoreTime(this.#learner.learnedUntil),
       learnedFrom: this.#learnedFrom,
     };

@@ -6,7 +6,6 @@ import type { PermitGrant } from '../../throttle/pacing/gate.ts';
 import type { ReportedCalls } from './call-report.ts';
 import { CallLog } from '../../throttle/adaptive/call-log.ts';
 import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../../throttle/adaptive/learned-rate-policy.ts';
-import type { LearnedLimit } from '../../throttle/throttle.ts';
 
 /** The limit that the fleet keeps. */
 export interface FleetLimit {
@@ -50,13 +49,9 @@ interface OpenCall {
   readonly grant: PermitGrant;
 }
 
-/** Its public fields are written here only. */
+/** What all replicas together have learned. */
 export class FleetLimitLearner {
-  /**
-   * One limit holds for all replicas. Until enough refusals agree with it, or until replicas that learn alone disturb each other, each of
-   * them learns alone.
-   */
-  isShared = false;
+  #isShared = false;
   readonly #options: LearnedRatePolicyOptions;
   #policy: LearnedRatePolicy;
   readonly #recentAccepted = new CallLog(MAX_RECENT_CALLS, MAX_RECENT_AGE_MS);
@@ -69,9 +64,8 @@ export class FleetLimitLearner {
   #pendingCalls: ReportedCalls[] = [];
   /** Sorted by response, the first at the end. */
   readonly #openCalls: OpenCall[] = [];
-  /** Calls that ended before this instant are learned. */
-  learnedUntil = -Infinity;
-  /** Of a restored limit: it has explained the refusals before this instant. */
+  #learnedUntil = -Infinity;
+  /** A restored limit has explained the refusals before this instant. */
   #knownUntil = -Infinity;
   #epoch = 0;
   #lastRefusedAt = -Infinity;
@@ -84,6 +78,19 @@ export class FleetLimitLearner {
   constructor(options: FleetLearnerOptions) {
     this.#options = { ...options, inFlightCalls: this.#inFlightCalls };
     this.#policy = new LearnedRatePolicy(this.#options);
+  }
+
+  /**
+   * One limit holds for all replicas. Until enough refusals agree with it, or until replicas that learn alone disturb each other, each of
+   * them learns alone.
+   */
+  get isShared(): boolean {
+    return this.#isShared;
+  }
+
+  /** Calls that ended before this instant are learned. */
+  get learnedUntil(): number {
+    return this.#learnedUntil;
   }
 
   /** No limit explains the refusals. */
@@ -132,7 +139,7 @@ export class FleetLimitLearner {
     }
     this.#pendingCalls.splice(0, learned);
     this.#learnResponses(end);
-    this.isShared ||= this.#policy.explainedRefusals >= MIN_EXPLAINED_REFUSALS;
+    this.#isShared ||= this.#policy.explainedRefusals >= MIN_EXPLAINED_REFUSALS;
     if (this.extraRate === 0) this.#burst = Math.max(1, this.#policy.burst);
   }
 
@@ -152,16 +159,8 @@ export class FleetLimitLearner {
     return Number.isFinite(rate) ? Math.max(0, rate - confirmedRate) : 0;
   }
 
-  openAt(now: number): number {
-    return this.#policy.nextAt(now, true);
-  }
-
-  learned(wallAt: (at: number) => number): LearnedLimit | undefined {
-    return this.#policy.learned(wallAt);
-  }
-
-  snapshot(now: number): object | undefined {
-    return this.#policy.snapshot(now);
+  get policy(): LearnedRatePolicy {
+    return this.#policy;
   }
 
   /** @param knownUntil refusals before this instant are known to the snapshot; calls that are reported as accepted still count */
@@ -169,19 +168,19 @@ export class FleetLimitLearner {
     this.#policy.restore(now, snapshot, 0);
     this.#knownUntil = knownUntil;
     // A restored limit has proved itself with the former leader.
-    this.isShared = this.#policy.explainedRefusals > 0;
+    this.#isShared = this.#policy.explainedRefusals > 0;
   }
 
   #isUnaware(grant: PermitGrant): boolean {
     if (grant.at < this.#incompleteUntil || grant.at < this.#knownUntil) return true;
-    if (!this.isShared || grant.at < this.#restartedAt + UNAWARE_ALONE_MS)
+    if (!this.#isShared || grant.at < this.#restartedAt + UNAWARE_ALONE_MS)
       return grant.at < this.#lastRefusedAt + UNAWARE_ALONE_MS;
     return !grant.isPauseProbe && (grant.epoch !== this.#epoch || grant.at < this.#lastRefusedAt + UNAWARE_MS);
   }
 
   /** All keep one schedule from now on. It begins with the calls that they made, and forgets the refusals that they have caused alone. */
   #restart(now: number): void {
-    this.isShared = true;
+    this.#isShared = true;
     this.#restartedAt = now;
     this.#policy = new LearnedRatePolicy(this.#options);
     // With calls left out a window would seem to allow fewer.
@@ -200,8 +199,8 @@ export class FleetLimitLearner {
 
   #learnGrant({ at: madeAt, tookMs, isRefused, isWaitedFor: hasWaited, isPauseProbe }: ReportedCalls): void {
     // A call that was reported too late counts as made now.
-    const at = Math.max(madeAt, this.learnedUntil);
-    this.learnedUntil = at;
+    const at = Math.max(madeAt, this.#learnedUntil);
+    this.#learnedUntil = at;
     const { rate } = this.#policy;
     const isWaitedFor = hasWaited && this.#isRateInUse(at, rate);
     const inFlight = this.#inFlightCalls.size;
@@ -229,7 +228,7 @@ export class FleetLimitLearner {
   }
 
   #learnResponse({ respondedAt, isRefused, grant }: OpenCall): void {
-    this.learnedUntil = Math.max(this.learnedUntil, respondedAt);
+    this.#learnedUntil = Math.max(this.#learnedUntil, respondedAt);
     this.#inFlightCalls.remove(grant.at);
     const isCurrent = grant.epoch === this.#epoch;
     if (!isRefused) {
@@ -239,7 +238,7 @@ export class FleetLimitLearner {
     else {
       this.#lastRefusedAt = respondedAt;
       this.#epoch++;
-      if (!this.isShared && this.#replicaCount > 1 && ++this.#separateRefusals >= MAX_SEPARATE_REFUSALS)
+      if (!this.#isShared && this.#replicaCount > 1 && ++this.#separateRefusals >= MAX_SEPARATE_REFUSALS)
         this.#restart(respondedAt);
       this.#policy.recordRefused(respondedAt, grant);
     }

@@ -4,9 +4,15 @@
  * FleetLeader does the leader's work.
  */
 import { OneShotTimer } from '../../throttle/pacing/one-shot-timer.ts';
-import type { LimitsRequest, QuotaReply, QuotaRequest, QuotaStore, QuotaUpdate } from './quota-store.ts';
+import type {
+  LimitsRequest,
+  PublishedLimit,
+  QuotaReply,
+  QuotaRequest,
+  QuotaStore,
+  QuotaUpdate,
+} from './quota-store.ts';
 import { ClockOffset } from './clock-offset.ts';
-import type { LeaderInputs } from './fleet-leader.ts';
 import { LeaderElection } from './leader-election.ts';
 import { FleetRatePolicy } from './fleet-rate-policy.ts';
 import { encodeCalls, ReportBuffer } from './call-report.ts';
@@ -18,7 +24,6 @@ import type { PermitSource } from '../../throttle/pacing/permit-bucket.ts';
 import type { RatePolicy } from '../../throttle/pacing/rate-policy.ts';
 import type { FleetQuotaState, RateSettings } from '../../throttle/throttle.ts';
 
-/** Permits requested at once. */
 const MAX_WANTED_PERMITS = 16;
 /** Permits left at which more are requested, so that the next are here when these are used. */
 const LOW_PERMITS = 1;
@@ -42,6 +47,8 @@ const DISCONNECTED_INTERVAL_MS = 250;
 const MISSED_REPLY_INTERVAL_MS = 20;
 /** The next replica waits for the one before. */
 const DEPUTY_DELAY_MS = 20;
+
+const NO_HOST = { isPaused: false, isIdle: true };
 
 export interface FleetMemberOptions {
   readonly store: QuotaStore;
@@ -71,14 +78,14 @@ export class FleetMember implements FleetMembership {
   #learnsUntil = -Infinity;
   /** Ends of pauses that this replica has applied, an instant of the store. */
   #joinedPausesUntil = -Infinity;
-  /** Of the declared limits: the number of the present report, whether the last one was not confirmed, and what more permits wait for. */
+  // The report on the declared limits: the number of the present one, whether the last was not confirmed, and what more permits wait for.
   #reportSequence = 1;
   #reportsKnown = false;
   #needsGrants = false;
   #grantsWantedAt = -Infinity;
   #grantsNeededUntil = -Infinity;
   #hasConnected = false;
-  /** It has worked alone since its last reply. */
+  /** This replica has worked alone since its last reply. */
   #isReturning = false;
   #hasLeft = false;
 
@@ -177,7 +184,7 @@ export class FleetMember implements FleetMembership {
     const regularAt = Math.min(this.#lastExchangeAt + this.#exchangeIntervalMs(now), this.#leaderCheckAt(now));
     if (!lease.isFleetPaused) return Math.min(regularAt, this.#nextPermitsAt(now));
     if (leader === undefined) return regularAt;
-    if (leader.canEndPause(now, this.#leaderInputs())) return -Infinity;
+    if (leader.canEndPause(now, lease, this.#host ?? NO_HOST)) return -Infinity;
     return reportsCompleteAt > this.#lastExchangeAt ? reportsCompleteAt : regularAt;
   }
 
@@ -236,7 +243,7 @@ export class FleetMember implements FleetMembership {
       knownReplicas: lease.replicaCount,
       calls: this.#takeCallReport(),
       refusal: this.#reports.takeRefusal(),
-      published: this.#election.leader?.nextPublication(now, this.#leaderInputs()),
+      published: this.#nextPublication(now),
       version: this.#lastReply?.version ?? 0,
       maxPauseMs: this.#settings.maxPauseMs,
       isReturning: this.#isReturning,
@@ -283,17 +290,15 @@ export class FleetMember implements FleetMembership {
     return encodeCalls(calls, (at) => this.#clockOffset.toStoreTime(at));
   }
 
-  #leaderInputs(): LeaderInputs {
-    const { epoch, isFleetPaused, pausedUntil } = this.#lease;
+  #nextPublication(now: number): PublishedLimit | undefined {
     const { rate, burst = 1, isTentative = false } = this.#lastReply ?? {};
     const limitInForce = rate === undefined ? undefined : { rate, burst, isTentative };
-    const { isPaused = false, isIdle = true } = this.#host ?? {};
-    return { epoch, isFleetPaused, pausedUntil, limitInForce, isPaused, isIdle };
+    return this.#election.leader?.nextPublication(now, this.#lease, this.#host ?? NO_HOST, limitInForce);
   }
 
   #applyReply(now: number, requestedAt: number, reply: QuotaReply, hasReportedLimits: boolean): void {
     this.#missedReplies = 0;
-    // It is back with the next exchange, which is due at once.
+    // This replica is back with the next exchange, which is due at once.
     if (this.#isReturning) this.#isUrgent = true;
     this.#isReturning = false;
     // The clock is known now, by which declared limits count.
@@ -307,7 +312,7 @@ export class FleetMember implements FleetMembership {
     this.#joinStatedPause(now, bounded);
     const extraRate = this.#election.applyReply(now, reply, () => this.#ownPolicy?.learner?.snapshot(now));
     this.#lease.setExtraRate(now, extraRate);
-    if (this.#election.leader?.nextPublication(now, this.#leaderInputs()) !== undefined) this.#isUrgent = true;
+    if (this.#nextPublication(now) !== undefined) this.#isUrgent = true;
   }
 
   /** Redis can neither raise what is configured nor pause for longer. */

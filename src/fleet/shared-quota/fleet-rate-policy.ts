@@ -67,7 +67,7 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
     const lease = this.#lease;
     if (lease.state === 'apart') return lease.apartOpenAt;
     const mustSettle = lease.isFleetPaused && lease.isLeader;
-    const leaderAt = mustSettle ? (this.#election.leader?.openAt(now, lease.epoch) ?? Infinity) : -Infinity;
+    const leaderAt = mustSettle ? (this.#election.leader?.nextAt(now, lease.epoch) ?? Infinity) : -Infinity;
     return Math.max(leaderAt, this.#ownLearner?.nextAt(now, isPaused) ?? -Infinity);
   }
 

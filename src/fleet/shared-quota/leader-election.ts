@@ -13,22 +13,30 @@ const REPORT_WAIT_MS = 60;
 /** After a reconnection the former leader has priority for this time: it knows most. */
 const FORMER_LEADER_PRIORITY_MS = 3_000;
 
-/** Its public fields are written here only. */
+/** The present leader, if it is this replica, and the former one. */
 export class LeaderElection {
   readonly #clockOffset: ClockOffset;
   #settings: RateSettings;
-  /** Undefined while another replica leads. */
-  leader: FleetLeader | undefined;
+  #leader: FleetLeader | undefined;
   /** Kept while the store is away. */
   #formerLeader: FleetLeader | undefined;
   #model = '';
   #reconnectedAt = -Infinity;
-  /** From this instant on all replicas have reported for the last pause. */
-  reportsCompleteAt = Infinity;
+  #reportsCompleteAt = Infinity;
 
   constructor(clockOffset: ClockOffset, settings: RateSettings) {
     this.#clockOffset = clockOffset;
     this.#settings = settings;
+  }
+
+  /** Undefined while another replica leads. */
+  get leader(): FleetLeader | undefined {
+    return this.#leader;
+  }
+
+  /** From this instant on all replicas have reported for the last pause. */
+  get reportsCompleteAt(): number {
+    return this.#reportsCompleteAt;
   }
 
   reconfigure(settings: RateSettings): void {
@@ -36,7 +44,7 @@ export class LeaderElection {
     this.#settings = settings;
     if (isSame) return;
     // The model in the store keeps what was learned.
-    this.leader = undefined;
+    this.#leader = undefined;
     this.#formerLeader = undefined;
   }
 
@@ -46,12 +54,12 @@ export class LeaderElection {
   }
 
   onDisconnected(): void {
-    this.#formerLeader = this.leader ?? this.#formerLeader;
-    this.leader = undefined;
+    this.#formerLeader = this.#leader ?? this.#formerLeader;
+    this.#leader = undefined;
   }
 
   onPaused(now: number): void {
-    this.reportsCompleteAt = now + REPORT_WAIT_MS;
+    this.#reportsCompleteAt = now + REPORT_WAIT_MS;
   }
 
   /** Another replica should lead for now. */
@@ -61,7 +69,7 @@ export class LeaderElection {
 
   /** Position up to which this replica has learned from the reports; 0 when it has learned from none. */
   get reportsReadUpTo(): number {
-    return (this.leader ?? this.#formerLeader)?.reportsReadUpTo ?? 0;
+    return (this.#leader ?? this.#formerLeader)?.reportsReadUpTo ?? 0;
   }
 
   /**
@@ -71,23 +79,23 @@ export class LeaderElection {
   applyReply(now: number, reply: QuotaReply, ownSnapshot: () => object | undefined): number {
     if (reply.model !== '') this.#model = reply.model;
     if (!reply.isLeader) {
-      this.leader = undefined;
+      this.#leader = undefined;
       if (now > this.#reconnectedAt + FORMER_LEADER_PRIORITY_MS) this.#formerLeader = undefined;
       return 0;
     }
-    const leader = (this.leader ??= this.#formerLeader ?? this.#createLeader(now, reply, ownSnapshot));
-    if (reply.isFleetPaused && this.reportsCompleteAt === Infinity) this.onPaused(now);
-    return leader.applyReply(now, reply, reply.isFleetPaused && now >= this.reportsCompleteAt);
+    const leader = (this.#leader ??= this.#formerLeader ?? this.#createLeader(now, reply, ownSnapshot));
+    if (reply.isFleetPaused && this.#reportsCompleteAt === Infinity) this.onPaused(now);
+    return leader.applyReply(now, reply, reply.isFleetPaused && now >= this.#reportsCompleteAt);
   }
 
   learned(wallAt: (at: number) => number): Omit<LearnedLimit, 'rate'> | undefined {
-    if (this.leader !== undefined) return this.leader.learned(wallAt);
+    if (this.#leader !== undefined) return this.#leader.learned(wallAt);
     const { learned } = parseModel(this.#model);
     return learned && { ...learned, since: wallAt(this.#clockOffset.toLocalTime(learned.since)) };
   }
 
   snapshot(now: number): object | undefined {
-    const known = this.leader?.snapshot(now) ?? parseModel(this.#model).snapshot;
+    const known = this.#leader?.snapshot(now) ?? parseModel(this.#model).snapshot;
     return isObject(known) ? known : undefined;
   }
 
@@ -104,8 +112,10 @@ export class LeaderElection {
     // To learn from the same calls again is exact; a model has only their result.
     const snapshot = model.learnedFrom === reportsFrom ? undefined : known;
     const until = Math.min(now, this.#clockOffset.toLocalTime(model.until ?? Infinity));
-    const knownUntil = snapshot === undefined ? -Infinity : until;
-    return new FleetLeader(this.#clockOffset, configured, options, now, { snapshot, knownUntil, reportsFrom });
+    const learnedFrom = snapshot === undefined ? reportsFrom : undefined;
+    const leader = new FleetLeader(this.#clockOffset, configured, options, learnedFrom);
+    leader.restore(now, snapshot, snapshot === undefined ? -Infinity : until);
+    return leader;
   }
 }
 

@@ -11,7 +11,7 @@ const KEY_TTL_MS = 600_000;
 const MAX_COUNT_ENTRIES = 256;
 /** Counts of other replicas may end later by this: a replica follows the upstream's clock where that is stated. */
 const MAX_COUNT_AHEAD_MS = 600_000;
-/** Its permits have been counted when a replica was found to be gone; its sequence number is kept for this time. */
+/** When a replica was found to be gone its permits have been counted; the sequence number is kept for this time. */
 const GONE_REPLICA_KEPT_MS = 600_000;
 /** When a replica asks again that got no permit of a declared limit: when the next call stops to count, within these bounds. */
 const MIN_GRANT_RETRY_MS = 20;

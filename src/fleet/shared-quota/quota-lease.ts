@@ -21,7 +21,7 @@ const EXTRA_TIMEOUT_MS = 2_000;
 const APART_DECREASE = 0.85;
 const APART_INCREASE = 1.005;
 
-/** Its public fields are written here only. */
+/** Only this class writes the public fields, as it applies what the store has replied. */
 export class QuotaLease {
   readonly #clockOffset: ClockOffset;
   readonly #maxRate: () => number;

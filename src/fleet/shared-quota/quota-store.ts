@@ -16,7 +16,6 @@ export interface LimitsRequest {
 /** What one replica needs and reports. */
 export interface QuotaRequest {
   readonly id: string;
-  /** Permits needed. */
   readonly want: number;
   /** An idle replica leaves the lead to an active one. */
   readonly activity: 'active' | 'idle' | 'leaving';
@@ -46,7 +45,7 @@ export interface PublishedLimit {
   /** Permits per second of all replicas together; Infinity while no limit is known. */
   readonly rate: number;
   readonly burst: number;
-  /** It will move soon: permits are leased only a short time ahead. */
+  /** The limit will move soon: permits are leased only a short time ahead. */
   readonly isTentative: boolean;
   /** Ends the pause of this epoch ... */
   readonly epoch: number;

@@ -58,7 +58,7 @@ export class CountedCalls {
     return this.#total;
   }
 
-  /** Those that still count at `at`, in the order in which they end; valid until the next call of a method. */
+  /** What still counts at `at`, in the order in which it ends; valid until the next call of a method. */
   entriesAt(at: number): readonly CountEntry[] {
     this.countAt(at);
     return this.#entries;

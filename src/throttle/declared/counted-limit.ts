@@ -21,7 +21,7 @@ export interface LimitReport {
   readonly leased: number;
   /** When those stop to count should this replica be gone. */
   readonly heldUntil: number;
-  /** Of all replicas, as far as this one knows or must assume: for a store that may have lost its data. */
+  /** What all replicas have used, as far as this one knows or must assume: for a store that may have lost its data. */
   readonly known: readonly CountEntry[];
   /** Further permits that are needed; one request of high priority waits: also of the reserve. */
   readonly want: number;
@@ -33,7 +33,7 @@ export interface LimitReport {
 export interface LimitGrant {
   readonly key: string;
   readonly granted: number;
-  /** Of all replicas. */
+  /** What all replicas have used. */
   readonly counts: readonly CountEntry[];
   /** Permits that other replicas hold. */
   readonly heldByOthers: number;
@@ -69,7 +69,7 @@ const MIN_SHARED_RATE_MS = 1000;
 const RESET_ERROR_MS = 2000;
 const WHOLE: LimitPart = { parts: 1, index: 0 };
 
-/** Its public fields are written here and by DeclaredLimits only. */
+/** DeclaredLimits sets `leased`, since a store leases permits of all limits or of none. */
 export class CountedLimit {
   terms: DeclaredLimit;
   readonly key: string;
@@ -202,13 +202,13 @@ export class CountedLimit {
     if (this.#part.parts > 1 || !(remaining >= 0 && remaining <= (quota ?? calls))) return;
     const certain = this.#known.countAt(at) + this.#own.countAt(at);
     const missing = Math.floor(calls - remaining - certain - this.#heldByOthers);
-    // Of a sliding window the upstream does not say when these calls were made: they may be the newest.
+    // For a sliding window the upstream does not say when these calls were made: they may be the newest.
     const missingUntil = Math.min(this.window.expiryAt(at), Math.ceil(at + resetInMs) + RESET_ERROR_MS);
     if (missing > 0) this.#own.add(missingUntil, missing);
-    // Of another limit than the declared one, or of many replicas, what is used here cannot be less.
+    // A statement about another limit than the declared one, or about many replicas, cannot lower what is used here.
     if ((quota ?? calls) !== calls || this.#sharers > 1) return;
     let excess = certain - (calls - remaining) - uncounted;
-    // Those that end first: the count must not fall again when they would have ended.
+    // The calls that end first go: the count must not fall again when they would have ended.
     for (const [expiresAt, counted] of copyEntries(this.#entriesAt(at))) {
       const removed = Math.max(0, Math.min(counted, excess));
       if (removed > 0) this.#own.add(expiresAt, -removed);
@@ -242,7 +242,7 @@ export class CountedLimit {
     this.#takenSinceLease = 0;
   }
 
-  /** It has written them; nothing for a limit that did not exist when it began. */
+  /** The store has written them. Does nothing for a limit that did not exist when it began. */
   endLease(): void {
     if (this.#takenSinceLease !== undefined) this.leased = this.leaseSize - this.#takenSinceLease;
     this.#takenSinceLease = undefined;
@@ -259,7 +259,12 @@ export class CountedLimit {
     const want = isActive ? Math.max(0, this.leaseSize - leased) : 0;
     const { calls, reserve } = this.terms;
     return {
-      ...{ key: this.key, calls, reserve: isHighWaiting ? 0 : reserve, held, leased, want },
+      key: this.key,
+      calls,
+      reserve: isHighWaiting ? 0 : reserve,
+      held,
+      leased,
+      want,
       counts: this.#reported.entriesAt(at),
       heldUntil: this.window.expiryAt(at + MAX_UNNOTICED_MS),
       known: new CountedCalls([...this.#known.entriesAt(at), ...this.#assumed.entriesAt(at)]).entriesAt(at),

@@ -48,9 +48,9 @@ export class DeclaredLimits implements Gate<TakenPermits> {
   readonly #options: DeclaredLimitsOptions;
   #limits: readonly CountedLimit[];
   #toEpoch: (now: number) => number;
-  /** Of the epoch to the monotonic clock, when it was read last. */
+  /** From the monotonic clock to the epoch, when it was read last. */
   #offsetMs: number;
-  /** Of the times to a response. */
+  /** The shortest time to a response. */
   #shortestMs = Infinity;
   #responses = 0;
 
@@ -183,7 +183,7 @@ export class DeclaredLimits implements Gate<TakenPermits> {
     return this.save(now).map((saved, index) => ({ ...saved, leased: this.#limits[index]?.leaseSize ?? 0 }));
   }
 
-  /** What `beginLease` returned last has been stored. */
+  /** The store has kept what `beginLease` returned last. */
   endLease(): void {
     for (const limit of this.#limits) limit.endLease();
   }

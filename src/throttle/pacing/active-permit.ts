@@ -30,8 +30,7 @@ const PROMPT_MS = 5;
 export class ActivePermit implements Permit, StalledPermit {
   readonly grantedAt: number;
   startedAt: number;
-  /** Written here only. */
-  slot: 'in-flight' | 'stream' | 'freed' = 'in-flight';
+  #slot: StalledPermit['slot'] = 'in-flight';
   readonly #host: PermitHost;
   readonly #grant: PermitGrant;
   readonly #waitedMs: number;
@@ -53,8 +52,12 @@ export class ActivePermit implements Permit, StalledPermit {
     this.grantedAt = this.startedAt = grant.at;
   }
 
+  get slot(): StalledPermit['slot'] {
+    return this.#slot;
+  }
+
   markSent(): void {
-    if (this.#isSent || this.slot === 'freed') return;
+    if (this.#isSent || this.#slot === 'freed') return;
     this.#isSent = true;
     const { governor, clock } = this.#host;
     const { declared } = this.#grant;
@@ -67,7 +70,7 @@ export class ActivePermit implements Permit, StalledPermit {
   }
 
   report(result: PermitReport, now = this.#host.clock.now()): void {
-    if (this.#isReported || this.slot === 'freed') return;
+    if (this.#isReported || this.#slot === 'freed') return;
     this.#isReported = true;
     if (!this.#isSpent) this.#spend();
     // Refused calls take another time at the upstream.
@@ -79,7 +82,7 @@ export class ActivePermit implements Permit, StalledPermit {
   }
 
   release(isCut = false): void {
-    if (this.slot === 'freed') return;
+    if (this.#slot === 'freed') return;
     if (!this.#isReported) {
       const now = this.#host.clock.now();
       if (isCut) this.#host.responseTimes.record(now, this.#endpoint, now - this.startedAt, false);
@@ -91,7 +94,7 @@ export class ActivePermit implements Permit, StalledPermit {
   }
 
   cancel(): void {
-    if (this.slot === 'freed') return;
+    if (this.#slot === 'freed') return;
     // With a response the permit has been spent, so there is nothing to give back.
     if (!this.#isReported) this.#host.governor.giveBack(this.#host.clock.now(), this.#grant);
     this.freeSlot();
@@ -99,7 +102,7 @@ export class ActivePermit implements Permit, StalledPermit {
   }
 
   becomeStream(): boolean {
-    if (this.slot !== 'in-flight') return this.slot === 'stream';
+    if (this.#slot !== 'in-flight') return this.#slot === 'stream';
     if (!this.moveToStreams()) return false;
     if (!this.#host.isQuiet) this.#host.pump();
     return true;
@@ -108,7 +111,7 @@ export class ActivePermit implements Permit, StalledPermit {
   /** As `becomeStream` for a slot in flight, but no other request has its turn yet. */
   moveToStreams(): boolean {
     if (!this.#host.governor.moveSlotToStreams()) return false;
-    this.slot = 'stream';
+    this.#slot = 'stream';
     return true;
   }
 
@@ -117,7 +120,7 @@ export class ActivePermit implements Permit, StalledPermit {
   }
 
   recordStall(client: ResponseClient): void {
-    if (this.slot === 'freed' || this.#isStalled) return;
+    if (this.#slot === 'freed' || this.#isStalled) return;
     this.#isStalled = true;
     const { stalledResponses, clock, hasSlotWaiters } = this.#host;
     stalledResponses.begin(this, client, clock.now(), hasSlotWaiters);
@@ -130,7 +133,7 @@ export class ActivePermit implements Permit, StalledPermit {
   }
 
   reportStalledUpload(): boolean {
-    return this.slot !== 'in-flight' || !this.#host.hasSlotWaiters || this.becomeStream();
+    return this.#slot !== 'in-flight' || !this.#host.hasSlotWaiters || this.becomeStream();
   }
 
   #spend(): void {
@@ -141,8 +144,8 @@ export class ActivePermit implements Permit, StalledPermit {
   /** No other request has its turn yet. */
   freeSlot(): void {
     if (this.#isStalled) this.recordStallEnd();
-    if (this.slot === 'stream') this.#host.governor.freeStream();
+    if (this.#slot === 'stream') this.#host.governor.freeStream();
     else this.#host.governor.freeSlot();
-    this.slot = 'freed';
+    this.#slot = 'freed';
   }
 }

@@ -304,7 +304,6 @@ export class Governor {
       else this.#declared.reconfigure(settings.limits ?? []);
     }
     this.pause.setMaxPause(now, maxPauseMs);
-    this.#allowance?.setMaxPause(maxPauseMs);
     if ((former.rate === 'auto') !== (rate === 'auto')) {
       this.#lastSerialBeforeModeChange = this.#serial;
       this.#allowance = undefined;
@@ -346,7 +345,7 @@ export class Governor {
     this.pause.settle(now, grant, result);
     this.#learnerOf(grant)?.settle(now, grant, result);
     if (result.quotas.length > 0 && this.#settings.rate === 'auto')
-      this.#allowance ??= new StatedAllowance(this.#settings.maxPauseMs, this.#inFlightCalls, this.#lastGrantAt);
+      this.#allowance ??= new StatedAllowance(() => this.#settings.maxPauseMs, this.#inFlightCalls, this.#lastGrantAt);
     this.#allowance?.settle(now, grant, result);
   }
 

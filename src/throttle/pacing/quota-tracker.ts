@@ -44,15 +44,10 @@ export class QuotaTracker {
   /** Remainder and serial at the last time when calls were added to the quota. */
   #baselineRemaining = 0;
   #baselineSerial = 0;
-  #maxHoldMs: number;
+  readonly #maxHoldMs: () => number;
 
   /** @param maxHoldMs a reset further away than this is probed before it comes */
-  constructor(maxHoldMs: number) {
-    this.#maxHoldMs = maxHoldMs;
-  }
-
-  /** From the next response on. */
-  setMaxHold(maxHoldMs: number): void {
+  constructor(maxHoldMs: () => number) {
     this.#maxHoldMs = maxHoldMs;
   }
 
@@ -104,7 +99,7 @@ export class QuotaTracker {
 
   take(now: number, uncounted: number): void {
     if (now >= this.#resetAt) this.#assumeReset(now, uncounted);
-    else if (now >= this.#recheckAt) this.#recheckAt = now + this.#maxHoldMs;
+    else if (now >= this.#recheckAt) this.#recheckAt = now + this.#maxHoldMs();
   }
 
   /**
@@ -148,7 +143,10 @@ export class QuotaTracker {
     this.#ownCalls++;
     if (isSettled && remaining > this.#remaining && !isNewer) return;
     if (!isSettled || remaining > this.#remaining) this.#startPeriod(now, call, remaining, resetInMs);
-    else this.#continuePeriod(now, call, remaining, resetInMs);
+    else {
+      this.#sentAt = Math.max(this.#sentAt, call.at);
+      this.#store(now, call.serial, remaining, resetInMs);
+    }
     this.#isAssumed = false;
     this.#estimateOwnShare(uncounted);
   }
@@ -161,16 +159,10 @@ export class QuotaTracker {
     this.#store(now, serial, left, resetInMs);
   }
 
-  /** The remainder has not risen. */
-  #continuePeriod(now: number, { at, serial }: PermitGrant, remaining: number, resetInMs: number): void {
-    this.#sentAt = Math.max(this.#sentAt, at);
-    this.#store(now, serial, remaining, resetInMs);
-  }
-
   #store(now: number, serial: number, left: number, resetInMs: number): void {
     this.#remaining = left;
     this.#observedAt = now;
-    this.#recheckAt = now + this.#maxHoldMs;
+    this.#recheckAt = now + this.#maxHoldMs();
     // While the remainder falls with every call sent, all responses state the same reset, rounded: the earliest is right.
     if (this.#baselineRemaining - left < serial - this.#baselineSerial) {
       this.#baselineRemaining = left;

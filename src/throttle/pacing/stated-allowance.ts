@@ -14,22 +14,16 @@ export class StatedAllowance implements Gate<void> {
   readonly #trackers = new Map<string, QuotaTracker>();
   readonly #inFlightCalls: CallLog;
   #lastSentAt: number;
-  #maxPauseMs: number;
+  readonly #maxPauseMs: () => number;
 
   /**
    * @param maxPauseMs a reset further away than this is probed before it comes
    * @param inFlightCalls calls without a response; the governor adds and removes them
    */
-  constructor(maxPauseMs: number, inFlightCalls: CallLog, lastSentAt = -Infinity) {
+  constructor(maxPauseMs: () => number, inFlightCalls: CallLog, lastSentAt = -Infinity) {
     this.#inFlightCalls = inFlightCalls;
     this.#maxPauseMs = maxPauseMs;
     this.#lastSentAt = lastSentAt;
-  }
-
-  /** For resets stated from now on. */
-  setMaxPause(maxPauseMs: number): void {
-    this.#maxPauseMs = maxPauseMs;
-    for (const tracker of this.#trackers.values()) tracker.setMaxHold(maxPauseMs);
   }
 
   nextAt(now: number): number {
@@ -97,15 +91,8 @@ export class StatedAllowance implements Gate<void> {
 
   #createTracker(key: string): QuotaTracker {
     if (this.#trackers.size >= MAX_TRACKERS) {
-      let oldestKey = key;
-      let oldestAt = Infinity;
-      for (const [name, { observedAt }] of this.#trackers) {
-        if (observedAt < oldestAt) {
-          oldestAt = observedAt;
-          oldestKey = name;
-        }
-      }
-      this.#trackers.delete(oldestKey);
+      const [oldest] = [...this.#trackers].sort(([, one], [, other]) => one.observedAt - other.observedAt);
+      this.#trackers.delete(oldest?.[0] ?? key);
     }
     const tracker = new QuotaTracker(this.#maxPauseMs);
     this.#trackers.set(key, tracker);

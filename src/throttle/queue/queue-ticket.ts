@@ -25,7 +25,6 @@ export class QueueTicket {
   readonly arrivalNumber: number;
   readonly deadlineAt: number;
   readonly queueClass: QueueClass;
-  /** Of high priority. */
   readonly isHigh: boolean;
   readonly awaitsBody: boolean;
   readonly endpoint: string;
@@ -36,7 +35,6 @@ export class QueueTicket {
   lastProgressAt: number;
   /** Undefined while it does not wait. */
   wait: PendingWait | undefined;
-  /** Of the waits that have ended, together. */
   pastWaitsMs = 0;
   /** When the present wait ends unserved. */
   expiresAt = Infinity;

@@ -207,7 +207,7 @@ class QueueingThrottle implements Throttle, TicketHost {
       }
       const grant = this.governor.tryTake(now, true, next.isHigh);
       if (grant === undefined) {
-        if (this.stalledResponses.stalls.size === 0 || !this.stalledResponses.freePlace(now)) break;
+        if (this.stalledResponses.isEmpty || !this.stalledResponses.freePlace(now)) break;
         continue;
       }
       const wait = this.queue.endWait(next, now);
@@ -258,7 +258,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     const ahead = queue.countAhead(ticket.queueClass);
     const declaredWaitMs = governor.declaredAt(now, ahead, ticket.isHigh) - now;
     if (declaredWaitMs > 0 && declaredWaitMs >= ticket.waitBudgetMs(now)) return 'quota';
-    // Those that could be granted at once take no place in the queue.
+    // A request that could be granted at once takes no place in the queue.
     const isFull = queued >= max + grantable;
     const evicted = isFull ? queue.evictionCandidate(ticket.queueClass, max) : undefined;
     if (isFull && evicted === undefined) return 'full';
@@ -321,7 +321,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#permitTimer.set(Infinity);
     this.#expiryTimer.set(Infinity);
     this.#stalledBodyTimer.set(Infinity);
-    if (this.stalledResponses.stalls.size > 0) this.stalledResponses.stop();
+    if (!this.stalledResponses.isEmpty) this.stalledResponses.stop();
   }
 
   #expire(now: number, by: number, reason: RejectionReason): void {

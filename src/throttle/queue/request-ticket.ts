@@ -68,7 +68,7 @@ export class RequestTicket extends QueueTicket implements Ticket {
     const error = this.#reasonNotToWait();
     if (error !== undefined) return Promise.reject(error);
     const { queue, clock, stalledResponses } = this.#throttle;
-    const mayFreePlace = stalledResponses.stalls.size > 0 && queue.counts.ready === 0;
+    const mayFreePlace = !stalledResponses.isEmpty && queue.counts.ready === 0;
     const now = clock.now();
     if (this.deadlineAt <= now) return Promise.reject(this.#throttle.reject(this, now, 'timeout'));
     let permit = this.tryTakePermit(now);

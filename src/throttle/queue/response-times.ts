@@ -12,7 +12,7 @@ const ALMOST_NONE = 0.01;
 
 export class ResponseTimes {
   readonly #byEndpoint = new Map<string, AgedTimes>();
-  /** Those of the endpoints that found no place. */
+  /** The endpoints that found no place share these. */
   readonly #others = new AgedTimes();
 
   /**

@@ -27,8 +27,8 @@ interface Stall {
 }
 
 export class StalledResponses {
-  /** The one that has stalled longest comes first. Changed here only; while it is empty, no call is of use. */
-  readonly stalls = new Map<StalledPermit, Stall>();
+  /** The one that has stalled longest comes first. */
+  readonly #stalls = new Map<StalledPermit, Stall>();
   readonly #governor: Governor;
   readonly #settings: () => RateSettings;
   readonly #checkTimer: OneShotTimer;
@@ -41,15 +41,20 @@ export class StalledResponses {
     this.#checkTimer = new OneShotTimer(setTimer, check);
   }
 
+  /** While it is true no other call is of use. */
+  get isEmpty(): boolean {
+    return this.#stalls.size === 0;
+  }
+
   /** The connection to the client takes no more at the moment. @param isWaitedFor a request waits for a place */
   begin(permit: StalledPermit, client: ResponseClient, now: number, isWaitedFor: boolean): void {
-    this.stalls.set(permit, { permit, client, since: now, takenBytes: client.takenBytes });
+    this.#stalls.set(permit, { permit, client, since: now, takenBytes: client.takenBytes });
     if (isWaitedFor) this.#checkTimer.setNoLaterThan(now + CHECK_INTERVAL_MS);
   }
 
   end(permit: StalledPermit): void {
-    this.stalls.delete(permit);
-    if (this.stalls.size === 0) this.stop();
+    this.#stalls.delete(permit);
+    if (this.#stalls.size === 0) this.stop();
   }
 
   /** How many have stalled, and how many of these are in flight. */
@@ -98,15 +103,15 @@ export class StalledResponses {
 
   /** The longest first. A client that has taken bytes since it was last looked at begins anew. */
   *#listStalled(now: number): Iterable<Stall> {
-    for (const [permit, stall] of this.stalls) {
+    for (const [permit, stall] of this.#stalls) {
       if (now - stall.since < STALLED_AFTER_MS) return;
       const { takenBytes } = stall.client;
       if (takenBytes === stall.takenBytes) {
         yield stall;
       } else {
         Object.assign(stall, { takenBytes, since: now });
-        this.stalls.delete(permit);
-        this.stalls.set(permit, stall);
+        this.#stalls.delete(permit);
+        this.#stalls.set(permit, stall);
       }
     }
   }

@@ -13,13 +13,7 @@ import {
   type ReadHeader,
 } from '../../platform/rate-limit-fields/header-values.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
-import {
-  nameOfField,
-  parseFieldName,
-  VENDOR_QUOTAS,
-  type VendorField,
-  type VendorQuotaFields,
-} from './vendor-fields.ts';
+import { parseFieldName, VENDOR_QUOTAS, type VendorQuotaFields } from './vendor-fields.ts';
 
 /** What each meaning states of a quota. A name that ends in `Ms` counts milliseconds, `resetIn`, `retryAfter` and `window` count seconds. */
 const QUOTA_MEMBERS = {
@@ -159,11 +153,11 @@ function readRow(readHeader: ReadHeader, row: VendorQuotaFields, made: MadeAt): 
   ];
 }
 
-function readField(readHeader: ReadHeader, field: VendorField | undefined): string | undefined {
-  return field === undefined ? undefined : readHeader(nameOfField(field));
+function readField(readHeader: ReadHeader, field: string | undefined): string | undefined {
+  return field === undefined ? undefined : readHeader(field);
 }
 
-function readWait(readHeader: ReadHeader, field: VendorField | undefined, made: MadeAt): number | undefined {
+function readWait(readHeader: ReadHeader, field: string | undefined, made: MadeAt): number | undefined {
   return readMeaning(isInMs(field) ? 'resetInMs' : 'resetIn', readField(readHeader, field), made);
 }
 
@@ -172,8 +166,8 @@ function readWindow(readHeader: ReadHeader, window: VendorQuotaFields['window'],
   return readMeaning(isInMs(window) ? 'windowMs' : 'window', readField(readHeader, window), made);
 }
 
-function isInMs(field: VendorField | undefined): boolean {
-  return typeof field === 'object' && field.form === 'milliseconds';
+function isInMs(field: string | undefined): boolean {
+  return field !== undefined && /-(?:ms|milliseconds)$/.test(field);
 }
 
 /** `39/40`, or `api-usage=39/40` among other members. */

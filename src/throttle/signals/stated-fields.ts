@@ -34,7 +34,7 @@ export function readStatedFields(fields: Iterable<readonly [string, string]>, wa
 /** The value for people: `12`, `r=0 t=30`, `not understood (431 characters)`. */
 export function describeStatedValue(value: StatedFieldValue): string {
   if (typeof value !== 'object') return String(value);
-  if (!isList(value)) return `not understood (${value.unparsed} characters)`;
+  if ('unparsed' in value) return `not understood (${value.unparsed} characters)`;
   return value
     .map((item) =>
       Object.entries(item)
@@ -42,10 +42,6 @@ export function describeStatedValue(value: StatedFieldValue): string {
         .join(' '),
     )
     .join(', ');
-}
-
-function isList(value: StatedFieldValue & object): value is readonly Readonly<Record<string, number>>[] {
-  return Array.isArray(value);
 }
 
 function readValue(received: string, wallNow: number): StatedFieldValue {

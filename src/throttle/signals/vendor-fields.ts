@@ -5,42 +5,27 @@
  * hinted-quotas.ts reads them.
  */
 
-/** How a value is written. */
-export type ValueForm =
-  /** A number; for waits seconds, epoch seconds, epoch milliseconds or a date, distinguished by size. */
-  | 'plain'
-  | 'milliseconds'
-  /** `39/40`: used and limit. */
-  | 'used/limit'
-  /** `20:1,100:120`: calls and seconds of each window. */
-  | 'calls:seconds';
-
-/** A header field by its lower-case name; a text alone is of the plain form. */
-export type VendorField = string | { readonly name: string; readonly form: ValueForm };
-
-/** One quota of one vendor; members that the vendor does not state are absent. */
+/**
+ * The lower-case names of the fields of one quota of one vendor; members that the vendor does not state are absent. A wait in a field whose
+ * name does not end in a unit is seconds, epoch seconds, epoch milliseconds or a date, distinguished by size.
+ */
 export interface VendorQuotaFields {
   readonly vendor: string;
-  /** Where it is documented. */
   readonly documentedIn: string;
-  readonly limit?: VendorField;
-  readonly remaining?: VendorField;
-  readonly reset?: VendorField;
-  readonly retryAfter?: VendorField;
+  readonly limit?: string;
+  readonly remaining?: string;
+  readonly reset?: string;
+  readonly retryAfter?: string;
   /** A field, or the documented length in milliseconds. */
-  readonly window?: VendorField | number;
-  /** Used calls and limit in one field. */
-  readonly usage?: VendorField;
-  /** Used calls of each window of `limit`. */
-  readonly counts?: VendorField;
+  readonly window?: string | number;
+  /** `39/40`: used calls and limit in one field. */
+  readonly usage?: string;
+  /** `1:1,2:120`: used calls and seconds of each window of `limit`, which is written likewise. */
+  readonly counts?: string;
 }
 
 const SECOND_MS = 1000;
 const HOUR_MS = 3_600_000;
-
-function inMs(name: string): VendorField {
-  return { name, form: 'milliseconds' };
-}
 
 /** A field whose name says what it states. */
 export interface NamedField {
@@ -111,22 +96,22 @@ export const VENDOR_QUOTAS: readonly VendorQuotaFields[] = [
     documentedIn: 'API rate limits',
     limit: 'x-rate-limit-requests-quota',
     remaining: 'x-rate-limit-requests-left',
-    reset: inMs('x-rate-limit-time-reset-ms'),
-    window: inMs('x-rate-limit-time-window-ms'),
+    reset: 'x-rate-limit-time-reset-ms',
+    window: 'x-rate-limit-time-window-ms',
   },
   ...['token', 'key'].map((part) => ({
     vendor: 'Trello',
     documentedIn: 'REST API rate limits',
     limit: `x-rate-limit-api-${part}-max`,
     remaining: `x-rate-limit-api-${part}-remaining`,
-    window: inMs(`x-rate-limit-api-${part}-interval-ms`),
+    window: `x-rate-limit-api-${part}-interval-ms`,
   })),
   {
     vendor: 'HubSpot',
     documentedIn: 'API usage guidelines, rate limit headers',
     limit: 'x-hubspot-ratelimit-max',
     remaining: 'x-hubspot-ratelimit-remaining',
-    window: inMs('x-hubspot-ratelimit-interval-milliseconds'),
+    window: 'x-hubspot-ratelimit-interval-milliseconds',
   },
   {
     vendor: 'HubSpot',
@@ -152,29 +137,24 @@ export const VENDOR_QUOTAS: readonly VendorQuotaFields[] = [
   {
     vendor: 'Shopify',
     documentedIn: 'REST Admin API rate limits',
-    usage: { name: 'x-shopify-shop-api-call-limit', form: 'used/limit' },
+    usage: 'x-shopify-shop-api-call-limit',
   },
   {
     vendor: 'Salesforce',
     documentedIn: 'REST API, Limit Info header',
-    usage: { name: 'sforce-limit-info', form: 'used/limit' },
+    usage: 'sforce-limit-info',
   },
   {
     vendor: 'Riot Games',
     documentedIn: 'Developer portal, rate limiting',
-    limit: { name: 'x-app-rate-limit', form: 'calls:seconds' },
-    counts: { name: 'x-app-rate-limit-count', form: 'calls:seconds' },
+    limit: 'x-app-rate-limit',
+    counts: 'x-app-rate-limit-count',
   },
 ];
 
-/** The lower-case name of a field. */
-export function nameOfField(field: VendorField): string {
-  return typeof field === 'string' ? field : field.name;
-}
-
-/** Lower-case names of all fields of the table. */
+/** The names of all fields of the table. */
 export const VENDOR_FIELD_NAMES: readonly string[] = VENDOR_QUOTAS.flatMap((row) =>
-  [row.limit, row.remaining, row.reset, row.retryAfter, row.window, row.usage, row.counts]
-    .filter((field) => field !== undefined && typeof field !== 'number')
-    .map(nameOfField),
+  [row.limit, row.remaining, row.reset, row.retryAfter, row.window, row.usage, row.counts].filter(
+    (field) => typeof field === 'string',
+  ),
 );

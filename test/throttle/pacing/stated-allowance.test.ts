@@ -12,7 +12,7 @@ const RESULT: CallResult = { kind: 'accepted', isCurrent: true, quotas: [], late
 /** Sends calls and receives their responses one by one. */
 class Caller {
   readonly #inFlight = new CallLog(65_536, 86_400_000);
-  readonly allowance = new StatedAllowance(300_000, this.#inFlight);
+  readonly allowance = new StatedAllowance(() => 300_000, this.#inFlight);
   #serial = 0;
 
   send(at: number): PermitGrant {
