@@ -17,7 +17,6 @@ import { LeaderElection } from './leader-election.ts';
 import { FleetRatePolicy } from './fleet-rate-policy.ts';
 import { encodeCalls, ReportBuffer } from './call-report.ts';
 import { QuotaLease } from './quota-lease.ts';
-import { FleetPermitSource } from './fleet-permit-source.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { FleetHost, FleetMembership } from '../../throttle/fleet-membership.ts';
 import type { PermitSource } from '../../throttle/pacing/permit-bucket.ts';
@@ -102,7 +101,7 @@ export class FleetMember implements FleetMembership {
   }
 
   wrapPermits(own: PermitSource): PermitSource {
-    return new FleetPermitSource(this.#lease, own, () => this.#host?.isPaused === true);
+    return this.#lease.wrap(own, () => this.#host?.isPaused === true);
   }
 
   wrapRatePolicy(own: RatePolicy): RatePolicy {

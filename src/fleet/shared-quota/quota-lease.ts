@@ -8,7 +8,7 @@
  */
 import type { QuotaUpdate, QuotaReply } from './quota-store.ts';
 import type { ClockOffset } from './clock-offset.ts';
-import { PermitBucket } from '../../throttle/pacing/permit-bucket.ts';
+import { PermitBucket, type PermitSource } from '../../throttle/pacing/permit-bucket.ts';
 import type { FleetQuotaState } from '../../throttle/throttle.ts';
 
 /** How late a leased permit may be used, before it is lost: timers fire late. */
@@ -22,9 +22,12 @@ const APART_DECREASE = 0.85;
 const APART_INCREASE = 1.005;
 
 /** Only this class writes the public fields, as it applies what the store has replied. */
-export class QuotaLease {
+export class QuotaLease implements PermitSource {
   readonly #clockOffset: ClockOffset;
   readonly #maxRate: () => number;
+  /** Kept up to date all the time, so that they can take over at once. */
+  #own: PermitSource | undefined;
+  #isOwnPaused = (): boolean => true;
   /** Leased permits, each for the use at its own instant or a little later, so that all replicas together keep one even rate. Ascending. */
   #permitTimes: readonly number[] = [];
   state: 'unknown' | 'joined' | 'apart' = 'unknown';
@@ -63,8 +66,20 @@ export class QuotaLease {
     return this.state === 'unknown' || (this.state === 'joined' && this.fleetRate >= this.#maxRate());
   }
 
+  /** Puts the lease before the permits that the throttle has without a fleet. @param isOwnPaused during a pause of the fleet only the throttle's own probe goes */
+  wrap(own: PermitSource, isOwnPaused: () => boolean): PermitSource {
+    this.#own = own;
+    this.#isOwnPaused = isOwnPaused;
+    return this;
+  }
+
+  get rate(): number {
+    const ownRate = this.#neededOwn?.rate ?? Infinity;
+    return this.state === 'joined' ? Math.min(ownRate, this.fleetRate) : ownRate;
+  }
+
   get isScarce(): boolean {
-    return this.#leadMs > SCARCE_MS;
+    return this.#neededOwn !== undefined || this.#isLeaseScarce;
   }
 
   get ownRate(): number {
@@ -86,54 +101,61 @@ export class QuotaLease {
   }
 
   tryTake(now: number): boolean {
-    this.tookExtra = false;
-    if (!this.isLimited) return true;
-    // The leader's own pause allows one call at a time.
-    if (this.isFleetPaused) return this.isLeader && now >= this.pausedUntil;
-    // Permits of the past may be used at once: the offset of the clocks is not exact.
-    const [first = Infinity, ...later] = this.#usableTimes(now);
-    if (first <= now) {
-      this.#permitTimes = later;
-      return true;
-    }
-    if (!this.#canSendExtra(now) || this.#extraBucket?.tryTake(now) !== true) return false;
-    this.tookExtra = true;
-    this.#extraTaken++;
-    this.#extraSentAt = now;
-    return true;
+    const own = this.#neededOwn;
+    if (this.#isHeldByFleet || (own !== undefined && !own.tryTake(now))) return false;
+    if (this.state !== 'joined' || this.#tryTakeLeased(now)) return true;
+    own?.giveBack(now);
+    return false;
   }
 
   /** Infinity when only the next exchange can bring a permit. */
-  nextAt(now: number): number {
-    if (!this.isLimited) return now;
-    if (this.isFleetPaused) return this.isLeader ? Math.max(now, this.pausedUntil) : Infinity;
-    const extraAt = this.#extraBucket === undefined ? Infinity : this.#extraBucket.nextAt(now);
-    return Math.min(
-      Math.max(now, this.#usableTimes(now)[0] ?? Infinity),
-      Math.max(extraAt, this.#canSendExtra(now) ? now : this.#extraSentAt + EXTRA_TIMEOUT_MS),
-    );
+  nextAt(now: number, from = now): number {
+    const own = this.#neededOwn;
+    if (this.state !== 'joined') return own?.nextAt(now, from) ?? from;
+    // Permits are asked for when they can be used, and not before.
+    if (from > now) return from;
+    if (this.#isHeldByFleet) return Infinity;
+    return Math.max(own?.nextAt(now) ?? now, this.#nextLeasedAt(now));
   }
 
-  /** The instant for the request behind `ahead` others, if all replicas need as many permits. */
+  /** If all replicas need as many permits. */
   nthAt(from: number, ahead: number): number {
-    if (!this.isLimited || !Number.isFinite(this.fleetRate)) return from;
+    const ownAt = this.#neededOwn?.nthAt(from, ahead) ?? from;
+    if (!this.isLimited || !Number.isFinite(this.fleetRate)) return ownAt;
     const times = this.#usableTimes(from);
     const leasedAt = times[ahead];
-    if (leasedAt !== undefined) return Math.max(from, leasedAt);
-    const behind = ahead - times.length + (this.isScarce ? 1 : 0);
-    return Math.max(from, times.at(-1) ?? -Infinity) + (behind * this.replicaCount * 1000) / this.fleetRate;
+    if (leasedAt !== undefined) return Math.max(ownAt, from, leasedAt);
+    const behind = ahead - times.length + (this.#isLeaseScarce ? 1 : 0);
+    const afterLease = Math.max(from, times.at(-1) ?? -Infinity);
+    return Math.max(ownAt, afterLease + (behind * this.replicaCount * 1000) / this.fleetRate);
   }
 
-  /** Lower bound of that wait: the other replicas may need none. */
-  minWaitMs(ahead: number): number {
+  /** The other replicas may need none. */
+  minWaitMs(ahead: number): number | undefined {
+    const own = this.#neededOwn;
+    if (own !== undefined) return own.minWaitMs(ahead);
     return !this.isLimited || !Number.isFinite(this.fleetRate) ? 0 : (ahead * 1000) / this.fleetRate;
   }
 
   available(now: number): number {
-    if (!this.isLimited) return Infinity;
-    if (this.isFleetPaused) return 0;
+    const own = this.#neededOwn?.available(now) ?? Infinity;
+    if (!this.isLimited) return own;
+    if (this.isFleetPaused) return Math.min(own, 0);
     // A request that may not wait is admitted while the next exchange would bring a permit at once.
-    return Math.max(this.#usableTimes(now).filter((at) => at <= now).length, this.isScarce ? 0 : 1);
+    const leased = this.#usableTimes(now).filter((at) => at <= now).length;
+    return Math.min(own, Math.max(leased, this.#isLeaseScarce ? 0 : 1));
+  }
+
+  recordUse(now: number, takenAt: number): void {
+    this.#own?.recordUse(now, takenAt);
+  }
+
+  giveBack(now: number): void {
+    this.#own?.giveBack(now);
+  }
+
+  setRate(now: number, rate: number, burst: number): void {
+    this.#own?.setRate(now, rate, burst);
   }
 
   describe(now: number): FleetQuotaState {
@@ -217,6 +239,47 @@ export class QuotaLease {
     this.#apartFactor = isRefused
       ? Math.max(0.05, this.#apartFactor * APART_DECREASE)
       : Math.min(1, this.#apartFactor * APART_INCREASE);
+  }
+
+  /** The throttle's own permits where they count: while it works alone, or learns alone and a `maxRate` holds for all. */
+  get #neededOwn(): PermitSource | undefined {
+    return this.state !== 'joined' || this.isLearningAlone ? this.#own : undefined;
+  }
+
+  get #isHeldByFleet(): boolean {
+    return this.state === 'joined' && this.isFleetPaused && !this.#isOwnPaused();
+  }
+
+  get #isLeaseScarce(): boolean {
+    return this.#leadMs > SCARCE_MS;
+  }
+
+  #tryTakeLeased(now: number): boolean {
+    this.tookExtra = false;
+    if (!this.isLimited) return true;
+    // The leader's own pause allows one call at a time.
+    if (this.isFleetPaused) return this.isLeader && now >= this.pausedUntil;
+    // Permits of the past may be used at once: the offset of the clocks is not exact.
+    const [first = Infinity, ...later] = this.#usableTimes(now);
+    if (first <= now) {
+      this.#permitTimes = later;
+      return true;
+    }
+    if (!this.#canSendExtra(now) || this.#extraBucket?.tryTake(now) !== true) return false;
+    this.tookExtra = true;
+    this.#extraTaken++;
+    this.#extraSentAt = now;
+    return true;
+  }
+
+  #nextLeasedAt(now: number): number {
+    if (!this.isLimited) return now;
+    if (this.isFleetPaused) return this.isLeader ? Math.max(now, this.pausedUntil) : Infinity;
+    const extraAt = this.#extraBucket === undefined ? Infinity : this.#extraBucket.nextAt(now);
+    return Math.min(
+      Math.max(now, this.#usableTimes(now)[0] ?? Infinity),
+      Math.max(extraAt, this.#canSendExtra(now) ? now : this.#extraSentAt + EXTRA_TIMEOUT_MS),
+    );
   }
 
   #usableTimes(now: number): readonly number[] {
