@@ -6,12 +6,11 @@ import type { EventObserver } from '../../telemetry/events.ts';
 import { toRedisFault } from './redis-fault.ts';
 import { ReconnectingConnection, type ReconnectingConnectionOptions } from './reconnecting-connection.ts';
 
-export interface SubscriberOptions extends Pick<ReconnectingConnectionOptions, 'open' | 'clock' | 'random'> {
-  /** Receives one warning if the server rejects SUBSCRIBE. */
+type SubscriberOptions = Pick<ReconnectingConnectionOptions, 'open' | 'clock' | 'random'> & {
   readonly observe: EventObserver;
-}
+};
 
-/** Connects once it has been started and has a channel. */
+/** Connects once it has been started and has a channel. Warns once if the server rejects SUBSCRIBE. */
 export class Subscriber {
   readonly #connection: ReconnectingConnection;
   readonly #listeners = new Map<string, (message: string) => void>();

@@ -140,12 +140,8 @@ export class FairOrder {
     return undefined;
   }
 
-  oldestReadyOf({ priority, caller }: QueueClass): QueueTicket | undefined {
-    return this.#byPriority[priority].callers.oldestReadyOf(caller);
-  }
-
-  countReadyOlder({ priority, caller }: QueueClass, arrivalNumber: number): number {
-    return this.#byPriority[priority].callers.countReadyOlder(caller, arrivalNumber);
+  callersOf(priority: Priority): CallerRoundRobin {
+    return this.#byPriority[priority].callers;
   }
 
   waitingTickets(): readonly QueueTicket[] {

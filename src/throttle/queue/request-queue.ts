@@ -48,7 +48,7 @@ export class RequestQueue {
     const retry = this.#retries.oldest;
     if (retry === undefined) return this.#order.nextReady;
     // A caller's requests stay in order: its older request, whose body took longer, goes before the retry.
-    const ownOldest = this.#order.oldestReadyOf(retry.queueClass);
+    const ownOldest = this.#order.callersOf(retry.queueClass.priority).oldestReadyOf(retry.queueClass.caller);
     return ownOldest !== undefined && ownOldest.arrivalNumber < retry.arrivalNumber ? ownOldest : retry;
   }
 
@@ -159,7 +159,8 @@ export class RequestQueue {
 
   /** Lower bound of the permits that go out before a retry of this ticket gets one, if no ticket leaves. */
   countAheadOfRetry({ queueClass, arrivalNumber }: QueueTicket): number {
-    return this.#retries.countOlder(arrivalNumber) + this.#order.countReadyOlder(queueClass, arrivalNumber);
+    const callers = this.#order.callersOf(queueClass.priority);
+    return this.#retries.countOlder(arrivalNumber) + callers.countReadyOlder(queueClass.caller, arrivalNumber);
   }
 
   /** The ticket to reject so that a new one of this class finds a place in a queue of `max`. Never a retry. */
