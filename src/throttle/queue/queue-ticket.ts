@@ -73,7 +73,7 @@ export class QueueTicket {
 
   /**
    * How much of the deadline is left to the upstream: at most half of it, since an endpoint may have quick calls beside slow ones. Fixed when the
-   * request first has to wait, so that a request that was admitted is not refused for what is learned later.
+   * request first has to wait, so that a request that was admitted is not rejected for what is learned later.
    */
   reserveMs(now: number): number {
     this.#reservedMs ??= Math.min(this.#responseTimes.longestMs(now, this.endpoint), this.#maxReserveMs);

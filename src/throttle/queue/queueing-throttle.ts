@@ -119,8 +119,8 @@ class QueueingThrottle implements Throttle, TicketHost {
   ): Ticket {
     const arrival = { arrivalNumber: this.#arrivalCount++, arrivedAt, deadlineAt, queueClass, awaitsBody, endpoint };
     const ticket = new RequestTicket(this, arrival, this.#terms.queue.timeoutMs);
-    const refusal = awaitsBody ? this.enqueue(ticket, arrivedAt) : undefined;
-    if (refusal !== undefined) throw refusal;
+    const rejection = awaitsBody ? this.enqueue(ticket, arrivedAt) : undefined;
+    if (rejection !== undefined) throw rejection;
     return ticket;
   }
 

@@ -75,8 +75,8 @@ export class RequestTicket extends QueueTicket implements Ticket {
     // Where no request may wait, a place that a stalled response holds is no reason to reject this one.
     if (permit === undefined && mayFreePlace && stalledResponses.freePlace(now)) permit = this.tryTakePermit(now);
     if (permit) return Promise.resolve(permit);
-    const refusal = this.phase === 'complete' ? this.#throttle.enqueue(this, now) : undefined;
-    if (refusal !== undefined) return Promise.reject(refusal);
+    const rejection = this.phase === 'complete' ? this.#throttle.enqueue(this, now) : undefined;
+    if (rejection !== undefined) return Promise.reject(rejection);
     const { promise, resolve, reject } = Promise.withResolvers<Permit>();
     queue.move(this, 'ready');
     this.#throttle.startWait(this, now, { kind: 'permit', resolve, reject });

@@ -1,6 +1,6 @@
 /**
  * How long the upstream takes to respond, from the permit to the response head, by endpoint (pure). Endpoints apart, so that quick calls are not
- * refused for slow ones. Bounded in number, and each endpoint forgets by itself.
+ * rejected for slow ones. Bounded in number, and each endpoint forgets by itself.
  */
 
 /** Endpoints with times of their own. */
