@@ -81,7 +81,7 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
     this.#ownLearner?.giveBack(now, grant);
   }
 
-  settle(now: number, grant: PermitGrant, result: CallResult): void {
+  settle(now: number, grant: PermitGrant, result: CallResult): boolean {
     if (grant.isLimitProbe) this.#lease.onExtraEnded();
     const { kind, isCurrent, isUnavailable = false } = result;
     const isRefused = kind === 'refused';
@@ -91,6 +91,7 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
       if (this.#lease.state === 'apart' && !(isRefused && !isCurrent)) this.#lease.adjustApartRate(isRefused);
     }
     this.#ownLearner?.settle(now, grant, result);
+    return false;
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {

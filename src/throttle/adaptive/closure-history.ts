@@ -35,6 +35,7 @@ export class ClosureHistory {
   readonly #bank: CounterBank;
   #closures: OpenClosure[] = [];
   #isClosed = false;
+  #statedMs = 0;
   lastAccepted: CountedCall | undefined;
   readonly #penalty = new Penalty();
   /** The end of the last closure lies between the two. */
@@ -43,6 +44,10 @@ export class ClosureHistory {
 
   constructor(bank: CounterBank) {
     this.#bank = bank;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   get closures(): readonly Closure[] {
@@ -86,7 +91,9 @@ export class ClosureHistory {
     return 'changed';
   }
 
-  recordRefused(call: CountedCall, jitterMs: number): void {
+  /** @param statedMs the wait that the partner states; 0 without one */
+  recordRefused(call: CountedCall, jitterMs: number, statedMs = 0): void {
+    this.#statedMs = statedMs;
     const before = this.lastAccepted;
     // Leaking counters go forward only, so they are asked for the earlier call first.
     const accepted =
@@ -157,16 +164,17 @@ export class ClosureHistory {
   }
 
   #recordEnd({ refusedByLimitAt, lastRefusedAt, repeats }: OpenClosure, at: number, jitterMs: number): void {
-    // A single repeat comes as late as the first response.
-    const isEvidence = repeats >= MIN_REPEATS || this.penaltyMs > 0;
+    // A stated wait is as good as probes in vain; a single repeat comes as late as the first response.
+    const closedUntil = Math.max(lastRefusedAt, Math.min(at, refusedByLimitAt + this.#statedMs));
+    const isEvidence = repeats >= MIN_REPEATS || this.penaltyMs > 0 || closedUntil > lastRefusedAt;
     this.#penalty.record(
       {
-        leastMs: isEvidence ? lastRefusedAt - refusedByLimitAt - jitterMs : 0,
+        leastMs: isEvidence ? closedUntil - refusedByLimitAt - jitterMs : 0,
         mostMs: at - refusedByLimitAt + jitterMs,
       },
-      { leastMs: lastRefusedAt - this.#wasOpenAt, mostMs: at - this.#wasClosedAt },
+      { leastMs: closedUntil - this.#wasOpenAt, mostMs: at - this.#wasClosedAt },
     );
-    this.#wasClosedAt = lastRefusedAt;
+    this.#wasClosedAt = closedUntil;
     this.#wasOpenAt = at;
   }
 }

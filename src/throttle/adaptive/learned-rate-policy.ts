@@ -5,6 +5,8 @@
  *                  limit-choice.ts chooses, limit-in-use.ts says when the next call may go. Each refusal chooses anew.
  *   limit-probing  From time to time single calls exceed the limit, so that a raised limit is found (limit-probe.ts). Refusals that a
  *                  raised limit contradicts are forgotten.
+ *   trial          The limit brings less than was accepted before, and yet calls are refused: the former rate is tried (former-rate.ts).
+ *   chance         The former rate was accepted but for a share of the calls: these are repeated alone (refusals-by-chance.ts).
  * A refusal below a limit that has explained others, and that leaves the choice as it is, comes from jitter or from another client: less of
  * the rate is used for a while.
  */
@@ -14,6 +16,7 @@ import type { LearnedLimit, LimitUsage } from '../throttle.ts';
 import { CallLog } from './call-log.ts';
 import { ClosureHistory } from './closure-history.ts';
 import { CounterBank } from './counter-bank.ts';
+import { FormerRate } from './former-rate.ts';
 import type { LearningParameters } from './learning-parameters.ts';
 import { type ChosenLimit, choosePair, MIN_CLOSURES_IN_FLIGHT } from './limit-choice.ts';
 import { LimitInUse, LimitPair } from './limit-in-use.ts';
@@ -27,6 +30,7 @@ import {
   parseLimitSnapshot,
 } from './limit-snapshot.ts';
 import { RateMargin } from './rate-margin.ts';
+import { RefusalsByChance } from './refusals-by-chance.ts';
 import { RoundTripEstimator } from './round-trip-estimator.ts';
 
 const MAX_LOGGED_CALLS = 65_536;
@@ -67,7 +71,7 @@ export interface LearnedRatePolicyOptions {
   readonly inFlightCalls: CallLog;
 }
 
-type LearningPhase = 'unlimited' | 'tracking' | 'limit-probing';
+type LearningPhase = 'unlimited' | 'tracking' | 'limit-probing' | 'trial' | 'chance';
 
 export class LearnedRatePolicy implements RatePolicy, RateLearner {
   readonly learner: RateLearner = this;
@@ -88,6 +92,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   /** Permits per second while no counter explains the refusals. */
   #unexplainedRate = MIN_UNEXPLAINED_RATE;
   readonly #margin: RateMargin;
+  readonly #chance = new RefusalsByChance();
+  readonly #former = new FormerRate();
   #burstShare: number;
   /** Calls per second accepted shortly before the newest closure. */
   #rateBeforeClosure = 1;
@@ -115,12 +121,14 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   get rate(): number {
     const { maxRate = Infinity } = this.#options;
     if (this.#phase === 'unlimited') return maxRate;
+    if (this.#phase === 'trial') return Math.min(maxRate, Math.max(this.#limitRate, this.#former.rate));
+    if (this.#phase === 'chance') return Math.min(maxRate, Math.max(MIN_RATE, this.#chance.rate));
     return Math.min(maxRate, this.#phase === 'limit-probing' ? this.#limitProbe.rate : this.#limitRate);
   }
 
   /** Permits per second without what a probe in progress adds. */
   get confirmedRate(): number {
-    return this.#phase === 'limit-probing' && this.#limit ? Math.min(this.rate, this.#limitRate) : this.rate;
+    return this.#phase !== 'tracking' && this.#limit ? Math.min(this.rate, this.#limitRate) : this.rate;
   }
 
   get burst(): number {
@@ -150,9 +158,9 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
 
   nextAt(now: number, isPaused = false): number {
     const penaltyEndsAt = isPaused ? this.#history.penaltyEndsAt : -Infinity;
-    if (this.#limit === undefined || penaltyEndsAt > now) return penaltyEndsAt;
+    if (this.#limit === undefined || penaltyEndsAt > now || this.#isJudged) return penaltyEndsAt;
     if (this.#phase === 'limit-probing' && !isPaused)
-      return Math.max(this.#limitProbe.openAt(now), this.#limit.faster?.openAt() ?? -Infinity);
+      return Math.max(this.#limitProbe.openAt(now), this.#limit.fasterInProbe?.openAt() ?? -Infinity);
     const slowerAt = Math.min(this.#limit.slower.openAt(), this.#limitProbe.dueAt);
     return Math.max(slowerAt, this.#limit.faster?.openAt() ?? -Infinity);
   }
@@ -164,7 +172,10 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     if (this.#phase === 'unlimited') return false;
     if (isLimitProbe) this.#limitProbe.recordLimitProbeSent(now);
     this.#limitProbe.countCall(now, this.#isTrusted);
-    if (this.#phase === 'tracking' && now >= this.#limitProbe.dueAt && waitedFor) {
+    if (this.#phase === 'tracking' && waitedFor && this.#isTrialDue(now)) {
+      this.#former.startTrial(now, this.#limitRate);
+      this.#phase = 'trial';
+    } else if (this.#phase === 'tracking' && now >= this.#limitProbe.dueAt && waitedFor) {
       this.#limitProbe.start(
         this.#limitRate,
         this.#limit?.rate ?? Infinity,
@@ -175,15 +186,17 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     return isLimitProbe;
   }
 
-  settle(now: number, grant: PermitGrant, { kind, isCurrent, wait, isUnavailable = false }: CallResult): void {
+  settle(now: number, grant: PermitGrant, { kind, isCurrent, wait, isUnavailable = false }: CallResult): boolean {
+    if (kind === 'refused' && isCurrent && !isUnavailable) return this.recordRefused(now, grant, wait);
     if (kind === 'accepted') this.recordAccepted(now, grant, isCurrent);
     else if (kind === 'refused' && !isCurrent) this.recordLateRefusal(now, grant);
-    else if (kind === 'refused' && !isUnavailable) this.recordRefused(now, grant, wait);
     else this.recordEnded(grant);
+    return false;
   }
 
   /** @param fresh granted after the last refusal */
   recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
+    this.#former.recordAccepted(now, grant.rate);
     // Refused calls take another time at the upstream, which is no jitter.
     this.#roundTrip.addSample(now - (grant.startedAt ?? grant.at));
     if (this.#inFlightLimit < this.#options.maxInFlight) this.#inFlightLimit++;
@@ -192,10 +205,17 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
       return;
     }
     this.recordEnded(grant);
+    if (this.#phase === 'chance') {
+      this.#history.lastAccepted = grant;
+      this.#recordByChance(now, grant, true);
+      return;
+    }
     const ended = this.#history.recordAccepted(grant, this.#roundTrip.jitterMs);
     if (ended === 'long') this.#probeLimitAfterOutage(now);
     else if (ended === 'changed') this.#chooseLimit(now);
-    if (this.#phase === 'tracking') {
+    if (this.#phase === 'trial') {
+      if (fresh) this.#evaluateTrial(now, true);
+    } else if (this.#phase === 'tracking') {
       if (this.#margin.share < 1) this.#margin.recover(now, this.#isTrusted, this.#marginCost);
     } else if (fresh) {
       // A rate that the application does not use proves nothing.
@@ -204,17 +224,30 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     }
   }
 
-  /** The first refusal since the last cut, or that of a probe. */
-  recordRefused(now: number, grant: PermitGrant, statedWait?: StatedWait): void {
+  /**
+   * The first refusal since the last cut, or that of a probe.
+   * @returns true when it concerns this call alone
+   */
+  recordRefused(now: number, grant: PermitGrant, statedWait?: StatedWait): boolean {
     this.recordEnded(grant);
+    if (this.#phase === 'trial') {
+      this.#notRefused.remove(grant.at);
+      this.#evaluateTrial(now, false);
+      return !grant.isPauseProbe && this.#isJudged;
+    }
+    if (this.#phase === 'chance') {
+      this.#notRefused.remove(grant.at);
+      this.#recordByChance(now, grant, false);
+      return !grant.isPauseProbe && !(this.#chance.isClosed && (statedWait?.statedWaitMs ?? 0) > 0);
+    }
+    this.#former.recordRefused(now, grant.rate, !grant.isPauseProbe && this.#phase === 'tracking');
     this.#waitResolutionMs = statedWait?.waitResolutionMs ?? 0;
     this.#statedWaitMs = statedWait?.statedWaitMs ?? 0;
     if (this.#phase === 'limit-probing') this.#limitProbe.end();
     const isExpected = this.#limit !== undefined && (this.#phase === 'limit-probing' || grant.isPauseProbe);
     this.#notRefused.remove(grant.at);
-    this.#history.recordRefused(grant, this.#roundTrip.jitterMs);
+    this.#history.recordRefused(grant, this.#roundTrip.jitterMs, this.#statedWaitMs);
     if (!grant.isPauseProbe) this.#rateBeforeClosure = Math.min(grant.rate, this.#acceptedPerSecond(now) + 1);
-    if (this.#isTrusted) this.#limitProbe.recordTrustedRate(now, this.#limit?.choice.rate ?? 0);
     const hasChanged = this.#chooseLimit(now);
     if (this.#limit === undefined)
       this.#unexplainedRate = Math.max(MIN_UNEXPLAINED_RATE, UNEXPLAINED_SHARE * this.#acceptedPerSecond(now));
@@ -224,6 +257,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#scheduleLimitProbe(now);
     this.#limitSince ??= now;
     this.#phase = 'tracking';
+    return false;
   }
 
   /** A refusal of a call that was already in flight at the last refusal. */
@@ -287,6 +321,43 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
       this.#history.restore(closureOf(this.#bank.counters, snapshot), now - ageMs);
     this.#chooseLimit(now, this.#limit?.choice);
     if (snapshot.second !== undefined) this.#restoreLimit(now, snapshot.second, ageMs);
+  }
+
+  #isTrialDue(now: number): boolean {
+    return !this.#history.isClosed && this.#former.isDue(now, this.#limitRate);
+  }
+
+  #evaluateTrial(now: number, isAccepted: boolean): void {
+    const found = this.#former.recordTrialCall(now, isAccepted, this.#limitRate);
+    if (found === undefined) return;
+    if (found === 'in vain') {
+      this.#phase = 'tracking';
+      return;
+    }
+    this.#chance.begin(now, found, this.#former.rate / (1 - found));
+    this.#forgetLimit(now);
+    this.#phase = 'chance';
+  }
+
+  #recordByChance(now: number, grant: PermitGrant, isAccepted: boolean): void {
+    const end = this.#chance.record(now, isAccepted, grant.isWaitedFor);
+    if (end === undefined) return;
+    if (end === 'rate') this.#former.recordRefuted(now);
+    this.#limitProbe.start(Math.max(MIN_UNEXPLAINED_RATE, this.#chance.acceptedRate), Infinity, 0);
+    this.#phase = 'limit-probing';
+  }
+
+  #forgetLimit(now: number): void {
+    this.#history.forget(now);
+    this.#limit = undefined;
+    this.#limitSince = now;
+    this.#explainedRefusals = 0;
+    this.#margin.set(1);
+  }
+
+  /** The limit is not kept to: its results are compared with those of a rate, which alone decides when the next call goes. */
+  get #isJudged(): boolean {
+    return this.#phase === 'trial' || this.#phase === 'chance';
   }
 
   get #limitRate(): number {
@@ -389,7 +460,6 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   #scheduleLimitProbe(now: number): void {
     this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
     if (this.#limit === undefined) this.#limitProbe.scheduleFirst(now, UNEXPLAINED_LIMIT_PROBE_DELAY_MS);
-    else this.#limitProbe.scheduleReturn(now, this.#limit.choice.rate);
   }
 
   /** A probe that is refused where it should be confirms the window, and with it larger bursts. */

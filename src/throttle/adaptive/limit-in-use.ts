@@ -15,6 +15,8 @@ const MAX_REPLAYED_CALLS = 1024;
 /** Jitter and calls that overtake each other let a count be exceeded by a share of it, and some calls. */
 const EXCESS_SHARE = 1.01;
 const EXCESS_CALLS = 2;
+/** A limit this many times faster than the probed one is kept to in a probe. */
+const MIN_PROBED_RATIO = 1.25;
 const SAME_INSTANT_MS = 0.01;
 
 export class LimitInUse {
@@ -151,6 +153,13 @@ export class LimitPair {
     this.faster = additional && use(isSlower ? main : additional);
     this.rate = Math.min(this.slower.rate, this.faster?.rate ?? Infinity);
     this.inFlight = [main, additional].find((choice) => choice?.counter.kind === 'concurrency');
+  }
+
+  /** A faster limit that is hardly faster would hide for ever that the slower one was raised: both are exceeded then. */
+  get fasterInProbe(): LimitInUse | undefined {
+    return this.faster !== undefined && this.faster.rate < MIN_PROBED_RATIO * this.slower.rate
+      ? undefined
+      : this.faster;
   }
 
   burst(windowShare: number): number {

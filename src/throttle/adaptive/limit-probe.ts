@@ -17,9 +17,6 @@ const TOO_SLOW_CALLS = 8;
 const MAX_RATE_FACTOR = 2;
 /** Share of the gain by which the rate grows each second. */
 const GROWTH_SHARE = 0.6;
-/** A limit this many times slower than the last trusted one may be wrong. */
-const COLLAPSE_FACTOR = 3;
-const MIN_RETURN_DELAY_MS = 30_000;
 
 /** The schedule of probes, and the one in progress. Its public fields are written here only. */
 export class LimitProbe {
@@ -31,9 +28,6 @@ export class LimitProbe {
   #callsInInterval = 0;
   #slowdown = 1;
   #afterChangeUntil = -Infinity;
-
-  #trustedRate = 0;
-  #trustedUntil = 0;
 
   /** Permits per second of the probe in progress. */
   rate = Infinity;
@@ -62,21 +56,6 @@ export class LimitProbe {
   scheduleFirst(now: number, delayMs: number): void {
     this.#intervalStartedAt = now;
     this.dueAt = now + delayMs;
-  }
-
-  recordTrustedRate(now: number, rate: number): void {
-    if (this.#isCollapsed(rate)) return;
-    this.#trustedRate = rate;
-    this.#trustedUntil = now;
-  }
-
-  /** A much slower limit than the last trusted one may be wrong: the rate of that one is tried again after as long a time as it was not used. */
-  scheduleReturn(now: number, rate: number): void {
-    if (this.#isCollapsed(rate)) this.scheduleFirst(now, Math.max(MIN_RETURN_DELAY_MS, now - this.#trustedUntil));
-  }
-
-  #isCollapsed(rate: number): boolean {
-    return rate < this.#trustedRate / COLLAPSE_FACTOR;
   }
 
   recordLimitChange(now: number): void {

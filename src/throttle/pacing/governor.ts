@@ -247,12 +247,11 @@ export class Governor {
     let result: CallResult = { ...ENDED, isCurrent, laterCalls };
     if (report.kind === 'rate-limited') result = { ...result, ...this.#evaluateRefusal(report) };
     else if (report.kind === 'accepted') result = { ...result, kind: 'accepted', quotas: report.hint?.quotas ?? [] };
-    const isRefused = result.kind === 'refused';
-    if (isRefused && isCurrent) this.#epoch++;
-    this.#settleGates(now, grant, result);
+    const holdsOthers = !this.#settleGates(now, grant, result) && result.kind === 'refused';
+    if (holdsOthers && isCurrent) this.#epoch++;
     this.#declared?.settle(now, grant, result);
     this.applyRate(now);
-    if (!isRefused) return NOT_LIMITED;
+    if (!holdsOthers) return NOT_LIMITED;
     return { kind: 'limited', pauseMs: this.pause.remainingMs(now), stated: this.pause.isStated };
   }
 
@@ -340,13 +339,15 @@ export class Governor {
     return { kind: isRefused ? 'refused' : 'ended', wait: signal, isUnavailable };
   }
 
-  #settleGates(now: number, grant: PermitGrant, result: CallResult): void {
+  /** @returns true when a refusal concerns this call alone: it comes at any rate, so that a pause would not prevent the next */
+  #settleGates(now: number, grant: PermitGrant, result: CallResult): boolean {
     this.#inFlightCalls.remove(grant.at);
-    this.pause.settle(now, grant, result);
-    this.#learnerOf(grant)?.settle(now, grant, result);
+    const isAlone = this.#learnerOf(grant)?.settle(now, grant, result) === true;
+    if (!isAlone) this.pause.settle(now, grant, result);
     if (result.quotas.length > 0 && this.#settings.rate === 'auto')
       this.#allowance ??= new StatedAllowance(() => this.#settings.maxPauseMs, this.#inFlightCalls, this.#lastGrantAt);
     this.#allowance?.settle(now, grant, result);
+    return isAlone;
   }
 
   /** When all calls may go again, not only a probe; in the past without a pause, used-up quota or closed limit. */

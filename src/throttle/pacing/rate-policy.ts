@@ -1,6 +1,6 @@
 /** Rate and number in flight that hold now (pure): fixed by configuration, or learned from calls in adaptive/. A fleet wraps either. */
 import type { LearnedLimit, LimitUsage } from '../throttle.ts';
-import type { Gate } from './gate.ts';
+import type { CallResult, Gate, PermitGrant } from './gate.ts';
 
 export interface RatePolicy {
   /** Permits per second; Infinity while unlimited. */
@@ -17,11 +17,13 @@ export interface RatePolicy {
 }
 
 /** What learns from each call; `take` returns true when the call exceeds the selected limit. */
-export interface RateLearner extends Omit<Gate<boolean>, 'nthAt'> {
+export interface RateLearner extends Omit<Gate<boolean>, 'nthAt' | 'settle'> {
   /** Nothing was refused yet: calls are recorded, and not paced. */
   readonly isUnlimited: boolean;
   /** As a gate's, apart from rate and slots. @param isPaused a penalty counts during a pause only. Default: false */
   nextAt(now: number, isPaused?: boolean): number;
+  /** @returns true when a refusal concerns this call alone: the upstream refuses a share of the calls at any rate */
+  settle(now: number, grant: PermitGrant, result: CallResult): boolean;
   /** The learned limit; undefined without one. */
   learned(wallAt: (at: number) => number): LearnedLimit | undefined;
   /** What the chosen limit counts now; undefined without one. Changes nothing. */

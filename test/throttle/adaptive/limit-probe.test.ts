@@ -58,24 +58,6 @@ describe('the next probe', () => {
     expect(probe.dueAt).toBe(3 * limitProbeIntervalMs);
   });
 
-  it('is due early when the limit is much slower than the last trusted one, and later each time', () => {
-    const probe = new LimitProbe(DEFAULT_LEARNING);
-    probe.recordTrustedRate(10_000, 9);
-    const delays: number[] = [];
-    let now = 10_000;
-    for (let refusal = 0; refusal < 5; refusal++) {
-      probe.recordTrustedRate(now, 0.1);
-      probe.scheduleAfterRefusal(now);
-      probe.scheduleReturn(now, 0.1);
-      delays.push(probe.dueAt - now);
-      now = probe.dueAt;
-    }
-    expect(delays).toEqual([30_000, 30_000, 60_000, 120_000, 240_000]);
-    probe.scheduleAfterRefusal(now);
-    probe.scheduleReturn(now, 4);
-    expect(probe.dueAt).toBe(Infinity);
-  });
-
   it('is due after fewer calls for a while after the limit changed', () => {
     const callsUntilDue = (hasChanged: boolean): number => {
       const probe = new LimitProbe(DEFAULT_LEARNING);

@@ -1,0 +1,154 @@
+/**
+ * Whether a rate that was accepted before is tried again (pure): the refusals did not become rare although the rate fell, or the rate is a
+ * small part of what was accepted. What was inferred from refusals is so compared with what it brings. A trial is bounded in refusals, and each
+ * one in vain makes the next one rarer.
+ */
+
+/** Accepted calls are counted for so long at a time. */
+const SLOT_MS = 10_000;
+/** What was accepted counts half after this time. */
+const HALF_LIFE_MS = 3_600_000;
+/** A refusal at a higher part of the former rate can be that of a limit just below it. */
+const FALLEN_SHARE = 0.85;
+const COLLAPSED_SHARE = 0.25;
+/** Refusals that the limit in use does not explain, from which the refused share is computed. */
+const KEPT_STRAYS = 8;
+/** While a limit is learned many calls are refused as well. */
+const MIN_STRAYS_MS = 30_000;
+/** Refused share from which on refusals are not rare, and from which on half of the strays are enough. */
+const STRAY_SHARE = 0.003;
+const OFTEN_SHARE = 0.08;
+/** Where calls are refused often, the former rate was hardly ever seen: a multiple of the rate in use is tried. */
+const RAISE_PER_SHARE = 20;
+const LEAST_RAISE = 2;
+const MOST_RAISE = 10;
+const FIRST_DELAY_MS = 45_000;
+const LONGEST_DELAY_MS = 3_600_000;
+/** After a trial in vain a lower rate is tried. */
+const LOWER = 0.75;
+const MIN_TRIAL_MS = 20_000;
+const MIN_TRIAL_CALLS = 20;
+const EXPECTED_REFUSALS = 6;
+/** So few of the expected refusals show that a limit refuses, and not chance: permits were saved up. */
+const TOO_FEW_SHARE = 0.3;
+/** A trial in which less than this part of the share before is accepted is in vain. */
+const KEPT_ACCEPTED = 0.75;
+/** The share is known from few refusals. */
+const UNCERTAINTY = 1.7;
+const SPARE_REFUSALS = 3;
+const LEAST_SHARE = 0.002;
+
+interface Stray {
+  /** Calls and refusals at a fallen rate until then. */
+  readonly calls: number;
+  readonly refused: number;
+  /** In use when it was refused. */
+  readonly rate: number;
+  readonly at: number;
+}
+
+export class FormerRate {
+  #rate = 0;
+  #slotStartedAt = 0;
+  #slotCalls = 0;
+  #calls = 0;
+  #refused = 0;
+  #strays: readonly Stray[] = [];
+  #dueAt = -Infinity;
+  #delayMs = FIRST_DELAY_MS;
+  #refutedDelayMs = 0;
+  #startedAt = 0;
+  #trialCalls = 0;
+  #trialRefused = 0;
+  #expectedShare = 0;
+
+  /** Calls per second that were accepted before the rate fell. */
+  get rate(): number {
+    return this.#rate;
+  }
+
+  /** @param rate permits per second in use */
+  recordAccepted(now: number, rate: number): void {
+    if (rate <= FALLEN_SHARE * this.#rate) this.#calls++;
+    this.#slotCalls++;
+    const ms = now - this.#slotStartedAt;
+    if (ms < SLOT_MS) return;
+    this.#rate = Math.max(this.#rate * 0.5 ** (ms / HALF_LIFE_MS), (this.#slotCalls * 1000) / ms);
+    this.#slotStartedAt = now;
+    this.#slotCalls = 0;
+  }
+
+  /**
+   * @param rate permits per second in use
+   * @param isStray the limit in use does not explain the refusal
+   */
+  recordRefused(now: number, rate: number, isStray: boolean): void {
+    if (rate > FALLEN_SHARE * this.#rate) return;
+    this.#calls++;
+    this.#refused++;
+    if (!isStray) return;
+    const stray = { calls: this.#calls, refused: this.#refused, rate, at: now };
+    this.#strays = [...this.#strays, stray].slice(-KEPT_STRAYS);
+  }
+
+  /** @param rate permits per second in use */
+  isDue(now: number, rate: number): boolean {
+    if (now < this.#dueAt || this.#rate === 0) return false;
+    const share = this.#strayShare;
+    if (now - (this.#strays[0]?.at ?? now) < MIN_STRAYS_MS) return false;
+    if (share < STRAY_SHARE || this.#strays.length < KEPT_STRAYS / 2) return false;
+    if (rate < COLLAPSED_SHARE * this.#rate || share >= OFTEN_SHARE) return true;
+    // A limit that refused this share of the former rate would refuse nothing now.
+    const most = FALLEN_SHARE * (1 - share) * this.#rate;
+    const atLowRate = this.#strays.filter((stray) => stray.rate < most);
+    return rate < most && this.#strays.length === KEPT_STRAYS && atLowRate.length > KEPT_STRAYS / 2;
+  }
+
+  /** @param rate permits per second in use */
+  startTrial(now: number, rate: number): void {
+    const share = this.#strayShare;
+    const raise = Math.min(MOST_RAISE, Math.max(LEAST_RAISE, RAISE_PER_SHARE * share));
+    if (share >= OFTEN_SHARE) this.#rate = Math.max(this.#rate, raise * rate);
+    this.#startedAt = now;
+    this.#trialCalls = this.#trialRefused = 0;
+    this.#expectedShare = Math.max(LEAST_SHARE, share);
+    this.#dueAt = now + this.#delayMs;
+    this.#delayMs = Math.min(LONGEST_DELAY_MS, 2 * this.#delayMs);
+    this.#strays = [];
+  }
+
+  /**
+   * @param rate permits per second that were in use before the trial
+   * @returns the refused share when the former rate is accepted; `in vain`; undefined while the trial goes on
+   */
+  recordTrialCall(now: number, isAccepted: boolean, rate: number): number | 'in vain' | undefined {
+    this.#trialCalls++;
+    if (!isAccepted) this.#trialRefused++;
+    const share = this.#expectedShare;
+    const expected = UNCERTAINTY * share * this.#trialCalls;
+    const most = this.#trialCalls * (1 - KEPT_ACCEPTED * (1 - share));
+    if (this.#trialRefused > SPARE_REFUSALS + Math.min(most, expected + Math.sqrt(expected))) {
+      this.#rate = Math.max(rate, LOWER * this.#rate);
+      return 'in vain';
+    }
+    const isEnough = this.#trialCalls >= MIN_TRIAL_CALLS && expected >= EXPECTED_REFUSALS;
+    if (now - this.#startedAt < MIN_TRIAL_MS || !isEnough) return undefined;
+    this.#delayMs = Math.max(FIRST_DELAY_MS, this.#refutedDelayMs);
+    const seen = this.#trialRefused / this.#trialCalls;
+    return seen < share * TOO_FEW_SHARE ? 'in vain' : (share + seen) / 2;
+  }
+
+  /** The rate that a trial found to be accepted was a limit's in the end. */
+  recordRefuted(now: number): void {
+    this.#delayMs = Math.min(LONGEST_DELAY_MS, 2 * Math.max(this.#refutedDelayMs, this.#delayMs));
+    this.#refutedDelayMs = this.#delayMs;
+    this.#dueAt = now + this.#delayMs;
+    this.#rate *= LOWER;
+  }
+
+  get #strayShare(): number {
+    const [first] = this.#strays;
+    if (first === undefined || this.#strays.length < 2) return 0;
+    return (this.#refused - first.refused) / (this.#calls - first.calls);
+  }
+}
