@@ -4,15 +4,17 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
+import { SidecarError } from '../platform/errors.ts';
 import { describeEndpoint } from '../throttle/endpoint.ts';
 import type { Ticket } from '../throttle/throttle.ts';
-import type { Attempt } from './attempt.ts';
+import type { TokenUse } from '../token/token.ts';
+import { Attempt } from './attempt.ts';
 import { pipelinedResponses } from './break-off.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 import { expectsContinue, sendContinue } from './expect-continue.ts';
 import type { RequestBody } from './request-body/replay-body.ts';
 import { isFullyReceived } from './request-body/request-receipt.ts';
-import { RequestSender, type NotRelayed } from './request-sender.ts';
+import { RequestContext, type NotRelayed } from './request-context.ts';
 import { awaitToken, throwIfAborted, toStageError, waitInStage } from './request-lifetime.ts';
 
 /**
@@ -23,50 +25,50 @@ import { awaitToken, throwIfAborted, toStageError, waitInStage } from './request
 export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): Promise<RequestOutcome> {
   const { tokens, throttle, retryBudget, clock } = parts;
   const { request, response, lifetime, queueClass } = exchange;
-  const sender = new RequestSender(parts, exchange);
-  const { body } = sender;
+  const context = new RequestContext(parts, exchange);
+  const { body } = context;
   let now = lifetime.arrivedAt;
   retryBudget.recordRequest(now);
-  lifetime.target = sender;
+  lifetime.target = context;
   try {
     // This wait comes first: after a later step a request without a body would overtake this one.
     if (response.socket === null || !body.isInMemory) now = await waitForPacket(response, clock);
     // 1. A usable token, before the queue: with a broken login a request fails at once and fills no queue.
-    let use = tokens.current(lifetime, now);
-    if (use === undefined) now = await waitForFirstToken(parts, exchange);
+    let tokenUse = tokens.current(lifetime, now);
+    if (tokenUse === undefined) now = await waitForFirstToken(parts, exchange);
     if (lifetime.aborted !== undefined) throw toStageError('token', lifetime.aborted);
     // 2. A ticket, which is no wait.
     const awaitsBody = !body.isInMemory && (expectsContinue(request) || !isFullyReceived(request));
     const endpoint = describeEndpoint(request.method ?? 'GET', exchange.path);
     const ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, endpoint, now);
-    sender.begin(ticket);
+    context.begin(ticket);
     // 3. A body slot and the body, before a permit: a slow client would hold the permit.
     if (awaitsBody) {
       now = await receiveBody(exchange, ticket, body, clock);
-      use = undefined;
+      tokenUse = undefined;
     }
     for (;;) {
       // 4. A permit for one attempt, with the token of that moment.
-      const attempt = sender.tryTakePermit(now, use) ?? (await sender.waitForPermit());
+      const attempt = tryTakePermit(context, ticket, now, tokenUse) ?? (await waitForPermit(context, ticket));
       // 5. The attempt. Its `onHead` reports to throttle and token source, and decides: relay the response, or hold it for a retry.
-      const result = await sender.send(attempt);
+      const result = await attempt.send();
       // The response has ended, or there is none: the permit's slot in flight is free, and the attempt is recorded.
       attempt.release(result);
       if (result.kind === 'relayed') return { kind: 'relayed', status: result.head.status, fault: result.fault };
       // 6. A retry goes back to 4, where it stands at the head of the queue.
-      await prepareRetry(sender, attempt, result, exchange);
+      await prepareRetry(context, attempt, result);
       now = clock.now();
-      use = undefined;
+      tokenUse = undefined;
     }
   } catch (error) {
     // By the next microtask node:http has parsed the end of a request that came in one packet: its connection can stay open.
-    if (!sender.hasTicket) await Promise.resolve();
+    if (context.ticket === undefined) await Promise.resolve();
     // No further attempt: the result of the last one that was sent goes to the client, at once, so that the cleanup below may follow.
-    const outcome = sender.relayLastResult(error);
+    const outcome = context.relayLastResult(error);
     if (outcome === undefined) throw error;
     return outcome;
   } finally {
-    sender.dispose();
+    context.dispose();
   }
 }
 
@@ -121,26 +123,70 @@ async function waitForBodySlot({ tracer }: Exchange, ticket: Ticket, body: Reque
 }
 
 /**
+ * Step 4, where a permit and a token are at hand; undefined where one of them has to be waited for.
+ * @param now what the clock has just given
+ * @param current the token in this turn for a call that can be repeated, as one without an unread body can; undefined: it is asked for
+ */
+function tryTakePermit(
+  context: RequestContext,
+  ticket: Ticket,
+  now: number,
+  current: TokenUse | undefined,
+): Attempt | undefined {
+  const { parts, exchange, body } = context;
+  if (exchange.lifetime.aborted !== undefined) return undefined;
+  const isRepeatable = body.isInMemory && parts.retry.on401;
+  const tokenUse = current !== undefined && isRepeatable ? current : parts.tokens.current(context, now);
+  const permit = tokenUse && ticket.tryTakePermit(now);
+  return permit && new Attempt(context, permit, tokenUse);
+}
+
+/**
+ * Step 4, otherwise: waits until there is a token and a permit. The current token is read the moment the permit is granted.
+ * @throws SidecarError; RequestAborted when the client has left
+ */
+async function waitForPermit(context: RequestContext, ticket: Ticket): Promise<Attempt> {
+  const { tokens } = context.parts;
+  const { lifetime, tracer } = context.exchange;
+  for (;;) {
+    if (tokens.current(context) === undefined) await awaitToken(tokens, lifetime, tracer, context);
+    // An aborted request must not start a wait.
+    throwIfAborted(lifetime, 'queue');
+    const permit = await waitInStage('queue', ticket.waitForPermit(), tracer);
+    const tokenUse = lifetime.aborted === undefined ? tokens.current(context) : undefined;
+    if (tokenUse !== undefined) return new Attempt(context, permit, tokenUse);
+    // The token expired or was refused while the request waited: the permit is not spent until there is one again.
+    permit.cancel();
+  }
+}
+
+/**
  * Step 6. Carries out the decision that was made at the head of the response (it is made here only where no head came): waits for what the
  * next attempt needs before its permit.
  * @throws the reason why none follows
  */
-async function prepareRetry(
-  sender: RequestSender,
-  attempt: Attempt,
-  result: NotRelayed,
-  { lifetime, tracer }: Exchange,
-): Promise<void> {
-  const retry = sender.keepResult(attempt, result);
+async function prepareRetry(context: RequestContext, attempt: Attempt, result: NotRelayed): Promise<void> {
+  const { lifetime, tracer } = context.exchange;
+  const retry = attempt.settle(result);
   switch (retry.kind) {
     case 'await-permit':
       // A 429: the throttle paused all requests at the head of the response. The permit comes when the pause is over, and costs no retry budget.
       return;
     case 'refresh-token':
       // A 401: at the head of the response its token was invalidated and a refresh was started. All callers wait for it; it costs no retry budget.
-      return sender.waitForNewerToken(attempt);
+      return waitForNewerToken(context, attempt.tokenUse);
     case 'back-off':
       // 503, reset and the like: the decision has taken this retry out of the budget.
       return waitInStage('upstream', lifetime.sleep(retry.delayMs), tracer);
   }
+}
+
+/** @throws SidecarError TOKEN_UNAVAILABLE: the 401 goes to the client */
+async function waitForNewerToken(context: RequestContext, rejected: TokenUse): Promise<void> {
+  const { parts, exchange } = context;
+  const wait = exchange.lifetime.withAbortSignal((signal) => parts.tokens.waitForReplacement(rejected, signal));
+  const hasReplacement = await waitInStage('token', wait, exchange.tracer);
+  // A request is replayed once.
+  context.hasReplayedAfter401 = true;
+  if (!hasReplacement) throw new SidecarError('TOKEN_UNAVAILABLE', 'no newer access token is available');
 }

@@ -30,11 +30,6 @@ type AbortListener = (reason: RequestAborted) => void;
 
 export type DeadlineSetting = 'request.deadlineMs (SIDECAR_DEADLINE_MS)' | 'x-sidecar-timeout-ms of the request';
 
-/** What a request does at its end, before its waits end. */
-export interface AbortTarget {
-  onAborted(aborted: RequestAborted): void;
-}
-
 const NO_LISTENERS: readonly AbortListener[] = [];
 
 export class RequestLifetime implements TimerTarget {
@@ -43,7 +38,7 @@ export class RequestLifetime implements TimerTarget {
   readonly deadlineAt: number;
   aborted: RequestAborted | undefined;
   /** Called first when the request is aborted. */
-  target: AbortTarget | undefined;
+  target: { onAborted(aborted: RequestAborted): void } | undefined;
   /** Called when the deadline passes: unless it clears the deadline, the request is then aborted. */
   onDeadline: (() => void) | undefined;
   readonly #clock: Clock;

@@ -1,5 +1,5 @@
 /**
- * Whether an attempt is repeated, and why. Pure: whether there is time, budget and a permit for it is decided in exchange/retry-planner.
+ * Whether an attempt is repeated, and why. Pure: whether there is time, budget and a permit for it is decided in exchange/request-context.
  *
  * - A call refused for its rate was not carried out (429, RFC 6585 §4): every method, unless the configuration says otherwise. One that
  *   was refused in the body of a success may have been: idempotent methods only.

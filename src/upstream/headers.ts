@@ -83,7 +83,6 @@ export interface ForwardedRequestHeaders {
   readonly hasContentType: boolean;
   /** The first value of that name that is not blank; the empty text where it is no key that every server reads. Undefined without one. */
   readonly idempotencyKey: string | undefined;
-  readonly hasBlankKey: boolean;
 }
 
 /**
@@ -129,7 +128,6 @@ export function createRequestHeaderFilter(ownNames: readonly string[]): FilterRe
     let hadAuthorization = false;
     let hasContentType = own.has('content-type');
     let idempotencyKey: string | undefined;
-    let hasBlankKey = false;
     for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
       const received = rawHeaders[at] ?? '';
       const value = rawHeaders[at + 1] ?? '';
@@ -140,14 +138,11 @@ export function createRequestHeaderFilter(ownNames: readonly string[]): FilterRe
         return select(rawHeaders, keyHeader, parseConnectionOptions(rawHeaders));
       if (isRemoved || nominated?.has(name) === true) continue;
       if (name === 'content-type') hasContentType = true;
-      if (name === keyName) {
-        if (BLANK_KEY.test(value)) hasBlankKey = true;
-        // Many servers drop a field with an underscore in its name.
-        else idempotencyKey ??= received.includes('_') ? '' : value;
-      }
+      // Many servers drop a field with an underscore in its name.
+      if (name === keyName && !BLANK_KEY.test(value)) idempotencyKey ??= received.includes('_') ? '' : value;
       headers.push(received, value);
     }
-    return { headers, hadAuthorization, hasContentType, idempotencyKey, hasBlankKey };
+    return { headers, hadAuthorization, hasContentType, idempotencyKey };
   };
   return select;
 }

@@ -7,9 +7,10 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { AttemptTimeouts } from '../../upstream/response-receiver.ts';
-import { BodyReceiver, type BodySink, type ReadSlot, EarlyChunks, Upload } from './body-readers.ts';
+import type { Ticket } from '../../throttle/throttle.ts';
+import { EarlyChunks, getReadLimiter, Upload } from './body-readers.ts';
 import { GrowableBuffer } from '../../platform/growable-buffer.ts';
-import { type RequestLifetime, throwIfAborted } from '../request-lifetime.ts';
+import { type RequestAborted, type RequestLifetime, throwIfAborted, toStageError } from '../request-lifetime.ts';
 import { declaredLength, isFullyReceived, onFullyReceived } from './request-receipt.ts';
 
 const EMPTY = Buffer.alloc(0);
@@ -56,20 +57,23 @@ export interface BodyLimits {
   readonly timeouts: Pick<AttemptTimeouts, 'bodyIdleTimeoutMs'>;
 }
 
-export class RequestBody implements BodySink {
+/** The slot that reading needs. Another request may take it while no bytes come. */
+type ReadSlot = Pick<Ticket, 'recordBodyBytes' | 'waitForBodySlot'>;
+
+export class RequestBody {
   /** Length that the client declared; undefined when chunked, 0 without a body. */
   readonly declaredBytes: number | undefined;
   /** All of it is in memory, so that it can be sent again. */
   isInMemory: boolean;
   receivedBytes = 0;
-  /** When the last of them came, or the idle time began; monotonic. */
-  receivedAt = 0;
   readonly #request: IncomingMessage;
   readonly #limits: BodyLimits;
   readonly #clock: Clock;
   readonly #early: EarlyChunks | undefined;
   #buffer: GrowableBuffer | undefined;
   #takenMemoryBytes = 0;
+  /** When the last bytes came, or the idle time began; monotonic. */
+  #receivedAt = 0;
 
   constructor(request: IncomingMessage, limits: BodyLimits, clock: Clock) {
     this.#request = request;
@@ -126,9 +130,52 @@ export class RequestBody implements BodySink {
     if ((this.declaredBytes ?? 0) > this.#limits.retry.replayBufferBytes || this.tryReadReceived()) return;
     this.#early?.stop();
     if (isFullyReceived(this.#request, this.receivedBytes) || !this.#tryTakeForReceived()) return;
-    if ((await new BodyReceiver(this.#request, this, lifetime, slot).done) === 'whole') this.#markWhole();
+    if (await this.#receive(lifetime, slot)) this.#markWhole();
     // The request may have been aborted in the same turn of the event loop.
     throwIfAborted(lifetime, 'body');
+  }
+
+  /** @returns false when no more of the body fits */
+  #receive(lifetime: RequestLifetime, slot: ReadSlot): Promise<boolean> {
+    const request = this.#request;
+    const readLimiter = getReadLimiter(request.socket);
+    const { promise: isWhole, resolve, reject } = Promise.withResolvers<boolean>();
+    let hasEnded = false;
+    const stop = (): void => {
+      hasEnded = true;
+      lifetime.offAbort(onAborted);
+      stopIdleTimer();
+      request.off('data', onData).off('end', onEnd).pause();
+    };
+    const finish = (result: boolean): void => {
+      stop();
+      resolve(result);
+    };
+    const fail = (reason: Error): void => {
+      if (!hasEnded) stop();
+      reject(reason);
+    };
+    const onData = (chunk: Buffer): void => {
+      readLimiter.countChunk();
+      if (!this.#append(chunk)) finish(false);
+      else if (!slot.recordBodyBytes(this.#receivedAt) && !isFullyReceived(request, this.receivedBytes)) {
+        // The request has lost its slot. The idle time-out does not run while nothing is read.
+        stopIdleTimer();
+        request.pause();
+        slot.waitForBodySlot().then(() => hasEnded || start(), fail);
+      }
+    };
+    const onEnd = (): void => finish(true);
+    const onAborted = (reason: RequestAborted): void => fail(toStageError('body', reason));
+    const start = (): void => {
+      stopIdleTimer = this.#startIdleTimer(fail);
+      request.resume();
+    };
+    let stopIdleTimer = (): void => undefined;
+    lifetime.onAbort(onAborted);
+    request.on('data', onData).on('end', onEnd);
+    start();
+    return isWhole;
   }
 
   #markWhole(): void {
@@ -146,7 +193,7 @@ export class RequestBody implements BodySink {
   }
 
   /** @returns false when the body does not fit: a longer one than may be buffered, or more than all bodies together may hold */
-  append(chunk: Buffer): boolean {
+  #append(chunk: Buffer): boolean {
     (this.#buffer ??= new GrowableBuffer(this.declaredBytes)).append(chunk);
     this.#countReceived(chunk);
     return this.#tryTakeForReceived();
@@ -185,13 +232,13 @@ export class RequestBody implements BodySink {
     this.dispose();
     return new Upload(this.#request, received, {
       onChunk: (chunk) => this.#countReceived(chunk),
-      startIdleTimer: () => this.startIdleTimer(onIdle, onStalled),
+      startIdleTimer: () => this.#startIdleTimer(onIdle, onStalled),
     });
   }
 
   /** Until when the upstream has waited for the client, monotonic; not while it does not read, or has all of the body. */
   waitedUntil(now: number): number {
-    return this.#request.complete || this.#request.isPaused() ? this.receivedAt : now;
+    return this.#request.complete || this.#request.isPaused() ? this.#receivedAt : now;
   }
 
   /** Gives the memory back, and leaves the rest of the body to another reader. */
@@ -211,13 +258,13 @@ export class RequestBody implements BodySink {
   }
 
   /** Calls `onIdle` once when no byte has come for the idle time-out, and until then `onStalled` each second while none comes. */
-  startIdleTimer(onIdle: (reason: SidecarError) => void, onStalled?: () => void): () => void {
+  #startIdleTimer(onIdle: (reason: SidecarError) => void, onStalled?: () => void): () => void {
     const idleTimeoutMs = this.#limits.timeouts.bodyIdleTimeoutMs || Infinity;
     const intervalMs = Math.min(idleTimeoutMs, onStalled === undefined ? Infinity : STALLED_AFTER_MS);
     if (intervalMs === Infinity) return () => undefined;
-    this.receivedAt = this.#clock.now();
+    this.#receivedAt = this.#clock.now();
     const check = (): void => {
-      const idleMs = this.#clock.now() - this.receivedAt;
+      const idleMs = this.#clock.now() - this.#receivedAt;
       if (idleMs >= idleTimeoutMs) {
         onIdle(stalledUploadError(idleTimeoutMs));
         return;
@@ -228,7 +275,7 @@ export class RequestBody implements BodySink {
       if (idleMs >= intervalMs) setImmediate(reportStall);
     };
     const reportStall = (): void => {
-      if (!isStopped && this.#clock.now() - this.receivedAt >= intervalMs) onStalled?.();
+      if (!isStopped && this.#clock.now() - this.#receivedAt >= intervalMs) onStalled?.();
     };
     let isStopped = false;
     let cancel = this.#clock.after(intervalMs, check);
@@ -240,7 +287,7 @@ export class RequestBody implements BodySink {
 
   #countReceived(chunk: Buffer): void {
     this.receivedBytes += chunk.length;
-    this.receivedAt = this.#clock.now();
+    this.#receivedAt = this.#clock.now();
   }
 }
 
