@@ -1,17 +1,6 @@
-/** The mask that is shown for a secret, its common encodings, and parts of URLs that may be secrets. secrets.ts finds secrets in texts. Pure. */
+/** The mask that is shown for a secret, and parts of URLs that may be secrets. secrets.ts finds secrets in texts. Pure. */
 
 export const MASK = '********';
-
-/** Plain, form-encoded, percent-encoded and in base64; with a client id also as Basic credentials (RFC 7617 §2). */
-export function listSecretEncodings(value: string, clientId?: string): string[] {
-  const encodings = [value, formEncode(value), ...base64Variants(value)];
-  if (clientId !== undefined)
-    encodings.push(
-      ...base64Variants(`${clientId}:${value}`),
-      ...base64Variants(`${formEncode(clientId)}:${formEncode(value)}`),
-    );
-  return encodings.flatMap((encoding) => [encoding, encodeURIComponent(encoding.toWellFormed())]);
-}
 
 /** A URL without the values of its query, which may be secrets; names are kept. */
 export function maskQuery({ origin, pathname, search }: URL): string {
@@ -32,12 +21,6 @@ export type Redact = (text: string) => string;
 export function decodePercent(text: string, charset: 'utf8' | 'latin1' = 'utf8'): string {
   const bytes = text.replaceAll(/%[\da-f]{2}/gi, (escape) => String.fromCharCode(parseInt(escape.slice(1), 16)));
   return Buffer.from(bytes, 'latin1').toString(charset);
-}
-
-function base64Variants(text: string): string[] {
-  // Without padding, the text is found with padding, without it, and with `%3D` for it.
-  const base64 = Buffer.from(text, 'utf8').toString('base64').replace(/=+$/, '');
-  return [base64, base64.replaceAll('+', '-').replaceAll('/', '_')];
 }
 
 export function formEncode(text: string): string {

@@ -6,18 +6,14 @@
 import type { Clock } from './clock.ts';
 import { MASK, formEncode, type Redact } from './secret-redaction.ts';
 
-/** A shorter value is not masked: texts would become unreadable, and it is soon guessed. */
-const SHORTEST_SECRET = 8;
-
 /** How long a value is masked after another one has taken its place: a late text may still name it. */
 const KEPT_MS = 3_600_000;
 /** So many values of one owner are kept longer than that, and so many at all. */
 const NEWEST = 4;
 const MOST = 64;
 
-/** Parts of this length at every fourth character of a token: a run of eleven characters of it contains one. */
-const PART_CHARS = 8;
-const PART_DISTANCE = 4;
+/** Parts of this length are masked alone too. A shorter one may be in another text by chance, and helps little to guess the rest. */
+export const PART_CHARS = 8;
 
 /** A part is hashed as a polynomial, so that the next one in a text takes two steps; in 30 bits, which V8 keeps without an object. */
 const HASH_BASE = 0x9e3779b1;
@@ -44,18 +40,22 @@ interface Index {
   readonly hashes: ReadonlySet<number>;
   /** By the first characters. */
   readonly forms: ReadonlyMap<string, readonly Form[]>;
-  /** The parts of tokens that are masked alone, too. */
+  /** The parts of tokens that are masked alone, too, and the distance from one to the next. */
   readonly parts: ReadonlySet<string>;
+  readonly partDistance: number;
 }
 
 export class Secrets {
   readonly #clock: Pick<Clock, 'now'>;
+  readonly #partDistance: number;
   readonly #byOwner = new Map<string, Secret[]>();
   /** Built for the first text after a change. */
   #index: Index | undefined;
 
-  constructor(clock: Pick<Clock, 'now'>) {
+  /** @param partDistance characters of a token from one part to the next. Default 4: a run of eleven characters contains one */
+  constructor(clock: Pick<Clock, 'now'>, partDistance = 4) {
     this.#clock = clock;
+    this.#partDistance = partDistance;
   }
 
   /**
@@ -82,7 +82,7 @@ export class Secrets {
 
   #add(secret: Secret, owner: string): void {
     const kept = this.#byOwner.get(owner) ?? [];
-    if (secret.value.length < SHORTEST_SECRET || kept[0]?.value === secret.value) return;
+    if (secret.value.length < PART_CHARS || kept[0]?.value === secret.value) return;
     const now = this.#clock.now();
     const earlier = kept.filter(({ value }) => value !== secret.value);
     for (const one of earlier) one.replacedAt ??= now;
@@ -92,7 +92,7 @@ export class Secrets {
   }
 
   #buildIndex(): Index {
-    return (this.#index = createIndex([...this.#byOwner.values()].flat()));
+    return (this.#index = createIndex([...this.#byOwner.values()].flat(), this.#partDistance));
   }
 
   /** @param maskSuspectText for a text that may have a secret, or has to be decoded first */
@@ -133,7 +133,7 @@ const HASHED_CODES = Uint8Array.from({ length: 0x7f }, (_, code) => {
   return /[\n\x20-\x7e]/.test(char) && !'%\\'.includes(char) ? unifyAlphabets(char).charCodeAt(0) : 0;
 });
 
-function createIndex(secrets: readonly Secret[]): Index {
+function createIndex(secrets: readonly Secret[], partDistance: number): Index {
   const hashes = new Set<number>();
   const isUsed = new Uint8Array(1 << 16);
   const forms = new Map<string, Form[]>();
@@ -142,7 +142,7 @@ function createIndex(secrets: readonly Secret[]): Index {
     for (const form of listForms(value)) {
       const start = form.text.slice(0, PART_CHARS);
       forms.set(start, [...(forms.get(start) ?? []), form]);
-      for (let at = 0; isToken && at + PART_CHARS <= form.text.length; at += PART_DISTANCE)
+      for (let at = 0; isToken && at + PART_CHARS <= form.text.length; at += partDistance)
         parts.add(form.text.slice(at, at + PART_CHARS));
       if (isToken) parts.add(form.text.slice(-PART_CHARS));
     }
@@ -152,7 +152,7 @@ function createIndex(secrets: readonly Secret[]): Index {
     hashes.add(hash >>> 2);
     isUsed[hash >>> 16] = 1;
   }
-  return { isUsed, hashes, forms, parts };
+  return { isUsed, hashes, forms, parts, partDistance };
 }
 
 function listForms(value: string): readonly Form[] {
@@ -248,7 +248,8 @@ function maskSuspect(text: string, index: Index): string {
 }
 
 /** Where the text has secrets, or parts of tokens. */
-function findSpans({ bytes, starts, ends }: Reading, { forms, parts }: Index): readonly (readonly [number, number])[] {
+function findSpans({ bytes, starts, ends }: Reading, index: Index): readonly (readonly [number, number])[] {
+  const { forms, parts, partDistance } = index;
   const spans: [number, number][] = [];
   const text = unifyAlphabets(bytes);
   const add = (from: number, to: number): void =>
@@ -264,7 +265,7 @@ function findSpans({ bytes, starts, ends }: Reading, { forms, parts }: Index): r
       add(at - mixedBefore, isWhole && /[\w+/]/.test(text.charAt(end)) ? end + mixedAfter : end);
       wholeTo = Math.max(wholeTo, end);
     }
-    if (parts.has(part) && at + PART_CHARS > wholeTo) add(at - PART_DISTANCE + 1, at + PART_CHARS + PART_DISTANCE - 1);
+    if (parts.has(part) && at + PART_CHARS > wholeTo) add(at - partDistance + 1, at + PART_CHARS + partDistance - 1);
   }
   return spans;
 }

@@ -7,7 +7,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { listSecretEncodings } from '../../src/platform/secret-redaction.ts';
+import { listSecretEncodings } from '../support/secret-encodings.ts';
 import { scratchDirectory } from '../config/base-env.ts';
 import { call } from '../support/calls.ts';
 import { runCheck } from '../support/check-run.ts';

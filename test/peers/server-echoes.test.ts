@@ -5,7 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formEncode, listSecretEncodings } from '../../src/platform/secret-redaction.ts';
+import { formEncode } from '../../src/platform/secret-redaction.ts';
+import { listSecretEncodings } from '../support/secret-encodings.ts';
 import { call } from '../support/calls.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { registerSecret } from '../support/secrets.ts';

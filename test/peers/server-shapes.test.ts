@@ -3,7 +3,7 @@
  * published shape: which bearer the upstream receives, and what the client reads when the server refuses.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listSecretEncodings } from '../../src/platform/secret-redaction.ts';
+import { listSecretEncodings } from '../support/secret-encodings.ts';
 import { call } from '../support/calls.ts';
 import type { CredentialRoutes } from './credential-routes.ts';
 import { SERVER_SHAPES } from './server-shapes.ts';

@@ -2,15 +2,13 @@
  * Makes text of an authorization server fit for a log, a page and a local reply: printable ASCII on one line, bounded, and
  * without the client id or a part of a secret that was sent, in any common encoding (RFC 6749 §5.2 has the characters). Pure.
  */
-import { MASK, decodePercent, listSecretEncodings, type Redact } from '../../platform/secret-redaction.ts';
-import { createRedact } from '../../platform/secrets.ts';
+import { MASK, decodePercent, formEncode, type Redact } from '../../platform/secret-redaction.ts';
+import { createRedact, Secrets } from '../../platform/secrets.ts';
 import type { ClientAuthentication, ClientCredential } from '../client/client-authentication.ts';
 
 /** Cleans, masks, and cuts to `maxChars`. The result may be empty. */
 export type ShowServerText = (text: string, maxChars: number) => string;
 
-/** A shorter secret, or part of one, may be part of a token or a word by chance, and helps little to guess the rest. */
-export const FRAGMENT_CHARS = 8;
 /** More of a text is not looked at: at most 300 characters are shown. */
 const MAX_READ_CHARS = 1024;
 /** Before the cut to these, secrets are masked. */
@@ -18,8 +16,8 @@ const MAX_MASKED_CHARS = 8 * MAX_READ_CHARS;
 
 /** Keeps what the authorization server knows out of its response, in case the server echoes it. */
 export interface EchoFilter {
-  /** The client's credential in every encoding. The access token, which goes to the upstream, must not contain it. */
-  readonly credentialForms: readonly string[];
+  /** Whether a token contains the client's credential: the upstream, to which the token goes, must not get it. */
+  readonly holdsCredential: (token: string) => boolean;
   /** Masks sent secrets, and tokens in use, in a text. */
   readonly redact: Redact;
   readonly showText: ShowServerText;
@@ -37,17 +35,23 @@ export function createEchoFilter(
   }: { readonly scope: string | undefined; readonly maskSecrets?: Redact },
 ): EchoFilter {
   const secrets = [...sentSecrets, ...valuesToRedact];
-  const forms = valuesToRedact.flatMap((value) => listSecretEncodings(value, clientId));
   const redact = createRedact(secrets);
   const showText = createServerTextFilter(secrets, clientId);
+  const redactCredential = createRedact(valuesToRedact.flatMap((value) => listWithId(value, clientId)));
   return {
-    credentialForms: forms.filter(({ length }) => length >= FRAGMENT_CHARS),
+    holdsCredential: (token) =>
+      [token, decodePercent(token, 'latin1')].some((reading) => redactCredential(reading) !== reading),
     redact: (text) => maskSecrets(redact(text)),
     // Before and after the cut: the mask may be longer than what it replaces.
     showText: (text, maxChars) =>
       maskSecrets(showText(maskSecrets(text.slice(0, MAX_MASKED_CHARS)), maxChars)).slice(0, maxChars),
     requestedScope,
   };
+}
+
+/** A secret too short to be masked alone is masked with the id, as in Basic credentials (RFC 7617 §2). */
+function listWithId(secret: string, clientId: string): string[] {
+  return [secret, `${clientId}:${secret}`, `${formEncode(clientId)}:${formEncode(secret)}`];
 }
 
 /** Built for the first text only, since most responses have none. The client id is masked where it appears as a whole. */
@@ -57,21 +61,21 @@ export function createServerTextFilter(secrets: readonly string[], clientId: str
 }
 
 function buildFilter(secrets: readonly string[], clientId: string): ShowServerText {
-  const redact = createRedact(secrets);
   const redactId = createRedact([clientId]);
-  const encodings = secrets.flatMap((secret) => listSecretEncodings(secret, clientId));
-  const fragments = collectFragments(encodings);
-  const plainFragments = collectFragments(secrets);
-  const mask = (text: string): string => maskFragments(redactId(redact(text)), fragments);
+  const parts = new Secrets({ now: () => 0 }, 1);
+  for (const secret of secrets) {
+    for (const form of [secret, clean(secret), compact(clean(secret))]) parts.addToken(form);
+    for (const form of listWithId(secret, clientId)) parts.add(form);
+  }
+  const isRevealing = (text: string): boolean => parts.mask(text) !== text;
+  const mask = (text: string): string => redactId(parts.mask(text));
   return (text, maxChars) => {
     const raw = mask(text.slice(0, MAX_READ_CHARS));
     // Again: a secret may appear only when the characters between its parts are removed.
     const shown = mask(clean(raw));
-    const readings = [...listDecodings(raw), ...listDecodings(shown)].map(clean);
-    const isRevealing =
-      hasFragment(compact(shown), fragments) ||
-      readings.some((reading) => hasFragment(reading, plainFragments) || hasFragment(compact(reading), plainFragments));
-    return (isRevealing ? MASK : shown).slice(0, maxChars);
+    const readings = [shown, ...listDecodings(raw), ...listDecodings(shown)].map(clean);
+    const isMasked = readings.some((reading) => isRevealing(reading) || isRevealing(compact(reading)));
+    return (isMasked ? MASK : shown).slice(0, maxChars);
   };
 }
 
@@ -88,48 +92,14 @@ function compact(text: string): string {
   return text.replaceAll(' ', '');
 }
 
-/** Every part of `FRAGMENT_CHARS` characters, as it stands in a text before and after its cleaning. */
-function collectFragments(texts: readonly string[]): ReadonlySet<string> {
-  const fragments = new Set<string>();
-  for (const text of texts)
-    for (const form of new Set([text, clean(text), compact(clean(text))]))
-      for (let at = 0; at + FRAGMENT_CHARS <= form.length; at++) fragments.add(form.slice(at, at + FRAGMENT_CHARS));
-  return fragments;
-}
-
-function hasFragment(text: string, fragments: ReadonlySet<string>): boolean {
-  for (let at = 0; at + FRAGMENT_CHARS <= text.length; at++)
-    if (fragments.has(text.slice(at, at + FRAGMENT_CHARS))) return true;
-  return false;
-}
-
-function maskFragments(text: string, fragments: ReadonlySet<string>): string {
-  let masked = '';
-  let coveredTo = 0;
-  for (let at = 0; at < text.length; at++) {
-    if (fragments.has(text.slice(at, at + FRAGMENT_CHARS))) {
-      if (at >= coveredTo) masked += MASK;
-      coveredTo = at + FRAGMENT_CHARS;
-    }
-    if (at >= coveredTo) masked += text.charAt(at);
-  }
-  return masked;
-}
-
-/** What a reader could turn the text into, in one step or two. */
+/** What a reader could turn the text into, beside what the mask itself reads. */
 function listDecodings(text: string): string[] {
-  const once = decode(text);
-  return [...once, ...once.flatMap(decode)];
-}
-
-function decode(text: string): string[] {
-  const escapes = [decodePercent(text).replaceAll('+', ' '), decodeJsonEscapes(text), decodeCharacterReferences(text)];
-  const changed = escapes.filter((decoded) => decoded !== text);
-  return [...changed, ...decodeBase64Runs(text), ...decodeBase64Runs(text.replaceAll(/\s/g, ''))];
-}
-
-function decodeJsonEscapes(text: string): string {
-  return text.replaceAll(/\\u([\da-f]{4})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+  return [
+    decodeCharacterReferences(text),
+    decodePercent(text, 'latin1'),
+    ...decodeBase64Runs(text),
+    ...decodeBase64Runs(text.replaceAll(/\s/g, '')),
+  ];
 }
 
 const NAMED_REFERENCES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };

@@ -3,12 +3,12 @@
  * error-response.ts. Pure. Not oauth4webapi: it accepts any string as a token and `3600abc` as a lifetime, and its errors carry the token
  * in `cause`, so that the same checks would be needed around it.
  */
-import { decodePercent, MASK, type Redact } from '../../platform/secret-redaction.ts';
+import { MASK, type Redact } from '../../platform/secret-redaction.ts';
 import { msFromMaking, type MadeAt } from '../../platform/origin-clock.ts';
 import { createRedact } from '../../platform/secrets.ts';
 import { parseErrorResponse } from './error-response.ts';
 import { findMember, parseJsonObject, type JsonFields } from './json-object.ts';
-import { FRAGMENT_CHARS, type EchoFilter, type ShowServerText } from './server-text.ts';
+import type { EchoFilter, ShowServerText } from './server-text.ts';
 
 /** The result of one token request. No `detail` holds a token, a secret or a raw body. */
 export type TokenRequestResult =
@@ -95,7 +95,7 @@ export function parseTokenResponse(
     kind: 'malformed',
     detail: `the token endpoint answered ${String(status)} with ${fault}`,
   });
-  const { credentialForms, redact, showText, requestedScope } = echoFilter;
+  const { holdsCredential, redact, showText, requestedScope } = echoFilter;
   const fields = parseJsonObject(body);
   if (fields === undefined) return createMalformedResult('a body that is not a JSON object');
   const { token_type: type = null, scope } = fields;
@@ -106,9 +106,7 @@ export function parseTokenResponse(
   }
   if (value.length > MAX_TOKEN_LENGTH)
     return createMalformedResult(`${tokenField} of more than ${String(MAX_TOKEN_LENGTH)} characters`);
-  const readings = [value, decodePercent(value), decodePercent(value, 'latin1')];
-  if (credentialForms.some((form) => readings.some((reading) => reading.includes(form))))
-    return createMalformedResult(`${tokenField} that contains the credential of the client`);
+  if (holdsCredential(value)) return createMalformedResult(`${tokenField} that contains the credential of the client`);
   if (!TOKEN_SYNTAX.test(value))
     return createMalformedResult(`${tokenField} with characters that a bearer token may not have`);
   if (
@@ -161,14 +159,13 @@ function readScope(scope: unknown): string {
 
 function showTokenType(type: unknown, token: string, { showText }: EchoFilter): string {
   if (typeof type !== 'string') return 'not a string';
-  const redact = token.length < FRAGMENT_CHARS ? (text: string) => text : createRedact([token]);
-  return `"${showText(redact(type), MAX_SHOWN_TYPE_CHARS)}"`;
+  return `"${showText(createRedact([token])(type), MAX_SHOWN_TYPE_CHARS)}"`;
 }
 
 function redactScope(scope: string, token: string, redact: Redact, requestedScope = ''): string {
   const requested = new Set(requestedScope.split(' '));
   if (scope.split(' ').every((name) => requested.has(name))) return scope;
-  return redact(token.length < FRAGMENT_CHARS ? scope : createRedact([token])(scope));
+  return redact(createRedact([token])(scope));
 }
 
 /** Above these a number is an instant since the epoch: as a duration it would be longer than 30 years. */

@@ -3,7 +3,7 @@ import { selectNoProxy } from '../../../src/platform/egress/proxy-selector.ts';
 import type { SecretSource } from '../../../src/token/client/secret-file.ts';
 import { parseTokenResponse } from '../../../src/token/endpoint/token-response.ts';
 import type { TokenRequestResult, TokenResponseForm } from '../../../src/token/endpoint/token-response.ts';
-import { createServerTextFilter } from '../../../src/token/endpoint/server-text.ts';
+import { createEchoFilter } from '../../../src/token/endpoint/server-text.ts';
 import { TokenEndpoint, type TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
 import { readMadeAt } from '../../../src/platform/origin-clock.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -25,8 +25,7 @@ const STANDARD_FORM: TokenResponseForm = {
 /** The body of a 200, which echoes nothing. @param form what differs from the standard form */
 export function parseResponse(body: string, form: Partial<TokenResponseForm> = {}): TokenRequestResult {
   const made = readMadeAt(undefined, undefined, new ManualClock().wallNow());
-  const showText = createServerTextFilter([], '');
-  const echoFilter = { credentialForms: [], redact: (text: string) => text, showText, requestedScope: undefined };
+  const echoFilter = createEchoFilter({ clientId: '', sentSecrets: [] }, { valuesToRedact: [] }, { scope: undefined });
   return parseTokenResponse(body, echoFilter, { ...STANDARD_FORM, ...form }, { status: 200, made });
 }
 
