@@ -17,7 +17,7 @@ import { createFieldHints, type FieldHints } from '../throttle/signals/hinted-qu
 import { isNameOfWords, readStatedFields } from '../throttle/signals/stated-fields.ts';
 import type { PermitReport } from '../throttle/throttle.ts';
 import type { Redact } from '../platform/secret-redaction.ts';
-import { listReceivedHeaders, type ResponseHead } from '../upstream/upstream-response.ts';
+import { findHeaderValues, listReceivedHeaders, type ResponseHead } from '../upstream/upstream-response.ts';
 import { readInsufficientScope } from './insufficient-scope.ts';
 
 export interface ResponseClassification {
@@ -68,7 +68,8 @@ export class ResponseClassifier {
     // A 5xx is no success: it neither raises the number in flight nor the rate.
     if (stated.size === 0 && status !== 429 && !isConfigured) return status < 500 ? ACCEPTED : UNKNOWN;
     const { clock, replicas } = this.#options;
-    const made = readMadeAt(findHeader(head.headers, 'date'), findHeader(head.headers, 'age'), clock.wallNow());
+    const [[date], [age]] = ['date', 'age'].map((name) => findHeaderValues(head.headers, name)) as [string[], string[]];
+    const made = readMadeAt(date, age, clock.wallNow());
     this.#context.observe(stated, clock.now() - made.ageMs);
     const signal = readRateLimitSignal(status, stated, made, this.#context, isConfigured || undefined);
     const isRateLimited =
@@ -92,15 +93,6 @@ export class ResponseClassifier {
     if (refusal !== undefined) observe({ kind: 'insufficient-scope', route, needed: refusal.needed });
     return refusal !== undefined;
   }
-}
-
-/** The first value of a field by its lower-case name. */
-function findHeader(headers: readonly string[], lowerCaseName: string): string | undefined {
-  for (let at = 0; at + 1 < headers.length; at += 2) {
-    const name = headers[at] ?? '';
-    if (name.length === lowerCaseName.length && name.toLowerCase() === lowerCaseName) return headers[at + 1];
-  }
-  return undefined;
 }
 
 /** A 403 for the rate has a time to wait, or nothing left (as GitHub sends it). */

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import type { Server } from 'node:http';
 import net from 'node:net';
+import { systemErrorCode } from '../platform/file-errors.ts';
 import type { ListenAddress } from '../platform/host-header.ts';
 
 export interface BoundServers<S extends net.Server> {
@@ -49,7 +50,7 @@ export async function bind<S extends net.Server>(
   } catch (error) {
     const where = address.kind === 'unix' ? `unix:${address.path}` : `${address.host}:${String(address.port)}`;
     const prefix = setting === undefined ? '' : `${setting}: `;
-    const code = readErrorCode(error);
+    const code = systemErrorCode(error);
     throw new Error(`${prefix}cannot listen on ${where}: ${BIND_FAULTS[code] ?? code}`, { cause: error });
   }
 }
@@ -74,7 +75,7 @@ async function bindLoopback<S extends net.Server>(create: () => S, wantedPort: n
       await listen(ipv6, { host: '::1', port, ipv6Only: true });
       return { servers: [ipv4, ipv6], url: `http://localhost:${String(port)}` };
     } catch (error) {
-      const code = readErrorCode(error);
+      const code = systemErrorCode(error);
       if (code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT')
         return { servers: [ipv4], url: `http://localhost:${String(port)}` };
       ipv4.close();
@@ -121,10 +122,6 @@ async function listen(server: net.Server, options: net.ListenOptions): Promise<n
   await once(server, 'listening');
   const address = server.address();
   return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
-function readErrorCode(error: unknown): string {
-  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'unknown';
 }
 
 const BIND_FAULTS: Readonly<Record<string, string>> = {

@@ -11,20 +11,15 @@ const END_STREAM = 1;
 const END_HEADERS = 4;
 const HTTP_1_1_REQUIRED = 13;
 
-export interface Http2Reply {
-  readonly status: number;
-  readonly body: string;
-  /** Of at most 126 characters, so that its length takes one byte. */
-  readonly requestId: string;
-}
-
 /**
  * @param received what the client has sent, from its preface on
+ * @param requestId of at most 126 characters, so that its length takes one byte
  * @param reason for GOAWAY, which clients show
  */
 export function buildHttp2LocalReply(
   received: Uint8Array,
-  { status, body, requestId }: Http2Reply,
+  { status, body }: { readonly status: number; readonly body: string },
+  requestId: string,
   reason: string,
 ): Buffer {
   const isRequested = hasFirstRequest(received);

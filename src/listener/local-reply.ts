@@ -139,9 +139,12 @@ export function sendHttp2LocalReply(
   const reply = (): void => {
     cancel();
     socket.off('data', onData).off('close', cancel);
-    const { status, body } = buildLocalReply(error, facts);
-    const frames = buildHttp2LocalReply(bytes, { status, body, requestId: facts.requestId }, facts.mask(error.message));
-    endConnection(socket, frames, systemClock);
+    const { requestId, mask } = facts;
+    endConnection(
+      socket,
+      buildHttp2LocalReply(bytes, buildLocalReply(error, facts), requestId, mask(error.message)),
+      systemClock,
+    );
   };
   const onData = (chunk: Buffer): void => {
     bytes = Buffer.concat([bytes, chunk]);

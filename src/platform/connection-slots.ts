@@ -9,7 +9,7 @@ import type { Clock } from './clock.ts';
 class ConnectionSlot {
   readonly socket: Socket;
   pendingRequests = 0;
-  /** Of the heads of its pending requests. */
+  /** What the heads of its pending requests take in memory. */
   headBytes = 0;
   requestCount = 0;
   waitStartedAt = 0;
@@ -27,7 +27,7 @@ export type SlotDecision =
   | {
       readonly kind: 'displace';
       readonly socket: Socket;
-      /** It has had no complete request yet. */
+      /** Whether it has had no complete request yet. */
       readonly isNew: boolean;
     }
   /** No connection has waited long enough to be displaced. */
@@ -41,7 +41,7 @@ export class ConnectionSlots {
   readonly #minWaitMs: number;
   readonly #clock: Clock;
   readonly #slots = new Map<Socket, ConnectionSlot>();
-  /** Of the heads of all pending requests. Read only. */
+  /** What the heads of all pending requests take in memory. Read only. */
   headBytes = 0;
   #oldestWaiting: ConnectionSlot | undefined;
   #newestWaiting: ConnectionSlot | undefined;
@@ -95,7 +95,7 @@ export class ConnectionSlots {
   }
 
   /**
-   * Its connection cannot be displaced until `endRequest`.
+   * The connection cannot be displaced until `endRequest`.
    * @param headBytes what its head takes in memory. Default 0
    * @returns the number of its pending requests
    */
@@ -116,7 +116,7 @@ export class ConnectionSlots {
   endRequest(socket: Socket, now = this.#clock.now()): boolean {
     const slot = this.#slots.get(socket);
     if (slot === undefined) return false;
-    // Of several heads each counts as the average of those that are left: the last one takes the rest.
+    // One of several heads counts as the average of those that are left: the last one takes the rest.
     const headBytes = Math.floor(slot.headBytes / slot.pendingRequests);
     slot.headBytes -= headBytes;
     this.headBytes -= headBytes;

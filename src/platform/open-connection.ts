@@ -2,10 +2,39 @@
  * Opens a TCP connection to a name: its addresses are tried one after the other, 250 ms apart, and none is given up before another one
  * accepts or the time is over (RFC 8305 §5). So an address that does not respond delays the others little, and a far one is reached.
  */
+import dns, { type LookupAddress } from 'node:dns';
 import { connect, isIP, isIPv6, type Socket } from 'node:net';
 import { abortable, systemClock, type Cancel, type Clock } from './clock.ts';
 import { ConnectFault, type TriedAddress } from './connection-faults.ts';
-import { lookUpName, type LookUpName } from './name-lookup.ts';
+
+/** The addresses in the order of getaddrinfo, at least one. @throws Error with the code of getaddrinfo */
+export type LookUpName = (name: string) => Promise<readonly LookupAddress[]>;
+
+/**
+ * A look-up occupies a thread until the name server responds, and libuv gives look-ups half of its threads: so all that wait for the same name
+ * share one. The result, or the fault, is for them: the next call starts a new look-up.
+ */
+export function shareLookUps(lookUp: LookUpName): LookUpName {
+  const pending = new Map<string, ReturnType<LookUpName>>();
+  return (name) => {
+    const shared = pending.get(name) ?? lookUp(name).finally(() => pending.delete(name));
+    pending.set(name, shared);
+    return shared;
+  };
+}
+
+/** As the connections of Node.js do: only addresses of families that this machine has an address of, except on Windows. */
+const HINTS = process.platform === 'win32' ? 0 : dns.ADDRCONFIG;
+
+export const lookUpName: LookUpName = shareLookUps(
+  (name) =>
+    new Promise((resolve, reject) => {
+      dns.lookup(name, { all: true, hints: HINTS }, (fault, addresses) => {
+        if (fault === null) resolve(addresses);
+        else reject(fault);
+      });
+    }),
+);
 
 export interface ConnectionOptions {
   /** Name or address, without brackets. */

@@ -13,10 +13,10 @@ export interface Timer {
   cancel(): void;
 }
 
-/** Its links are the list's. */
+/** The list alone writes the links. */
 class TimerEntry implements Timer {
   readonly target: TimerTarget;
-  /** Of performance.now(). */
+  /** An instant of performance.now(). */
   readonly dueAt: number;
   earlier: TimerEntry | undefined;
   later: TimerEntry | undefined;

@@ -14,7 +14,7 @@ import type { EventObserver } from '../telemetry/events.ts';
 import { formatCall, formatEnd, formatReason, isCallFile, listEnded, OpenCalls } from './call-records.ts';
 import type { OpenCall, RecordedCall } from './call-records.ts';
 import { copyOpenCalls, SHORT_WRITE } from './compaction.ts';
-import { openRegular, readLines } from './file-lines.ts';
+import { createFault, openRegular, readLines } from './file-lines.ts';
 import { lockForWriting } from './writer-lock.ts';
 
 export interface CallFileOptions {
@@ -65,7 +65,7 @@ export function readOpenCalls(path: string): readonly OpenCall[] {
 function checkContents(fd: number): void {
   const bytes = Buffer.alloc(CHECKED_BYTES);
   if (!isCallFile(bytes.toString('utf8', 0, readSync(fd, bytes, 0, bytes.length, 0))))
-    throw Object.assign(new Error('it holds something else than unknown calls'), { code: 'EEXIST' });
+    throw createFault('EEXIST', 'it holds something else than unknown calls');
 }
 
 /** Opens or creates the file of this process, for its user alone. @throws Error with a code */
@@ -262,7 +262,7 @@ export class CallFile {
   #append(line: string): boolean {
     const bytes = Buffer.from(`${this.#isTorn ? '\n' : ''}${this.#pending}${line}`);
     try {
-      if (this.#isAstray) throw Object.assign(new Error('no name'), { code: this.#fault });
+      if (this.#isAstray) throw createFault(this.#fault);
       const written = this.#write(this.#fd, bytes);
       this.#size += BigInt(written);
       this.#isTorn = written < bytes.length;
@@ -288,56 +288,51 @@ export class CallFile {
   /** Replaces the file by one with its open calls alone. One that cannot be replaced goes on growing. */
   *#compact(): Generator<void, void> {
     const temporary = `${this.#path}.new`;
-    let fd: number | undefined;
     try {
       // Left by a process that was killed meanwhile.
       rmSync(temporary, { force: true });
-      fd = openSync(temporary, 'ax+', PRIVATE_MODE);
-      yield* copyOpenCalls(this.#fd, fd, readSettled(this.#path));
-      if (!this.#isUnchanged()) throw Object.assign(new Error('it has changed'), { code: 'EBUSY' });
-      renameSync(temporary, this.#path);
-      this.#use(fd);
-      fd = undefined;
+      yield* this.#continueIn(openSync(temporary, 'ax+', PRIVATE_MODE), temporary);
     } catch (error) {
       this.#compactsFrom = this.#options.clock.now() + NEXT_COMPACTION_MS;
       this.#warn(`cannot be replaced by a shorter one (${systemErrorCode(error)})`);
-    } finally {
-      if (fd !== undefined) {
-        closeSync(fd);
-        rmSync(temporary, { force: true });
-      }
     }
   }
 
   /** Goes on with the file that has the name now, or with a new one. */
   *#moveToName(): Generator<void, void> {
-    let fd: number | undefined;
     try {
-      fd = openOwn(this.#path);
-      yield* copyOpenCalls(this.#fd, fd, readSettled(this.#path));
-      this.#use(fd);
-      fd = undefined;
+      yield* this.#continueIn(openOwn(this.#path));
       this.#isAstray = false;
     } catch (error) {
       this.#isAstray = true;
       this.#report(systemErrorCode(error));
-    } finally {
-      if (fd !== undefined) closeSync(fd);
     }
+  }
+
+  /** Copies the open calls to another file, and goes on in that. @param temporary its name, if it is to replace the file */
+  *#continueIn(fd: number, temporary?: string): Generator<void, void> {
+    try {
+      yield* copyOpenCalls(this.#fd, fd, readSettled(this.#path));
+      if (temporary !== undefined) {
+        if (!this.#isUnchanged()) throw createFault('EBUSY');
+        renameSync(temporary, this.#path);
+      }
+    } catch (error) {
+      closeSync(fd);
+      if (temporary !== undefined) rmSync(temporary, { force: true });
+      throw error;
+    }
+    closeSync(this.#fd);
+    this.#fd = fd;
+    this.#size = this.#fstat(fd).size;
+    this.#limit = Math.max(COMPACTED_FROM_BYTES, 2 * Number(this.#size));
+    this.#isTorn = false;
   }
 
   /** Whether no other program has written to the file or replaced it, as far as can be seen. */
   #isUnchanged(): boolean {
     const own = this.#fstat(this.#fd);
     return own.size === this.#size && isSameFile(own, lstatSync(this.#path, NO_ENTRY));
-  }
-
-  #use(fd: number): void {
-    closeSync(this.#fd);
-    this.#fd = fd;
-    this.#size = this.#fstat(fd).size;
-    this.#limit = Math.max(COMPACTED_FROM_BYTES, 2 * Number(this.#size));
-    this.#isTorn = false;
   }
 
   /** Once for each message. @param what follows the name of the file */

@@ -4,7 +4,7 @@
  */
 
 export interface RecordedCall {
-  /** Of the record: clients repeat the ids of their requests. */
+  /** The record's own: clients repeat the ids of their requests. */
   readonly id: string;
   /** RFC 3339, when it began to be sent. */
   readonly at: string;
@@ -19,11 +19,11 @@ export interface RecordedCall {
 /** A call without an end. Without a code no outcome was recorded: the process ended, or the call is still in flight. */
 export interface OpenCall extends RecordedCall {
   readonly code?: string | undefined;
-  /** Of a response that its client did not get as a whole. */
+  /** The status of a response that its client did not get as a whole. */
   readonly status?: number | undefined;
 }
 
-/** Its id comes first, so that a line can be sorted out unparsed. */
+/** The line begins with the id, so that it can be sorted out unparsed. */
 export function formatCall(call: OpenCall): string {
   return `${JSON.stringify(call)}\n`;
 }

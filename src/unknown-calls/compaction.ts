@@ -4,13 +4,13 @@
  */
 import { fstatSync, readSync, writeSync } from 'node:fs';
 import { formatCall, OpenCalls } from './call-records.ts';
-import { readLines } from './file-lines.ts';
+import { createFault, readLines } from './file-lines.ts';
 
 const PIECE_BYTES = 64 * 1024;
 const LINE_FEED = 10;
 
 /** A full disk takes a part of a write before it refuses the next one. */
-export const SHORT_WRITE = Object.assign(new Error('a short write'), { code: 'ENOSPC' });
+export const SHORT_WRITE = createFault('ENOSPC');
 
 /**
  * Yields after each piece, about a millisecond, and not between the last piece and its end.

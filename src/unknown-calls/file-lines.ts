@@ -29,10 +29,15 @@ export function* readLines(fd: number, to = Infinity): Generator<string> {
   if (kept > 0) yield bytes.toString('utf8', 0, kept);
 }
 
-/** Opens a file, by default for reading; a new one is its owner's. A pipe without a writer would block the process, and a device may never end. @throws Error with a code */
+/** Opens a file, by default for reading; a new one is its owner's. A pipe could block the process. @throws Error with a code */
 export function openRegular(path: string, flags = constants.O_RDONLY): number {
   const fd = openSync(path, flags | constants.O_NONBLOCK, 0o600);
   if (fstatSync(fd).isFile()) return fd;
   closeSync(fd);
-  throw Object.assign(new Error('it is not a regular file'), { code: 'EINVAL' });
+  throw createFault('EINVAL', 'it is not a regular file');
+}
+
+/** An error as the file system gives it. @param why shown to the operator at the start. Default: the code is */
+export function createFault(code: string | undefined, why?: string): Error {
+  return Object.assign(new Error(why), { code });
 }

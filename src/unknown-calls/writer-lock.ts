@@ -4,7 +4,7 @@
  * a name, so its holder shows that it may write to the file: it moves the time of the file when another process connects.
  */
 import { createHash } from 'node:crypto';
-import { statSync, utimesSync } from 'node:fs';
+import { stat, statSync, utimes } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { basename, dirname } from 'node:path';
 
@@ -24,8 +24,12 @@ export async function lockForWriting(path: string): Promise<Locking> {
   const key = createHash('sha256').update(`${String(dev)}:${String(ino)}:${basename(path)}`);
   const name = `\0bearer-sidecar-${key.digest('hex')}`;
   const server = createServer((socket) => {
-    moveTime(path);
-    socket.on('error', () => socket.destroy()).end();
+    socket.on('error', () => socket.destroy());
+    // Where the time cannot be moved, the other process takes the holder for a program that does not write.
+    stat(path, (_, found) => {
+      if (found === undefined) socket.end();
+      else utimes(path, found.atime, new Date(found.mtimeMs + 2), () => socket.end());
+    });
   }).unref();
   const taken = await new Promise<boolean>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
@@ -36,17 +40,6 @@ export async function lockForWriting(path: string): Promise<Locking> {
   });
   if (!taken) return { kind: 'locked', unlock: () => void server.close() };
   return { kind: (await isTimeMoved(path, name)) ? 'written' : 'is-taken' };
-}
-
-/** @returns false when it cannot be moved: then the other process takes the holder for a program that does not write */
-function moveTime(path: string): boolean {
-  try {
-    const { atime, mtimeMs } = statSync(path);
-    utimesSync(path, atime, new Date(mtimeMs + 2));
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Whether the file changes when its holder is asked. */

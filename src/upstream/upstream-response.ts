@@ -14,7 +14,7 @@ export interface ResponseHead {
   readonly statusText: string;
   /** Flat list [name, value, …] as received; of a response that can be relayed the end-to-end ones. */
   readonly headers: readonly string[];
-  /** Those of the connection (RFC 9110 §7.6.1). Default: they are among `headers` */
+  /** The fields of the connection (RFC 9110 §7.6.1). Default: they are among `headers` */
   readonly connectionHeaders?: readonly string[] | undefined;
   /** The name of a header suggests a limit. Default: it may */
   readonly mayStateLimit?: boolean | undefined;
@@ -36,12 +36,17 @@ export interface UpstreamResponse extends ResponseHead {
   readonly memoryBytes: number;
 }
 
-/** Those of the connection included: what they say counts here, although they end here. */
+/** With those of the connection: what they say counts here, although they end here. */
 export function listReceivedHeaders({
   headers,
   connectionHeaders,
 }: Pick<ResponseHead, 'headers' | 'connectionHeaders'>): readonly string[] {
   return connectionHeaders === undefined ? headers : [...headers, ...connectionHeaders];
+}
+
+/** The values of the fields of a name in lower case. @param headers flat list [name, value, …] */
+export function findHeaderValues(headers: readonly string[], lowerCaseName: string): string[] {
+  return headers.filter((_, at) => at % 2 === 1 && headers[at - 1]?.toLowerCase() === lowerCaseName);
 }
 
 /** As far as a number counts exactly. */

@@ -1,7 +1,7 @@
 /** Look-ups of names, each of which occupies a thread until the name server responds. */
 import type { LookupAddress } from 'node:dns';
 import { expect, it } from 'vitest';
-import { shareLookUps } from '../../src/platform/name-lookup.ts';
+import { shareLookUps } from '../../src/platform/open-connection.ts';
 
 type Response = PromiseWithResolvers<readonly LookupAddress[]>;
 

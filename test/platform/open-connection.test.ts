@@ -8,7 +8,7 @@ import { ConnectFault } from '../../src/platform/connection-faults.ts';
 import { selectNoProxy } from '../../src/platform/egress/proxy-selector.ts';
 import { buildEgressConnector } from '../../src/platform/egress/connector.ts';
 import { openConnection } from '../../src/platform/open-connection.ts';
-import type { LookUpName } from '../../src/platform/name-lookup.ts';
+import type { LookUpName } from '../../src/platform/open-connection.ts';
 import { classifyConnectError } from '../../src/upstream/failure.ts';
 import { startBlackHole, type BlackHole } from '../support/black-hole.ts';
 import { ManualClock } from '../support/manual-clock.ts';

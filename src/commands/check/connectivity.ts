@@ -15,7 +15,7 @@ import { buildEgressConnector } from '../../platform/egress/connector.ts';
 import { getHostAndPort, selectNoProxy } from '../../platform/egress/proxy-selector.ts';
 import type { EgressProxy, ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { isLoopbackHost } from '../../platform/loopback.ts';
-import { lookUpName, type LookUpName } from '../../platform/name-lookup.ts';
+import { lookUpName, type LookUpName } from '../../platform/open-connection.ts';
 import { formatAuthority } from '../../platform/open-connection.ts';
 import { loadTlsContext, type ClientCertificateFiles } from '../../platform/tls.ts';
 import { evaluateSession } from './evaluate/evaluate-tls.ts';

@@ -1,6 +1,6 @@
 /** The rules of `throttle.refusals` applied to a response head: is it a rate-limit refusal, or does its body decide. Pure. */
 import type { RefusalRule } from '../../throttle/refusal-rule.ts';
-import { listReceivedHeaders, type ResponseHead } from '../../upstream/upstream-response.ts';
+import { findHeaderValues, listReceivedHeaders, type ResponseHead } from '../../upstream/upstream-response.ts';
 
 /** True or false: the head decides. Texts: it is a refusal if the body contains one of them. */
 export type HeadEvaluation = boolean | readonly Buffer[];
@@ -14,7 +14,6 @@ interface CompiledRule {
 }
 
 export const EVENT_STREAM = /^text\/event-stream\b/i;
-const CONTENT_ENCODING = 'content-encoding';
 const ALWAYS_REFUSAL = 429;
 
 export class RefusalRules {
@@ -33,7 +32,7 @@ export class RefusalRules {
       if (rule.text === undefined) return true;
       texts.push(rule.text);
     }
-    const isReadable = !EVENT_STREAM.test(head.contentType ?? '') && isIdentityCoded(listReceivedHeaders(head));
+    const isReadable = !EVENT_STREAM.test(head.contentType ?? '') && isIdentityCoded(head);
     return isReadable && texts.length > 0 ? texts : false;
   }
 }
@@ -44,35 +43,24 @@ export function createRefusalRules(rules: readonly RefusalRule[]): RefusalRules 
 }
 
 function compileRule({ status, header, bodyContains }: RefusalRule): CompiledRule {
-  const colon = header?.indexOf(':') ?? -1;
-  const name = colon === -1 ? header : header?.slice(0, colon);
+  const [, name, value] = /^([^:]*)(?::(.*))?$/s.exec(header ?? '') ?? [];
   return {
     status,
-    headerName: name?.trim().toLowerCase(),
-    headerValue:
-      colon === -1
-        ? undefined
-        : header
-            ?.slice(colon + 1)
-            .trim()
-            .toLowerCase(),
+    headerName: header === undefined ? undefined : name?.trim().toLowerCase(),
+    headerValue: value?.trim().toLowerCase(),
     text: bodyContains === undefined ? undefined : Buffer.from(bodyContains),
   };
 }
 
 function matchesHeader({ headerName, headerValue }: CompiledRule, head: ResponseHead): boolean {
   if (headerName === undefined) return true;
-  return findValues(listReceivedHeaders(head), headerName).some(
-    (value) => headerValue === undefined || value === headerValue,
-  );
+  return findValues(head, headerName).some((value) => headerValue === undefined || value === headerValue);
 }
 
-function isIdentityCoded(headers: readonly string[]): boolean {
-  return findValues(headers, CONTENT_ENCODING).every((coding) => coding === '' || coding === 'identity');
+function isIdentityCoded(head: ResponseHead): boolean {
+  return findValues(head, 'content-encoding').every((coding) => coding === '' || coding === 'identity');
 }
 
-function findValues(headers: readonly string[], lowerCaseName: string): string[] {
-  return headers.flatMap((value, at) =>
-    at % 2 === 1 && headers[at - 1]?.toLowerCase() === lowerCaseName ? [value.trim().toLowerCase()] : [],
-  );
+function findValues(head: ResponseHead, lowerCaseName: string): string[] {
+  return findHeaderValues(listReceivedHeaders(head), lowerCaseName).map((value) => value.trim().toLowerCase());
 }

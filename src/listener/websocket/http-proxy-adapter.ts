@@ -77,16 +77,11 @@ function findHeaderOverflow(fields: readonly string[], maxHeaderBytes: number): 
   return isOverflow ? new HeaderOverflow(maxHeaderBytes, bytes, fields.length / 2) : undefined;
 }
 
-interface UpgradeTerms {
-  /** The header fields of the request, as sent. */
-  readonly sent: IncomingHttpHeaders;
-  readonly maxHeaderBytes: number;
-}
-
-/** To be called when http-proxy-3 has added its listeners. */
+/** To be called when http-proxy-3 has added its listeners. @param sent the header fields of the request */
 export function interceptUpgradeResponse(
   proxyRequest: ClientRequest,
-  { sent, maxHeaderBytes }: UpgradeTerms,
+  sent: IncomingHttpHeaders,
+  maxHeaderBytes: number,
   handler: UpgradeResponseHandler,
 ): void {
   const findFault = ({ rawHeaders, statusCode, headers }: IncomingMessage): UpstreamFailure | undefined => {

@@ -5,7 +5,6 @@
 import type { Agent, ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ProxyServer } from 'http-proxy-3';
-import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { createEgressAgent } from '../../platform/egress/egress-agent.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import {
@@ -16,11 +15,11 @@ import {
   toAttemptError,
 } from '../../exchange/attempt-outcome.ts';
 import { describeClientView } from '../../exchange/relay.ts';
-import type { ExchangeParts, RequestStats } from '../../exchange/exchange.ts';
-import { type RequestLifetime, toStageError } from '../../exchange/request-lifetime.ts';
-import type { Permit, QueueClass } from '../../throttle/throttle.ts';
-import type { TlsContextProvider } from '../../platform/tls.ts';
+import type { Exchange, ExchangeParts } from '../../exchange/exchange.ts';
+import { toStageError } from '../../exchange/request-lifetime.ts';
+import type { Permit } from '../../throttle/throttle.ts';
 import type { TokenUse } from '../../token/token.ts';
+import type { UpstreamOptions } from '../../upstream/client.ts';
 import {
   abortedFailure,
   classifyConnectError,
@@ -43,15 +42,9 @@ import {
 import { closeTogether } from './tunnel-teardown.ts';
 
 /** An upgrade that the upstream has not accepted yet. */
-export interface PendingUpgrade {
-  readonly request: IncomingMessage;
+export interface PendingUpgrade extends Omit<Exchange, 'response' | 'corsOrigin' | 'tracer'> {
   readonly socket: Socket;
   readonly earlyBytes: EarlyBytes;
-  readonly path: string;
-  readonly clientPath?: ExchangeParts['clientPath'] | undefined;
-  readonly queueClass: QueueClass;
-  readonly lifetime: RequestLifetime;
-  readonly stats: RequestStats;
 }
 
 /** The upstream's response to an upgrade; its relay to the client has begun. */
@@ -64,18 +57,10 @@ interface HandshakeResult {
 }
 
 /** Where the upgrades of a route go. */
-export interface UpgradeTarget {
-  /** Undefined for an `http:` upstream. */
-  readonly trust: TlsContextProvider | undefined;
-  readonly egress: ProxySelector;
-  /** Longest time to open a connection, name lookup and TLS included, milliseconds. */
-  readonly connectTimeoutMs: number;
-  /** Most bytes of names and values in the header section of a response. */
-  readonly maxHeaderBytes: number;
-}
+export type UpgradeTarget = Pick<UpstreamOptions, 'trust' | 'egress' | 'connectTimeoutMs' | 'maxHeaderBytes'>;
 
 /**
- * Its result sends an upgrade, and resolves when the upstream has responded.
+ * Returns what sends an upgrade, and resolves when the upstream has responded.
  * @throws RequestAborted; SidecarError, whose local reply has been sent
  */
 export function createHandshake(target: UpgradeTarget) {
@@ -207,24 +192,20 @@ class Handshake {
 
   #interceptResponse(proxyRequest: ClientRequest, maxHeaderBytes: number): void {
     const { request, socket, earlyBytes } = this.#upgrade;
-    interceptUpgradeResponse(
-      proxyRequest,
-      { sent: request.headers, maxHeaderBytes },
-      {
-        onAccepted: (response, upstream, join) => {
-          if (this.#isSettled) return void upstream.destroy();
-          earlyBytes.unshift();
-          // Each side may end its half and go on reading.
-          socket.allowHalfOpen = upstream.allowHalfOpen = true;
-          this.#rewriteHeaders(response);
-          join();
-          const whenClosed = closeTogether(socket, upstream, this.#parts.clock);
-          this.#complete({ status: 101, upstream, whenClosed }, response);
-        },
-        onDeclined: (response, relay) => this.#relayDecline(response, relay),
-        onInvalid: (failure) => this.#fail(failure),
+    interceptUpgradeResponse(proxyRequest, request.headers, maxHeaderBytes, {
+      onAccepted: (response, upstream, join) => {
+        if (this.#isSettled) return void upstream.destroy();
+        earlyBytes.unshift();
+        // Each side may end its half and go on reading.
+        socket.allowHalfOpen = upstream.allowHalfOpen = true;
+        this.#rewriteHeaders(response);
+        join();
+        const whenClosed = closeTogether(socket, upstream, this.#parts.clock);
+        this.#complete({ status: 101, upstream, whenClosed }, response);
       },
-    );
+      onDeclined: (response, relay) => this.#relayDecline(response, relay),
+      onInvalid: (failure) => this.#fail(failure),
+    });
   }
 
   #relayDecline(response: IncomingMessage, relay: () => void): void {

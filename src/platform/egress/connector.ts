@@ -7,8 +7,7 @@ import type { SecureContext } from 'node:tls';
 import type { buildConnector as undici } from 'undici';
 import type { Clock } from '../clock.ts';
 import { ConnectFault, type TriedAddress } from '../connection-faults.ts';
-import type { LookUpName } from '../name-lookup.ts';
-import { openConnection } from '../open-connection.ts';
+import { openConnection, type LookUpName } from '../open-connection.ts';
 import { getHostAndPort, type ProxySelector } from './proxy-selector.ts';
 import { createProxyTimeoutFault } from './proxy-fault.ts';
 import { openTunnel } from './tunnel.ts';
@@ -76,24 +75,19 @@ export function buildEgressConnector(options: EgressConnectorOptions): undici.co
   };
 }
 
-interface EgressPath {
-  open(signal: AbortSignal, tried: TriedAddress[]): Promise<Socket>;
-  createTimeoutFault(tried: readonly TriedAddress[]): Error;
-}
-
-function choosePath({ destination, egress, timeoutMs, clock, lookUp }: EgressConnectorOptions): EgressPath {
+function choosePath({ destination, egress, timeoutMs, clock, lookUp }: EgressConnectorOptions) {
   const proxy = egress(destination);
   const target = getHostAndPort(destination);
   if (proxy !== undefined)
     return {
-      open: (signal) => openTunnel(proxy, target, signal),
+      open: (signal: AbortSignal) => openTunnel(proxy, target, signal),
       createTimeoutFault: () => createProxyTimeoutFault(proxy.url.host, timeoutMs),
     };
   // A trailing dot keeps the resolver from completing the name.
   const host = destination.hostname.endsWith('.') ? `${target.host}.` : target.host;
   return {
-    open: (signal, tried) => openConnection({ host, port: target.port, signal, clock, tried, lookUp }),
-    createTimeoutFault: (tried) => new ConnectFault(host, tried, timeoutMs),
+    open: (signal: AbortSignal, tried: TriedAddress[]) => openConnection({ host, port: target.port, signal, clock, tried, lookUp }),
+    createTimeoutFault: (tried: readonly TriedAddress[]) => new ConnectFault(host, tried, timeoutMs),
   };
 }
 

@@ -9,16 +9,10 @@ import { formatAuthority, openConnection } from '../open-connection.ts';
 import { getHostAndPort, type EgressProxy } from './proxy-selector.ts';
 import { createProxyConnectionFault, createProxyRejectionFault, ProxyFault } from './proxy-fault.ts';
 
-export interface TunnelDestination {
-  /** Without brackets. */
-  readonly host: string;
-  readonly port: number;
-}
-
 /** The signal aborts the attempt, not the open tunnel. @throws ProxyFault; the signal's reason */
 export async function openTunnel(
   proxy: EgressProxy,
-  destination: TunnelDestination,
+  destination: ReturnType<typeof getHostAndPort>,
   signal: AbortSignal,
 ): Promise<Socket> {
   const { url } = proxy;

@@ -17,11 +17,6 @@ export interface AssertionClaims {
   readonly notBeforeWallAt: number | undefined;
 }
 
-export type AssertionParseResult =
-  | { readonly kind: 'read'; readonly claims: AssertionClaims }
-  /** `fault` follows the name of the file, and shows nothing of its contents. */
-  | { readonly kind: 'unusable'; readonly fault: string };
-
 /** The clock of the issuer may be ahead by this much. An expired assertion has no leeway. */
 const NOT_BEFORE_LEEWAY_MS = 5_000;
 
@@ -29,35 +24,29 @@ const MAX_QUOTED_CHARS = 200;
 const MAX_QUOTED_AUDIENCES = 3;
 const MAX_DATE_MS = 8.64e15;
 
-/** Never throws. */
-export function parseAssertion(text: string): AssertionParseResult {
+/** The claims, or a fault, which follows the name of the file and shows nothing of its contents. Never throws. */
+export function parseAssertion(text: string): AssertionClaims | string {
   const parts = text.split('.');
   if (parts.length !== 3 || parts.some((part) => !/^[\w-]*$/.test(part)))
-    return createUnusableResult('holds no signed JWT; expected three base64url parts with dots between them');
+    return 'holds no signed JWT; expected three base64url parts with dots between them';
   const [header, payload] = parts.slice(0, 2).map(parseJsonPart);
   if (header === undefined || payload === undefined)
-    return createUnusableResult('holds no JWT; expected a JSON object in each of its first two parts');
+    return 'holds no JWT; expected a JSON object in each of its first two parts';
   if (typeof header.alg !== 'string' || header.alg.toLowerCase() === 'none' || parts[2] === '')
-    return createUnusableResult('holds a JWT without a signature; expected a signed one');
+    return 'holds a JWT without a signature; expected a signed one';
   const { iss: issuer, sub: subject, aud, exp, nbf } = payload;
   const audiences = parseAudiences(aud);
-  if (audiences === undefined)
-    return createUnusableResult('holds a JWT with an invalid "aud"; expected a text, or a list with one text');
-  if (typeof issuer !== 'string' || issuer === '')
-    return createUnusableResult('holds a JWT without an issuer; expected the claim "iss"');
-  if (!isNumericDate(exp))
-    return createUnusableResult('holds a JWT without an expiry; expected the claim "exp", a number of seconds');
+  if (audiences === undefined) return 'holds a JWT with an invalid "aud"; expected a text, or a list with one text';
+  if (typeof issuer !== 'string' || issuer === '') return 'holds a JWT without an issuer; expected the claim "iss"';
+  if (!isNumericDate(exp)) return 'holds a JWT without an expiry; expected the claim "exp", a number of seconds';
   if (nbf !== undefined && !isNumericDate(nbf))
-    return createUnusableResult('holds a JWT with an invalid "nbf"; expected a number of seconds, or none');
+    return 'holds a JWT with an invalid "nbf"; expected a number of seconds, or none';
   return {
-    kind: 'read',
-    claims: {
-      issuer,
-      subject: typeof subject === 'string' ? subject : undefined,
-      audiences,
-      expiresWallAt: exp * 1000,
-      notBeforeWallAt: nbf === undefined ? undefined : nbf * 1000,
-    },
+    issuer,
+    subject: typeof subject === 'string' ? subject : undefined,
+    audiences,
+    expiresWallAt: exp * 1000,
+    notBeforeWallAt: nbf === undefined ? undefined : nbf * 1000,
   };
 }
 
@@ -114,10 +103,6 @@ function isNumericDate(value: unknown): value is number {
 function parseAudiences(value: unknown = []): readonly string[] | undefined {
   const values: readonly unknown[] = Array.isArray(value) ? value : [value];
   return values.every((audience) => typeof audience === 'string') ? values : undefined;
-}
-
-function createUnusableResult(fault: string): AssertionParseResult {
-  return { kind: 'unusable', fault };
 }
 
 function quoteClaims(values: readonly string[]): string {

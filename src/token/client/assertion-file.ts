@@ -38,10 +38,10 @@ export async function readAssertionFile(file: AssertionFile, wallNow: number): P
     if (reading.kind === 'unreadable') return reading;
     const assertion = reading.value.replace(/\r?\n$/, '');
     if (assertion === '') return unreadable('is empty; expected a JWT');
-    const parsed = parseAssertion(assertion);
-    if (parsed.kind === 'unusable') return unreadable(parsed.fault);
-    const fault = findAssertionFault(parsed.claims, file.audience, wallNow);
-    return fault === undefined ? { kind: 'read', assertion, claims: parsed.claims } : unreadable(fault);
+    const claims = parseAssertion(assertion);
+    if (typeof claims === 'string') return unreadable(claims);
+    const fault = findAssertionFault(claims, file.audience, wallNow);
+    return fault === undefined ? { kind: 'read', assertion, claims } : unreadable(fault);
   }
   return unreadable('was replaced each time that it was read');
 }

@@ -4,7 +4,6 @@
  */
 import type { Cancel } from '../../platform/clock.ts';
 import type {
-  CredentialWatch,
   DeclinableFetchResult,
   SendTokenRequest,
   TokenFetcher,
@@ -43,7 +42,7 @@ interface RejectedCredentials {
   readonly isFallbackWorking: boolean;
 }
 
-export class RotatingTokenFetcher implements TokenFetcher, CredentialWatch {
+export class RotatingTokenFetcher implements TokenFetcher {
   readonly #options: RotatingTokenFetcherOptions;
   /** The last ones that brought a token. */
   #accepted: ClientCredential | undefined;
@@ -95,6 +94,7 @@ export class RotatingTokenFetcher implements TokenFetcher, CredentialWatch {
     return need.reason === 'rotated' ? { kind: 'declined' } : this.#requestWithAccepted(accepted, signal, need);
   }
 
+  /** Calls `onChange` each time untried credentials are seen, until it is cancelled. */
   watch(onChange: () => void): Cancel {
     return pollFiles(this.#options.clock, async () => {
       if (await this.#hasUntriedCredentials()) onChange();

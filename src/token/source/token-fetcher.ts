@@ -1,13 +1,13 @@
 /**
- * What a token source needs: a token fetcher, and a watch on its credentials. Fetchers wrap one another: the cache file wraps the
- * credential rotation, which wraps the fleet's shared store, which wraps the token endpoint.
+ * What a token source gets its tokens from. Fetchers wrap one another: the cache file wraps the credential rotation, which wraps the
+ * fleet's shared store, which wraps the token endpoint.
  */
-import type { Cancel, Clock, Random } from '../../platform/clock.ts';
+import type { Clock, Random } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import type { ClientCredential } from '../client/client-authentication.ts';
 import type { StoredToken } from '../store/sealed-token.ts';
 import type { TokenRequestResult } from '../endpoint/token-response.ts';
-import type { CredentialFault, Token } from '../token.ts';
+import type { Token } from '../token.ts';
 
 /** What the parts of one credential share. */
 export interface TokenPartOptions {
@@ -56,11 +56,4 @@ export type SendTokenRequest = (
 export interface TokenFetcher {
   /** Settles in bounded time; a thrown error is never shown. */
   fetch(need: TokenNeed, signal: AbortSignal): Promise<DeclinableFetchResult>;
-}
-
-/** Credentials that can change in a running process. */
-export interface CredentialWatch {
-  /** Calls `onChange` each time untried credentials are seen, until it is cancelled. */
-  watch(onChange: () => void): Cancel;
-  fault(): CredentialFault | undefined;
 }

@@ -8,20 +8,20 @@ import type { SuspendAwareClock } from './suspend-aware-clock.ts';
 import { chooseRefreshDelayMs, isLasting, isUsable } from './refresh-schedule.ts';
 import { TokenCircuitBreaker } from './token-circuit-breaker.ts';
 import type {
-  CredentialWatch,
   DeclinableFetchResult,
   TokenFetcher,
   TokenFetchResult,
   TokenNeed,
   TokenPartOptions,
 } from './token-fetcher.ts';
+import type { RotatingTokenFetcher } from '../client/rotating-token-fetcher.ts';
 import type { TokenRequestFailure } from '../endpoint/token-response.ts';
 import type { Token, TokenState } from '../token.ts';
 
 export interface TokenRefresherOptions extends TokenPartOptions {
   readonly fetcher: TokenFetcher;
   /** Undefined when no credential is in a file. */
-  readonly credentialWatch: CredentialWatch | undefined;
+  readonly credentialWatch: Pick<RotatingTokenFetcher, 'watch' | 'fault'> | undefined;
 }
 
 interface TokenHolder {

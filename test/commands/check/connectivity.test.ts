@@ -7,7 +7,7 @@ import { checkConnectivity } from '../../../src/commands/check/connectivity.ts';
 import { StepRunner } from '../../../src/commands/check/step-runner.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { Clock } from '../../../src/platform/clock.ts';
-import type { LookUpName } from '../../../src/platform/name-lookup.ts';
+import type { LookUpName } from '../../../src/platform/open-connection.ts';
 import { freePort, listenOnLoopback, closeServer } from '../../support/loopback.ts';
 
 let server: Server;
