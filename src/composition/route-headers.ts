@@ -8,7 +8,7 @@ import type { Cancel } from '../platform/clock.ts';
 import { memoizeLast } from '../platform/memoize.ts';
 import { pollFiles, readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import type { CredentialFault } from '../token/token.ts';
-import { createRequestHeaderFilter, type OwnHeaders } from '../upstream/headers.ts';
+import { createRequestHeaderFilter, type AddedHeaders } from '../upstream/headers.ts';
 import type { TokensOptions } from './tokens.ts';
 
 /** A key: letters, digits, and too long to be chosen by a person. */
@@ -36,7 +36,7 @@ export class RouteHeaders {
   /** By source. */
   readonly #values = new Map<string, HeaderValue>();
   /** Filled by `read`. */
-  readonly byRoute = new Map<string, OwnHeaders>();
+  readonly byRoute = new Map<string, AddedHeaders>();
   #cancel: Cancel | undefined;
 
   constructor(options: RouteHeadersOptions) {

@@ -6,7 +6,7 @@
 import { findThrottleGroups, identifyClient } from '../config/config.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../config/config.ts';
 import { createProxySelector, type ProxySelector } from '../platform/egress/proxy-selector.ts';
-import type { ExchangeParts, UnknownCalls } from '../exchange/exchange.ts';
+import type { RouteContext, UnknownCalls } from '../exchange/exchange.ts';
 import { createRefusalRules } from '../exchange/refusals/refusal-rules.ts';
 import { ResponseClassifier } from '../exchange/response-classifier.ts';
 import { ReplayMemory } from '../exchange/request-body/replay-body.ts';
@@ -66,7 +66,7 @@ export interface RunningRoutes {
 }
 
 /** What a route keeps when its settings change. */
-export type PersistentRouteParts = Omit<ExchangeParts, 'clientPath' | keyof ReturnType<typeof readRouteSettings>> &
+export type PersistentRouteParts = Omit<RouteContext, 'clientPath' | keyof ReturnType<typeof readRouteSettings>> &
   Pick<Route, 'serveUpgrade'>;
 
 export function createRoutes(options: RoutesOptions): RunningRoutes {
@@ -87,7 +87,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
         throttle: requireDefined(throttles.get(throttleGroup)),
         responseClassifier: createClassifier(route, options),
         ...{ upstream: client, baseUrl: upstream.baseUrl, retryBudget: createRetryBudget() },
-        ownHeaders: requireDefined(headers.byRoute.get(name)),
+        addedHeaders: requireDefined(headers.byRoute.get(name)),
         serveUpgrade: upstream.websocket ? createUpgradeHandler({ ...upstream, trust, egress }) : undefined,
       };
       return [name, parts];
@@ -121,8 +121,8 @@ export function buildRouteTable(
     config.routes.map((route): Route => {
       const { serveUpgrade, ...kept } = requireDefined(persistent.get(route.name));
       const clientPath = (path: string) => findClientPath(table, route, path);
-      const parts: ExchangeParts = { ...kept, ...readRouteSettings(route, config), clientPath };
-      return { ...route, parts, serveUpgrade };
+      const context: RouteContext = { ...kept, ...readRouteSettings(route, config), clientPath };
+      return { ...route, context, serveUpgrade };
     }),
   );
   return table;
@@ -148,7 +148,7 @@ function findClientPath(table: RouteTable<Route>, route: RouteConfig, path: stri
   const clientPath = (route.stripPrefix && route.pathPrefix !== '/' ? route.pathPrefix : '') + path || '/';
   const match = table.match(clientPath);
   if (match.kind !== 'matched') return undefined;
-  const { baseUrl } = match.route.parts;
+  const { baseUrl } = match.route.context;
   const reached = joinTarget(baseUrl.pathname, clientPath, match.strippedLength);
   const intended = joinTarget(route.upstream.baseUrl.pathname, path || '/', path === '' ? 1 : 0);
   const isSame =

@@ -52,25 +52,25 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   #evidenceNumber: number | undefined;
 
   constructor(context: RequestContext, permit: Permit, tokenUse: TokenUse) {
-    this.timeouts = context.parts.timeouts;
+    this.timeouts = context.routeContext.timeouts;
     this.tokenUse = tokenUse;
     this.#context = context;
     this.#permit = permit;
   }
 
   get route(): string {
-    return this.#context.parts.route;
+    return this.#context.routeContext.route;
   }
 
   get startedAt(): number {
-    this.#recordClientWait(this.#context.parts.clock.now());
+    this.#recordClientWait(this.#context.routeContext.clock.now());
     return this.#permit.startedAt;
   }
 
   /** Resolves with the result of the attempt; never rejects. @throws SidecarError BAD_REQUEST when the body has a wrong length */
   send(): Promise<AttemptResult> {
     const context = this.#context;
-    const { upstream, observe, route } = context.parts;
+    const { upstream, observe, route } = context.routeContext;
     const { stats } = context.exchange;
     const reason = context.retry?.reason;
     try {
@@ -93,14 +93,14 @@ export class Attempt implements AttemptHandler, PendingAttempt {
 
   /** @throws SidecarError BAD_REQUEST when the body is not as long as declared */
   #buildRequest(needsNewConnection: boolean): UpstreamRequest {
-    const { method, body, parts, exchange } = this.#context;
+    const { method, body, routeContext, exchange } = this.#context;
     const { path, tracer } = exchange;
     const isInMemory = body.isInMemory || body.tryReadReceived();
     const headers = this.#context.buildHeaders(this.tokenUse.token.value);
     return {
       method,
       path,
-      headers: tracer?.startAttempt({ method, baseUrl: parts.baseUrl, path, headers }) ?? headers,
+      headers: tracer?.startAttempt({ method, baseUrl: routeContext.baseUrl, path, headers }) ?? headers,
       body: isInMemory ? body.bytes : this.#streamBody(),
       contentLength: isInMemory ? undefined : body.declaredBytes,
       needsNewConnection,
@@ -116,19 +116,20 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   }
 
   onStart(): UpstreamFailure | undefined {
-    const { parts, exchange, idempotencyKey } = this.#context;
-    if (parts.unknownCalls?.begin(parts.route, exchange, idempotencyKey) === false) return unrecordedFailure();
+    const { routeContext, exchange, idempotencyKey } = this.#context;
+    if (routeContext.unknownCalls?.begin(routeContext.route, exchange, idempotencyKey) === false)
+      return unrecordedFailure();
     this.wasSent = true;
     const { stats } = exchange;
     stats.lacksResponse = true;
     stats.upstreamRequestId = undefined;
     this.#permit.markSent();
-    if (parts.throttle.refusalObserver.isCollecting) this.#startEvidence();
+    if (routeContext.throttle.refusalObserver.isCollecting) this.#startEvidence();
     return undefined;
   }
 
   onHead(head: UpstreamResponse, at: number): Relay | 'hold' | { readonly inspector: RefusalInspector } {
-    const { parts, exchange } = this.#context;
+    const { routeContext, exchange } = this.#context;
     const { stats, lifetime } = exchange;
     stats.lacksResponse = false;
     stats.upstreamRequestId = head.requestId;
@@ -136,13 +137,13 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     this.#headAt = at;
     // A large head takes the place of bodies that would be kept for retries, until the attempt ends.
     this.#headBytes = head.memoryBytes;
-    if (this.#headBytes > 0) parts.memory.forceTake(this.#headBytes);
-    const refusal = parts.refusals?.evaluate(head);
+    if (this.#headBytes > 0) routeContext.memory.forceTake(this.#headBytes);
+    const refusal = routeContext.refusals?.evaluate(head);
     if (typeof refusal !== 'object') return this.#reportAndDecide(head, refusal, at);
     // The body decides whether the call was refused. Until then nothing is reported, and a pause begins then, not at the head.
     this.#headOutcome = labelResponse(head.status, false);
     const decide = (isRefusal: boolean): Relay | 'hold' => this.#reportAndDecide(head, isRefusal, undefined);
-    return { inspector: new RefusalInspector({ texts: refusal, lifetime, memory: parts.memory, decide }) };
+    return { inspector: new RefusalInspector({ texts: refusal, lifetime, memory: routeContext.memory, decide }) };
   }
 
   /**
@@ -155,23 +156,23 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     reportedAt: number | undefined,
   ): Relay | 'hold' {
     const context = this.#context;
-    const { parts, body } = context;
+    const { routeContext, body } = context;
     const { status } = head;
     const at = this.#headAt;
-    const classification = parts.responseClassifier.classify(head, isRefusal);
+    const classification = routeContext.responseClassifier.classify(head, isRefusal);
     const isAccepted = status < 400 && !classification.isRateLimited;
     this.#headOutcome = isAccepted ? 'ok' : labelResponse(status, classification.isRateLimited);
     // 1. To the throttle: a refusal for the rate pauses all requests of the route.
     if (!body.isInMemory) this.#permit.recordClientWait(body.waitedUntil(at));
     this.#permit.report(classification.permitReport, reportedAt);
-    const { refusalObserver } = parts.throttle;
+    const { refusalObserver } = routeContext.throttle;
     if (status < 400 && this.#evidenceNumber === undefined && !refusalObserver.isCollecting)
       refusalObserver.recordCalm(at - this.#permit.startedAt);
     else this.#endEvidence(at, evaluateHead(head, classification));
     // 2. To the token source: a 401 invalidates the very token that was sent, and starts one refresh.
-    if (status === 401) parts.tokens.recordRejected(this.tokenUse);
+    if (status === 401) routeContext.tokens.recordRejected(this.tokenUse);
     else if (isAccepted || showsAcceptedToken(status))
-      parts.tokens.recordAccepted(this.tokenUse, context.hasReplayedAfter401);
+      routeContext.tokens.recordAccepted(this.tokenUse, context.hasReplayedAfter401);
     if (isAccepted) return this.#startRelay(head);
     // 3. The decision, last: how long a retry would wait depends on the pause.
     this.#decision = context.decideAfterResponse(status, classification);
@@ -188,10 +189,10 @@ export class Attempt implements AttemptHandler, PendingAttempt {
 
   /** The attempt has ended: frees its slot in flight and records it. */
   release(result: AttemptResult): void {
-    const { observe, counters, route, clock } = this.#context.parts;
+    const { observe, counters, route, clock } = this.#context.routeContext;
     const { tracer, lifetime, stats } = this.#context.exchange;
     stats.pending = undefined;
-    if (this.#headBytes > 0) this.#context.parts.memory.giveBack(this.#headBytes);
+    if (this.#headBytes > 0) this.#context.routeContext.memory.giveBack(this.#headBytes);
     tracer?.endAttempt(result);
     if (result.kind === 'relayed' && result.fault === undefined && this.#headOutcome === 'ok') {
       this.#permit.release();
@@ -238,15 +239,18 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   }
 
   #startEvidence(): void {
-    const { parts, exchange } = this.#context;
-    this.#evidenceNumber = parts.throttle.refusalObserver.start(this.#permit.grantedAt, exchange.stats.attempts > 1);
+    const { routeContext, exchange } = this.#context;
+    this.#evidenceNumber = routeContext.throttle.refusalObserver.start(
+      this.#permit.grantedAt,
+      exchange.stats.attempts > 1,
+    );
   }
 
   #endEvidence(at: number, result: AttemptSign): void {
     // An attempt that got no connection, or was sent before the first suspect response, has not started.
     if (this.#evidenceNumber === undefined) this.#startEvidence();
-    const { parts, exchange, method } = this.#context;
-    parts.throttle.refusalObserver.end(this.#evidenceNumber ?? 0, at, result, method, exchange.path);
+    const { routeContext, exchange, method } = this.#context;
+    routeContext.throttle.refusalObserver.end(this.#evidenceNumber ?? 0, at, result, method, exchange.path);
   }
 
   #startRelay(head: UpstreamResponse): Relay {

@@ -11,14 +11,14 @@ import type { RetryBudget } from '../retry/budget.ts';
 import type { RetryRules } from '../retry/policy.ts';
 import type { AttemptTimeouts, ResponseCut } from '../upstream/response-receiver.ts';
 import type { Upstream } from '../upstream/client.ts';
-import type { OwnHeaders } from '../upstream/headers.ts';
+import type { AddedHeaders } from '../upstream/headers.ts';
 import type { RefusalRules } from './refusals/refusal-rules.ts';
 import type { ResponseClassifier } from './response-classifier.ts';
 import type { RequestLifetime } from './request-lifetime.ts';
 import type { ReplayMemory } from './request-body/replay-body.ts';
 import type { RequestTracer } from './request-tracer.ts';
 
-export interface ExchangeParts {
+export interface RouteContext {
   /** Configured name, used as a label. */
   readonly route: string;
   readonly clock: Clock;
@@ -43,7 +43,7 @@ export interface ExchangeParts {
   readonly timeouts: AttemptTimeouts;
   /** Masks the access tokens in use in a text that the upstream sent and that is kept. */
   readonly maskSecrets: Redact;
-  readonly ownHeaders: OwnHeaders;
+  readonly addedHeaders: AddedHeaders;
   /** Undefined: calls are not recorded. */
   readonly unknownCalls?: UnknownCalls | undefined;
 }
@@ -70,7 +70,7 @@ export interface Exchange {
   /** Path and query on the upstream, base path included. */
   readonly path: string;
   /** Overrides the route's, for a request in absolute-form that names the upstream. */
-  readonly clientPath?: ExchangeParts['clientPath'] | undefined;
+  readonly clientPath?: RouteContext['clientPath'] | undefined;
   readonly corsOrigin: string | undefined;
   readonly queueClass: QueueClass;
   readonly lifetime: RequestLifetime;

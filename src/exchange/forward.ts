@@ -10,7 +10,7 @@ import type { Ticket } from '../throttle/throttle.ts';
 import type { TokenUse } from '../token/token.ts';
 import { Attempt } from './attempt.ts';
 import { pipelinedResponses } from './break-off.ts';
-import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
+import type { Exchange, RouteContext, RequestOutcome } from './exchange.ts';
 import { expectsContinue, sendContinue } from './expect-continue.ts';
 import type { RequestBody } from './request-body/replay-body.ts';
 import { isFullyReceived } from './request-body/request-receipt.ts';
@@ -22,10 +22,10 @@ import { awaitToken, throwIfAborted, toStageError, waitInStage } from './request
  * the response has been handed to node:http; the listener waits for the end of the connection's write, and then records the outcome.
  * @throws SidecarError for a local reply; RequestAborted when the client has left
  */
-export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): Promise<RequestOutcome> {
-  const { tokens, throttle, retryBudget, clock } = parts;
+export async function forwardRequest(routeContext: RouteContext, exchange: Exchange): Promise<RequestOutcome> {
+  const { tokens, throttle, retryBudget, clock } = routeContext;
   const { request, response, lifetime, queueClass } = exchange;
-  const context = new RequestContext(parts, exchange);
+  const context = new RequestContext(routeContext, exchange);
   const { body } = context;
   let now = lifetime.arrivedAt;
   retryBudget.recordRequest(now);
@@ -35,7 +35,7 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
     if (response.socket === null || !body.isInMemory) now = await waitForPacket(response, clock);
     // 1. A usable token, before the queue: with a broken login a request fails at once and fills no queue.
     let tokenUse = tokens.current(lifetime, now);
-    if (tokenUse === undefined) now = await waitForFirstToken(parts, exchange);
+    if (tokenUse === undefined) now = await waitForFirstToken(routeContext, exchange);
     if (lifetime.aborted !== undefined) throw toStageError('token', lifetime.aborted);
     // 2. A ticket, which is no wait.
     const awaitsBody = !body.isInMemory && (expectsContinue(request) || !isFullyReceived(request));
@@ -83,7 +83,7 @@ async function waitForPacket(response: ServerResponse, clock: Clock): Promise<nu
 }
 
 /** Step 1, when no token is at hand. @returns the instant at which one is */
-async function waitForFirstToken({ tokens, clock }: ExchangeParts, { lifetime, tracer }: Exchange): Promise<number> {
+async function waitForFirstToken({ tokens, clock }: RouteContext, { lifetime, tracer }: Exchange): Promise<number> {
   await awaitToken(tokens, lifetime, tracer);
   return clock.now();
 }
@@ -133,10 +133,10 @@ function tryTakePermit(
   now: number,
   current: TokenUse | undefined,
 ): Attempt | undefined {
-  const { parts, exchange, body } = context;
+  const { routeContext, exchange, body } = context;
   if (exchange.lifetime.aborted !== undefined) return undefined;
-  const isRepeatable = body.isInMemory && parts.retry.on401;
-  const tokenUse = current !== undefined && isRepeatable ? current : parts.tokens.current(context, now);
+  const isRepeatable = body.isInMemory && routeContext.retry.on401;
+  const tokenUse = current !== undefined && isRepeatable ? current : routeContext.tokens.current(context, now);
   const permit = tokenUse && ticket.tryTakePermit(now);
   return permit && new Attempt(context, permit, tokenUse);
 }
@@ -146,7 +146,7 @@ function tryTakePermit(
  * @throws SidecarError; RequestAborted when the client has left
  */
 async function waitForPermit(context: RequestContext, ticket: Ticket): Promise<Attempt> {
-  const { tokens } = context.parts;
+  const { tokens } = context.routeContext;
   const { lifetime, tracer } = context.exchange;
   for (;;) {
     if (tokens.current(context) === undefined) await awaitToken(tokens, lifetime, tracer, context);
@@ -183,8 +183,8 @@ async function prepareRetry(context: RequestContext, attempt: Attempt, result: N
 
 /** @throws SidecarError TOKEN_UNAVAILABLE: the 401 goes to the client */
 async function waitForNewerToken(context: RequestContext, rejected: TokenUse): Promise<void> {
-  const { parts, exchange } = context;
-  const wait = exchange.lifetime.withAbortSignal((signal) => parts.tokens.waitForReplacement(rejected, signal));
+  const { routeContext, exchange } = context;
+  const wait = exchange.lifetime.withAbortSignal((signal) => routeContext.tokens.waitForReplacement(rejected, signal));
   const hasReplacement = await waitInStage('token', wait, exchange.tracer);
   // A request is replayed once.
   context.hasReplayedAfter401 = true;

@@ -12,7 +12,7 @@ import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { Permit, ResponseClient } from '../throttle/throttle.ts';
 import { breakOff } from './break-off.ts';
 import { closingSockets, drainThenClose } from './drain-then-close.ts';
-import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
+import type { Exchange, RouteContext, RequestOutcome } from './exchange.ts';
 
 /** Linked. A head or a small chunk waits until all that was received with it has been parsed, to share a packet and a write. */
 let pendingRelays: Relay | undefined;
@@ -67,14 +67,14 @@ export class Relay implements ResponseSink, ResponseClient {
   #declaredBytes = NaN;
   #isEnded = false;
   readonly #exchange: Exchange;
-  readonly #parts: ExchangeParts;
+  readonly #routeContext: RouteContext;
   readonly #response: ServerResponse;
   /** Its body counts as replay memory. */
   #held: HeldResult | undefined;
 
-  constructor(parts: ExchangeParts, exchange: Exchange) {
+  constructor(routeContext: RouteContext, exchange: Exchange) {
     this.#exchange = exchange;
-    this.#parts = parts;
+    this.#routeContext = routeContext;
     this.#response = exchange.response;
   }
 
@@ -84,7 +84,7 @@ export class Relay implements ResponseSink, ResponseClient {
     if (this.#held !== undefined) this.discardHeld();
     const endToEnd =
       isRewritten || corsOrigin !== undefined
-        ? rewriteResponseHeaders(received, () => describeClientView(this.#parts, this.#exchange), corsOrigin)
+        ? rewriteResponseHeaders(received, () => describeClientView(this.#routeContext, this.#exchange), corsOrigin)
         : received;
     const headers = status === 204 ? withoutContentLength(endToEnd) : endToEnd;
     this.#declaredBytes = contentLength === undefined ? NaN : Number(contentLength);
@@ -161,7 +161,7 @@ export class Relay implements ResponseSink, ResponseClient {
   }
 
   breakOff(stalledMs: number): void {
-    this.#parts.observe({ kind: 'response-broken-off', route: this.#parts.route, stalledMs });
+    this.#routeContext.observe({ kind: 'response-broken-off', route: this.#routeContext.route, stalledMs });
     this.#exchange.lifetime.abort({ kind: 'client-left' });
   }
 
@@ -172,7 +172,7 @@ export class Relay implements ResponseSink, ResponseClient {
     this.#isEnded = true;
     // A client that writes before it reads would find a closed connection, and never read the response.
     if (response.req.complete) response.end();
-    else drainThenClose(response.req, response, this.#parts.clock, EARLY_RESPONSE_DRAIN_MAX_BYTES);
+    else drainThenClose(response.req, response, this.#routeContext.clock, EARLY_RESPONSE_DRAIN_MAX_BYTES);
   }
 
   cut(): void {
@@ -182,17 +182,17 @@ export class Relay implements ResponseSink, ResponseClient {
     // A response that has been ended is whole.
     if (this.#response.writableEnded || this.#isEnded) return;
     if (!this.#response.destroyed) this.#writeUnsent();
-    breakOff(this.#response, this.#parts.clock);
+    breakOff(this.#response, this.#routeContext.clock);
   }
 
   hold(result: HeldResult): void {
     this.discardHeld();
-    this.#parts.memory.forceTake(sizeOf(result));
+    this.#routeContext.memory.forceTake(sizeOf(result));
     this.#held = result;
   }
 
   discardHeld(): void {
-    if (this.#held !== undefined) this.#parts.memory.giveBack(sizeOf(this.#held));
+    if (this.#held !== undefined) this.#routeContext.memory.giveBack(sizeOf(this.#held));
     this.#held = undefined;
   }
 
@@ -251,7 +251,7 @@ export class Relay implements ResponseSink, ResponseClient {
 
 /** How the client of a request sees its route's upstream; what follows from it for header values is upstream/headers.ts's. */
 export function describeClientView(
-  { baseUrl, clientPath, cookieRoot }: Pick<ExchangeParts, 'baseUrl' | 'clientPath' | 'cookieRoot'>,
+  { baseUrl, clientPath, cookieRoot }: Pick<RouteContext, 'baseUrl' | 'clientPath' | 'cookieRoot'>,
   request: Pick<Exchange, 'path' | 'clientPath'>,
 ): ClientView {
   return { baseUrl, requestPath: request.path, clientPath: request.clientPath ?? clientPath, cookieRoot };

@@ -18,7 +18,7 @@ import type { UpstreamFailure } from '../upstream/failure.ts';
 import { replaceField, type ForwardedRequestHeaders } from '../upstream/headers.ts';
 import type { AttemptResult, ResponseReceiver } from '../upstream/response-receiver.ts';
 import { toAttemptError } from './attempt-outcome.ts';
-import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
+import type { Exchange, RouteContext, RequestOutcome } from './exchange.ts';
 import { Relay } from './relay.ts';
 import { RequestBody } from './request-body/replay-body.ts';
 import { isClientFacing, toStageError, type RequestAborted } from './request-lifetime.ts';
@@ -30,7 +30,7 @@ export type Retry = Exclude<RetryDecision, { kind: 'no-retry' }>;
 export type NotRelayed = Exclude<AttemptResult, { kind: 'relayed' }>;
 
 export class RequestContext implements RetryFacts, TokenCaller {
-  readonly parts: ExchangeParts;
+  readonly routeContext: RouteContext;
   readonly exchange: Exchange;
   readonly method: string;
   readonly body: RequestBody;
@@ -58,16 +58,16 @@ export class RequestContext implements RetryFacts, TokenCaller {
   /** Why the last attempt that was sent brought no response. */
   #sentError: Error | undefined;
 
-  constructor(parts: ExchangeParts, exchange: Exchange) {
-    this.parts = parts;
+  constructor(routeContext: RouteContext, exchange: Exchange) {
+    this.routeContext = routeContext;
     this.exchange = exchange;
     this.method = exchange.request.method ?? 'GET';
-    this.body = new RequestBody(exchange.request, parts, parts.clock);
-    this.relay = new Relay(parts, exchange);
+    this.body = new RequestBody(exchange.request, routeContext, routeContext.clock);
+    this.relay = new Relay(routeContext, exchange);
     this.arrivedAt = exchange.lifetime.arrivedAt;
-    this.random = parts.random;
-    const keyHeader = parts.retry.idempotencyKey.header ?? undefined;
-    this.#forwarded = parts.ownHeaders.filter(exchange.request.rawHeaders, keyHeader);
+    this.random = routeContext.random;
+    const keyHeader = routeContext.retry.idempotencyKey.header ?? undefined;
+    this.#forwarded = routeContext.addedHeaders.filter(exchange.request.rawHeaders, keyHeader);
     let key = this.#forwarded.idempotencyKey;
     this.hasAddedKey = keyHeader !== undefined && key === undefined && !isIdempotentMethod(this.method);
     if (keyHeader !== undefined && this.hasAddedKey) {
@@ -87,14 +87,14 @@ export class RequestContext implements RetryFacts, TokenCaller {
     headers.length = this.#forwardedLength;
     const hasBody = this.body.receivedBytes > 0 || !this.body.isInMemory;
     if (hasBody && !hasContentType) headers.push('Content-Type', 'application/json');
-    headers.push(...this.parts.ownHeaders.list(token));
+    headers.push(...this.routeContext.addedHeaders.list(token));
     return headers;
   }
 
   /** The request has its ticket: attempts may follow. */
   begin(ticket: Ticket): void {
     this.ticket = ticket;
-    if (this.#forwarded.hadAuthorization) this.parts.observe({ kind: 'authorization-overridden' });
+    if (this.#forwarded.hadAuthorization) this.routeContext.observe({ kind: 'authorization-overridden' });
   }
 
   /** Known when the body has been sent once. */
@@ -104,19 +104,19 @@ export class RequestContext implements RetryFacts, TokenCaller {
 
   /** Whether the request can be sent again after a 401. */
   get canReplay(): boolean {
-    const { body, parts } = this;
-    return parts.retry.on401 && !this.hasReplayedAfter401 && (body.isInMemory || body.tryReadReceived());
+    const { body, routeContext } = this;
+    return routeContext.retry.on401 && !this.hasReplayedAfter401 && (body.isInMemory || body.tryReadReceived());
   }
 
   decideAfterResponse(status: number, classification: ResponseClassification): RetryDecision {
     if (!classification.isRateLimited) this.countedAttempts++;
-    const decision = decideAfterResponse(this.parts.retry, this, status, classification);
+    const decision = decideAfterResponse(this.routeContext.retry, this, status, classification);
     return decision === NO_RETRY ? decision : this.#checkTimeAndBudget(decision, true);
   }
 
   decideAfterFailure(failure: UpstreamFailure): RetryDecision {
     this.countedAttempts++;
-    return this.#checkTimeAndBudget(decideAfterFailure(this.parts.retry, this, failure), false);
+    return this.#checkTimeAndBudget(decideAfterFailure(this.routeContext.retry, this, failure), false);
   }
 
   /**
@@ -182,13 +182,13 @@ export class RequestContext implements RetryFacts, TokenCaller {
 
   /** The planned retry is not sent: the budget gets its part back. */
   cancelRetry(): void {
-    if (this.#takenAt !== undefined) this.parts.retryBudget.giveBack(this.#takenAt);
+    if (this.#takenAt !== undefined) this.routeContext.retryBudget.giveBack(this.#takenAt);
     this.#takenAt = undefined;
   }
 
   /** @param isHeld a response goes to the client at once when a retry would come too late */
   #checkTimeAndBudget(decision: RetryDecision, isHeld: boolean): RetryDecision {
-    const { clock, retryBudget, observe, route } = this.parts;
+    const { clock, retryBudget, observe, route } = this.routeContext;
     if (decision.kind === 'no-retry') return decision;
     const delayMs = decision.kind === 'back-off' ? decision.delayMs : 0;
     const waitMs = isHeld ? this.ticket?.retryWaitMs(delayMs) : undefined;

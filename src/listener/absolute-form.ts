@@ -129,7 +129,7 @@ function normalizeHost(host: string): string {
 }
 
 export interface ProxiedRoute extends RoutePath {
-  readonly parts: { readonly baseUrl: URL };
+  readonly context: { readonly baseUrl: URL };
 }
 
 interface ProxiedRouteMatch<R> {
@@ -151,7 +151,7 @@ export function findProxiedRoute<R extends ProxiedRoute>(
   if (joined instanceof SidecarError) return joined;
   const named = table.routes.map((route) => ({
     route,
-    match: matchBaseUrl(route.parts.baseUrl, { host, port }),
+    match: matchBaseUrl(route.context.baseUrl, { host, port }),
   }));
   const isExact = named.some(({ match }) => match === 'exact');
   const candidates = named
@@ -179,8 +179,8 @@ function reject(detail: string): SidecarError {
   return new SidecarError('BAD_REQUEST', detail);
 }
 
-function getBasePath({ parts }: ProxiedRoute): string {
-  return withoutTrailingSlash(parts.baseUrl.pathname);
+function getBasePath({ context }: ProxiedRoute): string {
+  return withoutTrailingSlash(context.baseUrl.pathname);
 }
 
 function isBelow(base: string, path: string): boolean {

@@ -1,7 +1,7 @@
 /** The requests in progress and their connections: for the drain, and for parser errors within a body. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Exchange, ExchangeParts, PendingAttempt, RequestOutcome, RequestStats } from '../exchange/exchange.ts';
+import type { Exchange, RouteContext, PendingAttempt, RequestOutcome, RequestStats } from '../exchange/exchange.ts';
 import type { AbortReason, RequestLifetime } from '../exchange/request-lifetime.ts';
 import type { RequestTracer } from '../exchange/request-tracer.ts';
 
@@ -121,7 +121,7 @@ export interface ExchangeHost {
 
 /** A request that passed the check. */
 type PassedRequest = Pick<Exchange, 'path' | 'clientPath' | 'corsOrigin' | 'queueClass' | 'lifetime'> & {
-  readonly route: { readonly parts: ExchangeParts };
+  readonly route: { readonly context: RouteContext };
 };
 
 export class ActiveExchange implements ActiveRequest, Exchange {
@@ -130,7 +130,7 @@ export class ActiveExchange implements ActiveRequest, Exchange {
   readonly response: ServerResponse;
   previous: ActiveRequest | undefined;
   next: ActiveRequest | undefined;
-  readonly parts: ExchangeParts;
+  readonly routeContext: RouteContext;
   readonly path: string;
   readonly clientPath: Exchange['clientPath'];
   readonly corsOrigin: string | undefined;
@@ -153,7 +153,7 @@ export class ActiveExchange implements ActiveRequest, Exchange {
     this.#host = host;
     this.request = response.req;
     this.response = response;
-    this.parts = checked.route.parts;
+    this.routeContext = checked.route.context;
     this.lifetime = checked.lifetime;
     this.path = checked.path;
     this.clientPath = checked.clientPath;

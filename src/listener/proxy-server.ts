@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
-import type { ExchangeParts, RequestOutcome } from '../exchange/exchange.ts';
+import type { RouteContext, RequestOutcome } from '../exchange/exchange.ts';
 import { acceptExpectation } from '../exchange/expect-continue.ts';
 import { breakOff } from '../exchange/break-off.ts';
 import { forwardRequest } from '../exchange/forward.ts';
@@ -31,7 +31,7 @@ import { checkUpgrade } from './websocket/websocket.ts';
 
 export interface ProxyServerOptions extends RequestCheckOptions, ProxyHttpServerOptions {
   readonly limits: PortLimits;
-  readonly unrouted: OutcomeRecorder & Pick<ExchangeParts, 'observe'>;
+  readonly unrouted: OutcomeRecorder & Pick<RouteContext, 'observe'>;
   readonly startTracer?: StartTracer | undefined;
 }
 
@@ -137,32 +137,34 @@ export class ProxyServer {
       return;
     }
     if (checked.kind === 'rejected') {
-      const { error, route = { parts: unrouted } } = checked;
+      const { error, route = { context: unrouted } } = checked;
       stats.responseBytes = this.#reply(
         request,
         response,
         error,
-        describeRequest(request, stats, route.parts.maskSecrets),
+        describeRequest(request, stats, route.context.maskSecrets),
       );
-      recordOutcome(route.parts, request, { kind: 'replied', error }, stats, clock.now() - startedAt, tracer);
+      recordOutcome(route.context, request, { kind: 'replied', error }, stats, clock.now() - startedAt, tracer);
       return;
     }
     const active = new ActiveExchange(this.#exchangeHost, response, checked, stats, tracer);
     this.activeRequests.add(active);
     const isRejected = this.#phase === 'rejecting';
-    active.completeWith(isRejected ? Promise.reject(createDrainingError()) : forwardRequest(active.parts, active));
+    active.completeWith(
+      isRejected ? Promise.reject(createDrainingError()) : forwardRequest(active.routeContext, active),
+    );
   }
 
   #recordExchange(active: ActiveExchange, outcome: RequestOutcome): number {
-    const { request, response, lifetime, parts, stats, tracer } = active;
+    const { request, response, lifetime, routeContext, stats, tracer } = active;
     const now = this.#options.clock.now();
     const recorded = lifetime.aborted?.reason.kind === 'client-left' ? CLIENT_LEFT : outcome;
     try {
-      recordOutcome(parts, request, recorded, stats, now - lifetime.arrivedAt, tracer);
+      recordOutcome(routeContext, request, recorded, stats, now - lifetime.arrivedAt, tracer);
       if (stats.callId !== undefined) {
         const status = outcome.kind === 'relayed' ? outcome.status : undefined;
         const reason = explainUnknown(recorded, stats, response.writableFinished);
-        parts.unknownCalls?.conclude(stats.callId, reason, status);
+        routeContext.unknownCalls?.conclude(stats.callId, reason, status);
       }
       if (active.isBroken && this.#closingConnections.has(request.socket)) this.activeRequests.abortFollowing(active);
     } catch (thrown) {
@@ -180,7 +182,10 @@ export class ProxyServer {
     if (this.#closingConnections.has(request.socket)) this.#closingConnections.onRequestEvent(request.socket);
   }
 
-  #replyToFailure({ request, response, corsOrigin, stats, parts }: ActiveExchange, thrown: unknown): RequestOutcome {
+  #replyToFailure(
+    { request, response, corsOrigin, stats, routeContext }: ActiveExchange,
+    thrown: unknown,
+  ): RequestOutcome {
     if (thrown instanceof RequestAborted) return CLIENT_LEFT;
     const error = this.#toSidecarError(thrown);
     try {
@@ -188,7 +193,7 @@ export class ProxyServer {
       if (response.headersSent || response.destroyed) {
         breakOff(response, this.#options.clock);
       } else {
-        const facts = describeRequest(request, stats, parts.maskSecrets);
+        const facts = describeRequest(request, stats, routeContext.maskSecrets);
         stats.responseBytes = this.#reply(request, response, error, facts, extraHeaders);
       }
     } catch (fault) {
@@ -228,25 +233,25 @@ export class ProxyServer {
     if (rejection !== undefined || checked.kind !== 'passed' || serveUpgrade === undefined) {
       if (checked.kind === 'passed') checked.lifetime.clearDeadline();
       const error = rejection ?? createDrainingError();
-      this.#closingConnections.rejectHandedOver(request, stream, error, route?.parts ?? unrouted);
+      this.#closingConnections.rejectHandedOver(request, stream, error, route?.context ?? unrouted);
       return;
     }
     const { lifetime } = checked;
-    const { parts } = checked.route;
+    const { context: routeContext } = checked.route;
     const stats = createRequestStats(requestHead);
     const active: ActiveRequest = { lifetime, request };
     this.activeRequests.add(active);
     let outcome: RequestOutcome;
     try {
       if (this.#phase === 'rejecting') throw createDrainingError();
-      outcome = await serveUpgrade(parts, { ...checked, request, socket, head, stats });
+      outcome = await serveUpgrade(routeContext, { ...checked, request, socket, head, stats });
     } catch (thrown) {
       outcome =
         thrown instanceof RequestAborted ? CLIENT_LEFT : { kind: 'replied', error: this.#toSidecarError(thrown) };
       if (outcome.kind === 'replied')
-        sendRawLocalReply(socket, outcome.error, describeRequest(request, stats, parts.maskSecrets));
+        sendRawLocalReply(socket, outcome.error, describeRequest(request, stats, routeContext.maskSecrets));
     }
-    recordOutcome(parts, request, outcome, stats, clock.now() - startedAt);
+    recordOutcome(routeContext, request, outcome, stats, clock.now() - startedAt);
     lifetime.clearDeadline();
     this.activeRequests.remove(active);
   }

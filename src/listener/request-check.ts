@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
 import { SidecarError } from '../platform/errors.ts';
-import type { Exchange, ExchangeParts } from '../exchange/exchange.ts';
+import type { Exchange, RouteContext } from '../exchange/exchange.ts';
 import { RequestLifetime } from '../exchange/request-lifetime.ts';
 import type { QueueClass } from '../throttle/throttle.ts';
 import { joinTarget, withoutTrailingSlash } from '../upstream/request-target.ts';
@@ -15,7 +15,7 @@ import type { RequestHead } from './request-head.ts';
 import { NO_PREFERENCES, readPreferences } from './request-preferences.ts';
 
 export interface Route extends RoutePath {
-  readonly parts: ExchangeParts;
+  readonly context: RouteContext;
   /** Undefined allows every method. */
   readonly methods: readonly string[] | undefined;
   /** Arrival to response head, milliseconds; a client may ask for less. */
@@ -99,7 +99,7 @@ function selectProxiedRoute(routes: RouteTable<Route>, upstream: UpstreamTarget)
   const match = findProxiedRoute(routes, upstream);
   if (match instanceof SidecarError) return reject(match, undefined);
   const { route, target } = match;
-  const basePath = withoutTrailingSlash(route.parts.baseUrl.pathname);
+  const basePath = withoutTrailingSlash(route.context.baseUrl.pathname);
   return { kind: 'selected', route, path: upstream.path, target, clientPath: (path) => basePath + path };
 }
 
@@ -108,7 +108,7 @@ function selectRoute(routes: RouteTable<Route>, target: string): RejectedRequest
   const match = routes.match(target);
   const route = match.kind === 'matched' ? match.route : undefined;
   const strippedLength = match.kind === 'matched' ? match.strippedLength : 0;
-  const path = joinTarget(route?.parts.baseUrl.pathname ?? '/', target, strippedLength);
+  const path = joinTarget(route?.context.baseUrl.pathname ?? '/', target, strippedLength);
   if (path instanceof SidecarError) return reject(path, route);
   if (route !== undefined) return { kind: 'selected', route, path, target, clientPath: undefined };
   const error =
@@ -129,8 +129,8 @@ function listPrefixes(routes: readonly Route[]): string {
   return `${listed.join(', ')}${rest > 0 ? ` and ${String(rest)} more` : ''}`;
 }
 
-function createRouteMethodError({ methods, parts }: Route, method: string): SidecarError {
-  return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not allowed on the route ${parts.route}`, {
+function createRouteMethodError({ methods, context }: Route, method: string): SidecarError {
+  return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not allowed on the route ${context.route}`, {
     ...(methods && { allow: methods }),
   });
 }

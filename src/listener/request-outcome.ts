@@ -1,6 +1,6 @@
 /** Records each request once, when it has ended. */
 import type { IncomingMessage } from 'node:http';
-import type { ExchangeParts, RequestOutcome, RequestStats } from '../exchange/exchange.ts';
+import type { RouteContext, RequestOutcome, RequestStats } from '../exchange/exchange.ts';
 import type { RequestTracer } from '../exchange/request-tracer.ts';
 import { isIdempotentMethod } from '../retry/policy.ts';
 import type { RequestRecord } from '../telemetry/request-record.ts';
@@ -13,7 +13,7 @@ import { PREFLIGHT_STATUS } from './local-reply.ts';
 const CLIENT_LEFT_STATUS = 499;
 
 /** Where an outcome is recorded. */
-export type OutcomeRecorder = Pick<ExchangeParts, 'counters' | 'route' | 'maskSecrets'>;
+export type OutcomeRecorder = Pick<RouteContext, 'counters' | 'route' | 'maskSecrets'>;
 
 export const CLIENT_LEFT: RequestOutcome = { kind: 'client-left' };
 

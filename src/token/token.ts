@@ -107,16 +107,16 @@ export interface TokenSource {
    */
   waitForToken(signal: AbortSignal, caller?: TokenCaller): Promise<Token>;
   /** The upstream did not reject the token. @param isReplay of a call that was rejected: resets the cooldown */
-  recordAccepted(use: TokenUse, isReplay: boolean): void;
+  recordAccepted(tokenUse: TokenUse, isReplay: boolean): void;
   /**
    * The upstream rejected exactly this token with 401. Starts one shared refresh, where the cooldown allows and no other kept token may
    * be accepted. A late 401 for a token that is no longer kept changes nothing.
    */
-  recordRejected(use: TokenUse): void;
+  recordRejected(tokenUse: TokenUse): void;
   /**
    * After `recordRejected`: waits for the shared refresh, and up to `auth.settleMs` for a token that is accepted. False when the 401 goes
    * to the client. `signal` ends only this wait (rejects with its reason).
    */
-  waitForReplacement(use: TokenUse, signal: AbortSignal): Promise<boolean>;
+  waitForReplacement(tokenUse: TokenUse, signal: AbortSignal): Promise<boolean>;
   state(): TokenState;
 }

@@ -103,7 +103,7 @@ export function replaceField(headers: string[], name: string, value: string): vo
   headers.push(name, value);
 }
 
-export interface OwnHeaders {
+export interface AddedHeaders {
   /** Removes the client's own fields of these names too. */
   readonly filter: FilterRequestHeaders;
   /** The fields of an attempt that is sent now: flat list [name, value, …], each name once. */

@@ -73,11 +73,11 @@ interface Sent {
 function sendThrough(table: RouteTable<Route>, target: string): Sent | undefined {
   const match = table.match(target);
   if (match.kind !== 'matched') return undefined;
-  const { parts } = match.route;
-  const path = joinTarget(parts.baseUrl.pathname, target, match.strippedLength);
+  const { context } = match.route;
+  const path = joinTarget(context.baseUrl.pathname, target, match.strippedLength);
   if (typeof path !== 'string') return undefined;
-  const view = describeClientView(parts, { path });
-  return { route: match.route, url: parts.baseUrl.origin + path, view };
+  const view = describeClientView(context, { path });
+  return { route: match.route, url: context.baseUrl.origin + path, view };
 }
 
 /** A slash at the end of a whole base cannot be expressed by every client. */
@@ -229,8 +229,8 @@ describe('a cookie', () => {
         baseUrl: `https://api.partner.example/v1${pathPrefix}`,
       })),
     });
-    const { parts } = sendThrough(table, '/quotes/a')!.route;
-    const view = describeClientView(parts, { path: '/v1/quotes/login', clientPath: (below) => `/v1/quotes${below}` });
+    const { context } = sendThrough(table, '/quotes/a')!.route;
+    const view = describeClientView(context, { path: '/v1/quotes/login', clientPath: (below) => `/v1/quotes${below}` });
     for (const cookie of ['sid=1', 'sid=1; Path=/v1/policies', 'sid=1; Path=/all', 'sid=1; Path=/v1', 'sid=1; Path=/'])
       expect(adaptCookie(cookie, view)).toBe('sid=1; Path=/v1/quotes');
     expect(adaptCookie('sid=1; Path=/v1/quotes/a', view)).toBe('sid=1; Path=/v1/quotes/a');
@@ -239,8 +239,8 @@ describe('a cookie', () => {
 
 it('a request in absolute-form that names the upstream keeps its base path in references and cookies', () => {
   const table = tableOf({ base: 'https://api.partner.example/sales/v1', routes: [] });
-  const { parts } = sendThrough(table, '/')!.route;
-  const view = describeClientView(parts, { path: '/sales/v1/login', clientPath: (below) => `/sales/v1${below}` });
+  const { context } = sendThrough(table, '/')!.route;
+  const view = describeClientView(context, { path: '/sales/v1/login', clientPath: (below) => `/sales/v1${below}` });
   expect(rewriteReference('https://api.partner.example/sales/v1/x', view)).toBe('/sales/v1/x');
   expect(adaptCookie('sid=1; Secure; Path=/sales/v1/x', view)).toBe('sid=1; Path=/sales/v1/x');
 });

@@ -2,7 +2,7 @@
  * One request of which each attempt does what a plan says, by a clock of the test: what its client gets, and what the upstream knows.
  */
 import fc from 'fast-check';
-import type { ExchangeParts } from '../../src/exchange/exchange.ts';
+import type { RouteContext } from '../../src/exchange/exchange.ts';
 import { startProxy, type Proxy } from '../listener/proxy.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket, readToEnd, type RawResponse } from '../support/raw-client.ts';
@@ -90,7 +90,7 @@ export interface Played {
  * @param leaves whether the client leaves where the plan ends
  * @param unknownCalls records the call. Default: it is not recorded
  */
-export async function play(plan: Plan, leaves = false, unknownCalls?: ExchangeParts['unknownCalls']): Promise<Played> {
+export async function play(plan: Plan, leaves = false, unknownCalls?: RouteContext['unknownCalls']): Promise<Played> {
   const { method, steps, end, isTokenReplaced, isTrusted } = plan;
   const clock = new ManualClock();
   await using upstream = await ScriptedUpstream.start(steps, end === 'success' && !leaves);

@@ -11,7 +11,7 @@ interface TestRoute extends ProxiedRoute {
 }
 
 function route(name: string, baseUrl: string, pathPrefix = '/', stripPrefix = false): TestRoute {
-  return { name, pathPrefix, stripPrefix, parts: { baseUrl: new URL(baseUrl) } };
+  return { name, pathPrefix, stripPrefix, context: { baseUrl: new URL(baseUrl) } };
 }
 
 /** The name of the route and what a client of the sidecar itself would send, or the refusal. */
@@ -130,7 +130,7 @@ it('the upstream sees the path of the URL, below its base, by the route that a c
           ...{ host: 'api.example', port: 80, path },
         });
         if (match instanceof SidecarError) return;
-        const base = match.route.parts.baseUrl.pathname.replace(/\/$/, '');
+        const base = match.route.context.baseUrl.pathname.replace(/\/$/, '');
         expect(path).toMatch(new RegExp(`^${base}(?:[/?]|$)`));
         expect(decodeURIComponent(path.split('?')[0] ?? '')).not.toMatch(/(?:^|[/\\])\.\.?(?:[/\\;]|$)/);
         const own = table.match(match.target);

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { selectNoProxy } from '../../src/platform/egress/proxy-selector.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import { ResponseClassifier } from '../../src/exchange/response-classifier.ts';
-import type { ExchangeParts } from '../../src/exchange/exchange.ts';
+import type { RouteContext } from '../../src/exchange/exchange.ts';
 import { ReplayMemory } from '../../src/exchange/request-body/replay-body.ts';
 import { bind } from '../../src/listener/bind.ts';
 import type { Route } from '../../src/listener/request-check.ts';
@@ -39,10 +39,10 @@ export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' 
   readonly requestTimeoutMs?: number;
   readonly bodyIdleTimeoutMs?: number;
   /** Default: leaves each text as it is. */
-  readonly maskSecrets?: ExchangeParts['maskSecrets'];
-  readonly refusals?: ExchangeParts['refusals'];
+  readonly maskSecrets?: RouteContext['maskSecrets'];
+  readonly refusals?: RouteContext['refusals'];
   readonly cookieRoot?: string;
-  readonly unknownCalls?: ExchangeParts['unknownCalls'];
+  readonly unknownCalls?: RouteContext['unknownCalls'];
   /** Default: of 32 MiB. */
   readonly memory?: ReplayMemory;
 }
@@ -77,7 +77,7 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
         stripPrefix: false,
         methods: undefined,
         request: { deadlineMs },
-        parts,
+        context: parts,
         serveUpgrade: rest.serveUpgrade,
       },
     ]),
@@ -132,7 +132,7 @@ function buildParts(
   baseUrl: URL,
   options: ProxyOptions,
   observe: (event: RecordedEvent) => void,
-): ExchangeParts & { readonly tokens: FakeTokens } {
+): RouteContext & { readonly tokens: FakeTokens } {
   const { clock = systemClock, maxInFlight = 8, maxStreams = 2, queueMax = 100 } = options;
   const { replayBufferBytes = 64 * 1024, requestTimeoutMs = 30_000, bodyIdleTimeoutMs = 0 } = options;
   const route = 'default';
@@ -179,7 +179,7 @@ function buildParts(
       replayBufferBytes,
     },
     timeouts: { requestTimeoutMs, bodyIdleTimeoutMs },
-    ownHeaders: {
+    addedHeaders: {
       filter: createRequestHeaderFilter(['Authorization'].concat(options.guard?.requiredHeader?.name ?? [])),
       list: (token) => ['Authorization', `Bearer ${token}`],
     },

@@ -4,7 +4,7 @@ import { DEFAULT_NAME } from '../../config/schema/schema-routes.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { sendSingleRequest } from '../../token/endpoint/single-request.ts';
 import { classifyConnectError, classifyExchangeError, timeoutFailure } from '../../upstream/failure.ts';
-import type { OwnHeaders } from '../../upstream/headers.ts';
+import type { AddedHeaders } from '../../upstream/headers.ts';
 import { joinTarget } from '../../upstream/request-target.ts';
 import { evaluateSkew } from './clock-skew.ts';
 import { evaluateProbe, type ProbeResponseHead } from './evaluate/evaluate-probe.ts';
@@ -17,7 +17,7 @@ export interface UpstreamProbe {
   /** As sent to the sidecar, with the query. */
   readonly path: string;
   readonly token: Promise<string | undefined>;
-  readonly own: OwnHeaders;
+  readonly own: AddedHeaders;
   readonly isTokenFile: boolean;
 }
 

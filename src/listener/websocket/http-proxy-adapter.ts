@@ -5,7 +5,7 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { ExchangeParts } from '../../exchange/exchange.ts';
+import type { RouteContext } from '../../exchange/exchange.ts';
 import type { Cancel } from '../../platform/clock.ts';
 import { HeaderOverflow, MAX_RESPONSE_FIELDS } from '../../platform/connection-faults.ts';
 import type { ClientView } from '../../upstream/client-view.ts';
@@ -126,7 +126,7 @@ const MISSING_UPGRADE_FAILURE = createMismatchFailure('Upgrade');
 export function limitBodyToClientPace(
   response: IncomingMessage,
   socket: Duplex,
-  { clock, timeouts: { bodyIdleTimeoutMs } }: Pick<ExchangeParts, 'clock' | 'timeouts'>,
+  { clock, timeouts: { bodyIdleTimeoutMs } }: Pick<RouteContext, 'clock' | 'timeouts'>,
   onIdle: (failure: UpstreamFailure) => void,
 ): void {
   let lastProgressAt = clock.now();

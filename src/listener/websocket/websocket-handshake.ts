@@ -15,7 +15,7 @@ import {
   toAttemptError,
 } from '../../exchange/attempt-outcome.ts';
 import { describeClientView } from '../../exchange/relay.ts';
-import type { Exchange, ExchangeParts } from '../../exchange/exchange.ts';
+import type { Exchange, RouteContext } from '../../exchange/exchange.ts';
 import { toStageError } from '../../exchange/request-lifetime.ts';
 import type { Permit } from '../../throttle/throttle.ts';
 import type { TokenUse } from '../../token/token.ts';
@@ -66,10 +66,10 @@ export type UpgradeTarget = Pick<UpstreamOptions, 'trust' | 'egress' | 'connectT
 export function createHandshake(target: UpgradeTarget) {
   let proxy: ProxyServer | undefined;
   return async (
-    parts: ExchangeParts,
+    routeContext: RouteContext,
     upgrade: PendingUpgrade,
     permit: Permit,
-    use: TokenUse,
+    tokenUse: TokenUse,
   ): Promise<HandshakeResult> => {
     // Loaded for the first upgrade: most sidecars have none.
     const { createProxyServer } = await import('http-proxy-3');
@@ -77,15 +77,15 @@ export function createHandshake(target: UpgradeTarget) {
     proxy ??= createProxyServer().on('error', () => undefined);
     const { aborted } = upgrade.lifetime;
     if (aborted !== undefined) throw toStageError('upstream', aborted);
-    return new Handshake(parts, upgrade, permit, use).run(proxy, target);
+    return new Handshake(routeContext, upgrade, permit, tokenUse).run(proxy, target);
   };
 }
 
 class Handshake {
-  readonly #parts: ExchangeParts;
+  readonly #routeContext: RouteContext;
   readonly #upgrade: PendingUpgrade;
   readonly #permit: Permit;
-  readonly #use: TokenUse;
+  readonly #tokenUse: TokenUse;
   readonly #sentAt: number;
   readonly #result = Promise.withResolvers<HandshakeResult>();
   readonly #connectAborter = new AbortController();
@@ -93,16 +93,16 @@ class Handshake {
   #hasConnected = false;
   #isSettled = false;
 
-  constructor(parts: ExchangeParts, upgrade: PendingUpgrade, permit: Permit, use: TokenUse) {
-    this.#parts = parts;
+  constructor(routeContext: RouteContext, upgrade: PendingUpgrade, permit: Permit, tokenUse: TokenUse) {
+    this.#routeContext = routeContext;
     this.#upgrade = upgrade;
     this.#permit = permit;
-    this.#use = use;
-    this.#sentAt = parts.clock.now();
+    this.#tokenUse = tokenUse;
+    this.#sentAt = routeContext.clock.now();
   }
 
   async run(proxy: ProxyServer, target: UpgradeTarget): Promise<HandshakeResult> {
-    const { clock, timeouts } = this.#parts;
+    const { clock, timeouts } = this.#routeContext;
     const cancelTimer = clock.after(timeouts.requestTimeoutMs, () => {
       this.#fail(timeoutFailure(timeouts.requestTimeoutMs));
     });
@@ -121,9 +121,9 @@ class Handshake {
   #send(proxy: ProxyServer, target: UpgradeTarget): void {
     const { request, socket, path } = this.#upgrade;
     const { maxHeaderBytes } = target;
-    const { ownHeaders, observe, baseUrl } = this.#parts;
+    const { addedHeaders, observe, baseUrl } = this.#routeContext;
     const clientTarget = request.url;
-    const { headers, hadAuthorization } = buildUpgradeRequestHeaders(request, ownHeaders.filter);
+    const { headers, hadAuthorization } = buildUpgradeRequestHeaders(request, addedHeaders.filter);
     if (hadAuthorization) observe({ kind: 'authorization-overridden' });
     request.headers = headers;
     const onProxyRequest = (proxyRequest: ClientRequest, original: IncomingMessage): void => {
@@ -159,7 +159,7 @@ class Handshake {
   }
 
   #createAgent({ trust, egress, connectTimeoutMs: timeoutMs }: UpgradeTarget): Agent {
-    const { baseUrl: destination, clock } = this.#parts;
+    const { baseUrl: destination, clock } = this.#routeContext;
     const { signal } = this.#connectAborter;
     return createEgressAgent({ destination, egress, secureContext: trust?.(), timeoutMs, clock, signal });
   }
@@ -183,7 +183,7 @@ class Handshake {
     // http-proxy-3 would normalise the path.
     proxyRequest.path = path;
     // Not in http-proxy-3's options: NODE_DEBUG=net prints the options of a connection.
-    const own = this.#parts.ownHeaders.list(this.#use.token.value);
+    const own = this.#routeContext.addedHeaders.list(this.#tokenUse.token.value);
     for (let at = 0; at + 1 < own.length; at += 2) proxyRequest.setHeader(own[at] ?? '', own[at + 1] ?? '');
     proxyRequest.once('socket', () => {
       this.#hasConnected = true;
@@ -200,7 +200,7 @@ class Handshake {
         socket.allowHalfOpen = upstream.allowHalfOpen = true;
         this.#rewriteHeaders(response);
         join();
-        const whenClosed = closeTogether(socket, upstream, this.#parts.clock);
+        const whenClosed = closeTogether(socket, upstream, this.#routeContext.clock);
         this.#complete({ status: 101, upstream, whenClosed }, response);
       },
       onDeclined: (response, relay) => this.#relayDecline(response, relay),
@@ -220,7 +220,7 @@ class Handshake {
     this.#complete({ status: response.statusCode ?? 502, whenClosed }, response);
     // A response that is cut is cut for the client: aborting the request resets its connection.
     const cut = (failure: UpstreamFailure): void => lifetime.abort({ kind: 'failed', error: toSidecarError(failure) });
-    limitBodyToClientPace(response, socket, this.#parts, cut);
+    limitBodyToClientPace(response, socket, this.#routeContext, cut);
     response.once('close', () => {
       // Otherwise the client has left, or has the whole response.
       if (!socket.destroyed && !response.complete) cut(classifyExchangeError(response.errored));
@@ -232,7 +232,9 @@ class Handshake {
   #rewriteHeaders(response: IncomingMessage): void {
     // The encoding in which node:http read the head.
     this.#upgrade.socket.setDefaultEncoding('latin1');
-    response.headers = buildUpgradeResponseHeaders(response, () => describeClientView(this.#parts, this.#upgrade));
+    response.headers = buildUpgradeResponseHeaders(response, () =>
+      describeClientView(this.#routeContext, this.#upgrade),
+    );
   }
 
   #complete(result: HandshakeResult, response: IncomingMessage): void {
@@ -240,7 +242,7 @@ class Handshake {
     this.#isSettled = true;
     this.#upgrade.stats.upstreamRequestId = findUpstreamRequestId(response.rawHeaders);
     const { status } = result;
-    const { clock, counters, tokens, responseClassifier, refusals } = this.#parts;
+    const { clock, counters, tokens, responseClassifier, refusals } = this.#routeContext;
     const statusText = response.statusMessage ?? '';
     const head = { status, statusText, headers: response.rawHeaders };
     // The body of a declined upgrade is not read.
@@ -249,15 +251,15 @@ class Handshake {
     const outcome = status === 101 ? 'ok' : labelResponse(status, isRateLimited);
     counters.recordAttempt(outcome, clock.now() - this.#sentAt, false);
     this.#permit.report(permitReport);
-    if (status === 401) tokens.recordRejected(this.#use);
-    else if (showsAcceptedToken(status)) tokens.recordAccepted(this.#use, false);
+    if (status === 401) tokens.recordRejected(this.#tokenUse);
+    else if (showsAcceptedToken(status)) tokens.recordAccepted(this.#tokenUse, false);
     this.#result.resolve(result);
   }
 
   #fail(failure: UpstreamFailure): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    const { clock, counters, observe, route, maskSecrets } = this.#parts;
+    const { clock, counters, observe, route, maskSecrets } = this.#routeContext;
     const { lifetime, request, socket, stats } = this.#upgrade;
     const end = classifyFailure(failure, lifetime.aborted?.reason, this.#hasConnected);
     counters.recordAttempt(end.outcome, clock.now() - this.#sentAt, end.isOwn);

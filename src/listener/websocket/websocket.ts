@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { SidecarError } from '../../platform/errors.ts';
 import { resetWhenRead } from '../../exchange/break-off.ts';
-import type { ExchangeParts, RequestOutcome } from '../../exchange/exchange.ts';
+import type { RouteContext, RequestOutcome } from '../../exchange/exchange.ts';
 import {
   type RequestLifetime,
   type RequestAborted,
@@ -28,7 +28,7 @@ export interface UpgradeRequest extends Omit<PendingUpgrade, 'earlyBytes'> {
  * Serves one upgrade; resolves when the upgraded connection, or the response that declined it, has ended.
  * @throws SidecarError, RequestAborted
  */
-export type ServeUpgrade = (parts: ExchangeParts, upgrade: UpgradeRequest) => Promise<RequestOutcome>;
+export type ServeUpgrade = (routeContext: RouteContext, upgrade: UpgradeRequest) => Promise<RequestOutcome>;
 
 /**
  * Why an upgrade is rejected without a request to the upstream; undefined for a valid WebSocket upgrade, if those are enabled.
@@ -55,11 +55,11 @@ const TOO_MANY_EARLY_BYTES = 'the client sent too much before its upgrade was ac
 
 export function createUpgradeHandler(target: UpgradeTarget): ServeUpgrade {
   const performHandshake = createHandshake(target);
-  return async (parts, request) => {
+  return async (routeContext, request) => {
     const { socket, lifetime } = request;
     const earlyBytes = monitorClient(request);
     const upgrade = { ...request, earlyBytes };
-    const { tokens, throttle } = parts;
+    const { tokens, throttle } = routeContext;
     if (tokens.current(lifetime) === undefined) await awaitToken(tokens, lifetime);
     throwIfAborted(lifetime, 'token');
     const ticket = throttle.enter(lifetime.deadlineAt, upgrade.queueClass, false);
@@ -69,13 +69,13 @@ export function createUpgradeHandler(target: UpgradeTarget): ServeUpgrade {
     };
     lifetime.onAbort(leave);
     try {
-      const { permit, use } = await acquirePermit(parts, ticket, lifetime);
+      const { permit, tokenUse } = await acquirePermit(routeContext, ticket, lifetime);
       try {
         upgrade.stats.attempts = 1;
-        const { status, upstream, whenClosed } = await performHandshake(parts, upgrade, permit, use);
+        const { status, upstream, whenClosed } = await performHandshake(routeContext, upgrade, permit, tokenUse);
         lifetime.clearDeadline();
         lifetime.onAbort(({ reason }) => {
-          if (upstream === undefined && reason.kind !== 'client-left') resetWhenRead(socket, parts.clock);
+          if (upstream === undefined && reason.kind !== 'client-left') resetWhenRead(socket, routeContext.clock);
           else socket.destroy();
           // Bytes that the client sent before it left may still be relayed.
           if (reason.kind !== 'client-left') upstream?.destroy();
@@ -114,20 +114,20 @@ function monitorClient({ socket, head, lifetime }: UpgradeRequest): EarlyBytes {
 
 /** A permit that counts as a stream, and the token held at the moment when it is granted. */
 async function acquirePermit(
-  parts: ExchangeParts,
+  routeContext: RouteContext,
   ticket: Ticket,
   lifetime: RequestLifetime,
-): Promise<{ permit: Permit; use: TokenUse }> {
+): Promise<{ permit: Permit; tokenUse: TokenUse }> {
   const call = { arrivedAt: lifetime.arrivedAt, canReplay: false };
   await waitInStage('queue', ticket.waitForBodySlot());
   for (;;) {
     const permit = await waitInStage('queue', ticket.waitForPermit());
-    const use = parts.tokens.current(call);
-    if (use === undefined) {
+    const tokenUse = routeContext.tokens.current(call);
+    if (tokenUse === undefined) {
       permit.cancel();
-      await awaitToken(parts.tokens, lifetime, undefined, call);
+      await awaitToken(routeContext.tokens, lifetime, undefined, call);
     } else if (permit.becomeStream()) {
-      return { permit, use };
+      return { permit, tokenUse };
     } else {
       permit.cancel();
       const detail = 'the limit of open streams is reached (throttle.maxStreams)';

@@ -86,7 +86,8 @@ function choosePath({ destination, egress, timeoutMs, clock, lookUp }: EgressCon
   // A trailing dot keeps the resolver from completing the name.
   const host = destination.hostname.endsWith('.') ? `${target.host}.` : target.host;
   return {
-    open: (signal: AbortSignal, tried: TriedAddress[]) => openConnection({ host, port: target.port, signal, clock, tried, lookUp }),
+    open: (signal: AbortSignal, tried: TriedAddress[]) =>
+      openConnection({ host, port: target.port, signal, clock, tried, lookUp }),
     createTimeoutFault: (tried: readonly TriedAddress[]) => new ConnectFault(host, tried, timeoutMs),
   };
 }

@@ -27,7 +27,7 @@ export class FileTokenSource implements TokenSource {
   readonly #options: FileTokenSourceOptions;
   readonly #stop = new AbortController();
   /** Of the token of the file; every call that is sent now has the same one. */
-  #use: TokenUse | undefined;
+  #tokenUse: TokenUse | undefined;
   /** The first rejection since the token was accepted last. */
   #rejectedAt: number | undefined;
   #fault: CredentialFault | undefined;
@@ -56,42 +56,42 @@ export class FileTokenSource implements TokenSource {
   }
 
   current(): TokenUse | undefined {
-    return this.#use;
+    return this.#tokenUse;
   }
 
   async waitForToken(signal: AbortSignal): Promise<Token> {
     if (this.#isUnread) await abortable(this.#reading ?? this.#read(), AbortSignal.any([signal, this.#stop.signal]));
-    if (this.#use !== undefined) return this.#use.token;
+    if (this.#tokenUse !== undefined) return this.#tokenUse.token;
     const detail = `No access token: ${this.#fault?.detail ?? 'the file was not read'}`;
     throw new SidecarError('TOKEN_UNAVAILABLE', detail, { retryAfterMs: POLL_INTERVAL_MS });
   }
 
   recordAccepted({ token }: TokenUse): void {
-    if (token === this.#use?.token) this.#rejectedAt = undefined;
+    if (token === this.#tokenUse?.token) this.#rejectedAt = undefined;
   }
 
   recordRejected({ token }: TokenUse): void {
-    if (token !== this.#use?.token) return;
+    if (token !== this.#tokenUse?.token) return;
     this.#rejectedAt ??= this.#options.clock.now();
     void this.#read();
   }
 
   async waitForReplacement({ token }: TokenUse, signal: AbortSignal): Promise<boolean> {
     const reading = this.#nextReading ?? this.#reading;
-    if (token === this.#use?.token && reading !== undefined) await abortable(reading, signal);
-    return token !== this.#use?.token;
+    if (token === this.#tokenUse?.token && reading !== undefined) await abortable(reading, signal);
+    return token !== this.#tokenUse?.token;
   }
 
   state(): TokenState {
     const { credential, path } = this.#options;
-    const isHeld = this.#use !== undefined;
+    const isHeld = this.#tokenUse !== undefined;
     const fault = this.#fault;
     return {
       credential,
       file: path,
       status: isHeld ? (this.#isSuspect ? 'suspect' : 'valid') : 'none',
       usesPrevious: false,
-      serial: this.#use?.token.serial ?? 0,
+      serial: this.#tokenUse?.token.serial ?? 0,
       scope: undefined,
       expiresWallAt: undefined,
       validForMs: undefined,
@@ -106,7 +106,7 @@ export class FileTokenSource implements TokenSource {
   }
 
   get #isUnread(): boolean {
-    return this.#use === undefined && this.#fault === undefined;
+    return this.#tokenUse === undefined && this.#fault === undefined;
   }
 
   get #isSuspect(): boolean {
@@ -143,14 +143,14 @@ export class FileTokenSource implements TokenSource {
       return;
     }
     const { credential, path: file, onToken, clock, observe } = this.#options;
-    const held = this.#use?.token;
+    const held = this.#tokenUse?.token;
     this.#fault = undefined;
     if (reading.value === held?.value) return;
     onToken?.(reading.value);
     const [takenAt, endless] = [clock.now(), { expiresAt: Infinity, expiresWallAt: Infinity }];
     const serial = (held?.serial ?? 0) + 1;
     const token = { value: reading.value, serial, scope: undefined, obtainedAt: takenAt, ...endless };
-    this.#use = { token, takenAt };
+    this.#tokenUse = { token, takenAt };
     this.#rejectedAt = undefined;
     observe({ kind: 'token-requested', credential, file, outcome: 'ok', durationMs });
   }
@@ -159,7 +159,7 @@ export class FileTokenSource implements TokenSource {
     if (this.#fault?.detail === detail) return;
     const { credential, path: file, clock, observe } = this.#options;
     this.#fault = { detail, wallAt: clock.wallNow() };
-    if (this.#use === undefined)
+    if (this.#tokenUse === undefined)
       observe({ kind: 'token-requested', credential, file, outcome: 'unavailable', durationMs, detail });
     else observe({ kind: 'credential-rotation', credential, outcome: 'unreadable', detail });
   }

@@ -88,8 +88,8 @@ export class HeldTokenSource implements TokenSource {
   }
 
   async waitForToken(signal: AbortSignal, caller?: TokenCaller): Promise<Token> {
-    for (let use = this.current(caller); ; use = this.current(caller)) {
-      if (use !== undefined) return use.token;
+    for (let tokenUse = this.current(caller); ; tokenUse = this.current(caller)) {
+      if (tokenUse !== undefined) return tokenUse.token;
       if (this.#refresh !== 'in-flight' && !this.#refresher.isStopped && this.#tokens.isUnsettled(this.#clock.now())) {
         await this.#waitForChange(this.#remainingWaitMs(caller), signal);
       } else {
@@ -100,22 +100,22 @@ export class HeldTokenSource implements TokenSource {
     }
   }
 
-  recordAccepted(use: TokenUse, isReplay: boolean): void {
-    if (isReplay) this.#cooldown.recordAccepted(use.token.serial, this.#tokens.newest?.serial ?? 0);
-    if (!this.#tokens.isAcceptanceNew(use)) return;
+  recordAccepted(tokenUse: TokenUse, isReplay: boolean): void {
+    if (isReplay) this.#cooldown.recordAccepted(tokenUse.token.serial, this.#tokens.newest?.serial ?? 0);
+    if (!this.#tokens.isAcceptanceNew(tokenUse)) return;
     const now = this.#clock.now();
     const usedPrevious = this.#tokens.usesPrevious(now);
-    const delayMs = this.#tokens.recordAccepted(use, now);
+    const delayMs = this.#tokens.recordAccepted(tokenUse, now);
     const { credential, observe } = this.#options;
     if (delayMs !== undefined) observe({ kind: 'token-accepted-late', credential, delayMs });
     this.#reportFallback(usedPrevious, now);
     this.#wakeWaiting();
   }
 
-  recordRejected(use: TokenUse): void {
+  recordRejected(tokenUse: TokenUse): void {
     const now = this.#clock.now();
-    this.#cooldown.recordRejected(use.token.serial);
-    if (!this.#tokens.isRejectionCurrent(use, now)) {
+    this.#cooldown.recordRejected(tokenUse.token.serial);
+    if (!this.#tokens.isRejectionCurrent(tokenUse, now)) {
       // Its successor is needed anyway.
       if (this.#tokens.usable(now) === undefined) this.#joinRefresh();
       return;
@@ -123,23 +123,23 @@ export class HeldTokenSource implements TokenSource {
     const isDue = this.#refresh === 'none' && this.#cooldown.canRefresh(this.#options.clock.now());
     const canInvalidate = isDue && !this.#tokens.isSpreading(now);
     // One path's 401 must not take from the others a token that they use.
-    if (this.#tokens.isAcceptedNewest(use.token) && !canInvalidate) {
+    if (this.#tokens.isAcceptedNewest(tokenUse.token) && !canInvalidate) {
       this.#tokens.recordDispute(now);
       return;
     }
     const usedPrevious = this.#tokens.usesPrevious(now);
-    this.#tokens.recordRejected(use, now);
+    this.#tokens.recordRejected(tokenUse, now);
     if (this.#tokens.isSuspect(now) && canInvalidate) this.#invalidate();
     this.#reportFallback(usedPrevious, now);
     this.#wakeWaiting();
   }
 
-  async waitForReplacement(use: TokenUse, signal: AbortSignal): Promise<boolean> {
+  async waitForReplacement(tokenUse: TokenUse, signal: AbortSignal): Promise<boolean> {
     const arrivedAt = this.#options.clock.now();
     for (;;) {
       signal.throwIfAborted();
       const now = this.#clock.now();
-      if (this.#tokens.hasReplacement(use, now)) return true;
+      if (this.#tokens.hasReplacement(tokenUse, now)) return true;
       if (this.#refresher.isStopped || now >= this.#tokens.settleEndsAt) return false;
       const isAwaited = this.#refresh === 'in-flight' || this.#tokens.usable(now) === undefined;
       const pending = isAwaited ? this.#refresher.pendingRequest : undefined;
