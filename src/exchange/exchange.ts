@@ -93,7 +93,7 @@ export interface RequestStats {
   /** The newest attempt that was sent brought no response that the client can get. A call that is not idempotent has an unknown outcome then. */
   lacksResponse: boolean;
   pending: PendingAttempt | undefined;
-  /** Of its record, where calls are recorded, once it has begun to be sent. */
+  /** The id of the record, where calls are recorded, once the call has begun to be sent. */
   callId: string | undefined;
 }
 

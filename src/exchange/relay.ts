@@ -69,7 +69,7 @@ export class Relay implements ResponseSink, ResponseClient {
   readonly #exchange: Exchange;
   readonly #routeContext: RouteContext;
   readonly #response: ServerResponse;
-  /** Its body counts as replay memory. */
+  /** The body of a held response counts as replay memory. */
   #held: HeldResult | undefined;
 
   constructor(routeContext: RouteContext, exchange: Exchange) {

@@ -3,14 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Exchange, RouteContext, PendingAttempt, RequestOutcome, RequestStats } from '../exchange/exchange.ts';
 import type { AbortReason, RequestLifetime } from '../exchange/request-lifetime.ts';
-import type { RequestTracer } from '../exchange/request-tracer.ts';
 
 /** A request that is or was in progress. The collection that it is in writes the links. An upgrade ends with its tunnel, not its connection. */
 export interface ActiveRequest {
   readonly lifetime: RequestLifetime;
   readonly request: IncomingMessage;
   readonly response?: ServerResponse;
-  readonly pending?: PendingAttempt | undefined;
+  readonly stats: RequestStats;
   onConnectionClosed?(): void;
   previous?: ActiveRequest | undefined;
   next?: ActiveRequest | undefined;
@@ -66,7 +65,7 @@ export class ActiveRequests {
 
   /** The attempts that wait for a connection or a response, in no order. */
   listPending(): PendingAttempt[] {
-    return [...this.#all()].flatMap(({ pending }) => pending ?? []);
+    return [...this.#all()].flatMap(({ stats }) => stats.pending ?? []);
   }
 
   listBySocket(socket: Duplex): ActiveRequest[] {
@@ -110,95 +109,16 @@ export class ActiveRequests {
   }
 }
 
-/** The server that received the request. Neither call may throw. */
-export interface ExchangeHost {
-  replyToFailure(exchange: Exchange, reason: unknown): RequestOutcome;
-  /** Called once, when the response has gone or has broken off. @returns the instant */
-  record(active: ActiveExchange, outcome: RequestOutcome): number;
-  /** Called once after that, when the connection is done with the response. @param now default: the clock is read */
-  complete(active: ActiveExchange, now?: number): void;
-}
-
-/** A request that passed the check. */
-type PassedRequest = Pick<Exchange, 'path' | 'clientPath' | 'corsOrigin' | 'queueClass' | 'lifetime'> & {
-  readonly route: { readonly context: RouteContext };
-};
-
-export class ActiveExchange implements ActiveRequest, Exchange {
-  readonly lifetime: RequestLifetime;
+/** A request that passed the check, until the connection is done with its response. */
+export interface ActiveExchange extends ActiveRequest, Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  previous: ActiveRequest | undefined;
-  next: ActiveRequest | undefined;
-  readonly routeContext: RouteContext;
-  readonly path: string;
-  readonly clientPath: Exchange['clientPath'];
-  readonly corsOrigin: string | undefined;
-  readonly queueClass: Exchange['queueClass'];
+  readonly lifetime: RequestLifetime;
   readonly stats: RequestStats;
-  readonly tracer: RequestTracer | undefined;
+  readonly routeContext: RouteContext;
+  outcome: RequestOutcome | undefined;
   /** The response has broken off. */
-  isBroken = false;
-  readonly #host: ExchangeHost;
-  #outcome: RequestOutcome | undefined;
-  #isClosed = false;
-
-  constructor(
-    host: ExchangeHost,
-    response: ServerResponse,
-    checked: PassedRequest,
-    stats: RequestStats,
-    tracer: RequestTracer | undefined,
-  ) {
-    this.#host = host;
-    this.request = response.req;
-    this.response = response;
-    this.routeContext = checked.route.context;
-    this.lifetime = checked.lifetime;
-    this.path = checked.path;
-    this.clientPath = checked.clientPath;
-    this.corsOrigin = checked.corsOrigin;
-    this.queueClass = checked.queueClass;
-    this.stats = stats;
-    this.tracer = tracer;
-  }
-
-  get pending(): PendingAttempt | undefined {
-    return this.stats.pending;
-  }
-
-  /** To be called once, as soon as the request is forwarded. */
-  completeWith(forwarding: Promise<RequestOutcome>): void {
-    this.response.on('close', this.onConnectionClosed);
-    forwarding.then(
-      (outcome) => this.#recordOutcome(outcome),
-      (thrown: unknown) => this.#recordOutcome(this.#host.replyToFailure(this, thrown)),
-    );
-  }
-
-  /** Called by the response's `close`. Node.js 22 and 24.9 emit none for a response that waits behind another one. */
-  readonly onConnectionClosed = (): void => {
-    if (this.response.writableFinished) this.#close();
-    // By the next turn a response that the sidecar has broken off has its outcome.
-    else
-      setImmediate(() => {
-        if (!this.isBroken) this.lifetime.abort({ kind: 'client-left' });
-        this.#close();
-      });
-  };
-
-  #recordOutcome(outcome: RequestOutcome): void {
-    this.#outcome = outcome;
-    this.isBroken = outcome.kind === 'relayed' && outcome.fault !== undefined;
-    if (this.#isClosed) this.#host.complete(this, this.#host.record(this, outcome));
-    // The connection stays open until the client has had time to read what came.
-    else if (this.isBroken) this.#host.record(this, outcome);
-  }
-
-  #close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    if (this.#outcome === undefined) return;
-    this.#host.complete(this, this.isBroken ? undefined : this.#host.record(this, this.#outcome));
-  }
+  isBroken: boolean;
+  isClosed: boolean;
+  onConnectionClosed(): void;
 }

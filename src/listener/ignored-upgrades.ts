@@ -68,7 +68,7 @@ function createFullExecute(execute: Parser['execute']): Parser['execute'] {
       if (typeof parsed !== 'number') return parsed;
       at += parsed;
       if (at >= bytes.length || isHandedOver(this)) return at;
-      // It stopped at the end of an ignored upgrade only if that has just ended.
+      // The parser stopped at the end of an ignored upgrade only if that has just ended.
       if (this.incoming?.complete !== true || this.incoming === previous) return createParseError();
     }
   };

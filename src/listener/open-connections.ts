@@ -171,7 +171,7 @@ export class OpenConnections {
     for (const resolve of this.#emptyWaiters.splice(0)) resolve();
   }
 
-  /** Those with a pending request are read on: its body may be what it waits for. */
+  /** A connection with a pending request is read on: the request may wait for its body. */
   #pause(): void {
     this.#isPaused = true;
     for (const socket of this.#slots.waiting()) pauseReading(socket);

@@ -4,14 +4,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
-import type { RouteContext, RequestOutcome } from '../exchange/exchange.ts';
+import type { RouteContext, RequestOutcome, RequestStats } from '../exchange/exchange.ts';
 import { acceptExpectation } from '../exchange/expect-continue.ts';
 import { breakOff } from '../exchange/break-off.ts';
 import { forwardRequest } from '../exchange/forward.ts';
 import { RequestAborted } from '../exchange/request-lifetime.ts';
-import type { StartTracer } from '../exchange/request-tracer.ts';
+import type { RequestTracer, StartTracer } from '../exchange/request-tracer.ts';
 import { corsHeaders } from '../upstream/headers.ts';
-import { ActiveRequests, ActiveExchange, type ActiveRequest, type ExchangeHost } from './active-requests.ts';
+import { ActiveRequests, type ActiveExchange, type ActiveRequest } from './active-requests.ts';
 import { checkRequest, type CheckedRequest, type RequestCheckOptions } from './request-check.ts';
 import { describeRequest } from './correlation.ts';
 import { ClosingConnections } from './closing-connections.ts';
@@ -41,11 +41,6 @@ export class ProxyServer {
   readonly #servers: http.Server[] = [];
   readonly connections: OpenConnections;
   readonly #closingConnections: ClosingConnections;
-  readonly #exchangeHost: ExchangeHost = {
-    replyToFailure: this.#replyToFailure.bind(this),
-    record: this.#recordExchange.bind(this),
-    complete: this.#completeExchange.bind(this),
-  };
   readonly #toSidecarError = (thrown: unknown): SidecarError => toSidecarError(thrown, this.#options.unrouted.observe);
   #phase: 'open' | 'closing' | 'rejecting' = 'open';
 
@@ -147,14 +142,64 @@ export class ProxyServer {
       recordOutcome(route.context, request, { kind: 'replied', error }, stats, clock.now() - startedAt, tracer);
       return;
     }
-    const active = new ActiveExchange(this.#exchangeHost, response, checked, stats, tracer);
+    this.#forward(checked, response, stats, tracer);
+  }
+
+  #forward(
+    checked: Extract<CheckedRequest, { kind: 'passed' }>,
+    response: ServerResponse,
+    stats: RequestStats,
+    tracer: RequestTracer | undefined,
+  ): void {
+    const active: ActiveExchange = {
+      ...checked,
+      routeContext: checked.route.context,
+      request: response.req,
+      response,
+      stats,
+      tracer,
+      outcome: undefined,
+      isBroken: false,
+      isClosed: false,
+      onConnectionClosed: () => this.#onConnectionClosed(active),
+    };
     this.activeRequests.add(active);
+    response.on('close', active.onConnectionClosed);
     const isRejected = this.#phase === 'rejecting';
-    active.completeWith(
-      isRejected ? Promise.reject(createDrainingError()) : forwardRequest(active.routeContext, active),
+    const forwarding = isRejected ? Promise.reject(createDrainingError()) : forwardRequest(active.routeContext, active);
+    forwarding.then(
+      (outcome) => this.#onOutcome(active, outcome),
+      (thrown: unknown) => this.#onOutcome(active, this.#replyToFailure(active, thrown)),
     );
   }
 
+  #onOutcome(active: ActiveExchange, outcome: RequestOutcome): void {
+    active.outcome = outcome;
+    active.isBroken = outcome.kind === 'relayed' && outcome.fault !== undefined;
+    if (active.isClosed) this.#completeExchange(active, this.#recordExchange(active, outcome));
+    // The connection stays open until the client has had time to read what came.
+    else if (active.isBroken) this.#recordExchange(active, outcome);
+  }
+
+  /** Called by the response's `close`. Node.js 22 and 24.9 emit none for a response that waits behind another one. */
+  #onConnectionClosed(active: ActiveExchange): void {
+    if (active.response.writableFinished) this.#closeExchange(active);
+    // By the next turn a response that the sidecar has broken off has its outcome.
+    else
+      setImmediate(() => {
+        if (!active.isBroken) active.lifetime.abort({ kind: 'client-left' });
+        this.#closeExchange(active);
+      });
+  }
+
+  #closeExchange(active: ActiveExchange): void {
+    const { outcome, isBroken, isClosed } = active;
+    active.isClosed = true;
+    if (isClosed || outcome === undefined) return;
+    this.#completeExchange(active, isBroken ? undefined : this.#recordExchange(active, outcome));
+  }
+
+  /** Called once, when the response has gone or has broken off. @returns the instant */
   #recordExchange(active: ActiveExchange, outcome: RequestOutcome): number {
     const { request, response, lifetime, routeContext, stats, tracer } = active;
     const now = this.#options.clock.now();
@@ -174,6 +219,7 @@ export class ProxyServer {
     return now;
   }
 
+  /** Called once after that, when the connection is done with the response. @param now default: the clock is read */
   #completeExchange(active: ActiveExchange, now?: number): void {
     const { request, lifetime } = active;
     lifetime.clearDeadline();
@@ -239,7 +285,7 @@ export class ProxyServer {
     const { lifetime } = checked;
     const { context: routeContext } = checked.route;
     const stats = createRequestStats(requestHead);
-    const active: ActiveRequest = { lifetime, request };
+    const active: ActiveRequest = { lifetime, request, stats };
     this.activeRequests.add(active);
     let outcome: RequestOutcome;
     try {

@@ -22,7 +22,7 @@ const FIELDS = {
 type HeadField = (typeof FIELDS)[keyof typeof FIELDS];
 
 const FIELD_BY_NAME: ReadonlyMap<string, HeadField> = new Map(Object.entries(FIELDS));
-/** Of a field that did not come. */
+/** The values of a field that did not come. */
 const NO_VALUES: readonly string[] = [];
 
 /** What node:http and the sidecar keep of a request with one short field, and of each further field beside its bytes. Measured. */
@@ -43,7 +43,7 @@ export class RequestHead implements Record<HeadField, readonly string[]> {
   timeouts = NO_VALUES;
   priorities = NO_VALUES;
   callers = NO_VALUES;
-  /** Of the field that admits clients. */
+  /** The values of the field that admits clients. */
   required = NO_VALUES;
   /** One of the fields by which a request is found again, or asks something of the sidecar itself, has come. */
   hasOptional = false;

@@ -17,7 +17,7 @@ const PRIORITY = 'x-sidecar-priority';
 const CALLER = 'x-sidecar-caller';
 export const CALLER_NAME = /^[!-~]{1,64}$/;
 
-/** Of a request without such a field. */
+/** The preferences of a request without such a field. */
 export const NO_PREFERENCES: RequestPreferences = {
   timeoutMs: undefined,
   queueClass: { priority: 'normal', caller: '' },

@@ -175,7 +175,7 @@ interface ConnectionOptions extends Pick<UpstreamOptions, 'baseUrl' | 'clock' | 
 
 interface ConnectionEvents {
   readonly onFree: (connection: Connection) => void;
-  /** Its socket has closed; with the next request it would open another. */
+  /** The socket has closed; with the next request the connection would open another. */
   readonly onClosed: (connection: Connection) => void;
 }
 

@@ -21,7 +21,7 @@ export function adaptCookie(cookie: string, view: ClientView): string {
   if (cookieRoot === undefined) return cookie;
   const [pair = '', ...rest] = cookie.split(';');
   const attributes = rest.map(parseAttribute);
-  // Of repeated attributes the last one counts (RFC 6265 §5.3).
+  // The last of repeated attributes counts (RFC 6265 §5.3).
   const domain = attributes.findLast(isDomain);
   if (domain !== undefined && !matchesDomain(baseUrl.hostname, domain.value)) return cookie;
   const kept = attributes.filter((attribute) => !isRemoved(attribute));

@@ -23,7 +23,7 @@ export class DeferredWriteError {
   readonly #options: DeferredWriteErrorOptions;
   #fault: Error | undefined;
   #cancel: Cancel | undefined;
-  /** Of the write in progress: a stream has one at a time. */
+  /** Ends the write in progress: a stream has one at a time. */
   #callback: WriteCallback = () => undefined;
 
   constructor(socket: Socket, options: DeferredWriteErrorOptions) {

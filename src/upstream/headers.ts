@@ -59,7 +59,7 @@ export interface ResponseHeaderClass {
   readonly rewrite: HeaderRewriter | undefined;
   /** The name suggests a limit. */
   readonly isLimitRelated: boolean;
-  /** It says where the body ends. */
+  /** The field says where the body ends. */
   readonly isFraming: boolean;
 }
 
@@ -133,7 +133,7 @@ export function createRequestHeaderFilter(ownNames: readonly string[]): FilterRe
       const value = rawHeaders[at + 1] ?? '';
       const { canonical: name, isRemoved } = classes.known.get(received) ?? classes.find(received);
       if (name === 'authorization') hadAuthorization = true;
-      // It may name a field that came before it.
+      // Connection may name a field that came before it.
       if (name === 'connection' && nominated === undefined && !namesNoHeader(value))
         return select(rawHeaders, keyHeader, parseConnectionOptions(rawHeaders));
       if (isRemoved || nominated?.has(name) === true) continue;

@@ -19,7 +19,7 @@ export function closeTogether(client: Socket, upstream: Socket, clock: Clock): P
         cancel?.();
         resolve();
       } else {
-        // Its data has no receiver any more; reading goes on so that its FIN is noticed.
+        // What the other sends has no receiver any more; it is read on so that its FIN is noticed.
         other.end();
         other.resume();
       }

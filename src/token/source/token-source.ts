@@ -116,7 +116,7 @@ export class HeldTokenSource implements TokenSource {
     const now = this.#clock.now();
     this.#cooldown.recordRejected(tokenUse.token.serial);
     if (!this.#tokens.isRejectionCurrent(tokenUse, now)) {
-      // Its successor is needed anyway.
+      // The successor of the token is needed anyway.
       if (this.#tokens.usable(now) === undefined) this.#joinRefresh();
       return;
     }

@@ -46,7 +46,7 @@ export interface TokenBinding {
   /** Grant type, audiences, scope, resources, extra parameters and header fields. Their order counts. */
   readonly requestedParameters: readonly (readonly [name: string, value: string])[];
   readonly bodyFormat: 'form' | 'json';
-  /** Of an assertion that is the grant; undefined without one. */
+  /** What decides an assertion that is the grant; undefined without one. */
   readonly assertion: { readonly audience: string; readonly claims: Readonly<Record<string, unknown>> } | undefined;
   /** Members of the response that hold the token and its lifetime, and the unit of the latter. */
   readonly responseFields: readonly string[];

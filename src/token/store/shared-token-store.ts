@@ -5,7 +5,7 @@
  * replica does not block the others.
  */
 
-/** Of a sealed text: the longest token and a long scope. The store treats a longer one as absent. */
+/** The length of a sealed text with the longest token and a long scope. The store treats a longer one as absent. */
 export const MAX_STORED_CHARS = 64 * 1024;
 
 /** Asks for the shared token, or for the right to request one. */
