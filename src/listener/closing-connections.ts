@@ -23,21 +23,19 @@ interface Rejection {
   readonly http2?: Uint8Array | undefined;
 }
 
-export interface ClosingConnectionsOptions {
-  readonly activeRequests: ActiveRequests;
-  readonly unrouted: OutcomeRecorder;
-  /** A client that has sent FIN still gets its responses. */
-  readonly allowHalfClose: boolean;
-}
-
 export class ClosingConnections {
-  readonly #options: ClosingConnectionsOptions;
+  readonly #activeRequests: ActiveRequests;
+  readonly #unrouted: OutcomeRecorder;
+  readonly #allowHalfClose: boolean;
   /** With the rejection that is still to be sent and recorded. */
   readonly #closing = new WeakMap<Duplex, Rejection | undefined>();
   readonly #discardedBytes = new WeakMap<Duplex, number>();
 
-  constructor(options: ClosingConnectionsOptions) {
-    this.#options = options;
+  /** @param allowHalfClose a client that has sent FIN still gets its responses */
+  constructor(activeRequests: ActiveRequests, unrouted: OutcomeRecorder, allowHalfClose: boolean) {
+    this.#activeRequests = activeRequests;
+    this.#unrouted = unrouted;
+    this.#allowHalfClose = allowHalfClose;
   }
 
   has(socket: Duplex): boolean {
@@ -50,26 +48,20 @@ export class ClosingConnections {
   }
 
   rejectConnection(socket: Duplex, error: SidecarError): void {
-    this.#reject(socket, { request: undefined, error, recorder: this.#options.unrouted }, false);
+    this.#reject(socket, { request: undefined, error, recorder: this.#unrouted }, false);
   }
 
   /**
    * Rejects a request that node:http has handed over with its connection.
    * @param stream as handed over: not the connection itself while the request has an unfinished body
    */
-  rejectHandedOver(
-    request: IncomingMessage,
-    stream: Duplex,
-    error: SidecarError,
-    recorder = this.#options.unrouted,
-  ): void {
+  rejectHandedOver(request: IncomingMessage, stream: Duplex, error: SidecarError, recorder = this.#unrouted): void {
     // Without a listener, a reset would end the process.
     stream.on('error', () => stream.destroy());
-    const { activeRequests, allowHalfClose } = this.#options;
     const { socket } = request;
     // An unread body would keep the connection from being read to its end.
     request.resume();
-    const isPending = activeRequests.superviseHandedOver(socket, allowHalfClose);
+    const isPending = this.#activeRequests.superviseHandedOver(socket, this.#allowHalfClose);
     if (!this.has(socket)) this.#reject(socket, { request, error, recorder }, isPending);
     else if (!isPending) socket.on('error', () => socket.destroy()).end();
   }
@@ -88,17 +80,20 @@ export class ClosingConnections {
       socket.destroy();
       return;
     }
-    const { activeRequests, unrouted, allowHalfClose } = this.#options;
     const parserError = toParserError(error);
     // A FIN within a body means that the client has left, unless half-closed connections are allowed.
-    const hasLeft = error.code === 'HPE_INVALID_EOF_STATE' && !allowHalfClose;
-    const pending = activeRequests.listBySocket(socket);
+    const hasLeft = error.code === 'HPE_INVALID_EOF_STATE' && !this.#allowHalfClose;
+    const pending = this.#activeRequests.listBySocket(socket);
     const broken = pending.filter(({ request }) => !request.complete);
     // A request with a broken body is under way, and is recorded when it ends.
     if (broken.length > 0) this.add(socket);
     else {
       const http2 = error.code === HTTP2_PREFACE && pending.length === 0 ? error.rawPacket : undefined;
-      this.#reject(socket, { request: undefined, error: parserError, recorder: unrouted, http2 }, pending.length > 0);
+      this.#reject(
+        socket,
+        { request: undefined, error: parserError, recorder: this.#unrouted, http2 },
+        pending.length > 0,
+      );
     }
     for (const { lifetime } of broken)
       lifetime.abort(hasLeft ? { kind: 'client-left' } : { kind: 'failed', error: parserError });
@@ -107,7 +102,7 @@ export class ClosingConnections {
 
   /** To be called when a request of the connection has ended. After the last one, sends the rejection and closes the connection. */
   onRequestEvent(socket: Duplex & { destroySoon(): void }): void {
-    if (!this.#closing.has(socket) || this.#options.activeRequests.listBySocket(socket).length > 0) return;
+    if (!this.#closing.has(socket) || this.#activeRequests.listBySocket(socket).length > 0) return;
     const rejection = this.#closing.get(socket);
     if (rejection === undefined) socket.destroySoon();
     else this.#reject(socket, rejection, false);

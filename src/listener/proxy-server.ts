@@ -47,11 +47,7 @@ export class ProxyServer {
   constructor(options: ProxyServerOptions) {
     this.#options = options;
     const { clock, unrouted, limits, allowHalfClose } = options;
-    this.#closingConnections = new ClosingConnections({
-      activeRequests: this.activeRequests,
-      unrouted,
-      allowHalfClose,
-    });
+    this.#closingConnections = new ClosingConnections(this.activeRequests, unrouted, allowHalfClose);
     const reject = (socket: net.Socket, error: SidecarError): void =>
       this.#closingConnections.rejectConnection(socket, error);
     const onLost = (socket: net.Socket): void => this.activeRequests.endConnection(socket);

@@ -82,13 +82,6 @@ export class OpenCalls {
   }
 }
 
-/** The calls of a file that have no end in it, and none in the file of settled calls, in their order. */
-export function listOpenCalls(text: string, settled: string): OpenCall[] {
-  const open = new OpenCalls(listEnded(settled));
-  open.read(text);
-  return open.calls;
-}
-
 /** The ids of the calls that a text ends. */
 export function listEnded(text: string): Set<string> {
   return new Set([...text.matchAll(/^\{"end":"([a-z]+-\d+)"\}$/gm)].map(([, id = '']) => id));

@@ -3,7 +3,6 @@
  * one used last is used first, so that few stay in use and idle ones time out. Undici's own Pool looks at all its clients for every request;
  * here a free one is taken from a stack.
  */
-import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { buildConnector, Dispatcher } from 'undici';
 import type { Clock } from '../platform/clock.ts';
@@ -36,15 +35,12 @@ export interface UpstreamRequest {
 /** Time-outs are the attempt's. */
 const CLIENT_OPTIONS = { pipelining: 1, headersTimeout: 0, bodyTimeout: 0, allowH2: false };
 
-interface QueuedAttempt {
-  readonly options: Dispatcher.DispatchOptions;
-  readonly receiver: ResponseReceiver;
-}
+type QueuedAttempt = Parameters<Connection['send']>;
 
 export class Upstream {
+  readonly #options: UpstreamOptions;
   readonly #clock: Clock;
-  readonly #maxConnectionAgeMs: number;
-  readonly #connectionOptions: ConnectionOptions;
+  readonly #connect: buildConnector.connector;
   /** The one used last comes last. */
   readonly #idle: Connection[] = [];
   readonly #open = new Set<Connection>();
@@ -65,10 +61,10 @@ export class Upstream {
   #isClosed = false;
 
   constructor(options: UpstreamOptions) {
+    this.#options = options;
     this.#clock = options.clock;
-    this.#maxConnectionAgeMs = options.maxConnectionAgeMs;
     this.#maxConnections = options.maxConnections;
-    this.#connectionOptions = { ...options, connect: createConnector(options) };
+    this.#connect = createConnector(options);
   }
 
   /**
@@ -86,14 +82,15 @@ export class Upstream {
       this.#sendOnOwnConnection({ ...options, reset: true }, receiver);
     } else {
       const connection = this.#acquire(now);
-      if (connection === undefined) this.#enqueue({ options, receiver });
+      if (connection === undefined) this.#enqueue(options, receiver);
       else connection.send(options, receiver);
     }
     return receiver;
   }
 
   #sendOnOwnConnection(options: Dispatcher.DispatchOptions, receiver: ResponseReceiver): void {
-    const connection = this.#createConnection({ onFree: () => undefined, onClosed: () => undefined });
+    const ignored: ConnectionEvents = { onFree: () => undefined, onClosed: () => undefined };
+    const connection = new Connection(this.#options, this.#connect, ignored);
     this.#singleUse.add(connection);
     void receiver.ended.then(() => {
       this.#singleUse.delete(connection);
@@ -115,25 +112,26 @@ export class Upstream {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const { receiver } of this.#waiting.splice(0))
+    for (const [, receiver] of this.#waiting.splice(0))
       receiver.onResponseError(null, new errors.ClientDestroyedError());
     await Promise.all([...this.#open, ...this.#singleUse].map((connection) => connection.destroy()));
   }
 
   /** An attempt that ends while it waits leaves at once: it would be sent and aborted, and a good connection lost with it. */
-  #enqueue(waiting: QueuedAttempt): void {
+  #enqueue(...waiting: QueuedAttempt): void {
+    const [{ body }, receiver] = waiting;
     this.#waiting.push(waiting);
-    void waiting.receiver.ended.then(() => {
+    void receiver.ended.then(() => {
       const at = this.#waiting.indexOf(waiting);
       if (at < 0) return;
       this.#waiting.splice(at, 1);
-      const { body } = waiting.options;
       if (body instanceof Readable) body.destroy();
     });
   }
 
   #acquire(now: number): Connection | undefined {
-    const openedFrom = this.#maxConnectionAgeMs > 0 ? now - this.#maxConnectionAgeMs : -Infinity;
+    const { maxConnectionAgeMs } = this.#options;
+    const openedFrom = maxConnectionAgeMs > 0 ? now - maxConnectionAgeMs : -Infinity;
     for (let free = this.#idle.pop(); free !== undefined; free = this.#idle.pop()) {
       if (free.openedAt >= openedFrom) return free;
       this.#discard(free);
@@ -142,22 +140,19 @@ export class Upstream {
   }
 
   #openConnection(): Connection {
-    const connection = this.#createConnection(this.#events);
+    const connection = new Connection(this.#options, this.#connect, this.#events);
     this.#open.add(connection);
     return connection;
   }
 
-  #createConnection(events: ConnectionEvents): Connection {
-    return new Connection(this.#connectionOptions, events);
-  }
-
   #dispatchWaiting(): void {
     for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      const [, { hasEnded }] = next;
       // An attempt that has just ended takes no connection.
-      const free = next.receiver.hasEnded ? undefined : this.#acquire(this.#clock.now());
-      if (free === undefined && !next.receiver.hasEnded) return;
+      const free = hasEnded ? undefined : this.#acquire(this.#clock.now());
+      if (free === undefined && !hasEnded) return;
       this.#waiting.shift();
-      free?.send(next.options, next.receiver);
+      free?.send(...next);
     }
   }
 
@@ -167,10 +162,6 @@ export class Upstream {
     if (at >= 0) this.#idle.splice(at, 1);
     void connection.destroy();
   }
-}
-
-interface ConnectionOptions extends Pick<UpstreamOptions, 'baseUrl' | 'clock' | 'maxHeaderBytes'> {
-  readonly connect: buildConnector.connector;
 }
 
 interface ConnectionEvents {
@@ -191,7 +182,11 @@ class Connection extends Client {
   #writeError: DeferredWriteError | undefined;
   #isBusy = false;
 
-  constructor({ baseUrl, clock, maxHeaderBytes, connect }: ConnectionOptions, events: ConnectionEvents) {
+  constructor(
+    { baseUrl, clock, maxHeaderBytes }: UpstreamOptions,
+    connect: buildConnector.connector,
+    events: ConnectionEvents,
+  ) {
     super(baseUrl.origin, maxHeaderBytes, {
       ...CLIENT_OPTIONS,
       connect: (options, callback) => {
@@ -201,7 +196,7 @@ class Connection extends Client {
           const [, socket] = outcome;
           socket?.on('error', (error: Error) => this.#receiver?.onConnectionError(this.describeOverflow(error)));
           // On a fault some connectors pass no second argument.
-          this.#writeError = socket ? this.#deferWriteErrors(socket, clock) : undefined;
+          this.#writeError = socket ? new DeferredWriteError(socket, clock, () => this.#receiver) : undefined;
           callback(...outcome);
         });
       },
@@ -217,14 +212,6 @@ class Connection extends Client {
     this.#isBusy = true;
     const hasRoom = this.dispatch(options, receiver);
     if (hasRoom || receiver.isUnsendable) this.#release();
-  }
-
-  #deferWriteErrors(socket: Socket, clock: Clock): DeferredWriteError {
-    return new DeferredWriteError(socket, {
-      clock,
-      onEnd: (fault) => this.#receiver?.onConnectionError(fault),
-      hasResponseHead: () => this.#receiver?.hasHead === true,
-    });
   }
 
   #release(): void {

@@ -4,31 +4,27 @@
  */
 import type { Socket } from 'node:net';
 import type { Cancel, Clock } from '../platform/clock.ts';
+import type { ResponseReceiver } from './response-receiver.ts';
 
 /** After a failed write the end of the connection is in its receive buffer; this long is waited for it otherwise. */
 const READ_AFTER_ERROR_MS = 1_000;
 
 type WriteCallback = (error?: Error | null) => void;
 
-interface DeferredWriteErrorOptions {
-  readonly clock: Clock;
-  /** Called at the end of the received bytes: a response body that ends with the connection may be incomplete. */
-  readonly onEnd: (fault: Error) => void;
-  /** A response has begun: its own time limits hold. */
-  readonly hasResponseHead: () => boolean;
-}
-
 export class DeferredWriteError {
   readonly #socket: Socket;
-  readonly #options: DeferredWriteErrorOptions;
+  readonly #clock: Clock;
+  readonly #findReceiver: () => ResponseReceiver | undefined;
   #fault: Error | undefined;
   #cancel: Cancel | undefined;
   /** Ends the write in progress: a stream has one at a time. */
   #callback: WriteCallback = () => undefined;
 
-  constructor(socket: Socket, options: DeferredWriteErrorOptions) {
+  /** @param findReceiver the attempt that uses the connection now, if one does */
+  constructor(socket: Socket, clock: Clock, findReceiver: () => ResponseReceiver | undefined) {
     this.#socket = socket;
-    this.#options = options;
+    this.#clock = clock;
+    this.#findReceiver = findReceiver;
     const write = socket._write.bind(socket);
     const writeMany = socket._writev?.bind(socket);
     const onWritten = (error?: Error | null): void => {
@@ -59,12 +55,14 @@ export class DeferredWriteError {
     const socket = this.#socket;
     this.#fault = error;
     socket.prependOnceListener('end', () => {
-      this.#options.onEnd(error);
+      // A response body that ends with the connection may be incomplete.
+      this.#findReceiver()?.onConnectionError(error);
       process.nextTick(() => this.release());
     });
     socket.once('close', () => this.#cancel?.());
-    this.#cancel = this.#options.clock.after(READ_AFTER_ERROR_MS, () => {
-      if (!this.#options.hasResponseHead()) this.release();
+    this.#cancel = this.#clock.after(READ_AFTER_ERROR_MS, () => {
+      // Where a response has begun, its own time limits hold.
+      if (this.#findReceiver()?.hasHead !== true) this.release();
     });
   }
 }

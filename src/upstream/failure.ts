@@ -132,20 +132,17 @@ export function classifyConnectError(error: unknown): UpstreamFailure {
  * @param hasHead whether the response's head had come. Default true
  */
 export function classifyExchangeError(error: unknown, hasHead = true): UpstreamFailure {
-  if (!hasHead && isHttp2Only(error)) {
-    const detail = `the upstream ${HTTP2_ONLY_TEXT}`;
-    return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', cause: 'protocol', permanent: true };
-  }
+  if (!hasHead && isHttp2Only(error)) return protocolFailure(`the upstream ${HTTP2_ONLY_TEXT}`);
   if (error instanceof HeaderOverflow) return headerOverflowFailure(error);
   const code = errorCodeOf(error);
   const message = messageOf(error);
   // The parser reports a connection that ends within its last response. Undici reports a head with contradictory lengths
   // by the same code as a body that is cut short.
   const isMismatch = code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH';
-  if (isMismatch && !hasHead) return protocolFailure('contradictory lengths');
+  if (isMismatch && !hasHead) return parsingFailure('contradictory lengths');
   const isCutShort = isMismatch || message.includes('Invalid EOF state');
   const isMisbehaviour = /^bad (?:response|upgrade)$/.test(message) || /^ERR_(?:HTTP_|INVALID_|ASSERTION$)/.test(code);
-  if (!isCutShort && (PROTOCOL_CODE.test(code) || isMisbehaviour)) return protocolFailure(code);
+  if (!isCutShort && (PROTOCOL_CODE.test(code) || isMisbehaviour)) return parsingFailure(code);
   if (CLIENT_CERTIFICATE_CODE.test(code)) {
     const detail = `the upstream does not accept the connection without a client certificate that it knows (${code}); see upstream.tlsCertificateFile`;
     const cause = 'client_certificate';
@@ -165,13 +162,16 @@ export function timeoutFailure(afterMs: number): UpstreamFailure {
 
 export function headerOverflowFailure({ text, hasTooManyFields }: HeaderOverflow): UpstreamFailure {
   const setting = hasTooManyFields ? '' : ': upstream.maxHeaderBytes (SIDECAR_UPSTREAM_MAX_HEADER_BYTES)';
-  const detail = `the upstream ${text}${setting}`;
-  return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', cause: 'protocol', permanent: true };
+  return protocolFailure(`the upstream ${text}${setting}`);
 }
 
 /** The response cannot be parsed. @param why fit for a client and a log */
-export function protocolFailure(why: string): UpstreamFailure {
-  const detail = `the upstream's response is not valid HTTP (${why})`;
+export function parsingFailure(why: string): UpstreamFailure {
+  return protocolFailure(`the upstream's response is not valid HTTP (${why})`);
+}
+
+/** The upstream does not keep to its protocol: no retry changes that. */
+export function protocolFailure(detail: string): UpstreamFailure {
   return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', cause: 'protocol', permanent: true };
 }
 

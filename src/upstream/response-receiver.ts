@@ -12,7 +12,7 @@ import {
   classifyConnectError,
   classifyExchangeError,
   idleTimeoutFailure,
-  protocolFailure,
+  parsingFailure,
   timeoutFailure,
   type UpstreamFailure,
 } from './failure.ts';
@@ -167,7 +167,7 @@ export class ResponseReceiver implements Dispatcher.DispatchHandler, TimerTarget
     const head = readResponseHead(status, statusText, controller.rawHeaders);
     const hasBody = this.#method !== 'HEAD' && status !== 204 && status !== 304;
     if (hasBody && head.framingFault !== undefined) {
-      this.#fail(protocolFailure(head.framingFault));
+      this.#fail(parsingFailure(head.framingFault));
       return;
     }
     this.#head = head;

@@ -8,7 +8,7 @@ import { Agent, createServer, request, type IncomingMessage, type ServerResponse
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listOpenCalls } from '../../src/unknown-calls/call-records.ts';
+import { listOpenCalls } from '../support/open-calls.ts';
 import { createRandom } from '../bench/governor/seeded.ts';
 import { closeServer, freePort, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential } from '../support/secrets.ts';

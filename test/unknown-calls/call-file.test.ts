@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { CallFile, type CallFileOptions } from '../../src/unknown-calls/call-file.ts';
-import { listOpenCalls } from '../../src/unknown-calls/call-records.ts';
+import { listOpenCalls } from '../support/open-calls.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { readOpenCalls, scratchFile } from './scratch-file.ts';
 

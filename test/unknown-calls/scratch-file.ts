@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { settledPathOf } from '../../src/unknown-calls/call-file.ts';
-import { listOpenCalls, type OpenCall } from '../../src/unknown-calls/call-records.ts';
+import type { OpenCall } from '../../src/unknown-calls/call-records.ts';
+import { listOpenCalls } from '../support/open-calls.ts';
 
 export function scratchFile(): string {
   const folder = mkdtempSync(join(tmpdir(), 'unknown-calls-'));

@@ -12,7 +12,7 @@ import {
   classifyConnectError,
   classifyExchangeError,
   idleTimeoutFailure,
-  protocolFailure,
+  parsingFailure,
   timeoutFailure,
 } from '../../src/upstream/failure.ts';
 
@@ -171,7 +171,7 @@ describe('the cause of a failure', () => {
 
   it('is that of the side which stopped', () => {
     expect(timeoutFailure(1).cause).toBe('no_response_in_time');
-    expect(protocolFailure('x').cause).toBe('protocol');
+    expect(parsingFailure('x').cause).toBe('protocol');
     expect(idleTimeoutFailure('upstream', 1).cause).toBe('response_cut');
     expect(idleTimeoutFailure('client', 1).cause).toBeUndefined();
     expect(abortedFailure().cause).toBeUndefined();

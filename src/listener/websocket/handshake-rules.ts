@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { SidecarError } from '../../platform/errors.ts';
-import type { UpstreamFailure } from '../../upstream/failure.ts';
+import { protocolFailure, type UpstreamFailure } from '../../upstream/failure.ts';
 
 const ACCEPT_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 /** 16 bytes in base64. */
@@ -60,6 +60,5 @@ function joinValues(value: string | string[] | undefined): string | undefined {
 }
 
 export function createMismatchFailure(field: string): UpstreamFailure {
-  const detail = `the upstream's 101 does not match the WebSocket upgrade: invalid ${field} field`;
-  return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', cause: 'protocol', permanent: true };
+  return protocolFailure(`the upstream's 101 does not match the WebSocket upgrade: invalid ${field} field`);
 }

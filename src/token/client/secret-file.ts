@@ -50,11 +50,6 @@ export async function readClientId(source: SecretSource | undefined): Promise<Se
 /** Shorter values of the configuration are words such as `true`: masking them would garble every line. */
 const SHORTEST_EXTRA_SECRET = 8;
 
-/** Whether a value of a map is to be masked: what was in a file, and longer values. */
-function isExtraSecret({ kind }: SecretSource, value: string): boolean {
-  return kind === 'file' || value.length >= SHORTEST_EXTRA_SECRET;
-}
-
 /** As `readSecret`, for every value of a map; a fault names the value as well. `secrets` are to be masked. */
 export async function readSecretMap(key: string, sources: Readonly<Record<string, SecretSource>>, faultOf?: FindFault) {
   const values: [string, string][] = [];
@@ -63,7 +58,7 @@ export async function readSecretMap(key: string, sources: Readonly<Record<string
     const reading = await readSecret(`${key}.${name}`, source, faultOf);
     if (reading.kind === 'unreadable') return reading;
     values.push([name, reading.value]);
-    if (isExtraSecret(source, reading.value)) secrets.push(reading.value);
+    if (source.kind === 'file' || reading.value.length >= SHORTEST_EXTRA_SECRET) secrets.push(reading.value);
   }
   return { kind: 'read', values: Object.fromEntries(values), secrets } as const;
 }

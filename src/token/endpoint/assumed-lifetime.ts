@@ -4,18 +4,19 @@
  */
 import { SuspendAwareClock } from '../source/suspend-aware-clock.ts';
 import type { TokenPartOptions } from '../source/token-fetcher.ts';
-import type { TokenRequestResult } from './token-response.ts';
-
-export interface AssumedLifetimeOptions extends Omit<TokenPartOptions, 'random'> {
-  readonly defaultLifetimeMs: number;
-}
+import type { TokenRequestResult, TokenResponseForm } from './token-response.ts';
 
 /** A token that is sent again for longer than this after its stated end has another one. */
 const MAX_LATE_MS = 4_500;
 
 export function withKnownLifetimes<A extends readonly unknown[]>(
   send: (...request: A) => Promise<TokenRequestResult>,
-  { credential, defaultLifetimeMs, clock, observe }: AssumedLifetimeOptions,
+  {
+    credential,
+    defaultLifetimeMs,
+    clock,
+    observe,
+  }: Omit<TokenPartOptions, 'random'> & Pick<TokenResponseForm, 'defaultLifetimeMs'>,
 ): (...request: A) => Promise<TokenRequestResult> {
   let lastFault: string | undefined;
   let stated = { value: '', endsAt: -Infinity };

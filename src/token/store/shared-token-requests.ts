@@ -68,21 +68,7 @@ interface TokenTask {
 }
 
 /** The claim before the request of this replica, by the store's clock and by its own. */
-interface RequestStart {
-  readonly storeAt: number;
-  readonly at: number;
-}
-
-interface AwaitedReplica {
-  /** Undefined until one is known. */
-  readonly owner: string | undefined;
-  readonly since: number;
-}
-
-interface KnownToken extends Pick<SharedToken, 'value' | 'order'> {
-  readonly recordName: string;
-  readonly sealed: string;
-}
+type RequestStart = Readonly<Record<'storeAt' | 'at', number>>;
 
 /** A stored text that this replica does not take. */
 interface Declined {
@@ -101,7 +87,7 @@ class SharedTokenRequester {
   #cachedPeerStateSince: number | undefined;
   #hasWarned = false;
   /** The newest that this replica took from the store or put there: it takes neither this one again nor an older one. */
-  #newest: KnownToken | undefined;
+  #newest: (Pick<SharedToken, 'value' | 'order'> & { recordName: string; sealed: string }) | undefined;
 
   constructor(options: SharedTokenOptions) {
     this.#options = options;
@@ -114,7 +100,7 @@ class SharedTokenRequester {
     if (identity === undefined) return this.#options.sendRequest(credential, signal);
     const task: TokenTask = { credential, identity, recordName: deriveRecordName(identity), need, signal };
     const startedAt = this.#clock.now();
-    let awaited: AwaitedReplica = { owner: undefined, since: startedAt };
+    let awaited = { owner: '', since: startedAt };
     const hasTimeLeft = (now: number): boolean =>
       now < Math.min(awaited.since + peerWaitMs, startedAt + peerWaitMs * MAX_REPLICAS_AWAITED);
     let declined = this.#declineNewest(task);
