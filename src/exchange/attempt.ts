@@ -138,7 +138,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     // A large head takes the place of bodies that would be kept for retries, until the attempt ends.
     this.#headBytes = head.memoryBytes;
     if (this.#headBytes > 0) routeContext.memory.forceTake(this.#headBytes);
-    const refusal = routeContext.refusals?.evaluate(head);
+    const refusal = routeContext.refusals?.(head);
     if (typeof refusal !== 'object') return this.#reportAndDecide(head, refusal, at);
     // The body decides whether the call was refused. Until then nothing is reported, and a pause begins then, not at the head.
     this.#headOutcome = labelResponse(head.status, false);

@@ -12,7 +12,7 @@ import type { RetryRules } from '../retry/policy.ts';
 import type { AttemptTimeouts, ResponseCut } from '../upstream/response-receiver.ts';
 import type { Upstream } from '../upstream/client.ts';
 import type { AddedHeaders } from '../upstream/headers.ts';
-import type { RefusalRules } from './refusals/refusal-rules.ts';
+import type { EvaluateHead } from './refusals/refusal-rules.ts';
 import type { ResponseClassifier } from './response-classifier.ts';
 import type { RequestLifetime } from './request-lifetime.ts';
 import type { ReplayMemory } from './request-body/replay-body.ts';
@@ -29,7 +29,7 @@ export interface RouteContext {
   readonly throttle: Throttle;
   readonly responseClassifier: ResponseClassifier;
   /** Responses that refuse a call for its rate, besides 429; undefined: none. */
-  readonly refusals?: RefusalRules | undefined;
+  readonly refusals?: EvaluateHead | undefined;
   /** Routes to one origin may share it. */
   readonly upstream: Upstream;
   readonly baseUrl: URL;

@@ -9,7 +9,7 @@ import { describeEndpoint } from '../throttle/endpoint.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import type { TokenUse } from '../token/token.ts';
 import { Attempt } from './attempt.ts';
-import { pipelinedResponses } from './break-off.ts';
+import { pipelinedResponses } from './connection-end.ts';
 import type { Exchange, RouteContext, RequestOutcome } from './exchange.ts';
 import { expectsContinue, sendContinue } from './expect-continue.ts';
 import type { RequestBody } from './request-body/replay-body.ts';

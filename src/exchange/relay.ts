@@ -1,6 +1,6 @@
 /**
  * Sends an upstream's response to the client through node:http: streams it, or holds it until it is known that no better one comes.
- * A response that breaks off upstream breaks off for the client as well: break-off.ts.
+ * A response that breaks off upstream breaks off for the client as well: connection-end.ts.
  */
 import type { ServerResponse } from 'node:http';
 import { SidecarError } from '../platform/errors.ts';
@@ -10,8 +10,7 @@ import { rewriteResponseHeaders, withoutContentLength } from '../upstream/header
 import type { AttemptResult, ResponseSink } from '../upstream/response-receiver.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { Permit, ResponseClient } from '../throttle/throttle.ts';
-import { breakOff } from './break-off.ts';
-import { closingSockets, drainThenClose } from './drain-then-close.ts';
+import { breakOff, closingSockets, drainThenClose } from './connection-end.ts';
 import type { Exchange, RouteContext, RequestOutcome } from './exchange.ts';
 
 /** Linked. A head or a small chunk waits until all that was received with it has been parsed, to share a packet and a write. */

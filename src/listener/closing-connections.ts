@@ -5,11 +5,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { SidecarError } from '../platform/errors.ts';
-import { closingSockets } from '../exchange/drain-then-close.ts';
+import { closingSockets } from '../exchange/connection-end.ts';
 import type { ActiveRequests } from './active-requests.ts';
-import { describeRequest } from './correlation.ts';
+import { createRequestStats, describeRequest } from './correlation.ts';
 import { readRequestHead } from './request-head.ts';
-import { createRequestStats, recordOutcome, type OutcomeRecorder } from './request-outcome.ts';
+import { recordOutcome, type OutcomeRecorder } from './request-outcome.ts';
 import { HTTP2_PREFACE, toParserError, type ParserFault } from './listener-errors.ts';
 import { pauseReading } from './connection-reading.ts';
 import { MAX_DISCARDED_BYTES, sendHttp2LocalReply, sendRawLocalReply } from './local-reply.ts';

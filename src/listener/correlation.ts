@@ -13,21 +13,24 @@ import type { ReplyFacts } from './local-reply.ts';
 import type { RequestHead } from './request-head.ts';
 import { CALLER_NAME } from './request-preferences.ts';
 
-export type Correlation = Pick<RequestStats, 'requestId' | 'traceId' | 'caller'>;
-
-/** A field that is repeated is valid in no place. */
-export function readCorrelation(
-  { requestIds, traceParents, callers }: RequestHead,
-  tracer: RequestTracer | undefined,
-): Correlation {
-  const [id, traceParent, caller] = [requestIds, traceParents, callers].map((values) =>
-    values.length === 1 ? values[0] : undefined,
-  );
+/** A field that is repeated is valid in no place. @param head undefined for a request that could not be parsed */
+export function createRequestStats(head: RequestHead | undefined, tracer?: RequestTracer): RequestStats {
+  const isCorrelated = head !== undefined && (head.hasOptional || tracer !== undefined);
+  const fields = isCorrelated ? [head.requestIds, head.traceParents, head.callers] : [];
+  const [id, traceParent, caller] = fields.map((values) => (values.length === 1 ? values[0] : undefined));
   const traceId = tracer?.traceId ?? (traceParent === undefined ? undefined : readTraceParent(traceParent)?.traceId);
   return {
+    attempts: 0,
+    queuedMs: 0,
+    requestBytes: 0,
+    responseBytes: 0,
     requestId: id !== undefined && REQUEST_ID.test(id) ? id : traceId,
     traceId,
     caller: caller !== undefined && CALLER_NAME.test(caller) ? caller : undefined,
+    upstreamRequestId: undefined,
+    lacksResponse: false,
+    pending: undefined,
+    callId: undefined,
   };
 }
 

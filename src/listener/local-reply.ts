@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { UNREAD_BODY_DRAIN_MS, drainThenClose } from '../exchange/drain-then-close.ts';
+import { UNREAD_BODY_DRAIN_MS, drainThenClose } from '../exchange/connection-end.ts';
 import { expectsContinue } from '../exchange/expect-continue.ts';
 import { isFullyReceived } from '../exchange/request-body/request-receipt.ts';
 import { systemClock, type Clock } from '../platform/clock.ts';

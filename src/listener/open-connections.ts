@@ -3,7 +3,7 @@
  * rejected, which is not read while the request heads take too much memory. Also limits the requests under way.
  */
 import type { Socket } from 'node:net';
-import { closeAtOnce } from '../exchange/break-off.ts';
+import { closeAtOnce } from '../exchange/connection-end.ts';
 import type { Clock } from '../platform/clock.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
 import type { SidecarError } from '../platform/errors.ts';

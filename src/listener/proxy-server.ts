@@ -6,23 +6,17 @@ import type { Duplex } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
 import type { RouteContext, RequestOutcome, RequestStats } from '../exchange/exchange.ts';
 import { acceptExpectation } from '../exchange/expect-continue.ts';
-import { breakOff } from '../exchange/break-off.ts';
+import { breakOff } from '../exchange/connection-end.ts';
 import { forwardRequest } from '../exchange/forward.ts';
 import { RequestAborted } from '../exchange/request-lifetime.ts';
 import type { RequestTracer, StartTracer } from '../exchange/request-tracer.ts';
 import { corsHeaders } from '../upstream/headers.ts';
 import { ActiveRequests, type ActiveExchange, type ActiveRequest } from './active-requests.ts';
 import { checkRequest, type CheckedRequest, type RequestCheckOptions } from './request-check.ts';
-import { describeRequest } from './correlation.ts';
+import { createRequestStats, describeRequest } from './correlation.ts';
 import { ClosingConnections } from './closing-connections.ts';
 import { stopParsing } from './connection-reading.ts';
-import {
-  CLIENT_LEFT,
-  createRequestStats,
-  explainUnknown,
-  recordOutcome,
-  type OutcomeRecorder,
-} from './request-outcome.ts';
+import { CLIENT_LEFT, explainUnknown, recordOutcome, type OutcomeRecorder } from './request-outcome.ts';
 import { sendLocalReply, sendRawLocalReply, type ReplyFacts, replyToPreflight } from './local-reply.ts';
 import { toSidecarError, createDrainingError, TOO_MANY_PIPELINED } from './listener-errors.ts';
 import { createProxyHttpServer, type ProxyHttpServerOptions } from './http-server.ts';

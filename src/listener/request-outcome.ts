@@ -4,8 +4,6 @@ import type { RouteContext, RequestOutcome, RequestStats } from '../exchange/exc
 import type { RequestTracer } from '../exchange/request-tracer.ts';
 import { isIdempotentMethod } from '../retry/policy.ts';
 import type { RequestRecord } from '../telemetry/request-record.ts';
-import { readCorrelation, type Correlation } from './correlation.ts';
-import type { RequestHead } from './request-head.ts';
 import { LOCAL_REPLIES } from '../platform/errors.ts';
 import { PREFLIGHT_STATUS } from './local-reply.ts';
 
@@ -16,27 +14,6 @@ const CLIENT_LEFT_STATUS = 499;
 export type OutcomeRecorder = Pick<RouteContext, 'counters' | 'route' | 'maskSecrets'>;
 
 export const CLIENT_LEFT: RequestOutcome = { kind: 'client-left' };
-
-const NO_CORRELATION: Correlation = { requestId: undefined, traceId: undefined, caller: undefined };
-
-/** @param head undefined for a request that could not be parsed */
-export function createRequestStats(head: RequestHead | undefined, tracer?: RequestTracer): RequestStats {
-  const isCorrelated = head !== undefined && (head.hasOptional || tracer !== undefined);
-  const correlation = isCorrelated ? readCorrelation(head, tracer) : NO_CORRELATION;
-  return {
-    attempts: 0,
-    queuedMs: 0,
-    requestBytes: 0,
-    responseBytes: 0,
-    requestId: correlation.requestId,
-    traceId: correlation.traceId,
-    caller: correlation.caller,
-    upstreamRequestId: undefined,
-    lacksResponse: false,
-    pending: undefined,
-    callId: undefined,
-  };
-}
 
 export function recordOutcome(
   { counters, route, maskSecrets }: OutcomeRecorder,

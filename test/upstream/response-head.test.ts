@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ManualClock } from '../support/manual-clock.ts';
 import { ResponseClassifier } from '../../src/exchange/response-classifier.ts';
-import { RefusalRules } from '../../src/exchange/refusals/refusal-rules.ts';
+import { createRefusalRules } from '../../src/exchange/refusals/refusal-rules.ts';
 import { rewriteResponseHeaders } from '../../src/upstream/headers.ts';
 import { readResponseHead } from '../../src/upstream/upstream-response.ts';
 
@@ -48,9 +48,9 @@ it('says that values are rewritten for the client where a header has such a valu
 });
 
 it('is a refusal also by a header of the connection, where a rule names one', () => {
-  const rules = new RefusalRules([{ status: 503, header: 'Connection: close' }]);
-  expect(rules.evaluate(read(['Date', 'x', 'Connection', 'close'], 503))).toBe(true);
-  expect(rules.evaluate(read(['Date', 'x', 'Connection', 'keep-alive'], 503))).toBe(false);
+  const evaluate = createRefusalRules([{ status: 503, header: 'Connection: close' }])!;
+  expect(evaluate(read(['Date', 'x', 'Connection', 'close'], 503))).toBe(true);
+  expect(evaluate(read(['Date', 'x', 'Connection', 'keep-alive'], 503))).toBe(false);
 });
 
 it('states its wait and its id also where Connection names their headers', () => {

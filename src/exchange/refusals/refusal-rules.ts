@@ -3,7 +3,7 @@ import type { RefusalRule } from '../../throttle/refusal-rule.ts';
 import { findHeaderValues, listReceivedHeaders, type ResponseHead } from '../../upstream/upstream-response.ts';
 
 /** True or false: the head decides. Texts: it is a refusal if the body contains one of them. */
-export type HeadEvaluation = boolean | readonly Buffer[];
+export type EvaluateHead = (head: ResponseHead) => boolean | readonly Buffer[];
 
 interface CompiledRule {
   readonly status: number;
@@ -16,30 +16,21 @@ interface CompiledRule {
 export const EVENT_STREAM = /^text\/event-stream\b/i;
 const ALWAYS_REFUSAL = 429;
 
-export class RefusalRules {
-  readonly #rules: readonly CompiledRule[];
-
-  constructor(rules: readonly RefusalRule[]) {
-    this.#rules = rules.map(compileRule);
-  }
-
-  /** A body that is encoded, and an event stream, are not read: their rules with a text do not match. */
-  evaluate(head: ResponseHead): HeadEvaluation {
+/**
+ * Undefined without rules: then a response costs nothing. A body that is encoded, and an event stream, are not read: their rules with a text
+ * do not match.
+ */
+export function createRefusalRules(rules: readonly RefusalRule[]): EvaluateHead | undefined {
+  const compiled = rules.map(compileRule);
+  if (compiled.length === 0) return undefined;
+  return (head) => {
     if (head.status === ALWAYS_REFUSAL) return true;
-    const texts: Buffer[] = [];
-    for (const rule of this.#rules) {
-      if (rule.status !== head.status || !matchesHeader(rule, head)) continue;
-      if (rule.text === undefined) return true;
-      texts.push(rule.text);
-    }
+    const matching = compiled.filter((rule) => rule.status === head.status && matchesHeader(rule, head));
+    const texts = matching.flatMap(({ text }) => text ?? []);
+    if (texts.length < matching.length) return true;
     const isReadable = !EVENT_STREAM.test(head.contentType ?? '') && isIdentityCoded(head);
     return isReadable && texts.length > 0 ? texts : false;
-  }
-}
-
-/** Undefined without rules: then a response costs nothing. */
-export function createRefusalRules(rules: readonly RefusalRule[]): RefusalRules | undefined {
-  return rules.length === 0 ? undefined : new RefusalRules(rules);
+  };
 }
 
 function compileRule({ status, header, bodyContains }: RefusalRule): CompiledRule {

@@ -246,7 +246,7 @@ class Handshake {
     const statusText = response.statusMessage ?? '';
     const head = { status, statusText, headers: response.rawHeaders };
     // The body of a declined upgrade is not read.
-    const isConfiguredRefusal = refusals?.evaluate(head) === true;
+    const isConfiguredRefusal = refusals?.(head) === true;
     const { permitReport, isRateLimited } = responseClassifier.classify(head, isConfiguredRefusal);
     const outcome = status === 101 ? 'ok' : labelResponse(status, isRateLimited);
     counters.recordAttempt(outcome, clock.now() - this.#sentAt, false);

@@ -1,7 +1,7 @@
 /** WebSocket upgrades (RFC 6455 §4) with the guard, permit and token of every other request; one permit per upgrade. */
 import type { IncomingMessage } from 'node:http';
 import { SidecarError } from '../../platform/errors.ts';
-import { resetWhenRead } from '../../exchange/break-off.ts';
+import { resetWhenRead } from '../../exchange/connection-end.ts';
 import type { RouteContext, RequestOutcome } from '../../exchange/exchange.ts';
 import {
   type RequestLifetime,
