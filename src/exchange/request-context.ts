@@ -91,7 +91,6 @@ export class RequestContext implements RetryFacts, TokenCaller {
     return headers;
   }
 
-  /** The request has its ticket: attempts may follow. */
   begin(ticket: Ticket): void {
     this.ticket = ticket;
     if (this.#forwarded.hadAuthorization) this.routeContext.observe({ kind: 'authorization-overridden' });

@@ -65,7 +65,6 @@ export class RequestLifetime implements TimerTarget {
     return this.deadlineAt - this.#clock.now();
   }
 
-  /** The deadline passes. */
   onTimer(): void {
     this.onDeadline?.();
     if (this.#deadlineTimer === undefined) return;

@@ -117,7 +117,6 @@ export interface ActiveExchange extends ActiveRequest, Exchange {
   readonly stats: RequestStats;
   readonly routeContext: RouteContext;
   outcome: RequestOutcome | undefined;
-  /** The response has broken off. */
   isBroken: boolean;
   isClosed: boolean;
   onConnectionClosed(): void;

@@ -63,7 +63,6 @@ export class OpenConnections {
     this.#slots = new ConnectionSlots(options.limits.connections, EVICTION_GRACE_MS, options.clock);
   }
 
-  /** For `/status`. */
   state(): { readonly connections: number; readonly connectionsLimit: number; readonly requestsLimit: number } {
     const { connections, requests } = this.#options.limits;
     return { connections: this.#slots.size, connectionsLimit: connections, requestsLimit: requests };

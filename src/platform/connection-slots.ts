@@ -27,7 +27,6 @@ export type SlotDecision =
   | {
       readonly kind: 'displace';
       readonly socket: Socket;
-      /** Whether it has had no complete request yet. */
       readonly isNew: boolean;
     }
   /** No connection has waited long enough to be displaced. */

@@ -6,7 +6,6 @@ const MAX_KEY_LENGTH = 64;
 export interface Memo<V> {
   /** Results so far. A loop over many texts looks here first, which costs no call. */
   readonly known: ReadonlyMap<string, V>;
-  /** For any text; computes what is not known. */
   readonly find: (text: string) => V;
 }
 

@@ -247,7 +247,6 @@ function maskSuspect(text: string, index: Index): string {
   return masked + text.slice(shownTo);
 }
 
-/** Where the text has secrets, or parts of tokens. */
 function findSpans({ bytes, starts, ends }: Reading, index: Index): readonly (readonly [number, number])[] {
   const { forms, parts, partDistance } = index;
   const spans: [number, number][] = [];

@@ -62,7 +62,6 @@ export interface TokenState {
   readonly validForMs: number | undefined;
   /** Requested scopes that were not granted; empty when all were, or when that is unknown. */
   readonly missingScopes: readonly string[];
-  /** Consecutive failures of the token endpoint. */
   readonly consecutiveFailures: number;
   /** Cleared by a success. */
   readonly lastFailure:

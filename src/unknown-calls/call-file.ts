@@ -119,7 +119,6 @@ export class CallFile {
   #compaction: Generator<void, void> | undefined;
   /** The line before may have no end. */
   #isTorn: boolean;
-  /** Why records cannot be written at the moment. */
   #fault: string | undefined;
   /** The file cannot be found by its name: what would be written to it could not be found either. */
   #isAstray = false;

@@ -61,7 +61,6 @@ export class OpenCalls {
     return [...this.#open.values()];
   }
 
-  /** @param text whole lines */
   read(text: string): void {
     for (const line of text.split('\n')) {
       const [, kind, id = '', rest] = RECORD.exec(line) ?? [];

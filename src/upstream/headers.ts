@@ -57,9 +57,7 @@ export interface ResponseHeaderClass {
   readonly isRemoved: boolean;
   readonly isCors: boolean;
   readonly rewrite: HeaderRewriter | undefined;
-  /** The name suggests a limit. */
   readonly isLimitRelated: boolean;
-  /** The field says where the body ends. */
   readonly isFraming: boolean;
 }
 

@@ -263,7 +263,6 @@ export class ResponseReceiver implements Dispatcher.DispatchHandler, TimerTarget
       this.#lastActivityAt = this.#clock.now();
       this.#inspector.write(chunk);
     }
-    // The inspector may have decided.
     if (this.#sink !== undefined || held.length <= HELD_RESPONSE_MAX_BYTES || this.#head === undefined) return;
     this.#relayHeld(this.#handler.onBufferExceeded(this.#head));
   }
@@ -281,7 +280,6 @@ export class ResponseReceiver implements Dispatcher.DispatchHandler, TimerTarget
     this.#timer = this.#clock.startTimer(delayMs, this, now);
   }
 
-  /** The silence may have lasted for too long. */
   onTimer(): void {
     this.#timerAt = Infinity;
     if (this.#timeoutMs === 0) return;

@@ -20,7 +20,6 @@ import { isWebSocketUpgrade } from '../ignored-upgrades.ts';
 import { createHandshake, type PendingUpgrade, type UpgradeTarget } from './websocket-handshake.ts';
 
 export interface UpgradeRequest extends Omit<PendingUpgrade, 'earlyBytes'> {
-  /** Bytes received after the request's head. */
   readonly head: Buffer;
 }
 

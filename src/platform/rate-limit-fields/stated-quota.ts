@@ -6,7 +6,6 @@ export interface StatedQuota {
   readonly quota?: number | undefined;
   /** Length of the window, milliseconds, above 0. */
   readonly windowMs?: number | undefined;
-  /** Further calls that are allowed until the reset. */
   readonly remaining?: number | undefined;
   readonly resetInMs?: number | undefined;
 }

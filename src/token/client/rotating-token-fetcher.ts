@@ -44,7 +44,6 @@ interface RejectedCredentials {
 
 export class RotatingTokenFetcher implements TokenFetcher {
   readonly #options: RotatingTokenFetcherOptions;
-  /** The last ones that brought a token. */
   #accepted: ClientCredential | undefined;
   #lastTriedVersion: string | undefined;
   #rejected: RejectedCredentials | undefined;

@@ -29,7 +29,6 @@ export type TokenRequestResult =
   /** The client, its grant or the endpoint's address was rejected: an early retry cannot help. */
   | ({
       readonly kind: 'rejected';
-      /** The OAuth error code, if the server named one. */
       readonly error?: string;
       /** A 401 without an OAuth error: it may come from something in front of the server. Default false. */
       readonly isUnexplained?: boolean;

@@ -26,7 +26,6 @@ const SUSPECT_AFTER_MS = 10_000;
 export class FileTokenSource implements TokenSource {
   readonly #options: FileTokenSourceOptions;
   readonly #stop = new AbortController();
-  /** Every call that is sent now has the same one. */
   #tokenUse: TokenUse | undefined;
   /** The first rejection since the token was accepted last. */
   #rejectedAt: number | undefined;

@@ -174,7 +174,6 @@ export class KeptTokens {
     return kept !== undefined && !isAcceptedSince(kept, used);
   }
 
-  /** A rejection that is current. */
   recordRejected(used: TokenUse, now: number): void {
     const kept = this.#find(used.token);
     if (kept === undefined) return;

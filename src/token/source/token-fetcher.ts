@@ -11,7 +11,6 @@ import type { Token } from '../token.ts';
 
 /** What the parts of one credential share. */
 export interface TokenPartOptions {
-  /** Label of the events. */
   readonly credential: string;
   readonly clock: Clock;
   readonly random: Random;
@@ -32,7 +31,6 @@ export interface TokenNeed {
 export interface ReusedToken {
   readonly kind: 'found';
   readonly token: StoredToken;
-  /** Where it was found, for the log. */
   readonly from: string;
 }
 

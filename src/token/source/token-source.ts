@@ -33,7 +33,6 @@ type InvalidationRefresh =
   /** The rejected token stays in use until it is replaced. */
   | 'failed';
 
-/** A caller that waits only for a token request. */
 const UNWAITING_CALLER: TokenCaller = { arrivedAt: -Infinity };
 
 /** The first fetch begins with `start()` or with the first call that needs a token. */

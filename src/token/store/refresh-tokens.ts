@@ -16,7 +16,6 @@ export interface RefreshTokensOptions {
   readonly onReceived: (value: string) => void;
   /** Why no file can keep it; undefined while one can. */
   readonly lossCause: string | undefined;
-  /** Called once if it cannot be kept. */
   readonly warn: (message: string) => void;
 }
 
