@@ -13,7 +13,7 @@ const NEWEST = 4;
 const MOST = 64;
 
 /** Parts of this length are masked alone too. A shorter one may be in another text by chance, and helps little to guess the rest. */
-export const PART_CHARS = 8;
+const PART_CHARS = 8;
 
 /** A part is hashed as a polynomial, so that the next one in a text takes two steps; in 30 bits, which V8 keeps without an object. */
 const HASH_BASE = 0x9e3779b1;
