@@ -119,5 +119,5 @@ export interface ActiveExchange extends ActiveRequest, Exchange {
   outcome: RequestOutcome | undefined;
   isBroken: boolean;
   isClosed: boolean;
-  onConnectionClosed(): void;
+  readonly onConnectionClosed: () => void;
 }

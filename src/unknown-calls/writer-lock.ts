@@ -26,9 +26,9 @@ export async function lockForWriting(path: string): Promise<Locking> {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());
     // Where the time cannot be moved, the other process takes the holder for a program that does not write.
-    stat(path, (_, found) => {
-      if (found === undefined) socket.end();
-      else utimes(path, found.atime, new Date(found.mtimeMs + 2), () => socket.end());
+    stat(path, (error, found) => {
+      if (error === null) utimes(path, found.atime, new Date(found.mtimeMs + 2), () => socket.end());
+      else socket.end();
     });
   }).unref();
   const taken = await new Promise<boolean>((resolve, reject) => {
