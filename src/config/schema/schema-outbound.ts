@@ -6,9 +6,9 @@ import {
   tokenPrefix,
   upstreamHeaderNameFault,
 } from './formats/credentials.ts';
-import { booleanValue, oneOf, wholeNumber, type SecretMap } from './formats/formats.ts';
+import { booleanValue, oneOf, wholeNumber } from './formats/formats.ts';
 import { secretMap } from './formats/one-or-many.ts';
-import { fileSetting, setting, settingWithoutDefault } from './setting.ts';
+import { fileSetting, NO_ENTRIES, setting, settingWithoutDefault } from './setting.ts';
 import { baseUrl } from './formats/url.ts';
 
 const HOUR_MS = 3_600_000;
@@ -16,65 +16,50 @@ const DAY_MS = 24 * HOUR_MS;
 const MIB = 1_048_576;
 
 export const upstream = {
-  baseUrl: settingWithoutDefault({
+  baseUrl: settingWithoutDefault(baseUrl('https://api.example.com/v1'), {
     doc: "The partner API's base URL. The paths of requests are joined to its path and cannot leave it.",
-    format: baseUrl('https://api.example.com/v1'),
     env: 'SIDECAR_BASE_URL',
     required: "the partner API's base URL, such as https://api.example.com/v1",
   }),
-  tokenHeader: setting({
+  tokenHeader: setting(tokenHeader(), 'Authorization', {
     doc: "The header field of a call that carries the token. The client's own field of this name, and its Authorization, are removed. Fields of another meaning, such as Content-Type or Accept, are refused.",
-    format: tokenHeader(),
-    default: 'Authorization',
   }),
-  tokenPrefix: setting({
+  tokenPrefix: setting(tokenPrefix(), 'Bearer ', {
     doc: 'What stands before the token in upstream.tokenHeader; in a file the empty text for nothing.',
-    format: tokenPrefix(),
-    default: 'Bearer ',
   }),
-  headers: setting<SecretMap>({
-    doc: "Header fields that every call carries, each a text or { file: PATH }, which is read again when it changes. Their values are never shown. The client's own fields of these names are removed. Routes of another origin do not inherit them.",
-    format: secretMap({
+  headers: setting(
+    secretMap({
       expected: 'field names with texts; as a variable a JSON object such as {"X-Api-Key":"a"}',
       nameFault: upstreamHeaderNameFault,
       valueFault: headerValueFault,
     }),
-    default: {},
-    sensitive: true,
-  }),
-  requestTimeoutMs: setting({
+    NO_ENTRIES,
+    {
+      doc: "Header fields that every call carries, each a text or { file: PATH }, which is read again when it changes. Their values are never shown. The client's own fields of these names are removed. Routes of another origin do not inherit them.",
+      sensitive: true,
+    },
+  ),
+  requestTimeoutMs: setting(wholeNumber(1, DAY_MS), 30_000, {
     doc: 'Longest time from the last byte of a request sent to the head of its response, each attempt.',
-    format: wholeNumber(1, DAY_MS),
-    default: 30_000,
     env: 'SIDECAR_REQUEST_TIMEOUT_MS',
     isLive: true,
   }),
-  connectTimeoutMs: setting({
+  connectTimeoutMs: setting(wholeNumber(1, HOUR_MS), 5000, {
     doc: 'Longest time to open a connection, name lookup and TLS included. The addresses of a name are tried 250 ms apart, and none is given up before.',
-    format: wholeNumber(1, HOUR_MS),
-    default: 5000,
   }),
-  maxConnectionAgeMs: setting({
+  maxConnectionAgeMs: setting(wholeNumber(0, DAY_MS), 300_000, {
     doc: 'A connection older than this takes no further request, so that DNS changes take effect; 0 = no limit.',
-    format: wholeNumber(0, DAY_MS),
-    default: 300_000,
   }),
-  bodyIdleTimeoutMs: setting({
+  bodyIdleTimeoutMs: setting(wholeNumber(0, DAY_MS), 300_000, {
     doc: 'Longest time without a byte of a body, in either direction; 0 = never.',
-    format: wholeNumber(0, DAY_MS),
-    default: 300_000,
     env: 'SIDECAR_BODY_IDLE_TIMEOUT_MS',
     isLive: true,
   }),
-  maxHeaderBytes: setting({
+  maxHeaderBytes: setting(wholeNumber(1024, MIB), 65_536, {
     doc: 'Most bytes of names and values in the header fields of a response, 500 at most; past either the response is dropped, and the call has an unknown outcome.',
-    format: wholeNumber(1024, MIB),
-    default: 65_536,
   }),
-  websocket: setting({
+  websocket: setting(booleanValue(), false, {
     doc: 'Whether WebSocket upgrades are forwarded.',
-    format: booleanValue(),
-    default: false,
     env: 'SIDECAR_WEBSOCKET',
   }),
   caFile: fileSetting({
@@ -88,60 +73,45 @@ export const upstream = {
 };
 
 export const request = {
-  deadlineMs: setting({
+  deadlineMs: setting(wholeNumber(1, DAY_MS), 60_000, {
     doc: 'Longest time from the arrival of a request to the head of its response, all waits and attempts; a client may shorten it with x-sidecar-timeout-ms.',
-    format: wholeNumber(1, DAY_MS),
-    default: 60_000,
     env: 'SIDECAR_DEADLINE_MS',
     isLive: true,
   }),
 };
 
 export const retry = {
-  attempts: setting({
+  attempts: setting(wholeNumber(1, 100), 4, {
     doc: 'Attempts per request, the first included; retries after a rate-limit refusal do not count.',
-    format: wholeNumber(1, 100),
-    default: 4,
     isLive: true,
   }),
-  unsafeOn429: setting({
+  unsafeOn429: setting(booleanValue(), true, {
     doc: 'Whether requests of every method are retried after a 429, a 403 with Retry-After or no calls remaining, or what throttle.refusals names (a rate-limited call was not carried out); false: idempotent methods only.',
-    format: booleanValue(),
-    default: true,
     env: 'SIDECAR_RETRY_UNSAFE_ON_429',
     isLive: true,
   }),
-  on401: setting({
+  on401: setting(booleanValue(), true, {
     doc: 'Whether a request that the upstream refused with 401 is sent once more, with another access token; false: each 401 goes to the client, and the token is replaced all the same.',
-    format: booleanValue(),
-    default: true,
     env: 'SIDECAR_RETRY_ON_401',
     isLive: true,
   }),
-  trustIdempotencyKey: setting({
+  trustIdempotencyKey: setting(booleanValue(), false, {
     doc: 'Whether a request with an Idempotency-Key field is retried as if its method were idempotent. retry.idempotencyKey.header implies it, for the field that it names.',
-    format: booleanValue(),
-    default: false,
     isLive: true,
   }),
   idempotencyKey: {
-    header: settingWithoutDefault({
+    header: settingWithoutDefault(idempotencyKeyHeader(), {
       doc: "The header field in which each request whose method is not idempotent (POST, PATCH) gets a random key, the same in all its attempts, unless it has such a field of its own: so a broken connection, 408, 502, 503 and 504 can be followed by a repeat. It covers the sidecar's repeats, and not those of the application: each of its requests gets a new key. Only for a partner that documents this field: any other carries out a repeated call twice. Routes of another origin do not inherit it.",
-      format: idempotencyKeyHeader(),
       isLive: true,
     }),
   },
-  replayBufferBytes: setting({
+  replayBufferBytes: setting(wholeNumber(0, 1024 * MIB), MIB, {
     doc: 'Largest request body that is kept for a retry; a larger one is streamed once and is not replayed.',
-    format: wholeNumber(0, 1024 * MIB),
-    default: MIB,
     env: 'SIDECAR_REPLAY_BUFFER_BYTES',
     isLive: true,
   }),
-  replayTotalBytes: setting({
+  replayTotalBytes: setting(wholeNumber(0, 65_536 * MIB), 32 * MIB, {
     doc: 'Most bytes kept for retries by all requests together; fewer where memory allows fewer (docs/operations.md). Above it, bodies are streamed once and are not replayed.',
-    format: wholeNumber(0, 65_536 * MIB),
-    default: 32 * MIB,
     env: 'SIDECAR_REPLAY_TOTAL_BYTES',
     isLive: true,
   }),
@@ -151,14 +121,10 @@ export const unknownCalls = {
   file: fileSetting({
     doc: 'File that keeps calls that are not idempotent, from before they are sent until their client has the response; the command unknown-calls lists those without one. What is written survives the death of the process, not of the node or its power. One process writes to a file.',
   }),
-  onWriteError: setting<'forward' | 'refuse'>({
+  onWriteError: setting(oneOf(['forward', 'refuse']), 'forward', {
     doc: 'What happens to a call that cannot be recorded in unknownCalls.file: forward sends it all the same, refuse replies 503 UNKNOWN_CALLS_NOT_RECORDED and sends nothing.',
-    format: oneOf(['forward', 'refuse']),
-    default: 'forward',
   }),
-  paths: setting({
+  paths: setting(booleanValue(), true, {
     doc: 'Whether unknownCalls.file holds the paths of calls, without their queries; they may hold personal data.',
-    format: booleanValue(),
-    default: true,
   }),
 };

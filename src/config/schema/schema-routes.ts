@@ -21,41 +21,35 @@ function entryName(): Format<string> {
 
 /** By key, in the order of the reference. */
 export const ROUTE_SETTINGS = {
-  name: settingWithoutDefault<string>({
+  name: settingWithoutDefault(entryName(), {
     doc: 'Name of the route in metrics, logs and status.',
-    format: entryName(),
     required: 'a name of 1 to 32 small letters, digits and hyphens',
   }),
-  pathPrefix: settingWithoutDefault<string>({
-    doc: 'The requests of the route: this path and everything below it, by whole segments. The longest matching prefix wins.',
-    format: format({
+  pathPrefix: settingWithoutDefault<string>(
+    format({
       expected: 'a path such as /quotes, without a slash at its end, escapes or dot segments',
       check: (value) => typeof value === 'string' && isPlainPath(value),
       schema: { type: 'string', pattern: PLAIN_PATH.source },
     }),
-    required: 'a path such as /quotes',
-    isLive: true,
-  }),
-  stripPrefix: setting<boolean>({
+    {
+      doc: 'The requests of the route: this path and everything below it, by whole segments. The longest matching prefix wins.',
+      required: 'a path such as /quotes',
+      isLive: true,
+    },
+  ),
+  stripPrefix: setting(booleanValue(), false, {
     doc: 'Whether the prefix is removed before the path is joined to the base URL; false: the upstream sees it.',
-    format: booleanValue(),
-    default: false,
     isLive: true,
   }),
-  credential: setting<string>({
+  credential: setting(entryName(), DEFAULT_NAME, {
     doc: 'The credential of its requests: a name in credentials, or default for the top-level auth.',
-    format: entryName(),
-    default: DEFAULT_NAME,
   }),
-  methods: setting<readonly string[]>({
+  methods: setting(list('a method in capitals that is forwarded', 0, isForwardedMethod), [], {
     doc: 'Methods that are forwarded; others get a 405. None allows every method.',
-    format: list('a method in capitals that is forwarded', 0, isForwardedMethod),
-    default: [],
     isLive: true,
   }),
-  'throttle.group': settingWithoutDefault<string>({
+  'throttle.group': settingWithoutDefault(entryName(), {
     doc: "Routes of the same group share one throttle; their throttle and queue settings must be equal. Default: the route's own name.",
-    format: entryName(),
   }),
 } as const;
 

@@ -1,103 +1,77 @@
 /** Settings of the rate of calls, of the queue, and of the fleet that shares tokens and quotas. */
-import type { DeclaredLimit } from '../../throttle/declared/declared-limit.ts';
-import type { RefusalRule } from '../../throttle/refusal-rule.ts';
 import { declaredLimits } from './formats/declared-limits.ts';
 import { fieldHints } from './formats/field-hints.ts';
-import { matching, permitsPerSecond, rate, wholeNumber, type TextMap } from './formats/formats.ts';
+import { matching, permitsPerSecond, rate, wholeNumber } from './formats/formats.ts';
 import { redisUrl } from './formats/redis-url.ts';
 import { refusalRules } from './formats/refusal-rules.ts';
-import { fileSetting, setting, settingWithoutDefault } from './setting.ts';
+import { fileSetting, NO_ENTRIES, setting, settingWithoutDefault } from './setting.ts';
 
 const DAY_MS = 86_400_000;
 /** Permits per second. */
 const MAX_RATE = 1_000_000;
 
 export const throttle = {
-  rate: setting<number | 'auto'>({
+  rate: setting(rate(MAX_RATE), 'auto', {
     doc: "Permits per second; auto learns the rate from the upstream's rate-limit responses.",
-    format: rate(MAX_RATE),
-    default: 'auto',
     env: 'SIDECAR_RATE',
     isLive: true,
   }),
-  maxRate: settingWithoutDefault({
+  maxRate: settingWithoutDefault(permitsPerSecond(MAX_RATE), {
     doc: 'Permits per second that auto never exceeds; unused with a number for throttle.rate.',
-    format: permitsPerSecond(MAX_RATE),
     isLive: true,
   }),
-  share: setting({
+  share: setting(wholeNumber(1, 10_000), 1, {
     doc: 'Number of replicas that share the quota without a fleet: a number for throttle.rate, its burst, throttle.maxRate, throttle.limits and the limits stated by the upstream are divided by it. With 1 and no fleet, configured limits hold for each replica, and several send a multiple. In a fleet, only with throttle.limits: the part of each that a replica uses until it has reached Redis for the first time.',
-    format: wholeNumber(1, 10_000),
-    default: 1,
   }),
   stateFile: fileSetting({
     doc: 'File that keeps the learned limits of auto and the counts of throttle.limits across restarts, in a writable directory; without it a restart learns again and counts from 0. On an emptyDir it ends with the pod. A fleet counts in Redis.',
   }),
-  burst: setting({
+  burst: setting(wholeNumber(1, 1_000_000), 1, {
     doc: 'Most permits saved up while nothing is sent; unused with auto.',
-    format: wholeNumber(1, 1_000_000),
-    default: 1,
     env: 'SIDECAR_BURST',
     isLive: true,
   }),
-  maxInFlight: setting({
+  maxInFlight: setting(wholeNumber(1, 100_000), 64, {
     doc: 'Most requests in flight at the upstream at once. Where it is given, a response that its client does not read keeps its place.',
-    format: wholeNumber(1, 100_000),
-    default: 64,
     env: 'SIDECAR_MAX_IN_FLIGHT',
     isLive: true,
   }),
-  maxStreams: setting({
+  maxStreams: setting(wholeNumber(0, 100_000), 100, {
     doc: 'Most event streams, upgraded connections, and uploads and responses that stalled and gave up their places, at once; they do not count in throttle.maxInFlight.',
-    format: wholeNumber(0, 100_000),
-    default: 100,
     isLive: true,
   }),
-  maxPauseMs: setting({
+  maxPauseMs: setting(wholeNumber(1000, DAY_MS), 300_000, {
     doc: 'While the upstream asks for a longer pause than this, new requests are refused at once, except one probe per interval.',
-    format: wholeNumber(1000, DAY_MS),
-    default: 300_000,
     isLive: true,
   }),
-  limits: setting<readonly DeclaredLimit[]>({
+  limits: setting(declaredLimits(), [], {
     doc: 'Limits of the partner that are known, beside throttle.rate: a call takes a permit of all of them. per is a whole number and s, m, h or d, such as 10s, or 1mo. window: sliding (default), or calendar for a part of an hour, 1d or 1mo, of which the last two begin at midnight of timeZone (default UTC). countsRefused (default true): a call that was refused for its rate counts. spread: none (default), or even, which deals out what is left over the time that is left. reserve (default 0): calls kept for requests of high priority. name (default such as per-10s) is in metrics and stored counts.',
-    format: declaredLimits(),
-    default: [],
     isLive: true,
   }),
-  refusals: setting<readonly RefusalRule[]>({
+  refusals: setting(refusalRules(), [], {
     doc: 'Responses that refuse a call for its rate, besides 429: each pauses all calls and is repeated as a 429 is. A rule matches the status, a header field (its name, or its name and value) and a text in the body; all that it names must match. A status that also stands for an outage pauses calls during outages too.',
-    format: refusalRules(),
-    default: [],
     isLive: true,
   }),
-  hints: setting<TextMap>({
+  hints: setting(fieldHints(), NO_ENTRIES, {
     doc: 'Meanings of response header fields in which the upstream states its limits and that are not read otherwise, such as X-Quota-Left: remaining. A field that is read already gets this meaning instead.',
-    format: fieldHints(),
-    default: {},
     isLive: true,
   }),
 };
 
 export const queue = {
-  max: setting({
+  max: setting(wholeNumber(0, 1_000_000), 1000, {
     doc: 'Most requests waiting at once; more are refused. With 0 only requests that can be sent at once are served.',
-    format: wholeNumber(0, 1_000_000),
-    default: 1000,
     isLive: true,
   }),
-  timeoutMs: setting({
+  timeoutMs: setting(wholeNumber(1, DAY_MS), 30_000, {
     doc: 'Longest wait of one request, the sum of all its waits.',
-    format: wholeNumber(1, DAY_MS),
-    default: 30_000,
     isLive: true,
   }),
 };
 
 export const fleet = {
-  redisUrl: settingWithoutDefault({
+  redisUrl: settingWithoutDefault(redisUrl(), {
     doc: 'Redis (7 or later) or Valkey through which replicas share one token for each credential and one quota for each throttle: throttle.rate and the learned rate apply to all replicas together. Without it, and without fleet.redisUrlFile, this process shares nothing. A password in it is a secret.',
-    format: redisUrl(),
     env: 'SIDECAR_REDIS_URL',
   }),
   redisUrlFile: fileSetting({
@@ -107,14 +81,10 @@ export const fleet = {
   caFile: fileSetting({
     doc: 'PEM file of the certificate authorities to trust for a rediss: URL, instead of the built-in roots. Read again for every connection.',
   }),
-  keyPrefix: setting({
+  keyPrefix: setting(matching(/^[\w.:-]{1,64}$/, '1 to 64 letters, digits or characters of "_.:-"'), 'bearer-sidecar', {
     doc: 'Prefix of every key, followed by a colon. Replicas with different prefixes share nothing.',
-    format: matching(/^[\w.:-]{1,64}$/, '1 to 64 letters, digits or characters of "_.:-"'),
-    default: 'bearer-sidecar',
   }),
-  timeoutMs: setting({
+  timeoutMs: setting(wholeNumber(1, 1000), 25, {
     doc: 'Longest wait for the reply to one command; after that this process continues alone.',
-    format: wholeNumber(1, 1000),
-    default: 25,
   }),
 };

@@ -23,25 +23,31 @@ export interface Setting extends SettingDefinition {
   readonly env: string;
 }
 
-type GivenParts<T extends SettingValue> = Pick<SettingDefinition<T>, 'doc' | 'format' | 'env' | 'required'> &
+type Description = Pick<SettingDefinition, 'doc' | 'env' | 'required'> &
   Partial<Pick<SettingDefinition, 'sensitive' | 'isLive'>>;
 
+/** The default of a map. */
+export const NO_ENTRIES = {};
+
 export function setting<T extends NonNullable<SettingValue>>(
-  given: GivenParts<T> & { readonly default: NoInfer<T> },
+  format: Format<T>,
+  value: NoInfer<T>,
+  description: Description,
 ): SettingDefinition<T> {
-  return { nullable: false, sensitive: false, isLive: false, ...given };
+  return { format, default: value, nullable: false, sensitive: false, isLive: false, ...description };
 }
 
 export function settingWithoutDefault<T extends NonNullable<SettingValue>>(
-  given: GivenParts<T>,
+  format: Format<T>,
+  description: Description,
 ): SettingDefinition<T | null> {
   // The format never sees null.
-  return { default: null, nullable: true, sensitive: false, isLive: false, ...given };
+  return { format, default: null, nullable: true, sensitive: false, isLive: false, ...description };
 }
 
 /** The path of a file, without a default. */
-export function fileSetting(given: Pick<SettingDefinition, 'doc' | 'env'>): SettingDefinition<string | null> {
-  return settingWithoutDefault({ ...given, format: text('a path') });
+export function fileSetting(description: Description): SettingDefinition<string | null> {
+  return settingWithoutDefault(text('a path'), description);
 }
 
 export type SettingTreeValues<Node> = {
