@@ -1,7 +1,12 @@
 /** `bearer-sidecar config`: the effective configuration as YAML with masked secrets and origins, or its problems. */
 import { Document, isMap, isSeq, YAMLSeq, type Node } from 'yaml';
-import { listEntryValues, type ConfigEntries, type ConfigEntry } from '../config/load/entries.ts';
-import { loadConfig, type EffectiveSetting, type LoadOptions } from '../config/load/load.ts';
+import {
+  listEntryValues,
+  type ConfigEntries,
+  type ConfigEntry,
+  type EffectiveSetting,
+} from '../config/load/entries.ts';
+import { loadConfig, type LoadOptions } from '../config/load/load.ts';
 import { findNearest } from '../config/load/nearest.ts';
 import { truncate, formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { listSections } from '../config/load/sections.ts';

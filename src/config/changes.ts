@@ -5,10 +5,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { listEntryValues, type ConfigEntry } from './load/entries.ts';
 import { isTextList, type SettingValue } from './schema/formats/formats.ts';
-import type { EffectiveSetting, LoadedConfig } from './load/load.ts';
-import type { ValueOrigin } from './load/problems.ts';
+import type { LoadedConfig } from './load/load.ts';
 import { settingOf, type SettingKey } from './schema/schema.ts';
-import { ROUTE_SETTINGS, type RouteKey } from './schema/schema-routes.ts';
+import { ROUTE_SETTINGS, type ListKey, type RouteKey } from './schema/schema-routes.ts';
 
 export interface SettingChange {
   /** As in a file; in an entry after the entry's name: `routes.quotes.throttle.rate`. */
@@ -30,83 +29,48 @@ const FLEET_WIDE_SETTINGS: ReadonlySet<SettingKey> = new Set<SettingKey>([
 /** Every difference: top-level settings in the order of the reference, then entries in their own order. */
 export function findChanges(before: LoadedConfig, after: LoadedConfig): SettingChange[] {
   const isFleet = before.config.fleet !== undefined;
-  const isLive: LiveSettingTest = (key) => settingOf(key).isLive && !(isFleet && FLEET_WIDE_SETTINGS.has(key));
-  const { entries } = before;
-  return [
-    ...findTopLevelChanges(before.effective, after.effective, isLive),
-    ...findEntryChanges('credentials', entries.credentials, after.entries.credentials, isLive),
-    ...findEntryChanges('routes', entries.routes, after.entries.routes, isLive),
-  ];
-}
-
-type LiveSettingTest = (key: SettingKey) => boolean;
-
-function findTopLevelChanges(
-  before: ReadonlyMap<SettingKey, EffectiveSetting>,
-  after: ReadonlyMap<SettingKey, EffectiveSetting>,
-  isLive: LiveSettingTest,
-): SettingChange[] {
-  return [...after].flatMap(([key, { value, origin }]) => {
-    const oldValue = before.get(key)?.value ?? null;
-    return isDeepStrictEqual(oldValue, value) ? [] : [describeChange(key, isLive(key), { oldValue, value, origin })];
+  const isLive = (key: SettingKey): boolean => settingOf(key).isLive && !(isFleet && FLEET_WIDE_SETTINGS.has(key));
+  const [oldLists, newLists] = [listEntriesByKey(before), listEntriesByKey(after)];
+  return newLists.flatMap((newEntries, list) => {
+    const oldEntries = oldLists[list] ?? newEntries;
+    const keys = new Set([...oldEntries.keys(), ...newEntries.keys()]);
+    return [...keys].flatMap((key) => {
+      const [oldEntry, newEntry] = [oldEntries.get(key), newEntries.get(key)];
+      // A new or removed entry needs a restart.
+      if (oldEntry === undefined || newEntry === undefined) return [{ key, isLive: false, words: undefined }];
+      return compareEntries(key === '' ? '' : `${key}.`, oldEntry, newEntry, isLive);
+    });
   });
 }
 
-function findEntryChanges(
-  list: string,
-  before: readonly ConfigEntry[],
-  after: readonly ConfigEntry[],
-  isLive: LiveSettingTest,
-): SettingChange[] {
-  const [oldEntries, newEntries] = [indexByName(before), indexByName(after)];
-  const names = new Set([...oldEntries.keys(), ...newEntries.keys()]);
-  return [...names].flatMap((name) => {
-    const [oldEntry, newEntry] = [oldEntries.get(name), newEntries.get(name)];
-    const key = `${list}.${name}`;
-    // A new or removed entry needs a restart.
-    if (oldEntry === undefined || newEntry === undefined) return [{ key, isLive: false, words: undefined }];
-    return compareEntries(key, oldEntry, newEntry, isLive);
-  });
+/** The top level, the credentials and the routes, each by key: `routes.quotes`. Valid entries have unique names. */
+function listEntriesByKey({ top, entries }: LoadedConfig): readonly ReadonlyMap<string, ConfigEntry>[] {
+  const byKey = (list: ListKey): Map<string, ConfigEntry> =>
+    new Map(entries[list].map((entry) => [`${list}.${entry.own.name ?? entry.label}`, entry]));
+  return [new Map([['', top]]), byKey('credentials'), byKey('routes')];
 }
 
 function compareEntries(
-  label: string,
+  prefix: string,
   before: ConfigEntry,
   after: ConfigEntry,
-  isLive: LiveSettingTest,
+  isLive: (key: SettingKey) => boolean,
 ): SettingChange[] {
   const [oldValues, newValues] = [listEntryValues(before), listEntryValues(after)];
-  const keys = new Set([...oldValues.keys(), ...newValues.keys()]);
-  return [...keys].flatMap((key) => {
-    const [one, other] = [oldValues.get(key), newValues.get(key)];
+  const paths = new Set([...oldValues.keys(), ...newValues.keys()]);
+  return [...paths].flatMap((path) => {
+    const [one, other] = [oldValues.get(path), newValues.get(path)];
     if (isDeepStrictEqual(one?.value, other?.value)) return [];
     const setting = (one ?? other)?.key;
-    const isKeyLive = setting === undefined ? ROUTE_SETTINGS[key as RouteKey].isLive : isLive(setting);
-    const values = { oldValue: one?.value ?? null, value: other?.value ?? null, origin: after.origin };
-    return [describeChange(`${label}.${key}`, isKeyLive, values)];
+    const isKeyLive = setting === undefined ? ROUTE_SETTINGS[path as RouteKey].isLive : isLive(setting);
+    const key = prefix + path;
+    const change = `${formatChangedValue(one?.value)} → ${formatChangedValue(other?.value)}`;
+    const words = isKeyLive ? `${key}: ${change} (${other?.origin ?? after.origin})` : undefined;
+    return [{ key, isLive: isKeyLive, words }];
   });
 }
 
-/** Valid entries have unique names. */
-function indexByName(entries: readonly ConfigEntry[]): Map<string, ConfigEntry> {
-  return new Map(entries.map((entry) => [entry.name ?? entry.label, entry]));
-}
-
-interface ChangedValue {
-  readonly oldValue: SettingValue;
-  readonly value: SettingValue;
-  readonly origin: ValueOrigin;
-}
-
-function describeChange(key: string, isLive: boolean, { oldValue, value, origin }: ChangedValue): SettingChange {
-  return {
-    key,
-    isLive,
-    words: isLive ? `${key}: ${formatChangedValue(oldValue)} → ${formatChangedValue(value)} (${origin})` : undefined,
-  };
-}
-
-function formatChangedValue(value: SettingValue): string {
+function formatChangedValue(value: SettingValue = null): string {
   if (value === null) return 'not set';
   if (isTextList(value)) return value.join(',') || 'none';
   return typeof value === 'object' ? JSON.stringify(value) : String(value);

@@ -11,7 +11,7 @@ import type { ClientAuthOptions } from '../token/client/client-authentication.ts
 import type { SecretSource } from '../token/client/secret-file.ts';
 import type { AssertionSigningOptions } from '../token/client/signed-assertion.ts';
 import type { TokenEndpointAddress } from '../token/endpoint/token-endpoint.ts';
-import type { ResolvedRoute, ResolvedRoutes } from './load/routes.ts';
+import { throttleGroupOf, type ResolvedEntries, type ResolvedEntry } from './load/resolve.ts';
 import { grantsByAssertion } from './rules/rules-auth.ts';
 import { parseHost, parseListenAddress } from './schema/formats/address.ts';
 import { parseAllowRule } from './schema/formats/allow-rules.ts';
@@ -53,18 +53,19 @@ export function findThrottleGroups({ routes }: Config): ReadonlyMap<string, Rout
  * The URLs in the frozen Config stay mutable, since JavaScript cannot freeze them.
  * @throws Error when the settings have not passed the formats and the rules
  */
-export function assembleConfig(
-  settings: Settings,
-  { routes, credentials }: Pick<ResolvedRoutes, 'routes' | 'credentials'>,
-) {
+export function assembleConfig({ top, routes, credentials }: ResolvedEntries) {
+  const { settings } = top;
   const { listen, admin, fleet, response } = settings;
-  const [first, ...others] = routes.map(assembleRoute);
+  const [first, ...others] = routes.map((route) => assembleRoute(route, credentials));
   return deepFreeze({
     ...toSection(settings, 'upstream', 'auth', 'throttle', 'queue', 'request', 'retry'),
     /** The default route, if there is one, is the first. */
     routes: [requireValue(first), ...others],
     /** Those that a route uses. */
-    credentials: credentials.map(({ name, settings: own }) => ({ name, auth: assembleAuth(own) })),
+    credentials: credentials.map(({ entry, settings: own }) => ({
+      name: requireValue(entry.own.name),
+      auth: assembleAuth(own),
+    })),
     egress: assembleEgress(settings),
     listen: {
       ...listen,
@@ -88,26 +89,32 @@ export function assembleConfig(
   } as const);
 }
 
-function assembleRoute({ settings, methods, isMaxInFlightGiven, ...route }: ResolvedRoute) {
-  const { throttle, queue, request, retry } = settings;
+function assembleRoute({ entry, settings, givenBy }: ResolvedEntry, credentials: readonly ResolvedEntry[]) {
+  const { name, pathPrefix, stripPrefix, methods, credential } = entry.own;
+  const { upstream, throttle, queue, request, retry } = settings;
+  const owner = requireValue(credentials.find((one) => one.entry.own.name === credential));
   return {
-    ...route,
+    name: requireValue(name),
+    pathPrefix: requireValue(pathPrefix),
+    stripPrefix,
+    credential,
+    throttleGroup: throttleGroupOf(entry),
     /** Undefined allows every method. */
     methods: methods.length === 0 ? undefined : methods,
-    upstream: assembleUpstream(settings),
-    throttle: { ...toSection(throttle), isMaxInFlightGiven },
+    upstream: {
+      ...toSection(upstream, 'tlsCertificateFile', 'tlsKeyFile'),
+      headers: toSecretSources(upstream.headers),
+      baseUrl: new URL(requireValue(upstream.baseUrl)),
+      clientCertificate: assembleClientCertificate(upstream) ?? assembleClientCertificate(owner.settings.auth),
+    },
+    throttle: {
+      ...toSection(throttle),
+      /** `throttle.maxInFlight` has an explicit value. */
+      isMaxInFlightGiven: givenBy.has('throttle.maxInFlight'),
+    },
     queue,
     request,
     retry,
-  } as const;
-}
-
-function assembleUpstream({ upstream, auth }: Settings) {
-  return {
-    ...toSection(upstream, 'tlsCertificateFile', 'tlsKeyFile'),
-    headers: toSecretSources(upstream.headers),
-    baseUrl: new URL(requireValue(upstream.baseUrl)),
-    clientCertificate: assembleClientCertificate(upstream) ?? assembleClientCertificate(auth),
   } as const;
 }
 

@@ -25,20 +25,14 @@ export function maskSetting(key: SettingKey, value: SettingValue): SettingValue 
 }
 
 /** Every setting in the order of the reference, then the own settings of `credentials` and `routes`. */
-export function listDisplayedSettings({ effective, entries }: LoadedConfig): DisplayedSetting[] {
-  const own = [...entries.credentials, ...entries.routes].flatMap((entry) =>
-    [...listEntryValues(entry)].map(([path, { key, value }]) => ({
-      key: `${entry.label}.${path}`,
+export function listDisplayedSettings({ top, entries }: LoadedConfig): DisplayedSetting[] {
+  return [top, ...entries.credentials, ...entries.routes].flatMap((entry) =>
+    [...listEntryValues(entry)].map(([path, { key, value, origin }]) => ({
+      key: entry === top ? path : `${entry.label}.${path}`,
       value: formatValue(key === undefined ? value : maskSetting(key, value)),
-      origin: entry.origin,
+      origin,
     })),
   );
-  const shown = [...effective].map(([key, { value, origin }]) => ({
-    key,
-    value: formatValue(maskSetting(key, value)),
-    origin,
-  }));
-  return [...shown, ...own];
 }
 
 function formatValue(value: SettingValue): string {

@@ -3,11 +3,11 @@
  * ones, and the sidecar's own settings win over both. One that names the sidecar itself is meant for its application, and ignored.
  */
 import { isOwnListener } from '../rules/own-listener.ts';
-import { truncate } from './problems.ts';
+import { truncate, type RawValue } from './problems.ts';
 import { noProxyEntryFault, PROXY_OFF } from '../schema/formats/proxy.ts';
 import { listen } from '../schema/schema-inbound.ts';
 import type { SettingKey } from '../schema/schema.ts';
-import type { RawValue, ConfigSource } from './sources.ts';
+import type { ConfigSource } from './sources.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,11 +1,11 @@
 /**
- * Reads the lists `routes` and `credentials` of a file into entries, and checks each entry's own settings. inheritance.ts adds the
- * settings of the top level; routes.ts checks the entries against each other.
+ * Reads the top level, and the lists `routes` and `credentials` of a file, into entries of one form, and checks the values of each.
+ * resolve.ts adds the settings that an entry inherits, and checks the entries against each other.
  */
-import { checkValue } from './check-value.ts';
-import { truncate, type ConfigProblem } from './problems.ts';
+import { createSettingProblem, findValueFault, truncate } from './problems.ts';
+import type { ConfigProblem, RawValue, ValueOrigin } from './problems.ts';
 import type { SettingValue } from '../schema/formats/formats.ts';
-import { settingOf, type SettingKey } from '../schema/schema.ts';
+import { SETTINGS, settingOf, type SettingKey } from '../schema/schema.ts';
 import {
   DEFAULT_NAME,
   INHERITED_BY_CREDENTIALS,
@@ -14,25 +14,26 @@ import {
   REFUSED_IN_ROUTES,
 } from '../schema/schema-routes.ts';
 import type { ListKey, RouteKey } from '../schema/schema-routes.ts';
-import type { SettingDefinition } from '../schema/setting.ts';
+import type { SettingDefinition, SettingTreeValues } from '../schema/setting.ts';
 import { readSections } from './sections.ts';
-import type { RawValue } from './sources.ts';
 
-/** One entry with its own valid settings. */
+export interface EffectiveSetting {
+  readonly value: SettingValue;
+  readonly origin: ValueOrigin;
+}
+
+/** The top level, or one entry of a list, with its own values. */
 export interface ConfigEntry {
-  /** Its name in problems: `routes[1]`, `credentials.write`. */
+  /** Its name in problems: `routes[1]`, `credentials.write`; empty for the top level. */
   readonly label: string;
-  /** Undefined when missing or invalid, which is a problem of its own. */
-  readonly name: string | undefined;
-  /** Its settings, by their top-level keys. */
-  readonly settings: ReadonlyMap<SettingKey, SettingValue>;
-  /** Its settings with an invalid value. */
+  /** The valid values, by their top-level keys. The top level has all settings. */
+  readonly values: ReadonlyMap<SettingKey, EffectiveSetting>;
+  /** The settings with a value of the entry, whether it is valid or not. */
+  readonly given: ReadonlySet<SettingKey | RouteKey>;
   readonly wrong: ReadonlySet<SettingKey>;
   /** Settings that only entries have; the default where missing or invalid. */
-  readonly own: ReadonlyMap<RouteKey, SettingValue>;
-  /** The keys of `own` that the entry contains. */
-  readonly given: ReadonlySet<RouteKey>;
-  readonly origin: string;
+  readonly own: SettingTreeValues<typeof ROUTE_SETTINGS>;
+  readonly origin: ValueOrigin;
   /** The names in problems of the settings that entries of this kind have. */
   readonly names: ReadonlyMap<SettingKey, string>;
 }
@@ -40,48 +41,6 @@ export interface ConfigEntry {
 export interface ConfigEntries {
   readonly routes: readonly ConfigEntry[];
   readonly credentials: readonly ConfigEntry[];
-  readonly problems: readonly ConfigProblem[];
-}
-
-/** Never fails. */
-export function readEntries(lists: ReadonlyMap<ListKey, RawValue>): ConfigEntries {
-  const problems: ConfigProblem[] = [];
-  const readAll = (list: ListKey, kind: EntryKind): ConfigEntry[] => {
-    const given = lists.get(list);
-    if (given === undefined) return [];
-    return splitIntoSections(list, given.value, problems).map((part) => readEntry(part, given.origin, kind, problems));
-  };
-  return { routes: readAll('routes', ROUTE_KIND), credentials: readAll('credentials', CREDENTIAL_KIND), problems };
-}
-
-interface EntrySection {
-  readonly label: string;
-  readonly tree: ReadonlyMap<unknown, unknown>;
-}
-
-/** Accepts a list of sections; for credentials also one section per name. */
-function splitIntoSections(list: ListKey, value: unknown, problems: ConfigProblem[]): EntrySection[] {
-  const isByName = value instanceof Map && list === 'credentials';
-  const found: [label: string, name: string | undefined, tree: unknown][] = isByName
-    ? [...(value as Map<unknown, unknown>)].map(([name, tree]) => [
-        `${list}.${truncate(String(name))}`,
-        String(name),
-        tree,
-      ])
-    : Array.isArray(value)
-      ? value.map((tree: unknown, at) => [`${list}[${String(at)}]`, undefined, tree])
-      : [];
-  const expected = `a list of sections such as "- name: quotes"${list === 'credentials' ? ', or one section for each name' : ''}`;
-  if (!isByName && !Array.isArray(value)) problems.push({ key: list, message: `expected ${expected}` });
-  return found.flatMap(([label, name, tree]) => {
-    const section = tree === null && name !== undefined ? new Map<unknown, unknown>() : tree;
-    if (section instanceof Map && !(name !== undefined && section.has('name')))
-      return [{ label, tree: name === undefined ? section : new Map([...section, ['name', name]]) }];
-    const message =
-      section instanceof Map ? 'has its name before the colon; leave this out' : 'expected a section with keys in it';
-    problems.push({ key: section instanceof Map ? `${label}.name` : label, message });
-    return [];
-  });
 }
 
 interface EntryKind {
@@ -91,33 +50,76 @@ interface EntryKind {
   readonly refused: ReadonlyMap<string, string>;
 }
 
-const ROUTE_KIND: EntryKind = {
-  inherited: INHERITED_BY_ROUTES,
-  own: Object.keys(ROUTE_SETTINGS) as RouteKey[],
-  refused: REFUSED_IN_ROUTES,
+const TOP_LEVEL: EntryKind = {
+  inherited: new Map([...SETTINGS.keys()].map((key) => [key, key])),
+  own: [],
+  refused: new Map(),
 };
-const CREDENTIAL_KIND: EntryKind = { inherited: INHERITED_BY_CREDENTIALS, own: ['name'], refused: new Map() };
+const KINDS: Readonly<Record<ListKey, EntryKind>> = {
+  routes: {
+    inherited: INHERITED_BY_ROUTES,
+    own: Object.keys(ROUTE_SETTINGS) as RouteKey[],
+    refused: REFUSED_IN_ROUTES,
+  },
+  credentials: { inherited: INHERITED_BY_CREDENTIALS, own: ['name'], refused: new Map() },
+};
 
-/** The values in an entry, by the key within the entry, in the order of the reference. */
-export function listEntryValues({ own, settings, label, names }: ConfigEntry): Map<string, EntryValue> {
-  const written = new Map<string, EntryValue>();
-  for (const [key, value] of own)
-    if (value !== ROUTE_SETTINGS[key].default) written.set(key, { key: undefined, value });
-  for (const [key, value] of settings) written.set((names.get(key) ?? key).slice(label.length + 1), { key, value });
-  return written;
+/** The entry `default` of both lists. A value of null is the default. */
+export function readTopLevel(found: ReadonlyMap<SettingKey, RawValue>, problems: ConfigProblem[]): ConfigEntry {
+  const given = new Map([...found].filter(([, { value }]) => value !== null));
+  const entry = checkEntry({ label: '', found: given, origin: '' }, TOP_LEVEL, problems);
+  const values = [...SETTINGS].map(([key, setting]): [SettingKey, EffectiveSetting] => {
+    const value = entry.values.get(key)?.value ?? setting.default;
+    return [key, { value, origin: found.get(key)?.origin ?? 'default' }];
+  });
+  const own = { ...entry.own, name: DEFAULT_NAME, pathPrefix: '/' };
+  return { ...entry, own, values: new Map(values), names: new Map() };
 }
 
-export interface EntryValue {
-  /** The top-level setting of the same meaning; undefined when only entries have it. */
-  readonly key: SettingKey | undefined;
-  readonly value: SettingValue;
+/** Never fails. */
+export function readEntries(lists: ReadonlyMap<ListKey, RawValue>, problems: ConfigProblem[]): ConfigEntries {
+  const readAll = (list: ListKey): ConfigEntry[] => {
+    const given = lists.get(list);
+    if (given === undefined) return [];
+    return splitIntoSections(list, given.value, problems).map((section) =>
+      readEntry(section, given.origin, KINDS[list], problems),
+    );
+  };
+  return { routes: readAll('routes'), credentials: readAll('credentials') };
 }
 
-type AddProblem = (key: string, message: string) => void;
+interface EntrySection {
+  readonly label: string;
+  readonly tree: ReadonlyMap<unknown, unknown>;
+}
+
+/** Accepts a list of sections; for credentials also one section per name. */
+function splitIntoSections(list: ListKey, value: unknown, problems: ConfigProblem[]): EntrySection[] {
+  const refuse = (key: string, message: string): [] => {
+    problems.push({ key, message });
+    return [];
+  };
+  if (value instanceof Map && list === 'credentials')
+    return [...(value as Map<unknown, unknown>)].flatMap(([name, tree]) => {
+      const label = `${list}.${truncate(String(name))}`;
+      const section = tree ?? new Map<unknown, unknown>();
+      if (!(section instanceof Map)) return refuse(label, NO_SECTION);
+      if (section.has('name')) return refuse(`${label}.name`, 'has its name before the colon; leave this out');
+      return { label, tree: new Map<unknown, unknown>([...section, ['name', String(name)]]) };
+    });
+  const byName = list === 'credentials' ? ', or one section for each name' : '';
+  if (!Array.isArray(value)) return refuse(list, `expected a list of sections such as "- name: quotes"${byName}`);
+  return value.flatMap((tree: unknown, at) => {
+    const label = `${list}[${String(at)}]`;
+    return tree instanceof Map ? { label, tree } : refuse(label, NO_SECTION);
+  });
+}
+
+const NO_SECTION = 'expected a section with keys in it';
 
 function readEntry(
   { label, tree }: EntrySection,
-  origin: string,
+  origin: ValueOrigin,
   kind: EntryKind,
   problems: ConfigProblem[],
 ): ConfigEntry {
@@ -125,56 +127,76 @@ function readEntry(
   const keys = [...kind.own, ...kind.inherited.keys()];
   const reading = readSections(tree, { path, prefix: `${label}.`, keys, refused: kind.refused });
   problems.push(...reading.problems);
-  const refuse: AddProblem = (key, message) => problems.push({ key: `${label}.${key}`, message });
-  const find = (key: string): RawValue | undefined =>
-    reading.values.has(key) ? { value: reading.values.get(key), origin } : undefined;
-  const own = new Map(kind.own.map((key) => [key, readOwnValue(key, find(key), refuse)]));
-  const names = new Map([...kind.inherited].map(([local, key]) => [key, `${label}.${local}`]));
-  const name = own.get('name');
+  const found = [...reading.values].map(([local, raw]): [string, RawValue] => {
+    const { format }: SettingDefinition = settingWithin(kind, local);
+    return [local, { value: format.fromFile(raw), origin }];
+  });
+  return checkEntry({ label, found: new Map(found), origin }, kind, problems);
+}
+
+function settingWithin({ inherited }: EntryKind, local: string): SettingDefinition {
+  const key = inherited.get(local);
+  return key === undefined ? ROUTE_SETTINGS[local as RouteKey] : settingOf(key);
+}
+
+type FoundEntry = Pick<ConfigEntry, 'label' | 'origin'> & { readonly found: ReadonlyMap<string, RawValue> };
+
+/** An invalid value, or a missing one that is required, is a problem. */
+function checkEntry({ label, found, origin }: FoundEntry, kind: EntryKind, problems: ConfigProblem[]): ConfigEntry {
+  const isTop = label === '';
+  const refuse = (local: string, message: string) =>
+    problems.push(isTop ? createSettingProblem(local as SettingKey, message) : { key: `${label}.${local}`, message });
+  const own = kind.own.map((key) => [key, readOwnValue(key, found.get(key), (message) => refuse(key, message))]);
+  const values = new Map<SettingKey, EffectiveSetting>();
+  const wrong = new Set<SettingKey>();
+  for (const [local, key] of kind.inherited) {
+    const raw = found.get(local);
+    if (raw === undefined) continue;
+    const setting = settingOf(key);
+    const fault = findValueFault(setting, raw, isTop ? setting.env : undefined);
+    if (fault === undefined) values.set(key, raw as EffectiveSetting);
+    else {
+      wrong.add(key);
+      refuse(local, fault);
+    }
+  }
   return {
     label,
-    name: typeof name === 'string' ? name : undefined,
-    ...readInherited(kind, find, refuse),
-    own,
-    given: new Set(kind.own.filter((key) => reading.values.has(key))),
+    values,
+    wrong,
+    own: { ...OWN_DEFAULTS, ...Object.fromEntries(own) } as ConfigEntry['own'],
+    given: new Set([...found.keys()].map((local) => kind.inherited.get(local) ?? (local as RouteKey))),
     origin,
-    names,
+    names: new Map([...kind.inherited].map(([local, key]) => [key, `${label}.${local}`])),
   };
 }
 
-function readInherited(
-  kind: EntryKind,
-  find: (key: string) => RawValue | undefined,
-  refuse: AddProblem,
-): Pick<ConfigEntry, 'settings' | 'wrong'> {
-  const settings = new Map<SettingKey, SettingValue>();
-  const wrong = new Set<SettingKey>();
-  for (const [local, key] of kind.inherited) {
-    const found = find(local);
-    if (found === undefined) continue;
-    const checked = checkFromFile(settingOf(key), found);
-    if (checked.ok) settings.set(key, checked.value);
-    else {
-      wrong.add(key);
-      refuse(local, checked.message);
-    }
-  }
-  return { settings, wrong };
-}
+const OWN_DEFAULTS = Object.fromEntries(Object.entries(ROUTE_SETTINGS).map(([key, setting]) => [key, setting.default]));
 
-/** The default when missing or invalid; an invalid value is a problem. */
-function readOwnValue(key: RouteKey, found: RawValue | undefined, refuse: AddProblem): SettingValue {
+/** The default when missing or invalid. */
+function readOwnValue(key: RouteKey, found: RawValue | undefined, refuse: (message: string) => void): SettingValue {
   const setting: SettingDefinition = ROUTE_SETTINGS[key];
   if (found === undefined) {
-    if (setting.required !== undefined) refuse(key, `required; ${setting.required}`);
+    if (setting.required !== undefined) refuse(`required; ${setting.required}`);
     return setting.default;
   }
-  const checked = checkFromFile(setting, found);
-  if (checked.ok && !(key === 'name' && checked.value === DEFAULT_NAME)) return checked.value;
-  refuse(key, checked.ok ? 'found default, which names the top-level settings' : checked.message);
-  return setting.default;
+  const isReserved = key === 'name' && found.value === DEFAULT_NAME;
+  const fault = isReserved ? 'found default, which names the top-level settings' : findValueFault(setting, found);
+  if (fault !== undefined) refuse(fault);
+  return fault === undefined ? (found.value as SettingValue) : setting.default;
 }
 
-function checkFromFile(setting: SettingDefinition, found: RawValue) {
-  return checkValue({ ...setting, env: undefined }, { ...found, value: setting.format.fromFile(found.value) });
+export interface EntryValue extends EffectiveSetting {
+  /** The top-level setting of the same meaning; undefined when only entries have it. */
+  readonly key: SettingKey | undefined;
+}
+
+/** The values of an entry, by the key within the entry, in the order of the reference. */
+export function listEntryValues({ label, own, values, names, origin }: ConfigEntry): Map<string, EntryValue> {
+  const listed = new Map<string, EntryValue>();
+  if (label !== '')
+    for (const [key, value] of Object.entries(own))
+      if (value !== ROUTE_SETTINGS[key as RouteKey].default) listed.set(key, { key: undefined, value, origin });
+  for (const [key, setting] of values) listed.set(names.get(key)?.slice(label.length + 1) ?? key, { key, ...setting });
+  return listed;
 }

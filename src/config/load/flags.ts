@@ -2,15 +2,15 @@
  * Reads the settings that stand on the command line: `--rate 5`, `--set throttle.rate=5`. Every user of the machine sees the arguments
  * of a process, so that secrets are refused here. Other values are checked where those of all sources are.
  */
-import { checkValue } from './check-value.ts';
-import { createSettingProblem, formatSettingName, truncate, type ConfigProblem } from './problems.ts';
+import { createSettingProblem, findValueFault, formatSettingName, truncate } from './problems.ts';
+import type { ConfigProblem, RawValue } from './problems.ts';
 import { MASK } from '../../platform/secret-redaction.ts';
 import { VALUE_AND_FILE_KEYS } from '../rules/rules.ts';
 import { isTextList } from '../schema/formats/formats.ts';
 import { LIST_KEYS } from '../schema/schema-routes.ts';
 import { REMOVED_SETTINGS, SETTINGS, settingOf, type SettingKey } from '../schema/schema.ts';
 import { findMeantKey } from './sections.ts';
-import type { ConfigSource, RawValue } from './sources.ts';
+import type { ConfigSource } from './sources.ts';
 
 export interface FlagSetting {
   /** The option that gave it: `--rate`, `--set`. */
@@ -34,10 +34,8 @@ export function readFlags(flags: readonly FlagSetting[]): Pick<ConfigSource, 'gi
     const raw = { value: setting.format.fromText(text), origin: `flag ${flag}` };
     if (isSecret(key, raw.value)) {
       // A base URL with a password is invalid in a variable too.
-      const checked = checkValue(setting, raw);
-      problems.push(
-        createSettingProblem(key, checked.ok || setting.sensitive ? describeExposure(key, flag) : checked.message),
-      );
+      const fault = setting.sensitive ? undefined : findValueFault(setting, raw, setting.env);
+      problems.push(createSettingProblem(key, fault ?? describeExposure(key, flag)));
     } else given.set(key, raw);
   }
   return { given, problems };

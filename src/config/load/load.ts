@@ -4,18 +4,15 @@
  */
 import { readAmbientProxies } from './ambient-proxies.ts';
 import { assembleConfig, type Config } from '../config.ts';
-import { checkValue } from './check-value.ts';
-import { createSettingProblem, type ConfigProblem, type SettingProblem, type ValueOrigin } from './problems.ts';
-import { readEntries, type ConfigEntries } from './entries.ts';
+import type { ConfigProblem, RawValue } from './problems.ts';
+import { readEntries, readTopLevel, type ConfigEntries, type ConfigEntry } from './entries.ts';
 import type { SettingValue } from '../schema/formats/formats.ts';
 import { readFlags, type FlagSetting } from './flags.ts';
-import type { SettingsLevel } from './inheritance.ts';
-import { findFileProblems } from './named-files.ts';
 import { findReplicaWarnings } from './replica-warnings.ts';
-import { hasDefaultRoute, resolveRoutes, usesDefaultCredential } from './routes.ts';
-import { VALUE_AND_FILE_KEYS, findBrokenRules } from '../rules/rules.ts';
-import { CONFIG_VARIABLE, SETTINGS, completeSettings, type SettingKey } from '../schema/schema.ts';
-import { readConfigFile, readEnvironment, type ConfigSource, type RawValue } from './sources.ts';
+import { resolveEntries } from './resolve.ts';
+import { VALUE_AND_FILE_KEYS } from '../rules/rules.ts';
+import { CONFIG_VARIABLE, SETTINGS, type SettingKey } from '../schema/schema.ts';
+import { readConfigFile, readEnvironment, type ConfigSource } from './sources.ts';
 
 export interface LoadOptions {
   /** The environment, usually process.env. */
@@ -36,16 +33,12 @@ export interface Preset {
   readonly values: Readonly<Partial<Record<SettingKey, SettingValue>>>;
 }
 
-export interface EffectiveSetting {
-  readonly value: SettingValue;
-  readonly origin: ValueOrigin;
-}
-
 export interface LoadedConfig {
   readonly ok: true;
   readonly config: Config;
-  /** Every setting with its origin, in the order of the schema. Contains secrets. */
-  readonly effective: ReadonlyMap<SettingKey, EffectiveSetting>;
+  /** Every setting of the top level with its origin, in the order of the schema. Contains secrets. */
+  readonly effective: ConfigEntry['values'];
+  readonly top: ConfigEntry;
   /** The own settings of `routes` and `credentials`. Contains secrets. */
   readonly entries: ConfigEntries;
   /** There is a configuration file, and it names no setting. */
@@ -78,40 +71,21 @@ export function loadConfig(options: LoadOptions): LoadResult {
   const ambient = readAmbientProxies(options.env, own);
   warnings.push(...ambient.warnings);
   const given = new Map([...ambient.given, ...own]);
-  const entries = readEntries(options.preset === undefined ? file.lists : new Map());
-  const top = checkTopLevel(given, entries);
-  const resolved = resolveRoutes(top, entries);
+  const [topProblems, entryProblems]: [ConfigProblem[], ConfigProblem[]] = [[], []];
+  const top = readTopLevel(given, topProblems);
+  const entries = readEntries(options.preset === undefined ? file.lists : new Map(), entryProblems);
+  const resolved = resolveEntries(top, entries);
   warnings.push(...resolved.warnings, ...findReplicaWarnings(resolved.routes, options.env));
   const problems = [
     ...file.problems,
     ...environment.problems,
-    ...sortProblems(top.problems),
-    ...entries.problems,
+    ...sortProblems([...topProblems, ...resolved.topProblems]),
+    ...entryProblems,
     ...resolved.problems,
   ];
   if (problems.length > 0) return { ok: false, problems: removeDuplicates(problems), warnings };
-  const effective = listEffectiveSettings(top.values, given);
   const isFileEmpty = hasConfigFile(options) && file.given.size + file.lists.size === 0;
-  return { ok: true, config: assembleConfig(top.settings, resolved), effective, entries, isFileEmpty, warnings };
-}
-
-interface CheckedTopLevel extends SettingsLevel {
-  readonly values: ReadonlyMap<SettingKey, SettingValue>;
-  readonly problems: readonly ConfigProblem[];
-}
-
-/** Checks the top-level settings. Settings that only entries need are not required here. */
-function checkTopLevel(given: ReadonlyMap<SettingKey, RawValue>, entries: ConfigEntries): CheckedTopLevel {
-  const names = new Set([...given].filter(([, { value }]) => value !== null).map(([key]) => key));
-  const { values, problems } = checkValues(
-    given,
-    (key) => key !== 'upstream.baseUrl' || hasDefaultRoute(entries, names),
-  );
-  const wrong = new Set(problems.map(({ key }) => key));
-  const settings = completeSettings(values);
-  const appliesTo = (key: SettingKey): boolean => !key.startsWith('auth.') || usesDefaultCredential(entries, names);
-  const found = [...problems, ...findBrokenRules(settings, wrong, appliesTo), ...findFileProblems(settings)];
-  return { settings, given: names, wrong, values, problems: found };
+  return { ok: true, config: assembleConfig(resolved), effective: top.values, top, entries, isFileEmpty, warnings };
 }
 
 /** A problem of an inherited setting is found once per entry. */
@@ -163,45 +137,7 @@ function findUnusedFlags(flags: Layer, preset: Layer): string[] {
   });
 }
 
-interface CheckedValues {
-  readonly values: ReadonlyMap<SettingKey, SettingValue>;
-  readonly problems: readonly SettingProblem[];
-}
-
-/**
- * Checks each value with its setting's format; a value that is invalid or missing is a problem.
- * @param isNeeded whether a required setting must have a value
- */
-function checkValues(given: ReadonlyMap<SettingKey, RawValue>, isNeeded: (key: SettingKey) => boolean): CheckedValues {
-  const values = new Map<SettingKey, SettingValue>();
-  const problems: SettingProblem[] = [];
-  for (const [key, setting] of SETTINGS) {
-    const found = given.get(key);
-    if (found === undefined || found.value === null) {
-      if (setting.required !== undefined && isNeeded(key))
-        problems.push(createSettingProblem(key, `required; ${setting.required}`));
-      continue;
-    }
-    const checked = checkValue(setting, found);
-    if (checked.ok) values.set(key, checked.value);
-    else problems.push(createSettingProblem(key, checked.message));
-  }
-  return { values, problems };
-}
-
 function sortProblems(problems: readonly ConfigProblem[]): ConfigProblem[] {
   const order = [...SETTINGS.keys()] as string[];
   return problems.toSorted((a, b) => order.indexOf(a.key) - order.indexOf(b.key));
-}
-
-function listEffectiveSettings(
-  values: ReadonlyMap<SettingKey, SettingValue>,
-  given: ReadonlyMap<SettingKey, RawValue>,
-): Map<SettingKey, EffectiveSetting> {
-  return new Map(
-    [...SETTINGS].map(([key, setting]) => [
-      key,
-      { value: values.get(key) ?? setting.default, origin: given.get(key)?.origin ?? 'default' },
-    ]),
-  );
 }

@@ -1,10 +1,16 @@
 /** The texts of configuration problems and warnings, one line each. */
 import { maskPasswords } from '../../platform/secret-redaction.ts';
-import type { Format, SettingValue } from '../schema/formats/formats.ts';
 import { settingOf, type SettingKey } from '../schema/schema.ts';
+import type { SettingDefinition } from '../schema/setting.ts';
 
 /** Where a value came from: `default`, `file PATH`, `environment VARIABLE`, `flag --NAME` or the name of a preset. */
 export type ValueOrigin = string;
+
+/** An unchecked value; null: the default. */
+export interface RawValue {
+  readonly value: unknown;
+  readonly origin: ValueOrigin;
+}
 
 const MAX_SHOWN_LENGTH = 100;
 
@@ -28,8 +34,27 @@ export function formatSettingName(key: SettingKey): string {
   return `${key} (${settingOf(key).env})`;
 }
 
+/** The fault of a value, in words; undefined when there is none. @param variable that the problem names already */
+export function findValueFault(
+  { format, sensitive }: SettingDefinition,
+  { value, origin }: RawValue,
+  variable?: string,
+): string | undefined {
+  const assertFits: SettingDefinition['format'] = format;
+  try {
+    assertFits(value);
+    return undefined;
+  } catch (error) {
+    const fault = error instanceof Error ? error.message : String(error);
+    // The problem names the setting's own variable; only a file, a flag or a shared variable must be added.
+    const [, source] = /^(?:file|environment|flag) (.+)$/s.exec(origin) ?? [];
+    const where = source === undefined || source === variable ? '' : ` in ${source}`;
+    return sensitive ? fault : `found ${describeFound(format, value)}${where}; ${fault}`;
+  }
+}
+
 /** Masks a secret. */
-export function describeFound(format: Format<NonNullable<SettingValue>>, value: unknown): string {
+function describeFound(format: SettingDefinition['format'], value: unknown): string {
   if (typeof value === 'string') return truncate(JSON.stringify(maskPasswords(format.show(value))));
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (Array.isArray(value))

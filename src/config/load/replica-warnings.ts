@@ -2,13 +2,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { settingOf, valueOfSetting, type SettingKey } from '../schema/schema.ts';
 import { formatSettingName } from './problems.ts';
-import type { ResolvedRoute } from './routes.ts';
+import type { ResolvedEntry } from './resolve.ts';
 
 const LIMITS: readonly SettingKey[] = ['throttle.rate', 'throttle.maxRate', 'throttle.limits'];
 
 /** @returns one warning at most */
 export function findReplicaWarnings(
-  routes: readonly ResolvedRoute[],
+  routes: readonly ResolvedEntry[],
   env: Readonly<Record<string, string | undefined>>,
 ): string[] {
   if (!env.KUBERNETES_SERVICE_HOST) return [];

@@ -4,7 +4,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { LineCounter, parseDocument } from 'yaml';
-import { describeEnds, truncate, type ConfigProblem, type ValueOrigin } from './problems.ts';
+import { describeEnds, truncate, type ConfigProblem, type RawValue } from './problems.ts';
 import { describeFileError, systemErrorCode } from '../../platform/file-errors.ts';
 import { findNearest } from './nearest.ts';
 import { CONFIG_VARIABLE, REMOVED_SETTINGS, SETTINGS, settingOf } from '../schema/schema.ts';
@@ -12,12 +12,6 @@ import { VARIABLE_PREFIX, variableOfPath } from '../schema/schema.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import { LIST_KEYS, type ListKey } from '../schema/schema-routes.ts';
 import { readSections } from './sections.ts';
-
-/** An unchecked value; null: the default. */
-export interface RawValue {
-  readonly value: unknown;
-  readonly origin: ValueOrigin;
-}
 
 export interface ConfigSource {
   readonly given: ReadonlyMap<SettingKey, RawValue>;
