@@ -6,7 +6,7 @@ import type { Format, TextMap } from '../../src/config/schema/formats/formats.ts
 import { HINT_MEANINGS } from '../../src/throttle/signals/hinted-quotas.ts';
 import { problemsOf } from './base-env.ts';
 
-const FORMAT: Format<TextMap> = fieldHints();
+const FORMAT: Format<TextMap> = fieldHints;
 
 function faultOf(value: unknown): string | undefined {
   try {

@@ -2,9 +2,9 @@
  * Reads the proxy variables that all programs share: HTTPS_PROXY, HTTP_PROXY and NO_PROXY. Lower-case names win over upper-case
  * ones, and the sidecar's own settings win over both. One that names the sidecar itself is meant for its application, and ignored.
  */
-import { isOwnListener } from '../rules/own-listener.ts';
+import { parseNoProxyEntry } from '../../platform/egress/no-proxy.ts';
 import { truncate, type RawValue } from './problems.ts';
-import { noProxyEntryFault, PROXY_OFF } from '../schema/formats/proxy.ts';
+import { isOwnListener, PROXY_OFF } from '../schema/formats/proxy.ts';
 import { listen } from '../schema/schema-inbound.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import type { ConfigSource } from './sources.ts';
@@ -44,7 +44,7 @@ export function readAmbientProxies(
   }
   take('egress.noProxy', 'NO_PROXY', (text, variable) => {
     const entries = text.split(/[\s,]+/).filter((entry) => entry !== '');
-    const unknown = entries.filter((entry) => noProxyEntryFault(entry) !== undefined);
+    const unknown = entries.filter((entry) => parseNoProxyEntry(entry) === undefined);
     for (const entry of unknown)
       warnings.push(`${variable}: the entry ${JSON.stringify(truncate(entry))} is not understood here, and ignored`);
     return entries.filter((entry) => !unknown.includes(entry));

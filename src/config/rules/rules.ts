@@ -5,7 +5,7 @@
 import { isLoopbackHost } from '../../platform/loopback.ts';
 import { parseListenAddress } from '../schema/formats/address.ts';
 import { formatSettingName, createSettingProblem, type SettingProblem } from '../load/problems.ts';
-import { isOwnListener } from './own-listener.ts';
+import { isOwnListener } from '../schema/formats/proxy.ts';
 import { AUTH_RULES, createEncryptionRule, exactlyOneFault, type SettingsRule } from './rules-auth.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import { canonicalFieldName } from '../schema/formats/credentials.ts';

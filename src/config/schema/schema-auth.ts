@@ -1,8 +1,8 @@
 /** Settings of token requests and of the forward proxy. */
-import { claimNameFault, extraHeaderNameFault, extraParameterNameFault, grantType } from './formats/credentials.ts';
+import { claimNameFault, extraHeaderNameFault, extraParameterNameFault } from './formats/credentials.ts';
 import { headerValueFault, scope, secret, secretFault } from './formats/credentials.ts';
-import { list, oneOf, text, wholeNumber } from './formats/formats.ts';
-import { noProxyEntryFault, proxyUrl } from './formats/proxy.ts';
+import { matching, oneOf, text, wholeNumber } from './formats/formats.ts';
+import { noProxy, proxyUrl } from './formats/proxy.ts';
 import { jsonObject, secretMap } from './formats/one-or-many.ts';
 import { fileSetting, NO_ENTRIES, setting, settingWithoutDefault } from './setting.ts';
 import { audience, baseUrl, resource, urlPath } from './formats/url.ts';
@@ -14,7 +14,7 @@ export const auth = {
   url: settingWithoutDefault(baseUrl('https://login.example.com'), {
     doc: 'Base URL of the authorization server; auth.tokenPath is appended. Either this or auth.issuer is required, except by auth.method static.',
   }),
-  tokenPath: setting(urlPath(), '/oauth/token', {
+  tokenPath: setting(urlPath, '/oauth/token', {
     doc: 'Path of the token endpoint below auth.url. It may have a query, whose values are not shown; a secret belongs to auth.extraParameters.',
   }),
   issuer: settingWithoutDefault(baseUrl('https://login.example.com'), {
@@ -74,16 +74,9 @@ export const auth = {
   assertionAudience: setting(text('token_endpoint, issuer or another audience'), 'token_endpoint', {
     doc: 'With auth.privateKeyFile: the aud of the assertion: token_endpoint for the URL of the token endpoint, issuer for auth.issuer, or any other text as it is.',
   }),
-  assertionClaims: setting(
-    jsonObject({
-      expected: 'claims by name; as a variable a JSON object such as {"sub":"service@example.com"}',
-      nameFault: claimNameFault,
-    }),
-    NO_ENTRIES,
-    {
-      doc: 'For the grant type jwt-bearer: further claims of the assertion, sub among them. Default of sub: the client id.',
-    },
-  ),
+  assertionClaims: setting(jsonObject('claims by name', '{"sub":"service@example.com"}', claimNameFault), NO_ENTRIES, {
+    doc: 'For the grant type jwt-bearer: further claims of the assertion, sub among them. Default of sub: the client id.',
+  }),
   assertionFile: fileSetting({
     doc: 'For client_assertion: file of a JWT that another party issues and renews, such as a projected service-account token of Kubernetes. Read for each token request; one trailing line end is dropped.',
   }),
@@ -94,29 +87,29 @@ export const auth = {
     doc: 'PEM file of the client certificate, with its chain, that is offered to the token endpoint. Required by tls_client_auth, possible with every method. Read again when needed.',
   }),
   tlsKeyFile: fileSetting({ doc: 'PEM file of the private key of auth.tlsCertificateFile, not encrypted.' }),
-  audience: settingWithoutDefault(audience(), {
+  audience: settingWithoutDefault(audience, {
     doc: 'The audience to request a token for, usually a URL; each of several is sent as a field of its own.',
     env: 'SIDECAR_AUDIENCE',
   }),
-  scope: settingWithoutDefault(scope(), {
+  scope: settingWithoutDefault(scope, {
     doc: 'The scopes to request a token for, separated by one blank.',
     env: 'SIDECAR_SCOPE',
   }),
-  resource: settingWithoutDefault(resource(), {
+  resource: settingWithoutDefault(resource, {
     doc: 'The resource to request a token for (RFC 8707), an absolute URI; each of several is sent as a field of its own.',
   }),
-  grantType: setting(grantType(), 'client_credentials', {
-    doc: 'The grant_type of the token request (RFC 6749). urn:ietf:params:oauth:grant-type:jwt-bearer sends an assertion signed with auth.privateKeyFile (RFC 7523 section 2.1). refresh_token sends that of auth.extraParameters; where the server replaces it at each use, auth.cacheFile keeps the newest. The empty text leaves the parameter out.',
-  }),
+  grantType: setting(
+    matching(/^\P{Cc}*$/u, 'a grant type such as client_credentials; the empty text leaves the parameter out'),
+    'client_credentials',
+    {
+      doc: 'The grant_type of the token request (RFC 6749). urn:ietf:params:oauth:grant-type:jwt-bearer sends an assertion signed with auth.privateKeyFile (RFC 7523 section 2.1). refresh_token sends that of auth.extraParameters; where the server replaces it at each use, auth.cacheFile keeps the newest. The empty text leaves the parameter out.',
+    },
+  ),
   bodyFormat: setting(oneOf(['form', 'json']), 'form', {
     doc: 'The body of the token request: form as in RFC 6749, or one JSON object of the same parameters, where several audiences or resources are an array.',
   }),
   extraParameters: setting(
-    secretMap({
-      expected: 'names with texts; as a variable a JSON object such as {"tenant":"a"}',
-      nameFault: extraParameterNameFault,
-      valueFault: secretFault,
-    }),
+    secretMap('names with texts', '{"tenant":"a"}', extraParameterNameFault, secretFault),
     NO_ENTRIES,
     {
       doc: 'Extra parameters of the token request, each a text or { file: PATH }. Their values are never shown. With auth.method none also client_id, client_secret and the like.',
@@ -124,11 +117,7 @@ export const auth = {
     },
   ),
   extraHeaders: setting(
-    secretMap({
-      expected: 'names with texts; as a variable a JSON object such as {"x-api-key":"a"}',
-      nameFault: extraHeaderNameFault,
-      valueFault: headerValueFault,
-    }),
+    secretMap('names with texts', '{"x-api-key":"a"}', extraHeaderNameFault, headerValueFault),
     NO_ENTRIES,
     {
       doc: 'Extra header fields of the token request, each a text or { file: PATH }. Their values are never shown.',
@@ -174,23 +163,15 @@ export const auth = {
 };
 
 export const egress = {
-  proxy: settingWithoutDefault(proxyUrl(), {
+  proxy: settingWithoutDefault(proxyUrl, {
     doc: 'Forward proxy through which the API and the authorization server are reached, by CONNECT; a password in it is a secret. none: no proxy, even if the environment names one. Not set: HTTPS_PROXY, and HTTP_PROXY for http: destinations. Loopback is never proxied.',
   }),
-  httpProxy: settingWithoutDefault(proxyUrl(), {
+  httpProxy: settingWithoutDefault(proxyUrl, {
     doc: 'As egress.proxy, for http: destinations only. Default: egress.proxy.',
   }),
-  noProxy: setting(
-    list(
-      'host[:port], .suffix, address, network in CIDR notation or *',
-      0,
-      (entry) => noProxyEntryFault(entry) ?? true,
-    ),
-    [],
-    {
-      doc: 'Destinations without a proxy: names (with their subdomains), .suffixes (subdomains only), IP addresses, networks such as 10.0.0.0/8, each with or without a port, or *. Not set: NO_PROXY.',
-    },
-  ),
+  noProxy: setting(noProxy, [], {
+    doc: 'Destinations without a proxy: names (with their subdomains), .suffixes (subdomains only), IP addresses, networks such as 10.0.0.0/8, each with or without a port, or *. Not set: NO_PROXY.',
+  }),
   caFile: fileSetting({
     doc: 'PEM file of the certificate authorities to trust for an https: proxy only. Default: upstream.caFile.',
   }),

@@ -9,7 +9,7 @@ const DAY_MS = 86_400_000;
 const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
 export const listen = {
-  address: setting(listenAddress(), 'localhost:18080', {
+  address: setting(listenAddress, 'localhost:18080', {
     doc: 'Address for the application. localhost binds 127.0.0.1 and, where present, ::1. Port 0 takes a free one. An address that is not loopback needs listen.requiredHeader or listen.allowUnauthenticatedNetwork.',
     env: 'SIDECAR_LISTEN',
   }),
@@ -21,7 +21,7 @@ export const listen = {
     },
   ),
   requiredHeader: {
-    name: settingWithoutDefault(headerName(), {
+    name: settingWithoutDefault(headerName, {
       doc: 'A header field that every request must carry, with the value below; it is never forwarded.',
     }),
     value: settingWithoutDefault(secret('a field value: printable ASCII', headerValueFault), {
@@ -32,24 +32,24 @@ export const listen = {
       doc: 'File that holds the value of the required header field; one trailing line end is dropped.',
     }),
   },
-  allowUnauthenticatedNetwork: setting(booleanValue(), false, {
+  allowUnauthenticatedNetwork: setting(booleanValue, false, {
     doc: 'Whether an address that is not loopback is allowed without a required header field: any client that reaches it then calls the partner in your name.',
   }),
   allowedHosts: setting(allowedHosts(1), LOOPBACK_NAMES, {
     doc: 'Allowed values of the Host field; on a unix: socket every valid value is allowed, and so is none.',
     env: 'SIDECAR_ALLOWED_HOSTS',
   }),
-  allowedOrigins: setting(allowedOrigins(), [], {
+  allowedOrigins: setting(allowedOrigins, [], {
     doc: 'Web origins whose pages may call the sidecar; only these get CORS headers.',
     env: 'SIDECAR_ALLOWED_ORIGINS',
   }),
-  allow: setting(allowRules(), [], {
+  allow: setting(allowRules, [], {
     doc: 'Allowed requests: methods, and a path with everything below it, by whole segments. None allows everything. List HEAD and OPTIONS too: no method implies another.',
   }),
-  forwardProxy: setting(booleanValue(), false, {
+  forwardProxy: setting(booleanValue, false, {
     doc: 'Whether applications may use the sidecar as their http_proxy: requests whose URL names the server of upstream.baseUrl are then accepted too. Never for a browser.',
   }),
-  allowHalfClose: setting(booleanValue(), false, {
+  allowHalfClose: setting(booleanValue, false, {
     doc: 'Whether a client that has closed its sending side still waits for the response; false: it counts as gone.',
   }),
   keepAliveMs: setting(wholeNumber(1000, DAY_MS), 3_600_000, {
@@ -61,20 +61,20 @@ export const listen = {
 };
 
 export const admin = {
-  address: setting(listenAddress(), 'localhost:19464', {
+  address: setting(listenAddress, 'localhost:19464', {
     doc: 'Address of probes, metrics and status. Port 0 takes a free one.',
     env: 'SIDECAR_ADMIN_LISTEN',
   }),
   allowedHosts: setting(allowedHosts(0), LOOPBACK_NAMES, {
     doc: 'Allowed values of the Host field on the admin port; IP addresses are always allowed.',
   }),
-  exposeAll: setting(booleanValue(), false, {
+  exposeAll: setting(booleanValue, false, {
     doc: 'Whether peers that are not loopback get more than /metrics and the probes.',
   }),
-  allowQuit: setting(booleanValue(), false, {
+  allowQuit: setting(booleanValue, false, {
     doc: 'Whether POST /quitquitquit ends the sidecar as SIGTERM does: for loopback peers only, never for a browser.',
   }),
-  recentCalls: settingWithoutDefault(booleanValue(), {
+  recentCalls: settingWithoutDefault(booleanValue, {
     doc: 'Whether the last 50 calls, with their paths without query, are kept in memory for the status page and /status. Default: true, but false with admin.exposeAll, since paths may hold personal data.',
   }),
 };
@@ -105,7 +105,7 @@ export const log = {
   format: setting(oneOf(['auto', 'json', 'pretty']), 'auto', {
     doc: 'How the log is written: json is one JSON document per line, pretty is for people; auto is pretty on a terminal, else json.',
   }),
-  sample: setting(fraction(), 1, {
+  sample: setting(fraction, 1, {
     doc: 'The share of successful, fast requests that is logged; errors, refusals and slow requests are always logged. Below 1 the field sampled of a request line has the share logged of its kind.',
   }),
   slowMs: setting(wholeNumber(0, DAY_MS), 1000, {
@@ -119,6 +119,6 @@ export const metrics = {
   }),
 };
 
-export const allowInsecureHttp = setting(booleanValue(), false, {
+export const allowInsecureHttp = setting(booleanValue, false, {
   doc: 'Whether http: URLs are accepted for hosts that are not loopback: secret, token and data then cross the network unencrypted.',
 });

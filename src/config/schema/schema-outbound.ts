@@ -1,12 +1,6 @@
 /** Settings of the upstream, its deadlines and retries. */
-import {
-  headerValueFault,
-  idempotencyKeyHeader,
-  tokenHeader,
-  tokenPrefix,
-  upstreamHeaderNameFault,
-} from './formats/credentials.ts';
-import { booleanValue, oneOf, wholeNumber } from './formats/formats.ts';
+import { headerValueFault, idempotencyKeyHeader, tokenHeader, upstreamHeaderNameFault } from './formats/credentials.ts';
+import { booleanValue, matching, oneOf, wholeNumber } from './formats/formats.ts';
 import { secretMap } from './formats/one-or-many.ts';
 import { fileSetting, NO_ENTRIES, setting, settingWithoutDefault } from './setting.ts';
 import { baseUrl } from './formats/url.ts';
@@ -21,18 +15,14 @@ export const upstream = {
     env: 'SIDECAR_BASE_URL',
     required: "the partner API's base URL, such as https://api.example.com/v1",
   }),
-  tokenHeader: setting(tokenHeader(), 'Authorization', {
+  tokenHeader: setting(tokenHeader, 'Authorization', {
     doc: "The header field of a call that carries the token. The client's own field of this name, and its Authorization, are removed. Fields of another meaning, such as Content-Type or Accept, are refused.",
   }),
-  tokenPrefix: setting(tokenPrefix(), 'Bearer ', {
+  tokenPrefix: setting(matching(/^(?:[!-~][ -~]*)?$/, 'printable ASCII such as "Bearer ", or nothing'), 'Bearer ', {
     doc: 'What stands before the token in upstream.tokenHeader; in a file the empty text for nothing.',
   }),
   headers: setting(
-    secretMap({
-      expected: 'field names with texts; as a variable a JSON object such as {"X-Api-Key":"a"}',
-      nameFault: upstreamHeaderNameFault,
-      valueFault: headerValueFault,
-    }),
+    secretMap('field names with texts', '{"X-Api-Key":"a"}', upstreamHeaderNameFault, headerValueFault),
     NO_ENTRIES,
     {
       doc: "Header fields that every call carries, each a text or { file: PATH }, which is read again when it changes. Their values are never shown. The client's own fields of these names are removed. Routes of another origin do not inherit them.",
@@ -58,7 +48,7 @@ export const upstream = {
   maxHeaderBytes: setting(wholeNumber(1024, MIB), 65_536, {
     doc: 'Most bytes of names and values in the header fields of a response, 500 at most; past either the response is dropped, and the call has an unknown outcome.',
   }),
-  websocket: setting(booleanValue(), false, {
+  websocket: setting(booleanValue, false, {
     doc: 'Whether WebSocket upgrades are forwarded.',
     env: 'SIDECAR_WEBSOCKET',
   }),
@@ -85,22 +75,22 @@ export const retry = {
     doc: 'Attempts per request, the first included; retries after a rate-limit refusal do not count.',
     isLive: true,
   }),
-  unsafeOn429: setting(booleanValue(), true, {
+  unsafeOn429: setting(booleanValue, true, {
     doc: 'Whether requests of every method are retried after a 429, a 403 with Retry-After or no calls remaining, or what throttle.refusals names (a rate-limited call was not carried out); false: idempotent methods only.',
     env: 'SIDECAR_RETRY_UNSAFE_ON_429',
     isLive: true,
   }),
-  on401: setting(booleanValue(), true, {
+  on401: setting(booleanValue, true, {
     doc: 'Whether a request that the upstream refused with 401 is sent once more, with another access token; false: each 401 goes to the client, and the token is replaced all the same.',
     env: 'SIDECAR_RETRY_ON_401',
     isLive: true,
   }),
-  trustIdempotencyKey: setting(booleanValue(), false, {
+  trustIdempotencyKey: setting(booleanValue, false, {
     doc: 'Whether a request with an Idempotency-Key field is retried as if its method were idempotent. retry.idempotencyKey.header implies it, for the field that it names.',
     isLive: true,
   }),
   idempotencyKey: {
-    header: settingWithoutDefault(idempotencyKeyHeader(), {
+    header: settingWithoutDefault(idempotencyKeyHeader, {
       doc: "The header field in which each request whose method is not idempotent (POST, PATCH) gets a random key, the same in all its attempts, unless it has such a field of its own: so a broken connection, 408, 502, 503 and 504 can be followed by a repeat. It covers the sidecar's repeats, and not those of the application: each of its requests gets a new key. Only for a partner that documents this field: any other carries out a repeated call twice. Routes of another origin do not inherit it.",
       isLive: true,
     }),
@@ -124,7 +114,7 @@ export const unknownCalls = {
   onWriteError: setting(oneOf(['forward', 'refuse']), 'forward', {
     doc: 'What happens to a call that cannot be recorded in unknownCalls.file: forward sends it all the same, refuse replies 503 UNKNOWN_CALLS_NOT_RECORDED and sends nothing.',
   }),
-  paths: setting(booleanValue(), true, {
+  paths: setting(booleanValue, true, {
     doc: 'Whether unknownCalls.file holds the paths of calls, without their queries; they may hold personal data.',
   }),
 };

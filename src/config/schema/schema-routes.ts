@@ -2,8 +2,8 @@
  * The keys of an entry of `routes` or `credentials`: its own settings, and the top-level settings that it can override.
  * Both lists exist in files only.
  */
-import { isForwardedMethod, isPlainPath, PLAIN_PATH } from './formats/allow-rules.ts';
-import { format, list, matching, booleanValue, type Format } from './formats/formats.ts';
+import { isForwardedMethod, plainPath } from './formats/allow-rules.ts';
+import { booleanValue, list, matching } from './formats/formats.ts';
 import { SETTINGS, type SettingKey } from './schema.ts';
 import { setting, settingWithoutDefault } from './setting.ts';
 
@@ -15,40 +15,31 @@ export type ListKey = (typeof LIST_KEYS)[number];
 export const DEFAULT_NAME = 'default';
 
 /** The name of a route, a credential or a group. */
-function entryName(): Format<string> {
-  return matching(/^[a-z0-9-]{1,32}$/, 'a name of 1 to 32 small letters, digits and hyphens');
-}
+const entryName = matching(/^[a-z0-9-]{1,32}$/, 'a name of 1 to 32 small letters, digits and hyphens');
 
 /** By key, in the order of the reference. */
 export const ROUTE_SETTINGS = {
-  name: settingWithoutDefault(entryName(), {
+  name: settingWithoutDefault(entryName, {
     doc: 'Name of the route in metrics, logs and status.',
-    required: 'a name of 1 to 32 small letters, digits and hyphens',
+    required: entryName.expected,
   }),
-  pathPrefix: settingWithoutDefault<string>(
-    format({
-      expected: 'a path such as /quotes, without a slash at its end, escapes or dot segments',
-      check: (value) => typeof value === 'string' && isPlainPath(value),
-      schema: { type: 'string', pattern: PLAIN_PATH.source },
-    }),
-    {
-      doc: 'The requests of the route: this path and everything below it, by whole segments. The longest matching prefix wins.',
-      required: 'a path such as /quotes',
-      isLive: true,
-    },
-  ),
-  stripPrefix: setting(booleanValue(), false, {
+  pathPrefix: settingWithoutDefault(plainPath, {
+    doc: 'The requests of the route: this path and everything below it, by whole segments. The longest matching prefix wins.',
+    required: 'a path such as /quotes',
+    isLive: true,
+  }),
+  stripPrefix: setting(booleanValue, false, {
     doc: 'Whether the prefix is removed before the path is joined to the base URL; false: the upstream sees it.',
     isLive: true,
   }),
-  credential: setting(entryName(), DEFAULT_NAME, {
+  credential: setting(entryName, DEFAULT_NAME, {
     doc: 'The credential of its requests: a name in credentials, or default for the top-level auth.',
   }),
   methods: setting(list('a method in capitals that is forwarded', 0, isForwardedMethod), [], {
     doc: 'Methods that are forwarded; others get a 405. None allows every method.',
     isLive: true,
   }),
-  'throttle.group': settingWithoutDefault(entryName(), {
+  'throttle.group': settingWithoutDefault(entryName, {
     doc: "Routes of the same group share one throttle; their throttle and queue settings must be equal. Default: the route's own name.",
   }),
 } as const;

@@ -44,15 +44,15 @@ export const throttle = {
     doc: 'While the upstream asks for a longer pause than this, new requests are refused at once, except one probe per interval.',
     isLive: true,
   }),
-  limits: setting(declaredLimits(), [], {
+  limits: setting(declaredLimits, [], {
     doc: 'Limits of the partner that are known, beside throttle.rate: a call takes a permit of all of them. per is a whole number and s, m, h or d, such as 10s, or 1mo. window: sliding (default), or calendar for a part of an hour, 1d or 1mo, of which the last two begin at midnight of timeZone (default UTC). countsRefused (default true): a call that was refused for its rate counts. spread: none (default), or even, which deals out what is left over the time that is left. reserve (default 0): calls kept for requests of high priority. name (default such as per-10s) is in metrics and stored counts.',
     isLive: true,
   }),
-  refusals: setting(refusalRules(), [], {
+  refusals: setting(refusalRules, [], {
     doc: 'Responses that refuse a call for its rate, besides 429: each pauses all calls and is repeated as a 429 is. A rule matches the status, a header field (its name, or its name and value) and a text in the body; all that it names must match. A status that also stands for an outage pauses calls during outages too.',
     isLive: true,
   }),
-  hints: setting(fieldHints(), NO_ENTRIES, {
+  hints: setting(fieldHints, NO_ENTRIES, {
     doc: 'Meanings of response header fields in which the upstream states its limits and that are not read otherwise, such as X-Quota-Left: remaining. A field that is read already gets this meaning instead.',
     isLive: true,
   }),
@@ -70,7 +70,7 @@ export const queue = {
 };
 
 export const fleet = {
-  redisUrl: settingWithoutDefault(redisUrl(), {
+  redisUrl: settingWithoutDefault(redisUrl, {
     doc: 'Redis (7 or later) or Valkey through which replicas share one token for each credential and one quota for each throttle: throttle.rate and the learned rate apply to all replicas together. Without it, and without fleet.redisUrlFile, this process shares nothing. A password in it is a secret.',
     env: 'SIDECAR_REDIS_URL',
   }),

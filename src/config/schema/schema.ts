@@ -92,12 +92,6 @@ export function completeSettings(values: Iterable<readonly [SettingKey, SettingV
   return settings;
 }
 
-export function replaceSettings(settings: Settings, values: Iterable<readonly [SettingKey, SettingValue]>): Settings {
-  const copy = structuredClone(settings);
-  for (const [key, value] of values) replaceLeaf(copy, key.split('.'), value);
-  return copy;
-}
-
 export function valueOfSetting(settings: Settings, key: SettingKey): SettingValue {
   return key
     .split('.')

@@ -1,7 +1,7 @@
 /** Formats of listen addresses, Host values (RFC 9110 §7.2) and web origins (RFC 6454 §6.2). No name is resolved. */
 import { isIPv4, isIPv6 } from 'node:net';
 import type { HostPort, ListenAddress } from '../../../platform/host-header.ts';
-import { format, list, type Format } from './formats.ts';
+import { checkedText, list, type Format } from './formats.ts';
 
 /** Longest path that a `unix:` socket address of Linux holds. */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -37,25 +37,21 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
   return { kind: 'tcp', host: parsed.host.replace(/^\[|\]$/g, ''), port: parsed.port };
 }
 
-export function listenAddress(): Format<string> {
-  return format({
-    expected: `localhost:PORT, HOST:PORT, [IPv6]:PORT or unix:/path (port 0-65535, path up to ${String(MAX_SOCKET_PATH_BYTES)} bytes)`,
-    check: (value) => typeof value === 'string' && parseListenAddress(value) !== undefined,
-    schema: { type: 'string', pattern: String.raw`^(?:unix:/.+|.+:[0-9]{1,5})$` },
-  });
-}
+export const listenAddress = checkedText({
+  expected: `localhost:PORT, HOST:PORT, [IPv6]:PORT or unix:/path (port 0-65535, path up to ${String(MAX_SOCKET_PATH_BYTES)} bytes)`,
+  check: (text) => parseListenAddress(text) !== undefined,
+  pattern: String.raw`^(?:unix:/.+|.+:[0-9]{1,5})$`,
+});
 
 export function allowedHosts(minEntries: number): Format<readonly string[]> {
   return list('host[:port] (no port = any port; no wildcard)', minEntries, (entry) => parseHost(entry) !== undefined);
 }
 
 /** Web origins exactly as a browser sends them. */
-export function allowedOrigins(): Format<readonly string[]> {
-  return list('an exact origin, scheme://host[:port]', 0, (entry) => {
-    const [, scheme, authority] = /^([a-z][a-z0-9+.-]*):\/\/([^/]+)$/.exec(entry.toLowerCase()) ?? [];
-    if (scheme === undefined || authority === undefined || parseHost(authority) === undefined) return false;
-    if (scheme !== 'http' && scheme !== 'https') return true;
-    const serialized = new URL(entry).origin;
-    return serialized === entry.toLowerCase() || `browsers send it as ${serialized}: write that`;
-  });
-}
+export const allowedOrigins = list('an exact origin, scheme://host[:port]', 0, (entry) => {
+  const [, scheme, authority] = /^([a-z][a-z0-9+.-]*):\/\/([^/]+)$/.exec(entry.toLowerCase()) ?? [];
+  if (scheme === undefined || authority === undefined || parseHost(authority) === undefined) return false;
+  if (scheme !== 'http' && scheme !== 'https') return true;
+  const serialized = new URL(entry).origin;
+  return serialized === entry.toLowerCase() || `browsers send it as ${serialized}: write that`;
+});

@@ -4,10 +4,10 @@
  */
 import { METHODS } from '../../../platform/http.ts';
 import { maskPasswords } from '../../../platform/secret-redaction.ts';
-import { format, type Format, type JsonSchema } from './formats.ts';
+import { checkedText, format, type Format, type JsonSchema } from './formats.ts';
 
 /** A path of plain segments: no query, escape, empty segment or trailing slash, and no `*`, since there are no wildcards. */
-export const PLAIN_PATH = /^\/(?:[\w.~!$&'()+,=:@-]+(?:\/[\w.~!$&'()+,=:@-]+)*)?$/;
+const PLAIN_PATH = /^\/(?:[\w.~!$&'()+,=:@-]+(?:\/[\w.~!$&'()+,=:@-]+)*)?$/;
 const ANY_METHOD = '*';
 const NEVER_FORWARDED = ['CONNECT', 'SOURCE', 'TRACE'];
 const RULE_SCHEMA: JsonSchema = {
@@ -21,6 +21,12 @@ const RULE_SCHEMA: JsonSchema = {
 };
 const EXPECTED_RULES = 'rules such as "GET,POST /quotes", separated by semicolons (* for every method)';
 
+export const plainPath = checkedText({
+  expected: 'a path such as /quotes, without a slash at its end, escapes or dot segments',
+  check: isPlainPath,
+  pattern: PLAIN_PATH.source,
+});
+
 /** Reads `METHODS PATH`, without methods if every one is allowed; undefined for any other text. */
 export function parseAllowRule(text: string) {
   const [, list, path] = /^(\S+) +(\S+)$/.exec(text) ?? [];
@@ -31,25 +37,21 @@ export function parseAllowRule(text: string) {
 }
 
 /** A list of rules; empty allows everything. */
-export function allowRules(): Format<readonly string[]> {
-  return format({
-    expected: `${EXPECTED_RULES}; in a file also { methods: [GET, POST], path: /quotes }`,
-    check: (value) => {
-      if (!Array.isArray(value)) return false;
-      const wrong = (value as unknown[]).find((entry) => typeof entry !== 'string' || ruleFault(entry) !== undefined);
-      if (wrong === undefined) return true;
-      return typeof wrong === 'string'
-        ? `rule ${JSON.stringify(maskPasswords(wrong))}: ${ruleFault(wrong) ?? ''}`
-        : false;
-    },
-    fromText: splitRules,
-    fromFile: (value) => {
-      if (typeof value === 'string') return splitRules(value);
-      return Array.isArray(value) ? (value as unknown[]).map(toRuleText) : value;
-    },
-    schema: { anyOf: [{ type: 'string' }, { type: 'array', items: { anyOf: [{ type: 'string' }, RULE_SCHEMA] } }] },
-  });
-}
+export const allowRules: Format<readonly string[]> = format({
+  expected: `${EXPECTED_RULES}; in a file also { methods: [GET, POST], path: /quotes }`,
+  check: (value) => {
+    if (!Array.isArray(value)) return false;
+    const wrong = (value as unknown[]).find((entry) => typeof entry !== 'string' || ruleFault(entry) !== undefined);
+    if (typeof wrong !== 'string') return wrong === undefined;
+    return `rule ${JSON.stringify(maskPasswords(wrong))}: ${ruleFault(wrong) ?? ''}`;
+  },
+  fromText: splitRules,
+  fromFile: (value) => {
+    if (typeof value === 'string') return splitRules(value);
+    return Array.isArray(value) ? (value as unknown[]).map(toRuleText) : value;
+  },
+  schema: { anyOf: [{ type: 'string' }, { type: 'array', items: { anyOf: [{ type: 'string' }, RULE_SCHEMA] } }] },
+});
 
 function splitRules(text: string): string[] {
   const rules = text.split(';').map((rule) => rule.trim());
@@ -79,7 +81,7 @@ function ruleFault(text: string): string | undefined {
   return 'expected a path such as /quotes, without a slash at its end, escapes, query, wildcards or dot segments';
 }
 
-export function isPlainPath(path: string): boolean {
+function isPlainPath(path: string): boolean {
   return PLAIN_PATH.test(path) && path.split('/').every((segment) => segment !== '.' && segment !== '..');
 }
 

@@ -4,7 +4,7 @@
  */
 import { MASK } from '../../../platform/secret-redaction.ts';
 import { isHeaderValue } from '../../../token/client/secret-file.ts';
-import { format, matching, type Format } from './formats.ts';
+import { checkedText, matching, quotedText, type Format } from './formats.ts';
 
 /** Removes one trailing line end, which editors and `echo` add. */
 export function dropLineEnd(contents: string): string {
@@ -28,26 +28,16 @@ export function headerValueFault(value: string): string | undefined {
 }
 
 export function secret(expected: string, faultOf: (value: string) => string | undefined): Format<string> {
-  return format({
-    expected,
-    check: (value) => {
-      if (typeof value === 'number' || typeof value === 'boolean') return `expected ${expected}; write it in quotes`;
-      return typeof value === 'string' ? (faultOf(value) ?? true) : false;
-    },
-    schema: { type: 'string', pattern: String.raw`^\P{Cc}+$` },
-  });
+  return quotedText({ expected, check: (text) => faultOf(text) ?? true, pattern: String.raw`^\P{Cc}+$` });
 }
 
-export function scope(): Format<string> {
-  return matching(
-    /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/,
-    'scope names of printable ASCII without quotes or backslashes, one blank between them',
-  );
-}
+export const scope = matching(
+  /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/,
+  'scope names of printable ASCII without quotes or backslashes, one blank between them',
+);
 
-const HEADER_NAME_PATTERN = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
 /** The name of a header field (RFC 9110 §5.1). */
-export const HEADER_NAME = new RegExp(HEADER_NAME_PATTERN);
+export const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /** Header fields that the token request sets itself. */
 const TOKEN_REQUEST_HEADERS = new Set('accept accept-encoding'.split(' '));
@@ -57,6 +47,8 @@ const FRAMING_HEADERS = new Set([
   ...'connection content-encoding content-length content-range content-type expect host keep-alive'.split(' '),
   ...'te trailer transfer-encoding upgrade'.split(' '),
 ]);
+
+const FRAMING_FAULT = 'expected a field that does not frame or route the message';
 
 /** Parameters of the token request that another setting decides. */
 const PARAMETERS_WITH_SETTING = new Map([
@@ -79,7 +71,10 @@ export function extraParameterNameFault(name: string): string | undefined {
 const CLAIMS_WITH_OWNER = new Map([
   ['iss', 'auth.clientId'],
   ['aud', 'auth.assertionAudience'],
-  ...['exp', 'iat', 'nbf', 'jti'].map((name) => [name, 'the sidecar itself'] as const),
+  ['exp', 'the sidecar itself'],
+  ['iat', 'the sidecar itself'],
+  ['nbf', 'the sidecar itself'],
+  ['jti', 'the sidecar itself'],
 ]);
 
 export function claimNameFault(name: string): string | undefined {
@@ -95,15 +90,9 @@ export function extraHeaderNameFault(name: string): string | undefined {
   return HEADER_NAME.test(name) && name !== '__proto__' ? undefined : 'expected a field name such as X-Api-Key';
 }
 
-export function headerName(): Format<string> {
-  return fieldName('X-Sidecar-Key', (name) =>
-    FRAMING_HEADERS.has(name.toLowerCase()) ? 'expected a field that does not frame or route the message' : undefined,
-  );
-}
-
-export function tokenHeader(): Format<string> {
-  return fieldName('Authorization', otherMeaningFault);
-}
+export const headerName = fieldName('X-Sidecar-Key', (name) =>
+  FRAMING_HEADERS.has(name.toLowerCase()) ? FRAMING_FAULT : undefined,
+);
 
 const OTHER_MEANING = 'expected a field that has no other meaning';
 
@@ -120,11 +109,18 @@ function otherMeaningFault(name: string): string | undefined {
   return upstreamHeaderNameFault(name) ?? (isMeaningful ? OTHER_MEANING : undefined);
 }
 
+export const tokenHeader = fieldName('Authorization', otherMeaningFault);
+
+/** The field of an idempotency key (draft-ietf-httpapi-idempotency-key-header). */
+export const idempotencyKeyHeader = fieldName('Idempotency-Key', (name) =>
+  /^(?:authorization|cookie)$/i.test(name) ? OTHER_MEANING : otherMeaningFault(name),
+);
+
 function fieldName(example: string, faultOf: (name: string) => string | undefined): Format<string> {
-  return format({
+  return checkedText({
     expected: `a field name such as ${example}`,
-    check: (value) => typeof value === 'string' && (faultOf(value) ?? HEADER_NAME.test(value)),
-    schema: { type: 'string', pattern: HEADER_NAME_PATTERN },
+    check: (name) => faultOf(name) ?? HEADER_NAME.test(name),
+    pattern: HEADER_NAME.source,
   });
 }
 
@@ -137,24 +133,6 @@ export function canonicalFieldName(name: string): string {
 export function upstreamHeaderNameFault(name: string): string | undefined {
   const canonical = canonicalFieldName(name);
   const isOfMessage = canonical !== 'content-type' && FRAMING_HEADERS.has(canonical);
-  if (isOfMessage || /^(?:proxy-|x-sidecar-|sec-websocket-|http2-settings$)/.test(canonical))
-    return 'expected a field that does not frame or route the message';
+  if (isOfMessage || /^(?:proxy-|x-sidecar-|sec-websocket-|http2-settings$)/.test(canonical)) return FRAMING_FAULT;
   return HEADER_NAME.test(name) && name !== '__proto__' ? undefined : 'expected a field name such as X-Api-Key';
-}
-
-/** The field of an idempotency key (draft-ietf-httpapi-idempotency-key-header). */
-export function idempotencyKeyHeader(): Format<string> {
-  return fieldName('Idempotency-Key', (name) =>
-    /^(?:authorization|cookie)$/i.test(name) ? OTHER_MEANING : otherMeaningFault(name),
-  );
-}
-
-/** What stands before the token in its field; may be empty. */
-export function tokenPrefix(): Format<string> {
-  return matching(/^(?:[!-~][ -~]*)?$/, 'printable ASCII such as "Bearer ", or nothing');
-}
-
-/** A word that goes into the token request; may be empty. */
-export function grantType(): Format<string> {
-  return matching(/^\P{Cc}*$/u, 'a grant type such as client_credentials; the empty text leaves the parameter out');
 }

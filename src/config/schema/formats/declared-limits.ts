@@ -3,21 +3,16 @@
  * given are filled in, so that the effective configuration shows them. throttle/declared counts.
  */
 import type { DeclaredLimit } from '../../../throttle/declared/declared-limit.ts';
-import { format, type Format, type JsonSchema } from './formats.ts';
-import { parseJson } from './one-or-many.ts';
+import type { JsonSchema } from './formats.ts';
+import { sectionList, type RawSection } from './one-or-many.ts';
 
-type Entry = Readonly<Record<keyof DeclaredLimit, unknown>>;
-
-const MAX_LIMITS = 16;
 const MAX_CALLS = 1_000_000_000;
 const NAME = /^[a-z0-9-]{1,32}$/;
 const PERIOD = /^(?:([1-9][0-9]{0,6})([smhd])|1mo)$/;
 const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 };
 const HOUR_SECONDS = UNIT_SECONDS.h;
 const MAX_SECONDS = 31 * UNIT_SECONDS.d;
-const EXAMPLE = '[{"calls":350,"per":"10s"},{"calls":10000,"per":"1h"}]';
 const DEFAULTS = { window: 'sliding', timeZone: 'UTC', countsRefused: true, spread: 'none', reserve: 0 } as const;
-const MEMBERS: readonly string[] = ['name', 'calls', 'per', ...Object.keys(DEFAULTS)];
 
 const LIMIT_SCHEMA: JsonSchema = {
   type: 'object',
@@ -35,59 +30,34 @@ const LIMIT_SCHEMA: JsonSchema = {
   additionalProperties: false,
 };
 
-/** A list of limits; empty by default. The fault names every entry that is wrong. */
-export function declaredLimits(): Format<readonly DeclaredLimit[]> {
-  const expected = `a list of { ${MEMBERS.join(', ')} }, of which calls and per are required; in a variable a JSON array such as ${EXAMPLE}`;
-  return format({
-    expected,
-    check: (value) => {
-      if (!Array.isArray(value)) return false;
-      const limits = value as unknown[];
-      if (limits.length > MAX_LIMITS) return `expected at most ${String(MAX_LIMITS)} limits`;
-      const faults = limits.flatMap((limit, at) => {
-        const fault = findFault(limit) ?? findNamesake(limit as Entry, limits.slice(0, at));
-        return fault === undefined ? [] : [`${describeEntry(limit, at)}: ${fault}`];
-      });
-      return faults.length === 0 || faults.join('; ');
-    },
-    fromText: (text) => complete(parseJson(text) ?? text),
-    fromFile: complete,
-    schema: { type: 'array', items: LIMIT_SCHEMA, maxItems: MAX_LIMITS },
-  });
-}
-
-/** Entries of another kind stay as they are: the check refuses them. */
-function complete(value: unknown): unknown {
-  if (!Array.isArray(value)) return value;
-  return value.map((entry: unknown) => {
-    const given: unknown = entry instanceof Map ? Object.fromEntries(entry) : entry;
-    if (typeof given !== 'object' || given === null || Array.isArray(given)) return given;
-    const { calls, per, window } = given as Partial<Entry>;
+/** A list of limits; empty by default. */
+export const declaredLimits = sectionList<readonly DeclaredLimit[]>({
+  noun: 'limit',
+  maxEntries: 16,
+  members: ['name', 'calls', 'per', ...Object.keys(DEFAULTS)],
+  required: 'calls and per are',
+  example: '[{"calls":350,"per":"10s"},{"calls":10000,"per":"1h"}]',
+  section: 'calls and per, such as { calls: 350, per: 10s }',
+  schema: LIMIT_SCHEMA,
+  complete: (given) => {
+    const { calls, per, window } = given;
     // Without the calls, so that a limit that is raised keeps its count.
-    return { name: `per-${String(per)}${window === 'calendar' ? '-calendar' : ''}`, calls, per, ...DEFAULTS, ...given };
-  });
-}
+    const name = `per-${String(per)}${window === 'calendar' ? '-calendar' : ''}`;
+    return { name, calls, per, ...DEFAULTS, ...given };
+  },
+  describe: ({ name }) => (typeof name === 'string' && NAME.test(name) ? ` (${name})` : ''),
+  findFault: (limit, earlier) =>
+    findFault(limit) ??
+    (earlier.some((other) => other.name === limit.name)
+      ? 'name: an earlier limit has it too; expected another name'
+      : undefined),
+});
 
-function describeEntry(limit: unknown, at: number): string {
-  const name = (limit as Partial<Entry> | null)?.name;
-  return `limit ${String(at + 1)}${typeof name === 'string' && NAME.test(name) ? ` (${name})` : ''}`;
-}
-
-function findNamesake({ name }: Entry, earlier: readonly unknown[]): string | undefined {
-  const isSame = (other: unknown): boolean => (other as Partial<Entry> | null)?.name === name;
-  return earlier.some(isSame) ? 'name: an earlier limit has it too; expected another name' : undefined;
-}
-
-function findFault(limit: unknown): string | undefined {
-  if (typeof limit !== 'object' || limit === null || Array.isArray(limit))
-    return 'expected a section with calls and per, such as { calls: 350, per: 10s }';
-  const unknown = Object.keys(limit).find((name) => !MEMBERS.includes(name));
-  if (unknown !== undefined)
-    return `unknown member ${JSON.stringify(unknown.slice(0, 40))}; expected ${MEMBERS.join(', ')}`;
-  const { name, calls, countsRefused, spread, reserve, ...window } = limit as Entry;
+function findFault(limit: RawSection): string | undefined {
+  const { name, calls, countsRefused, spread, reserve } = limit;
   if (!isWhole(calls, 1, MAX_CALLS))
     return `calls: expected a whole number from 1 to ${String(MAX_CALLS)}, without quotes`;
-  const windowFault = findWindowFault(window);
+  const windowFault = findWindowFault(limit);
   if (windowFault !== undefined) return windowFault;
   if (typeof name !== 'string' || !NAME.test(name))
     return 'name: expected 1 to 32 small letters, digits and hyphens, in quotes';
@@ -98,7 +68,7 @@ function findFault(limit: unknown): string | undefined {
     : `reserve: expected a whole number from 0 to ${String(calls - 1)}, below calls, without quotes`;
 }
 
-function findWindowFault({ per, window, timeZone }: Pick<Entry, 'per' | 'window' | 'timeZone'>): string | undefined {
+function findWindowFault({ per, window, timeZone }: RawSection): string | undefined {
   const parts = typeof per === 'string' ? PERIOD.exec(per) : null;
   const seconds = parts === null ? NaN : periodSeconds(parts);
   if (parts === null || seconds > MAX_SECONDS)

@@ -102,13 +102,11 @@ function isPermits(value: unknown, max: number): boolean {
 }
 
 /** A share: 0 to 1, both included, decimals allowed. */
-export function fraction(): Format<number> {
-  return decimal(
-    'a number from 0 to 1 (decimals allowed)',
-    (value) => typeof value === 'number' && value >= 0 && value <= 1,
-    { type: 'number', minimum: 0, maximum: 1 },
-  );
-}
+export const fraction: Format<number> = decimal(
+  'a number from 0 to 1 (decimals allowed)',
+  (value) => typeof value === 'number' && value >= 0 && value <= 1,
+  { type: 'number', minimum: 0, maximum: 1 },
+);
 
 function decimal<T>(expected: string, isAllowed: (value: unknown) => boolean, schema: JsonSchema): Format<T> {
   return format({
@@ -120,15 +118,13 @@ function decimal<T>(expected: string, isAllowed: (value: unknown) => boolean, sc
   });
 }
 
-export function booleanValue(): Format<boolean> {
-  return format({
-    expected: 'true or false',
-    check: (value) =>
-      value === 'true' || value === 'false' ? 'expected true or false, without quotes' : typeof value === 'boolean',
-    fromText: (text) => (text === 'true' ? true : text === 'false' ? false : text),
-    schema: { type: 'boolean' },
-  });
-}
+export const booleanValue: Format<boolean> = format({
+  expected: 'true or false',
+  check: (value) =>
+    value === 'true' || value === 'false' ? 'expected true or false, without quotes' : typeof value === 'boolean',
+  fromText: (text) => (text === 'true' ? true : text === 'false' ? false : text),
+  schema: { type: 'boolean' },
+});
 
 /** One of a closed set of words, case-sensitive. */
 export function oneOf<const T extends string>(words: readonly T[]): Format<T> {
@@ -139,16 +135,36 @@ export function oneOf<const T extends string>(words: readonly T[]): Format<T> {
   });
 }
 
-/** Text that matches a pattern, which may have no flag but `u`: JSON Schema has none. */
-export function matching(pattern: RegExp, expected: string): Format<string> {
+interface TextOptions extends Pick<FormatOptions, 'expected' | 'show'> {
+  /** As in a format. */
+  readonly check: (text: string) => boolean | string;
+  /** What JSON Schema can say of it. */
+  readonly pattern: string;
+}
+
+export function checkedText({ check, pattern, ...described }: TextOptions): Format<string> {
+  return format({
+    ...described,
+    check: (value) => typeof value === 'string' && check(value),
+    schema: { type: 'string', pattern },
+  });
+}
+
+/** Text that may look like a number or a boolean, which a file then needs in quotes. */
+export function quotedText({ expected, check, pattern }: TextOptions): Format<string> {
   return format({
     expected,
     check: (value) =>
       typeof value === 'number' || typeof value === 'boolean'
         ? `expected ${expected}; write it in quotes`
-        : typeof value === 'string' && pattern.test(value),
-    schema: { type: 'string', pattern: pattern.source },
+        : typeof value === 'string' && check(value),
+    schema: { type: 'string', pattern },
   });
+}
+
+/** Text that matches a pattern, which may have no flag but `u`: JSON Schema has none. */
+export function matching(pattern: RegExp, expected: string): Format<string> {
+  return quotedText({ expected, check: (text) => pattern.test(text), pattern: pattern.source });
 }
 
 export function text(what: string): Format<string> {

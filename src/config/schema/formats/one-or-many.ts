@@ -2,7 +2,8 @@
  * Formats of several texts: lists whose entries may contain commas, and maps from names to texts. In a variable both are JSON.
  * Comma-separated lists are in formats.ts.
  */
-import { format, type Format, type JsonSchema, type SecretMap, type SettingMap, type TextMap } from './formats.ts';
+import { format, type Format, type JsonSchema } from './formats.ts';
+import type { SecretMap, SettingMap, SettingValue, TextMap } from './formats.ts';
 
 interface EntryOptions {
   readonly what: string;
@@ -48,37 +49,34 @@ export function toList(value: OneOrMany | null): readonly string[] {
   return typeof value === 'string' ? [value] : (value ?? []);
 }
 
-interface MapOptions<T> {
-  /** Describes the map, with an example. */
-  readonly expected: string;
-  /** The fault of a name; undefined when there is none. */
-  readonly nameFault: (name: string) => string | undefined;
-  /** The fault of a value, without quoting it. */
-  readonly valueFault: (value: T) => string | undefined;
-}
+/** The fault of a name or of a value, which is not quoted; undefined when there is none. */
+type FindFault<T> = (found: T) => string | undefined;
 
 /** Texts by name: a section of a file, or a JSON object in a variable. The values may be secrets. */
-export function textMap({ valueFault, ...options }: MapOptions<string>): Format<TextMap> {
+export function textMap(
+  what: string,
+  example: string,
+  nameFault: FindFault<string>,
+  valueFault: FindFault<string>,
+): Format<TextMap> {
   const faultOf = (value: unknown) => (typeof value === 'string' ? valueFault(value) : 'must be a text in quotes');
-  return map({ ...options, valueFault: faultOf }, { type: 'string', minLength: 1 });
+  return map(what, example, nameFault, faultOf, { type: 'string', minLength: 1 });
 }
 
 /** As `textMap`; a value may also be the name of a file that holds it: `{ file: /run/secrets/key }`. */
-export function secretMap({ valueFault, ...options }: MapOptions<string>): Format<SecretMap> {
+export function secretMap(
+  what: string,
+  example: string,
+  nameFault: FindFault<string>,
+  valueFault: FindFault<string>,
+): Format<SecretMap> {
   const faultOf = (value: unknown): string | undefined => {
     if (typeof value === 'string') return valueFault(value);
     return isFileReference(value) ? undefined : 'must be a text in quotes, or { file: PATH }';
   };
-  const file = { type: 'object', properties: { file: { type: 'string', minLength: 1 } } };
-  return map(
-    { ...options, valueFault: faultOf },
-    {
-      anyOf: [
-        { type: 'string', minLength: 1 },
-        { ...file, required: ['file'], additionalProperties: false },
-      ],
-    },
-  );
+  const text = { type: 'string', minLength: 1 };
+  const file = { type: 'object', properties: { file: text }, required: ['file'], additionalProperties: false };
+  return map(what, example, nameFault, faultOf, { anyOf: [text, file] });
 }
 
 function isFileReference(value: unknown): boolean {
@@ -87,16 +85,20 @@ function isFileReference(value: unknown): boolean {
 }
 
 /** The members of a JSON object, with values of any kind. */
-export function jsonObject(options: Omit<MapOptions<unknown>, 'valueFault'>): Format<SettingMap> {
-  return map({ ...options, valueFault: () => undefined }, true);
+export function jsonObject(what: string, example: string, nameFault: FindFault<string>): Format<SettingMap> {
+  return map(what, example, nameFault, () => undefined, true);
 }
 
+/** @param example a JSON object */
 function map<T extends SettingMap>(
-  { expected, nameFault, valueFault }: MapOptions<unknown>,
+  what: string,
+  example: string,
+  nameFault: FindFault<string>,
+  valueFault: FindFault<unknown>,
   valueSchema: JsonSchema | true,
 ): Format<T> {
   return format({
-    expected,
+    expected: `${what}; as a variable a JSON object such as ${example}`,
     check: (value) => {
       if (!isObject(value)) return false;
       for (const [name, one] of Object.entries(value)) {
@@ -122,8 +124,64 @@ function toPlainValue(value: unknown): unknown {
   return Object.fromEntries([...value].map(([name, one]) => [name, toPlainValue(one)]));
 }
 
+/** An entry of a list of sections, unchecked. */
+export type RawSection = Readonly<Record<string, unknown>>;
+
+interface SectionListOptions {
+  readonly noun: 'limit' | 'rule';
+  readonly maxEntries: number;
+  readonly members: readonly string[];
+  /** The members that an entry must have, in words. */
+  readonly required: string;
+  /** A JSON array of valid entries. */
+  readonly example: string;
+  /** What to write instead of a value that is no section. */
+  readonly section: string;
+  readonly schema: JsonSchema;
+  /** Fills in what an entry leaves out. */
+  readonly complete: (entry: RawSection) => RawSection;
+  /** An addition to the number of an entry. */
+  readonly describe: (entry: RawSection) => string;
+  readonly findFault: (entry: RawSection, earlier: readonly RawSection[]) => string | undefined;
+}
+
+/** A list of sections in a file, a JSON array in a variable. The fault names every entry that is wrong. */
+export function sectionList<T extends readonly unknown[] & SettingValue>(options: SectionListOptions): Format<T> {
+  const { noun, maxEntries, members, schema, findFault } = options;
+  const faultOf = (entry: unknown, earlier: readonly unknown[]): string | undefined => {
+    if (!isObject(entry)) return `expected a section with ${options.section}`;
+    const unknown = Object.keys(entry).find((name) => !members.includes(name));
+    return unknown === undefined
+      ? findFault(entry, earlier.filter(isObject))
+      : `unknown member ${JSON.stringify(unknown.slice(0, 40))}; expected ${members.join(', ')}`;
+  };
+  const complete = (value: unknown): unknown => {
+    if (!Array.isArray(value)) return value;
+    return value.map((entry: unknown) => {
+      const given: unknown = entry instanceof Map ? Object.fromEntries(entry) : entry;
+      return isObject(given) ? options.complete(given) : given;
+    });
+  };
+  return format({
+    expected: `a list of { ${members.join(', ')} }, of which ${options.required} required; in a variable a JSON array such as ${options.example}`,
+    check: (value) => {
+      if (!Array.isArray(value)) return false;
+      if (value.length > maxEntries) return `expected at most ${String(maxEntries)} ${noun}s`;
+      const faults = value.flatMap((entry: unknown, at) => {
+        const fault = faultOf(entry, value.slice(0, at));
+        const name = isObject(entry) ? options.describe(entry) : '';
+        return fault === undefined ? [] : `${noun} ${String(at + 1)}${name}: ${fault}`;
+      });
+      return faults.length === 0 || faults.join('; ');
+    },
+    fromText: (text) => complete(parseJson(text) ?? text),
+    fromFile: complete,
+    schema: { type: 'array', items: schema, maxItems: maxEntries },
+  });
+}
+
 /** Undefined when the text is not JSON. */
-export function parseJson(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {

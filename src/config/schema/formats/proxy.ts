@@ -1,24 +1,22 @@
 /** Formats of forward proxies and of destinations without one. platform/egress chooses the proxy of a destination. */
 import { parseNoProxyEntry } from '../../../platform/egress/no-proxy.ts';
-import { format, type Format } from './formats.ts';
+import { isLoopbackHost } from '../../../platform/loopback.ts';
+import { parseHost, parseListenAddress } from './address.ts';
+import { checkedText, list } from './formats.ts';
 import { maskUrl } from './url.ts';
 
 export const PROXY_OFF = 'none';
 
 /** An http: or https: URL of a host, with optional port and credentials; without a scheme it is http:. */
-export function proxyUrl(): Format<string> {
-  return format({
-    expected: `a proxy such as http://user:password@proxy.example.com:3128, or ${PROXY_OFF}`,
-    check: (value) => {
-      if (typeof value !== 'string') return false;
-      if (value === PROXY_OFF) return true;
-      if (/^socks/i.test(value)) return 'expected an http: or https: proxy; SOCKS is not supported';
-      return parseProxyUrl(value) !== undefined;
-    },
-    show: maskUrl,
-    schema: { type: 'string', pattern: String.raw`^[^\s\\]+$` },
-  });
-}
+export const proxyUrl = checkedText({
+  expected: `a proxy such as http://user:password@proxy.example.com:3128, or ${PROXY_OFF}`,
+  check: (text) => {
+    if (/^socks/i.test(text)) return 'expected an http: or https: proxy; SOCKS is not supported';
+    return text === PROXY_OFF || parseProxyUrl(text) !== undefined;
+  },
+  show: maskUrl,
+  pattern: String.raw`^[^\s\\]+$`,
+});
 
 /** Undefined for `none` and for invalid text. */
 export function parseProxyUrl(text: string): URL | undefined {
@@ -39,9 +37,32 @@ function hasDecodableUser({ username, password }: URL): boolean {
   }
 }
 
-/** The fault of an entry of `egress.noProxy`; undefined when there is none. */
-export function noProxyEntryFault(entry: string): string | undefined {
-  return parseNoProxyEntry(entry) === undefined
+export const noProxy = list('host[:port], .suffix, address, network in CIDR notation or *', 0, (entry) =>
+  parseNoProxyEntry(entry) === undefined
     ? 'expected host[:port], .suffix, an address, a network such as 10.0.0.0/8, or *'
-    : undefined;
+    : true,
+);
+
+const WILDCARD_HOSTS = ['0.0.0.0', '::'];
+
+/**
+ * Whether a forward proxy is the sidecar's own listener: the sidecar would call itself without end. No name is resolved.
+ * A port 0 is no match: the environment and the settings are older than the port that is then taken.
+ * @param proxy as in `egress.proxy`
+ * @param address as in `listen.address`
+ * @param allowedHosts names of the sidecar, as in `listen.allowedHosts`
+ */
+export function isOwnListener(proxy: string, address: string, allowedHosts: readonly string[]): boolean {
+  const url = parseProxyUrl(proxy);
+  const listener = parseListenAddress(address);
+  if (url === undefined || listener?.kind !== 'tcp') return false;
+  if (listener.port !== Number(url.port || (url.protocol === 'https:' ? 443 : 80))) return false;
+  const host = url.hostname.replace(/^\[|\]$|\.$/g, '');
+  if (host === listener.host) return true;
+  const isLocal = isLoopbackHost(host) || WILDCARD_HOSTS.includes(host);
+  if (isLocal) return isLoopbackHost(listener.host) || WILDCARD_HOSTS.includes(listener.host);
+  return allowedHosts.some((entry) => {
+    const named = parseHost(entry);
+    return named?.host === url.hostname && (named.port ?? listener.port) === listener.port;
+  });
 }

@@ -1,7 +1,7 @@
 /** The format of a Redis URL: the IANA registrations of `redis` and `rediss`, and `unix:` for a socket file. */
 import { isLoopbackHost } from '../../../platform/loopback.ts';
 import { MASK } from '../../../platform/secret-redaction.ts';
-import { format, type Format } from './formats.ts';
+import { checkedText } from './formats.ts';
 import { maskUrl } from './url.ts';
 
 const EXPECTED_URL = 'a URL such as rediss://user:password@host:6379/0 or unix:///run/redis/redis.sock';
@@ -9,14 +9,12 @@ const NETWORK_URL = /^rediss?:\/\/[^\s\\/?#\p{Cc}][^\s\\?#\p{Cc}]*$/iu;
 const SOCKET_URL = /^unix:\/\/(?:[^\s/?#@\p{Cc}]*@)?\/[^\s?#\p{Cc}]+(?:\?db=\d+)?$/u;
 
 /** A Redis URL; its password is masked in messages. */
-export function redisUrl(): Format<string> {
-  return format({
-    expected: EXPECTED_URL,
-    check: (value) => typeof value === 'string' && (redisUrlFault(value) ?? true),
-    show: maskUrl,
-    schema: { type: 'string', pattern: String.raw`^(?:[Rr][Ee][Dd][Ii][Ss][Ss]?|[Uu][Nn][Ii][Xx])://[^\s]+$` },
-  });
-}
+export const redisUrl = checkedText({
+  expected: EXPECTED_URL,
+  check: (text) => redisUrlFault(text) ?? true,
+  show: maskUrl,
+  pattern: String.raw`^(?:[Rr][Ee][Dd][Ii][Ss][Ss]?|[Uu][Nn][Ii][Xx])://[^\s]+$`,
+});
 
 /** The fault of a Redis URL, without quoting it; undefined when there is none. */
 export function redisUrlFault(text: string): string | undefined {

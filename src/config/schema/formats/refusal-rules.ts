@@ -3,12 +3,10 @@
  * the rules.
  */
 import type { RefusalRule } from '../../../throttle/refusal-rule.ts';
-import { format, type Format, type JsonSchema } from './formats.ts';
-import { parseJson } from './one-or-many.ts';
+import type { JsonSchema } from './formats.ts';
+import { sectionList } from './one-or-many.ts';
 
-const MAX_RULES = 20;
 const MAX_TEXT_LENGTH = 1000;
-const MEMBERS = ['status', 'header', 'bodyContains'];
 const HEADER = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*:[ \t]*[!-~](?:[ -~]*[!-~])?)?$/;
 const BODYLESS = [204, 304];
 const RULE_SCHEMA: JsonSchema = {
@@ -25,41 +23,21 @@ const RULE_SCHEMA: JsonSchema = {
   then: { properties: { status: { not: { enum: BODYLESS } } } },
   else: { properties: { status: { type: 'integer', minimum: 300 } } },
 };
-const EXAMPLE = '[{"status":503},{"status":200,"bodyContains":"limit exceeded"}]';
 
-/** A list of rules; empty by default. The fault names every rule that is wrong. */
-export function refusalRules(): Format<readonly RefusalRule[]> {
-  const expected = `a list of { status, header, bodyContains }, of which status is required; in a variable a JSON array such as ${EXAMPLE}`;
-  return format({
-    expected,
-    check: (value) => {
-      if (!Array.isArray(value)) return false;
-      const rules = value as unknown[];
-      if (rules.length > MAX_RULES) return `expected at most ${String(MAX_RULES)} rules`;
-      const faults = rules.flatMap((rule, at) => {
-        const fault = findRuleFault(rule);
-        return fault === undefined ? [] : [`rule ${String(at + 1)}: ${fault}`];
-      });
-      return faults.length === 0 || faults.join('; ');
-    },
-    fromText: (text) => parseJson(text) ?? text,
-    fromFile: (value) =>
-      Array.isArray(value)
-        ? (value as unknown[]).map((rule) => (rule instanceof Map ? (Object.fromEntries(rule) as unknown) : rule))
-        : value,
-    schema: { type: 'array', items: RULE_SCHEMA, maxItems: MAX_RULES },
-  });
-}
-
-function findRuleFault(rule: unknown): string | undefined {
-  if (typeof rule !== 'object' || rule === null || Array.isArray(rule))
-    return 'expected a section with status, header and bodyContains';
-  const unknown = Object.keys(rule).find((name) => !MEMBERS.includes(name));
-  if (unknown !== undefined)
-    return `unknown member ${JSON.stringify(unknown.slice(0, 40))}; expected ${MEMBERS.join(', ')}`;
-  const { status, header, bodyContains } = rule as Readonly<Record<string, unknown>>;
-  return findStatusFault(status, bodyContains !== undefined) ?? findHeaderFault(header) ?? findTextFault(bodyContains);
-}
+/** A list of rules; empty by default. */
+export const refusalRules = sectionList<readonly RefusalRule[]>({
+  noun: 'rule',
+  maxEntries: 20,
+  members: ['status', 'header', 'bodyContains'],
+  required: 'status is',
+  example: '[{"status":503},{"status":200,"bodyContains":"limit exceeded"}]',
+  section: 'status, header and bodyContains',
+  schema: RULE_SCHEMA,
+  complete: (rule) => rule,
+  describe: () => '',
+  findFault: ({ status, header, bodyContains }) =>
+    findStatusFault(status, bodyContains !== undefined) ?? findHeaderFault(header) ?? findTextFault(bodyContains),
+});
 
 function findStatusFault(status: unknown, hasText: boolean): string | undefined {
   if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 599)

@@ -1,7 +1,7 @@
 /** Formats of URLs and paths, how two are joined, and how a URL is shown without its password. */
 import { MASK, maskQueryValues } from '../../../platform/secret-redaction.ts';
-import { format, type Format } from './formats.ts';
-import { oneOrMany, type OneOrMany } from './one-or-many.ts';
+import { checkedText, type Format } from './formats.ts';
+import { oneOrMany } from './one-or-many.ts';
 
 /** Masks the user information of a URL, also of an invalid one, and drops the text after `?` or `#`. */
 export function maskUrl(text: string): string {
@@ -14,11 +14,11 @@ export function maskUrl(text: string): string {
 
 /** An absolute https: or http: URL without user information, query or fragment; paths are joined to it. */
 export function baseUrl(example: string): Format<string> {
-  return format({
+  return checkedText({
     expected: `an absolute https: URL, such as ${example}`,
-    check: (value) => (typeof value === 'string' ? baseUrlFault(value) : false),
+    check: baseUrlFault,
     show: maskUrl,
-    schema: { type: 'string', pattern: String.raw`^[Hh][Tt][Tt][Pp][Ss]?://[^\s\\?#]+$` },
+    pattern: String.raw`^[Hh][Tt][Tt][Pp][Ss]?://[^\s\\?#]+$`,
   });
 }
 
@@ -31,36 +31,30 @@ function baseUrlFault(text: string): boolean | string {
 }
 
 /** Any text without control characters, usually a URL, which may contain a password. */
-export function audience(): Format<OneOrMany> {
-  return oneOrMany({
-    what: 'an audience without control characters, such as https://api.example.com',
-    check: (entry) => /^\P{Cc}+$/u.test(entry),
-    show: maskUrl,
-  });
-}
+export const audience = oneOrMany({
+  what: 'an audience without control characters, such as https://api.example.com',
+  check: (entry) => /^\P{Cc}+$/u.test(entry),
+  show: maskUrl,
+});
 
 /** An absolute URI without fragment (RFC 8707 §2). */
-export function resource(): Format<OneOrMany> {
-  return oneOrMany({
-    what: 'an absolute URI without fragment, such as https://api.example.com/v1',
-    check: (entry) => /^[\x21\x22\x24-\x7e]+$/.test(entry) && URL.canParse(entry),
-    show: maskUrl,
-  });
-}
+export const resource = oneOrMany({
+  what: 'an absolute URI without fragment, such as https://api.example.com/v1',
+  check: (entry) => /^[\x21\x22\x24-\x7e]+$/.test(entry) && URL.canParse(entry),
+  show: maskUrl,
+});
 
 /** A path that is appended to a URL, without fragment or dot segment; it may have a query (RFC 3986 §3.4). */
-export function urlPath(): Format<string> {
-  return format({
-    expected: 'a path such as /oauth/token or /oauth/token?grant=x, without fragment or dot segments',
-    check: (value) => {
-      if (typeof value !== 'string' || !isUrlPath(value)) return false;
-      // `config` prints the mask; read back from its output it would be sent.
-      return value.includes(MASK) ? `has the mask ${MASK} in its query, not the value itself` : true;
-    },
-    show: maskQueryValues,
-    schema: { type: 'string', pattern: String.raw`^[^\s#]+$` },
-  });
-}
+export const urlPath = checkedText({
+  expected: 'a path such as /oauth/token or /oauth/token?grant=x, without fragment or dot segments',
+  check: (path) => {
+    if (!isUrlPath(path)) return false;
+    // `config` prints the mask; read back from its output it would be sent.
+    return path.includes(MASK) ? `has the mask ${MASK} in its query, not the value itself` : true;
+  },
+  show: maskQueryValues,
+  pattern: String.raw`^[^\s#]+$`,
+});
 
 function isUrlPath(text: string): boolean {
   const [, path = '', query] = /^([^?]*)(?:\?(.*))?$/s.exec(text) ?? [];
