@@ -11,9 +11,9 @@ export interface Machine {
   /** The limit of file descriptors; undefined where it is unknown. */
   readonly descriptorLimit: number | undefined;
   readonly openDescriptors: number;
-  /** Of V8's old generation. */
+  /** The limit of V8's old generation. */
   readonly heapLimitBytes: number;
-  /** Of the control group, or of the machine. */
+  /** What the control group allows, or what the machine has. */
   readonly memoryLimitBytes: number;
 }
 
@@ -82,7 +82,7 @@ const HEAP = {
   connection: { bytes: 21 * KIB, share: 0.2 },
   refused: { bytes: 2 * KIB, share: 0.25 },
 };
-/** Of a request: what its resident memory leaves beside the body. A larger head takes the place of others. */
+/** What the resident memory of a request leaves beside its body. A larger head takes the place of others. */
 const HEAD_BYTES = 20 * KIB;
 /** Served even with too little memory, together with a warning. */
 const MIN_CAPACITY = 16;

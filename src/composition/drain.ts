@@ -1,15 +1,11 @@
 /** Stops a sidecar in the reverse order of its start, so that no accepted request is lost (invariant 10). */
 import type { Server } from 'node:http';
-import type { Sampler } from '../admin/samples/sampler.ts';
 import type { Clock } from '../platform/clock.ts';
-import type { Config } from '../config/config.ts';
 import { closeBoundServers, type BoundServers } from '../listener/bind.ts';
 import type { ProxyServer } from '../listener/proxy-server.ts';
-import type { EventObserver } from '../telemetry/events.ts';
-import type { FleetParts } from './fleet.ts';
-import type { LearnedStateFile } from './learned-state-file.ts';
-import type { RunningRoutes } from './routes.ts';
-import type { OpenUnknownCalls } from './unknown-calls.ts';
+import type { Observation } from './observation.ts';
+import type { Reloader } from './reload.ts';
+import type { RoutesOptions, RunningRoutes } from './routes.ts';
 
 /** The longest wait for connections in the kernel's backlog. */
 const MAX_BACKLOG_WAIT_MS = 1000;
@@ -24,26 +20,33 @@ export interface DrainState {
   isDraining: boolean;
 }
 
-export interface RunningSidecar {
-  readonly config: Config;
-  readonly routes: Pick<RunningRoutes, 'tokens' | 'throttles' | 'closeUpstreams'>;
-  readonly clock: Clock;
-  readonly observe: EventObserver;
+/** The parts of one sidecar. */
+export interface SidecarParts extends RoutesOptions {
+  readonly observation: Observation;
+  readonly routes: RunningRoutes;
+  readonly reloader: Reloader;
   readonly proxy: ProxyServer;
-  readonly admin: BoundServers<Server>;
   readonly drainState: DrainState;
-  readonly sampler: Pick<Sampler, 'stop'>;
-  readonly sharing: Pick<FleetParts, 'close'> | undefined;
-  readonly learned: Pick<LearnedStateFile, 'file'> | undefined;
-  readonly unknownCalls: Pick<OpenUnknownCalls, 'close'> | undefined;
+}
+
+/** Stops the parts of a sidecar that could not bind a port. */
+export async function abandon(
+  { routes, sharing, unknownCalls }: SidecarParts,
+  admin: BoundServers<Server> | undefined,
+): Promise<void> {
+  for (const source of routes.tokens.values()) source.stop();
+  for (const throttle of routes.throttles.values()) throttle.shutDown();
+  await sharing?.close();
+  unknownCalls?.close();
+  if (admin !== undefined) closeBoundServers(admin);
 }
 
 /**
  * Ends readiness, then new connections, then requests under way, then the admin port, all within `shutdown.drainMs`.
  * @returns the number of requests that were aborted
  */
-export async function drain(running: RunningSidecar): Promise<number> {
-  const { config, routes, clock, observe, proxy, admin, drainState, sampler, sharing, learned, unknownCalls } = running;
+export async function drain(running: SidecarParts, admin: BoundServers<Server>): Promise<number> {
+  const { config, observation, routes, clock, observe, proxy, drainState, sharing, learned, unknownCalls } = running;
   const { drainMs, delayMs } = config.shutdown;
   const endsAt = clock.now() + drainMs;
   drainState.isDraining = true;
@@ -70,14 +73,14 @@ export async function drain(running: RunningSidecar): Promise<number> {
   if (learned !== undefined) await waitAtMost(learned.file.stop(), clock, STATE_WRITE_TIMEOUT_MS);
   await sharing?.close();
   observe({ kind: 'stopped', cut });
-  sampler.stop();
+  observation.sampler.stop();
   closeBoundServers(admin);
   return cut;
 }
 
 /** Waits at most `leftMs` for the requests under way, then aborts the rest. @returns the number of aborted requests */
 async function finishOrAbort(
-  { proxy, routes, clock }: RunningSidecar,
+  { proxy, routes, clock }: SidecarParts,
   leftMs: number,
   finalRepliesMs: number,
 ): Promise<number> {

@@ -1,7 +1,5 @@
 /** Connects this process to its fleet's Redis: the script client, the subscriber, and the stores that share them. */
 import { createHmac, randomUUID } from 'node:crypto';
-import type { Clock, Random } from '../platform/clock.ts';
-import type { Secrets } from '../platform/secrets.ts';
 import type { Config } from '../config/config.ts';
 import { hasUnencryptedPassword, redisPassword, redisUrlFault } from '../config/schema/formats/redis-url.ts';
 import { Subscriber } from '../fleet/redis/subscriber.ts';
@@ -15,6 +13,7 @@ import type { EventObserver } from '../telemetry/events.ts';
 import type { FleetMembership } from '../throttle/fleet-membership.ts';
 import type { RateSettings } from '../throttle/throttle.ts';
 import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
+import type { SidecarContext } from './context.ts';
 import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 
 export interface FleetParts {
@@ -33,33 +32,25 @@ export interface QuotaIdentity {
   readonly client: SecretSource;
 }
 
-export interface FleetDependencies {
-  /** Gets the password of Redis. */
-  readonly secrets: Secrets;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly observe: EventObserver;
-}
-
 /** Per connection, up to its first reply; together with the longest backoff below five seconds. */
 const CONNECT_TIMEOUT_MS = 2000;
 
 /** Undefined when no fleet is configured. `client.start()` connects. */
-export function createFleetParts(config: Config['fleet'], dependencies: FleetDependencies): FleetParts | undefined {
-  if (config === undefined) return undefined;
-  const { keyPrefix } = config;
-  const open = createConnector(config, dependencies);
-  const subscriber = new Subscriber({ ...dependencies, open });
+export function createFleetParts(fleet: Config['fleet'], context: SidecarContext): FleetParts | undefined {
+  if (fleet === undefined) return undefined;
+  const { keyPrefix } = fleet;
+  const open = createConnector(fleet, context);
+  const subscriber = new Subscriber({ ...context, open });
   const listeners: ConnectionListener[] = [];
   const observe: EventObserver = (event) => {
-    dependencies.observe(event);
+    context.observe(event);
     if (event.kind === 'fleet-joined') {
       subscriber.start();
       for (const listener of listeners) listener.onConnected();
     } else if (event.kind === 'fleet-lost' || event.kind === 'fleet-degraded')
       for (const listener of listeners) listener.onDisconnected();
   };
-  const client = new RedisScriptClient({ ...config, ...dependencies, observe, open });
+  const client = new RedisScriptClient({ ...context, ...fleet, observe, open });
   const replicaId = randomUUID();
   return {
     client,
@@ -68,7 +59,7 @@ export function createFleetParts(config: Config['fleet'], dependencies: FleetDep
       const key = createQuotaKeyReader(keyPrefix, quota);
       const addConnectionListener = (listener: ConnectionListener) => void listeners.push(listener);
       const store = createRedisQuotaStore(client, subscriber, key, addConnectionListener);
-      return new FleetMember({ store, id: replicaId, settings, clock: dependencies.clock });
+      return new FleetMember({ store, id: replicaId, settings, clock: context.clock });
     },
     async close() {
       subscriber.close();
@@ -82,7 +73,7 @@ type ConnectionListener = Parameters<Parameters<typeof createRedisQuotaStore>[3]
 /** Reads the URL for every connection, so that a new password takes effect without a restart. */
 function createConnector(
   { redisUrl, caFile }: NonNullable<Config['fleet']>,
-  { secrets, clock, observe }: FleetDependencies,
+  { secrets, clock, observe }: SidecarContext,
 ): () => Promise<RedisConnection> {
   let hasWarned = false;
   return async () => {

@@ -1,8 +1,7 @@
 /** Opens the state file of `throttle.stateFile` for all throttles: any of them may learn its limit, or count for declared ones. */
 import { createHash } from 'node:crypto';
-import type { Clock } from '../platform/clock.ts';
 import { findThrottleGroups, identifyClient, type Config } from '../config/config.ts';
-import type { EventObserver } from '../telemetry/events.ts';
+import type { SidecarContext } from './context.ts';
 import { StateFile, type LimitOwner } from '../throttle/state-file.ts';
 import type { LearnedState } from '../throttle/throttle.ts';
 import { readSecret } from '../token/client/secret-file.ts';
@@ -16,8 +15,7 @@ export interface LearnedStateFile {
 /** Undefined without `throttle.stateFile`. Never rejects. */
 export async function openLearnedStateFile(
   config: Config,
-  clock: Clock,
-  observe: EventObserver,
+  { clock, observe }: SidecarContext,
 ): Promise<LearnedStateFile | undefined> {
   const groups = [...findThrottleGroups(config)];
   const path = groups[0]?.[1].throttle.stateFile;

@@ -9,16 +9,12 @@ import { memoizeLast } from '../platform/memoize.ts';
 import { pollFiles, readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import type { CredentialFault } from '../token/token.ts';
 import { createRequestHeaderFilter, type AddedHeaders } from '../upstream/headers.ts';
-import type { TokensOptions } from './tokens.ts';
+import type { SidecarContext } from './context.ts';
 
 /** A key: letters, digits, and too long to be chosen by a person. */
 const RANDOM_VALUE = /^(?=.*\d)(?=.*[a-z]).{16,}$/i;
 /** Their values are media types, languages and the like. */
 const PUBLIC_NAMES = /^(?:accept|content)(?:[-_]|$)/i;
-
-export interface RouteHeadersOptions extends Pick<TokensOptions, 'secrets' | 'clock' | 'observe'> {
-  readonly config: Pick<Config, 'routes' | 'listen'>;
-}
 
 /** A value of the configuration: routes that share it have one fault. */
 interface HeaderValue {
@@ -30,6 +26,8 @@ interface HeaderValue {
   text?: string;
   fault?: CredentialFault | undefined;
 }
+
+type RouteHeadersOptions = Omit<SidecarContext, 'random'> & { readonly config: Config };
 
 export class RouteHeaders {
   readonly #options: RouteHeadersOptions;

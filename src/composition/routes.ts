@@ -6,7 +6,7 @@
 import { findThrottleGroups, identifyClient } from '../config/config.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../config/config.ts';
 import { createProxySelector, type ProxySelector } from '../platform/egress/proxy-selector.ts';
-import type { RouteContext, UnknownCalls } from '../exchange/exchange.ts';
+import type { RouteContext } from '../exchange/exchange.ts';
 import { createRefusalRules } from '../exchange/refusals/refusal-rules.ts';
 import { ResponseClassifier } from '../exchange/response-classifier.ts';
 import { ReplayMemory } from '../exchange/request-body/replay-body.ts';
@@ -18,35 +18,31 @@ import type { EventObserver } from '../telemetry/events.ts';
 import { MIN_SHARED_MS } from '../throttle/declared/declared-limits.ts';
 import { periodMs } from '../throttle/declared/limit-window.ts';
 import { createThrottle } from '../throttle/queue/queueing-throttle.ts';
-import type { StateFile } from '../throttle/state-file.ts';
 import type { FleetMembership } from '../throttle/fleet-membership.ts';
-import type { LearnedState, RateSettings, Throttle, ThrottleTerms } from '../throttle/throttle.ts';
+import type { RateSettings, Throttle, ThrottleTerms } from '../throttle/throttle.ts';
 import { createTlsContextProvider, type TlsContextProvider } from '../platform/tls.ts';
 import type { TokenSource } from '../token/token.ts';
 import { Upstream } from '../upstream/client.ts';
 import { joinTarget, withoutTrailingSlash } from '../upstream/request-target.ts';
 import type { Budgets } from './budgets.ts';
+import type { SidecarContext } from './context.ts';
 import type { FleetParts } from './fleet.ts';
+import type { LearnedStateFile } from './learned-state-file.ts';
 import type { Observation } from './observation.ts';
 import type { RouteHeaders } from './route-headers.ts';
-import { createTokens, type TokensOptions } from './tokens.ts';
+import { createTokens } from './tokens.ts';
+import type { OpenUnknownCalls } from './unknown-calls.ts';
 
-export interface RoutesOptions
-  extends
-    Pick<TokensOptions, 'secrets' | 'clock' | 'random'>,
-    Pick<Observation, 'observe' | 'bindRoute' | 'bindThrottle'> {
+export interface RoutesOptions extends SidecarContext, Pick<Observation, 'bindRoute' | 'bindThrottle'> {
   readonly config: Config;
   /** Where replicas share tokens and quotas; undefined without a fleet. */
   readonly sharing: FleetParts | undefined;
-  /** From the state file, by throttle group. */
-  readonly restored: ReadonlyMap<string, LearnedState>;
-  /** Keeps the counts of declared limits. */
-  readonly stateFile: StateFile | undefined;
+  /** Keeps what throttles have learned, and the counts of declared limits. */
+  readonly learned: LearnedStateFile | undefined;
   /** Read already. */
   readonly headers: RouteHeaders;
-  readonly unknownCalls: UnknownCalls | undefined;
-  /** The upper bound of `retry.replayTotalBytes`. */
-  readonly budgets: Pick<Budgets, 'replayTotalBytes'>;
+  readonly unknownCalls: OpenUnknownCalls | undefined;
+  readonly budgets: Budgets;
 }
 
 /** The parts that requests use. Token sources are not started yet. */
@@ -70,29 +66,14 @@ export type PersistentRouteParts = Omit<RouteContext, 'clientPath' | keyof Retur
   Pick<Route, 'serveUpgrade'>;
 
 export function createRoutes(options: RoutesOptions): RunningRoutes {
-  const { config, headers, clock, random, observe, unknownCalls } = options;
+  const { config, headers } = options;
   const egress = createProxySelector(config.egress);
   const tokens = createTokenSources(options, egress);
   const throttles = createThrottles(options);
   const upstreams = createUpstreams(config, egress, options);
   const memory = new ReplayMemory(computeReplayBytes(config, options));
-  const persistent = new Map(
-    config.routes.map((route): [string, PersistentRouteParts] => {
-      const { name, credential, throttleGroup, upstream } = route;
-      const { trust, client } = requireDefined(upstreams.get(createPoolKey(upstream)));
-      const parts = {
-        ...{ clock, random, observe, memory, unknownCalls, counters: options.bindRoute(name) },
-        maskSecrets: options.secrets.mask,
-        tokens: requireDefined(tokens.get(credential)),
-        throttle: requireDefined(throttles.get(throttleGroup)),
-        responseClassifier: createClassifier(route, options),
-        ...{ upstream: client, baseUrl: upstream.baseUrl, retryBudget: createRetryBudget() },
-        addedHeaders: requireDefined(headers.byRoute.get(name)),
-        serveUpgrade: upstream.websocket ? createUpgradeHandler({ ...upstream, trust, egress }) : undefined,
-      };
-      return [name, parts];
-    }),
-  );
+  const shared = { egress, tokens, throttles, upstreams, memory };
+  const persistent = new Map(config.routes.map((route) => [route.name, createRouteParts(route, options, shared)]));
   // A copy: routes of an earlier configuration go on using their own table.
   const table: RouteTable<Route> = { ...buildRouteTable(config, persistent) };
   const reconfigure = (next: Config): void => {
@@ -103,13 +84,55 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       requireDefined(persistent.get(name)).responseClassifier.setHints(throttle.hints);
     Object.assign(table, buildRouteTable(next, persistent));
     for (const [group, terms] of readThrottleTerms(next)) requireDefined(throttles.get(group)).reconfigure(terms);
-    void options.stateFile?.lease();
+    void options.learned?.file.lease();
   };
   const closeUpstreams = async (): Promise<void> => {
     headers.stop();
     await Promise.all([...upstreams.values()].map(({ client }) => client.close()));
   };
   return { table, tokens, throttles, reconfigure, closeUpstreams };
+}
+
+interface SharedParts extends Pick<RunningRoutes, 'tokens' | 'throttles'> {
+  readonly egress: ProxySelector;
+  /** By the key of their settings. */
+  readonly upstreams: ReadonlyMap<string, UpstreamPool>;
+  readonly memory: ReplayMemory;
+}
+
+function createRouteParts(
+  route: RouteConfig,
+  options: RoutesOptions,
+  { egress, tokens, throttles, upstreams, memory }: SharedParts,
+): PersistentRouteParts {
+  const { clock, random, observe, unknownCalls, headers } = options;
+  const maskSecrets = options.secrets.mask;
+  const { name, upstream, throttle } = route;
+  const { trust, client } = requireDefined(upstreams.get(createPoolKey(upstream)));
+  return {
+    clock,
+    random,
+    observe,
+    memory,
+    unknownCalls,
+    counters: options.bindRoute(name),
+    maskSecrets,
+    tokens: requireDefined(tokens.get(route.credential)),
+    throttle: requireDefined(throttles.get(route.throttleGroup)),
+    responseClassifier: new ResponseClassifier({
+      route: name,
+      replicas: options.config.fleet === undefined ? throttle.share : 1,
+      hints: throttle.hints,
+      maskSecrets,
+      clock,
+      observe,
+    }),
+    upstream: client,
+    baseUrl: upstream.baseUrl,
+    retryBudget: createRetryBudget(),
+    addedHeaders: requireDefined(headers.byRoute.get(name)),
+    serveUpgrade: upstream.websocket ? createUpgradeHandler({ ...upstream, trust, egress }) : undefined,
+  };
 }
 
 /** @param persistent by name of the route; for each that is configured, now or later */
@@ -158,15 +181,6 @@ function findClientPath(table: RouteTable<Route>, route: RouteConfig, path: stri
   return isSame && baseUrl.origin === route.upstream.baseUrl.origin ? clientPath : undefined;
 }
 
-function createClassifier(
-  { name, throttle }: RouteConfig,
-  { config, secrets: { mask: maskSecrets }, clock, observe }: RoutesOptions,
-): ResponseClassifier {
-  const { share, hints } = throttle;
-  const replicas = config.fleet === undefined ? share : 1;
-  return new ResponseClassifier({ route: name, replicas, hints, maskSecrets, clock, observe });
-}
-
 function computeReplayBytes({ routes: [{ retry }] }: Config, { budgets }: RoutesOptions): number {
   return Math.min(retry.replayTotalBytes, budgets.replayTotalBytes);
 }
@@ -189,12 +203,17 @@ function listTokenHeaders({ routes }: Config, credential: string): readonly stri
 }
 
 function createThrottles(options: RoutesOptions): Map<string, Throttle> {
-  const { config, restored, stateFile, clock, random, observe } = options;
+  const { config, learned, clock, random, observe } = options;
   const throttles = new Map<string, Throttle>();
-  const parts = { requestPermits: stateFile?.requestPermits, clock, random, observe };
+  const parts = { requestPermits: learned?.file.requestPermits, clock, random, observe };
   for (const [group, { route, ...terms }] of readThrottleTerms(config)) {
     const fleet = joinFleet(group, route, terms.throttle, options);
-    const own = { route: group, restored: restored.get(group), fleet, recordPermit: options.bindThrottle(group) };
+    const own = {
+      route: group,
+      restored: learned?.restored.get(group),
+      fleet,
+      recordPermit: options.bindThrottle(group),
+    };
     throttles.set(group, createThrottle({ ...terms, ...own, ...parts }));
   }
   return throttles;
@@ -244,7 +263,7 @@ function joinFleet(
   return sharing?.joinQuota(identity, settings);
 }
 
-/** Of a declared limit that is dealt out by the rate: permits are used up to 50 ms late. */
+/** The part of a declared limit that is dealt out by the rate: permits are used up to 50 ms late. */
 const SHORT_LIMIT_PART = 0.98;
 
 interface UpstreamPool {

@@ -2,6 +2,7 @@
 import type { Server } from 'node:http';
 import { createAdminServer } from '../admin/http-server.ts';
 import { createAdminHandler } from '../admin/server.ts';
+import type { SidecarContext } from './context.ts';
 import { systemClock, type Clock, type Random } from '../platform/clock.ts';
 import type { Secrets } from '../platform/secrets.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
@@ -11,22 +12,22 @@ import { DEFAULT_NAME } from '../config/schema/schema-routes.ts';
 import { listDisplayedSettings } from '../config/displayed-settings.ts';
 import type { StartTracer } from '../exchange/request-tracer.ts';
 import { createAllowList } from '../listener/allow-list.ts';
-import { bind, closeBoundServers, findBindError, type BoundServers } from '../listener/bind.ts';
+import { bind, findBindError, type BoundServers } from '../listener/bind.ts';
 import { Guard } from '../listener/guard.ts';
-import { ProxyServer, type ProxyServerOptions } from '../listener/proxy-server.ts';
+import { ProxyServer } from '../listener/proxy-server.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { FleetSnapshot, GaugeStates } from '../telemetry/metrics/gauges.ts';
 import type { Machine } from './budgets.ts';
-import { drain, type DrainState, type RunningSidecar } from './drain.ts';
+import { abandon, drain, type SidecarParts } from './drain.ts';
 import { createFleetParts, type FleetParts } from './fleet.ts';
-import { createReloader, type ConfigurationSource, type Reloader } from './reload.ts';
-import { createObservation, type Observation } from './observation.ts';
+import { createReloader, type ConfigurationSource } from './reload.ts';
+import { createObservation } from './observation.ts';
 import { createRoutes, type RunningRoutes } from './routes.ts';
 import { RouteHeaders } from './route-headers.ts';
 import { openLearnedStateFile, type LearnedStateFile } from './learned-state-file.ts';
 import { determineBudgets } from './machine.ts';
-import { openUnknownCalls, type OpenUnknownCalls } from './unknown-calls.ts';
+import { openUnknownCalls } from './unknown-calls.ts';
 import { readSecret } from '../token/client/secret-file.ts';
 
 export interface SidecarOptions {
@@ -60,46 +61,44 @@ export interface Sidecar {
 
 /** @throws Error with a message for the operator when an address cannot be bound or a file cannot be read; AggregateError of several */
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
-  const { config, log, clock = systemClock, random = Math.random } = options;
+  const parts = await createParts(options);
+  const { observation, learned, routes, reloader } = parts;
+  const [admin, listening] = await bindPorts(parts, options);
+  observation.sampler.start();
+  parts.headers.watch();
+  learned?.file.startWriting(
+    () => new Map([...routes.throttles].map(([name, throttle]) => [name, throttle.snapshot()])),
+  );
+  return { proxyUrl: listening.url, adminUrl: admin.url, reload: reloader.reload, drain: () => drain(parts, admin) };
+}
+
+async function createParts(options: SidecarOptions): Promise<SidecarParts> {
+  const { config, version, log, source, clock = systemClock, random = Math.random } = options;
   const { secrets } = log;
-  const readStates = () => describeStates(options.version, routes, sharing);
+  const readStates = () => describeStates(version, routes, sharing);
   const observation = createObservation({ config, clock, log, readStates });
-  const { observe, sampler, bindRoute, bindThrottle } = observation;
+  const { observe, bindRoute } = observation;
+  const context: SidecarContext = { secrets, clock, random, observe };
   const budgets = determineBudgets(config, options, observe);
-  const learned = await openLearnedStateFile(config, clock, observe);
-  const sharing = createFleetParts(config.fleet, { secrets, clock, random, observe });
-  const headers = await new RouteHeaders({ config, secrets, clock, observe }).read();
-  const unknownCalls = await openUnknownCalls({ config, maskSecrets: secrets.mask, clock, observe });
-  const routes: RunningRoutes = createRoutes({
-    ...{ config, budgets, sharing, restored: learned?.restored ?? new Map(), secrets, headers },
-    stateFile: learned?.file,
-    ...{ unknownCalls, bindRoute, bindThrottle, clock, random, observe },
+  const learned = await openLearnedStateFile(config, context);
+  const sharing = createFleetParts(config.fleet, context);
+  const headers = await new RouteHeaders({ ...context, config }).read();
+  const unknownCalls = await openUnknownCalls(config.unknownCalls, context);
+  const given = { ...context, ...observation, config, budgets, learned, sharing, headers, unknownCalls };
+  const routes: RunningRoutes = createRoutes(given);
+  if (sharing === undefined) await startCounting(learned, routes.throttles, observe);
+  const reloader = createReloader({ source, apply: routes.reconfigure, log, clock, observe });
+  const proxy = new ProxyServer({
+    ...config.listen,
+    routes: routes.table,
+    unrouted: { route: DEFAULT_NAME, observe, counters: bindRoute(DEFAULT_NAME), maskSecrets: secrets.mask },
+    clock,
+    guard: await createGuard(config, secrets),
+    checkAllowList: config.listen.allow.length === 0 ? undefined : createAllowList(config.listen.allow),
+    limits: budgets,
+    startTracer: options.startTracer,
   });
-  const { tokens, throttles } = routes;
-  if (sharing === undefined) await startCounting(learned, throttles, observe);
-
-  const drainState: DrainState = { isDraining: false };
-  const reloader = createReloader({ source: options.source, apply: routes.reconfigure, log, clock, observe });
-  const counters = bindRoute(DEFAULT_NAME);
-  const unrouted = { route: DEFAULT_NAME, observe, counters, maskSecrets: secrets.mask };
-  const proxy = await createProxy(options, routes, { limits: budgets, clock, unrouted });
-  const adminInputs = { clock, observation, drainState, sharing, reloader, proxy, unknownCalls };
-  const adminHandler = createAdmin(options, routes, adminInputs);
-  const adminSlots = new ConnectionSlots(budgets.adminConnections, 0, clock);
-  const createAdminPort = () => createAdminServer(adminHandler, adminSlots);
-  const started = { routes, sharing, unknownCalls };
-  const admin = await bindOrStopAll(() => bindAdmin(createAdminPort, config), started);
-  observe({ kind: 'listening', server: 'admin', url: admin.url });
-  sharing?.client.start();
-  for (const source of tokens.values()) source.start();
-  const listening = await bindOrStopAll(() => bindProxy(() => proxy.createServer(), config), { ...started, admin });
-  observe({ kind: 'listening', server: 'proxy', url: listening.url });
-  sampler.start();
-  headers.watch();
-  learned?.file.startWriting(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
-
-  const running = { config, routes, clock, observe, proxy, admin, drainState, sampler, sharing, learned, unknownCalls };
-  return { proxyUrl: listening.url, adminUrl: admin.url, reload: reloader.reload, drain: () => drain(running) };
+  return { ...given, observation, routes, reloader, proxy, drainState: { isDraining: false } };
 }
 
 /** A fleet counts in Redis. */
@@ -126,39 +125,9 @@ function describeStates(
   return { version, tokens: listStates(tokens), throttles: listStates(throttles), fleet };
 }
 
-async function createProxy(
-  { config, log, startTracer }: SidecarOptions,
-  { table }: RunningRoutes,
-  { limits, clock, unrouted }: Pick<ProxyServerOptions, 'limits' | 'clock' | 'unrouted'>,
-): Promise<ProxyServer> {
-  const { listen } = config;
-  return new ProxyServer({
-    ...listen,
-    routes: table,
-    unrouted,
-    clock,
-    guard: await createGuard(config, log.secrets),
-    checkAllowList: listen.allow.length === 0 ? undefined : createAllowList(listen.allow),
-    limits,
-    startTracer,
-  });
-}
-
-interface AdminInputs {
-  readonly clock: Clock;
-  readonly observation: Observation;
-  readonly drainState: DrainState;
-  readonly sharing: FleetParts | undefined;
-  readonly reloader: Reloader;
-  readonly proxy: ProxyServer;
-  readonly unknownCalls: OpenUnknownCalls | undefined;
-}
-
-function createAdmin(
-  { config, version, onQuit, log }: SidecarOptions,
-  { tokens, throttles }: RunningRoutes,
-  { clock, observation, drainState, sharing, reloader, proxy, unknownCalls }: AdminInputs,
-) {
+function createAdmin({ version, onQuit, log }: SidecarOptions, parts: SidecarParts) {
+  const { config, clock, observation, drainState, sharing, reloader, proxy, unknownCalls } = parts;
+  const { tokens, throttles } = parts.routes;
   const { metrics, activity, sampler, observe } = observation;
   return createAdminHandler({
     ...config.admin,
@@ -208,8 +177,32 @@ async function createGuard({ listen, routes }: Config, secrets: Secrets): Promis
   const secret = await readSecret('listen.requiredHeader.valueFile', requiredHeader.value);
   if (secret.kind === 'unreadable') throw new Error(secret.detail);
   secrets.add(secret.value);
-  const required = { name: requiredHeader.name.toLowerCase(), value: secret.value };
-  return new Guard({ ...options, requiredHeader: required });
+  return new Guard({ ...options, requiredHeader: { name: requiredHeader.name, value: secret.value } });
+}
+
+/** The admin port first: it shows how tokens are requested, before the first call. @throws Error when the parts have been stopped */
+async function bindPorts(
+  parts: SidecarParts,
+  options: SidecarOptions,
+): Promise<[admin: BoundServers<Server>, proxy: BoundServers<Server>]> {
+  const { config, clock, observe, budgets, sharing, routes, proxy } = parts;
+  const { address, socketMode } = config.listen;
+  const handler = createAdmin(options, parts);
+  const slots = new ConnectionSlots(budgets.adminConnections, 0, clock);
+  let admin: BoundServers<Server> | undefined;
+  try {
+    admin = await bindAdmin(() => createAdminServer(handler, slots), config);
+    observe({ kind: 'listening', server: 'admin', url: admin.url });
+    sharing?.client.start();
+    for (const source of routes.tokens.values()) source.start();
+    const setting = formatSettingName('listen.address');
+    const listening = await bind(() => proxy.createServer(), address, { socketMode, setting });
+    observe({ kind: 'listening', server: 'proxy', url: listening.url });
+    return [admin, listening];
+  } catch (error) {
+    await abandon(parts, admin);
+    throw error;
+  }
 }
 
 /** @throws Error; AggregateError when the proxy port cannot be bound either, because another sidecar often has both */
@@ -222,28 +215,5 @@ async function bindAdmin(
   } catch (error) {
     const proxyError = await findBindError(address, { socketMode, setting: formatSettingName('listen.address') });
     throw proxyError === undefined ? error : new AggregateError([proxyError, error], 'neither port can be bound');
-  }
-}
-
-/** @throws Error that names the setting and the address */
-function bindProxy(create: () => Server, { listen: { address, socketMode } }: Config): Promise<BoundServers<Server>> {
-  return bind(create, address, { socketMode, setting: formatSettingName('listen.address') });
-}
-
-/** The parts that run before a port is bound. */
-type StartedParts = Pick<RunningSidecar, 'routes' | 'sharing' | 'unknownCalls'> &
-  Partial<Pick<RunningSidecar, 'admin'>>;
-
-async function bindOrStopAll<T>(bindPort: () => Promise<T>, started: StartedParts): Promise<T> {
-  try {
-    return await bindPort();
-  } catch (error) {
-    const { admin, routes, sharing, unknownCalls } = started;
-    for (const source of routes.tokens.values()) source.stop();
-    for (const throttle of routes.throttles.values()) throttle.shutDown();
-    await sharing?.close();
-    unknownCalls?.close();
-    if (admin !== undefined) closeBoundServers(admin);
-    throw error;
   }
 }

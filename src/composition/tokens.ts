@@ -108,7 +108,10 @@ function createRequest(
     observe({ kind: 'warning', message });
   }
   const share = shareTokenRequests({
-    ...{ store, clock, random, observe },
+    store,
+    clock,
+    random,
+    observe,
     sendRequest: request,
     identify: (client) => endpoint.identify(client),
     peerWaitMs: auth.timeoutMs,

@@ -2,9 +2,9 @@
 import type { UnknownCalls } from '../exchange/exchange.ts';
 import type { Config } from '../config/config.ts';
 import { describeRequest } from '../listener/correlation.ts';
-import type { Redact } from '../platform/secret-redaction.ts';
 import { truncate } from '../platform/truncate.ts';
 import { isIdempotentMethod } from '../retry/policy.ts';
+import type { SidecarContext } from './context.ts';
 import { CallFile, type CallFileOptions } from '../unknown-calls/call-file.ts';
 
 const MAX_KEY_CHARS = 256;
@@ -16,18 +16,14 @@ export interface OpenUnknownCalls extends UnknownCalls {
   close(): void;
 }
 
-export interface UnknownCallsOptions extends Omit<CallFileOptions, 'path'> {
-  readonly config: Pick<Config, 'unknownCalls'>;
-  /** Masks the secrets of this process. */
-  readonly maskSecrets: Redact;
-}
-
-/** Undefined without the setting. @throws Error for the operator when the file cannot be used */
-export async function openUnknownCalls(options: UnknownCallsOptions): Promise<OpenUnknownCalls | undefined> {
-  const { maskSecrets } = options;
-  const { file: path, onWriteError, paths } = options.config.unknownCalls;
+/** Undefined without the setting. @param disk default: that of node:fs @throws Error for the operator when the file cannot be used */
+export async function openUnknownCalls(
+  { file: path, onWriteError, paths }: Config['unknownCalls'],
+  { secrets: { mask: maskSecrets }, clock, observe }: Omit<SidecarContext, 'random'>,
+  disk: Pick<CallFileOptions, 'write' | 'fstat'> = {},
+): Promise<OpenUnknownCalls | undefined> {
   if (path === undefined) return undefined;
-  const file = await CallFile.open({ ...options, path });
+  const file = await CallFile.open({ ...disk, path, clock, observe });
   return {
     begin(route, { request, stats, path: target }, idempotencyKey) {
       const { method = 'GET' } = request;

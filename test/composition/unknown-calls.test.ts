@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { Secrets } from '../../src/platform/secrets.ts';
 import { openUnknownCalls } from '../../src/composition/unknown-calls.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
@@ -24,11 +25,10 @@ async function startOnDisk(upstreamUrl: string, onWriteError: 'forward' | 'refus
   const disk = { isFull: false };
   const file = scratchFile();
   const events: SidecarEvent[] = [];
-  const unknownCalls = await openUnknownCalls({
-    config: { unknownCalls: { file, onWriteError, paths: true } },
-    maskSecrets: (text) => text,
-    clock: systemClock,
-    observe: (event) => events.push(event),
+  const settings = { file, onWriteError, paths: true };
+  const observe = (event: SidecarEvent) => void events.push(event);
+  const context = { secrets: new Secrets(systemClock), clock: systemClock, observe };
+  const unknownCalls = await openUnknownCalls(settings, context, {
     write: (fd, bytes) => {
       if (disk.isFull) throw Object.assign(new Error('full'), { code: 'ENOSPC' });
       return writeSync(fd, bytes);

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { Secrets } from '../../src/platform/secrets.ts';
 import { openUnknownCalls } from '../../src/composition/unknown-calls.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { readOpenCalls, scratchFile } from '../unknown-calls/scratch-file.ts';
@@ -11,14 +12,10 @@ it('a call that reached the upstream stays open unless its client has a response
   await fc.assert(
     fc.asyncProperty(plans, fc.boolean(), async (plan, leaves) => {
       const file = scratchFile();
-      const config = { unknownCalls: { file, onWriteError: 'refuse', paths: true } } as const;
-      const options = {
-        config,
-        maskSecrets: (text: string) => text,
-        clock: new ManualClock(),
-        observe: () => undefined,
-      };
-      const unknownCalls = await openUnknownCalls(options);
+      const settings = { file, onWriteError: 'refuse', paths: true } as const;
+      const clock = new ManualClock();
+      const context = { secrets: new Secrets(clock), clock, observe: () => undefined };
+      const unknownCalls = await openUnknownCalls(settings, context);
       const { reply, problem, begun, proxy } = await play(plan, leaves, unknownCalls);
       unknownCalls?.close();
       const isCut = proxy.ended()[0]?.cutBy !== undefined;
