@@ -19,6 +19,7 @@ import type { SecretMap, TextOrFile } from './schema/formats/formats.ts';
 import { toList } from './schema/formats/one-or-many.ts';
 import { parseProxyUrl, PROXY_OFF } from './schema/formats/proxy.ts';
 import { joinUrl } from './schema/formats/url.ts';
+import { CLIENT_SETTINGS, SERVER_SETTINGS } from './schema/schema-auth.ts';
 import type { Settings } from './schema/schema.ts';
 
 export type Config = ReturnType<typeof assembleConfig>;
@@ -61,7 +62,7 @@ export function assembleConfig({ top, routes, credentials }: ResolvedEntries) {
     ...toSection(settings, 'upstream', 'auth', 'throttle', 'queue', 'request', 'retry'),
     /** The default route, if there is one, is the first. */
     routes: [requireValue(first), ...others],
-    /** Those that a route uses. */
+    /** The credentials that a route uses. */
     credentials: credentials.map(({ entry, settings: own }) => ({
       name: requireValue(entry.own.name),
       auth: assembleAuth(own),
@@ -118,19 +119,12 @@ function assembleRoute({ entry, settings, givenBy }: ResolvedEntry, credentials:
   } as const;
 }
 
-/** Settings of `auth` that together say who the client is, and where its tokens come from. */
-const JOINED_AUTH_SETTINGS = [
-  ...['url', 'tokenPath', 'issuer', 'clientIdFile', 'clientSecret', 'clientSecretFile', 'basicEncoding'],
-  ...['privateKeyFile', 'keyId', 'signingAlgorithm', 'certificateFile', 'assertionAudience', 'assertionClaims'],
-  ...['assertionFile', 'assertionFileAudience', 'tlsCertificateFile', 'tlsKeyFile', 'tokenFile'],
-] as const;
-
 function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings) {
   const assertionGrant: ClientAuthOptions['assertionGrant'] = grantsByAssertion(auth)
     ? { ...assembleSigning(auth), claims: auth.assertionClaims }
     : undefined;
   return {
-    ...toSection(auth, ...JOINED_AUTH_SETTINGS),
+    ...toSection(auth, ...SERVER_SETTINGS, ...CLIENT_SETTINGS),
     endpoint: assembleEndpoint(auth, allowInsecureHttp),
     clientId: toSecretSource(auth.clientId, auth.clientIdFile),
     method: assembleClientMethod(auth),

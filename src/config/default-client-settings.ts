@@ -1,17 +1,23 @@
 /** Resets the settings that only fit the partner's servers, for commands that call other servers or none (sandbox, health, wait). */
 import type { Preset } from './load/load.ts';
-import { auth } from './schema/schema-auth.ts';
+import type { SettingKey } from './schema/schema.ts';
+import { INHERITED_BY_CREDENTIALS, INHERITED_WITH_OWN_SERVER } from './schema/schema-routes.ts';
 
-/** Settings of `auth` that a preset gives itself, or that fit any server. */
-const KEPT_AUTH_SETTINGS: readonly string[] = [
-  ...['url', 'tokenPath', 'clientId', 'clientIdFile', 'clientSecret', 'clientSecretFile', 'audience', 'scope'],
-  ...['timeoutMs', 'defaultLifetimeMs', 'userAgent', 'invalidationCooldownMs', 'settleMs'],
+/** Settings of `auth` that a preset gives itself. */
+const GIVEN_BY_PRESETS = /^auth\.(?:url|tokenPath|client(?:Id|Secret)(?:File)?|audience|scope)$/;
+/** Settings of `auth` that fit any server. */
+const FITTING_ANY_SERVER: readonly SettingKey[] = [
+  ...INHERITED_WITH_OWN_SERVER,
+  'auth.defaultLifetimeMs',
+  'auth.userAgent',
 ];
 
 /** Part of a preset: a client with a secret in HTTP Basic, without certificate, proxy or extra fields. */
 export const DEFAULT_CLIENT_SETTINGS: Preset['values'] = {
   ...Object.fromEntries(
-    Object.keys(auth).flatMap((name) => (KEPT_AUTH_SETTINGS.includes(name) ? [] : [[`auth.${name}`, null]])),
+    [...INHERITED_BY_CREDENTIALS.values()]
+      .filter((key) => !GIVEN_BY_PRESETS.test(key) && !FITTING_ANY_SERVER.includes(key))
+      .map((key) => [key, null]),
   ),
   'upstream.tokenHeader': null,
   'upstream.tokenPrefix': null,

@@ -8,9 +8,8 @@ import type { ConfigProblem, RawValue } from './problems.ts';
 import { readEntries, readTopLevel, type ConfigEntries, type ConfigEntry } from './entries.ts';
 import type { SettingValue } from '../schema/formats/formats.ts';
 import { readFlags, type FlagSetting } from './flags.ts';
-import { findReplicaWarnings } from './replica-warnings.ts';
 import { resolveEntries } from './resolve.ts';
-import { VALUE_AND_FILE_KEYS } from '../rules/rules.ts';
+import { findReplicaWarnings, VALUE_AND_FILE_KEYS } from '../rules/rules.ts';
 import { CONFIG_VARIABLE, SETTINGS, type SettingKey } from '../schema/schema.ts';
 import { readConfigFile, readEnvironment, type ConfigSource } from './sources.ts';
 

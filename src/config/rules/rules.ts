@@ -2,12 +2,13 @@
  * Rules between settings, as a table. A rule is skipped when one of its settings is already invalid, so that one mistake makes
  * one problem.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { isLoopbackHost } from '../../platform/loopback.ts';
 import { parseListenAddress } from '../schema/formats/address.ts';
 import { formatSettingName, createSettingProblem, type SettingProblem } from '../load/problems.ts';
 import { isOwnListener } from '../schema/formats/proxy.ts';
 import { AUTH_RULES, createEncryptionRule, exactlyOneFault, type SettingsRule } from './rules-auth.ts';
-import type { SettingKey, Settings } from '../schema/schema.ts';
+import { settingOf, valueOfSetting, type SettingKey, type Settings } from '../schema/schema.ts';
 import { canonicalFieldName } from '../schema/formats/credentials.ts';
 import { maskUrl } from '../schema/formats/url.ts';
 
@@ -148,4 +149,25 @@ function exposureFault(listen: Settings['listen']): string | undefined {
   const isExposed = address?.kind === 'tcp' && !isLoopbackHost(address.host);
   if (!isExposed || listen.requiredHeader.name !== null || listen.allowUnauthenticatedNetwork) return undefined;
   return `found ${listen.address}, which is not loopback: any client that reaches it would call the partner in your name; set ${formatSettingName('listen.requiredHeader.name')} and its value, or ${formatSettingName('listen.allowUnauthenticatedNetwork')} to true`;
+}
+
+const CONFIGURED_LIMITS: readonly SettingKey[] = ['throttle.rate', 'throttle.maxRate', 'throttle.limits'];
+
+/** Warns of limits that each process keeps to for itself, where it may have replicas: in Kubernetes. One warning at most. */
+export function findReplicaWarnings(
+  routes: readonly { readonly settings: Settings }[],
+  env: Readonly<Record<string, string | undefined>>,
+): string[] {
+  if (!env.KUBERNETES_SERVICE_HOST) return [];
+  const alone = routes.filter(
+    ({ settings: { throttle, fleet } }) => throttle.share === 1 && (fleet.redisUrl ?? fleet.redisUrlFile) === null,
+  );
+  const isSet = (key: SettingKey): boolean =>
+    alone.some(({ settings }) => !isDeepStrictEqual(valueOfSetting(settings, key), settingOf(key).default));
+  const names = CONFIGURED_LIMITS.filter(isSet);
+  if (names.length === 0) return [];
+  const remedies = `${formatSettingName('throttle.share')} to their number, or ${formatSettingName('fleet.redisUrlFile')}`;
+  return [
+    `${names.join(', ')}: for this replica alone; several together send a multiple of it, unless you set ${remedies}`,
+  ];
 }

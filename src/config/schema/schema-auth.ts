@@ -10,7 +10,8 @@ import { audience, baseUrl, resource, urlPath } from './formats/url.ts';
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
 
-export const auth = {
+/** Where tokens are requested. */
+const server = {
   url: settingWithoutDefault(baseUrl('https://login.example.com'), {
     doc: 'Base URL of the authorization server; auth.tokenPath is appended. Either this or auth.issuer is required, except by auth.method static.',
   }),
@@ -20,6 +21,10 @@ export const auth = {
   issuer: settingWithoutDefault(baseUrl('https://login.example.com'), {
     doc: 'Issuer whose published metadata names the token endpoint (RFC 8414, OpenID Connect Discovery), exactly as the server writes it; an alternative to auth.url.',
   }),
+};
+
+/** Who the client is. */
+const client = {
   method: setting(
     oneOf([
       'client_secret_basic',
@@ -87,6 +92,11 @@ export const auth = {
     doc: 'PEM file of the client certificate, with its chain, that is offered to the token endpoint. Required by tls_client_auth, possible with every method. Read again when needed.',
   }),
   tlsKeyFile: fileSetting({ doc: 'PEM file of the private key of auth.tlsCertificateFile, not encrypted.' }),
+};
+
+export const auth = {
+  ...server,
+  ...client,
   audience: settingWithoutDefault(audience, {
     doc: 'The audience to request a token for, usually a URL; each of several is sent as a field of its own.',
     env: 'SIDECAR_AUDIENCE',
@@ -161,6 +171,11 @@ export const auth = {
     doc: 'Longest time that a request waits for an access token that the API accepts, while the API refuses the two newest with 401 (a new token may be accepted only some seconds after its issue). 0: no wait.',
   }),
 };
+
+export const SERVER_SETTINGS = Object.keys(server) as (keyof typeof server)[];
+
+/** They are inherited together or not at all. */
+export const CLIENT_SETTINGS = [...Object.keys(client), 'tokenFile'] as (keyof typeof client | 'tokenFile')[];
 
 export const egress = {
   proxy: settingWithoutDefault(proxyUrl, {

@@ -4,6 +4,7 @@
  */
 import { isForwardedMethod, plainPath } from './formats/allow-rules.ts';
 import { booleanValue, list, matching } from './formats/formats.ts';
+import { CLIENT_SETTINGS } from './schema-auth.ts';
 import { SETTINGS, type SettingKey } from './schema.ts';
 import { setting, settingWithoutDefault } from './setting.ts';
 
@@ -70,25 +71,7 @@ function mapLocalNames(section: RegExp, isTaken: (key: SettingKey) => boolean): 
 /** Groups of settings that belong together: an entry that sets one of a group inherits none of the group. */
 export const INHERITED_TOGETHER: readonly (readonly SettingKey[])[] = [
   ['auth.url', 'auth.issuer'],
-  [
-    'auth.method',
-    'auth.clientId',
-    'auth.clientIdFile',
-    'auth.clientSecret',
-    'auth.clientSecretFile',
-    'auth.basicEncoding',
-    'auth.privateKeyFile',
-    'auth.keyId',
-    'auth.signingAlgorithm',
-    'auth.certificateFile',
-    'auth.assertionAudience',
-    'auth.assertionClaims',
-    'auth.assertionFile',
-    'auth.assertionFileAudience',
-    'auth.tlsCertificateFile',
-    'auth.tlsKeyFile',
-    'auth.tokenFile',
-  ],
+  CLIENT_SETTINGS.map((name) => `auth.${name}` as const),
   ['auth.audience', 'auth.scope', 'auth.resource'],
   ['upstream.tlsCertificateFile', 'upstream.tlsKeyFile'],
 ];

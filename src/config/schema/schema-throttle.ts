@@ -1,22 +1,20 @@
 /** Settings of the rate of calls, of the queue, and of the fleet that shares tokens and quotas. */
 import { declaredLimits } from './formats/declared-limits.ts';
 import { fieldHints } from './formats/field-hints.ts';
-import { matching, permitsPerSecond, rate, wholeNumber } from './formats/formats.ts';
+import { matching, permitsPerSecond, permitsPerSecondOrAuto, wholeNumber } from './formats/formats.ts';
 import { redisUrl } from './formats/redis-url.ts';
 import { refusalRules } from './formats/refusal-rules.ts';
 import { fileSetting, NO_ENTRIES, setting, settingWithoutDefault } from './setting.ts';
 
 const DAY_MS = 86_400_000;
-/** Permits per second. */
-const MAX_RATE = 1_000_000;
 
 export const throttle = {
-  rate: setting(rate(MAX_RATE), 'auto', {
+  rate: setting(permitsPerSecondOrAuto, 'auto', {
     doc: "Permits per second; auto learns the rate from the upstream's rate-limit responses.",
     env: 'SIDECAR_RATE',
     isLive: true,
   }),
-  maxRate: settingWithoutDefault(permitsPerSecond(MAX_RATE), {
+  maxRate: settingWithoutDefault(permitsPerSecond, {
     doc: 'Permits per second that auto never exceeds; unused with a number for throttle.rate.',
     isLive: true,
   }),

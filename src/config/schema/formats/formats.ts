@@ -63,60 +63,53 @@ export function format<T>({ check, ...described }: FormatOptions): Format<T> {
 const INTEGER = /^(?:0|[1-9][0-9]*)$/;
 const DECIMAL = /^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/;
 
-/** A whole number in plain decimal digits, both bounds included. */
-export function wholeNumber(min: number, max: number): Format<number> {
-  const expected = `a whole number from ${String(min)} to ${String(max)}`;
+/** A number in plain decimal digits. */
+function numeric<T>(
+  digits: RegExp,
+  expected: string,
+  isAllowed: (value: unknown) => boolean,
+  schema: JsonSchema,
+): Format<T> {
   return format({
     expected,
     check: (value) =>
-      typeof value === 'string' && INTEGER.test(value)
-        ? `expected ${expected}, without quotes`
-        : typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max,
-    fromText: (text) => (INTEGER.test(text) ? Number(text) : text),
-    schema: { type: 'integer', minimum: min, maximum: max },
+      typeof value === 'string' && digits.test(value) ? `expected ${expected}, without quotes` : isAllowed(value),
+    fromText: (text) => (digits.test(text) ? Number(text) : text),
+    schema,
   });
 }
 
-/** `auto`, or permits per second: more than 0, decimals allowed. */
-export function rate(max: number): Format<number | 'auto'> {
-  const expected = `auto, or ${describePermits(max)}`;
-  const schema = { anyOf: [{ const: 'auto' }, permitsSchema(max)] };
-  return decimal(expected, (value) => value === 'auto' || isPermits(value, max), schema);
+/** Both bounds are included. */
+export function wholeNumber(min: number, max: number): Format<number> {
+  const isAllowed = (value: unknown) => Number.isInteger(value) && Number(value) >= min && Number(value) <= max;
+  const schema = { type: 'integer', minimum: min, maximum: max };
+  return numeric(INTEGER, `a whole number from ${String(min)} to ${String(max)}`, isAllowed, schema);
 }
 
-/** Permits per second: more than 0, decimals allowed. */
-export function permitsPerSecond(max: number): Format<number> {
-  return decimal(describePermits(max), (value) => isPermits(value, max), permitsSchema(max));
+const MAX_RATE = 1_000_000;
+const PERMITS = `a number of permits per second above 0 and up to ${String(MAX_RATE)} (decimals allowed)`;
+const PERMITS_SCHEMA = { type: 'number', exclusiveMinimum: 0, maximum: MAX_RATE };
+
+function isPermits(value: unknown): boolean {
+  return typeof value === 'number' && value > 0 && value <= MAX_RATE;
 }
 
-function permitsSchema(max: number): JsonSchema {
-  return { type: 'number', exclusiveMinimum: 0, maximum: max };
-}
+export const permitsPerSecond: Format<number> = numeric(DECIMAL, PERMITS, isPermits, PERMITS_SCHEMA);
 
-function describePermits(max: number): string {
-  return `a number of permits per second above 0 and up to ${String(max)} (decimals allowed)`;
-}
+export const permitsPerSecondOrAuto: Format<number | 'auto'> = numeric(
+  DECIMAL,
+  `auto, or ${PERMITS}`,
+  (value) => value === 'auto' || isPermits(value),
+  { anyOf: [{ const: 'auto' }, PERMITS_SCHEMA] },
+);
 
-function isPermits(value: unknown, max: number): boolean {
-  return typeof value === 'number' && value > 0 && value <= max;
-}
-
-/** A share: 0 to 1, both included, decimals allowed. */
-export const fraction: Format<number> = decimal(
+/** A share: 0 to 1, both included. */
+export const fraction: Format<number> = numeric(
+  DECIMAL,
   'a number from 0 to 1 (decimals allowed)',
   (value) => typeof value === 'number' && value >= 0 && value <= 1,
   { type: 'number', minimum: 0, maximum: 1 },
 );
-
-function decimal<T>(expected: string, isAllowed: (value: unknown) => boolean, schema: JsonSchema): Format<T> {
-  return format({
-    expected,
-    check: (value) =>
-      typeof value === 'string' && DECIMAL.test(value) ? `expected ${expected}, without quotes` : isAllowed(value),
-    fromText: (text) => (DECIMAL.test(text) ? Number(text) : text),
-    schema,
-  });
-}
 
 export const booleanValue: Format<boolean> = format({
   expected: 'true or false',
