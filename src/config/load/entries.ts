@@ -127,16 +127,8 @@ function readEntry(
   const keys = [...kind.own, ...kind.inherited.keys()];
   const reading = readSections(tree, { path, prefix: `${label}.`, keys, refused: kind.refused });
   problems.push(...reading.problems);
-  const found = [...reading.values].map(([local, raw]): [string, RawValue] => {
-    const { format }: SettingDefinition = settingWithin(kind, local);
-    return [local, { value: format.fromFile(raw), origin }];
-  });
-  return checkEntry({ label, found: new Map(found), origin }, kind, problems);
-}
-
-function settingWithin({ inherited }: EntryKind, local: string): SettingDefinition {
-  const key = inherited.get(local);
-  return key === undefined ? ROUTE_SETTINGS[local as RouteKey] : settingOf(key);
+  const found = new Map([...reading.values].map(([local, value]) => [local, { value, origin }]));
+  return checkEntry({ label, found, origin }, kind, problems);
 }
 
 type FoundEntry = Pick<ConfigEntry, 'label' | 'origin'> & { readonly found: ReadonlyMap<string, RawValue> };
@@ -150,9 +142,10 @@ function checkEntry({ label, found, origin }: FoundEntry, kind: EntryKind, probl
   const values = new Map<SettingKey, EffectiveSetting>();
   const wrong = new Set<SettingKey>();
   for (const [local, key] of kind.inherited) {
-    const raw = found.get(local);
-    if (raw === undefined) continue;
+    const given = found.get(local);
+    if (given === undefined) continue;
     const setting = settingOf(key);
+    const raw = isTop ? given : convertFromFile(setting, given);
     const fault = findValueFault(setting, raw, isTop ? setting.env : undefined);
     if (fault === undefined) values.set(key, raw as EffectiveSetting);
     else {
@@ -174,16 +167,21 @@ function checkEntry({ label, found, origin }: FoundEntry, kind: EntryKind, probl
 const OWN_DEFAULTS = Object.fromEntries(Object.entries(ROUTE_SETTINGS).map(([key, setting]) => [key, setting.default]));
 
 /** The default when missing or invalid. */
-function readOwnValue(key: RouteKey, found: RawValue | undefined, refuse: (message: string) => void): SettingValue {
+function readOwnValue(key: RouteKey, given: RawValue | undefined, refuse: (message: string) => void): SettingValue {
   const setting: SettingDefinition = ROUTE_SETTINGS[key];
-  if (found === undefined) {
+  if (given === undefined) {
     if (setting.required !== undefined) refuse(`required; ${setting.required}`);
     return setting.default;
   }
-  const isReserved = key === 'name' && found.value === DEFAULT_NAME;
-  const fault = isReserved ? 'found default, which names the top-level settings' : findValueFault(setting, found);
+  const raw = convertFromFile(setting, given);
+  const isReserved = key === 'name' && raw.value === DEFAULT_NAME;
+  const fault = isReserved ? 'found default, which names the top-level settings' : findValueFault(setting, raw);
   if (fault !== undefined) refuse(fault);
-  return fault === undefined ? (found.value as SettingValue) : setting.default;
+  return fault === undefined ? (raw.value as SettingValue) : setting.default;
+}
+
+function convertFromFile({ format }: SettingDefinition, { value, origin }: RawValue): RawValue {
+  return { value: format.fromFile(value), origin };
 }
 
 export interface EntryValue extends EffectiveSetting {

@@ -8,17 +8,14 @@ import { parseListenAddress } from '../schema/formats/address.ts';
 import { formatSettingName, createSettingProblem, type SettingProblem } from '../load/problems.ts';
 import { isOwnListener } from '../schema/formats/proxy.ts';
 import { AUTH_RULES, createEncryptionRule, exactlyOneFault, type SettingsRule } from './rules-auth.ts';
-import { settingOf, valueOfSetting, type SettingKey, type Settings } from '../schema/schema.ts';
+import { SETTINGS, settingOf, valueOfSetting, type SettingKey, type Settings } from '../schema/schema.ts';
 import { canonicalFieldName } from '../schema/formats/credentials.ts';
 import { maskUrl } from '../schema/formats/url.ts';
 
 /** Settings with a value, or a file that holds it, but not both. */
 export const VALUE_AND_FILE_KEYS: readonly (readonly [value: SettingKey, file: SettingKey])[] = [
-  ['auth.clientId', 'auth.clientIdFile'],
-  ['auth.clientSecret', 'auth.clientSecretFile'],
-  ['listen.requiredHeader.value', 'listen.requiredHeader.valueFile'],
-  ['fleet.redisUrl', 'fleet.redisUrlFile'],
-];
+  ...SETTINGS.keys(),
+].flatMap((key) => (SETTINGS.has(`${key}File` as SettingKey) ? [[key, `${key}File` as SettingKey] as const] : []));
 
 const RULES: readonly SettingsRule[] = [
   createEncryptionRule('upstream.baseUrl'),

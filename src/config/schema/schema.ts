@@ -88,23 +88,21 @@ export function completeSettings(values: Iterable<readonly [SettingKey, SettingV
     else store.set<string>(key, value);
   }
   const settings = store.validate({ allowed: 'strict' }).getProperties();
-  for (const [key, map] of maps) replaceLeaf(settings, key.split('.'), map);
+  for (const [key, map] of maps) {
+    const path = key.split('.');
+    Object.assign(nodeAt(settings, path.slice(0, -1)) as object, { [path.at(-1) ?? '']: map });
+  }
   return settings;
 }
 
 export function valueOfSetting(settings: Settings, key: SettingKey): SettingValue {
-  return key
-    .split('.')
-    .reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], settings) as SettingValue;
+  return nodeAt(settings, key.split('.')) as SettingValue;
+}
+
+function nodeAt(settings: Settings, path: readonly string[]): unknown {
+  return path.reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], settings);
 }
 
 export function isSettingMap(value: SettingValue): value is SettingMap {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function replaceLeaf(node: object, [name = '', ...rest]: readonly string[], value: SettingValue): void {
-  const children = node as Record<string, SettingValue | object>;
-  const child = children[name];
-  if (rest.length > 0 && typeof child === 'object' && child !== null) replaceLeaf(child, rest, value);
-  else children[name] = value;
 }
