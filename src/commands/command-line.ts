@@ -2,7 +2,7 @@
 import { readProgramVersion } from '../platform/asset.ts';
 import { formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { parseArguments, type Invocation } from './arguments.ts';
-import type { CommandOutput } from './config.ts';
+import type { CommandOutput } from './render-config.ts';
 import { describeCommand, describeProgram } from './help.ts';
 import { failWith, paintFor } from './terminal.ts';
 
@@ -51,25 +51,25 @@ async function dispatch(invocation: Invocation, stop: AbortSignal, warnings: rea
     case 'run':
       return (await import('./run.ts')).run({ ...load, warnings }, VERSION, stop);
     case 'sandbox':
-      return (await import('./sandbox.ts')).runSandbox(load, VERSION, stop);
+      return (await import('./run-sandbox.ts')).runSandbox(load, VERSION, stop);
     case 'check': {
       const options = { json: given.has('json'), probe: values.get('probe') };
       return (await import('./check.ts')).check(load, options, stop);
     }
     case 'config':
-      return writeOutput((await import('./config.ts')).renderConfig(load, operands[0]));
+      return writeOutput((await import('./render-config.ts')).renderConfig(load, operands[0]));
     case 'health':
       return (await import('./health.ts')).health(load, operands[0] ?? 'live');
     case 'wait':
       return (await import('./health.ts')).waitUntilReady(load, values.get('max') ?? '60s', stop);
     case 'status':
-      return (await import('./status.ts')).status(load, given.has('json'), stop);
+      return (await import('./show-status.ts')).status(load, given.has('json'), stop);
     case 'reload':
-      return (await import('./reload/reload.ts')).reload(load, stop);
+      return (await import('./reload/send-reload.ts')).reload(load, stop);
     case 'init':
       return (await import('./init/init.ts')).init({ values, given, env: process.env }, stop);
     case 'unknown-calls':
-      return (await import('./unknown-calls.ts')).unknownCalls(load, invocation);
+      return (await import('./settle-calls.ts')).unknownCalls(load, invocation);
     case 'help':
       return 0;
   }

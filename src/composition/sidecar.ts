@@ -1,6 +1,6 @@
 /** The composition root: the only place that builds the parts, connects them and starts them in order. drain.ts stops them. */
 import type { Server } from 'node:http';
-import { createAdminServer } from '../admin/http-server.ts';
+import { createAdminServer } from '../admin/admin-server.ts';
 import { createAdminHandler } from '../admin/server.ts';
 import type { SidecarContext } from './context.ts';
 import { systemClock, type Clock, type Random } from '../platform/clock.ts';

@@ -8,7 +8,7 @@ import type { Clock } from '../platform/clock.ts';
 import { jsonResponse, pathOf, readBody, serveOnLoopback } from './loopback-server.ts';
 import type { LoopbackServer, SandboxResponse } from './loopback-server.ts';
 import { LIFETIME_S, TokenIssuer } from './token-issuer.ts';
-import { evaluateTokenRequest, TokenRequestError, type OAuthError, type RegisteredClient } from './token-request.ts';
+import { evaluateTokenRequest, TokenRequestError, type OAuthError, type RegisteredClient } from './token-grant.ts';
 
 export interface AuthorizationServer extends LoopbackServer {
   readonly tokenUrl: URL;

@@ -17,7 +17,7 @@ import type { LoopbackServer, SandboxResponse } from './loopback-server.ts';
 import { checkPolicyRequest, checkQuoteRequest, parseJsonObject } from './sales-input.ts';
 import { SalesService } from './sales-service.ts';
 import type { TokenIssuer, TokenVerification } from './token-issuer.ts';
-import { POLICIES_SCOPE, QUOTES_SCOPE } from './token-request.ts';
+import { POLICIES_SCOPE, QUOTES_SCOPE } from './token-grant.ts';
 
 export interface SalesApiOptions {
   readonly tokens: TokenIssuer;

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAdminServer } from '../../src/admin/http-server.ts';
+import { createAdminServer } from '../../src/admin/admin-server.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { ConnectionSlots } from '../../src/platform/connection-slots.ts';
 import { ManualClock } from '../support/manual-clock.ts';

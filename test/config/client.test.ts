@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { renderConfig } from '../../src/commands/config.ts';
+import { renderConfig } from '../../src/commands/render-config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { DEFAULT_CLIENT_SETTINGS } from '../../src/config/default-client-settings.ts';
 import {

@@ -1,6 +1,6 @@
 /** Forward proxies: settings, and the variables that all programs share. */
 import { describe, expect, test } from 'vitest';
-import { renderConfig } from '../../src/commands/config.ts';
+import { renderConfig } from '../../src/commands/render-config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { BASE_ENV, configOf, problemsOf, scratchFile } from './base-env.ts';
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { renderConfig } from '../../src/commands/config.ts';
+import { renderConfig } from '../../src/commands/render-config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
 import { SETTINGS, settingOf } from '../../src/config/schema/schema.ts';

@@ -1,7 +1,7 @@
 /** Which header fields a route may fix, from which files, and which routes inherit them. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { renderConfig } from '../../src/commands/config.ts';
+import { renderConfig } from '../../src/commands/render-config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { createRequestHeaderFilter } from '../../src/upstream/headers.ts';
 import { spellings } from '../support/field-spellings.ts';

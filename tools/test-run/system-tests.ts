@@ -18,7 +18,7 @@ export const SYSTEM_TESTS: readonly string[] = [
   'test/packaging/**',
   'test/peers/**',
   // Redis.
-  'test/commands/check/fleet.test.ts',
+  'test/commands/check/redis.test.ts',
   'test/fleet/redis/{connection-check,script-client,slow-redis,subscriber}.test.ts',
   'test/fleet/shared-*/**',
   'test/composition/fleet.test.ts',

@@ -8,7 +8,7 @@ import type { InitSettingKey, InitSettings, SecretLocation } from './init-settin
 import type { TerminalPrompter } from './terminal-prompter.ts';
 import { TOKEN_SYNTAX } from '../../token/endpoint/token-response.ts';
 import { readAuthAddress } from './auth-address.ts';
-import { DEFAULT_OUTPUT, secretPathFor } from './files.ts';
+import { DEFAULT_OUTPUT, secretPathFor } from './written-files.ts';
 import { describeCommand, isCurlCommand, readPartnerText } from './partner-text.ts';
 import type { AssumedKind, UnderstoodCommand } from './curl/token-command.ts';
 

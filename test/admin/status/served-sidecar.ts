@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll } from 'vitest';
-import { createAdminServer } from '../../../src/admin/http-server.ts';
+import { createAdminServer } from '../../../src/admin/admin-server.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { ConnectionSlots } from '../../../src/platform/connection-slots.ts';
 import { PlayedSidecar } from './played-sidecar.ts';

@@ -1,6 +1,6 @@
 /** Routes and credentials: inheritance from the top level, consistency, and problems. */
 import { describe, expect, test } from 'vitest';
-import { renderConfig } from '../../../src/commands/config.ts';
+import { renderConfig } from '../../../src/commands/render-config.ts';
 import type { Config } from '../../../src/config/config.ts';
 import { loadConfig } from '../../../src/config/load/load.ts';
 import { BASE_ENV, problemsOf, scratchFile } from '../base-env.ts';

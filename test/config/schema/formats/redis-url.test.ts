@@ -1,7 +1,7 @@
 /** The settings of a fleet: which Redis URLs are valid, and how they are shown. */
 import { describe, expect, test } from 'vitest';
 import { hasUnencryptedPassword, redisPassword } from '../../../../src/config/schema/formats/redis-url.ts';
-import { renderConfig } from '../../../../src/commands/config.ts';
+import { renderConfig } from '../../../../src/commands/render-config.ts';
 import { BASE_ENV, configOf, problemsOf, scratchFile } from '../../base-env.ts';
 
 describe('a Redis URL', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isLocalPeer, guardAdminRequest } from '../../src/admin/guard.ts';
+import { isLocalPeer, guardAdminRequest } from '../../src/admin/admin-guard.ts';
 
 const allowedHosts = [
   { host: 'localhost', port: undefined },

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load/load.ts';
-import { listDeclaredLimits } from '../../../src/commands/check/declared-limits.ts';
+import { listDeclaredLimits } from '../../../src/commands/check/limit-steps.ts';
 import { DeclaredLimits } from '../../../src/throttle/declared/declared-limits.ts';
 import { BASE_ENV, configOf, scratchFile } from '../../config/base-env.ts';
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { checkFleet } from '../../../src/commands/check/fleet.ts';
+import { checkFleet } from '../../../src/commands/check/redis.ts';
 import { configOf } from '../../config/base-env.ts';
 import { startDelayingProxy } from '../../support/delaying-proxy.ts';
 import { DOCUMENTED_RIGHTS, startClusterRedis, startRedis, startRedisWithRights } from '../../support/redis.ts';

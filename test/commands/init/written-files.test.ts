@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { secretPathFor, writeAll } from '../../../src/commands/init/files.ts';
+import { secretPathFor, writeAll } from '../../../src/commands/init/written-files.ts';
 import { scratchDirectory } from '../../config/base-env.ts';
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);

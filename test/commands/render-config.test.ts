@@ -2,7 +2,7 @@
 import { rootCertificates } from 'node:tls';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { renderConfig } from '../../src/commands/config.ts';
+import { renderConfig } from '../../src/commands/render-config.ts';
 import { SETTINGS } from '../../src/config/schema/schema.ts';
 import { BASE_ENV, scratchFile } from '../config/base-env.ts';
 
