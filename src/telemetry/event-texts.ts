@@ -9,7 +9,7 @@ import type { AttemptOutcome, ReloadOutcome, SidecarEvent } from './events.ts';
 export interface EventText {
   readonly level: 'info' | 'warn' | 'error';
   readonly text: string;
-  /** Of the log line. Default: those of the event. */
+  /** The fields of the log line. Default: those of the event. */
   readonly fields?: Readonly<Record<string, unknown>>;
   /** On the page, events with the same key are counted as one. Default: the text. */
   readonly key?: string;
@@ -59,11 +59,15 @@ const TEXTS: { readonly [Kind in SidecarEvent['kind']]?: (event: EventOf<Kind>) 
     log: warn('the upstream requires a scope that the token does not have'),
     page: warn(`The upstream requires a scope that the token does not have${appendDetail(needed)}`),
   }),
-  'token-requested': ({ kind: _, ...event }) => {
-    const { credential, outcome, file, detail, durationMs, lifetimeMs, nextInMs } = event;
+  'token-requested': ({ credential, outcome, file, detail, durationMs, lifetimeMs, nextInMs }) => {
     const fields = {
-      ...{ credential, outcome, detail: truncateDetail(detail), nextInMs: roundIfKnown(nextInMs) },
-      ...{ file, durationMs: Math.round(durationMs * 10) / 10, lifetimeMs },
+      credential,
+      outcome,
+      detail: truncateDetail(detail),
+      nextInMs: roundIfKnown(nextInMs),
+      file,
+      durationMs: Math.round(durationMs * 10) / 10,
+      lifetimeMs,
     };
     const suffix = nameCredential(credential);
     if (outcome === 'ok')
@@ -183,7 +187,8 @@ export const SUMMARIES = {
   'rate-limited': { everyMs: 5000, counted: 'signals', text: 'still rate limited by the upstream' },
   // Longer: a missing scope needs an operator.
   'insufficient-scope': {
-    ...{ everyMs: 60_000, counted: 'requests' },
+    everyMs: 60_000,
+    counted: 'requests',
     text: 'the upstream still requires a scope that the token does not have',
   },
 } as const;

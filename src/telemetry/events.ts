@@ -38,7 +38,7 @@ export const FAULT_CAUSES = [
   'protocol',
   'tls',
   'certificate_expired',
-  /** It is not valid yet: one of the two clocks may be wrong. */
+  /** One of the two clocks may be wrong. */
   'certificate_not_yet_valid',
   'certificate_untrusted',
   'certificate_wrong_host',

@@ -6,7 +6,7 @@ import { Secrets } from '../../platform/secrets.ts';
 import type { EventObserver, LogDeliveryProblem, LogLevel, SidecarEvent } from '../events.ts';
 import type { DebugEvent, RecordObservers, RecordRequest } from '../request-record.ts';
 import { createAccessDescriber, levelOfRequest, type AccessLogSampling, type DescribeAccess } from './request-line.ts';
-import { createKeyedCoalescer, type EventCoalescer } from './event-coalescer.ts';
+import { EventCoalescer } from './event-coalescer.ts';
 import { LogSink } from './log-sink.ts';
 import { createDescriptorWriter, type LogWriter } from './log-writer.ts';
 import { RequestLogBatch } from './request-log-batch.ts';
@@ -165,8 +165,10 @@ type Coalescers = Readonly<Record<RepeatingKind, EventCoalescer<Extract<SidecarE
 function createCoalescers(logger: Logger, clock: Clock): Coalescers {
   const create = (kind: RepeatingKind): Coalescers[RepeatingKind] => {
     const { everyMs, counted, text } = SUMMARIES[kind];
-    return createKeyedCoalescer(({ route }) => route, {
-      ...{ clock, windowMs: everyMs },
+    return new EventCoalescer({
+      clock,
+      windowMs: everyMs,
+      keyOf: ({ route }) => route,
       onFirst: (event) => logEvent(logger, event),
       onSummary: (count, last) => logEvent(logger, last, { text, fields: { [counted]: count } }),
     });

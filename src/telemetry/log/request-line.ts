@@ -18,7 +18,7 @@ export interface AccessLogSampling {
 /** Undefined: this request is not logged. */
 export type DescribeAccess = (event: RequestRecord) => Readonly<Record<string, unknown>> | undefined;
 
-/** Of the line of a request: `warn` where the sidecar itself failed it. */
+/** Returns `warn` where the sidecar itself failed the request. */
 export function levelOfRequest({ code, localReply }: RequestRecord): 'info' | 'warn' {
   return localReply !== undefined && code >= 500 ? 'warn' : 'info';
 }

@@ -1,6 +1,6 @@
 /**
  * The counters and histograms, one entry each: name, help, labels, and the rare events that it counts. Every series of a closed set exists
- * from the start, at 0, so that rate() and alerts see its first increase. What is frequent is counted by metrics.ts and route-metrics.ts.
+ * from the start, at 0, so that rate() and alerts see its first increase. What is frequent is counted by metrics.ts and route-counters.ts.
  */
 import { LOCAL_REPLY_CODES } from '../../platform/errors.ts';
 import {
@@ -25,7 +25,7 @@ export interface ConfiguredLabelValues {
   readonly credentials: readonly string[];
 }
 
-interface MetricDefinition extends Pick<SeriesOptions, 'name' | 'help'> {
+interface MetricDefinition extends Pick<SeriesOptions, 'help'> {
   /** The values of each label, or which configured names they are. Default: no label. */
   readonly labels?: Readonly<Record<string, readonly string[] | 'routes' | 'throttles' | 'credentials'>>;
   /** A histogram of the same events. Default: none. */
@@ -38,129 +38,125 @@ interface MetricDefinition extends Pick<SeriesOptions, 'name' | 'help'> {
   };
 }
 
+/** By the name without the prefix. */
 const METRICS = {
-  requests: {
-    ...{ name: 'requests_total', help: 'Client requests that have ended.' },
+  requests_total: {
+    help: 'Client requests that have ended.',
     // Status codes of an upstream are an open set; most dashboards need these.
     labels: { route: 'routes', method: ['GET', 'POST'], code: ['200'], source: ['upstream'] },
     durations: {
-      ...{ name: 'request_duration_seconds', help: 'Time from the arrival of a request to the end of its response.' },
+      name: 'request_duration_seconds',
+      help: 'Time from the arrival of a request to the end of its response.',
     },
   },
-  localReplies: {
-    ...{ name: 'local_replies_total', help: 'Responses that the sidecar generated itself (local replies), by code.' },
+  local_replies_total: {
+    help: 'Responses that the sidecar generated itself (local replies), by code.',
     labels: { route: 'routes', code: LOCAL_REPLY_CODES },
   },
-  unknownOutcomes: {
-    name: 'unknown_outcomes_total',
+  unknown_outcomes_total: {
     help: 'Calls that are not idempotent, were sent and got no response: perhaps carried out.',
     labels: { route: 'routes' },
   },
-  unknownCallWriteErrors: {
-    ...{ name: 'unknown_call_write_errors_total', help: 'Writes to unknownCalls.file that failed.' },
+  unknown_call_write_errors_total: {
+    help: 'Writes to unknownCalls.file that failed.',
     events: { 'unknown-calls-file': ({ phase }) => (phase === 'works' ? undefined : []) },
   },
-  responsesCut: {
-    ...{ name: 'responses_cut_total', help: 'Responses cut off after the client had received a part of them.' },
+  responses_cut_total: {
+    help: 'Responses cut off after the client had received a part of them.',
     labels: { route: 'routes', by: CUT_BY },
   },
-  responsesBrokenOff: {
-    name: 'responses_broken_off_total',
+  responses_broken_off_total: {
     help: 'Responses broken off because their clients read nothing while other requests waited for their places.',
     labels: { route: 'routes' },
     events: { 'response-broken-off': ({ route }) => [route] },
   },
-  authorizationOverridden: {
-    name: 'client_authorization_overridden_total',
+  client_authorization_overridden_total: {
     help: 'Requests whose own Authorization header was replaced.',
     events: { 'authorization-overridden': () => [] },
   },
-  attempts: {
-    ...{ name: 'upstream_attempts_total', help: 'Attempts sent to the upstream, counted when they end.' },
+  upstream_attempts_total: {
+    help: 'Attempts sent to the upstream, counted when they end.',
     labels: { route: 'routes', outcome: ATTEMPT_OUTCOMES },
     durations: {
       name: 'upstream_duration_seconds',
       help: 'Time from the permit to the response head, or to the end of an attempt without a response.',
     },
   },
-  faults: {
-    name: 'upstream_faults_total',
+  upstream_faults_total: {
     help: 'Attempts without a whole response that the sidecar did not end itself, by cause.',
     labels: { route: 'routes', cause: FAULT_CAUSES },
     events: { 'attempt-failed': ({ route, cause }) => (cause === undefined ? undefined : [route, cause]) },
   },
-  retries: {
-    ...{ name: 'retries_total', help: 'Retries, by reason.', labels: { reason: RETRY_REASONS } },
+  retries_total: {
+    help: 'Retries, by reason.',
+    labels: { reason: RETRY_REASONS },
     events: { retry: ({ reason }) => [reason] },
   },
-  retryBudgetExhausted: {
-    ...{ name: 'retry_budget_exhausted_total', help: 'Retries that the retry budget refused.' },
+  retry_budget_exhausted_total: {
+    help: 'Retries that the retry budget refused.',
     labels: { reason: RETRY_REASONS },
     events: { 'retry-budget-exhausted': ({ reason }) => [reason] },
   },
-  insufficientScope: {
-    name: 'insufficient_scope_total',
+  insufficient_scope_total: {
     help: 'Requests that the upstream refused because the token lacks a scope.',
     labels: { route: 'routes' },
     events: { 'insufficient-scope': ({ route }) => [route] },
   },
-  rateLimited: {
-    ...{ name: 'rate_limited_total', help: 'Responses that signalled a rate limit.', labels: { route: 'throttles' } },
+  rate_limited_total: {
+    help: 'Responses that signalled a rate limit.',
+    labels: { route: 'throttles' },
     events: { 'rate-limited': ({ route }) => [route] },
   },
-  unconfiguredRefusals: {
-    name: 'unconfigured_refusals_total',
+  unconfigured_refusals_total: {
     help: 'Bare responses whose status may be a rate limit that throttle.refusals does not name.',
     labels: { route: 'throttles', status: SUSPECT_STATUSES.map(String) },
     events: { 'unconfigured-refusal': ({ route, status }) => [route, String(status)] },
   },
-  permits: {
-    ...{ name: 'permits_total', help: 'Permits granted.', labels: { route: 'throttles' } },
+  permits_total: {
+    help: 'Permits granted.',
+    labels: { route: 'throttles' },
     durations: { name: 'queue_wait_seconds', help: 'Time that a request waited for a permit.' },
   },
-  queueRejected: {
-    ...{ name: 'queue_rejected_total', help: 'Requests that left the queue without a permit.' },
+  queue_rejected_total: {
+    help: 'Requests that left the queue without a permit.',
     labels: { route: 'throttles', reason: QUEUE_REJECTION_REASONS },
     events: { 'queue-rejected': ({ route, reason }) => [route, reason] },
   },
-  tokenRequests: {
-    ...{ name: 'token_requests_total', help: 'Requests to the token endpoint.' },
+  token_requests_total: {
+    help: 'Requests to the token endpoint.',
     labels: { credential: 'credentials', outcome: TOKEN_OUTCOMES },
     durations: { name: 'token_request_duration_seconds', help: 'Duration of a token request.' },
   },
-  tokenInvalidations: {
-    ...{ name: 'token_invalidations_total', help: 'Tokens discarded before they expired.' },
+  token_invalidations_total: {
+    help: 'Tokens discarded before they expired.',
     labels: { credential: 'credentials', reason: INVALIDATION_REASONS },
     events: { 'token-invalidated': ({ credential, reason }) => [credential, reason] },
   },
-  tokenFallbacks: {
-    name: 'token_fallbacks_total',
+  token_fallbacks_total: {
     help: 'New tokens that the upstream did not accept at once, while the previous one was used.',
     labels: { credential: 'credentials' },
     events: { 'token-not-accepted-yet': ({ credential }) => [credential] },
   },
-  rotationFailures: {
-    name: 'credential_rotation_failures_total',
+  credential_rotation_failures_total: {
     help: 'New credentials that could not be applied while the previous ones stay in use.',
     labels: { credential: 'credentials' },
     events: { 'credential-rotation': ({ credential, outcome }) => (outcome === 'taken' ? undefined : [credential]) },
   },
-  configReloads: {
-    ...{ name: 'config_reloads_total', help: 'Configuration reloads, by outcome.' },
+  config_reloads_total: {
+    help: 'Configuration reloads, by outcome.',
     labels: { outcome: RELOAD_OUTCOMES },
     events: { 'configuration-read': ({ outcome }) => [outcome] },
   },
 } as const satisfies Readonly<Record<string, MetricDefinition>>;
 
-/** Its Redis commands and shared tokens. */
 const FLEET_METRICS = {
-  fleetCommands: {
-    ...{ name: 'fleet_commands_total', help: 'Commands sent to the Redis of the fleet.' },
+  fleet_commands_total: {
+    help: 'Commands sent to the Redis of the fleet.',
     labels: { outcome: FLEET_COMMAND_OUTCOMES },
     events: { 'fleet-command': ({ outcome }) => [outcome] },
   },
-  fleetTokens: {
-    ...{ name: 'fleet_tokens_total', help: 'Token results taken over from another replica.' },
+  fleet_tokens_total: {
+    help: 'Token results taken over from another replica.',
     labels: { credential: 'credentials', outcome: TOKEN_OUTCOMES },
     events: {
       'token-found': ({ credential, from }) => (from === 'fleet' ? [credential, 'ok'] : undefined),
@@ -183,7 +179,7 @@ export function createCatalogue(
   const configured = { routes, throttles: throttleNames, credentials };
   const counters = new Map<string, EventObserver[]>();
   const definitions: Readonly<Record<string, MetricDefinition>> = { ...METRICS, ...(hasFleet && FLEET_METRICS) };
-  const tables = Object.entries(definitions).map(([key, { name, help, labels = {}, durations, events = {} }]) => {
+  const tables = Object.entries(definitions).map(([name, { help, labels = {}, durations, events = {} }]) => {
     const values = Object.entries(labels).map(([label, list]) => [
       label,
       typeof list === 'string' ? configured[list] : list,
@@ -195,7 +191,7 @@ export function createCatalogue(
       (event: SidecarEvent) => string[] | undefined,
     ][])
       counters.set(kind, [...(counters.get(kind) ?? []), (event) => countOne(table, listValues(event))]);
-    return [key, table];
+    return [name, table];
   });
   return {
     catalogue: Object.fromEntries(tables) as Catalogue,

@@ -53,7 +53,7 @@ interface GaugeDefinition {
 const CONFIDENCE_VALUES = { none: 0, low: 0.5, high: 1 } as const;
 
 const GAUGES: readonly GaugeDefinition[] = [
-  { ...{ name: 'build_info', help: 'The running version.' }, read: ({ version }) => [[{ version }, 1]] },
+  { name: 'build_info', help: 'The running version.', read: ({ version }) => [[{ version }, 1]] },
   perThrottle('permit_rate', 'Permits per second; +Inf while no limit is applied.', ({ rate }) => rate),
   perThrottle('paused', '1 while paused: no new attempt may start.', ({ pausedMs }) => (pausedMs > 0 ? 1 : 0)),
   perThrottle('queue_depth', 'Requests waiting in the queue.', ({ queued }) => queued),

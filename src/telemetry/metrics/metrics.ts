@@ -8,7 +8,7 @@ import { createCatalogue, type ConfiguredLabelValues } from './catalogue.ts';
 import type { EventObserver } from '../events.ts';
 import { readGauges, registerGauges, type GaugeReading, type GaugeStates } from './gauges.ts';
 import type { RecordObservers, RecordPermit, RouteCounters } from '../request-record.ts';
-import { RouteMetrics } from './route-metrics.ts';
+import { createRouteCounters } from './route-counters.ts';
 import { expose, SeriesRegistry } from './series.ts';
 
 /** Gauges of prom-client that `promtool check metrics` refuses: `_total` is for counters. */
@@ -21,7 +21,7 @@ const EXCLUDED_DEFAULT_METRICS = [
 /** Which buckets are exposed: all, a few, or none. */
 export type ExposedBuckets = 'default' | 'few' | 'none';
 
-/** Of `few`, beside +Inf, in seconds. 10 is the threshold of an alert, which needs a bucket above it, too. */
+/** The bounds that `few` exposes beside +Inf, seconds. 10 is the threshold of an alert, which needs a bucket above it, too. */
 const FEW_BUCKETS: readonly number[] = [0.1, 1, 10, 60];
 
 export interface MetricsOptions extends ConfiguredLabelValues {
@@ -68,11 +68,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
     observe(event) {
       countEvent(event);
       if (event.kind === 'token-requested')
-        catalogue.tokenRequests.find(event.credential, event.outcome).record(event.durationMs);
+        catalogue.token_requests_total.find(event.credential, event.outcome).record(event.durationMs);
     },
-    bindRoute: (route, observers = NO_OBSERVERS) => new RouteMetrics(route, catalogue, observers),
+    bindRoute: (route, observers = NO_OBSERVERS) => createRouteCounters(route, catalogue, observers),
     bindThrottle: (route, observers = NO_OBSERVERS) => {
-      const permits = catalogue.permits.find(route);
+      const permits = catalogue.permits_total.find(route);
       return (waitedMs) => {
         permits.record(waitedMs);
         observers.debug?.({ kind: 'permit-granted', route, waitedMs });

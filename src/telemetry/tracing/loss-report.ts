@@ -7,7 +7,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../platform/clock.ts';
 import { describeConnectionError, errorCodeOf } from '../../platform/connection-faults.ts';
-import { createCoalescer, type EventCoalescer } from '../log/event-coalescer.ts';
+import { EventCoalescer } from '../log/event-coalescer.ts';
 import type { EventObserver } from '../events.ts';
 
 /** Channels of Node's HTTP client: the exporter repeats a request for ten seconds, and then names no status. */
@@ -42,8 +42,9 @@ export class SpanLossReporter {
       const message = `spans could not be exported: ${reason}; ${String(this.#spans)} lost since the start`;
       observe({ kind: 'warning', message });
     };
-    this.#coalescer = createCoalescer<string>({
-      ...{ clock, windowMs: SUMMARY_INTERVAL_MS },
+    this.#coalescer = new EventCoalescer<string>({
+      clock,
+      windowMs: SUMMARY_INTERVAL_MS,
       onFirst: warn,
       onSummary: (_, last) => warn(last),
     });

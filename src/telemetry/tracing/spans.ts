@@ -11,7 +11,7 @@ import { readTraceParent, replaceTraceContext, type TraceParent } from '../../ex
 import type { TracedAttempt, Stage, RequestTracer, TracedRequest } from '../../exchange/request-tracer.ts';
 import type { AttemptResult } from '../../upstream/response-receiver.ts';
 import type { SidecarEvent } from '../events.ts';
-import { KNOWN_METHODS } from '../metrics/route-metrics.ts';
+import { KNOWN_METHODS } from '../metrics/route-counters.ts';
 import type { RequestRecord } from '../request-record.ts';
 
 export interface SpanOptions {
