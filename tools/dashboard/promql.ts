@@ -31,8 +31,8 @@ export function compileCondition(condition: Condition, listLabels: ListLabels): 
     case 'gauge':
       return compileGauge(condition, listLabels);
     case 'age': {
-      const below = condition.belowSeconds === undefined ? '' : ` < ${condition.belowSeconds}`;
-      return `${sum(condition.of, (select) => select(), listLabels)} - time()${below} > ${condition.aboveSeconds}`;
+      const below = condition.below === undefined ? '' : ` < ${condition.below}`;
+      return `${sum(condition.of, (select) => select(), listLabels)} - time()${below} > ${condition.above}`;
     }
     case 'quantile':
       return compileQuantile(condition, listLabels);
@@ -52,19 +52,19 @@ function compileGauge({ of, dividedBy, meanOverMs, above, below }: Gauge, listLa
 }
 
 /** The mean is compared where the bound is not exposed. Prometheus 3 stores the bound 5 as "5.0". */
-function compileQuantile({ of, share, windowMs, aboveSeconds }: Quantile, listLabels: ListLabels): string {
+function compileQuantile({ of, share, windowMs, above }: Quantile, listLabels: ListLabels): string {
   const range = formatRange(windowMs);
   const rateOf = (suffix: string): string => sum(of, (select) => `rate(${select(suffix)}${range})`, listLabels);
   const bound = sum(
     of,
-    (select) => select('_bucket', { le: String.raw`${aboveSeconds}(\\.0)?` }),
+    (select) => select('_bucket', { le: String.raw`${above}(\\.0)?` }),
     (metric) => [...listLabels(metric), 'le'],
   );
   return [
-    `histogram_quantile(${share}, ${rateOf('_bucket')}) > ${aboveSeconds}`,
+    `histogram_quantile(${share}, ${rateOf('_bucket')}) > ${above}`,
     `  and ${bound}`,
     `or`,
-    `${rateOf('_sum')} / (${rateOf('_count')} > 0) > ${aboveSeconds}`,
+    `${rateOf('_sum')} / (${rateOf('_count')} > 0) > ${above}`,
     `  unless ${bound}`,
   ].join('\n');
 }

@@ -24,21 +24,43 @@ export interface AlertText {
 export interface Alert extends AlertText {
   readonly condition: Condition;
   /** Sentences with settings and commands in backticks. */
-  readonly advice: readonly string[];
+  readonly advice: readonly [string, ...string[]];
   readonly where: AlertWhere;
 }
 
+/** An alert without what its place in the table says. */
+type AlertEntry = Pick<Alert, 'condition' | 'headline' | 'description' | 'advice'> & Partial<Pick<Alert, 'where'>>;
+
+const PLACES: Readonly<Record<AlertText['group'], AlertWhere>> = {
+  service: 'unclear',
+  token: 'token',
+  limits: 'limit',
+  upstream: 'unclear',
+  process: 'setting',
+  fleet: 'network',
+};
+
 const MINUTE_MS = 60_000;
+
+const critical = (group: AlertText['group'], minutes: number, entry: AlertEntry): Alert => {
+  return { severity: 'critical', group, forMs: minutes * MINUTE_MS, where: PLACES[group], ...entry };
+};
+const warning = (group: AlertText['group'], minutes: number, entry: AlertEntry): Alert => {
+  return { ...critical(group, minutes, entry), severity: 'warning' };
+};
 
 const perRoute = (metric: string, where: Series['where'] = {}): Series => ({ metric, per: 'route', where });
 const perCredential = (metric: string, where: Series['where'] = {}): Series => ({ metric, per: 'credential', where });
 const ofProcess = (metric: string, where: Series['where'] = {}): Series => ({ metric, per: undefined, where });
-const ratio = (part: Series, whole: Series | readonly Series[], minutes: number, above: number): Condition => ({
-  ...{ form: 'ratio', part, whole: [whole].flat(), windowMs: minutes * MINUTE_MS, above },
-});
-const increase = (of: Series, minutes: number, above: number): Condition => ({
-  ...{ form: 'increase', of, windowMs: minutes * MINUTE_MS, above },
-});
+const ratio = (part: Series, whole: Series | readonly Series[], minutes: number, above: number): Condition => {
+  return { form: 'ratio', part, whole: [whole].flat(), windowMs: minutes * MINUTE_MS, above };
+};
+const increase = (of: Series, minutes: number, above: number): Condition => {
+  return { form: 'increase', of, windowMs: minutes * MINUTE_MS, above };
+};
+const quantile = (of: Series, share: number, minutes: number, above: number): Condition => {
+  return { form: 'quantile', of, share, windowMs: minutes * MINUTE_MS, above };
+};
 const all = (...conditions: readonly Condition[]): Condition => ({ form: 'all', conditions });
 const any = (...conditions: readonly Condition[]): Condition => ({ form: 'any', conditions });
 
@@ -74,36 +96,30 @@ function isTokenUnchanged({ samples }: ConditionInputs, credential: string): boo
 }
 
 export const ALERTS = {
-  BearerSidecarRequestsFailing: {
-    ...{ severity: 'critical', forMs: 5 * MINUTE_MS, group: 'service', where: 'unclear' },
+  BearerSidecarRequestsFailing: critical('service', 5, {
     condition: all(ratio(FAILED_REQUESTS, REQUESTS, 5, 0.1), increase(FAILED_REQUESTS, 5, LEAST_FAILURES)),
     headline: '{share} of the requests fail',
     description: 'More than 10 % of the requests end with 401, 429 or 5xx, from the upstream or from the sidecar.',
     advice: ['See status and reason of the failed calls under Recent calls.'],
-  },
-  BearerSidecarTokenMissing: {
-    ...{ severity: 'critical', forMs: 2 * MINUTE_MS, group: 'token', where: 'token' },
+  }),
+  BearerSidecarTokenMissing: critical('token', 2, {
     condition: {
       form: 'unless',
       condition: { form: 'gauge', of: TOKEN_FAILURES },
-      unless: { form: 'age', of: TOKEN_EXPIRY, aboveSeconds: 0 },
+      unless: { form: 'age', of: TOKEN_EXPIRY, above: 0 },
     },
     headline: 'No token',
     description:
       'Every request gets TOKEN_REJECTED or TOKEN_UNAVAILABLE. Token requests failed {{ $value }} times in a row.',
     advice: [CHECK],
-  },
-  BearerSidecarTokenExpiring: {
-    ...{ severity: 'critical', forMs: MINUTE_MS, group: 'token', where: 'token' },
+  }),
+  BearerSidecarTokenExpiring: critical('token', 1, {
     // A token is refreshed when 15 to 25 % of its lifetime is left, so a long-lived one does not normally come below 300 s. A short-lived
     // one does; then either its refresh has failed, or it is the same token as twelve minutes ago.
     condition: any(
+      all({ form: 'age', of: TOKEN_EXPIRY, above: 0, below: 300 }, { form: 'gauge', of: TOKEN_FAILURES, above: 0 }),
       all(
-        { form: 'age', of: TOKEN_EXPIRY, aboveSeconds: 0, belowSeconds: 300 },
-        { form: 'gauge', of: TOKEN_FAILURES, above: 0 },
-      ),
-      all(
-        { form: 'age', of: TOKEN_EXPIRY, aboveSeconds: 0, belowSeconds: 120 },
+        { form: 'age', of: TOKEN_EXPIRY, above: 0, below: 120 },
         {
           form: 'own',
           per: 'credential',
@@ -116,17 +132,15 @@ export const ALERTS = {
     headline: 'The token expires soon and is not refreshed',
     description: 'Requests fail in {{ $value | humanizeDuration }}.',
     advice: ['The token must be refreshed before it expires; see the last failure under Token.', CHECK],
-  },
-  BearerSidecarTokenEndpointFailing: {
-    ...{ severity: 'warning', forMs: 5 * MINUTE_MS, group: 'token', where: 'token' },
+  }),
+  BearerSidecarTokenEndpointFailing: warning('token', 5, {
     condition: { form: 'gauge', of: TOKEN_FAILURES, above: 0 },
     headline: 'A new token cannot be obtained',
     description:
       '{{ $value }} consecutive failures of the token endpoint, or of reading the token file. Requests are not affected while the held token is valid.',
     advice: [CHECK],
-  },
-  BearerSidecarClientRejected: {
-    ...{ severity: 'critical', forMs: 3 * MINUTE_MS, group: 'token', where: 'token' },
+  }),
+  BearerSidecarClientRejected: critical('token', 3, {
     // A rejected client retries every 60 s, so that a single rejection does not last for three minutes.
     condition: any(
       increase(perCredential('token_requests_total', { outcome: 'rejected' }), 3, 0),
@@ -136,25 +150,22 @@ export const ALERTS = {
     description:
       'Client id, secret, audience or scope are not accepted. This needs a change of the configuration; the log and /status show the OAuth error.',
     advice: ['Check client id, secret, audience and scope with `bearer-sidecar check`.'],
-  },
-  BearerSidecarRotationFailing: {
-    ...{ severity: 'warning', forMs: 0, group: 'token', where: 'token' },
+  }),
+  BearerSidecarRotationFailing: warning('token', 0, {
     condition: increase(perCredential('credential_rotation_failures_total'), 15, 0),
     headline: 'A new secret cannot be used; the previous one stays in use',
     description:
       'New credentials are rejected or cannot be read. The previous ones stay in use as long as they are accepted.',
     advice: ['Correct the new secret at its source; the previous one stays in use until then.'],
-  },
-  BearerSidecarRefreshTokenUnkept: {
-    ...{ severity: 'warning', forMs: 0, group: 'token', where: 'token' },
+  }),
+  BearerSidecarRefreshTokenUnkept: warning('token', 0, {
     condition: { form: 'gauge', of: perCredential('refresh_token_unkept'), above: 0 },
     headline: 'A restart would end the service: the refresh token is replaced at each use and not kept',
     description:
       'The authorization server replaces the refresh token at each use, and no file keeps the newest one. After a restart the configured one is refused.',
     advice: ['Set `SIDECAR_AUTH_CACHE_FILE` to a file on a disk that stays, or ask for the grant client_credentials.'],
-  },
-  BearerSidecarTokenNotAccepted: {
-    ...{ severity: 'warning', forMs: 10 * MINUTE_MS, group: 'token', where: 'token' },
+  }),
+  BearerSidecarTokenNotAccepted: warning('token', 10, {
     condition: ratio(perRoute('upstream_attempts_total', { outcome: 'unauthorized' }), ATTEMPTS, 5, 0.05),
     headline: '{share} of the attempts get 401',
     description:
@@ -162,9 +173,8 @@ export const ALERTS = {
     advice: [
       'Check `SIDECAR_AUDIENCE` and `SIDECAR_SCOPE`, and that `SIDECAR_AUTH_URL` and `SIDECAR_BASE_URL` are of the same environment.',
     ],
-  },
-  BearerSidecarScopeMissing: {
-    ...{ severity: 'warning', forMs: 15 * MINUTE_MS, group: 'token', where: 'token' },
+  }),
+  BearerSidecarScopeMissing: warning('token', 15, {
     // One refused request counts for ten minutes: the alert needs at least two.
     condition: any(
       { form: 'gauge', of: perCredential('token_scopes_missing'), above: 0 },
@@ -174,9 +184,8 @@ export const ALERTS = {
     description:
       'The token has fewer scopes than requested (of a credential), or requests were refused with insufficient_scope (of a route).',
     advice: ['Ask the partner to grant the scopes, or correct `SIDECAR_SCOPE`.'],
-  },
-  BearerSidecarRateLimited: {
-    ...{ severity: 'warning', forMs: 10 * MINUTE_MS, group: 'limits', where: 'limit' },
+  }),
+  BearerSidecarRateLimited: warning('limits', 10, {
     // Learning a limit causes some rate-limit responses: a few at the start, later about one in 250 attempts.
     condition: all(ratio(RATE_LIMITED, PERMITS, 5, 0.1), increase(RATE_LIMITED, 10, 5)),
     headline: 'Rate limited: {share} of the attempts are refused',
@@ -185,12 +194,12 @@ export const ALERTS = {
     advice: [
       'Another client may use the same quota: leave a part of it with `SIDECAR_THROTTLE_MAX_RATE` or `throttle.share`.',
     ],
-  },
-  BearerSidecarDeclaredLimitUsedUp: {
-    ...{ severity: 'warning', forMs: 15 * MINUTE_MS, group: 'limits', where: 'limit' },
+  }),
+  BearerSidecarDeclaredLimitUsedUp: warning('limits', 15, {
     // The gauge exists only while a limit of an hour or longer is used up before its window ends.
     condition: {
-      ...{ form: 'own', per: 'route' },
+      form: 'own',
+      per: 'route',
       promql: 'min without (limit) (bearer_sidecar_declared_limit_exhausted_timestamp_seconds) - time()',
       evaluate: ({ samples, wallNow }, route) => {
         const at = samples.least('declared_limit_exhausted_timestamp_seconds', { route });
@@ -205,35 +214,28 @@ export const ALERTS = {
       ASK_FOR_LIMIT,
       "Calls for urgent requests are kept with `reserve`, and `spread: even` deals out what is left: see the entry's members in `throttle.limits`.",
     ],
-  },
-  BearerSidecarPaused: {
-    ...{ severity: 'warning', forMs: 5 * MINUTE_MS, group: 'limits', where: 'limit' },
+  }),
+  BearerSidecarPaused: warning('limits', 5, {
     condition: { form: 'gauge', of: perRoute('paused'), meanOverMs: 10 * MINUTE_MS, above: 0.9 },
     headline: 'Paused for most of the last ten minutes',
     description: 'The upstream has stated a wait, or refuses every probe. A quota per hour or day may be used up.',
     advice: ['A quota per hour or per day may be used up: see the last rate-limit response under Rate limit.'],
-  },
-  BearerSidecarQueueSaturated: {
-    ...{ severity: 'warning', forMs: 2 * MINUTE_MS, group: 'limits', where: 'limit' },
+  }),
+  BearerSidecarQueueSaturated: warning('limits', 2, {
     condition: { form: 'gauge', of: perRoute('queue_depth'), dividedBy: perRoute('queue_limit'), above: 0.8 },
     headline: 'The queue is {share} full',
     description:
       'At 100 % further requests get 503 with QUEUE_FULL. BearerSidecarRequestsShed fires when more than 1 % of the requests are refused.',
     advice: [ASK_FOR_LIMIT, 'More places, if the callers can wait: `SIDECAR_QUEUE_MAX`.'],
-  },
-  BearerSidecarQueueSlow: {
-    ...{ severity: 'warning', forMs: 10 * MINUTE_MS, group: 'limits', where: 'limit' },
-    condition: {
-      ...{ form: 'quantile', of: perRoute('queue_wait_seconds'), share: 0.95, windowMs: 5 * MINUTE_MS },
-      aboveSeconds: 10,
-    },
+  }),
+  BearerSidecarQueueSlow: warning('limits', 10, {
+    condition: quantile(perRoute('queue_wait_seconds'), 0.95, 5, 10),
     headline: 'Requests wait long in the queue: {duration}',
     description:
       'This is the p95 (the mean, where metrics.buckets is none). The application sends more requests than may be forwarded. Requests fail when they wait longer than queue.timeoutMs or the time-out of the caller.',
     advice: [ASK_FOR_LIMIT, 'Urgent calls go first with the header field `x-sidecar-priority: high`.'],
-  },
-  BearerSidecarRequestsShed: {
-    ...{ severity: 'warning', forMs: 5 * MINUTE_MS, group: 'limits', where: 'limit' },
+  }),
+  BearerSidecarRequestsShed: warning('limits', 5, {
     condition: ratio(REJECTED, [REJECTED, PERMITS], 5, 0.01),
     headline: 'The queue rejects {share} of the requests',
     description: 'These requests get 503 with QUEUE_FULL, QUEUE_TIMEOUT or QUOTA_EXHAUSTED.',
@@ -241,31 +243,27 @@ export const ALERTS = {
       ASK_FOR_LIMIT,
       'A longer wait, if the callers can wait: `SIDECAR_QUEUE_TIMEOUT_MS`, within `SIDECAR_DEADLINE_MS`.',
     ],
-  },
-  BearerSidecarUpstreamUnreachable: {
-    ...{ severity: 'critical', forMs: 3 * MINUTE_MS, group: 'upstream', where: 'unclear' },
+  }),
+  BearerSidecarUpstreamUnreachable: critical('upstream', 3, {
     // One failed request makes several attempts: a single request does not alert.
     condition: all(ratio(FAULTS, ATTEMPTS, 5, 0.5), increase(FAULTS, 5, 5)),
     headline: '{share} of the attempts get no response from the upstream',
     description:
       'Connections fail to open, are reset, or time out. bearer_sidecar_upstream_faults_total has the causes.',
     advice: ['Check `SIDECAR_BASE_URL`, DNS, firewall and proxy from this machine.', CHECK],
-  },
-  BearerSidecarUpstreamErrors: {
-    ...{ severity: 'warning', forMs: 10 * MINUTE_MS, group: 'upstream', where: 'partner' },
+  }),
+  BearerSidecarUpstreamErrors: warning('upstream', 10, {
+    where: 'partner',
     condition: all(ratio(UPSTREAM_ERRORS, REQUESTS, 5, 0.1), increase(UPSTREAM_ERRORS, 5, LEAST_FAILURES)),
     headline: '{share} of the requests get 5xx from the upstream',
     description: 'The application got these responses after the retries that are allowed.',
     advice: ['Give the partner the time, the path and the status of a failed call under Recent calls.'],
-  },
-  BearerSidecarUpstreamSlow: {
-    ...{ severity: 'warning', forMs: 10 * MINUTE_MS, group: 'upstream', where: 'partner' },
+  }),
+  BearerSidecarUpstreamSlow: warning('upstream', 10, {
+    where: 'partner',
     // The median: neither a few long reports nor quick refusals decide. Attempts without a connection are not slow but unreachable.
     condition: all(
-      {
-        ...{ form: 'quantile', of: perRoute('upstream_duration_seconds'), share: 0.5, windowMs: 5 * MINUTE_MS },
-        aboveSeconds: 5,
-      },
+      quantile(perRoute('upstream_duration_seconds'), 0.5, 5, 5),
       increase(perRoute('upstream_attempts_total', { outcome: 'ok|error_status|cut|client_left|timeout' }), 5, 5),
     ),
     headline: 'The upstream is slow: {duration} for a typical attempt',
@@ -274,9 +272,8 @@ export const ALERTS = {
     advice: [
       'Give the partner the time, the path and the duration of some calls under Recent calls, and ask how long it has been slow.',
     ],
-  },
-  BearerSidecarOutcomeUnknown: {
-    ...{ severity: 'warning', forMs: 0, group: 'upstream', where: 'unclear' },
+  }),
+  BearerSidecarOutcomeUnknown: warning('upstream', 0, {
     condition: increase(perRoute('unknown_outcomes_total'), 15, 0),
     headline: 'Calls with an unknown outcome: {count}',
     description:
@@ -284,41 +281,36 @@ export const ALERTS = {
     advice: [
       'Ask the partner whether the calls marked under Recent calls were carried out, before the application repeats them.',
     ],
-  },
-  BearerSidecarResponsesCut: {
-    ...{ severity: 'warning', forMs: 5 * MINUTE_MS, group: 'upstream', where: 'unclear' },
+  }),
+  BearerSidecarResponsesCut: warning('upstream', 5, {
     condition: all(increase(CUT, 10, 5), ratio(CUT, REQUESTS, 10, 0.01)),
     headline: 'The upstream cut off {count} responses',
     description:
       'In ten minutes. The application received a part of each response, then its connection was closed. They are counted with the status of the upstream, mostly 200.',
     advice: ['Compare `SIDECAR_BODY_IDLE_TIMEOUT_MS` with the pauses within responses of the partner.'],
-  },
-  BearerSidecarRetryBudgetExhausted: {
-    ...{ severity: 'warning', forMs: 10 * MINUTE_MS, group: 'upstream', where: 'unclear' },
+  }),
+  BearerSidecarRetryBudgetExhausted: warning('upstream', 10, {
     // One burst counts for five minutes: the alert needs a fault that lasts.
     condition: increase(ofProcess('retry_budget_exhausted_total'), 5, 0),
     headline: 'Failed attempts are not repeated: the retry budget is used up',
     description: 'So many attempts fail that the retry budget is used up: failed attempts are not repeated.',
     advice: ['Failed attempts are not repeated while so many fail; see the causes above.'],
-  },
-  BearerSidecarReloadFailed: {
-    ...{ severity: 'warning', forMs: 0, group: 'process', where: 'setting' },
+  }),
+  BearerSidecarReloadFailed: warning('process', 0, {
     condition: increase(ofProcess('config_reloads_total', { outcome: 'refused|invalid' }), 15, 0),
     headline: 'The changed configuration is not in use',
     description:
       'It is invalid or needs a restart; the previous configuration stays active as a whole. The log and /status have the reason.',
     advice: ['Correct the configuration as its last reload says, then send SIGHUP.'],
-  },
-  BearerSidecarUnknownCallsNotRecorded: {
-    ...{ severity: 'warning', forMs: 0, group: 'process', where: 'setting' },
+  }),
+  BearerSidecarUnknownCallsNotRecorded: warning('process', 0, {
     condition: increase(ofProcess('unknown_call_write_errors_total'), 15, 0),
     headline: 'Calls cannot be recorded in `unknownCalls.file`',
     description:
       'Calls that are not idempotent are sent without a record, or refused with UNKNOWN_CALLS_NOT_RECORDED (unknownCalls.onWriteError). /status has the error code while it lasts.',
     advice: ['See `degraded` in `/status`: free disk space, or give back the folder of `unknownCalls.file`.'],
-  },
-  BearerSidecarFleetDisconnected: {
-    ...{ severity: 'warning', forMs: 5 * MINUTE_MS, group: 'fleet', where: 'network' },
+  }),
+  BearerSidecarFleetDisconnected: warning('fleet', 5, {
     condition: {
       form: 'unless',
       condition: { form: 'gauge', of: ofProcess('fleet_connected'), below: 1 },
@@ -328,16 +320,15 @@ export const ALERTS = {
     description:
       'Redis is not reachable, or cannot be used as it is. The replica continues with its share of the last known rate and a token of its own.',
     advice: ['Check `SIDECAR_REDIS_URL` and that Redis can be reached; nothing else depends on it.'],
-  },
-  BearerSidecarFleetDegraded: {
-    ...{ severity: 'warning', forMs: 5 * MINUTE_MS, group: 'fleet', where: 'network' },
+  }),
+  BearerSidecarFleetDegraded: warning('fleet', 5, {
     condition: { form: 'gauge', of: ofProcess('fleet_degraded'), above: 0 },
     headline: 'Redis replies too late; this replica works alone',
     description:
       'Most replies come after fleet.timeoutMs. The replica continues with its share of the last known rate and a token of its own, as without Redis; /status has the latency.',
     advice: ['Compare the latency of Redis with `fleet.timeoutMs`.'],
-  },
-} as const satisfies Readonly<Record<string, Alert>>;
+  }),
+} satisfies Readonly<Record<string, Alert>>;
 
 /** As in Prometheus. */
 export type AlertName = keyof typeof ALERTS;

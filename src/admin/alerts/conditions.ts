@@ -12,51 +12,53 @@ export interface Series {
   readonly per: SubjectKind;
   /** Default: every series. */
   readonly where?: Selector;
-  /** Of a counter: series that are left out. */
+  /** Series of a counter that are left out. */
   readonly except?: Selector;
 }
 
-interface RatioCondition {
+/** A condition holds for a value between these. Default: for any value. */
+interface Limits {
+  readonly above?: number;
+  readonly below?: number;
+}
+
+interface RatioCondition extends Limits {
   readonly form: 'ratio';
+  readonly above: number;
   readonly part: Series;
   readonly whole: readonly Series[];
   readonly windowMs: number;
-  readonly above: number;
 }
 
-interface IncreaseCondition {
+interface IncreaseCondition extends Limits {
   readonly form: 'increase';
+  readonly above: number;
   readonly of: Series;
   readonly windowMs: number;
-  readonly above: number;
 }
 
-interface GaugeCondition {
+interface GaugeCondition extends Limits {
   readonly form: 'gauge';
   readonly of: Series;
   readonly dividedBy?: Series;
   /** Default: the newest value. */
   readonly meanOverMs?: number;
-  /** Default: any value. */
-  readonly above?: number;
-  readonly below?: number;
 }
 
-interface AgeCondition {
+/** Compares the seconds until the instant of a gauge, a Unix time in seconds. */
+interface AgeCondition extends Limits {
   readonly form: 'age';
-  /** A Unix time in seconds; compared is what is left until then. */
+  readonly above: number;
   readonly of: Series;
-  readonly aboveSeconds: number;
-  readonly belowSeconds?: number;
 }
 
-interface QuantileCondition {
+/** Compares seconds with a bound of the default buckets. Prometheus compares the mean where this bound is not exposed. */
+interface QuantileCondition extends Limits {
   readonly form: 'quantile';
+  readonly above: number;
   readonly of: Series;
   readonly share: number;
   readonly windowMs: number;
-  /** A bound of the default buckets. Prometheus compares the mean where this bound is not exposed. */
-  readonly aboveSeconds: number;
 }
 
 /** For a condition that no form expresses. */
@@ -110,10 +112,8 @@ export function createConditionInputs(samples: Samples, wallNow: number): Condit
 export function evaluateCondition(condition: Condition, subject: string, inputs: ConditionInputs): number | undefined {
   switch (condition.form) {
     case 'all': {
-      const [first, ...others] = condition.conditions;
-      const value = first && evaluateCondition(first, subject, inputs);
-      const holds = (each: Condition): boolean => evaluateCondition(each, subject, inputs) !== undefined;
-      return value !== undefined && others.every(holds) ? value : undefined;
+      const [value, ...others] = condition.conditions.map((each) => evaluateCondition(each, subject, inputs));
+      return others.includes(undefined) ? undefined : value;
     }
     case 'any':
       for (const each of condition.conditions) {
@@ -127,8 +127,11 @@ export function evaluateCondition(condition: Condition, subject: string, inputs:
         : undefined;
     case 'own':
       return condition.evaluate(inputs, subject);
-    default:
-      return compare(readValue(condition, subject, inputs), condition);
+    default: {
+      const { above = -Infinity, below = Infinity } = condition;
+      const value = readValue(condition, subject, inputs);
+      return value !== undefined && value > above && value < below ? value : undefined;
+    }
   }
 }
 
@@ -175,26 +178,6 @@ function readGauge(
   if (dividedBy === undefined || value === undefined) return value;
   const divisor = samples.gauge(dividedBy.metric, selectSubject(dividedBy, subject)) ?? 0;
   return divisor === 0 ? undefined : value / divisor;
-}
-
-function compare(value: number | undefined, condition: Leaf): number | undefined {
-  if (value === undefined) return undefined;
-  const { above, below } = readLimits(condition);
-  return value > above && value < below ? value : undefined;
-}
-
-/** The condition holds between these values. */
-function readLimits(condition: Leaf): { readonly above: number; readonly below: number } {
-  switch (condition.form) {
-    case 'gauge':
-      return { above: condition.above ?? -Infinity, below: condition.below ?? Infinity };
-    case 'age':
-      return { above: condition.aboveSeconds, below: condition.belowSeconds ?? Infinity };
-    case 'quantile':
-      return { above: condition.aboveSeconds, below: Infinity };
-    default:
-      return { above: condition.above, below: Infinity };
-  }
 }
 
 /** Names of routes and credentials need no escaping in a regular expression. A series of another kind matches no subject. */

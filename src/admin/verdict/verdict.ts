@@ -276,8 +276,8 @@ function describeAlert(inputs: VerdictInputs): Verdict | undefined {
 /** Its requests would be candidates if they still failed or waited. */
 function isShareOfThePast(name: AlertName): boolean {
   const { condition } = ALERTS[name];
-  const [{ form }] = condition.form === 'all' ? condition.conditions : [condition];
-  return form === 'ratio' || form === 'quantile';
+  const [first] = condition.form === 'all' ? condition.conditions : [condition];
+  return first?.form === 'ratio' || first?.form === 'quantile';
 }
 
 /** The latency of the upstream is shown apart from the wait in the queue: only one of them is the partner's. */

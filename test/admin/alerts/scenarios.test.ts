@@ -12,7 +12,7 @@ import { minutes, STEP_MS } from './scenario-series.ts';
 import type { ScenarioSeries } from './scenario-series.ts';
 
 const PER_STEP = STEP_MS / 1000;
-const LIMITS = ['above', 'below', 'aboveSeconds', 'belowSeconds'] as const;
+const LIMITS = ['above', 'below'] as const;
 
 /** Applies what happens at a step. */
 function playStep(played: PlayedSamples, series: ScenarioSeries, step: number): void {
