@@ -46,7 +46,9 @@ export function createEventStreams({ subscribe, createSnapshot, createUpdate }: 
     respond() {
       if (open.size >= MAX_STREAMS)
         return createProblemResponse({
-          ...{ status: 503, code: 'TOO_MANY_STREAMS', detail: `${MAX_STREAMS} status pages are already open.` },
+          status: 503,
+          code: 'TOO_MANY_STREAMS',
+          detail: `${MAX_STREAMS} status pages are already open.`,
           headers: { 'Retry-After': '5' },
         });
       const hello = formatEvent('hello', createSnapshot());

@@ -101,8 +101,13 @@ function createStatusReader(options: AdminOptions): () => StatusInputs {
   const startedAt = clock.now();
   return () => {
     const states: SidecarStates = {
-      ...{ version, pid: process.pid, uptimeMs: clock.now() - startedAt, draining: options.draining() },
-      ...{ tokens: options.tokens(), throttles: options.throttles(), fleet: options.fleet() },
+      version,
+      pid: process.pid,
+      uptimeMs: clock.now() - startedAt,
+      draining: options.draining(),
+      tokens: options.tokens(),
+      throttles: options.throttles(),
+      fleet: options.fleet(),
       listener: options.listener(),
       insufficientScopes: activity.listInsufficientScopes(),
       configuration: options.configuration(),
@@ -113,8 +118,11 @@ function createStatusReader(options: AdminOptions): () => StatusInputs {
     const seen = { ...states, samples: sampler.read(), wallNow: clock.wallNow() };
     const alerts = evaluateAlerts(seen);
     const verdict = evaluateVerdict({
-      ...{ ...seen, alerts, faults: activity.listLastFaults() },
-      ...{ settings: options.settings(), pending: options.pendingAttempts() },
+      ...seen,
+      alerts,
+      faults: activity.listLastFaults(),
+      settings: options.settings(),
+      pending: options.pendingAttempts(),
     });
     return { ...states, alerts, verdict };
   };
@@ -125,9 +133,9 @@ function createEndpoints(
   readStatus: () => StatusInputs,
   loadPage: () => Promise<LoadedPage>,
 ): ReadonlyMap<string, Endpoint> {
-  const get = (access: Endpoint['access'], respond: Endpoint['respond']): Endpoint => ({
-    ...{ access, method: 'GET', respond },
-  });
+  const get = (access: Endpoint['access'], respond: Endpoint['respond']): Endpoint => {
+    return { access, method: 'GET', respond };
+  };
   const endpoints: Record<string, Endpoint> = {
     '/livez': get('any', () => createJsonResponse(200, { live: true })),
     '/startupz': get('any', () => {

@@ -98,7 +98,9 @@ function renderCallsSection({ calls }: Fragments): Markup {
 }
 
 const LATENCY_PLOT: Plot = {
-  ...{ name: 'latency', title: 'Latency', unit: 'ms' },
+  name: 'latency',
+  title: 'Latency',
+  unit: 'ms',
   series: [
     nameSeries('p50', 'p50Ms', 'sent'),
     { ...nameSeries('p95', 'p95Ms', 'own'), look: 'dashed' },
@@ -118,7 +120,9 @@ function listPlots(routes: readonly string[]): Plot[] {
   });
   return [
     {
-      ...{ name: 'requests', title: 'Requests per second', unit: 'per-second' },
+      name: 'requests',
+      title: 'Requests per second',
+      unit: 'per-second',
       series: [
         nameSeries('success', 'ok', 'good'),
         nameSeries('4xx', 'clientErrors', 'wait'),
@@ -127,7 +131,9 @@ function listPlots(routes: readonly string[]): Plot[] {
       ],
     },
     {
-      ...{ name: 'governor', title: 'Attempts and rate limit per second', unit: 'per-second' },
+      name: 'governor',
+      title: 'Attempts and rate limit per second',
+      unit: 'per-second',
       series: [
         nameSeries('attempts', 'sent', 'sent'),
         ...allowed,
@@ -136,7 +142,9 @@ function listPlots(routes: readonly string[]): Plot[] {
     },
     LATENCY_PLOT,
     {
-      ...{ name: 'queue', title: 'Queued and in flight', unit: 'number' },
+      name: 'queue',
+      title: 'Queued and in flight',
+      unit: 'number',
       series: [
         nameSeries('queued', 'queued', 'wait'),
         { ...nameSeries('in flight', 'inFlight', 'sent'), look: 'dashed' },

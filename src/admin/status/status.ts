@@ -59,7 +59,12 @@ export function describeStatus(states: StatusInputs) {
 function describeVerdict(verdict: Verdict) {
   const { level, where, code = null, headline, detail, route = null, share, sinceWallAt } = verdict;
   return {
-    ...{ level, where, code, headline, detail, route },
+    level,
+    where,
+    code,
+    headline,
+    detail,
+    route,
     share: share === undefined ? null : roundShare(share),
     since: sinceWallAt === undefined ? null : formatInstant(sinceWallAt),
     advice: verdict.advice ?? null,
@@ -76,9 +81,12 @@ function describeCall({ wallAt, record }: RecentCall) {
   const { route, method, path, code, source, attempts, queuedMs, durationMs } = record;
   return {
     at: formatInstant(wallAt),
-    ...{ route, method },
+    route,
+    method,
     path: truncate(path, MAX_PATH_LENGTH),
-    ...{ status: code, source, attempts },
+    status: code,
+    source,
+    attempts,
     waitSeconds: Math.round(queuedMs) / 1000,
     durationSeconds: Math.round(durationMs) / 1000,
     reason: describeReason(record),

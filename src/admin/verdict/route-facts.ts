@@ -84,7 +84,11 @@ export function readRouteFacts(
   const latencies = readLatencies(samples, selector, windowMs, left);
   const isHung = hasNoResponse(samples, selector, sent, isFull ? readQueued(HUNG_MS) : undefined);
   return {
-    ...{ route, selector, outcomes, isFull, isHung },
+    route,
+    selector,
+    outcomes,
+    isFull,
+    isHung,
     codes: countBy('code', 'requests_total', { source: 'upstream' }),
     replies: countBy('code', 'local_replies_total'),
     faults: countBy('cause', 'upstream_faults_total'),

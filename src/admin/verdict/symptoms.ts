@@ -31,9 +31,13 @@ export interface Symptom {
   readonly isCertain?: boolean;
   /** By their names in the texts of the cause. Default: none. */
   readonly values?: Readonly<Record<string, string>>;
-  /** What it says itself. Default: what the last fault says. */
+  /** What the symptom says itself. Default: what the last fault says. */
   readonly words?: string | undefined;
 }
+
+type CountedIn = 'code' | 'failed' | 'delayed';
+/** Default: the code is the cause, and no request has failed or was delayed. */
+type Finding = Omit<Symptom, CountedIn> & Partial<Pick<Symptom, CountedIn>>;
 
 export interface VerdictInputs extends SidecarStates {
   readonly samples: Samples;
@@ -57,13 +61,14 @@ const EVERY = 0.9;
 const HALF = 0.5;
 /** With more than this share of the attempts, refusals hold the queue. */
 const REFUSED_SHARE = 0.25;
-const REFUSAL = /_NOT_ALLOWED$|^BAD_REQUEST$|^HEADERS_TOO_LARGE$|^REQUEST_TIMEOUT$/;
+const REJECTION = /_NOT_ALLOWED$|^BAD_REQUEST$|^HEADERS_TOO_LARGE$|^REQUEST_TIMEOUT$/;
 /** Faults of attempts whose response has a status. */
 const WITH_STATUS: ReadonlySet<string> = new Set<FaultCause>(['response_cut', 'intercepted']);
 const INTERCEPTED = /^(?:403|406|407|451|503)$/;
 /** While a token is held again, of the failures there are the requests alone. */
 const TOKEN_IS_BACK = {
-  ...{ of: '', failure: 'requests failed for want of a token' },
+  of: '',
+  failure: 'requests failed for want of a token',
   advice: 'See the failures of the token endpoint under Recent events.',
 };
 
@@ -79,7 +84,7 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
   const isShared = ({ route }: ThrottleState): boolean => hasShared && !routes.includes(route);
   const findThrottle = (route: string): ThrottleState | undefined =>
     active.find((throttle) => throttle.route === route) ?? active.find(isShared) ?? throttles[0];
-  const symptoms = [
+  const findings: readonly Finding[] = [
     ...listTokens(inputs, windowMs),
     // Among equals the first is shown: what holds the queue, before that its clients leave.
     ...active.flatMap((throttle) => {
@@ -92,12 +97,14 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
       return [
         ...listFaults(facts),
         ...listStatuses(facts, throttle, inputs.tokens),
-        ...listRefusals(facts),
+        ...listRejections(facts),
         ...listSlow(facts),
       ];
     }),
   ];
-  return symptoms.filter(({ failed, delayed, isCertain }) => failed + delayed > 0 || isCertain === true);
+  return findings
+    .map((finding): Symptom => ({ code: finding.cause, failed: 0, delayed: 0, ...finding }))
+    .filter(({ failed, delayed, isCertain }) => failed + delayed > 0 || isCertain === true);
 }
 
 function hasRequests(throttle: ThrottleState, samples: Samples, windowMs: number): boolean {
@@ -108,28 +115,25 @@ function hasRequests(throttle: ThrottleState, samples: Samples, windowMs: number
 }
 
 /** A credential without a usable token fails every request of its routes. */
-function listTokens({ samples, tokens, settings }: VerdictInputs, windowMs: number): Symptom[] {
+function listTokens({ samples, tokens, settings }: VerdictInputs, windowMs: number): Finding[] {
   const failing = tokens.filter(({ lastFailure }) => lastFailure !== undefined);
   const token = failing.find((each) => validForMs(each) <= 0) ?? failing[0];
   const [metric, selector] = ['local_replies_total', { code: 'TOKEN_.*' }];
   const failed = samples.increase(metric, windowMs, selector);
-  const symptom: Omit<Symptom, 'code'> = { cause: 'no_token', route: null, metric, selector, failed, delayed: 0 };
-  if (token?.lastFailure === undefined) return [{ ...symptom, code: 'unavailable', values: TOKEN_IS_BACK }];
+  const finding = { cause: 'no_token', route: null, metric, selector, failed } as const;
+  if (token?.lastFailure === undefined) return [{ ...finding, code: 'unavailable', values: TOKEN_IS_BACK }];
   const { credential, lastFailure } = token;
-  return [
-    {
-      ...{ ...symptom, code: lastFailure.outcome, words: lastFailure.detail, isCertain: validForMs(token) <= 0 },
-      values: {
-        of: tokens.length === 1 ? '' : ` for ${credential}`,
-        failure: describeTokenFailure(lastFailure),
-        advice: adviseOnTokenFailure(credential, lastFailure, settings),
-      },
-    },
-  ];
+  const values = {
+    of: tokens.length === 1 ? '' : ` for ${credential}`,
+    failure: describeTokenFailure(lastFailure),
+    advice: adviseOnTokenFailure(credential, lastFailure, settings),
+  };
+  const { outcome: code, detail: words } = lastFailure;
+  return [{ ...finding, code, words, isCertain: validForMs(token) <= 0, values }];
 }
 
 /** Faults of attempts as far as their requests failed, and attempts that become such a fault. */
-function* listFaults(facts: RouteFacts): Generator<Symptom> {
+function* listFaults(facts: RouteFacts): Generator<Finding> {
   const { route, selector, faults, replies, unanswered, unconnected, isHung } = facts;
   const failed = sum([...replies].filter(([code]) => code.startsWith('UPSTREAM_')));
   const failedShare = Math.min(1, failed / Math.max(1, countBroken(facts)));
@@ -140,9 +144,12 @@ function* listFaults(facts: RouteFacts): Generator<Symptom> {
   for (const cause of new Set([...faults.keys(), ...Object.keys(pending)])) {
     const count = faults.get(cause) ?? 0;
     yield {
-      ...{ cause: cause as FaultCause, route, code: cause, delayed: pending[cause] ?? 0 },
+      cause: cause as FaultCause,
+      route,
       failed: WITH_STATUS.has(cause) ? count : count * failedShare,
-      ...{ metric: 'upstream_faults_total', selector: { ...selector, cause } },
+      delayed: pending[cause] ?? 0,
+      metric: 'upstream_faults_total',
+      selector: { ...selector, cause },
     };
   }
 }
@@ -152,7 +159,7 @@ function* listStatuses(
   facts: RouteFacts,
   throttle: ThrottleState | undefined,
   tokens: readonly TokenState[],
-): Generator<Symptom> {
+): Generator<Finding> {
   const { route, selector, codes, insufficientScopes } = facts;
   const all = sum([...codes]);
   const advice = [...new Set(tokens.map(adviseOnRejectedToken))].join(' ');
@@ -173,7 +180,11 @@ function* listStatuses(
     const [code] = counts.reduce((most, next) => (next[1] > most[1] ? next : most));
     const setting = throttle?.refusalProposals?.[0]?.status;
     yield {
-      ...{ cause, route, code, failed: sum(counts), delayed: 0, metric: 'requests_total' },
+      cause,
+      route,
+      code,
+      failed: sum(counts),
+      metric: 'requests_total',
       selector: { ...selector, source: 'upstream', code: counts.map(([each]) => each).join('|') },
       values: { advice, setting: `SIDECAR_THROTTLE_REFUSALS=[{"status":${String(setting ?? code)}}]` },
     };
@@ -197,32 +208,29 @@ function causeOfStatus(
   return share > EVERY && status === 404 ? 'not_found' : 'client_error';
 }
 
-/** Requests that the sidecar refused for what they are. */
-function* listRefusals({ route, selector, replies }: RouteFacts): Generator<Symptom> {
+/** Requests that the sidecar rejected for what they are. */
+function* listRejections({ route, selector, replies }: RouteFacts): Generator<Finding> {
+  const metric = 'local_replies_total';
   for (const [code, failed] of replies)
-    if (REFUSAL.test(code))
-      yield {
-        ...{ cause: 'request_refused', route, code, failed, delayed: 0, metric: 'local_replies_total' },
-        selector: { ...selector, code },
-      };
+    if (REJECTION.test(code))
+      yield { cause: 'request_refused', route, code, failed, metric, selector: { ...selector, code } };
 }
 
 /** Slow responses, and clients that did not wait for the end of one. */
-function* listSlow(facts: RouteFacts): Generator<Symptom> {
+function* listSlow(facts: RouteFacts): Generator<Finding> {
   const { route, outcomes, slow, typicalLeftMs, typicalSlowMs, unanswered, isHung, leftEarly } = facts;
   const left = Math.max(0, (outcomes.get('client_left') ?? 0) - facts.brokenOff);
   const metric = 'upstream_attempts_total';
-  const leaving = { metric, selector: { ...facts.selector, outcome: 'client_left' } };
   const responses = (outcomes.get('ok') ?? 0) + (outcomes.get('error_status') ?? 0);
   const cause = isHung ? 'no_response_in_time' : leftEarly > 0 ? 'clients_leave' : 'slow';
   const values = {
-    ...{ moment: 'the end of their responses', than: ' for its responses' },
+    moment: 'the end of their responses',
+    than: ' for its responses',
     typical: formatLatency(Math.max(typicalSlowMs, typicalLeftMs)),
   };
-  yield { ...{ cause, route, code: cause, failed: left, delayed: 0, values }, ...leaving };
+  yield { cause, route, failed: left, values, metric, selector: { ...facts.selector, outcome: 'client_left' } };
   const delayed = Math.max(0, slow - left - countBroken(facts)) + (isHung ? 0 : unanswered);
-  if (delayed * 2 >= responses)
-    yield { ...{ cause: 'slow', route, code: 'slow', failed: 0, delayed, values, metric }, selector: facts.selector };
+  if (delayed * 2 >= responses) yield { cause: 'slow', route, delayed, values, metric, selector: facts.selector };
 }
 
 /** Requests that the queue refused, that waited long, that wait now, or that left. */
@@ -231,7 +239,7 @@ function* listQueue(
   facts: RouteFacts,
   { samples, wallNow }: VerdictInputs,
   windowMs: number,
-): Generator<Symptom> {
+): Generator<Finding> {
   const { route, queued, pausedMs } = throttle;
   const selector: Selector = { route: quotePattern(route) };
   const count = (metric: string, more: Selector = {}, overMs = windowMs): number =>
@@ -250,33 +258,28 @@ function* listQueue(
   const isLong = isSlow || pausedMs >= 1000 || facts.queuedMs >= NOTABLE_MS || refusesMany(facts);
   const isHeld = limiter !== 'queue_setting' && isLong;
   yield {
-    ...{ cause: limiter, route, code: limiter },
+    cause: limiter,
+    route,
     failed: (isPast ? 0 : samples.increase(metric, windowMs, shed)) + (isHeld ? left + facts.leftEarly : 0),
-    ...{
-      delayed: limiter === 'queue_setting' ? 0 : waited + waiting,
-      isCertain: pausedMs >= 1000 && queued > 0,
-      values: describeThrottle(throttle, facts),
-    },
-    ...(limiter === 'rate_limit' ? { metric: 'rate_limited_total', selector } : { metric, selector: shed }),
+    delayed: limiter === 'queue_setting' ? 0 : waited + waiting,
+    isCertain: pausedMs >= 1000 && queued > 0,
+    values: describeThrottle(throttle, facts),
+    metric: limiter === 'rate_limit' ? 'rate_limited_total' : metric,
+    selector: limiter === 'rate_limit' ? selector : shed,
     words: describePause(throttle) ?? (limiter === 'declared_limit' ? describeDeclaredUse(throttle) : undefined),
   };
   // Beside what holds the queue, the advice to wait longer helps, too.
-  if (!isSlow)
-    yield {
-      ...{ cause: 'clients_leave', route, code: 'clients_leave', failed: left, delayed: 0, metric, selector: leaving },
-      values: { moment: 'their turn', than: ' than the queue does (`SIDECAR_QUEUE_TIMEOUT_MS`)' },
-    };
+  const values = { moment: 'their turn', than: ' than the queue does (`SIDECAR_QUEUE_TIMEOUT_MS`)' };
+  if (!isSlow) yield { cause: 'clients_leave', route, failed: left, metric, selector: leaving, values };
 }
 
 /** Places in flight that responses hold because their clients do not read. */
-function describeUnread(throttle: ThrottleState, facts: RouteFacts): Symptom {
+function describeUnread(throttle: ThrottleState, facts: RouteFacts): Finding {
   const { route, queued, stalledInFlight, inFlightLimit } = throttle;
   return {
     cause: 'unread_responses',
     route,
-    code: 'unread_responses',
     failed: facts.brokenOff,
-    delayed: 0,
     words:
       'a request that waits gets such a place after a second, or after 30 s where calls in flight are limited or throttle.maxStreams are open',
     isCertain: isHeldByClients(throttle, facts) && (queued > 0 || stalledInFlight >= inFlightLimit * EVERY),

@@ -19,21 +19,22 @@ export interface Verdict {
   readonly level: 'good' | 'wait' | 'bad';
   /** Whose fault it is; `none` also while the sidecar drains, and when a cause has gone. */
   readonly where: VerdictPlace;
-  /** The dominant status, code of the local reply, or cause; undefined when nothing is wrong. */
-  readonly code: string | undefined;
+  /** The dominant status, code of the local reply, or cause. Default: nothing is wrong. */
+  readonly code?: string;
   /** One line. */
   readonly headline: string;
   /** Numbers, and the words of the last fault. */
   readonly detail: string;
-  /** Undefined: no route, or several. */
-  readonly route: string | undefined;
-  /** Of the requests of the window, from 0 to 1; undefined when nothing is wrong. */
-  readonly share: number | undefined;
-  /** Since when, or when it ended, epoch milliseconds; undefined when unknown. */
-  readonly sinceWallAt: number | undefined;
-  /** The setting or the question that helps; undefined: nothing is needed. */
-  readonly advice: string | undefined;
-  readonly other: string | undefined;
+  /** Default: no route, or several. */
+  readonly route?: string | undefined;
+  /** The share of the requests of the window, from 0 to 1. Default: nothing is wrong. */
+  readonly share?: number;
+  /** Since when, or when it ended, epoch milliseconds. Default: unknown. */
+  readonly sinceWallAt?: number | undefined;
+  /** The setting or the question that helps. Default: nothing is needed. */
+  readonly advice?: string;
+  /** The headline of a second cause. Default: there is none. */
+  readonly other?: string | undefined;
 }
 
 /** Symptoms of one cause, of all routes. */
@@ -60,11 +61,6 @@ const MISSED_FAILURES = 3;
 const MAX_START_MS = 2 * MINUTE_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-const NOTHING_WRONG: Omit<Verdict, 'headline' | 'detail'> = {
-  ...{ level: 'good', where: 'none', code: undefined, route: undefined, share: undefined },
-  ...{ sinceWallAt: undefined, advice: undefined, other: undefined },
-};
-
 export function evaluateVerdict(inputs: VerdictInputs): Verdict {
   if (inputs.draining) return describeDrain(inputs);
   // The present first: in a minute, what has begun just now is a small part.
@@ -83,7 +79,7 @@ export function evaluateVerdict(inputs: VerdictInputs): Verdict {
   );
 }
 
-/** Those that explain enough requests, the largest first. */
+/** The causes that explain enough requests, the largest first. */
 function rankCandidates(inputs: VerdictInputs, windowMs: number): Candidate[] {
   const { samples, throttles, pending } = inputs;
   const waiting = throttles.reduce((total, { queued }) => total + queued, pending.length);
@@ -105,20 +101,18 @@ function rankCandidates(inputs: VerdictInputs, windowMs: number): Candidate[] {
 function mergeSymptoms(symptoms: readonly Symptom[], total: number, windowMs: number): Candidate {
   const weigh = ({ failed, delayed }: Symptom): number => failed + delayed;
   const largest = symptoms.reduce((most, next) => (weigh(next) > weigh(most) ? next : most));
-  const sum = (part: (symptom: Symptom) => number): number => symptoms.reduce((all, next) => all + part(next), 0);
+  const sum = (part: 'failed' | 'delayed'): number => symptoms.reduce((all, next) => all + next[part], 0);
   // A request that waited long and then got a slow response has two symptoms.
-  const failed = Math.min(
-    total,
-    sum((symptom) => symptom.failed),
-  );
-  const delayed = Math.min(
-    total - failed,
-    sum((symptom) => symptom.delayed),
-  );
+  const failed = Math.min(total, sum('failed'));
+  const delayed = Math.min(total - failed, sum('delayed'));
   const weight = failed + delayed;
   return {
     ...largest,
-    ...{ failed, delayed, total, windowMs, weight },
+    failed,
+    delayed,
+    total,
+    windowMs,
+    weight,
     isCertain: symptoms.some(({ isCertain }) => isCertain === true),
     route: symptoms.every(({ route }) => route === largest.route) ? largest.route : null,
     share: Math.min(1, weight / Math.max(1, total)),
@@ -141,7 +135,11 @@ function describeCandidate(worst: Candidate, second: Candidate | undefined, inpu
   const isBad = cause === 'no_token' || (text.where !== 'application' && failed >= total / 2 && failed > 0);
   const isCritical = inputs.alerts.some(({ name }) => ALERTS[name].severity === 'critical');
   return {
-    ...{ level: isBad || isCritical ? 'bad' : 'wait', where: text.where, code, route: route ?? undefined, share },
+    level: isBad || isCritical ? 'bad' : 'wait',
+    where: text.where,
+    code,
+    route: route ?? undefined,
+    share,
     headline: headlineOf(worst, inputs),
     detail: detailOf(worst, inputs),
     sinceWallAt: findBegin(worst, inputs),
@@ -219,7 +217,7 @@ function findFirstDelay({ selector }: Candidate, { samples, pending, wallNow }: 
 function describeDrain({ throttles }: VerdictInputs): Verdict {
   const left = throttles.reduce((sum, { inFlight, queued }) => sum + inFlight + queued, 0);
   const detail = `${left === 0 ? 'No request' : formatCount(left, 'request')} in progress; new requests are rejected.`;
-  return { ...NOTHING_WRONG, level: 'wait', code: 'DRAINING', headline: 'Shutting down', detail };
+  return { level: 'wait', where: 'none', code: 'DRAINING', headline: 'Shutting down', detail };
 }
 
 /** A token that is requested, and has not been refused. */
@@ -236,8 +234,8 @@ function describeStart({ samples, tokens, uptimeMs }: VerdictInputs): Verdict | 
     : `Starting: requesting the first token${suffix}`;
   const texts = { code: hadToken ? 'unavailable' : 'starting', headline, detail: 'Requests wait for the token.' };
   return isLate
-    ? { ...NOTHING_WRONG, ...texts, level: 'bad', where: 'token', advice: ALERTS.BearerSidecarTokenMissing.advice[0] }
-    : { ...NOTHING_WRONG, ...texts, level: 'wait' };
+    ? { ...texts, level: 'bad', where: 'token', advice: ALERTS.BearerSidecarTokenMissing.advice[0] }
+    : { ...texts, level: 'wait', where: 'none' };
 }
 
 function describeRecovery(gone: Candidate, inputs: VerdictInputs): Verdict {
@@ -247,16 +245,18 @@ function describeRecovery(gone: Candidate, inputs: VerdictInputs): Verdict {
   const endedWallAt = endedAt === undefined ? undefined : wallNow - (samples.now - endedAt);
   const end = endedWallAt === undefined ? '' : ` It ended at ${formatInstant(endedWallAt).slice(11, 19)} UTC.`;
   return {
-    ...NOTHING_WRONG,
     // The windows of alerts are longer.
     level: inputs.alerts.length > 0 ? 'wait' : 'good',
-    ...{ code: gone.code, route: gone.route ?? undefined, sinceWallAt: endedWallAt },
+    where: 'none',
+    code: gone.code,
+    route: gone.route ?? undefined,
+    sinceWallAt: endedWallAt,
     headline: `Recovered: ${headlineOf(gone, inputs)}`,
     detail: `${detailOf(gone, inputs)}${end} ${describeHealth(inputs).detail}`,
   };
 }
 
-/** Of what no request has failed of. */
+/** An alert whose condition has made no request fail. */
 function describeAlert(inputs: VerdictInputs): Verdict | undefined {
   const [alert, second] = inputs.alerts.filter(({ name }) => !isShareOfThePast(name));
   if (alert === undefined) return undefined;
@@ -268,12 +268,17 @@ function describeAlert(inputs: VerdictInputs): Verdict | undefined {
       `${formatHeadline(each.name, each.value)}${each.subject === undefined || isAlone ? '' : ` (${each.subject})`}`,
   );
   return {
-    ...{ ...NOTHING_WRONG, level: severity === 'critical' ? 'bad' : 'wait', where, code: alert.name },
-    ...{ headline: headline ?? alert.name, detail: describeHealth(inputs).detail, advice: advice[0], other },
+    level: severity === 'critical' ? 'bad' : 'wait',
+    where,
+    code: alert.name,
+    headline: headline ?? alert.name,
+    detail: describeHealth(inputs).detail,
+    advice: advice[0],
+    other,
   };
 }
 
-/** Its requests would be candidates if they still failed or waited. */
+/** The requests of such an alert would be candidates if they still failed or waited. */
 function isShareOfThePast(name: AlertName): boolean {
   const { condition } = ALERTS[name];
   const [first] = condition.form === 'all' ? condition.conditions : [condition];
@@ -285,14 +290,10 @@ function describeHealth(inputs: VerdictInputs): Verdict {
   const { samples } = inputs;
   const isDegraded = describeDegradation(inputs).length > 0;
   const warnings = isDegraded ? ', with warnings' : '';
-  const base: typeof NOTHING_WRONG = { ...NOTHING_WRONG, level: isDegraded ? 'wait' : 'good' };
+  const base = { level: isDegraded ? 'wait' : 'good', where: 'none' } as const;
   const requests = samples.increase('requests_total', MINUTE_MS);
-  if (requests === 0)
-    return {
-      ...base,
-      headline: `Ready${warnings}`,
-      detail: 'A token is held; there were no requests in the last minute.',
-    };
+  const idle = 'A token is held; there were no requests in the last minute.';
+  if (requests === 0) return { ...base, headline: `Ready${warnings}`, detail: idle };
   const failed = samples.increase('requests_total', MINUTE_MS, { code: '[45]..' });
   const median = (histogram: string): string => formatLatency(samples.quantile(histogram, 0.5, MINUTE_MS));
   const latency = `upstream p50 ${median('upstream_duration_seconds')}, queue p50 ${median('queue_wait_seconds')}`;

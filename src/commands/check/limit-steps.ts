@@ -13,14 +13,17 @@ export function listDeclaredLimits(config: Config, wallNow: number): readonly Ch
     throttle.limits.map((limit): CheckStep => {
       const fault = findIdleTerms(limit, throttle);
       return {
-        ...{ step: 'limits', target: formatTarget(limit.name, group), ms: 0, detail: describeLimit(limit, wallNow) },
+        step: 'limits',
+        target: formatTarget(limit.name, group),
+        ms: 0,
+        detail: describeDeclaredLimit(limit, wallNow),
         ...(fault === undefined ? { outcome: 'ok' } : { outcome: 'warn', advice: fault }),
       };
     }),
   );
 }
 
-function describeLimit(limit: DeclaredLimit, wallNow: number): string {
+function describeDeclaredLimit(limit: DeclaredLimit, wallNow: number): string {
   const { calls, per, window, timeZone, countsRefused, spread, reserve } = limit;
   const end = createLimitWindow(limit).endOf(wallNow);
   const isOfDates = per === '1d' || per === '1mo';
