@@ -5,6 +5,7 @@ import type { Samples, Selector } from '../samples/samples.ts';
 import { quotePattern } from '../samples/selector.ts';
 
 type Counts = ReadonlyMap<string, number>;
+type Places = Pick<ThrottleState, 'inFlight' | 'stalledInFlight' | 'inFlightLimit'>;
 
 export interface RouteFacts {
   /** Null: all routes. */
@@ -52,7 +53,7 @@ export const NOTABLE_MS = 1000;
 const HUNG_MS = 5000;
 /** Nearly all places: one may be free for a moment. */
 const FULL_SHARE = 0.9;
-const NO_THROTTLE = { inFlight: 0, stalledInFlight: 0, inFlightLimit: Infinity };
+const NO_PLACES: Places = { inFlight: 0, stalledInFlight: 0, inFlightLimit: Infinity };
 const RESPONSES = 'ok|error_status|rate_limited|unauthorized|cut';
 
 /**
@@ -75,20 +76,18 @@ export function readRouteFacts(
   const outcomes = countBy('outcome', 'upstream_attempts_total');
   const ended = samples.increase('upstream_attempts_total', HUNG_MS, selector);
   const left = outcomes.get('client_left') ?? 0;
-  const { inFlight, stalledInFlight, inFlightLimit } = throttle ?? NO_THROTTLE;
-  const working = inFlight - stalledInFlight;
-  const isFull = working >= inFlightLimit * FULL_SHARE;
+  const { working, ...places } = countPlaces(throttle);
   // Waits are counted by throttle.
   const queue: Selector = throttle === undefined ? {} : { route: quotePattern(throttle.route) };
   const readQueued = (overMs: number): number => samples.quantile('queue_wait_seconds', 0.5, overMs, queue) ?? 0;
   const latencies = readLatencies(samples, selector, windowMs, left);
-  const isHung = hasNoResponse(samples, selector, sent, isFull ? readQueued(HUNG_MS) : undefined);
+  const isHung = hasNoResponse(samples, selector, sent, places.isFull ? readQueued(HUNG_MS) : undefined);
   return {
     route,
     selector,
     outcomes,
-    isFull,
     isHung,
+    ...places,
     codes: countBy('code', 'requests_total', { source: 'upstream' }),
     replies: countBy('code', 'local_replies_total'),
     faults: countBy('cause', 'upstream_faults_total'),
@@ -97,11 +96,16 @@ export function readRouteFacts(
     leftEarly: !isHung && latencies.typicalLeftMs < NOTABLE_MS ? left : 0,
     queuedMs: readQueued(windowMs),
     presentMs: (working * Math.min(HUNG_MS, samples.spanMs)) / ended,
-    isFullOfUnread: !isFull && inFlight >= inFlightLimit * FULL_SHARE,
     brokenOff: samples.increase('responses_broken_off_total', windowMs, selector),
     unanswered: sent.length,
     unconnected: late.length - sent.length,
   };
+}
+
+function countPlaces({ inFlight, stalledInFlight, inFlightLimit }: Places = NO_PLACES) {
+  const working = inFlight - stalledInFlight;
+  const isFull = working >= inFlightLimit * FULL_SHARE;
+  return { working, isFull, isFullOfUnread: !isFull && inFlight >= inFlightLimit * FULL_SHARE };
 }
 
 function readLatencies(
