@@ -36,13 +36,14 @@ export function evaluateSkew(dated: DatedResponse, isFatal: boolean): CheckFindi
     const words = seconds === 0 ? 'agrees with ours' : `${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} ours`;
     return { outcome: 'ok', detail: `its clock ${words}` };
   }
-  const detail = `its clock is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} ours, ${formatInstant(dated.receivedAt)}`;
+  const detail = `its clock is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} ours, ${formatSecond(dated.receivedAt)}`;
   const sync = 'find out which clock is wrong, and synchronize it with a time server (NTP)';
   if (!isFatal || Math.abs(skewMs) <= FAIL_MS) return { outcome: 'warn', detail, advice: sync };
   const why = 'the server rejects our signed assertions as expired or not yet valid';
   return { outcome: 'fail', detail: `${detail}; ${why}`, advice: sync };
 }
 
-function formatInstant(epochMs: number): string {
-  return new Date(epochMs).toISOString().replace(/\.\d+Z$/, 'Z');
+/** RFC 3339 in UTC, to the second. */
+export function formatSecond(wallAt: number): string {
+  return new Date(wallAt).toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -17,6 +17,7 @@ import type { EgressProxy, ProxySelector } from '../../platform/egress/proxy-sel
 import { isLoopbackHost } from '../../platform/loopback.ts';
 import { lookUpName, type LookUpName } from '../../platform/open-connection.ts';
 import { formatAuthority } from '../../platform/open-connection.ts';
+import type { Secrets } from '../../platform/secrets.ts';
 import { loadTlsContext, type ClientCertificateFiles } from '../../platform/tls.ts';
 import { evaluateSession } from './evaluate/evaluate-tls.ts';
 import { explainFault, type ConnectionStep, type ServerSettingNames } from './evaluate/explain-fault.ts';
@@ -43,8 +44,12 @@ interface ConnectivityContext extends CheckContext {
   readonly lookUp?: LookUpName;
 }
 
-/** Selects the forward proxy of a destination, and knows whether it is reachable itself. */
-export type EgressCheckContext = ConnectivityContext & Required<Pick<ConnectivityContext, 'egress' | 'proxies'>>;
+/** For the servers of the partner. `secrets` gets each secret that is read, and the token. */
+export interface PartnerCheckContext extends ConnectivityContext {
+  readonly egress: ProxySelector;
+  readonly proxies: ProxyChecks;
+  readonly secrets: Secrets;
+}
 
 /** Resolves with true when every step succeeded. */
 export async function checkConnectivity(

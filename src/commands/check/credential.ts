@@ -1,5 +1,4 @@
 /** Checks one credential: the connection to its token endpoint, discovery, one token request, and its response. */
-import type { Secrets } from '../../platform/secrets.ts';
 import type { AuthConfig, CredentialConfig, RequestingAuthConfig } from '../../config/config.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
 import { describeAssertion, readJwtExpiry } from '../../token/client/assertion-claims.ts';
@@ -10,36 +9,27 @@ import { isRefreshTokenReplaced, REFRESH_TOKEN } from '../../token/store/refresh
 import { readTokenFile } from '../../token/source/file-token-source.ts';
 import { correctTokenUrl } from '../../token/endpoint/token-url.ts';
 import type { TokenRequestResult } from '../../token/endpoint/token-response.ts';
-import { evaluateSkew } from './clock-skew.ts';
+import { evaluateSkew, formatSecond } from './clock-skew.ts';
 import { discoverTokenUrl, findPublishedEndpoint } from './discover.ts';
 import { evaluateTokenFailure, evaluateLifetime, evaluateScope } from './evaluate/evaluate-token.ts';
-import type { TokenResponseHead, TokenCheckContext } from './evaluate/evaluate-token.ts';
+import type { TokenResponseHead } from './evaluate/evaluate-token.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';
 import { StepRunner, type CheckFinding, type StepResult, type CheckStepName, type CheckStep } from './step-runner.ts';
-import { checkConnectivity, type EgressCheckContext } from './connectivity.ts';
-
-export interface CredentialCheckContext extends EgressCheckContext {
-  /** Gets each secret that is read, and the token. */
-  readonly secrets: Secrets;
-}
+import { checkConnectivity, type PartnerCheckContext } from './connectivity.ts';
 
 export interface CredentialCheckResult {
   readonly steps: readonly CheckStep[];
   readonly token: string | undefined;
 }
 
-/** One whose tokens are requested. */
-interface RequestingCredential extends CredentialConfig {
-  readonly auth: RequestingAuthConfig;
-}
+type RequestingCredential = CredentialConfig & { readonly auth: RequestingAuthConfig };
 
 const STEPS_AFTER_TOKEN: readonly CheckStepName[] = ['scope', 'lifetime', 'clock'];
 
 export async function checkCredential(
-  configured: CredentialConfig,
-  check: CredentialCheckContext,
+  { auth, name }: CredentialConfig,
+  check: PartnerCheckContext,
 ): Promise<CredentialCheckResult> {
-  const { auth, name } = configured;
   const { endpoint } = auth;
   if (endpoint.kind === 'file') return checkTokenFile(endpoint.path, name, check);
   const credential = { name, auth: { ...auth, endpoint } };
@@ -70,7 +60,7 @@ export async function checkCredential(
 async function checkTokenFile(
   path: string,
   credential: string,
-  check: CredentialCheckContext,
+  check: PartnerCheckContext,
 ): Promise<CredentialCheckResult> {
   const runner = new StepRunner(formatTarget('token file', credential), check);
   const token = await runner.run('token', async () => {
@@ -86,7 +76,7 @@ async function checkTokenFile(
 
 function evaluateTokenExpiry(endWallAt: number | undefined, wallNow: number): CheckFinding {
   if (endWallAt === undefined) return { outcome: 'ok', detail: 'the token does not say when it ends' };
-  const end = new Date(endWallAt).toISOString().replace(/\.\d+Z$/, 'Z');
+  const end = formatSecond(endWallAt);
   if (endWallAt > wallNow) return { outcome: 'ok', detail: `a JWT that is valid until ${end}` };
   const advice = 'ask who runs the program that renews the file why it has stopped';
   return { outcome: 'warn', detail: `a JWT that expired at ${end}`, advice };
@@ -96,7 +86,7 @@ function evaluateTokenExpiry(endWallAt: number | undefined, wallNow: number): Ch
 async function checkAssertion(
   runner: StepRunner,
   { auth: { method }, name }: RequestingCredential,
-  { clock, secrets }: CredentialCheckContext,
+  { clock, secrets }: PartnerCheckContext,
 ): Promise<boolean> {
   if (method.name !== 'client_assertion') return true;
   const found = await runner.run('assertion', async () => {
@@ -116,7 +106,7 @@ async function checkAssertion(
 async function locateEndpoint(
   runner: StepRunner,
   credential: RequestingCredential,
-  check: CredentialCheckContext,
+  check: PartnerCheckContext,
 ): Promise<URL | undefined> {
   const { endpoint } = credential.auth;
   if (endpoint.kind === 'url')
@@ -135,24 +125,18 @@ async function locateEndpoint(
 function checkEndpointConnectivity(
   runner: StepRunner,
   url: URL,
-  credential: RequestingCredential,
-  check: CredentialCheckContext,
+  { auth, name }: RequestingCredential,
+  check: PartnerCheckContext,
 ): Promise<boolean> {
-  const { auth, name } = credential;
   const nameSetting = createSettingNamer('credential', name);
-  const { caFile, clientCertificate, timeoutMs } = auth;
-  const target = {
-    url,
-    clientCertificate,
-    names: {
-      address: nameSetting(auth.endpoint.kind === 'url' ? 'auth.url' : 'auth.issuer'),
-      ca: nameSetting('auth.caFile'),
-      certificate: nameSetting('auth.tlsCertificateFile'),
-      caFile,
-    },
-    timeoutMs,
+  const { caFile, clientCertificate, timeoutMs, endpoint } = auth;
+  const names = {
+    address: nameSetting(endpoint.kind === 'url' ? 'auth.url' : 'auth.issuer'),
+    ca: nameSetting('auth.caFile'),
+    certificate: nameSetting('auth.tlsCertificateFile'),
+    caFile,
   };
-  return checkConnectivity(runner, target, check);
+  return checkConnectivity(runner, { url, clientCertificate, names, timeoutMs }, check);
 }
 
 const REPLACED = 'not requested: auth.cacheFile keeps a newer refresh token, which a request would use up';
@@ -168,7 +152,7 @@ interface TokenRequestOutcome {
 async function requestToken(
   credential: RequestingCredential,
   url: URL,
-  check: CredentialCheckContext,
+  check: PartnerCheckContext,
   runner: StepRunner,
 ): Promise<StepResult<TokenRequestOutcome>> {
   const { clock, signal, secrets } = check;
@@ -177,27 +161,29 @@ async function requestToken(
   const client = await endpoint.readCredential();
   if (client.kind === 'unreadable') return { outcome: 'fail', detail: client.detail, advice: 'fix that file' };
   for (const secret of [client.keyMaterial ?? [], client.sentSecrets].flat()) secrets.add(secret);
-  const { grantType, cacheFile } = credential.auth;
+  const { auth, name } = credential;
   const configured = client.extraParameters[REFRESH_TOKEN];
-  if (grantType === REFRESH_TOKEN && (await isRefreshTokenReplaced(cacheFile, configured)))
+  if (auth.grantType === REFRESH_TOKEN && (await isRefreshTokenReplaced(auth.cacheFile, configured)))
     return { outcome: 'warn', detail: REPLACED, advice: 'see `bearer-sidecar status` of the running sidecar' };
   const sentAt = clock.wallNow();
   const response = await endpoint.request(client, signal);
   if (signal.aborted) throw signal.reason;
   const [head] = heads;
-  const value: TokenRequestOutcome = {
-    response,
-    skew: { date: head?.date, sentAt, receivedAt: head?.receivedAt ?? sentAt },
-  };
+  const value = { response, skew: { date: head?.date, sentAt, receivedAt: head?.receivedAt ?? sentAt } };
   if (response.kind === 'ok') {
     secrets.addToken(response.value);
     if (response.refreshToken !== undefined && response.refreshToken !== configured)
       return { outcome: 'warn', detail: USED_UP, advice: USED_UP_ADVICE, value };
-    return { outcome: 'ok', detail: `obtained from ${maskQuery(url)}${describeRequestForm(credential.auth)}`, value };
+    return { outcome: 'ok', detail: `obtained from ${maskQuery(url)}${describeRequestForm(auth)}`, value };
   }
-  const isWrongPath = head?.status === 404 && credential.auth.endpoint.kind === 'url';
+  const isDiscovered = auth.endpoint.kind === 'issuer';
+  const isWrongPath = head?.status === 404 && !isDiscovered;
   const finding = evaluateTokenFailure(response, {
-    ...createTokenContext(credential, url, head),
+    url: maskQuery(url),
+    nameSetting: createSettingNamer('credential', name),
+    auth,
+    isDiscovered,
+    head,
     meantUrl: isWrongPath ? correctTokenUrl(url) : undefined,
     published: isWrongPath ? await findPublishedEndpoint(url, credential, check) : undefined,
   });
@@ -219,7 +205,7 @@ interface DatedTokenResponse extends TokenResponseHead {
 
 function createEndpoint(
   { auth }: RequestingCredential,
-  { egress, clock }: CredentialCheckContext,
+  { egress, clock }: PartnerCheckContext,
   runner: StepRunner,
   onHead: (head: DatedTokenResponse) => void,
 ): TokenEndpoint {
@@ -237,20 +223,6 @@ function createEndpoint(
       onHead({ status: statusCode, contentType, challenge, date, receivedAt: clock.wallNow() });
     },
   });
-}
-
-function createTokenContext(
-  { auth, name }: RequestingCredential,
-  url: URL,
-  head: TokenResponseHead | undefined,
-): TokenCheckContext {
-  return {
-    url: maskQuery(url),
-    nameSetting: createSettingNamer('credential', name),
-    auth,
-    isDiscovered: auth.endpoint.kind === 'issuer',
-    head,
-  };
 }
 
 const METADATA_ADVICE = 'compare auth.method with the methods that the server lists, or ask its operator';

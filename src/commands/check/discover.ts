@@ -1,5 +1,5 @@
 /** Finds a token endpoint in published metadata: of the configured issuer as the sidecar does, or of the same origin after a 404. */
-import type { CredentialConfig } from '../../config/config.ts';
+import type { AuthConfig, CredentialConfig } from '../../config/config.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { Discovery, readDocument } from '../../token/endpoint/discovery.ts';
 import { parseJsonObject } from '../../token/endpoint/json-object.ts';
@@ -7,12 +7,29 @@ import { listMetadataUrls, parseServerMetadata } from '../../token/endpoint/serv
 import { describeConnectionFault, sendSingleRequest } from '../../token/endpoint/single-request.ts';
 import type { TokenEndpointAddress } from '../../token/endpoint/token-endpoint.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
-import type { EgressCheckContext } from './connectivity.ts';
+import type { PartnerCheckContext } from './connectivity.ts';
 import type { PublishedEndpoint } from './evaluate/evaluate-token.ts';
 import { createSettingNamer } from './setting-names.ts';
 import type { StepResult } from './step-runner.ts';
 
-type DiscoveryCheckContext = Pick<EgressCheckContext, 'clock' | 'egress' | 'signal'>;
+type DiscoveryContext = Pick<PartnerCheckContext, 'clock' | 'egress' | 'signal'>;
+
+/** @param certificate offered to the server; undefined: none */
+function createReader(
+  { timeoutMs, caFile, userAgent }: AuthConfig,
+  certificate: AuthConfig['clientCertificate'],
+  { clock, egress }: DiscoveryContext,
+  signal: AbortSignal,
+): (url: URL) => ReturnType<typeof readDocument> {
+  const headers = { Accept: 'application/json', 'User-Agent': userAgent };
+  return (url) => {
+    const secureContext = url.protocol === 'https:' ? loadTlsContext(caFile, certificate) : undefined;
+    return sendSingleRequest(
+      { url, method: 'GET', headers, secureContext, egress, clock, timeoutMs, signal },
+      readDocument,
+    );
+  };
+}
 
 /**
  * Looks for metadata on the origin of a token endpoint that responded with 404. Sends no credential and no client certificate; resolves
@@ -21,25 +38,22 @@ type DiscoveryCheckContext = Pick<EgressCheckContext, 'clock' | 'egress' | 'sign
 export async function findPublishedEndpoint(
   url: URL,
   { auth }: CredentialConfig,
-  { clock, egress, signal }: DiscoveryCheckContext,
+  context: DiscoveryContext,
 ): Promise<PublishedEndpoint | undefined> {
-  const { timeoutMs, caFile, userAgent } = auth;
-  const headers = { Accept: 'application/json', 'User-Agent': userAgent };
-  const secureContext = url.protocol === 'https:' ? loadTlsContext(caFile, undefined) : undefined;
-  const request = { method: 'GET', headers, secureContext, egress, clock, timeoutMs } as const;
-  const ended = AbortSignal.any([signal, AbortSignal.timeout(Math.min(timeoutMs, SEARCH_TIMEOUT_MS))]);
+  const { signal } = context;
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(Math.min(auth.timeoutMs, SEARCH_TIMEOUT_MS))]);
+  const read = createReader(auth, undefined, context, ended);
   try {
     for (const metadataUrl of listPossibleIssuers(url).flatMap(listMetadataUrls)) {
-      const { text } = await sendSingleRequest({ ...request, url: metadataUrl, signal: ended }, readDocument);
+      const { text } = await read(metadataUrl);
       const published = text === undefined ? undefined : readPublished(metadataUrl, text);
       if (published !== undefined) return published;
     }
-    return undefined;
   } catch {
     // The search is an extra: the 404 is the finding.
     signal.throwIfAborted();
-    return undefined;
   }
+  return undefined;
 }
 
 const SEARCH_TIMEOUT_MS = 5_000;
@@ -65,23 +79,17 @@ function readPublished(metadataUrl: URL, text: string): PublishedEndpoint | unde
 export async function discoverTokenUrl(
   endpoint: Extract<TokenEndpointAddress, { kind: 'issuer' }>,
   { auth, name }: CredentialConfig,
-  context: DiscoveryCheckContext,
+  context: DiscoveryContext,
 ): Promise<StepResult<URL>> {
-  const { timeoutMs, caFile, clientCertificate, userAgent } = auth;
-  const advice = `check ${createSettingNamer('credential', name)('auth.issuer')}: it must be exactly the issuer in the server's metadata`;
+  const { timeoutMs, clientCertificate } = auth;
+  const nameSetting = createSettingNamer('credential', name);
+  const advice = `check ${nameSetting('auth.issuer')}: it must be exactly the issuer in the server's metadata`;
   const discovery = new Discovery({ ...endpoint, ...context, timeoutMs, observe: () => undefined });
   const timeout = AbortSignal.timeout(timeoutMs);
   const signal = AbortSignal.any([context.signal, timeout]);
-  const get = (url: URL): ReturnType<typeof readDocument> => {
-    const secureContext = url.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate) : undefined;
-    const headers = { Accept: 'application/json', 'User-Agent': userAgent };
-    return sendSingleRequest(
-      { ...context, url, method: 'GET', headers, secureContext, timeoutMs, signal },
-      readDocument,
-    );
-  };
   try {
-    const located = await discovery.locate(get, signal, signal);
+    const read = createReader(auth, clientCertificate, context, signal);
+    const located = await discovery.locate(read, signal, signal);
     if (located.kind === 'failed') return { outcome: 'fail', detail: located.failure.detail, advice };
     const { tokenUrl, mtlsTokenUrl = tokenUrl } = located.metadata;
     const found = clientCertificate === undefined ? tokenUrl : mtlsTokenUrl;
@@ -90,7 +98,7 @@ export async function discoverTokenUrl(
     if (context.signal.aborted) throw error;
     const { host } = new URL(endpoint.issuer);
     const detail = timeout.aborted
-      ? `${host} sent no complete response within ${timeoutMs} ms: ${createSettingNamer('credential', name)('auth.timeoutMs')}`
+      ? `${host} sent no complete response within ${timeoutMs} ms: ${nameSetting('auth.timeoutMs')}`
       : describeConnectionFault(host, error);
     return { outcome: 'fail', detail, advice };
   }

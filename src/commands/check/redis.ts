@@ -1,5 +1,4 @@
 /** Checks the fleet: connects to its Redis, takes and releases a lease as a replica does, and measures replies. It leaves nothing behind. */
-import type { Secrets } from '../../platform/secrets.ts';
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
@@ -11,19 +10,17 @@ import { createFleetParts } from '../../composition/fleet.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { readSecret } from '../../token/client/secret-file.ts';
 import { StepRunner, type StepResult, type CheckStep, type CheckContext } from './step-runner.ts';
-import { checkConnectivity, type ConnectivityTarget } from './connectivity.ts';
+import { checkConnectivity, type ConnectivityTarget, type PartnerCheckContext } from './connectivity.ts';
 
 type FleetConfig = NonNullable<Config['fleet']>;
+type FleetCheckContext = CheckContext & Pick<PartnerCheckContext, 'secrets'>;
 
 const CLAIM = { leaseMs: 1000, declined: undefined, isUseless: false };
 const CONNECT_TIMEOUT_MS = 2000;
 const DEFAULT_PORT = 6379;
 
-export async function checkFleet(
-  config: FleetConfig,
-  context: CheckContext,
-  secrets: Secrets,
-): Promise<readonly CheckStep[]> {
+export async function checkFleet(config: FleetConfig, context: FleetCheckContext): Promise<readonly CheckStep[]> {
+  const { clock, stop, signal, secrets } = context;
   const runner = new StepRunner('Redis', context);
   const reading = await readSecret('fleet.redisUrlFile', config.redisUrl);
   if (reading.kind === 'unreadable') {
@@ -33,8 +30,9 @@ export async function checkFleet(
   const password = redisPassword(reading.value);
   if (password !== undefined) secrets.add(password);
   const target = createRedisTarget(reading.value, config);
-  const isReached = target === undefined || (await checkConnectivity(runner, target, context));
-  if (isReached) await runner.run('fleet', () => joinAsReplica(config, reading.value, { ...context, secrets }, runner));
+  // Redis is reached directly, never through a forward proxy.
+  const isReached = target === undefined || (await checkConnectivity(runner, target, { clock, stop, signal }));
+  if (isReached) await runner.run('fleet', () => joinAsReplica(config, reading.value, context, runner));
   else await explainUnreached(reading.value, context, runner);
   return runner.steps;
 }
@@ -68,7 +66,7 @@ function createRedisTarget(url: string, { caFile }: FleetConfig): ConnectivityTa
 async function joinAsReplica(
   config: FleetConfig,
   url: string,
-  { clock, secrets }: CheckContext & { readonly secrets: Secrets },
+  { clock, secrets }: FleetCheckContext,
   runner: StepRunner,
 ): Promise<StepResult<never>> {
   const observe: EventObserver = (event) => {

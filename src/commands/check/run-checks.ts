@@ -1,6 +1,7 @@
 /** Runs all checks at once and yields their steps in a fixed order: settings and files, proxies, credentials, upstreams, fleet. */
 import { Secrets } from '../../platform/secrets.ts';
 import { authorizationServerUrl, type Config } from '../../config/config.ts';
+import type { LoadedConfig } from '../../config/load/load.ts';
 import { createProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { RouteHeaders } from '../../composition/route-headers.ts';
 import { readClientId } from '../../token/client/secret-file.ts';
@@ -8,7 +9,7 @@ import { listProxyPasswords } from '../configured-secrets.ts';
 import { checkCredential } from './credential.ts';
 import { checkFiles } from './checked-files.ts';
 import { checkFleet } from './redis.ts';
-import { checkProxies } from './connectivity.ts';
+import { checkProxies, type PartnerCheckContext } from './connectivity.ts';
 import { listDeclaredLimits } from './limit-steps.ts';
 import { checkRunningSidecar } from './running-sidecar.ts';
 import { redactSteps } from './report.ts';
@@ -16,14 +17,9 @@ import { checkUpstream, groupByUpstream, findRoute, type UpstreamProbe } from '.
 import { formatTarget } from './setting-names.ts';
 import type { CheckStep, CheckContext } from './step-runner.ts';
 
-export interface CheckedConfig {
-  readonly config: Config;
-  readonly warnings: readonly string[];
-}
-
 /** Yields groups of steps in order as they end, with secrets masked. */
 export async function* runChecks(
-  { config, warnings }: CheckedConfig,
+  { config, warnings }: Pick<LoadedConfig, 'config' | 'warnings'>,
   probePath: string | undefined,
   context: CheckContext,
 ): AsyncGenerator<readonly CheckStep[]> {
@@ -32,46 +28,42 @@ export async function* runChecks(
   for (const password of listProxyPasswords(config.egress)) secrets.add(password);
   const headers = new RouteHeaders({ config, secrets, clock, observe: () => undefined });
   const { byRoute } = await headers.read();
-  for (const group of startChecks(config, warnings, probePath, context, secrets, byRoute))
-    yield redactSteps(await group, secrets.mask);
+  const egress = createProxySelector(config.egress);
+  const isProxied = listDestinations(config).some((url) => egress(url) !== undefined);
+  const proxies = checkProxies(config.egress, isProxied, context);
+  const check = { ...context, egress, proxies, secrets };
+  const groups = startChecks(config, warnings, probePath, check, byRoute);
+  for (const group of groups) yield redactSteps(await group, secrets.mask);
 }
 
 function startChecks(
   config: Config,
   warnings: readonly string[],
   probePath: string | undefined,
-  context: CheckContext,
-  secrets: Secrets,
+  check: PartnerCheckContext,
   ownHeaders: RouteHeaders['byRoute'],
 ): readonly Promise<readonly CheckStep[]>[] {
   const { credentials, routes, fleet } = config;
-  const egress = createProxySelector(config.egress);
-  const isProxied = listDestinations(config).some((url) => egress(url) !== undefined);
-  const proxies = checkProxies(config.egress, isProxied, context);
-  const check = { ...context, egress, proxies, secrets };
-  const credentialChecks = credentials.map((credential) => ({
-    credential,
-    result: checkCredential(credential, check),
-  }));
+  const credentialChecks = new Map(credentials.map((each) => [each.name, checkCredential(each, check)]));
+  const planProbe = (path: string): UpstreamProbe | undefined => {
+    const route = findRoute(routes, path);
+    const credential = credentials.find(({ name }) => name === route?.credential);
+    const own = ownHeaders.get(route?.name ?? '');
+    const result = credentialChecks.get(credential?.name ?? '');
+    if (route === undefined || credential === undefined || own === undefined || result === undefined) return undefined;
+    const isTokenFile = credential.auth.endpoint.kind === 'file';
+    return { route, path, own, isTokenFile, token: result.then(({ token }) => token) };
+  };
   const probe = probePath === undefined ? undefined : planProbe(probePath);
   return [
-    checkSettings(config, warnings, context),
-    proxies.steps,
-    ...credentialChecks.map(async ({ result }) => (await result).steps),
+    checkSettings(config, warnings, check),
+    check.proxies.steps,
+    ...[...credentialChecks.values()].map(async (result) => (await result).steps),
     ...groupByUpstream(routes).map((group) => checkUpstream(group, probe, check)),
     ...(probePath !== undefined && probe === undefined ? [Promise.resolve([createNoRouteStep(probePath)])] : []),
-    ...(fleet === undefined ? [] : [checkFleet(fleet, context, secrets)]),
-    checkRunningSidecar(config, context),
+    ...(fleet === undefined ? [] : [checkFleet(fleet, check)]),
+    checkRunningSidecar(config, check),
   ];
-
-  function planProbe(path: string): UpstreamProbe | undefined {
-    const route = findRoute(routes, path);
-    const used = credentialChecks.find(({ credential }) => credential.name === route?.credential);
-    const own = ownHeaders.get(route?.name ?? '');
-    if (route === undefined || used === undefined || own === undefined) return undefined;
-    const isTokenFile = used.credential.auth.endpoint.kind === 'file';
-    return { route, path, own, isTokenFile, token: used.result.then(({ token }) => token) };
-  }
 }
 
 async function checkSettings(
@@ -81,17 +73,12 @@ async function checkSettings(
 ): Promise<readonly CheckStep[]> {
   const files = await checkFiles(config, context);
   const base = { step: 'configuration', target: 'settings', ms: 0 } as const;
-  const warned = warnings.map((detail): CheckStep => ({
-    ...base,
-    outcome: 'warn',
-    detail,
-    advice: 'correct or remove it',
-  }));
+  const warned = { ...base, outcome: 'warn', advice: 'correct or remove it' } as const;
   return [
     { ...base, outcome: 'ok', detail: 'valid' },
     ...(await listClientIds(config)),
     ...listDeclaredLimits(config, context.clock.wallNow()),
-    ...warned,
+    ...warnings.map((detail) => ({ ...warned, detail })),
     ...files,
   ];
 }
@@ -108,15 +95,8 @@ async function listClientIds({ credentials }: Config): Promise<readonly CheckSte
 }
 
 function createNoRouteStep(path: string): CheckStep {
-  const detail = `no route matches ${path.split('?', 1)[0] ?? ''}`;
-  return {
-    step: 'probe',
-    target: 'routes',
-    outcome: 'fail',
-    ms: 0,
-    detail,
-    advice: 'give --probe a path of a route',
-  };
+  const finding = { outcome: 'fail', ms: 0, advice: 'give --probe a path of a route' } as const;
+  return { step: 'probe', target: 'routes', ...finding, detail: `no route matches ${path.split('?', 1)[0] ?? ''}` };
 }
 
 /** The destinations that are known before discovery. */

@@ -6,11 +6,11 @@ import { sendSingleRequest } from '../../token/endpoint/single-request.ts';
 import { classifyConnectError, classifyExchangeError, timeoutFailure } from '../../upstream/failure.ts';
 import type { AddedHeaders } from '../../upstream/headers.ts';
 import { joinTarget } from '../../upstream/request-target.ts';
-import { evaluateSkew } from './clock-skew.ts';
+import { evaluateSkew, type DatedResponse } from './clock-skew.ts';
 import { evaluateProbe, type ProbeResponseHead } from './evaluate/evaluate-probe.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';
 import { StepRunner, type StepResult, type CheckStep } from './step-runner.ts';
-import { checkConnectivity, type ConnectivityTarget, type EgressCheckContext } from './connectivity.ts';
+import { checkConnectivity, type PartnerCheckContext } from './connectivity.ts';
 
 export interface UpstreamProbe {
   readonly route: RouteConfig;
@@ -42,16 +42,14 @@ export function findRoute(routes: readonly RouteConfig[], path: string): RouteCo
 export async function checkUpstream(
   routes: readonly RouteConfig[],
   probe: UpstreamProbe | undefined,
-  check: EgressCheckContext,
+  check: PartnerCheckContext,
 ): Promise<readonly CheckStep[]> {
   const [first] = routes;
   if (first === undefined) return [];
   const names = routes.map(({ name }) => name);
-  const runner = new StepRunner(
-    formatTarget('upstream', names.includes(DEFAULT_NAME) ? DEFAULT_NAME : names.join(',')),
-    check,
-  );
-  const isReached = await checkConnectivity(runner, createUpstreamTarget(first), check);
+  const target = formatTarget('upstream', names.includes(DEFAULT_NAME) ? DEFAULT_NAME : names.join(','));
+  const runner = new StepRunner(target, check);
+  const isReached = await checkUpstreamConnectivity(runner, first, check);
   if (probe === undefined || !routes.includes(probe.route)) {
     runner.skip(['clock'], 'the upstream is called only with --probe PATH');
     return runner.steps;
@@ -67,31 +65,28 @@ export async function checkUpstream(
   return runner.steps;
 }
 
-function createUpstreamTarget({ name, upstream }: RouteConfig): ConnectivityTarget {
+function checkUpstreamConnectivity(
+  runner: StepRunner,
+  { name, upstream }: RouteConfig,
+  check: PartnerCheckContext,
+): Promise<boolean> {
   const nameSetting = createSettingNamer('route', name);
-  const { baseUrl, caFile, clientCertificate, connectTimeoutMs } = upstream;
-  return {
-    url: baseUrl,
-    clientCertificate,
-    names: {
-      address: nameSetting('upstream.baseUrl'),
-      ca: nameSetting('upstream.caFile'),
-      certificate: nameSetting('upstream.tlsCertificateFile'),
-      caFile,
-    },
-    timeoutMs: connectTimeoutMs,
+  const { baseUrl: url, caFile, clientCertificate, connectTimeoutMs: timeoutMs } = upstream;
+  const names = {
+    address: nameSetting('upstream.baseUrl'),
+    ca: nameSetting('upstream.caFile'),
+    certificate: nameSetting('upstream.tlsCertificateFile'),
+    caFile,
   };
+  return checkConnectivity(runner, { url, clientCertificate, names, timeoutMs }, check);
 }
 
-interface DatedProbeResponse extends ProbeResponseHead {
-  readonly sentAt: number;
-  readonly receivedAt: number;
-}
+type DatedProbeResponse = ProbeResponseHead & Omit<DatedResponse, 'date'>;
 
 async function sendProbe(
   probe: UpstreamProbe,
   token: string,
-  check: EgressCheckContext,
+  check: PartnerCheckContext,
 ): Promise<StepResult<DatedProbeResponse>> {
   const { route, path, own } = probe;
   const { baseUrl, caFile, clientCertificate, requestTimeoutMs, connectTimeoutMs } = route.upstream;

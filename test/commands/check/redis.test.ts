@@ -14,7 +14,7 @@ async function stepsFor(url: string, timeoutMs = 1000) {
   const { signal } = new AbortController();
   const secrets = new Secrets(systemClock);
   const surroundings = { clock: systemClock, stop: signal, signal };
-  const steps = await checkFleet(fleet!, surroundings, secrets);
+  const steps = await checkFleet(fleet!, { ...surroundings, secrets });
   return { steps, secrets, outcomes: steps.map(({ step, outcome }) => `${step} ${outcome}`) };
 }
 

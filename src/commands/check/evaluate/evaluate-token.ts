@@ -7,6 +7,7 @@ import { findMissingScopes } from '../../../token/endpoint/token-response.ts';
 import { chooseRefreshDelayMs } from '../../../token/source/refresh-schedule.ts';
 import type { TokenRequestFailure, TokenRequestResult } from '../../../token/endpoint/token-response.ts';
 import { findAssertionSigning } from '../../../token/client/client-authentication.ts';
+import { formatSecond } from '../clock-skew.ts';
 import type { NameSetting } from '../setting-names.ts';
 import type { CheckFinding } from '../step-runner.ts';
 
@@ -40,6 +41,9 @@ type GrantedToken = Extract<TokenRequestResult, { kind: 'ok' }>;
 
 const SHORT_LIFETIME_MS = 60_000;
 const LONG_LIFETIME_MS = 24 * 3_600_000;
+const LONGER_ADVICE =
+  'ask the partner for a longer lifetime: it is also the longest outage of the token endpoint without effect';
+const SHORTER_ADVICE = 'ask the partner for a shorter lifetime: a stolen token can be used that long';
 
 export function evaluateTokenFailure(response: TokenRequestFailure, context: TokenCheckContext): CheckFinding {
   const { head, url, isDiscovered, nameSetting } = context;
@@ -169,10 +173,9 @@ function nameCredentialSettings(method: string, nameSetting: NameSetting): strin
 
 export function evaluateScope(
   requested: string | undefined,
-  granted: GrantedToken,
+  { scope }: GrantedToken,
   nameSetting: NameSetting,
 ): CheckFinding {
-  const { scope } = granted;
   if (scope === undefined) return { outcome: 'ok', detail: 'not stated by the server, so unknown' };
   const missing = findMissingScopes(requested, scope);
   if (missing.length === 0) return { outcome: 'ok', detail: `granted: ${scope}` };
@@ -181,30 +184,21 @@ export function evaluateScope(
   return { outcome: 'fail', detail, advice };
 }
 
-/** Evaluates the lifetime of the token, with the resulting refresh time. */
 export function evaluateLifetime(
   { lifetimeMs, lifetimeFault }: GrantedToken,
   nowWall: number,
   nameSetting: NameSetting,
 ): CheckFinding {
   const [soonest, latest] = [chooseRefreshDelayMs(lifetimeMs, 0), chooseRefreshDelayMs(lifetimeMs, 1)];
-  const until = new Date(nowWall + lifetimeMs).toISOString().replace(/\.\d+Z$/, 'Z');
-  const detail = `valid for ${formatSeconds(lifetimeMs)} (until ${until}), renewed after ${formatSeconds(soonest)} to ${formatSeconds(latest)}`;
+  const detail = `valid for ${formatSeconds(lifetimeMs)} (until ${formatSecond(nowWall + lifetimeMs)}), renewed after ${formatSeconds(soonest)} to ${formatSeconds(latest)}`;
   if (lifetimeFault !== undefined) {
     const advice = `set ${nameSetting('auth.expiresInField')} if the lifetime has another name in the response; otherwise ask the partner how long a token is valid, and set ${nameSetting('auth.defaultLifetimeMs')} to less`;
     return { outcome: 'warn', detail: `the response has ${lifetimeFault}, so taken to be ${detail}`, advice };
   }
-  if (lifetimeMs < SHORT_LIFETIME_MS) {
-    const advice =
-      'ask the partner for a longer lifetime: it is also the longest outage of the token endpoint without effect';
-    return { outcome: 'warn', detail, advice };
-  }
-  if (lifetimeMs <= LONG_LIFETIME_MS) return { outcome: 'ok', detail };
-  return {
-    outcome: 'warn',
-    detail,
-    advice: 'ask the partner for a shorter lifetime: a stolen token can be used that long',
-  };
+  if (lifetimeMs < SHORT_LIFETIME_MS) return { outcome: 'warn', detail, advice: LONGER_ADVICE };
+  return lifetimeMs <= LONG_LIFETIME_MS
+    ? { outcome: 'ok', detail }
+    : { outcome: 'warn', detail, advice: SHORTER_ADVICE };
 }
 
 function formatSeconds(ms: number): string {
