@@ -1,12 +1,20 @@
-/** Requests to the admin port of a running sidecar, for the commands that ask it. The address comes from the configuration. */
+/**
+ * Requests to the admin port of a running sidecar, for the commands that ask it. The address comes from the configuration; another
+ * program may respond there, so what is used is checked.
+ */
 import type { ListenAddress } from '../platform/host-header.ts';
 import type { Config } from '../config/config.ts';
 import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';
 import { loadConfig, type LoadOptions } from '../config/load/load.ts';
 import { formatProblems } from '../config/load/problems.ts';
+import type { Status } from '../admin/status/status.ts';
 import { get } from '../platform/http.ts';
+import { parseJsonObject } from '../token/endpoint/json-object.ts';
 
 const MAX_RESPONSE_LENGTH = 1_000_000;
+const RESPONSE_TIMEOUT_MS = 2000;
+const MAX_SHOWN_LENGTH = 300;
+const FOREIGN = 'what responds is not a bearer-sidecar: its /status has another form';
 
 /** The settings of the partner that a command without calls to it needs to load the configuration. */
 const PRESET = {
@@ -29,12 +37,11 @@ export function loadWithoutPartner(load: LoadOptions): Config | undefined {
   return undefined;
 }
 
-/** The configured address; undefined, with the problems on stderr, when the configuration is invalid. */
+/** As `loadWithoutPartner`. */
 export function loadAdminAddress(load: LoadOptions): ListenAddress | undefined {
   return loadWithoutPartner(load)?.admin.address;
 }
 
-/** What responded; any program may listen there. */
 export interface AdminPortResponse {
   /** Undefined without a whole response. */
   readonly status: number | undefined;
@@ -79,4 +86,41 @@ function toConnectTarget(
   const { host, port } = address;
   if (host === 'localhost' || host === '0.0.0.0') return { host: '127.0.0.1', port };
   return { host: host === '::' ? '::1' : host, port };
+}
+
+/** What responded, or why that is no sidecar's. */
+export type AdminReading =
+  | { readonly kind: 'read'; readonly text: string }
+  | { readonly kind: 'unavailable'; readonly why: string };
+
+/** Never rejects. @param stop aborts the request */
+export async function readAdminText(
+  address: ListenAddress,
+  path: '/status' | '/status.txt',
+  stop: AbortSignal,
+): Promise<AdminReading> {
+  const until = AbortSignal.any([stop, AbortSignal.timeout(RESPONSE_TIMEOUT_MS)]);
+  const { status, text } = await requestAdminPort(address, path, until);
+  if (status === undefined) return { kind: 'unavailable', why: text };
+  if (status !== 200)
+    return { kind: 'unavailable', why: `the admin port responds with ${status}: ${text.slice(0, MAX_SHOWN_LENGTH)}` };
+  const isOwn = path === '/status' ? parseStatus(text) !== undefined : text.startsWith('bearer-sidecar ');
+  return isOwn ? { kind: 'read', text } : { kind: 'unavailable', why: FOREIGN };
+}
+
+/** What `reload` reads of /status; each member may be missing or of another type. */
+export interface RunningStatus {
+  readonly pid?: unknown;
+  readonly configuration?: Partial<NonNullable<Status['configuration']>> | null;
+}
+
+/** Undefined for the text of another program. */
+export function parseStatus(text: string): RunningStatus | undefined {
+  const found = parseJsonObject(text);
+  const isOwn = typeof found?.version === 'string' && isFilledList(found.tokens) && isFilledList(found.throttles);
+  return isOwn ? found : undefined;
+}
+
+function isFilledList(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0;
 }

@@ -8,11 +8,9 @@ import { loadConfig, type LoadOptions } from '../config/load/load.ts';
 import { formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { describeLoadFailure } from './load-failure.ts';
 import { runChecks } from './check/run-checks.ts';
-import { formatJsonReport, formatStep, formatSummary, hasNoFailure } from './check/report.ts';
-import { formatStepForTerminal, formatSummaryForTerminal } from './check/report.ts';
+import * as report from './check/report.ts';
 import type { CheckStep } from './check/step-runner.ts';
-import { ownProgramCommand } from './program-command.ts';
-import { quoteForShell } from './shell-quote.ts';
+import { ownProgramCommand, quoteForShell } from './program-command.ts';
 import { terminalWidthOf, paintFor } from './terminal.ts';
 
 export interface CheckOptions {
@@ -29,7 +27,7 @@ export async function check(load: LoadOptions, { json, probe }: CheckOptions, st
   const loaded = loadConfig(load);
   if (!loaded.ok) {
     process.stderr.write(formatWarnings(loaded.warnings) + describeLoadFailure(load, loaded.problems));
-    if (json) process.stdout.write(formatJsonReport(loaded.problems.map(toProblemStep), true));
+    if (json) process.stdout.write(report.formatJsonReport(loaded.problems.map(toProblemStep), true));
     return 2;
   }
   sizeThreadPool(loaded.config);
@@ -37,18 +35,21 @@ export async function check(load: LoadOptions, { json, probe }: CheckOptions, st
   const cancel = systemClock.after(CHECK_TIMEOUT_MS, () => late.abort());
   const signal = AbortSignal.any([stop, late.signal]);
   const steps: CheckStep[] = [];
-  const report = chooseReportFormat(process.stdout);
+  const { stdout } = process;
+  const paint = paintFor(stdout);
+  // A dumb terminal has neither width nor symbols.
+  const isPlain = !stdout.isTTY || process.env.TERM === 'dumb';
+  const formatStep = (step: CheckStep): string =>
+    isPlain ? report.formatStep(step, paint) : report.formatStepForTerminal(step, terminalWidthOf(stdout), paint);
   for await (const group of runChecks(loaded, probe, { clock: systemClock, stop, signal })) {
     steps.push(...group);
-    if (!json) process.stdout.write(group.map(report.step).join(''));
+    if (!json) process.stdout.write(group.map(formatStep).join(''));
   }
   cancel();
-  const isFine = hasNoFailure(steps) && !stop.aborted;
-  process.stdout.write(
-    json
-      ? formatJsonReport(steps, !stop.aborted)
-      : report.summary(steps) + (stop.aborted ? '' : describeNextCommand(load, isFine)),
-  );
+  const isFine = report.hasNoFailure(steps) && !stop.aborted;
+  const summary = isPlain ? report.formatSummary(steps) : report.formatSummaryForTerminal(steps, paint);
+  const next = stop.aborted ? '' : describeNextCommand(load, isFine);
+  stdout.write(json ? report.formatJsonReport(steps, !stop.aborted) : summary + next);
   return isFine ? 0 : 1;
 }
 
@@ -62,20 +63,4 @@ function describeNextCommand({ env, file }: LoadOptions, isFine: boolean): strin
 
 function toProblemStep({ key, message }: { readonly key: string; readonly message: string }): CheckStep {
   return { step: 'configuration', target: key, outcome: 'fail', ms: 0, detail: message };
-}
-
-interface ReportFormat {
-  readonly step: (step: CheckStep) => string;
-  readonly summary: (steps: readonly CheckStep[]) => string;
-}
-
-function chooseReportFormat(stream: NodeJS.WriteStream): ReportFormat {
-  const paint = paintFor(stream);
-  // A dumb terminal has neither width nor symbols.
-  if (!stream.isTTY || process.env.TERM === 'dumb')
-    return { step: (step) => formatStep(step, paint), summary: formatSummary };
-  return {
-    step: (step) => formatStepForTerminal(step, terminalWidthOf(stream), paint),
-    summary: (steps) => formatSummaryForTerminal(steps, paint),
-  };
 }

@@ -1,8 +1,7 @@
-/** The shell command that runs this program again from the same directory. */
+/** Shell commands that a user may paste: this program again from the same directory, and words in quotes. */
 import { delimiter, dirname, isAbsolute, relative, sep } from 'node:path';
 import { isSea } from 'node:sea';
 import { toSingleLine } from '../config/load/problems.ts';
-import { quoteForShell } from './shell-quote.ts';
 
 export interface ProgramContext {
   /** As it was called: `node`, the path of a Node.js such as `node_modules/.bin/node`, or the one-file binary. */
@@ -38,4 +37,9 @@ function shorten(path: string, folder: string): string {
 export function ownProgramCommand(env: ProgramContext['env']): string {
   const { argv0, argv } = process;
   return findProgramCommand({ argv0, script: argv[1] ?? '', isBinary: isSea(), folder: process.cwd(), env });
+}
+
+/** `text` as one word of a POSIX shell, in quotes only where they are needed. */
+export function quoteForShell(text: string): string {
+  return /^[\w./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

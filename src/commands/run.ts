@@ -69,12 +69,14 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
   const quit = new AbortController();
   let tracing: Awaited<ReturnType<typeof openTracing>>;
   try {
-    const { config } = loaded;
-    for (const password of listProxyPasswords(config.egress)) log.secrets.add(password);
-    tracing = await openTracingFor(config, version, log);
-    if (await wasStopped(stop)) return reportStop(log);
+    for (const password of listProxyPasswords(loaded.config.egress)) log.secrets.add(password);
+    tracing = await openTracingFor(loaded.config, version, log);
+    if (await wasStopped(stop)) {
+      log.observe({ kind: 'stopped', cut: 0 });
+      return 0;
+    }
     const sidecar = await startSidecar({
-      config,
+      config: loaded.config,
       version,
       log: {
         ...log,
@@ -92,7 +94,8 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
     });
     onListening(sidecar);
     hangUp.onReload(sidecar.reload);
-    collectStartupGarbage();
+    // Frees the memory that only the start needed, with `--expose-gc` only (the image sets it): the heap may never fill up later.
+    globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
     const end = AbortSignal.any([stop, quit.signal, hangUp.terminalClosed]);
     if (!end.aborted) await once(end, 'abort');
     return (await sidecar.drain()) === 0 ? 0 : 1;
@@ -110,11 +113,6 @@ async function wasStopped(stop: AbortSignal): Promise<boolean> {
   return stop.aborted;
 }
 
-function reportStop(log: Log): number {
-  log.observe({ kind: 'stopped', cut: 0 });
-  return 0;
-}
-
 /** When the environment asks for it. */
 function openTracingFor(
   { credentials }: Config,
@@ -124,9 +122,4 @@ function openTracingFor(
   const servers = credentials.map(({ name, auth }) => [name, authorizationServerUrl(auth)] as const);
   const tokenServers = new Map(servers.filter((entry): entry is [string, URL] => entry[1] !== undefined));
   return openTracing({ env: process.env, version, tokenServers, clock: systemClock, mask, observe });
-}
-
-/** Frees the memory that only the start needed, with `--expose-gc` only (the image sets it): the heap may never fill up later. */
-function collectStartupGarbage(): void {
-  globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }

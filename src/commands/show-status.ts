@@ -1,8 +1,7 @@
 /** `bearer-sidecar status`: prints what a running sidecar says of itself, as text or as the document of /status. */
 import type { LoadOptions } from '../config/load/load.ts';
 import { toSingleLine } from '../config/load/problems.ts';
-import { loadAdminAddress, requestAdminPort } from './admin-port.ts';
-import { readAdminText } from './running-status.ts';
+import { loadAdminAddress, readAdminText, requestAdminPort } from './admin-port.ts';
 import { failWith, paintFor } from './terminal.ts';
 
 /**

@@ -5,7 +5,7 @@ import { fetch } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { formatSandboxLines as describeSandbox } from '../../src/commands/sandbox-text.ts';
+import { formatSandboxLines as describeSandbox } from '../../src/commands/run-sandbox.ts';
 
 const run = promisify(execFile);
 

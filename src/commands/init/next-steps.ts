@@ -4,7 +4,7 @@ import { toSingleLine } from '../../config/load/problems.ts';
 import { SETTINGS } from '../../config/schema/schema.ts';
 import type { Paint } from '../terminal.ts';
 import type { InitPlan } from './interview.ts';
-import { quoteForShell } from '../shell-quote.ts';
+import { quoteForShell } from '../program-command.ts';
 
 /** Maps of fields that a partner chose. */
 export const PARTNER_FIELDS = ['auth.extraParameters', 'auth.extraHeaders', 'upstream.headers'] as const;

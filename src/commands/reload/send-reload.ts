@@ -7,8 +7,7 @@ import type { LoadOptions } from '../../config/load/load.ts';
 import { formatSettingName, toSingleLine } from '../../config/load/problems.ts';
 import { systemErrorCode } from '../../platform/file-errors.ts';
 import { sleep, systemClock } from '../../platform/clock.ts';
-import { loadAdminAddress } from '../admin-port.ts';
-import { readAdminText, parseStatus, type RunningStatus } from '../running-status.ts';
+import { loadAdminAddress, parseStatus, readAdminText, type RunningStatus } from '../admin-port.ts';
 import { failWith } from '../terminal.ts';
 import { findSocketOwnership, isOnThisMachine } from './listening-process.ts';
 
