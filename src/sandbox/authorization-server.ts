@@ -1,14 +1,30 @@
 /**
  * A simulated OAuth 2.0 authorization server on loopback: `POST /oauth/token` for the client credentials grant
  * (RFC 6749 §4.4), and `GET /.well-known/jwks.json` with the key of its tokens. Error texts and token contents are invented, since
- * those of the real server are unknown.
+ * those of the real server are unknown; they never quote the request.
  */
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
-import { jsonResponse, pathOf, readBody, serveOnLoopback } from './loopback-server.ts';
+import { jsonResponse, pathOf, readBody, RequestRejection, serveOnLoopback } from './loopback-server.ts';
 import type { LoopbackServer, SandboxResponse } from './loopback-server.ts';
 import { LIFETIME_S, TokenIssuer } from './token-issuer.ts';
-import { evaluateTokenRequest, TokenRequestError, type OAuthError, type RegisteredClient } from './token-grant.ts';
+
+/** The scope names that were seen at the real service, with `example` in the vendor's place. */
+export const POLICIES_SCOPE = 'urn:example.partners.sales.individual.travel.policies.write';
+export const QUOTES_SCOPE = 'urn:example.partners.sales.individual.travel.quotesrequests.write';
+export const KNOWN_SCOPES: readonly string[] = [POLICIES_SCOPE, QUOTES_SCOPE];
+
+export interface RegisteredClient {
+  /** Without a colon (RFC 7617 §2). */
+  readonly id: string;
+  readonly secret: string;
+  /** The only one that it may request. */
+  readonly audience: string;
+}
+
+/** RFC 6749 §5.2, and `invalid_target` for an audience (RFC 8693 §2.2.2). */
+type OAuthError = 'invalid_request' | 'invalid_client' | 'unsupported_grant_type' | 'invalid_scope' | 'invalid_target';
 
 export interface AuthorizationServer extends LoopbackServer {
   readonly tokenUrl: URL;
@@ -53,18 +69,75 @@ async function handleTokenRequest(
   if (body === undefined)
     return errorResponse(413, 'invalid_request', 'The form is too large.', { connection: 'close' });
   const form = new URLSearchParams(body.toString('utf8'));
-  try {
-    const { audience, scope } = evaluateTokenRequest(client, request.headersDistinct.authorization ?? [], form);
-    const token = issuer.issue({ clientId: client.id, audience, scope });
-    return tokenResponse(200, { access_token: token, token_type: 'Bearer', expires_in: LIFETIME_S, scope });
-  } catch (fault) {
-    if (!(fault instanceof TokenRequestError)) throw fault;
-    const { error, message } = fault;
-    const challenge = { 'www-authenticate': 'Basic realm="sandbox", charset="UTF-8"' };
-    return error === 'invalid_client'
-      ? errorResponse(401, error, message, challenge)
-      : errorResponse(400, error, message);
-  }
+  const authorization = request.headersDistinct.authorization ?? [];
+  if (authorization.length > 1) throw reject('invalid_request', 'More than one Authorization field.');
+  if (new Set(form.keys()).size < form.size) throw reject('invalid_request', 'A parameter is repeated.');
+  authenticateClient(client, authorization[0], form);
+  // A parameter without a value counts as absent (RFC 6749 §3.2).
+  const grantType = form.get('grant_type') ?? '';
+  if (grantType === '') throw reject('invalid_request', 'grant_type is missing.');
+  if (grantType !== 'client_credentials')
+    throw reject('unsupported_grant_type', 'Only client_credentials is supported.');
+  const scope = grantScope(client, form);
+  const token = issuer.issue({ clientId: client.id, audience: client.audience, scope });
+  return tokenResponse(200, { access_token: token, token_type: 'Bearer', expires_in: LIFETIME_S, scope });
+}
+
+function authenticateClient(client: RegisteredClient, authorization: string | undefined, form: URLSearchParams): void {
+  if (authorization === undefined)
+    throw reject('invalid_client', 'Client authentication is missing: HTTP Basic is expected.');
+  if (form.has('client_secret')) throw reject('invalid_request', 'More than one way of client authentication.');
+  const given = readBasic(authorization);
+  if (given === undefined)
+    throw reject('invalid_client', 'Authorization is not Basic with BASE64(client_id:client_secret) in UTF-8.');
+  // Both are always compared, so that the time does not show which one is wrong.
+  const sameId = isEqualInConstantTime(given.id, client.id);
+  const sameSecret = isEqualInConstantTime(given.secret, client.secret);
+  if (!sameId || !sameSecret) throw reject('invalid_client', 'Unknown client or wrong secret.');
+}
+
+/** Without a scope all known ones are granted. The audience is the client's own. */
+function grantScope(client: RegisteredClient, form: URLSearchParams): string {
+  const audience = form.get('audience') ?? '';
+  const scopes = new Set((form.get('scope') ?? '').split(' ').filter((name) => name !== ''));
+  if (audience === '' && scopes.size === 0)
+    throw reject('invalid_request', 'Neither audience nor scope is given: at least one is expected.');
+  if (audience !== '' && audience !== client.audience)
+    throw reject('invalid_target', 'This client may not have a token for the audience.');
+  if (![...scopes].every((name) => KNOWN_SCOPES.includes(name)))
+    throw reject('invalid_scope', 'A scope is unknown, or not for this client.');
+  return [...(scopes.size === 0 ? KNOWN_SCOPES : scopes)].join(' ');
+}
+
+/** RFC 7617 §2 with UTF-8; the first colon ends the id, further ones belong to the secret. */
+function readBasic(authorization: string): { readonly id: string; readonly secret: string } | undefined {
+  const encoded = /^basic +([a-z0-9+/]+={0,2})$/i.exec(authorization)?.[1];
+  if (encoded === undefined) return undefined;
+  const bytes = Buffer.from(encoded, 'base64');
+  const text = bytes.toString('utf8');
+  const colon = text.indexOf(':');
+  // Node also decodes invalid base64, which is rejected here.
+  if (colon < 0 || bytes.toString('base64') !== encoded) return undefined;
+  return { id: text.slice(0, colon), secret: text.slice(colon + 1) };
+}
+
+/** Digests have the same length, so the time shows neither content nor length. */
+function isEqualInConstantTime(left: string, right: string): boolean {
+  return timingSafeEqual(digest(left), digest(right));
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** @param description printable ASCII without quotes and backslashes (RFC 6749 §5.2) */
+function reject(error: OAuthError, description: string): RequestRejection {
+  const challenge = { 'www-authenticate': 'Basic realm="sandbox", charset="UTF-8"' };
+  return new RequestRejection(
+    error === 'invalid_client'
+      ? errorResponse(401, error, description, challenge)
+      : errorResponse(400, error, description),
+  );
 }
 
 function errorResponse(

@@ -2,8 +2,11 @@
  * A simulated Sales API on loopback: limits the rate, checks the bearer token and its scope, validates input, returns JSON.
  * Paths, payloads and error bodies are invented, since the real ones are unknown; every body has `"simulated": true`.
  */
+import { isUtf8 } from 'node:buffer';
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { sleep, type Clock } from '../platform/clock.ts';
+import { parseJsonObject, type JsonFields } from '../token/endpoint/json-object.ts';
 import { HiddenLimit, type HiddenLimitOptions } from './hidden-limit.ts';
 import {
   jsonResponse,
@@ -14,10 +17,10 @@ import {
   serveOnLoopback,
 } from './loopback-server.ts';
 import type { LoopbackServer, SandboxResponse } from './loopback-server.ts';
-import { checkPolicyRequest, checkQuoteRequest, parseJsonObject } from './sales-input.ts';
-import { SalesService } from './sales-service.ts';
+import { checkPolicyRequest, checkQuoteRequest, createInputRejection } from './sales-input.ts';
+import type { PolicyRequest, QuoteRequest } from './sales-input.ts';
 import type { TokenIssuer, TokenVerification } from './token-issuer.ts';
-import { POLICIES_SCOPE, QUOTES_SCOPE } from './token-grant.ts';
+import { POLICIES_SCOPE, QUOTES_SCOPE } from './authorization-server.ts';
 
 export interface SalesApiOptions {
   readonly tokens: TokenIssuer;
@@ -36,12 +39,9 @@ const DEFAULT_LIMIT: HiddenLimitOptions = { permitsPerSecond: 5, burst: 5 };
 
 const BODY_LIMIT_BYTES = 64 * 1024;
 
-interface SalesApiContext {
+interface SalesApiCall {
   readonly service: SalesService;
   readonly clock: Clock;
-}
-
-interface SalesApiCall {
   readonly request: IncomingMessage;
   readonly gone: AbortSignal;
   /** The last path segment, for a route with a record id. */
@@ -53,7 +53,7 @@ interface SalesApiRoute {
   readonly path: RegExp;
   /** Undefined: any valid token. */
   readonly scope: string | undefined;
-  readonly serve: (context: SalesApiContext, call: SalesApiCall) => SandboxResponse | Promise<SandboxResponse>;
+  readonly serve: (call: SalesApiCall) => SandboxResponse | Promise<SandboxResponse>;
 }
 
 const ROUTES: readonly SalesApiRoute[] = [
@@ -66,7 +66,7 @@ const ROUTES: readonly SalesApiRoute[] = [
 /** @throws the listen error of node:net */
 export async function startSalesApi(options: SalesApiOptions): Promise<SalesApi> {
   const { tokens, audience, clock, limit = DEFAULT_LIMIT } = options;
-  const context: SalesApiContext = { service: new SalesService(), clock };
+  const service = new SalesService();
   const hiddenLimit = new HiddenLimit(clock, limit);
 
   const server = await serveOnLoopback(async (request, gone) => {
@@ -83,7 +83,7 @@ export async function startSalesApi(options: SalesApiOptions): Promise<SalesApi>
       return problemResponse(405, `This resource takes ${allow} only.`, {}, { allow });
     }
     if (route.scope !== undefined && !scopes.has(route.scope)) return rejectScope(route.scope);
-    return route.serve(context, { request, gone, id: route.path.exec(path)?.[1] ?? '' });
+    return route.serve({ service, clock, request, gone, id: route.path.exec(path)?.[1] ?? '' });
   });
   return { ...server, baseUrl: new URL('/v1', server.url) };
 }
@@ -124,23 +124,23 @@ function formatChallenge(parameters: string): Record<string, string> {
   return { 'www-authenticate': `Bearer realm="sandbox"${parameters}` };
 }
 
-async function createQuote({ service }: SalesApiContext, { request }: SalesApiCall): Promise<SandboxResponse> {
+async function createQuote({ service, request }: SalesApiCall): Promise<SandboxResponse> {
   return jsonResponse(201, service.createQuote(checkQuoteRequest(await readInput(request))));
 }
 
-async function createPolicy({ service }: SalesApiContext, { request }: SalesApiCall): Promise<SandboxResponse> {
+async function createPolicy({ service, request }: SalesApiCall): Promise<SandboxResponse> {
   const policy = service.issuePolicy(checkPolicyRequest(await readInput(request)));
   // Absolute, as many APIs send it: the sidecar must rewrite it.
   const location = `http://${request.headers.host ?? ''}/v1/policies/${policy.policyId}`;
   return jsonResponse(201, policy, { location });
 }
 
-function getPolicy({ service }: SalesApiContext, { id }: SalesApiCall): SandboxResponse {
+function getPolicy({ service, id }: SalesApiCall): SandboxResponse {
   const policy = service.policy(id);
   return policy === undefined ? problemResponse(404, 'There is no such policy.') : jsonResponse(200, policy);
 }
 
-function streamEvents({ clock }: SalesApiContext, { gone }: SalesApiCall): SandboxResponse {
+function streamEvents({ clock, gone }: SalesApiCall): SandboxResponse {
   const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' };
   return { status: 200, headers, body: streamSalesEvents(clock, gone) };
 }
@@ -159,13 +159,72 @@ async function* streamSalesEvents(clock: Clock, gone: AbortSignal): AsyncGenerat
 }
 
 /** @throws RequestRejection */
-async function readInput(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
+async function readInput(request: IncomingMessage): Promise<JsonFields> {
   if (!/^application\/json *(;|$)/i.test(request.headers['content-type'] ?? ''))
     throw new RequestRejection(problemResponse(415, 'Content-Type application/json is expected.'));
   const bytes = await readBody(request, BODY_LIMIT_BYTES);
   if (bytes === undefined)
     throw new RequestRejection(problemResponse(413, 'The body is too large.', {}, { connection: 'close' }));
-  const value = parseJsonObject(bytes);
+  const value = isUtf8(bytes) ? parseJsonObject(bytes.toString()) : undefined;
   if (value === undefined) throw new RequestRejection(problemResponse(400, 'The body is not a JSON object.'));
   return value;
+}
+
+interface Premium {
+  readonly amount: number;
+  readonly currency: 'EUR';
+}
+
+interface Quote {
+  readonly quoteRequestId: string;
+  readonly premium: Premium;
+  readonly simulated: true;
+}
+
+interface Policy {
+  readonly policyId: string;
+  readonly quoteRequestId: string;
+  readonly status: 'issued';
+  readonly premium: Premium;
+  readonly simulated: true;
+}
+
+const CENTS_PER_TRAVELLER_DAY = 349;
+
+/** The simulated insurer. All data is invented. */
+export class SalesService {
+  readonly #quotes = new Map<string, Quote>();
+  readonly #policies = new Map<string, Policy>();
+
+  createQuote({ days, travellers }: QuoteRequest): Quote {
+    const amount = (days * travellers * CENTS_PER_TRAVELLER_DAY) / 100;
+    const quote: Quote = { quoteRequestId: randomUUID(), premium: { amount, currency: 'EUR' }, simulated: true };
+    addRecord(this.#quotes, quote.quoteRequestId, quote);
+    return quote;
+  }
+
+  /** @throws RequestRejection */
+  issuePolicy({ quoteRequestId }: PolicyRequest): Policy {
+    const quote = this.#quotes.get(quoteRequestId);
+    if (quote === undefined)
+      throw createInputRejection([{ field: 'quoteRequestId', message: 'must name a quote request made before' }]);
+    const { premium } = quote;
+    const policy: Policy = { policyId: randomUUID(), quoteRequestId, status: 'issued', premium, simulated: true };
+    addRecord(this.#policies, policy.policyId, policy);
+    return policy;
+  }
+
+  policy(policyId: string): Policy | undefined {
+    return this.#policies.get(policyId);
+  }
+}
+
+/** Most quotes and most policies that are kept. */
+const MAX_RECORDS = 1000;
+
+/** Adds a record, and drops the oldest one beyond the bound: a Map keeps the order of insertion. */
+function addRecord<T>(records: Map<string, T>, id: string, record: T): void {
+  records.set(id, record);
+  const [oldest = id] = records.keys();
+  if (records.size > MAX_RECORDS) records.delete(oldest);
 }

@@ -1,5 +1,5 @@
 /** Validates the JSON bodies of the simulated API. The fields are invented, since the real payloads are unknown. */
-
+import { isJsonObject, type JsonFields } from '../token/endpoint/json-object.ts';
 import { problemResponse, RequestRejection } from './loopback-server.ts';
 
 /** One field that is missing or wrong, by its path, such as `travellers[0].birthDate`. */
@@ -24,25 +24,12 @@ export interface PolicyRequest {
   readonly quoteRequestId: string;
 }
 
-type JsonObject = Readonly<Record<string, unknown>>;
-
 const TRAVELLERS_MAX = 9;
 const TEXT_MAX = 200;
 const DAY_MS = 86_400_000;
 
-/** Reads a JSON object in UTF-8; undefined for anything else. */
-export function parseJsonObject(bytes: Uint8Array): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-    return isObject(value) ? value : undefined;
-  } catch {
-    // Neither UTF-8 nor JSON: for the caller both are "not a JSON object".
-    return undefined;
-  }
-}
-
 /** `destination`, `startDate`, `endDate` and `travellers`, each with a `birthDate`. @throws RequestRejection */
-export function checkQuoteRequest(input: JsonObject): QuoteRequest {
+export function checkQuoteRequest(input: JsonFields): QuoteRequest {
   const faults: FieldFault[] = [];
   readText(input, 'destination', '', faults);
   const start = readDate(input, 'startDate', '', faults);
@@ -54,11 +41,11 @@ export function checkQuoteRequest(input: JsonObject): QuoteRequest {
 }
 
 /** `quoteRequestId`, and a `policyholder` with `name` and `email`. @throws RequestRejection */
-export function checkPolicyRequest(input: JsonObject): PolicyRequest {
+export function checkPolicyRequest(input: JsonFields): PolicyRequest {
   const faults: FieldFault[] = [];
   const quoteRequestId = readText(input, 'quoteRequestId', '', faults);
   const holder = input.policyholder;
-  if (isObject(holder)) {
+  if (isJsonObject(holder)) {
     readText(holder, 'name', 'policyholder.', faults);
     readText(holder, 'email', 'policyholder.', faults);
   } else faults.push({ field: 'policyholder', message: 'must be an object with name and email' });
@@ -66,7 +53,7 @@ export function checkPolicyRequest(input: JsonObject): PolicyRequest {
   return { quoteRequestId };
 }
 
-function readTravellers(input: JsonObject, faults: FieldFault[]): number {
+function readTravellers(input: JsonFields, faults: FieldFault[]): number {
   const travellers: unknown = input.travellers;
   if (!Array.isArray(travellers) || travellers.length === 0 || travellers.length > TRAVELLERS_MAX) {
     faults.push({ field: 'travellers', message: `must be an array of 1 to ${TRAVELLERS_MAX.toString()} travellers` });
@@ -74,13 +61,13 @@ function readTravellers(input: JsonObject, faults: FieldFault[]): number {
   }
   travellers.forEach((traveller: unknown, index) => {
     const path = `travellers[${index.toString()}]`;
-    if (isObject(traveller)) readDate(traveller, 'birthDate', `${path}.`, faults);
+    if (isJsonObject(traveller)) readDate(traveller, 'birthDate', `${path}.`, faults);
     else faults.push({ field: path, message: 'must be an object with birthDate' });
   });
   return travellers.length;
 }
 
-function readText(input: JsonObject, name: string, path: string, faults: FieldFault[]): string {
+function readText(input: JsonFields, name: string, path: string, faults: FieldFault[]): string {
   const value = input[name];
   if (typeof value === 'string' && value.trim() !== '' && value.length <= TEXT_MAX) return value;
   faults.push({ field: path + name, message: `must be a text of 1 to ${TEXT_MAX.toString()} characters` });
@@ -88,15 +75,11 @@ function readText(input: JsonObject, name: string, path: string, faults: FieldFa
 }
 
 /** Epoch milliseconds of a calendar day; NaN, and a fault, for any other value. */
-function readDate(input: JsonObject, name: string, path: string, faults: FieldFault[]): number {
+function readDate(input: JsonFields, name: string, path: string, faults: FieldFault[]): number {
   const value = input[name];
   const at = typeof value === 'string' && /^\d{4}-\d{2}-\d{2}$/.test(value) ? Date.parse(`${value}T00:00:00Z`) : NaN;
   // Date.parse reads some impossible days, such as 30 February, as a day of the next month.
   if (!Number.isNaN(at) && new Date(at).toISOString().slice(0, 10) === value) return at;
   faults.push({ field: path + name, message: 'must be a date, YYYY-MM-DD' });
   return NaN;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { systemClock } from '../platform/clock.ts';
 import { startAuthorizationServer } from './authorization-server.ts';
 import { startSalesApi } from './sales-api.ts';
-import { KNOWN_SCOPES, type RegisteredClient } from './token-grant.ts';
+import { KNOWN_SCOPES, type RegisteredClient } from './authorization-server.ts';
 
 export interface Sandbox {
   /** The authorization server's origin: `auth.url`. */

@@ -1,5 +1,5 @@
 /** Issues and verifies access tokens: JWTs (RFC 9068, ES256) with a key pair created at start. Nothing is kept per token. */
-import { generateKeyPairSync, sign, verify, type KeyObject } from 'node:crypto';
+import { generateKeyPairSync, sign, verify } from 'node:crypto';
 import type { Clock } from '../platform/clock.ts';
 
 /** The claims of a token (RFC 9068 §2.2). Instants are epoch seconds with fractions, as RFC 7519 §2 allows. */
@@ -29,20 +29,16 @@ const HEADER = encode({ alg: 'ES256', typ: 'at+jwt', kid: KEY_ID });
 
 export class TokenIssuer {
   readonly #clock: Clock;
-  readonly #privateKey: KeyObject;
-  readonly #publicKey: KeyObject;
+  readonly #keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   #issued = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    this.#privateKey = pair.privateKey;
-    this.#publicKey = pair.publicKey;
   }
 
   /** The public key as a JSON Web Key (RFC 7517). */
   get publicJwk(): Readonly<Record<string, unknown>> {
-    return { ...this.#publicKey.export({ format: 'jwk' }), kid: KEY_ID, alg: 'ES256', use: 'sig' };
+    return { ...this.#keys.publicKey.export({ format: 'jwk' }), kid: KEY_ID, alg: 'ES256', use: 'sig' };
   }
 
   issue(grant: { readonly clientId: string; readonly audience: string; readonly scope: string }): string {
@@ -59,7 +55,7 @@ export class TokenIssuer {
       jti: this.#issued.toString(),
     };
     const signed = `${HEADER}.${encode(claims)}`;
-    const signature = sign('sha256', Buffer.from(signed), { key: this.#privateKey, dsaEncoding: 'ieee-p1363' });
+    const signature = sign('sha256', Buffer.from(signed), { key: this.#keys.privateKey, dsaEncoding: 'ieee-p1363' });
     return `${signed}.${signature.toString('base64url')}`;
   }
 
@@ -68,7 +64,7 @@ export class TokenIssuer {
     // The header is compared only: a token must not choose its own verification (RFC 8725 §3.1).
     if (header !== HEADER || payload === undefined || signature === undefined || rest.length > 0)
       return { kind: 'invalid', reason: 'malformed' };
-    const key = { key: this.#publicKey, dsaEncoding: 'ieee-p1363' } as const;
+    const key = { key: this.#keys.publicKey, dsaEncoding: 'ieee-p1363' } as const;
     if (!verify('sha256', Buffer.from(`${header}.${payload}`), key, Buffer.from(signature, 'base64url')))
       return { kind: 'invalid', reason: 'signature' };
     // The valid signature shows that `issue` wrote this.

@@ -2,7 +2,7 @@
 import { fetch } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { AuthorizationServer } from '../../src/sandbox/authorization-server.ts';
-import { KNOWN_SCOPES, POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/token-grant.ts';
+import { KNOWN_SCOPES, POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/authorization-server.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { sendRaw } from './raw-request.ts';
 import { AUDIENCE, FORM, ask, closeStarted, fetchToken, start } from './token-client.ts';

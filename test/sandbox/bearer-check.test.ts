@@ -1,7 +1,7 @@
 /** Which tokens the simulated API accepts, and how it refuses the others. */
 import { fetch } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
-import { POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/token-grant.ts';
+import { POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/authorization-server.ts';
 import { TokenIssuer } from '../../src/sandbox/token-issuer.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { AUDIENCE, Partner, closeStarted } from './partner.ts';

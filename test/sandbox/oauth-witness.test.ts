@@ -1,7 +1,7 @@
 /** An independent OAuth library accepts the response of the simulated server, and its token with the published key. */
 import * as oauth from 'oauth4webapi';
 import { afterEach, expect, test } from 'vitest';
-import { KNOWN_SCOPES } from '../../src/sandbox/token-grant.ts';
+import { KNOWN_SCOPES } from '../../src/sandbox/authorization-server.ts';
 import { ISSUER } from '../../src/sandbox/token-issuer.ts';
 import { AUDIENCE, basic, closeStarted, start } from './token-client.ts';
 

@@ -3,7 +3,7 @@ import { fetch } from 'undici';
 import type { Response } from 'undici';
 import { startSalesApi } from '../../src/sandbox/sales-api.ts';
 import type { SalesApi, SalesApiOptions } from '../../src/sandbox/sales-api.ts';
-import { KNOWN_SCOPES } from '../../src/sandbox/token-grant.ts';
+import { KNOWN_SCOPES } from '../../src/sandbox/authorization-server.ts';
 import { TokenIssuer } from '../../src/sandbox/token-issuer.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 

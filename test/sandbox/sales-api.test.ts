@@ -2,7 +2,7 @@
 import type { Response } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
 import { RequestRejection } from '../../src/sandbox/loopback-server.ts';
-import { SalesService } from '../../src/sandbox/sales-service.ts';
+import { SalesService } from '../../src/sandbox/sales-api.ts';
 import { Partner, closeStarted } from './partner.ts';
 
 const QUOTE = {

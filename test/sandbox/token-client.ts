@@ -2,7 +2,7 @@
 import { fetch } from 'undici';
 import { systemClock, type Clock } from '../../src/platform/clock.ts';
 import { startAuthorizationServer } from '../../src/sandbox/authorization-server.ts';
-import type { RegisteredClient } from '../../src/sandbox/token-grant.ts';
+import type { RegisteredClient } from '../../src/sandbox/authorization-server.ts';
 import type { AuthorizationServer } from '../../src/sandbox/authorization-server.ts';
 
 export const AUDIENCE = 'https://api.example/';
