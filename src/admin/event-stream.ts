@@ -17,13 +17,11 @@ export interface EventStreamOptions {
   readonly createUpdate: () => object;
 }
 
-export interface EventStreams {
-  /** A new stream, or 503 while there are too many. */
-  respond(): AdminResponse;
-}
-
-/** Subscribes only while a stream is open, so that nothing is rendered without one. */
-export function createEventStreams({ subscribe, createSnapshot, createUpdate }: EventStreamOptions): EventStreams {
+/**
+ * Subscribes only while a stream is open, so that nothing is rendered without one.
+ * @returns opens a stream; it responds 503 while there are too many
+ */
+export function createEventStreams({ subscribe, createSnapshot, createUpdate }: EventStreamOptions) {
   const open = new Set<ServerResponse>();
   let unsubscribe: Cancel = () => undefined;
   const remove = (response: ServerResponse): void => {
@@ -42,27 +40,25 @@ export function createEventStreams({ subscribe, createSnapshot, createUpdate }: 
       for (const response of open) response.destroy();
     }
   };
-  return {
-    respond() {
-      if (open.size >= MAX_STREAMS)
-        return createProblemResponse({
-          status: 503,
-          code: 'TOO_MANY_STREAMS',
-          detail: `${MAX_STREAMS} status pages are already open.`,
-          headers: { 'Retry-After': '5' },
-        });
-      const hello = formatEvent('hello', createSnapshot());
-      const stream = (response: ServerResponse): void => {
-        if (response.destroyed || response.socket === null) return;
-        // Other streams may have opened since the check above; the browser retries.
-        if (open.size >= MAX_STREAMS) return void response.destroy();
-        if (open.size === 0) unsubscribe = subscribe(broadcast);
-        open.add(response);
-        response.once('close', () => remove(response));
-        response.write(`retry: ${RECONNECT_MS}\n\n${hello}`);
-      };
-      return { status: 200, headers: { 'Content-Type': 'text/event-stream' }, body: '', stream };
-    },
+  return (): AdminResponse => {
+    if (open.size >= MAX_STREAMS)
+      return createProblemResponse({
+        status: 503,
+        code: 'TOO_MANY_STREAMS',
+        detail: `${MAX_STREAMS} status pages are already open.`,
+        headers: { 'Retry-After': '5' },
+      });
+    const hello = formatEvent('hello', createSnapshot());
+    const stream = (response: ServerResponse): void => {
+      if (response.destroyed || response.socket === null) return;
+      // Other streams may have opened since the check above; the browser retries.
+      if (open.size >= MAX_STREAMS) return void response.destroy();
+      if (open.size === 0) unsubscribe = subscribe(broadcast);
+      open.add(response);
+      response.once('close', () => remove(response));
+      response.write(`retry: ${RECONNECT_MS}\n\n${hello}`);
+    };
+    return { status: 200, headers: { 'Content-Type': 'text/event-stream' }, body: '', stream };
   };
 }
 

@@ -1,7 +1,6 @@
 /** The status page, its files and its event stream. The code of the page is loaded with the first request for it. */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
-import type { AdminResponse } from './admin-response.ts';
 import type { StatusPageSetting } from './status/configuration.ts';
 import { createEventStreams } from './event-stream.ts';
 import { readCodes, readLastMinute, readPlotRows } from './samples/traffic.ts';
@@ -23,12 +22,7 @@ export interface PageEndpointsOptions {
 }
 
 /** Access is checked by the caller. */
-export interface LoadedPage {
-  render(request: IncomingMessage): Promise<AdminResponse>;
-  /** A stream of the changes on the page. */
-  events(): AdminResponse;
-  readonly assets: PageAssets;
-}
+export type LoadedPage = Awaited<ReturnType<typeof loadPage>>;
 
 export function createPageLoader(options: PageEndpointsOptions): () => Promise<LoadedPage> {
   let loading: Promise<LoadedPage> | undefined;
@@ -42,18 +36,18 @@ export function createPageLoader(options: PageEndpointsOptions): () => Promise<L
   };
 }
 
-async function loadPage(options: PageEndpointsOptions): Promise<LoadedPage> {
+async function loadPage(options: PageEndpointsOptions) {
   const [{ renderStatusPage, STATUS_PAGE_POLICY }, { loadPageAssets, compressResponse }, fragments] = await Promise.all(
     [import('./page/status-page.ts'), import('./page/assets.ts'), import('./page/fragments.ts')],
   );
   const files = await loadPageAssets();
   const headers = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': STATUS_PAGE_POLICY };
-  const streams = createStreams(options, files, fragments);
   return {
     assets: files,
-    render: (request) =>
+    render: (request: IncomingMessage) =>
       compressResponse({ status: 200, headers, body: renderStatusPage(readView(options), files.paths) }, request),
-    events: () => streams.respond(),
+    /** A stream of the changes on the page. */
+    events: createStreams(options, files, fragments),
   };
 }
 

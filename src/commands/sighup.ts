@@ -4,19 +4,10 @@
  */
 import { isatty } from 'node:tty';
 
-export interface SighupListener {
-  /** Aborted when the terminal was closed. */
-  readonly terminalClosed: AbortSignal;
-  /** Runs `reload` for every other SIGHUP, and at once if one has already arrived. */
-  onReload(reload: () => void): void;
-  /** Restores the default: the signal ends the process. */
-  restoreDefault(): void;
-}
-
 const STANDARD_STREAMS = [0, 1, 2];
 
 /** From now on the signal does not end the process. */
-export function listenForSighup(): SighupListener {
+export function listenForSighup() {
   const terminals = STANDARD_STREAMS.filter((descriptor) => isatty(descriptor));
   const closed = new AbortController();
   let isPending = false;
@@ -31,10 +22,12 @@ export function listenForSighup(): SighupListener {
   process.on('SIGHUP', onSighup);
   return {
     terminalClosed: closed.signal,
-    onReload(run) {
+    /** Runs `run` for every other SIGHUP, and at once if one has already arrived. */
+    onReload(run: () => void): void {
       reload = run;
       if (isPending) run();
     },
+    /** From then on the signal ends the process. */
     restoreDefault: () => void process.off('SIGHUP', onSighup),
   };
 }

@@ -7,7 +7,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
 import { jsonResponse, pathOf, readBody, RequestRejection, serveOnLoopback } from './loopback-server.ts';
-import type { LoopbackServer, SandboxResponse } from './loopback-server.ts';
+import type { SandboxResponse } from './loopback-server.ts';
 import { LIFETIME_S, TokenIssuer } from './token-issuer.ts';
 
 /** The scope names that were seen at the real service, with `example` in the vendor's place. */
@@ -26,11 +26,7 @@ export interface RegisteredClient {
 /** RFC 6749 §5.2, and `invalid_target` for an audience (RFC 8693 §2.2.2). */
 type OAuthError = 'invalid_request' | 'invalid_client' | 'unsupported_grant_type' | 'invalid_scope' | 'invalid_target';
 
-export interface AuthorizationServer extends LoopbackServer {
-  readonly tokenUrl: URL;
-  /** Verifies its tokens, in place of token introspection. */
-  readonly issuer: TokenIssuer;
-}
+export type AuthorizationServer = Awaited<ReturnType<typeof startAuthorizationServer>>;
 
 const TOKEN_PATH = '/oauth/token';
 const JWKS_PATH = '/.well-known/jwks.json';
@@ -38,7 +34,7 @@ const FORM_TYPE = 'application/x-www-form-urlencoded';
 const BODY_LIMIT_BYTES = 16 * 1024;
 
 /** @throws the listen error of node:net */
-export async function startAuthorizationServer(client: RegisteredClient, clock: Clock): Promise<AuthorizationServer> {
+export async function startAuthorizationServer(client: RegisteredClient, clock: Clock) {
   const issuer = new TokenIssuer(clock);
   const server = await serveOnLoopback(async (request) => {
     switch (pathOf(request)) {

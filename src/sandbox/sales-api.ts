@@ -16,7 +16,7 @@ import {
   RequestRejection,
   serveOnLoopback,
 } from './loopback-server.ts';
-import type { LoopbackServer, SandboxResponse } from './loopback-server.ts';
+import type { SandboxResponse } from './loopback-server.ts';
 import { checkPolicyRequest, checkQuoteRequest, createInputRejection } from './sales-input.ts';
 import type { PolicyRequest, QuoteRequest } from './sales-input.ts';
 import type { TokenIssuer, TokenVerification } from './token-issuer.ts';
@@ -30,10 +30,7 @@ export interface SalesApiOptions {
   readonly limit?: HiddenLimitOptions;
 }
 
-export interface SalesApi extends LoopbackServer {
-  /** Base of all resources, without a trailing slash: `http://127.0.0.1:<port>/v1`. */
-  readonly baseUrl: URL;
-}
+export type SalesApi = Awaited<ReturnType<typeof startSalesApi>>;
 
 const DEFAULT_LIMIT: HiddenLimitOptions = { permitsPerSecond: 5, burst: 5 };
 
@@ -64,7 +61,7 @@ const ROUTES: readonly SalesApiRoute[] = [
 ];
 
 /** @throws the listen error of node:net */
-export async function startSalesApi(options: SalesApiOptions): Promise<SalesApi> {
+export async function startSalesApi(options: SalesApiOptions) {
   const { tokens, audience, clock, limit = DEFAULT_LIMIT } = options;
   const service = new SalesService();
   const hiddenLimit = new HiddenLimit(clock, limit);

@@ -5,27 +5,13 @@ import { startAuthorizationServer } from './authorization-server.ts';
 import { startSalesApi } from './sales-api.ts';
 import { KNOWN_SCOPES, type RegisteredClient } from './authorization-server.ts';
 
-export interface Sandbox {
-  /** The authorization server's origin: `auth.url`. */
-  readonly authUrl: URL;
-  readonly tokenUrl: URL;
-  /** The API's base with its path, `…/v1`: `upstream.baseUrl`. */
-  readonly apiUrl: URL;
-  readonly clientId: string;
-  /** Never printed. */
-  readonly clientSecret: string;
-  readonly audience: string;
-  /** All scopes of the API, separated by spaces. */
-  readonly scope: string;
-  /** Closes both servers; further calls wait for the same end. */
-  close(): Promise<void>;
-}
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 /** A name that is never a real host (RFC 2606). */
 const AUDIENCE = 'https://sales-api.sandbox.invalid/';
 
 /** @throws the listen error of node:net, after closing both servers */
-export async function startSandbox(client = createRandomClient()): Promise<Sandbox> {
+export async function startSandbox(client = createRandomClient()) {
   const authorization = await startAuthorizationServer({ ...client, audience: AUDIENCE }, systemClock);
   const { issuer: tokens } = authorization;
   const api = await startSalesApi({ tokens, audience: AUDIENCE, clock: systemClock }).catch(async (error: unknown) => {
@@ -33,6 +19,7 @@ export async function startSandbox(client = createRandomClient()): Promise<Sandb
     throw error;
   });
   return {
+    // The names are those of the settings; the secret is never printed.
     authUrl: authorization.url,
     tokenUrl: authorization.tokenUrl,
     apiUrl: api.baseUrl,
@@ -40,7 +27,8 @@ export async function startSandbox(client = createRandomClient()): Promise<Sandb
     clientSecret: client.secret,
     audience: AUDIENCE,
     scope: KNOWN_SCOPES.join(' '),
-    close: async () => {
+    /** Closes both servers; further calls wait for the same end. */
+    close: async (): Promise<void> => {
       await Promise.all([authorization.close(), api.close()]);
     },
   };

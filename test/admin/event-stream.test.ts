@@ -25,7 +25,7 @@ class FakeResponse extends EventEmitter {
 function start(rowAt: (at: number) => object = (at) => ({ row: [at] })) {
   let publish: (() => void) | undefined;
   let now = 0;
-  const streams = createEventStreams({
+  const respond = createEventStreams({
     subscribe(next) {
       publish = next;
       return () => (publish = undefined);
@@ -35,10 +35,10 @@ function start(rowAt: (at: number) => object = (at) => ({ row: [at] })) {
   });
   const open = (): FakeResponse => {
     const response = new FakeResponse();
-    streams.respond().stream?.(response as unknown as ServerResponse);
+    respond().stream?.(response as unknown as ServerResponse);
     return response;
   };
-  return { streams, open, second: (at: number) => ((now = at), publish?.()), isFollowing: () => publish !== undefined };
+  return { respond, open, second: (at: number) => ((now = at), publish?.()), isFollowing: () => publish !== undefined };
 }
 
 describe('an event', () => {
@@ -51,8 +51,8 @@ describe('an event', () => {
 
 describe('a stream', () => {
   it('gets a snapshot first, then updates', () => {
-    const { streams, open, second } = start();
-    expect(streams.respond()).toMatchObject({ status: 200, headers: { 'Content-Type': 'text/event-stream' } });
+    const { respond, open, second } = start();
+    expect(respond()).toMatchObject({ status: 200, headers: { 'Content-Type': 'text/event-stream' } });
     const page = open();
     second(1);
     expect(page.written).toEqual([
@@ -73,16 +73,16 @@ describe('a stream', () => {
   });
 
   it('is refused when eight are open, and accepted after one has closed', () => {
-    const { streams, open } = start();
+    const { respond, open } = start();
     const pages = Array.from({ length: 8 }, open);
-    expect(streams.respond()).toMatchObject({ status: 503, headers: { 'Retry-After': '5' } });
+    expect(respond()).toMatchObject({ status: 503, headers: { 'Retry-After': '5' } });
     pages[3]?.leave();
-    expect(streams.respond().status).toBe(200);
+    expect(respond().status).toBe(200);
   });
 
   it('is one of eight, also when more are requested at the same time', () => {
-    const { streams } = start();
-    const promised = Array.from({ length: 20 }, () => streams.respond());
+    const { respond } = start();
+    const promised = Array.from({ length: 20 }, () => respond());
     const pages = promised.map(({ stream }) => {
       const response = new FakeResponse();
       stream?.(response as unknown as ServerResponse);
@@ -112,10 +112,10 @@ describe('a stream', () => {
   });
 
   it('does not start for a client that has disconnected', () => {
-    const { streams, isFollowing } = start();
+    const { respond, isFollowing } = start();
     const gone = new FakeResponse();
     gone.destroyed = true;
-    streams.respond().stream?.(gone as unknown as ServerResponse);
+    respond().stream?.(gone as unknown as ServerResponse);
     expect([gone.written, isFollowing()]).toEqual([[], false]);
   });
 });

@@ -5,22 +5,12 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Redact } from '../../platform/secret-redaction.ts';
 import { ensureRequestId } from '../../platform/request-id.ts';
-import type { EventObserver } from '../../telemetry/events.ts';
-import type { RecordRequest } from '../../telemetry/request-record.ts';
+import type { SidecarEvent } from '../../telemetry/events.ts';
+import type { RequestRecord } from '../../telemetry/request-record.ts';
 import type { LastFault, RecentCall, InsufficientScopes } from '../status/states.ts';
 import { EventLog } from './event-log.ts';
 
-export interface Activity {
-  readonly observe: EventObserver;
-  readonly recordRequest: RecordRequest;
-  readonly eventLog: EventLog;
-  /** Newest first, at most 50; undefined when calls are not kept. */
-  readonly listRecentCalls: () => readonly RecentCall[] | undefined;
-  /** In the order of the first refusal of each route. */
-  readonly listInsufficientScopes: () => readonly InsufficientScopes[];
-  /** In the order of the first of each route and cause. */
-  readonly listLastFaults: () => readonly LastFault[];
-}
+export type Activity = ReturnType<typeof createActivity>;
 
 const MAX_CALLS = 50;
 
@@ -28,11 +18,7 @@ const MAX_CALLS = 50;
  * @param keepsCalls whether the last calls are kept, with their paths. Default true
  * @param mask for the texts of clients and upstreams in calls, when these are read: most are never. Default: none
  */
-export function createActivity(
-  clock: Pick<Clock, 'wallNow'>,
-  keepsCalls = true,
-  mask: Redact = (text) => text,
-): Activity {
+export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true, mask: Redact = (text) => text) {
   const eventLog = new EventLog(() => clock.wallNow());
   // A ring, whose oldest call is at `nextCall` once it is full.
   const calls: RecentCall[] = [];
@@ -41,13 +27,14 @@ export function createActivity(
   const lastFaults = new Map<string, LastFault>();
   return {
     eventLog,
+    /** Newest first; undefined when calls are not kept. */
     listRecentCalls: () => {
       const newestFirst = [...calls.slice(nextCall), ...calls.slice(0, nextCall)].reverse();
       return keepsCalls ? newestFirst.map((call) => maskCall(call, mask)) : undefined;
     },
     listInsufficientScopes: () => [...insufficientScopes.values()],
     listLastFaults: () => [...lastFaults.values()],
-    observe(event) {
+    observe: (event: SidecarEvent): void => {
       if (event.kind === 'insufficient-scope') {
         const { route, needed } = event;
         const count = (insufficientScopes.get(route)?.count ?? 0) + 1;
@@ -60,7 +47,7 @@ export function createActivity(
       }
       eventLog.observe(event);
     },
-    recordRequest(record) {
+    recordRequest: (record: RequestRecord): void => {
       if (keepsCalls) {
         calls[nextCall] = { wallAt: clock.wallNow(), record };
         nextCall = (nextCall + 1) % MAX_CALLS;

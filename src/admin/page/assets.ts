@@ -5,7 +5,6 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { readAsset } from '../../platform/asset.ts';
 import { createProblemResponse, type AdminResponse } from '../admin-response.ts';
-import type { PageAssetPaths } from './status-page.ts';
 
 const compress = promisify(gzip);
 
@@ -23,39 +22,27 @@ interface PageAsset {
   readonly compressed: Buffer;
 }
 
-export interface PageAssets {
-  readonly paths: PageAssetPaths;
-  /** 404 for an unknown path. */
-  respond(request: Pick<IncomingMessage, 'headers' | 'url'>): AdminResponse;
-}
+const FILES = ['page.js', 'plots.js', 'page.css', 'uPlot.js', 'uPlot.css', 'icon.svg'] as const;
+
+export type PageAssetPaths = Readonly<Record<(typeof FILES)[number], string>>;
+
+export type PageAssets = Awaited<ReturnType<typeof loadPageAssets>>;
 
 /** @throws the file system's error when a file is missing */
-export async function loadPageAssets(): Promise<PageAssets> {
+export async function loadPageAssets() {
   const files = new Map<string, PageAsset>();
-  const add = async (name: string, content: Buffer): Promise<string> => {
-    const hash = createHash('sha256').update(content).digest('base64url').slice(0, 12);
-    const [base = '', extension = ''] = name.split('.');
-    const path = `/assets/${base}-${hash}.${extension}`;
-    const type = CONTENT_TYPES[extension as keyof typeof CONTENT_TYPES];
-    files.set(path, {
-      type,
-      tag: `"${hash}"`,
-      uncompressed: content,
-      compressed: await compress(content, { level: 9 }),
-    });
-    return path;
-  };
-  const paths: PageAssetPaths = {
-    'page.js': await add('page.js', readAsset('page.js')),
-    'plots.js': await add('plots.js', readAsset('plots.js')),
-    'page.css': await add('page.css', readAsset('page.css')),
-    'uPlot.js': await add('uPlot.js', readAsset('uPlot.js')),
-    'uPlot.css': await add('uPlot.css', readAsset('uPlot.css')),
-    'icon.svg': await add('icon.svg', Buffer.from(ICON_SVG)),
-  };
+  const paths: Partial<Record<(typeof FILES)[number], string>> = {};
+  for (const name of FILES) {
+    const uncompressed = name === 'icon.svg' ? Buffer.from(ICON_SVG) : readAsset(name);
+    const hash = createHash('sha256').update(uncompressed).digest('base64url').slice(0, 12);
+    const [base, extension] = name.split('.') as [string, keyof typeof CONTENT_TYPES];
+    const compressed = await compress(uncompressed, { level: 9 });
+    paths[name] = `/assets/${base}-${hash}.${extension}`;
+    files.set(paths[name], { type: CONTENT_TYPES[extension], tag: `"${hash}"`, uncompressed, compressed });
+  }
   return {
-    paths,
-    respond(request) {
+    paths: paths as PageAssetPaths,
+    respond(request: Pick<IncomingMessage, 'headers' | 'url'>): AdminResponse {
       const file = files.get(request.url?.split('?', 1)[0] ?? '');
       if (file !== undefined) return respondWithAsset(file, request);
       const detail = 'The page has no such file: reload the page.';

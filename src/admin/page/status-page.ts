@@ -4,6 +4,7 @@
  */
 import type { StatusPageSetting } from '../status/configuration.ts';
 import { ROW_COLUMNS, PLOTTED_THROTTLES } from '../samples/traffic.ts';
+import type { PageAssetPaths } from './assets.ts';
 import { renderFragments, type Fragments } from './fragments.ts';
 import { formatCount } from '../quantity-texts.ts';
 import { markup, type Markup } from './markup.ts';
@@ -19,10 +20,6 @@ export const STATUS_PAGE_POLICY = [
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ');
-
-export type PageAssetPaths = Readonly<
-  Record<'page.js' | 'plots.js' | 'page.css' | 'uPlot.js' | 'uPlot.css' | 'icon.svg', string>
->;
 
 interface PlotSeries {
   readonly label: string;

@@ -3,32 +3,9 @@ import type { SampleRing, SecondReading } from './sample-ring.ts';
 import type { Samples } from './samples.ts';
 import { quotePattern } from './selector.ts';
 
-/** Sums of the last minute and the percentiles of its latency. */
-export interface LastMinute {
-  /** Length of the recorded time, milliseconds; less than a minute after a start. */
-  readonly spanMs: number;
-  readonly requests: number;
-  /** By the response that was sent to the client. */
-  readonly ok: number;
-  readonly clientErrors: number;
-  readonly serverErrors: number;
-  /** Local replies with a status of 400 or above. */
-  readonly own: number;
-  /** Calls that the upstream rate limited. */
-  readonly refused: number;
-  /** Milliseconds; undefined without a request. */
-  readonly p50Ms: number | undefined;
-  readonly p95Ms: number | undefined;
-  /** Medians of its two parts, milliseconds: the attempts, and the wait in the queue. */
-  readonly upstreamMs: number | undefined;
-  readonly queuedMs: number | undefined;
-}
+export type LastMinute = ReturnType<typeof readLastMinute>;
 
-export interface CodeCount {
-  readonly code: number;
-  readonly source: 'upstream' | 'sidecar';
-  readonly count: number;
-}
+export type CodeCount = ReturnType<typeof readCodes>[number];
 
 /** One second of the plots: the columns of `ROW_COLUMNS`, then the rate of each throttle; null = no value. */
 export type PlotRow = readonly (number | null)[];
@@ -43,7 +20,7 @@ export const PLOTTED_THROTTLES = 4;
 
 const MINUTE_MS = 60_000;
 
-/** What the columns of the same names count. A client that left got no response. */
+/** What the columns of the same names count. `own`: local replies with a status of 400 or above. A client that left got no response. */
 const COUNTS = {
   ok: ['requests_total', { code: '[123]..' }],
   clientErrors: ['requests_total', { code: '4..', source: 'upstream' }],
@@ -54,11 +31,13 @@ const COUNTS = {
 } as const;
 type CountName = keyof typeof COUNTS;
 
-export function readLastMinute(samples: Samples): LastMinute {
+/** Sums of the last minute and the percentiles of its latency, milliseconds; undefined without a request. */
+export function readLastMinute(samples: Samples) {
   const count = (name: CountName): number => samples.increase(COUNTS[name][0], MINUTE_MS, COUNTS[name][1]);
   const quantile = (share: number): number | undefined =>
     samples.quantile('request_duration_seconds', share, MINUTE_MS);
   return {
+    // Less than a minute after a start.
     spanMs: Math.min(MINUTE_MS, samples.spanMs),
     requests: samples.increase('requests_total', MINUTE_MS),
     ok: count('ok'),
@@ -68,12 +47,13 @@ export function readLastMinute(samples: Samples): LastMinute {
     refused: count('refused'),
     p50Ms: quantile(0.5),
     p95Ms: quantile(0.95),
+    // The medians of its two parts: the attempts, and the wait in the queue.
     upstreamMs: samples.quantile('upstream_duration_seconds', 0.5, MINUTE_MS),
     queuedMs: samples.quantile('queue_wait_seconds', 0.5, MINUTE_MS),
   };
 }
 
-export function readCodes(samples: Samples, windowMs: number): CodeCount[] {
+export function readCodes(samples: Samples, windowMs: number) {
   return (['upstream', 'sidecar'] as const).flatMap((source) =>
     Array.from(samples.increaseBy('code', 'requests_total', windowMs, { source }), ([code, count]) => {
       return { code: Number(code), source, count };

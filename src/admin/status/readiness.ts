@@ -1,16 +1,6 @@
 /** The body of /readyz (pure). Every peer may read it, so it holds no detail and no secret. */
 import type { TokenState } from '../../token/token.ts';
-
-export interface Readiness {
-  readonly ready: boolean;
-  readonly reasons: readonly string[];
-}
-
-export interface ReadinessInputs {
-  readonly draining: boolean;
-  /** At least one. */
-  readonly tokens: readonly TokenState[];
-}
+import type { SidecarStates } from './states.ts';
 
 /** Names the credential in each text when there are several. */
 export function prefixCredential(
@@ -22,7 +12,7 @@ export function prefixCredential(
 }
 
 /** Ready while every credential has an unexpired token and the sidecar is not draining. A failing token endpoint is only a reason. */
-export function describeReadiness({ draining, tokens }: ReadinessInputs): Readiness {
+export function describeReadiness({ draining, tokens }: Pick<SidecarStates, 'draining' | 'tokens'>) {
   const reasons = tokens.flatMap((token) => prefixCredential(token, tokens, describeTokenReadiness(token)));
   return {
     ready: !draining && tokens.every((token) => validForMs(token) > 0),

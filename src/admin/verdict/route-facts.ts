@@ -7,43 +7,7 @@ import { quotePattern } from '../samples/selector.ts';
 type Counts = ReadonlyMap<string, number>;
 type Places = Pick<ThrottleState, 'inFlight' | 'stalledInFlight' | 'inFlightLimit'>;
 
-export interface RouteFacts {
-  /** Null: all routes. */
-  readonly route: string | null;
-  readonly selector: Selector;
-  /** Requests with a response of the upstream, by status. */
-  readonly codes: Counts;
-  /** Local replies, by code. */
-  readonly replies: Counts;
-  /** Attempts, by outcome. */
-  readonly outcomes: Counts;
-  /** Faults of attempts, by cause. */
-  readonly faults: Counts;
-  /** Requests refused for a missing scope. */
-  readonly insufficientScopes: number;
-  /** Attempts that took long, those without a response included; and the latency of the middle one, milliseconds. */
-  readonly slow: number;
-  readonly typicalSlowMs: number;
-  /** How long the clients waited that left: the median of as many of the longest attempts, milliseconds. */
-  readonly typicalLeftMs: number;
-  /** Attempts whose clients left within a second, where the upstream responds at all. */
-  readonly leftEarly: number;
-  /** The median wait in the queue, milliseconds. */
-  readonly queuedMs: number;
-  /** What an attempt takes now, by Little's law: attempts in flight, divided by those that end in a second; milliseconds. NaN: none. */
-  readonly presentMs: number;
-  /** All places in flight are taken, by calls that the upstream still has to answer. */
-  readonly isFull: boolean;
-  /** All places in flight are taken, and some of them by responses that are not read. */
-  readonly isFullOfUnread: boolean;
-  /** Responses that were broken off because they were not read. */
-  readonly brokenOff: number;
-  /** Attempts that have waited long for a response, and for a connection. */
-  readonly unanswered: number;
-  readonly unconnected: number;
-  /** No response has come since the oldest attempt in flight was sent, or while clients left. */
-  readonly isHung: boolean;
-}
+export type RouteFacts = ReturnType<typeof readRouteFacts>;
 
 /** A slower response delays its request; a bound of the exposed buckets. */
 export const SLOW_MS = 2500;
@@ -65,7 +29,7 @@ export function readRouteFacts(
   route: string | null,
   throttle: ThrottleState | undefined,
   windowMs: number,
-): RouteFacts {
+) {
   const selector: Selector = route === null ? {} : { route: quotePattern(route) };
   const countBy = (label: string, metric: string, more: Selector = {}): Counts =>
     samples.increaseBy(label, metric, windowMs, { ...selector, ...more });
@@ -85,35 +49,39 @@ export function readRouteFacts(
   return {
     route,
     selector,
+    /** Attempts, by outcome. */
     outcomes,
+    /** No response has come since the oldest attempt in flight was sent, or while clients left. */
     isHung,
     ...places,
+    /** Requests with a response of the upstream, by status. */
     codes: countBy('code', 'requests_total', { source: 'upstream' }),
     replies: countBy('code', 'local_replies_total'),
+    /** Faults of attempts, by cause. */
     faults: countBy('cause', 'upstream_faults_total'),
     insufficientScopes: samples.increase('insufficient_scope_total', windowMs, selector),
     ...latencies,
+    /** Attempts whose clients left within a second, where the upstream responds at all. */
     leftEarly: !isHung && latencies.typicalLeftMs < NOTABLE_MS ? left : 0,
     queuedMs: readQueued(windowMs),
+    /** What an attempt takes now, by Little's law: attempts in flight, divided by those that end in a second. NaN: none. */
     presentMs: (working * Math.min(HUNG_MS, samples.spanMs)) / ended,
     brokenOff: samples.increase('responses_broken_off_total', windowMs, selector),
+    /** Attempts that have waited long for a response, and for a connection. */
     unanswered: sent.length,
     unconnected: late.length - sent.length,
   };
 }
 
+/** `isFull`: by calls that the upstream still has to answer. `isFullOfUnread`: some places are held by responses that are not read. */
 function countPlaces({ inFlight, stalledInFlight, inFlightLimit }: Places = NO_PLACES) {
   const working = inFlight - stalledInFlight;
   const isFull = working >= inFlightLimit * FULL_SHARE;
   return { working, isFull, isFullOfUnread: !isFull && inFlight >= inFlightLimit * FULL_SHARE };
 }
 
-function readLatencies(
-  samples: Samples,
-  selector: Selector,
-  windowMs: number,
-  left: number,
-): Pick<RouteFacts, 'slow' | 'typicalSlowMs' | 'typicalLeftMs'> {
+/** @param left how many clients left */
+function readLatencies(samples: Samples, selector: Selector, windowMs: number, left: number) {
   const count = (series: string, more: Selector = {}): number =>
     samples.increase(`upstream_duration_seconds_${series}`, windowMs, { ...selector, ...more });
   const quantile = (share: number): number =>
@@ -122,9 +90,11 @@ function readLatencies(
   const slow = attempts - count('bucket', { le: String(SLOW_MS / 1000) });
   const medianOfLongest = (number: number): number => quantile(1 - Math.min(1, number / Math.max(1, attempts)) / 2);
   return {
+    /** Attempts that took long, those without a response included; and the latency of the middle one. */
     slow,
     // Quick refusals beside them are nothing to compare with.
     typicalSlowMs: slow > 0 ? Math.max(SLOW_MS, medianOfLongest(slow)) : quantile(0.5),
+    /** How long the clients waited that left: the median of as many of the longest attempts. */
     typicalLeftMs: left === 0 ? 0 : medianOfLongest(left),
   };
 }

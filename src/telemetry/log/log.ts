@@ -26,26 +26,9 @@ export interface LogOptions {
   readonly clock?: Clock;
 }
 
-export interface Log {
-  readonly observe: EventObserver;
-  /** For the record of each request, and at level `debug` for each attempt and permit. */
-  readonly recorders: RecordObservers;
-  debug(message: string, fields?: LogFields): void;
-  info(message: string, fields?: LogFields): void;
-  warn(message: string, fields?: LogFields): void;
-  error(message: string, fields?: LogFields): void;
-  /** What every line is searched for. */
-  readonly secrets: Secrets;
-  readonly setLevel: (level: LogLevel) => void;
-  /** Lines dropped since the start. */
-  readonly droppedLines: () => number;
-  /** Why lines do not reach their destination at the moment; undefined when they do. */
-  readonly deliveryProblem: () => LogDeliveryProblem | undefined;
-  /** Writes the remaining lines, waiting at most `timeoutMs` for a slow reader; later lines are dropped. Never rejects. */
-  close(timeoutMs: number): Promise<void>;
-}
+export type Log = ReturnType<typeof createLog>;
 
-export function createLog(options: LogOptions): Log {
+export function createLog(options: LogOptions) {
   const { level, sampling, clock = systemClock } = options;
   const secrets = new Secrets(clock);
   const sink = createSink(options, secrets, (problem) => logRecovery(logger, problem));
@@ -59,21 +42,27 @@ export function createLog(options: LogOptions): Log {
   // A process that crashes still logs why.
   process.once('exit', writeAtExit);
   const recorders = createRecorders(logger, requests);
+  const writeAt = (own: 'debug' | 'info' | 'warn' | 'error') => {
+    return (message: string, fields: LogFields = {}): void => logger[own](fields, message);
+  };
   return {
     observe: createObserver(logger, coalescers),
+    /** For the record of each request, and at level `debug` for each attempt and permit. */
     recorders,
-    debug: (message, fields = {}) => logger.debug(fields, message),
-    info: (message, fields = {}) => logger.info(fields, message),
-    warn: (message, fields = {}) => logger.warn(fields, message),
-    error: (message, fields = {}) => logger.error(fields, message),
+    debug: writeAt('debug'),
+    info: writeAt('info'),
+    warn: writeAt('warn'),
+    error: writeAt('error'),
+    /** What every line is searched for. */
     secrets,
-    setLevel: (next) => {
+    setLevel: (next: LogLevel): void => {
       requests.writeAll();
       applyLevel(next, logger, recorders);
     },
     droppedLines: () => sink.droppedLines,
     deliveryProblem: () => sink.deliveryProblem,
-    async close(timeoutMs) {
+    /** Writes the remaining lines, waiting at most `timeoutMs` for a slow reader; later lines are dropped. Never rejects. */
+    async close(timeoutMs: number): Promise<void> {
       for (const coalescer of Object.values(coalescers)) coalescer.stop();
       requests.writeAll();
       await sink.close(timeoutMs);

@@ -23,7 +23,6 @@ export interface ThrottleSnapshot extends Pick<
 
 export interface FleetSnapshot {
   readonly connected: boolean;
-  /** Redis is connected, and its replies are too late to be used. */
   readonly degraded: boolean;
   /** Replicas that share a quota, this one included, by throttle. */
   readonly quotas: readonly { readonly route: string; readonly replicas: number }[];

@@ -5,9 +5,9 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { Metric, MetricObjectWithValues, MetricValueWithName } from 'prom-client';
 import { createCatalogue, type ConfiguredLabelValues } from './catalogue.ts';
-import type { EventObserver } from '../events.ts';
-import { readGauges, registerGauges, type GaugeReading, type GaugeStates } from './gauges.ts';
-import type { RecordObservers, RecordPermit, RouteCounters } from '../request-record.ts';
+import type { SidecarEvent } from '../events.ts';
+import { readGauges, registerGauges, type GaugeStates } from './gauges.ts';
+import type { RecordObservers, RecordPermit } from '../request-record.ts';
 import { createRouteCounters } from './route-counters.ts';
 import { expose, SeriesRegistry } from './series.ts';
 
@@ -18,7 +18,6 @@ const EXCLUDED_DEFAULT_METRICS = [
   'nodejs_active_resources_total',
 ];
 
-/** Which buckets are exposed: all, a few, or none. */
 export type ExposedBuckets = 'default' | 'few' | 'none';
 
 /** The bounds that `few` exposes beside +Inf, seconds. 10 is the threshold of an alert, which needs a bucket above it, too. */
@@ -35,21 +34,11 @@ export interface MetricsOptions extends ConfiguredLabelValues {
   readonly readDroppedLines?: () => number;
 }
 
-export interface Metrics {
-  readonly observe: EventObserver;
-  /** The counters of a route. @param observers who gets its records besides. Default: none */
-  bindRoute(route: string, observers?: RecordObservers): RouteCounters;
-  bindThrottle(name: string, observers?: RecordObservers): RecordPermit;
-  readonly series: SeriesRegistry;
-  readonly readGauges: () => GaugeReading[];
-  /** All metrics in the Prometheus text format. Rejects when a state cannot be read. */
-  render(): Promise<string>;
-  readonly contentType: string;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 const NO_OBSERVERS: RecordObservers = { requests: [] };
 
-export function createMetrics(options: MetricsOptions): Metrics {
+export function createMetrics(options: MetricsOptions) {
   const { readStates, hasFleet = false, buckets = 'default', readDroppedLines = () => 0 } = options;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -65,13 +54,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
   ]);
   if (buckets !== 'default') limitBuckets(registry, buckets);
   return {
-    observe(event) {
+    observe(event: SidecarEvent): void {
       countEvent(event);
       if (event.kind === 'token-requested')
         catalogue.token_requests_total.find(event.credential, event.outcome).record(event.durationMs);
     },
-    bindRoute: (route, observers = NO_OBSERVERS) => createRouteCounters(route, catalogue, observers),
-    bindThrottle: (route, observers = NO_OBSERVERS) => {
+    /** @param observers who gets the records of the route besides. Default: none */
+    bindRoute: (route: string, observers = NO_OBSERVERS) => createRouteCounters(route, catalogue, observers),
+    bindThrottle: (route: string, observers = NO_OBSERVERS): RecordPermit => {
       const permits = catalogue.permits_total.find(route);
       return (waitedMs) => {
         permits.record(waitedMs);
@@ -80,7 +70,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     series,
     readGauges: () => readGauges(readStates()),
-    async render() {
+    /** All metrics in the Prometheus text format. Rejects when a state cannot be read. */
+    async render(): Promise<string> {
       states = readStates();
       return await registry.metrics();
     },

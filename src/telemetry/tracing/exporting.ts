@@ -16,10 +16,10 @@ import {
   type Sampler,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace';
-import type { StartTracer } from '../../exchange/request-tracer.ts';
+import type { RequestTracer, TracedRequest } from '../../exchange/request-tracer.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Redact } from '../../platform/secret-redaction.ts';
-import type { EventObserver } from '../events.ts';
+import type { EventObserver, SidecarEvent } from '../events.ts';
 import { SpanLossReporter } from './loss-report.ts';
 import type { TraceSampling, TracingSettings } from './settings.ts';
 import { recordTokenSpan, RequestSpans } from './spans.ts';
@@ -31,17 +31,11 @@ export interface TracingOptions {
   /** The token endpoint or issuer of each credential, by its name. */
   readonly tokenServers: ReadonlyMap<string, URL>;
   readonly clock: Clock;
-  /** As in `SpanOptions`. */
   readonly mask?: Redact;
   readonly observe: EventObserver;
 }
 
-export interface Tracing {
-  readonly startTracer: StartTracer;
-  readonly observe: EventObserver;
-  /** Sends the remaining spans, waiting at most `timeoutMs`; later spans are dropped. Never rejects. */
-  close(timeoutMs: number): Promise<void>;
-}
+export type Tracing = ReturnType<typeof createTracing>;
 
 const SERVICE_NAME = 'bearer-sidecar';
 
@@ -55,7 +49,7 @@ export function createTracing(
   { version, tokenServers, clock, mask = (text) => text, observe }: TracingOptions,
   { sampling, batching }: Extract<TracingSettings, { kind: 'on' }>,
   exporter: SpanExporter = new OTLPTraceExporter(),
-): Tracing {
+) {
   const losses = new SpanLossReporter(clock, observe);
   const provider = new TracerProvider({
     resource: describeService(version),
@@ -72,12 +66,13 @@ export function createTracing(
   onSpansDropped((spans) => losses.report(spans, 'the export queue was full'));
   const spans = { tracer: provider.getTracer(SERVICE_NAME, version), clock, mask };
   return {
-    startTracer: (request) => new RequestSpans(spans, request),
-    observe: (event) => {
+    startTracer: (request: TracedRequest): RequestTracer => new RequestSpans(spans, request),
+    observe: (event: SidecarEvent): void => {
       if (event.kind === 'token-requested' && event.file === undefined)
         recordTokenSpan(spans, event, tokenServers.get(event.credential));
     },
-    async close(timeoutMs) {
+    /** Sends the remaining spans, waiting at most `timeoutMs`; later spans are dropped. Never rejects. */
+    async close(timeoutMs: number): Promise<void> {
       const [outcome] = await Promise.allSettled([withTimeout(provider.shutdown(), timeoutMs, clock)]);
       if (outcome.status === 'fulfilled' && outcome.value === 'late')
         observe({
@@ -113,12 +108,8 @@ function onSpansDropped(report: (spans: number) => void): void {
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
 }
 
-async function withTimeout(work: Promise<void>, timeoutMs: number, clock: Clock): Promise<'done' | 'late'> {
+function withTimeout(work: Promise<void>, timeoutMs: number, clock: Clock): Promise<'done' | 'late'> {
   const late = Promise.withResolvers<'late'>();
   const cancel = clock.after(timeoutMs, () => late.resolve('late'));
-  try {
-    return await Promise.race([work.then(() => 'done' as const), late.promise]);
-  } finally {
-    cancel();
-  }
+  return Promise.race([work.then(() => 'done' as const), late.promise]).finally(cancel);
 }

@@ -5,6 +5,8 @@
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+export type TracingSettings = ReturnType<typeof readTracingSettings>;
+
 export interface TraceSampling {
   /** Share of the traces that start here, 0 to 1. */
   readonly ratio: number;
@@ -12,21 +14,8 @@ export interface TraceSampling {
   readonly followsParent: boolean;
 }
 
-export interface SpanBatching {
-  readonly delayMs: number;
-  readonly queueMax: number;
-  readonly batchMax: number;
-}
-
-export type TracingSettings =
-  | { readonly kind: 'off'; readonly warnings: readonly string[] }
-  | {
-      readonly kind: 'on';
-      readonly sampling: TraceSampling;
-      readonly batching: SpanBatching;
-      readonly warnings: readonly string[];
-    };
-
+const OTHER_PROTOCOL =
+  'OTEL_EXPORTER_OTLP_PROTOCOL is not http/protobuf, the only supported protocol: http/protobuf is used';
 const DEFAULT_SAMPLER = 'parentbased_always_on';
 const DEFAULT_DELAY_MS = 5000;
 const DEFAULT_QUEUE_MAX = 2048;
@@ -35,7 +24,7 @@ const MAX_DELAY_MS = 3_600_000;
 const MAX_QUEUE_SPANS = 1_000_000;
 
 /** Tracing is on when an endpoint is set and neither OTEL_SDK_DISABLED nor OTEL_TRACES_EXPORTER=none turns it off. */
-export function readTracingSettings(env: Environment): TracingSettings {
+export function readTracingSettings(env: Environment) {
   const given = (name: string): string | undefined => {
     const value = env[name]?.trim();
     return value === '' ? undefined : value;
@@ -43,15 +32,14 @@ export function readTracingSettings(env: Environment): TracingSettings {
   const warnings: string[] = [];
   const variable = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'].find((name) => given(name));
   const isOff = given('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || given('OTEL_TRACES_EXPORTER') === 'none';
-  if (variable === undefined || isOff) return { kind: 'off', warnings };
+  if (variable === undefined || isOff) return { kind: 'off' as const, warnings };
   if (!isHttpUrl(given(variable) ?? '')) {
     // The value may hold a password.
     warnings.push(`${variable} is not an http: or https: URL: nothing is traced`);
-    return { kind: 'off', warnings };
+    return { kind: 'off' as const, warnings };
   }
-  warnings.push(
-    ...protocolWarnings(given('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL') ?? given('OTEL_EXPORTER_OTLP_PROTOCOL')),
-  );
+  const protocol = given('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL') ?? given('OTEL_EXPORTER_OTLP_PROTOCOL');
+  if (protocol !== undefined && protocol !== 'http/protobuf') warnings.push(OTHER_PROTOCOL);
   const whole = (name: string, fallback: number, min: number, max: number): number => {
     const text = given(name);
     if (text === undefined) return fallback;
@@ -63,17 +51,11 @@ export function readTracingSettings(env: Environment): TracingSettings {
   const queueMax = whole('OTEL_BSP_MAX_QUEUE_SIZE', DEFAULT_QUEUE_MAX, 1, MAX_QUEUE_SPANS);
   const batchMax = Math.min(queueMax, whole('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', DEFAULT_BATCH_MAX, 1, MAX_QUEUE_SPANS));
   const sampling = readSampling(given('OTEL_TRACES_SAMPLER'), given('OTEL_TRACES_SAMPLER_ARG'), warnings);
-  return { kind: 'on', sampling, batching: { delayMs, queueMax, batchMax }, warnings };
+  return { kind: 'on' as const, sampling, batching: { delayMs, queueMax, batchMax }, warnings };
 }
 
 function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
-}
-
-function protocolWarnings(protocol = 'http/protobuf'): string[] {
-  return protocol === 'http/protobuf'
-    ? []
-    : ['OTEL_EXPORTER_OTLP_PROTOCOL is not http/protobuf, the only supported protocol: http/protobuf is used'];
 }
 
 function readSampling(name = DEFAULT_SAMPLER, argument: string | undefined, warnings: string[]): TraceSampling {

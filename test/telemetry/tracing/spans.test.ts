@@ -52,7 +52,7 @@ function trace(sampling = { ratio: 1, followsParent: true }) {
     },
   };
   const batching = { delayMs: 60_000, queueMax: 100, batchMax: 100 };
-  const settings = { kind: 'on', sampling, batching, warnings: [] } as const;
+  const settings = { kind: 'on' as const, sampling, batching, warnings: [] };
   const tokenServers = new Map([['default', new URL('https://login.example/oauth/token')]]);
   const options = { env: {}, version: '1.2.3', tokenServers, clock, observe: () => undefined };
   const tracing = createTracing(options, settings, keeping);
