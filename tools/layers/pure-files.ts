@@ -7,7 +7,7 @@
 export const PURE_FILES = [
   'src/admin/quantity-texts.ts',
   'src/admin/alerts/{active-alerts,alert-table,conditions,headline}.ts',
-  'src/admin/samples/{duration-columns,sample-ring,sample-tier,samples,selector,traffic}.ts',
+  'src/admin/samples/{duration-columns,sample-ring,sample-tier,samples,traffic}.ts',
   'src/admin/history/{activity,event-log}.ts',
   'src/telemetry/event-texts.ts',
   'src/admin/verdict/*.ts',

@@ -3,7 +3,7 @@
  * holds from the first second.
  */
 import { formatDuration, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
-import type { Samples } from '../samples/samples.ts';
+import type { Samples } from '../samples/sample-ring.ts';
 import { ALERT_NAMES, ALERTS, type AlertName } from './alert-table.ts';
 import { createConditionInputs, evaluateCondition, listSubjectKinds } from './conditions.ts';
 

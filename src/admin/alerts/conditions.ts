@@ -1,6 +1,7 @@
 /** Conditions of alerts as data (pure), evaluated on the samples. tools/dashboard/alert-rules.ts compiles them to PromQL. */
 
-import type { Samples, Selector } from '../samples/samples.ts';
+import type { Samples } from '../samples/sample-ring.ts';
+import type { Selector } from '../samples/samples.ts';
 
 /** What an alert is about: the label that its series keep. Undefined: the process. */
 export type SubjectKind = 'route' | 'credential' | undefined;

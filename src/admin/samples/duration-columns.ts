@@ -3,8 +3,7 @@
  * others are kept by route, to five seconds. All reach back five minutes.
  */
 import { SampleTier } from './sample-tier.ts';
-import { matchLabels } from './selector.ts';
-import type { DurationReading, Labels, SampleSource, Selector } from './samples.ts';
+import { matchLabels, type DurationReading, type Labels, type SampleSource, type Selector } from './samples.ts';
 
 const REQUESTS = 'request_duration_seconds';
 const BY_ROUTE: readonly string[] = ['upstream_duration_seconds', 'queue_wait_seconds'];

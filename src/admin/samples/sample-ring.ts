@@ -4,8 +4,7 @@
  */
 import { DurationColumns } from './duration-columns.ts';
 import { SampleTier } from './sample-tier.ts';
-import { matchLabels } from './selector.ts';
-import type { CounterReading, GaugeReading, Samples, SampleSource, Selector } from './samples.ts';
+import { matchLabels, type CounterReading, type GaugeReading, type SampleSource, type Selector } from './samples.ts';
 
 const SECONDS = 300;
 const SECOND_MS = 1000;
@@ -32,15 +31,10 @@ interface GaugeColumns {
   samples: number;
 }
 
-export interface SecondReading {
-  /** Of the end of this second, and of the one before, monotonic milliseconds. */
-  readonly at: number;
-  readonly from: number;
-  increase(metric: string, selector?: Selector): number;
-  gauge(metric: string, selector?: Selector): number;
-  /** Of `request_duration_seconds`, milliseconds; undefined without a request. */
-  quantile(share: number): number | undefined;
-}
+/** What can be read at one instant. A window reaches from then back; where less was recorded, it is as long as that. */
+export type Samples = ReturnType<SampleRing['read']>;
+
+export type SecondReading = ReturnType<SampleRing['readSeconds']> extends Generator<infer Second> ? Second : never;
 
 export class SampleRing {
   readonly #source: SampleSource;
@@ -77,38 +71,63 @@ export class SampleRing {
     this.#durations.sample(now);
   }
 
-  /** What can be read at this instant. @param now monotonic milliseconds */
-  read(now: number): Samples {
+  /** @param now monotonic milliseconds, as all instants here; each window is at most an hour */
+  read(now: number) {
     let gauges: readonly GaugeReading[] | undefined;
     return {
       now,
+      /** How long samples have been taken, at most an hour. */
       spanMs: this.#spanMs(now),
-      increase: (metric, windowMs, selector) => this.#increase(metric, now - windowMs, selector),
-      increaseBy: (label, metric, windowMs, selector) => this.#increaseBy(label, metric, now - windowMs, selector),
-      gauge: (metric, selector) => foldGauges((gauges ??= this.#source.gauges()), metric, add, selector),
-      least: (metric, selector) => foldGauges((gauges ??= this.#source.gauges()), metric, Math.min, selector),
-      average: (metric, windowMs, selector) => this.#average(metric, now - windowMs, selector),
-      quantile: (histogram, share, windowMs, selector) =>
+      /**
+       * Growth of the counters that match, summed: to a second up to five minutes, beyond to 15 seconds. `<histogram>_count` and
+       * `<histogram>_bucket`, with `le` of an exposed bound as its text, reach back five minutes.
+       */
+      increase: (metric: string, windowMs: number, selector?: Selector): number =>
+        this.#increase(metric, now - windowMs, selector),
+      /** The same for each value of one label; values without growth are left out. */
+      increaseBy: (label: string, metric: string, windowMs: number, selector?: Selector): ReadonlyMap<string, number> =>
+        this.#increaseBy(label, metric, now - windowMs, selector),
+      /** The present value, summed over the gauges that match; undefined without one. */
+      gauge: (metric: string, selector?: Selector): number | undefined =>
+        foldGauges((gauges ??= this.#source.gauges()), metric, add, selector),
+      /** The smallest of the present values; undefined without one. */
+      least: (metric: string, selector?: Selector): number | undefined =>
+        foldGauges((gauges ??= this.#source.gauges()), metric, Math.min, selector),
+      /** The mean of the samples of a kept gauge; undefined without a sample. */
+      average: (metric: string, windowMs: number, selector?: Selector): number | undefined =>
+        this.#average(metric, now - windowMs, selector),
+      /**
+       * A quantile of the last five minutes in milliseconds; undefined without an observation. Only `request_duration_seconds` is known to
+       * the second, and without labels; `upstream_duration_seconds` and `queue_wait_seconds` have the label `route` and are known to five.
+       */
+      quantile: (histogram: string, share: number, windowMs: number, selector?: Selector): number | undefined =>
         this.#durations.quantile(histogram, share, now - windowMs, selector),
-      growingSince: (metric, gapMs, selector) => this.#growingSince(metric, now, gapMs, selector),
-      lastGrowthAt: (metric, selector) => this.#listGrowths(metric, now, selector).next().value,
+      /** Since when the counters have grown without a gap longer than `gapMs`; undefined when they do not grow. */
+      growingSince: (metric: string, gapMs: number, selector?: Selector): number | undefined =>
+        this.#growingSince(metric, now, gapMs, selector),
+      /** When the counters grew last; undefined when not within the hour. */
+      lastGrowthAt: (metric: string, selector?: Selector): number | undefined =>
+        this.#listGrowths(metric, now, selector).next().value,
     };
   }
 
   /** The last seconds, oldest first. @param limit default: all, at most 300 */
-  *readSeconds(limit = SECONDS): Generator<SecondReading> {
+  *readSeconds(limit = SECONDS) {
     const tier = this.#seconds;
     // A selector that is asked about in each second is looked up once.
     const counters = memoizeLists((metric, selector) => this.#listCounters(metric, selector));
     const gauges = memoizeLists((metric, selector) => this.#listGauges(metric, selector));
     for (let sample = Math.max(tier.first + 1, tier.taken - limit); sample < tier.taken; sample++)
       yield {
+        /** The end of this second, and of the one before. */
         at: tier.timeOf(sample),
         from: tier.timeOf(sample - 1),
-        increase: (metric, selector) =>
+        increase: (metric: string, selector?: Selector): number =>
           sumOf(counters(metric, selector), ({ seconds }) => tier.growthOf(seconds, sample)),
-        gauge: (metric, selector) => sumOf(gauges(metric, selector), ({ seconds }) => tier.read(seconds, sample)),
-        quantile: (share) => this.#durations.quantileOfSecond(share, sample),
+        gauge: (metric: string, selector?: Selector): number =>
+          sumOf(gauges(metric, selector), ({ seconds }) => tier.read(seconds, sample)),
+        /** A quantile of `request_duration_seconds`, milliseconds; undefined without a request. */
+        quantile: (share: number): number | undefined => this.#durations.quantileOfSecond(share, sample),
       };
   }
 

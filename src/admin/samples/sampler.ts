@@ -1,7 +1,7 @@
 /** Takes a sample once a second, for the ring and for those who draw it. */
 import type { Cancel, Clock } from '../../platform/clock.ts';
-import { SampleRing } from './sample-ring.ts';
-import type { SampleSource, Samples } from './samples.ts';
+import { SampleRing, type Samples } from './sample-ring.ts';
+import type { SampleSource } from './samples.ts';
 
 const SAMPLE_INTERVAL_MS = 1000;
 /** The columns of a sidecar with one route need about half of the sum; twenty routes get 1.5 MiB. */

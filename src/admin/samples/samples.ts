@@ -1,43 +1,10 @@
 /**
  * The counters and gauges of the metrics over the last hour, as a Prometheus would see them: what the page, /status, the alerts and the
- * verdict read. Names are the exported ones without the prefix. Types alone; sample-ring.ts keeps the samples.
+ * verdict read. Names are the exported ones without the prefix. Types alone, and which series a selector means; sample-ring.ts keeps the samples (pure).
  */
 
 /** Selects series by label: each value is a regular expression that must match the whole label value, as `=~` in PromQL. */
 export type Selector = Readonly<Record<string, string>>;
-
-/** The samples at one instant. A window reaches from then back; where less was recorded, it is as long as that. */
-export interface Samples {
-  /** Monotonic milliseconds. */
-  readonly now: number;
-  /** How long samples have been taken, milliseconds, at most an hour. */
-  readonly spanMs: number;
-  /**
-   * Growth of the counters that match, summed. `<histogram>_count` and `<histogram>_bucket`, with `le` of an exposed bound as its text,
-   * reach back five minutes.
-   * @param windowMs at most an hour; to a second up to five minutes, beyond to 15 seconds
-   */
-  increase(metric: string, windowMs: number, selector?: Selector): number;
-  /** The same for each value of one label; values without growth are left out. */
-  increaseBy(label: string, metric: string, windowMs: number, selector?: Selector): ReadonlyMap<string, number>;
-  /** The present value, summed over the gauges that match; undefined without one. */
-  gauge(metric: string, selector?: Selector): number | undefined;
-  /** The smallest of the present values; undefined without one. */
-  least(metric: string, selector?: Selector): number | undefined;
-  /** The mean of the samples of `queue_depth`, `in_flight`, `permit_rate` or `paused`; undefined without a sample. */
-  average(metric: string, windowMs: number, selector?: Selector): number | undefined;
-  /**
-   * A quantile in milliseconds; undefined without an observation. Only `request_duration_seconds` is known to the second, and without
-   * labels; `upstream_duration_seconds` and `queue_wait_seconds` have the label `route` and are known to five seconds.
-   * @param share 0.5 for the median
-   * @param windowMs at most five minutes
-   */
-  quantile(histogram: string, share: number, windowMs: number, selector?: Selector): number | undefined;
-  /** Since when the counters have grown without a gap longer than `gapMs`, monotonic milliseconds; undefined when they do not grow. */
-  growingSince(metric: string, gapMs: number, selector?: Selector): number | undefined;
-  /** When the counters grew last, monotonic milliseconds; undefined when not within the hour. */
-  lastGrowthAt(metric: string, selector?: Selector): number | undefined;
-}
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -66,4 +33,27 @@ export interface SampleSource {
   /** Upper bounds of the fine buckets, seconds, ascending; one fewer than buckets. */
   readonly bounds: readonly number[];
   gauges(): readonly GaugeReading[];
+}
+
+/** Selectors are few and written in the code. */
+const patterns = new Map<string, RegExp>();
+
+export function matchLabels(labels: Labels, selector: Selector): boolean {
+  for (const [name, pattern] of Object.entries(selector)) {
+    const value = labels[name] ?? '';
+    // A plain value needs no expression.
+    if (value !== pattern && !compile(pattern).test(value)) return false;
+  }
+  return true;
+}
+
+/** The pattern that matches this text alone. */
+export function quotePattern(text: string): string {
+  return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`);
+}
+
+function compile(pattern: string): RegExp {
+  let compiled = patterns.get(pattern);
+  if (compiled === undefined) patterns.set(pattern, (compiled = new RegExp(`^(?:${pattern})$`)));
+  return compiled;
 }

@@ -1,7 +1,6 @@
 /** The traffic in numbers, as tiles and plots show it (pure), from the ring of samples. */
-import type { SampleRing, SecondReading } from './sample-ring.ts';
-import type { Samples } from './samples.ts';
-import { quotePattern } from './selector.ts';
+import type { SampleRing, Samples, SecondReading } from './sample-ring.ts';
+import { quotePattern } from './samples.ts';
 
 export type LastMinute = ReturnType<typeof readLastMinute>;
 

@@ -1,8 +1,8 @@
 /** What one route has done in a window, in numbers (pure): symptoms.ts says what they mean. */
 import type { PendingAttempt } from '../../exchange/exchange.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
-import type { Samples, Selector } from '../samples/samples.ts';
-import { quotePattern } from '../samples/selector.ts';
+import type { Samples } from '../samples/sample-ring.ts';
+import { quotePattern, type Selector } from '../samples/samples.ts';
 
 type Counts = ReadonlyMap<string, number>;
 type Places = Pick<ThrottleState, 'inFlight' | 'stalledInFlight' | 'inFlightLimit'>;

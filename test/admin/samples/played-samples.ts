@@ -1,6 +1,6 @@
 /** Counters, gauges and histograms that a test sets by name and labels, sampled once a second on a clock of the test. */
-import { SampleRing } from '../../../src/admin/samples/sample-ring.ts';
-import type { GaugeReading, Labels, Samples, SampleSource } from '../../../src/admin/samples/samples.ts';
+import { SampleRing, type Samples } from '../../../src/admin/samples/sample-ring.ts';
+import type { GaugeReading, Labels, SampleSource } from '../../../src/admin/samples/samples.ts';
 import { DURATION_BOUNDS, findBucket } from '../../../src/telemetry/metrics/duration-buckets.ts';
 
 interface PlayedCounter {
