@@ -1,13 +1,13 @@
 /** The status page, its files and its event stream. The code of the page is loaded with the first request for it. */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
-import type { StatusPageSetting } from './status/configuration.ts';
+import type { StatusPageSetting } from './status/states.ts';
 import { createEventStreams } from './event-stream.ts';
 import { readCodes, readLastMinute, readPlotRows } from './samples/traffic.ts';
 import type { PageAssets } from './page/assets.ts';
 import type { Fragments } from './page/fragments.ts';
 import type * as fragmentsModule from './page/fragments.ts';
-import type { PageView } from './page/view.ts';
+import type { PageView } from './page/markup.ts';
 import { describeStatus, type StatusInputs } from './status/status.ts';
 import type { Activity } from './history/activity.ts';
 import type { Sampler } from './samples/sampler.ts';

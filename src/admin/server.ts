@@ -7,7 +7,7 @@ import type { ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
 import { createJsonResponse, createProblemResponse, sendResponse, createTextResponse } from './admin-response.ts';
 import type { AdminProblem, AdminResponse } from './admin-response.ts';
-import type { ConfigurationState } from './status/configuration.ts';
+import type { ConfigurationState, ListenerState, SidecarStates } from './status/states.ts';
 import { guardAdminRequest, isFromBrowser, isLocalPeer } from './admin-guard.ts';
 import type { AdminHandler } from './admin-server.ts';
 import type { LogDeliveryProblem } from '../telemetry/events.ts';
@@ -16,7 +16,6 @@ import { describeReadiness } from './status/readiness.ts';
 import { describeStatus, type StatusInputs } from './status/status.ts';
 import { renderSummary } from './status/summary.ts';
 import { evaluateVerdict } from './verdict/verdict.ts';
-import type { ListenerState, SidecarStates } from './status/states.ts';
 import { evaluateAlerts } from './alerts/active-alerts.ts';
 
 export interface AdminOptions extends Omit<PageEndpointsOptions, 'readStatus'> {

@@ -4,6 +4,7 @@
  */
 import type { Config } from '../config/config.ts';
 import { toSingleLine } from '../config/load/problems.ts';
+import { parseJsonObject, type JsonFields } from '../token/endpoint/json-object.ts';
 import { createLog, type Log, type LogOptions } from '../telemetry/log/log.ts';
 import { createDescriptorWriter } from '../telemetry/log/log-writer.ts';
 import { paintFor, type Paint, type TextRole } from './terminal.ts';
@@ -53,7 +54,7 @@ function formatLines(paint: Paint): (lines: string) => string {
 
 /** Formats one line without its line end; a line that is not a JSON object stays as it is, escaped. */
 export function formatLine(line: string, paint: Paint): string {
-  const fields = parse(line);
+  const fields = parseJsonObject(line);
   if (fields === undefined) return toSingleLine(line);
   const { time, level, msg, ...rest } = fields;
   const name = textOf(level);
@@ -62,33 +63,22 @@ export function formatLine(line: string, paint: Paint): string {
   return [...head, ...words].join(' ');
 }
 
-type LogLineFields = Readonly<Record<string, unknown>>;
-
-function parse(line: string): LogLineFields | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** `POST /quotes 201 in 12.3 ms`, then the fields with unusual values. */
-function describeRequest({ method, path, code, durationMs, ...rest }: LogLineFields, paint: Paint): string[] {
+function describeRequest({ method, path, code, durationMs, ...rest }: JsonFields, paint: Paint): string[] {
   const isOrdinary = ([key, value]: readonly [string, unknown]): boolean => TYPICAL_FIELDS[key] === value;
   const others = Object.fromEntries(Object.entries(rest).filter((entry) => !isOrdinary(entry)));
   const status = paint(roleOf(Number(code)), textOf(code));
   return [textOf(method), textOf(path), status, `in ${textOf(durationMs)} ms`, ...formatPairs(others, paint)];
 }
 
-const TYPICAL_FIELDS: LogLineFields = { route: 'default', source: 'upstream', queuedMs: 0, attempts: 1 };
+const TYPICAL_FIELDS: JsonFields = { route: 'default', source: 'upstream', queuedMs: 0, attempts: 1 };
 
 function roleOf(status: number): TextRole {
   if (status >= 500) return 'bad';
   return status >= 400 ? 'warning' : 'good';
 }
 
-function formatPairs(fields: LogLineFields, paint: Paint): string[] {
+function formatPairs(fields: JsonFields, paint: Paint): string[] {
   return Object.entries(fields).map(
     ([key, value]) => `${paint('quiet', `${toSingleLine(key)}=`)}${formatValue(value)}`,
   );

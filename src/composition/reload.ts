@@ -2,7 +2,7 @@
  * Reloads the configuration of a running sidecar: applies all changes, or none if one of them needs a restart. config/changes knows
  * which keys can change; each part applies its own settings.
  */
-import type { ConfigurationState } from '../admin/status/configuration.ts';
+import type { ConfigurationState } from '../admin/status/states.ts';
 import type { Clock } from '../platform/clock.ts';
 import { findChanges } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';

@@ -1,9 +1,8 @@
 /** The simulated partner: an authorization server and a Sales API in this process, with a client created at start. */
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../platform/clock.ts';
-import { startAuthorizationServer } from './authorization-server.ts';
+import { startAuthorizationServer, KNOWN_SCOPES, type RegisteredClient } from './authorization-server.ts';
 import { startSalesApi } from './sales-api.ts';
-import { KNOWN_SCOPES, type RegisteredClient } from './authorization-server.ts';
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 

@@ -81,6 +81,7 @@ export const TOKEN_OUTCOMES = ['ok', 'rejected', 'unavailable', 'malformed'] as 
 export type TokenOutcome = (typeof TOKEN_OUTCOMES)[number];
 
 export const INVALIDATION_REASONS = ['unauthorized', 'rotated'] as const;
+type InvalidationReason = (typeof INVALIDATION_REASONS)[number];
 
 /**
  * What a rate-limit header field states, without the text that the upstream sent: a number as sent, a duration in seconds, a date as an RFC
@@ -95,6 +96,7 @@ export type StatedFieldValue =
 /** By the names of the header fields in lower case; at most 24. */
 export type StatedFields = Readonly<Record<string, StatedFieldValue>>;
 
+/** Each `detail` is fit for a log: it holds no token, no secret and no raw body. */
 export type SidecarEvent =
   | {
       readonly kind: 'attempt-failed';
@@ -102,7 +104,6 @@ export type SidecarEvent =
       readonly outcome: AttemptOutcome;
       /** Undefined when the sidecar ended the attempt itself, or its response was a refusal by its head. */
       readonly cause: FaultCause | undefined;
-      /** Fit for a log. */
       readonly detail: string;
     }
   | { readonly kind: 'retry'; readonly route: string; readonly reason: RetryReason }
@@ -111,10 +112,8 @@ export type SidecarEvent =
       readonly kind: 'rate-limited';
       readonly route: string;
       readonly status: number;
-      /** How long new attempts are paused, milliseconds. */
       readonly pauseMs: number;
       readonly stated: boolean;
-      /** What the rate-limit header fields state (Retry-After, RateLimit*, X-RateLimit-*). */
       readonly fields: StatedFields;
     }
   /** A client took nothing of its response for `stalledMs`, while another request waited for the place that it held. */
@@ -142,37 +141,21 @@ export type SidecarEvent =
       readonly file?: string;
       readonly outcome: TokenOutcome;
       readonly durationMs: number;
-      /** What went wrong, fit for a log: never the token, the secret or a raw body. */
       readonly detail?: string;
-      /** Lifetime of the new token, milliseconds. */
       readonly lifetimeMs?: number;
-      /** When the next request is due, milliseconds from now. */
+      /** When the next request is due. */
       readonly nextInMs?: number;
     }
-  | {
-      readonly kind: 'token-invalidated';
-      readonly credential: string;
-      readonly reason: (typeof INVALIDATION_REASONS)[number];
-    }
+  | { readonly kind: 'token-invalidated'; readonly credential: string; readonly reason: InvalidationReason }
   /** The upstream refused a new token, and the previous one is used (replication delay). */
   | { readonly kind: 'token-not-accepted-yet'; readonly credential: string }
   /** The upstream accepts a token that it had refused at first. `delayMs`: since its issue. */
   | { readonly kind: 'token-accepted-late'; readonly credential: string; readonly delayMs: number }
-  | {
-      /** A token was taken from a cache or from the fleet, without a token request. */
-      readonly kind: 'token-found';
-      readonly credential: string;
-      readonly from: string;
-      /** Remaining lifetime, milliseconds. */
-      readonly validForMs: number;
-    }
+  /** A token was taken from a cache or from the fleet, without a token request. */
+  | { readonly kind: 'token-found'; readonly credential: string; readonly from: string; readonly validForMs: number }
   | { readonly kind: 'token-circuit'; readonly credential: string; readonly phase: 'open' | 'closed' }
-  | {
-      /** Emitted when the set changes; empty when all requested scopes are granted again. */
-      readonly kind: 'token-scopes-missing';
-      readonly credential: string;
-      readonly missing: readonly string[];
-    }
+  /** Emitted when the set changes; empty when all requested scopes are granted again. */
+  | { readonly kind: 'token-scopes-missing'; readonly credential: string; readonly missing: readonly string[] }
   | {
       readonly kind: 'credential-rotation';
       readonly credential: string;
@@ -180,13 +163,8 @@ export type SidecarEvent =
       readonly outcome: 'taken' | 'refused' | 'unreadable';
       readonly detail?: string;
     }
-  | {
-      /** The upstream refused a request because the token lacks a scope (RFC 6750 §3.1). */
-      readonly kind: 'insufficient-scope';
-      readonly route: string;
-      /** The scope that the upstream asks for; undefined when it names none. */
-      readonly needed: string | undefined;
-    }
+  /** The upstream refused a request because the token lacks a scope (RFC 6750 §3.1). `needed`: undefined when it names none. */
+  | { readonly kind: 'insufficient-scope'; readonly route: string; readonly needed: string | undefined }
   | {
       /** No token request was made, because another process has just failed with one. */
       readonly kind: 'token-not-asked';
@@ -194,7 +172,6 @@ export type SidecarEvent =
       readonly from: string;
       readonly outcome: Exclude<TokenOutcome, 'ok'>;
       readonly detail: string;
-      /** When the next request is due, milliseconds from now. */
       readonly nextInMs?: number;
     }
   | { readonly kind: 'fleet-joined'; readonly detail?: string }
@@ -202,13 +179,8 @@ export type SidecarEvent =
   /** Redis is connected, and its replies are too late to be used. */
   | { readonly kind: 'fleet-degraded'; readonly detail: string }
   | { readonly kind: 'fleet-command'; readonly outcome: FleetCommandOutcome }
-  | {
-      /** The configuration was read again, and applied as a whole or not at all. */
-      readonly kind: 'configuration-read';
-      readonly outcome: ReloadOutcome;
-      /** What has changed, which keys need a restart, or what is invalid: never a secret. */
-      readonly lines: readonly string[];
-    }
+  /** The configuration was applied as a whole or not at all. `lines`: what has changed, which keys need a restart, or what is invalid. */
+  | { readonly kind: 'configuration-read'; readonly outcome: ReloadOutcome; readonly lines: readonly string[] }
   | {
       /** A record of a call could not be written, or can be again. `code`: the system's, of a failure. */
       readonly kind: 'unknown-calls-file';

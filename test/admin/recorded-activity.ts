@@ -2,7 +2,7 @@
 import { evaluateAlerts } from '../../src/admin/alerts/active-alerts.ts';
 import { createActivity } from '../../src/admin/history/activity.ts';
 import { readCodes, readLastMinute, readPlotRows } from '../../src/admin/samples/traffic.ts';
-import type { PageView } from '../../src/admin/page/view.ts';
+import type { PageView } from '../../src/admin/page/markup.ts';
 import { Sampler } from '../../src/admin/samples/sampler.ts';
 import { describeStatus } from '../../src/admin/status/status.ts';
 import type { StatusInputs } from '../../src/admin/status/status.ts';

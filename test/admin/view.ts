@@ -3,7 +3,7 @@ import { describeStatus } from '../../src/admin/status/status.ts';
 import type { StatusInputs } from '../../src/admin/status/status.ts';
 import { renderStatusPage } from '../../src/admin/page/status-page.ts';
 import type { PageAssetPaths } from '../../src/admin/page/assets.ts';
-import type { PageView } from '../../src/admin/page/view.ts';
+import type { PageView } from '../../src/admin/page/markup.ts';
 import { evaluateVerdict } from '../../src/admin/verdict/verdict.ts';
 import { readLastMinute } from '../../src/admin/samples/traffic.ts';
 import type { RunEverySecond } from '../../src/admin/samples/sampler.ts';

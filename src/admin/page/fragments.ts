@@ -1,11 +1,10 @@
 /** The parts of the page that are updated while it is open, by the id of their element. */
 import { ALERTS } from '../alerts/alert-table.ts';
-import { markup, renderAdvice, renderClockTime, renderElapsed, type Markup } from './markup.ts';
+import { markup, renderAdvice, renderClockTime, renderElapsed, type Markup, type PageView } from './markup.ts';
 import { renderThrottles } from './throttle-part.ts';
 import { renderTokens } from './token-part.ts';
 import { describePlots, renderCalls, renderCodes, renderEvents, renderTiles } from './traffic-parts.ts';
 import { formatDuration } from '../quantity-texts.ts';
-import type { PageView } from './view.ts';
 
 type Verdict = PageView['status']['verdict'];
 

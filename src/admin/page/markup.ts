@@ -1,6 +1,25 @@
 /** HTML templates that escape every value except other markup, and what several parts of the page are made of (pure). */
 import { formatInstant } from '../../platform/instant-text.ts';
 import { formatDuration } from '../quantity-texts.ts';
+import type { LoggedEvent } from '../history/event-log.ts';
+import type { CodeCount, LastMinute, PlotRow } from '../samples/traffic.ts';
+import type { StatusPageSetting } from '../status/states.ts';
+import type { Status } from '../status/status.ts';
+
+/** The data of one rendering of the page, read at one instant. */
+export interface PageView {
+  readonly status: Status;
+  readonly nowWallAt: number;
+  readonly lastMinute: LastMinute;
+  /** Status codes of the last five minutes. */
+  readonly codes: readonly CodeCount[];
+  /** Oldest first. */
+  readonly rows: readonly PlotRow[];
+  /** Newest first. */
+  readonly events: readonly LoggedEvent[];
+  /** Secrets masked; undefined when unknown. */
+  readonly settings: readonly StatusPageSetting[] | undefined;
+}
 
 export class Markup {
   readonly text: string;

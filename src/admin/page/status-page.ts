@@ -2,13 +2,12 @@
  * The HTML of the status page: complete without JavaScript, kept up to date with it. Its Content-Security-Policy allows files of this
  * port only, no inline script or style.
  */
-import type { StatusPageSetting } from '../status/configuration.ts';
+import type { StatusPageSetting } from '../status/states.ts';
 import { ROW_COLUMNS, PLOTTED_THROTTLES } from '../samples/traffic.ts';
 import type { PageAssetPaths } from './assets.ts';
 import { renderFragments, type Fragments } from './fragments.ts';
 import { formatCount } from '../quantity-texts.ts';
-import { markup, type Markup } from './markup.ts';
-import type { PageView } from './view.ts';
+import { markup, type Markup, type PageView } from './markup.ts';
 
 export const STATUS_PAGE_POLICY = [
   "default-src 'none'",

@@ -3,7 +3,7 @@ import { describeStatedValue } from '../../throttle/signals/stated-fields.ts';
 import type { Status } from '../status/status.ts';
 import { markup, renderClockTime, renderCountdown, renderFacts, type Content, type Markup } from './markup.ts';
 import { formatCount, formatDuration, formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
-import type { PageView } from './view.ts';
+import type { PageView } from './markup.ts';
 
 type ThrottleStatus = Status['throttle'];
 type DeclaredLimit = ThrottleStatus['limits'][number];

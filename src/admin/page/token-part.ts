@@ -3,9 +3,8 @@ import type { Status } from '../status/status.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
 import { adviseOnRejectedToken, adviseOnTokenFailure } from '../verdict/token-failures.ts';
 import { markup, renderAdvice, renderClockTime, renderCountdown, renderFacts } from './markup.ts';
-import type { Content, Markup } from './markup.ts';
+import type { Content, Markup, PageView } from './markup.ts';
 import { formatCount } from '../quantity-texts.ts';
-import type { PageView } from './view.ts';
 
 type TokenStatus = Status['token'];
 

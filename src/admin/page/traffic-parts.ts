@@ -1,8 +1,7 @@
 /** The traffic: figures of the last minute, text alternatives of the plots, last calls, status codes, recent events. */
-import { markup, renderClockTime, type Content, type Markup } from './markup.ts';
+import { markup, renderClockTime, type Content, type Markup, type PageView } from './markup.ts';
 import { formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
 import { ROW_COLUMNS, type PlotRow } from '../samples/traffic.ts';
-import type { PageView } from './view.ts';
 
 const MAX_LISTED_EVENTS = 12;
 const NO_REQUESTS = 'No requests so far.';

@@ -1,11 +1,10 @@
 /** The warnings of /status: conditions that need an operator although requests still succeed (pure). */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
-import { describeUnknownCallsFault } from '../../telemetry/event-texts.ts';
+import { describeReloadFailure, describeUnknownCallsFault } from '../../telemetry/event-texts.ts';
 import type { LogDeliveryProblem } from '../../telemetry/events.ts';
 import type { TokenState } from '../../token/token.ts';
-import { describeReloadFault } from './configuration.ts';
 import { prefixCredential } from './readiness.ts';
-import type { SidecarStates } from './states.ts';
+import type { ConfigurationState, SidecarStates } from './states.ts';
 
 /** One text per warning; empty when there is none. */
 export function describeDegradation(states: SidecarStates): string[] {
@@ -51,4 +50,11 @@ function describeTokenFaults({
 
 function describeOutage(failure: TokenState['lastFailure']): string {
   return failure?.isUnsent === true ? 'no token request can be sent' : 'the token endpoint keeps failing';
+}
+
+/** Why the configuration file is not the active configuration; empty when it is. */
+export function describeReloadFault(state: ConfigurationState | undefined): string[] {
+  const last = state?.lastReload;
+  if (last === undefined || last.outcome === 'ok') return [];
+  return [`the configuration file was not reloaded; ${describeReloadFailure(last.outcome, last.lines)}`];
 }

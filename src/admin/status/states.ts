@@ -1,12 +1,11 @@
 /** What the parts of the sidecar state about themselves. No state holds a secret. */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
-import type { FaultCause, LogDeliveryProblem } from '../../telemetry/events.ts';
+import type { FaultCause, LogDeliveryProblem, ReloadOutcome } from '../../telemetry/events.ts';
 import type { RequestRecord } from '../../telemetry/request-record.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
-import type { ConfigurationState } from './configuration.ts';
 
-/** Of one instant. */
+/** The states at one instant. */
 export interface SidecarStates {
   readonly version: string;
   readonly pid?: number;
@@ -64,4 +63,27 @@ export interface LastFault {
   readonly detail: string;
   /** Epoch milliseconds. */
   readonly wallAt: number;
+}
+
+/** The active configuration and the last reload. */
+export interface ConfigurationState {
+  readonly loadedWallAt: number;
+  readonly isReloadable: boolean;
+  readonly lastReload:
+    | {
+        readonly wallAt: number;
+        readonly outcome: ReloadOutcome;
+        /** What has changed, which keys need a restart, or what is invalid; without secrets. */
+        readonly lines: readonly string[];
+      }
+    | undefined;
+}
+
+/** One active setting; secrets are masked. */
+export interface StatusPageSetting {
+  /** As in a configuration file; in a list with its index: `routes[1].throttle.rate`. */
+  readonly key: string;
+  readonly value: string;
+  /** `default`, `file PATH`, `environment VARIABLE`. */
+  readonly origin: string;
 }

@@ -1,6 +1,6 @@
 /** The last failure of a token request in words (pure): what it means, and what helps. */
 import { ALERTS } from '../alerts/alert-table.ts';
-import type { StatusPageSetting } from '../status/configuration.ts';
+import type { StatusPageSetting } from '../status/states.ts';
 
 interface TokenFailure {
   readonly outcome: string;

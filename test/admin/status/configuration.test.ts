@@ -1,7 +1,7 @@
 /** The configuration in /status. */
 import { describe, expect, it } from 'vitest';
-import { describeReloadFault } from '../../../src/admin/status/configuration.ts';
-import type { ConfigurationState } from '../../../src/admin/status/configuration.ts';
+import { describeReloadFault } from '../../../src/admin/status/degradation.ts';
+import type { ConfigurationState } from '../../../src/admin/status/states.ts';
 import { describeConfiguration, describeStatus } from '../../../src/admin/status/status.ts';
 import { healthy, unpaced, validToken } from '../states.ts';
 

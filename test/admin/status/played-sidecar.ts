@@ -6,7 +6,7 @@ import { createAdminHandler } from '../../../src/admin/server.ts';
 import { createActivity } from '../../../src/admin/history/activity.ts';
 import { Sampler } from '../../../src/admin/samples/sampler.ts';
 import type { AdminHandler } from '../../../src/admin/admin-server.ts';
-import type { ConfigurationState } from '../../../src/admin/status/configuration.ts';
+import type { ConfigurationState } from '../../../src/admin/status/states.ts';
 import { ResponseClassifier } from '../../../src/exchange/response-classifier.ts';
 import { FleetMember } from '../../../src/fleet/shared-quota/fleet-member.ts';
 import type {

@@ -10,23 +10,10 @@ import type { InitSettingKey } from '../init-settings.ts';
 import { findCurlArguments, readCurlArguments, type CurlRequest } from './curl-arguments.ts';
 import { hasExpansion, hasPlaceholderPart, isPlaceholder, showExpansions, showPlaceholder } from './placeholders.ts';
 import type { CommandWords } from './shell-words.ts';
-import {
-  classifyRequest,
-  findTokenRequestFault,
-  KEY_HEADER,
-  SECRET_NAME,
-  TOKEN_FIELDS,
-  type RequestKind,
-} from './request-kind.ts';
-import {
-  describeSentRequest,
-  noneIfEmpty,
-  parseUrl,
-  splitUser,
-  type Client,
-  type Field,
-  type SentRequest,
-} from './sent-request.ts';
+import { classifyRequest, findTokenRequestFault, KEY_HEADER, SECRET_NAME, TOKEN_FIELDS } from './request-kind.ts';
+import type { RequestKind } from './request-kind.ts';
+import { describeSentRequest, noneIfEmpty, parseUrl, splitUser } from './sent-request.ts';
+import type { Client, Field, SentRequest } from './sent-request.ts';
 
 export type UnderstoodCommand = Readonly<
   Pick<Derivation, 'settings' | 'secret' | 'tokenUrl' | 'ignored' | 'placeholders'>
