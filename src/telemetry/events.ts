@@ -34,7 +34,6 @@ export const FAULT_CAUSES = [
   'no_response_in_time',
   /** The response broke off, or stopped, after its head. */
   'response_cut',
-  /** The response is not valid HTTP, or the upstream speaks HTTP/2 only. */
   'protocol',
   'tls',
   'certificate_expired',
@@ -44,11 +43,8 @@ export const FAULT_CAUSES = [
   'certificate_wrong_host',
   /** The upstream does not accept the client's certificate, or misses one. */
   'client_certificate',
-  /** The forward proxy cannot be used, or refuses. */
   'egress_proxy',
-  /** The forward proxy cannot reach the upstream. */
   'beyond_egress_proxy',
-  /** A firewall or a proxy on the way has sent the response. */
   'intercepted',
   'other',
 ] as const;
@@ -93,7 +89,6 @@ export type StatedFieldValue =
   | readonly Readonly<Record<string, number>>[]
   | { readonly unparsed: number };
 
-/** By the names of the header fields in lower case; at most 24. */
 export type StatedFields = Readonly<Record<string, StatedFieldValue>>;
 
 /** Each `detail` is fit for a log: it holds no token, no secret and no raw body. */

@@ -14,10 +14,8 @@ export interface RequestRecord {
   /** As sent; 499 when the client left before the response had ended. */
   readonly code: number;
   readonly source: 'upstream' | 'sidecar';
-  /** Set when the sidecar generated the response. */
   readonly localReply?: LocalReplyCode | undefined;
   readonly durationMs: number;
-  /** Total time in the queue. */
   readonly queuedMs: number;
   readonly attempts: number;
   readonly requestBytes: number;
@@ -44,7 +42,6 @@ export type RecordRequest = (record: RequestRecord) => void;
 /** Receives the wait of each permit, milliseconds. Must not throw and must not block. */
 export type RecordPermit = (waitedMs: number) => void;
 
-/** The counters of one route, bound when the route is built. Must not throw and must not block. */
 export interface RouteCounters {
   /**
    * To be called once for each attempt.

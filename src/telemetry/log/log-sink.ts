@@ -6,7 +6,7 @@
  */
 import type { Cancel, Clock } from '../../platform/clock.ts';
 import type { LogDeliveryProblem } from '../events.ts';
-import { LogWriteBackoff, errorCodeOf, isBusy, isReaderGone, type LogWriter } from './log-writer.ts';
+import type { LogWriter } from './log-writer.ts';
 
 /** A batch is written when it has this many characters ... */
 const BATCH_CHARS = 16_384;
@@ -20,10 +20,16 @@ const ENCODE_BUFFER_BYTES = (BATCH_CHARS + 4096) * MAX_BYTES_PER_CHAR;
 const DROP_NOTICE_INTERVAL_MS = 5000;
 const LINE_FEED = 10;
 const NO_BYTES = new Uint8Array();
+/** The destination works and accepts no more bytes at the moment. */
+const BUSY_CODES: ReadonlySet<string> = new Set(['EAGAIN', 'EWOULDBLOCK', 'EINTR', 'ENOBUFS']);
+/** The reader has closed its end: unwritten lines are lost. Only a named pipe may get another reader. */
+const READER_GONE_CODES: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', 'ENOTCONN', 'EBADF']);
+/** A full pipe may be empty a moment later; a full disk is not. */
+const BUSY_BACKOFF_MS = { first: 5, longest: 250 };
+const REFUSED_BACKOFF_MS = { first: 250, longest: 5000 };
 
 export interface LogSinkOptions {
   readonly writer: LogWriter;
-  /** Applied to complete lines before they are written; must keep their number. Default: none. */
   readonly redact?: (lines: string) => string;
   readonly clock: Clock;
   /**
@@ -36,7 +42,8 @@ export interface LogSinkOptions {
 /** A bounded buffer in front of one destination. Never throws; never waits for the destination. */
 export class LogSink {
   readonly #options: LogSinkOptions;
-  readonly #backoff = new LogWriteBackoff();
+  /** The wait before the last retry; 0 after a success. */
+  #backoffMs = 0;
   #currentBatch = '';
   /** Redacted batches behind the one that is being written. */
   readonly #batches: string[] = [];
@@ -52,7 +59,6 @@ export class LogSink {
   #cancelNotice: Cancel | undefined;
   #closing: Promise<void> | undefined;
   #onDone: (() => void) | undefined;
-  /** The code of the last write error, until bytes are accepted again. */
   #errorCode: string | undefined;
   /** The code of an error that has ended and is not reported yet. */
   #unreportedCode: string | undefined;
@@ -86,7 +92,6 @@ export class LogSink {
     else this.#cancelFlush ??= this.#options.clock.after(BATCH_DELAY_MS, () => this.flush());
   }
 
-  /** Closes the current batch and writes, unless a retry is pending. */
   flush(): void {
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
@@ -141,7 +146,7 @@ export class LogSink {
     try {
       while (this.#rest.length > 0 || this.#encodeNext()) if (!this.#writeRest()) break;
     } catch (error) {
-      this.#onWriteError(errorCodeOf(error));
+      this.#onWriteError(error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
     }
     this.#reportRecovery();
     if (!this.#hasUnwritten() || this.#errorCode !== undefined) this.#onDone?.();
@@ -151,12 +156,12 @@ export class LogSink {
   #writeRest(): boolean {
     const written = this.#options.writer.write(this.#rest);
     if (written === 0) {
-      this.#retryAfter(this.#backoff.nextDelayMs(true));
+      this.#retryLater(BUSY_BACKOFF_MS);
       return false;
     }
     this.#isWithinLine = this.#rest[written - 1] !== LINE_FEED;
     this.#rest = this.#rest.subarray(written);
-    this.#backoff.reset();
+    this.#backoffMs = 0;
     this.#unreportedCode ??= this.#errorCode;
     this.#errorCode = undefined;
     return true;
@@ -174,20 +179,20 @@ export class LogSink {
   }
 
   #onWriteError(code: string): void {
-    const busy = isBusy(code);
-    if (!busy) this.#errorCode = code;
-    if (isReaderGone(code)) this.#dropUnwritten(this.#unfinishedLine());
-    this.#retryAfter(this.#backoff.nextDelayMs(busy));
+    const isBusy = BUSY_CODES.has(code);
+    if (!isBusy) this.#errorCode = code;
+    if (READER_GONE_CODES.has(code)) this.#dropUnwritten(this.#unfinishedLine());
+    this.#retryLater(isBusy ? BUSY_BACKOFF_MS : REFUSED_BACKOFF_MS);
   }
 
-  #retryAfter(delayMs: number): void {
-    this.#cancelRetry = this.#options.clock.after(delayMs, () => {
+  #retryLater({ first, longest }: typeof BUSY_BACKOFF_MS): void {
+    this.#backoffMs = Math.min(longest, Math.max(first, this.#backoffMs * 2));
+    this.#cancelRetry = this.#options.clock.after(this.#backoffMs, () => {
       this.#cancelRetry = undefined;
       this.#drain();
     });
   }
 
-  /** The rest of a line whose beginning has been written: it must be written next. */
   #unfinishedLine(): Uint8Array {
     return this.#isWithinLine ? this.#rest.subarray(0, this.#rest.indexOf(LINE_FEED) + 1) : NO_BYTES;
   }

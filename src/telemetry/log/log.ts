@@ -3,9 +3,9 @@ import { pino, type Logger } from 'pino';
 import { systemClock, type Clock } from '../../platform/clock.ts';
 import { describeEvent, SUMMARIES } from '../event-texts.ts';
 import { Secrets } from '../../platform/secrets.ts';
-import type { EventObserver, LogDeliveryProblem, LogLevel, SidecarEvent } from '../events.ts';
+import type { LogDeliveryProblem, LogLevel, SidecarEvent } from '../events.ts';
 import type { DebugEvent, RecordObservers, RecordRequest } from '../request-record.ts';
-import { createAccessDescriber, levelOfRequest, type AccessLogSampling, type DescribeAccess } from './request-line.ts';
+import { createAccessDescriber, levelOfRequest, type AccessLogSampling } from './request-line.ts';
 import { EventCoalescer } from './event-coalescer.ts';
 import { LogSink } from './log-sink.ts';
 import { createDescriptorWriter, type LogWriter } from './log-writer.ts';
@@ -29,11 +29,10 @@ export interface LogOptions {
 export type Log = ReturnType<typeof createLog>;
 
 export function createLog(options: LogOptions) {
-  const { level, sampling, clock = systemClock } = options;
+  const { clock = systemClock } = options;
   const secrets = new Secrets(clock);
   const sink = createSink(options, secrets, (problem) => logRecovery(logger, problem));
-  const describeRequest = createAccessDescriber(sampling, secrets.mask);
-  const { logger, requests } = createEventLogger(level, clock, sink, describeRequest);
+  const { logger, requests } = createEventLogger(options, clock, sink, secrets);
   const coalescers = createCoalescers(logger, clock);
   const writeAtExit = (): void => {
     requests.writeAll();
@@ -46,7 +45,10 @@ export function createLog(options: LogOptions) {
     return (message: string, fields: LogFields = {}): void => logger[own](fields, message);
   };
   return {
-    observe: createObserver(logger, coalescers),
+    observe: (event: SidecarEvent): void => {
+      if (event.kind === 'rate-limited' || event.kind === 'insufficient-scope') coalescers[event.kind].add(event);
+      else logEvent(logger, event);
+    },
     /** For the record of each request, and at level `debug` for each attempt and permit. */
     recorders,
     debug: writeAt('debug'),
@@ -75,7 +77,8 @@ export function createLog(options: LogOptions) {
  * A logger, and the batch of requests; every other line is written after the requests of the batch. The lines of requests have the form of
  * pino's, which would build each of them from thirty texts: 2 300 bytes, a ninth of all that a request allocates.
  */
-function createEventLogger(level: LogLevel, clock: Clock, sink: LogSink, describeRequest: DescribeAccess) {
+function createEventLogger({ level, sampling }: LogOptions, clock: Clock, sink: LogSink, secrets: Secrets) {
+  const describeRequest = createAccessDescriber(sampling, secrets.mask);
   const formatTime = createTimeFormatter();
   const logger = createPinoLogger(
     level,
@@ -163,13 +166,6 @@ function createCoalescers(logger: Logger, clock: Clock): Coalescers {
     });
   };
   return { 'rate-limited': create('rate-limited'), 'insufficient-scope': create('insufficient-scope') };
-}
-
-function createObserver(logger: Logger, coalescers: Coalescers): EventObserver {
-  return (event) => {
-    if (event.kind === 'rate-limited' || event.kind === 'insufficient-scope') coalescers[event.kind].add(event);
-    else logEvent(logger, event);
-  };
 }
 
 /** @param summary of a line that stands for several events: its text, and the fields that come first */

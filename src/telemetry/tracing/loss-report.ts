@@ -56,7 +56,6 @@ export class SpanLossReporter {
     return this.#newestFault;
   }
 
-  /** @param reason fit for a log */
   report(spans: number, reason: string): void {
     this.#spans += spans;
     this.#coalescer.add(reason);
@@ -105,7 +104,6 @@ const ADVICE: Readonly<Record<number, string>> = {
   413: ': lower OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
 };
 
-/** Undefined for a success. */
 function describeStatus(status = 0): string | undefined {
   return status < 300 ? undefined : `the collector responded with ${String(status)}${ADVICE[status] ?? ''}`;
 }

@@ -120,18 +120,14 @@ export class RequestSpans implements RequestTracer {
       ...(isOutcomeUnknown === true && { 'bearer_sidecar.outcome': 'unknown' }),
     });
     const hasFailed = code >= 500 || (fault !== undefined && localReply === undefined);
-    if (hasFailed)
-      markFailed(span, localReply ?? (fault === undefined ? String(code) : breakOffErrorType(source)), fault);
+    // Without a response of the upstream or a local reply, the request has ended because the client left.
+    const breakOff = source === 'sidecar' ? 'client_left' : 'answer_broke_off';
+    if (hasFailed) markFailed(span, localReply ?? (fault === undefined ? String(code) : breakOff), fault);
   }
 
   #time(): number {
     return this.#toTime(this.#clock.now());
   }
-}
-
-/** A request without a response of the upstream or a local reply has ended because the client left. */
-function breakOffErrorType(source: RequestRecord['source']): string {
-  return source === 'sidecar' ? 'client_left' : 'answer_broke_off';
 }
 
 function attemptResultOf(end: AttemptResult): { status?: number; error?: string; message?: string | undefined } {
@@ -198,7 +194,6 @@ function describeMethod(method: string): Attributes {
   return { 'http.request.method': '_OTHER', 'http.request.method_original': truncate(method) };
 }
 
-/** The address and port of a server. */
 function describeServer({ protocol, hostname, port }: URL): Attributes {
   const usual = protocol === 'https:' ? 443 : 80;
   return { 'server.address': hostname, 'server.port': port === '' ? usual : Number(port) };
@@ -206,7 +201,7 @@ function describeServer({ protocol, hostname, port }: URL): Attributes {
 
 /** @param resends earlier attempts of the same request */
 function describeAttempt({ method, baseUrl, path }: TracedAttempt, resends: number): Attributes {
-  const bare = truncate(withoutQuery(path));
+  const bare = truncate(path.split(/[?#]/, 1)[0] ?? '');
   return {
     ...describeMethod(method),
     ...describeServer(baseUrl),
@@ -214,8 +209,4 @@ function describeAttempt({ method, baseUrl, path }: TracedAttempt, resends: numb
     'url.path': bare,
     ...(resends === 0 ? {} : { 'http.request.resend_count': resends }),
   };
-}
-
-function withoutQuery(path: string): string {
-  return path.split(/[?#]/, 1)[0] ?? '';
 }
