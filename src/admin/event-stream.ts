@@ -7,7 +7,6 @@ import { createProblemResponse, type AdminResponse } from './admin-response.ts';
 const MAX_STREAMS = 8;
 /** A client with more unread data than this is disconnected. */
 const MAX_BUFFERED_BYTES = 256 * 1024;
-/** How long a browser waits before it reconnects, milliseconds. */
 const RECONNECT_MS = 1000;
 
 export interface EventStreamOptions {

@@ -51,9 +51,7 @@ async function loadPage(options: PageEndpointsOptions) {
   };
 }
 
-type FragmentsModule = typeof fragmentsModule;
-
-function createStreams(options: PageEndpointsOptions, { paths }: PageAssets, renderer: FragmentsModule) {
+function createStreams(options: PageEndpointsOptions, { paths }: PageAssets, renderer: typeof fragmentsModule) {
   let sent = new Map<string, string>();
   const takeChanges = (view: PageView, fragments: Fragments) => {
     const changed = renderer.diffFragments(sent, fragments);

@@ -24,16 +24,13 @@ export interface AdminOptions extends Omit<PageEndpointsOptions, 'readStatus'> {
   readonly allowedHosts: readonly HostPort[];
   /** True: peers that are not loopback get everything, not only health probes and metrics. */
   readonly exposeAll: boolean;
-  /** At least one. */
   readonly tokens: () => readonly TokenState[];
-  /** At least one. */
   readonly throttles: () => readonly ThrottleState[];
   readonly listener: () => ListenerState;
   readonly pendingAttempts: () => readonly PendingAttempt[];
   readonly fleet: () => FleetConnectionState | undefined;
   readonly configuration: () => ConfigurationState | undefined;
   readonly logTrouble: () => LogDeliveryProblem | undefined;
-  /** Why calls cannot be recorded. Default: they can be, or need not be. */
   readonly unknownCallsFault?: () => string | undefined;
   /** Called when /readyz responds 503, so that a missing token is requested at once. */
   readonly onNotReady: () => void;
@@ -70,12 +67,14 @@ export function createAdminHandler(options: AdminOptions): AdminHandler {
   const readStatus = createStatusReader(options);
   const loadPage = createPageLoader({ ...options, readStatus });
   const endpoints = createEndpoints(options, readStatus, loadPage);
-  const reportFault = createFaultReporter(options);
+  let lastFault: string | undefined;
   const respondTo = async (request: IncomingMessage): Promise<AdminResponse> => {
     try {
       return await routeRequest(request, endpoints, options);
     } catch (error) {
-      reportFault(error);
+      const reason = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown fault';
+      // A page polls every second.
+      if (reason !== lastFault) options.onFault((lastFault = reason));
       // The error message is for the log only.
       return createProblemResponse({ status: 500, code: 'INTERNAL_ERROR', detail: 'The state could not be read.' });
     }
@@ -83,15 +82,6 @@ export function createAdminHandler(options: AdminOptions): AdminHandler {
   return async (request, response) => {
     sendResponse(request, response, await respondTo(request));
     if (!response.writableEnded && !response.destroyed) await new Promise((resolve) => response.once('close', resolve));
-  };
-}
-
-/** Reports a repeated reason once: a page polls every second. */
-function createFaultReporter({ onFault }: AdminOptions): (error: unknown) => void {
-  let last: string | undefined;
-  return (error) => {
-    const reason = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown fault';
-    if (reason !== last) onFault((last = reason));
   };
 }
 

@@ -9,7 +9,6 @@ import { createConditionInputs, evaluateCondition, listSubjectKinds } from './co
 
 export interface ActiveAlert {
   readonly name: AlertName;
-  /** The route or the credential; undefined when the alert is about the process. */
   readonly subject: string | undefined;
   /** A share from 0 to 1, a number of events or seconds, as the alert's expression gives it. */
   readonly value: number;
@@ -17,7 +16,6 @@ export interface ActiveAlert {
 
 export interface AlertInputs {
   readonly samples: Samples;
-  /** Epoch milliseconds. */
   readonly wallNow: number;
   readonly throttles: readonly { readonly route: string }[];
   readonly tokens: readonly { readonly credential: string }[];

@@ -17,7 +17,6 @@ export interface AlertText {
   readonly group: 'service' | 'token' | 'limits' | 'upstream' | 'process' | 'fleet';
   /** One short line, with the value in the place of `{share}`, `{count}` or `{duration}`. Prometheus adds what it is about. */
   readonly headline: string;
-  /** For the annotation in Prometheus. */
   readonly description: string;
 }
 
@@ -28,7 +27,6 @@ export interface Alert extends AlertText {
   readonly where: AlertWhere;
 }
 
-/** An alert without what its place in the table says. */
 type AlertEntry = Pick<Alert, 'condition' | 'headline' | 'description' | 'advice'> & Partial<Pick<Alert, 'where'>>;
 
 const PLACES: Readonly<Record<AlertText['group'], AlertWhere>> = {
@@ -330,7 +328,6 @@ export const ALERTS = {
   }),
 } satisfies Readonly<Record<string, Alert>>;
 
-/** As in Prometheus. */
 export type AlertName = keyof typeof ALERTS;
 
 export const ALERT_NAMES = Object.keys(ALERTS) as readonly AlertName[];

@@ -6,12 +6,9 @@ import type { Selector } from '../samples/samples.ts';
 /** What an alert is about: the label that its series keep. Undefined: the process. */
 export type SubjectKind = 'route' | 'credential' | undefined;
 
-/** Series of one metric, summed for each subject. */
 export interface Series {
-  /** Without the prefix of the exposition. */
   readonly metric: string;
   readonly per: SubjectKind;
-  /** Default: every series. */
   readonly where?: Selector;
   /** Series of a counter that are left out. */
   readonly except?: Selector;
@@ -88,13 +85,11 @@ export type Condition =
 
 export interface ConditionInputs {
   readonly samples: Samples;
-  /** Epoch milliseconds. */
   readonly wallNow: number;
   /** The growth of counters by subject, read once for all subjects. */
   readonly readGrowth: (series: Omit<Series, 'except'>, windowMs: number) => ReadonlyMap<string, number>;
 }
 
-/** @param wallNow epoch milliseconds */
 export function createConditionInputs(samples: Samples, wallNow: number): ConditionInputs {
   const growths = new Map<string, ReadonlyMap<string, number>>();
   return {

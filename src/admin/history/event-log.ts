@@ -24,7 +24,6 @@ export class EventLog {
   readonly #events: (LoggedEvent & { readonly key: string })[] = [];
   readonly #wallNow: () => number;
 
-  /** @param wallNow epoch milliseconds */
   constructor(wallNow: () => number) {
     this.#wallNow = wallNow;
   }
@@ -38,7 +37,6 @@ export class EventLog {
     this.#add({ text: `The sidecar sent an error response: ${code}`, level: 'warn' });
   }
 
-  /** Newest first, at most 40. */
   read(): readonly LoggedEvent[] {
     return this.#events;
   }

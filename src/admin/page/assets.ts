@@ -51,7 +51,6 @@ export async function loadPageAssets() {
   };
 }
 
-/** Compresses a response that is rendered for each request. */
 export async function compressResponse(
   response: AdminResponse,
   request: Pick<IncomingMessage, 'headers'>,

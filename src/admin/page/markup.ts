@@ -15,7 +15,6 @@ export interface PageView {
   readonly codes: readonly CodeCount[];
   /** Oldest first. */
   readonly rows: readonly PlotRow[];
-  /** Newest first. */
   readonly events: readonly LoggedEvent[];
   /** Secrets masked; undefined when unknown. */
   readonly settings: readonly StatusPageSetting[] | undefined;

@@ -35,7 +35,6 @@ interface Plot {
   readonly series: readonly PlotSeries[];
 }
 
-/** The page as HTML; every value is escaped. */
 export function renderStatusPage(view: PageView, paths: PageAssetPaths): string {
   const { status } = view;
   const parts = renderFragments(view);

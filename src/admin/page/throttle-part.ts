@@ -118,7 +118,6 @@ function renderState(throttle: ThrottleStatus): Markup {
     : markup`<span class="badge good">within limit</span>`;
 }
 
-/** The settings to paste, with the evidence. */
 function renderProposals({ refusalProposals }: ThrottleStatus): Markup {
   return markup`${refusalProposals.map(
     ({ evidence, refused, accepted, setting, variable }) =>
@@ -142,7 +141,6 @@ ${throttles.map(
 </div>${throttles.map(renderProposals)}</section>`;
 }
 
-/** Width of the drawing in its own units. */
 const WIDTH = 400;
 /** The time axis of a limit without a window, seconds. */
 const MIN_AXIS_SECONDS = 1;

@@ -30,7 +30,6 @@ export function renderTiles({ status, lastMinute, rows }: PageView): Markup {
   ]}`;
 }
 
-/** A number and its unit stay on one line. */
 function keepTogether(text: string): string {
   return text.replace(' ', '\u00a0');
 }

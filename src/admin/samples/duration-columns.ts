@@ -92,7 +92,6 @@ export class DurationColumns {
     return this.#reserve(4 * length) ? new Uint32Array(length) : 'none';
   }
 
-  /** By bucket, summed over the groups that match. */
   #growth(histogram: string, from: number, selector: Selector = {}): number[] {
     const tier = histogram === REQUESTS ? this.#seconds : this.#ofRoutes;
     const growth = new Array<number>(this.#source.bounds.length + 1).fill(0);

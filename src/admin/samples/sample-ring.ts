@@ -60,7 +60,6 @@ export class SampleRing {
     return this.#bytes;
   }
 
-  /** Once a second. @param now monotonic milliseconds */
   sample(now: number): void {
     const isQuarter = this.#quarters.isDue(now);
     this.#seconds.begin(now);
@@ -87,7 +86,6 @@ export class SampleRing {
       /** The same for each value of one label; values without growth are left out. */
       increaseBy: (label: string, metric: string, windowMs: number, selector?: Selector): ReadonlyMap<string, number> =>
         this.#increaseBy(label, metric, now - windowMs, selector),
-      /** The present value, summed over the gauges that match; undefined without one. */
       gauge: (metric: string, selector?: Selector): number | undefined =>
         foldGauges((gauges ??= this.#source.gauges()), metric, add, selector),
       /** The smallest of the present values; undefined without one. */

@@ -4,11 +4,9 @@ const EARLY_MS = 500;
 
 export class SampleTier {
   readonly intervalMs: number;
-  /** Samples taken so far, those that were replaced included. */
   taken = 0;
   readonly #times: Float64Array;
 
-  /** @param length samples that are kept */
   constructor(intervalMs: number, length: number) {
     this.intervalMs = intervalMs;
     this.#times = new Float64Array(length);
@@ -47,7 +45,6 @@ export class SampleTier {
     return -1;
   }
 
-  /** @param column of `length` numbers */
   read(column: ArrayLike<number>, sample: number): number {
     return column[this.#slotOf(sample)] ?? 0;
   }

@@ -11,12 +11,9 @@ export interface SidecarStates {
   readonly pid?: number;
   readonly uptimeMs: number;
   readonly draining: boolean;
-  /** At least one; in the order of the configuration. */
   readonly tokens: readonly TokenState[];
-  /** At least one; in the order of the configuration. */
   readonly throttles: readonly ThrottleState[];
   readonly listener?: ListenerState | undefined;
-  /** Undefined without a fleet. */
   readonly fleet?: FleetConnectionState | undefined;
   /** Routes whose upstream asked for a scope that the token does not have. Default: none. */
   readonly insufficientScopes?: readonly InsufficientScopes[];
@@ -40,7 +37,6 @@ export interface ListenerState {
 
 /** A call of a client that has ended: method, path without query, result. No header field and no body. */
 export interface RecentCall {
-  /** Epoch milliseconds of the end of its response. */
   readonly wallAt: number;
   readonly record: RequestRecord;
 }
@@ -49,19 +45,15 @@ export interface RecentCall {
 export interface InsufficientScopes {
   readonly route: string;
   readonly count: number;
-  /** The last one, epoch milliseconds. */
   readonly wallAt: number;
   /** The scope that the last one named; undefined when it named none. */
   readonly needed: string | undefined;
 }
 
-/** The newest fault of a route and cause in its own words. */
 export interface LastFault {
   readonly route: string;
   readonly cause: FaultCause;
-  /** Names the fault and its error code, no secret. */
   readonly detail: string;
-  /** Epoch milliseconds. */
   readonly wallAt: number;
 }
 

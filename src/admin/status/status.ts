@@ -65,7 +65,7 @@ function describeVerdict(verdict: Verdict) {
     detail,
     route,
     share: share === undefined ? null : roundShare(share),
-    since: sinceWallAt === undefined ? null : formatInstant(sinceWallAt),
+    since: instantOrNull(sinceWallAt),
     advice: verdict.advice ?? null,
     other: verdict.other ?? null,
   };
@@ -110,27 +110,31 @@ function first<T>(parts: readonly T[]): T {
 }
 
 function describeToken(token: TokenState) {
-  const { credential, status, serial, scope, consecutiveFailures, lastFailure, credentialFault } = token;
+  const {
+    credential,
+    status,
+    serial,
+    scope,
+    consecutiveFailures,
+    lastFailure: failure,
+    credentialFault: fault,
+  } = token;
   return {
     credential,
     file: token.file ?? null,
     status,
     serial,
     scope: scope ?? null,
-    expiresAt: token.expiresWallAt === undefined ? null : formatInstant(token.expiresWallAt),
+    expiresAt: instantOrNull(token.expiresWallAt),
     validForSeconds: secondsOrNull(token.validForMs),
     usesPrevious: token.usesPrevious,
     missingScopes: token.missingScopes,
-    credentialFault:
-      credentialFault === undefined
-        ? null
-        : { detail: credentialFault.detail, since: formatInstant(credentialFault.wallAt) },
+    credentialFault: fault ? { detail: fault.detail, since: formatInstant(fault.wallAt) } : null,
     circuit: token.circuit,
     consecutiveFailures,
-    lastFailure:
-      lastFailure === undefined
-        ? null
-        : { outcome: lastFailure.outcome, detail: lastFailure.detail, at: formatInstant(lastFailure.wallAt) },
+    lastFailure: failure
+      ? { outcome: failure.outcome, detail: failure.detail, at: formatInstant(failure.wallAt) }
+      : null,
     nextRequestInSeconds: secondsOrNull(token.nextRequestInMs),
   };
 }
@@ -220,17 +224,15 @@ function describeFleet(fleet: FleetConnectionState | undefined) {
   return { state, connected, fault: fault ?? null, since: formatInstant(sinceWallAt) };
 }
 
-/** Null when nothing is known of the configuration. */
 export function describeConfiguration(state: ConfigurationState | undefined) {
   if (state === undefined) return null;
   const { loadedWallAt, isReloadable: reloadable, lastReload: last } = state;
   return {
     loadedAt: formatInstant(loadedWallAt),
     reloadable,
-    lastReload:
-      last === undefined
-        ? null
-        : { at: formatInstant(last.wallAt), outcome: last.outcome, detail: describeReloadChanges(last.lines) },
+    lastReload: last
+      ? { at: formatInstant(last.wallAt), outcome: last.outcome, detail: describeReloadChanges(last.lines) }
+      : null,
   };
 }
 
@@ -239,7 +241,7 @@ function secondsOrNull(ms: number | undefined): number | null {
   return ms === undefined ? null : finiteOrNull(Math.round(ms) / 1000);
 }
 
-function instantOrNull(wallAt: number): string | null {
+function instantOrNull(wallAt = Infinity): string | null {
   return Number.isFinite(wallAt) ? formatInstant(wallAt) : null;
 }
 

@@ -98,7 +98,6 @@ function describeQueue({ queued, inFlight, inFlightLimit }: Throttle): string {
   return `${queued} waiting, ${inFlight} in flight${inFlightLimit === null ? '' : ` of at most ${inFlightLimit}`}`;
 }
 
-/** Newest first. */
 function describeSignals(throttles: readonly Throttle[]): string[] {
   return throttles
     .flatMap(({ route, recentSignals }) => recentSignals.map((signal) => ({ ...signal, route })))

@@ -22,206 +22,187 @@ export interface Cause {
 const USUAL_SHARE = 1 / 3;
 const CHECK = '`bearer-sidecar check`';
 
-const FAULTS: Readonly<Record<FaultCause, Cause>> = {
-  dns: {
-    where: 'network',
-    headline: 'The host name of the partner does not resolve',
-    advice: `Check the name in \`SIDECAR_BASE_URL\` and DNS from this machine: ${CHECK} shows both.`,
-  },
-  connection_refused: {
-    where: 'partner',
-    headline: 'The partner refuses connections',
-    advice: 'Ask the partner whether its service runs, and compare host and port with `SIDECAR_BASE_URL`.',
-  },
-  connect_timeout: {
-    where: 'network',
-    headline: 'No connection to the partner opens in time',
-    advice:
-      'Ask who runs the network whether a firewall drops connections from here; ask the partner whether it accepts calls from this IP address.',
-  },
-  unroutable: {
-    where: 'network',
-    headline: 'There is no route to the partner',
-    advice: 'Check routes, VPN and firewall from this machine to the host of `SIDECAR_BASE_URL`.',
-  },
-  reset_before_sent: {
-    where: 'unclear',
-    headline: 'Partner or network: connections are closed while they are opened',
-    advice: `Ask the partner whether it accepts this IP address and TLS client; a firewall may close connections, too: try ${CHECK} from another network.`,
-  },
-  reset_after_sent: {
-    where: 'unclear',
-    headline: 'Partner or network: connections break after the request was sent',
-    advice: 'Ask the partner whether these calls arrived, and whether they were carried out, before they are repeated.',
-  },
-  no_response_in_time: {
-    where: 'partner',
-    headline: 'The partner does not respond',
-    advice: 'Give the partner the time and path of such a call; `SIDECAR_REQUEST_TIMEOUT_MS` is how long it may take.',
-  },
-  response_cut: {
-    where: 'unclear',
-    headline: 'Partner or network: responses break off',
-    advice: ALERTS.BearerSidecarResponsesCut.advice[0],
-  },
-  protocol: {
-    where: 'partner',
-    headline: 'The partner does not send valid HTTP/1.1 responses',
-    advice: 'Compare host and port with `SIDECAR_BASE_URL`, and ask the partner for HTTP/1.1.',
-  },
-  tls: {
-    where: 'unclear',
-    headline: 'Partner, network or address: the TLS handshake fails',
-    advice: `Compare scheme and port of \`SIDECAR_BASE_URL\`, then ask the partner for its TLS versions: ${CHECK} shows the handshake.`,
-  },
-  certificate_expired: {
-    where: 'partner',
-    headline: 'The certificate of the partner has expired',
-    advice: 'Ask the partner to renew it, unless the clock of this machine is wrong.',
-  },
-  certificate_not_yet_valid: {
-    where: 'unclear',
-    headline: 'Partner or clock here: the certificate is not valid yet',
-    advice: 'Compare the clock of this machine with the right time, then ask the partner.',
-  },
-  certificate_untrusted: {
-    where: 'setting',
-    headline: 'The certificate of the partner is not trusted here',
-    advice:
-      'If a private authority or a proxy that inspects TLS signed it, set `SIDECAR_CA_FILE`; otherwise ask the partner.',
-  },
-  certificate_wrong_host: {
-    where: 'unclear',
-    headline: 'Partner or address: the certificate is for another host name',
-    advice: `Compare the host of \`SIDECAR_BASE_URL\` with the names in the certificate, which ${CHECK} shows; if it is right, ask the partner.`,
-  },
-  client_certificate: {
-    where: 'setting',
-    headline: 'The partner does not accept the client certificate',
-    advice: 'Set `upstream.tlsCertificateFile` to a certificate that the partner knows.',
-  },
-  egress_proxy: {
-    where: 'network',
-    headline: 'The egress proxy cannot be used',
-    advice: 'Check `egress.proxy` or `HTTPS_PROXY` with its user and password, and ask who runs the proxy.',
-  },
-  beyond_egress_proxy: {
-    where: 'unclear',
-    headline: 'Partner or network: the egress proxy cannot reach the partner',
-    advice: 'Ask who runs the proxy whether other destinations work; if they do, ask the partner.',
-  },
-  intercepted: {
-    where: 'network',
-    headline: 'A firewall or proxy refuses the calls',
-    advice:
-      'Ask the team that runs the firewall or proxy between here and the partner to allow these calls, and name time, path and status of a call under Recent calls.',
-  },
-  other: {
-    where: 'unclear',
-    headline: 'Partner or network: the connections fail',
-    advice: `Run ${CHECK}: it names the first fault between here and the partner.`,
-  },
-};
+function blame<Name extends string>(where: Cause['where'], causes: Readonly<Record<Name, Omit<Cause, 'where'>>>) {
+  const entries = Object.entries<Omit<Cause, 'where'>>(causes).map(([name, texts]) => [name, { where, ...texts }]);
+  return Object.fromEntries(entries) as Readonly<Record<Name, Cause>>;
+}
 
-const OTHERS = {
-  server_error: {
-    where: 'partner',
-    headline: 'The partner responds {code} to {share} of the requests',
-    advice: ALERTS.BearerSidecarUpstreamErrors.advice[0],
-  },
-  unavailable: {
-    where: 'partner',
-    headline: 'The partner responds 503 to {share} of the requests',
-    advice:
-      'Ask the partner for the cause, and whether 503 is its rate limit; if so, set `SIDECAR_THROTTLE_REFUSALS=[{"status":503}]`.',
-  },
-  slow: {
-    where: 'partner',
-    headline: 'The partner is slow: {typical} for a typical response',
-    advice: ALERTS.BearerSidecarUpstreamSlow.advice[0],
-    minShare: 0.2,
-  },
-  rate_limit: {
-    where: 'limit',
-    headline: 'The rate limit of the partner is reached{rate}',
-    advice: ALERTS.BearerSidecarQueueSlow.advice[0],
-  },
-  declared_limit: {
-    where: 'limit',
-    headline: 'A declared limit is reached{limit}',
-    advice: ALERTS.BearerSidecarDeclaredLimitUsedUp.advice[0],
-  },
-  likely_rate_limit: {
-    where: 'limit',
-    headline: 'Likely the rate limit of the partner: it refuses {share} of the requests with {code}',
-    advice: 'If {code} is the rate limit of the partner, set `{setting}`.',
-  },
-  rate_setting: {
-    where: 'setting',
-    headline: 'The configured rate is too low for the demand{rate}',
-    advice: 'Raise `SIDECAR_RATE` as far as the partner allows, or send fewer calls.',
-  },
-  max_rate_setting: {
-    where: 'setting',
-    headline: 'The configured highest rate is too low for the demand{rate}',
-    advice: 'Raise `SIDECAR_THROTTLE_MAX_RATE` as far as the partner allows, or send fewer calls.',
-  },
-  in_flight_setting: {
-    where: 'setting',
-    headline: 'Too few requests may be in flight for the demand: {inFlight}',
-    advice: 'Raise `SIDECAR_MAX_IN_FLIGHT`, if the partner allows more calls at once.',
-  },
-  queue_setting: {
-    where: 'setting',
-    headline: 'The queue is too short for the bursts of the application: {queue} places',
-    advice: 'Raise `SIDECAR_QUEUE_MAX`, if the callers can wait.',
-  },
-  no_token: { where: 'token', headline: 'No token{of}: {failure}', advice: '{advice}' },
-  token_refused: { where: 'token', headline: 'The partner does not accept the token (401)', advice: '{advice}' },
-  partly_unauthorized: {
-    where: 'token',
-    headline: 'The partner responds 401 to {share} of the requests',
-    advice: 'Ask the partner whether these paths need another role, or one of its servers does not know the token.',
-  },
-  scope_missing: {
-    where: 'token',
-    headline: 'The token lacks a scope that the partner requires',
-    advice: ALERTS.BearerSidecarScopeMissing.advice[0],
-  },
-  forbidden: {
-    where: 'token',
-    headline: 'The partner does not permit the calls of this client (403)',
-    advice: 'Ask the partner which role or scope this client needs, and whether it accepts calls from this IP address.',
-  },
-  not_found: {
-    where: 'setting',
-    headline: 'The partner responds 404 to every call',
-    advice: 'Compare the path of `SIDECAR_BASE_URL` and the paths of the calls with the description of the API.',
-  },
-  client_error: {
-    where: 'application',
-    headline: 'The partner refuses requests of the application ({code})',
-    advice: 'Check what the application sends: the body of these responses says what is wrong.',
-    minShare: USUAL_SHARE,
-  },
-  request_refused: {
-    where: 'application',
-    headline: 'The sidecar refuses requests of the application ({code})',
-    advice: 'The `detail` of these responses names what is expected, and the setting that would allow it.',
-  },
-  unread_responses: {
-    where: 'application',
-    headline: 'Clients do not read their responses: {unread}',
-    advice:
-      'Let the application read each response to its end, or close its connection, also where the body is of no use.',
-  },
-  clients_leave: {
-    where: 'application',
-    headline: 'The clients leave before {moment}',
-    advice: 'Let the application wait longer{than}, or send fewer calls.',
-  },
-} as const satisfies Readonly<Record<string, Cause>>;
+/** By who or what has to change. */
+export const CAUSES = {
+  ...blame('network', {
+    dns: {
+      headline: 'The host name of the partner does not resolve',
+      advice: `Check the name in \`SIDECAR_BASE_URL\` and DNS from this machine: ${CHECK} shows both.`,
+    },
+    connect_timeout: {
+      headline: 'No connection to the partner opens in time',
+      advice:
+        'Ask who runs the network whether a firewall drops connections from here; ask the partner whether it accepts calls from this IP address.',
+    },
+    unroutable: {
+      headline: 'There is no route to the partner',
+      advice: 'Check routes, VPN and firewall from this machine to the host of `SIDECAR_BASE_URL`.',
+    },
+    egress_proxy: {
+      headline: 'The egress proxy cannot be used',
+      advice: 'Check `egress.proxy` or `HTTPS_PROXY` with its user and password, and ask who runs the proxy.',
+    },
+    intercepted: {
+      headline: 'A firewall or proxy refuses the calls',
+      advice:
+        'Ask the team that runs the firewall or proxy between here and the partner to allow these calls, and name time, path and status of a call under Recent calls.',
+    },
+  }),
+  ...blame('partner', {
+    connection_refused: {
+      headline: 'The partner refuses connections',
+      advice: 'Ask the partner whether its service runs, and compare host and port with `SIDECAR_BASE_URL`.',
+    },
+    no_response_in_time: {
+      headline: 'The partner does not respond',
+      advice:
+        'Give the partner the time and path of such a call; `SIDECAR_REQUEST_TIMEOUT_MS` is how long it may take.',
+    },
+    protocol: {
+      headline: 'The partner does not send valid HTTP/1.1 responses',
+      advice: 'Compare host and port with `SIDECAR_BASE_URL`, and ask the partner for HTTP/1.1.',
+    },
+    certificate_expired: {
+      headline: 'The certificate of the partner has expired',
+      advice: 'Ask the partner to renew it, unless the clock of this machine is wrong.',
+    },
+    server_error: {
+      headline: 'The partner responds {code} to {share} of the requests',
+      advice: ALERTS.BearerSidecarUpstreamErrors.advice[0],
+    },
+    unavailable: {
+      headline: 'The partner responds 503 to {share} of the requests',
+      advice:
+        'Ask the partner for the cause, and whether 503 is its rate limit; if so, set `SIDECAR_THROTTLE_REFUSALS=[{"status":503}]`.',
+    },
+    slow: {
+      headline: 'The partner is slow: {typical} for a typical response',
+      advice: ALERTS.BearerSidecarUpstreamSlow.advice[0],
+      minShare: 0.2,
+    },
+  }),
+  ...blame('setting', {
+    certificate_untrusted: {
+      headline: 'The certificate of the partner is not trusted here',
+      advice:
+        'If a private authority or a proxy that inspects TLS signed it, set `SIDECAR_CA_FILE`; otherwise ask the partner.',
+    },
+    client_certificate: {
+      headline: 'The partner does not accept the client certificate',
+      advice: 'Set `upstream.tlsCertificateFile` to a certificate that the partner knows.',
+    },
+    rate_setting: {
+      headline: 'The configured rate is too low for the demand{rate}',
+      advice: 'Raise `SIDECAR_RATE` as far as the partner allows, or send fewer calls.',
+    },
+    max_rate_setting: {
+      headline: 'The configured highest rate is too low for the demand{rate}',
+      advice: 'Raise `SIDECAR_THROTTLE_MAX_RATE` as far as the partner allows, or send fewer calls.',
+    },
+    in_flight_setting: {
+      headline: 'Too few requests may be in flight for the demand: {inFlight}',
+      advice: 'Raise `SIDECAR_MAX_IN_FLIGHT`, if the partner allows more calls at once.',
+    },
+    queue_setting: {
+      headline: 'The queue is too short for the bursts of the application: {queue} places',
+      advice: 'Raise `SIDECAR_QUEUE_MAX`, if the callers can wait.',
+    },
+    not_found: {
+      headline: 'The partner responds 404 to every call',
+      advice: 'Compare the path of `SIDECAR_BASE_URL` and the paths of the calls with the description of the API.',
+    },
+  }),
+  ...blame('limit', {
+    rate_limit: {
+      headline: 'The rate limit of the partner is reached{rate}',
+      advice: ALERTS.BearerSidecarQueueSlow.advice[0],
+    },
+    declared_limit: {
+      headline: 'A declared limit is reached{limit}',
+      advice: ALERTS.BearerSidecarDeclaredLimitUsedUp.advice[0],
+    },
+    likely_rate_limit: {
+      headline: 'Likely the rate limit of the partner: it refuses {share} of the requests with {code}',
+      advice: 'If {code} is the rate limit of the partner, set `{setting}`.',
+    },
+  }),
+  ...blame('token', {
+    no_token: { headline: 'No token{of}: {failure}', advice: '{advice}' },
+    token_refused: { headline: 'The partner does not accept the token (401)', advice: '{advice}' },
+    partly_unauthorized: {
+      headline: 'The partner responds 401 to {share} of the requests',
+      advice: 'Ask the partner whether these paths need another role, or one of its servers does not know the token.',
+    },
+    scope_missing: {
+      headline: 'The token lacks a scope that the partner requires',
+      advice: ALERTS.BearerSidecarScopeMissing.advice[0],
+    },
+    forbidden: {
+      headline: 'The partner does not permit the calls of this client (403)',
+      advice:
+        'Ask the partner which role or scope this client needs, and whether it accepts calls from this IP address.',
+    },
+  }),
+  ...blame('application', {
+    client_error: {
+      headline: 'The partner refuses requests of the application ({code})',
+      advice: 'Check what the application sends: the body of these responses says what is wrong.',
+      minShare: USUAL_SHARE,
+    },
+    request_refused: {
+      headline: 'The sidecar refuses requests of the application ({code})',
+      advice: 'The `detail` of these responses names what is expected, and the setting that would allow it.',
+    },
+    unread_responses: {
+      headline: 'Clients do not read their responses: {unread}',
+      advice:
+        'Let the application read each response to its end, or close its connection, also where the body is of no use.',
+    },
+    clients_leave: {
+      headline: 'The clients leave before {moment}',
+      advice: 'Let the application wait longer{than}, or send fewer calls.',
+    },
+  }),
+  ...blame('unclear', {
+    reset_before_sent: {
+      headline: 'Partner or network: connections are closed while they are opened',
+      advice: `Ask the partner whether it accepts this IP address and TLS client; a firewall may close connections, too: try ${CHECK} from another network.`,
+    },
+    reset_after_sent: {
+      headline: 'Partner or network: connections break after the request was sent',
+      advice:
+        'Ask the partner whether these calls arrived, and whether they were carried out, before they are repeated.',
+    },
+    response_cut: {
+      headline: 'Partner or network: responses break off',
+      advice: ALERTS.BearerSidecarResponsesCut.advice[0],
+    },
+    tls: {
+      headline: 'Partner, network or address: the TLS handshake fails',
+      advice: `Compare scheme and port of \`SIDECAR_BASE_URL\`, then ask the partner for its TLS versions: ${CHECK} shows the handshake.`,
+    },
+    certificate_not_yet_valid: {
+      headline: 'Partner or clock here: the certificate is not valid yet',
+      advice: 'Compare the clock of this machine with the right time, then ask the partner.',
+    },
+    certificate_wrong_host: {
+      headline: 'Partner or address: the certificate is for another host name',
+      advice: `Compare the host of \`SIDECAR_BASE_URL\` with the names in the certificate, which ${CHECK} shows; if it is right, ask the partner.`,
+    },
+    beyond_egress_proxy: {
+      headline: 'Partner or network: the egress proxy cannot reach the partner',
+      advice: 'Ask who runs the proxy whether other destinations work; if they do, ask the partner.',
+    },
+    other: {
+      headline: 'Partner or network: the connections fail',
+      advice: `Run ${CHECK}: it names the first fault between here and the partner.`,
+    },
+  }),
+} satisfies Readonly<Record<FaultCause, Cause>>;
 
-export type CauseName = FaultCause | keyof typeof OTHERS;
-
-export const CAUSES: Readonly<Record<CauseName, Cause>> = { ...FAULTS, ...OTHERS };
+export type CauseName = keyof typeof CAUSES;

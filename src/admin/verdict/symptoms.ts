@@ -40,12 +40,10 @@ type Finding = Omit<Symptom, CountedIn> & Partial<Pick<Symptom, CountedIn>>;
 
 export interface VerdictInputs extends SidecarStates {
   readonly samples: Samples;
-  /** Epoch milliseconds. */
   readonly wallNow: number;
   readonly pending: readonly PendingAttempt[];
   /** Secrets masked; undefined when unknown. */
   readonly settings: readonly StatusPageSetting[] | undefined;
-  /** The most severe first. */
   readonly alerts: readonly ActiveAlert[];
   /** The newest of each route and cause. */
   readonly faults: readonly LastFault[];
@@ -71,7 +69,6 @@ const TOKEN_IS_BACK = {
   advice: 'See the failures of the token endpoint under Recent events.',
 };
 
-/** @param windowMs at most five minutes */
 export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly Symptom[] {
   const { samples, throttles, pending } = inputs;
   const served = samples.increaseBy('route', 'requests_total', windowMs).keys();
@@ -365,7 +362,6 @@ function describeThrottle(throttle: ThrottleState, facts: RouteFacts) {
   };
 }
 
-/** Attempts without a response. */
 function countBroken({ faults }: RouteFacts): number {
   return sum([...faults].filter(([cause]) => !WITH_STATUS.has(cause)));
 }

@@ -20,7 +20,6 @@ export interface Verdict {
   readonly where: VerdictPlace;
   /** The dominant status, code of the local reply, or cause. Default: nothing is wrong. */
   readonly code?: string;
-  /** One line. */
   readonly headline: string;
   /** Numbers, and the words of the last fault. */
   readonly detail: string;
@@ -219,7 +218,6 @@ function describeDrain({ throttles }: VerdictInputs): Verdict {
   return { level: 'wait', where: 'none', code: 'DRAINING', headline: 'Shutting down', detail };
 }
 
-/** A token that is requested, and has not been refused. */
 function describeStart({ samples, tokens, uptimeMs }: VerdictInputs): Verdict | undefined {
   const without = tokens.find((token) => validForMs(token) <= 0);
   if (without === undefined) return undefined;
