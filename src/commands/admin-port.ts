@@ -108,7 +108,6 @@ export async function readAdminText(
   return isOwn ? { kind: 'read', text } : { kind: 'unavailable', why: FOREIGN };
 }
 
-/** What `reload` reads of /status; each member may be missing or of another type. */
 export interface RunningStatus {
   readonly pid?: unknown;
   readonly configuration?: Partial<NonNullable<Status['configuration']>> | null;

@@ -8,23 +8,19 @@ import type { CommandName, OptionName } from './command-table.ts';
 export interface Invocation {
   readonly command: CommandName;
   readonly operands: readonly string[];
-  /** The last value of each option that takes one. */
   readonly values: ReadonlyMap<OptionName, string>;
   readonly given: ReadonlySet<OptionName>;
-  /** Of each `--settle`. */
+  /** The ids of all `--settle`. */
   readonly settled: readonly string[];
-  /** In their order. */
   readonly flags: readonly FlagSetting[];
 }
 
 export type ParsedArguments =
   | { readonly kind: 'invocation'; readonly invocation: Invocation }
-  /** For a command, or for the whole program. */
   | { readonly kind: 'help'; readonly command: CommandName | undefined }
   | { readonly kind: 'version' }
   | { readonly kind: 'misuse'; readonly why: string; readonly command: CommandName | undefined };
 
-/** @param argv without the program's own name */
 export function parseArguments(argv: readonly string[]): ParsedArguments {
   const { values, given, settled, flags, operands, unknown, fault } = parseOptions(argv);
   const [first, ...rest] = operands;
@@ -113,17 +109,11 @@ function usageFault({ command, operands, values, given }: Invocation): string | 
   const extra = operands[operand === undefined ? 0 : 1];
   if (extra !== undefined) return `unexpected argument ${quoteArgument(extra)}`;
   const stray = [...given].find((name) => !options.includes(name));
-  if (stray !== undefined) return `--${stray} belongs to ${describeCommandsWith(stray)}`;
+  const owners = COMMAND_NAMES.filter((name) => stray !== undefined && commandOf(name).options.includes(stray));
+  if (stray !== undefined) return `--${stray} belongs to ${joinWords(owners, 'and')}`;
   const probe = values.get('probe');
   if (probe !== undefined && !probe.startsWith('/')) return '--probe expects a path such as /quotes';
   return undefined;
-}
-
-function describeCommandsWith(option: OptionName): string {
-  return joinWords(
-    COMMAND_NAMES.filter((name) => commandOf(name).options.includes(option)),
-    'and',
-  );
 }
 
 function helpFor(topic: string | undefined): ParsedArguments {
@@ -146,7 +136,6 @@ function describeUnknownOption(rawName: string, command: CommandName): string {
   return `unknown option ${quoteArgument(rawName)}${meant === undefined ? '' : `; did you mean --${meant}?`}`;
 }
 
-/** `a, b or c`. */
 function joinWords(words: readonly string[], joint: string): string {
   const last = words.at(-1) ?? '';
   return words.length < 2 ? last : `${words.slice(0, -1).join(', ')} ${joint} ${last}`;

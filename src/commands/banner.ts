@@ -27,7 +27,6 @@ interface Row {
   readonly remark: string;
 }
 
-/** Lines, followed by a blank one. */
 export function describeStartup(
   loaded: LoadedConfig,
   version: string,

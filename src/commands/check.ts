@@ -14,7 +14,6 @@ import { ownProgramCommand, quoteForShell } from './program-command.ts';
 import { terminalWidthOf, paintFor } from './terminal.ts';
 
 export interface CheckOptions {
-  /** One JSON document on stdout instead of lines. */
   readonly json: boolean;
   /** Path to GET as the sidecar would, with the token; undefined: no call. */
   readonly probe: string | undefined;

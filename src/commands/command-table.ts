@@ -225,7 +225,6 @@ export const COMMANDS = {
   },
 } as const satisfies Readonly<Record<string, CommandSpec>>;
 
-/** All commands, in the order of the help. */
 export const COMMAND_NAMES = Object.keys(COMMANDS) as CommandName[];
 
 export const OPTION_NAMES = Object.keys(OPTIONS) as OptionName[];
@@ -238,7 +237,6 @@ export function optionOf(name: OptionName): OptionSpec {
   return OPTIONS[name];
 }
 
-/** An option with its value: `--config FILE`. */
 export function formatOption(name: OptionName): string {
   const { value } = optionOf(name);
   return `--${name}${value === undefined ? '' : ` ${value}`}`;

@@ -9,7 +9,6 @@ const FIRST_STEPS = [
   'or set the required variables: SIDECAR_BASE_URL, SIDECAR_AUTH_URL, SIDECAR_CLIENT_ID, SIDECAR_CLIENT_SECRET (or SIDECAR_CLIENT_SECRET_FILE); SIDECAR_AUDIENCE and SIDECAR_SCOPE if the partner wants them',
 ];
 
-/** Lines, each ended by a line feed. */
 export function describeLoadFailure(load: LoadOptions, problems: readonly ConfigProblem[]): string {
   if (!isFirstStart(load) || !problems.some(({ key }) => key === 'upstream.baseUrl')) return formatProblems(problems);
   const others = problems.filter(({ key }) => !isOfPartner(key));

@@ -25,7 +25,6 @@ export function findProgramCommand({ argv0, script, isBinary, folder, env }: Pro
   return [shorten(argv0, folder), shorten(script, folder)].map((path) => quoteForShell(toSingleLine(path))).join(' ');
 }
 
-/** Returns a path below `folder` relative to it, and any other path unchanged. */
 function shorten(path: string, folder: string): string {
   if (!isAbsolute(path)) return path;
   const below = relative(folder, path);

@@ -11,7 +11,6 @@ import { paintFor, type Paint, type TextRole } from './terminal.ts';
 
 type LogFormat = Config['log']['format'];
 
-/** A stream that may be a terminal. */
 export interface OutputStream extends NodeJS.WritableStream {
   readonly isTTY?: boolean;
   readonly fd: number;
@@ -20,12 +19,10 @@ export interface OutputStream extends NodeJS.WritableStream {
 const LEVEL_ROLES: Readonly<Record<string, TextRole>> = { fatal: 'bad', error: 'bad', warn: 'warning', info: 'good' };
 const LEVEL_WIDTH = 5;
 
-/** Whether lines are formatted for people. */
 export function isReadableFormat(format: LogFormat, stream: Pick<OutputStream, 'isTTY'>): boolean {
   return format === 'pretty' || (format === 'auto' && stream.isTTY === true);
 }
 
-/** Opens the log on a stream, with JSON or readable lines. */
 export function openLog(
   { format, level, sample, slowMs }: Config['log'],
   stream: OutputStream,
@@ -93,7 +90,6 @@ function textOf(value: unknown): string {
   return toSingleLine(typeof value === 'string' ? value : JSON.stringify(value ?? ''));
 }
 
-/** Local time. */
 function formatLocalTime(time: unknown): string {
   const at = new Date(textOf(time));
   if (Number.isNaN(at.getTime())) return '--:--:--.---';

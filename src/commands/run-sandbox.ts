@@ -16,7 +16,6 @@ const EXAMPLE_REQUEST = {
   travellers: [{ birthDate: '1990-05-17' }],
 };
 
-/** @returns exit code, as run */
 export async function runSandbox(load: LoadOptions, version: string, stop: AbortSignal): Promise<number> {
   const sandbox = await startSandbox(readClient(load.env));
   try {
@@ -56,7 +55,6 @@ function formatForTerminal(lines: readonly string[], version: string, end: strin
   return [title, '', ...lines, '', 'Paste the command after "try" into another terminal.', end, '', ''].join('\n');
 }
 
-/** Settings for the simulated partner; all others stay as configured. */
 function presetFor(sandbox: Sandbox): Preset {
   return {
     name: 'sandbox',

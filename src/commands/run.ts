@@ -17,7 +17,6 @@ import { listenForSighup } from './sighup.ts';
 import { terminalWidthOf, paintFor } from './terminal.ts';
 import { isReadableFormat, openLog, breakLineOnStop } from './readable-log.ts';
 
-/** Longest wait for the last log lines. */
 const LOG_FLUSH_TIMEOUT_MS = 500;
 /** Longest wait for the last spans, before that. */
 const SPAN_FLUSH_TIMEOUT_MS = 1000;

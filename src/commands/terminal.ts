@@ -24,7 +24,6 @@ export function paintFor(stream: NodeJS.WritableStream): Paint {
   return (role, text) => styleText(STYLES[role], text, { stream });
 }
 
-/** For output that is not a terminal. */
 export const paintNothing: Paint = (_role, text) => text;
 
 /** Writes each reason as one line to stderr. @returns the exit code */

@@ -11,7 +11,6 @@ export interface HiddenLimitOptions {
   readonly burst: number;
 }
 
-/** Tolerance for sums of fractions. */
 const ROUNDING = 1e-9;
 
 export class HiddenLimit {

@@ -54,7 +54,6 @@ export async function serveOnLoopback(handle: SandboxRequestHandler): Promise<Lo
   };
 }
 
-/** A JSON response with `Cache-Control: no-store`. */
 export function jsonResponse(status: number, value: object, headers: OutgoingHttpHeaders = {}): SandboxResponse {
   const body = JSON.stringify(value);
   const content = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };

@@ -155,7 +155,6 @@ async function* streamSalesEvents(clock: Clock, gone: AbortSignal): AsyncGenerat
   }
 }
 
-/** @throws RequestRejection */
 async function readInput(request: IncomingMessage): Promise<JsonFields> {
   if (!/^application\/json *(;|$)/i.test(request.headers['content-type'] ?? ''))
     throw new RequestRejection(problemResponse(415, 'Content-Type application/json is expected.'));
@@ -200,7 +199,6 @@ export class SalesService {
     return quote;
   }
 
-  /** @throws RequestRejection */
   issuePolicy({ quoteRequestId }: PolicyRequest): Policy {
     const quote = this.#quotes.get(quoteRequestId);
     if (quote === undefined)
@@ -216,7 +214,6 @@ export class SalesService {
   }
 }
 
-/** Most quotes and most policies that are kept. */
 const MAX_RECORDS = 1000;
 
 /** Adds a record, and drops the oldest one beyond the bound: a Map keeps the order of insertion. */

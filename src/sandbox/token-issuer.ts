@@ -18,7 +18,6 @@ export type TokenVerification =
   | { readonly kind: 'valid'; readonly claims: TokenClaims }
   | { readonly kind: 'invalid'; readonly reason: 'malformed' | 'signature' | 'expired' };
 
-/** From issue to expiry, seconds. */
 export const LIFETIME_S = 3600;
 
 /** The `iss` of every token: a name that is never a real host (RFC 2606). */
@@ -36,7 +35,6 @@ export class TokenIssuer {
     this.#clock = clock;
   }
 
-  /** The public key as a JSON Web Key (RFC 7517). */
   get publicJwk(): Readonly<Record<string, unknown>> {
     return { ...this.#keys.publicKey.export({ format: 'jwk' }), kid: KEY_ID, alg: 'ES256', use: 'sig' };
   }

@@ -14,7 +14,6 @@ export const PURE_FILES = [
   'src/admin/page/{fragments,markup,throttle-part,token-part,traffic-parts}.ts',
   'src/admin/status/{degradation,readiness,states,status}.ts',
   'src/platform/egress/proxy-fault.ts',
-  'src/commands/init/auth-address.ts',
   'src/commands/init/curl/*.ts',
   'src/commands/init/partner-text.ts',
   'src/platform/errors.ts',

@@ -28,7 +28,6 @@ export async function checkFiles(config: Config, context: CheckContext): Promise
   return groups.flat();
 }
 
-/** Each path once. */
 function listFiles(config: Config): readonly CheckedFile[] {
   const { egress, fleet, listen } = config;
   // `upstream.caFile` is also the default of `auth.caFile`.

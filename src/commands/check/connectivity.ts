@@ -28,7 +28,6 @@ export interface ConnectivityTarget {
   readonly url: URL;
   readonly clientCertificate?: ClientCertificateFiles | undefined;
   readonly names: ServerSettingNames;
-  /** For all steps together. */
   readonly timeoutMs: number;
 }
 
@@ -40,7 +39,6 @@ interface ConnectivityContext extends CheckContext {
   /** Default: every connection is direct. */
   readonly egress?: ProxySelector;
   readonly proxies?: Pick<ProxyChecks, 'isReached'>;
-  /** Default: as the sidecar does. */
   readonly lookUp?: LookUpName;
 }
 
@@ -51,7 +49,6 @@ export interface PartnerCheckContext extends ConnectivityContext {
   readonly secrets: Secrets;
 }
 
-/** Resolves with true when every step succeeded. */
 export async function checkConnectivity(
   runner: StepRunner,
   target: ConnectivityTarget,
@@ -201,7 +198,6 @@ function evaluateTried(tried: readonly TriedAddress[], host: string): CheckFindi
 export interface ProxyChecks {
   /** Whether the proxy is reachable; true for one that was not checked. */
   isReached(proxy: EgressProxy): Promise<boolean>;
-  /** In the order of the settings. */
   readonly steps: Promise<readonly CheckStep[]>;
 }
 

@@ -102,7 +102,6 @@ async function checkAssertion(
   return found === true;
 }
 
-/** The URL of the token endpoint if it is reachable. */
 async function locateEndpoint(
   runner: StepRunner,
   credential: RequestingCredential,

@@ -42,7 +42,6 @@ export function formatSummary(steps: readonly CheckStep[]): string {
   return `${counts.join(', ')}\n`;
 }
 
-/** The lines of one step. @param columns the width of the terminal */
 export function formatStepForTerminal(
   { step, target, outcome, ms, detail, advice }: CheckStep,
   columns: number,
@@ -90,7 +89,6 @@ export function formatJsonReport(steps: readonly CheckStep[], isWhole: boolean):
   return `${JSON.stringify({ ok: isWhole && hasNoFailure(steps), steps: written }, null, 2)}\n`;
 }
 
-/** Whether no step failed. */
 export function hasNoFailure(steps: readonly CheckStep[]): boolean {
   return steps.every(({ outcome }) => outcome !== 'fail');
 }

@@ -66,7 +66,6 @@ export class StepRunner {
     return this.#steps;
   }
 
-  /** Adds a finding that follows from another step. */
   record(step: CheckStepName, finding: CheckFinding): void {
     this.#add(step, 0, finding);
   }

@@ -14,7 +14,6 @@ import { checkConnectivity, type PartnerCheckContext } from './connectivity.ts';
 
 export interface UpstreamProbe {
   readonly route: RouteConfig;
-  /** As sent to the sidecar, with the query. */
   readonly path: string;
   readonly token: Promise<string | undefined>;
   readonly own: AddedHeaders;
@@ -29,7 +28,6 @@ export function groupByUpstream(routes: readonly RouteConfig[]): readonly (reado
   return [...groups.values()];
 }
 
-/** The route with the longest prefix of a path, by whole segments. */
 export function findRoute(routes: readonly RouteConfig[], path: string): RouteConfig | undefined {
   const [pathname = ''] = path.split('?', 1);
   const fitting = routes.filter(

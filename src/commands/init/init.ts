@@ -18,10 +18,9 @@ import type { InitSettingKey, InitSettings, SecretLocation } from './init-settin
 import { ownProgramCommand } from '../program-command.ts';
 import { TerminalPrompter, PrompterClosed } from './terminal-prompter.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { readAuthAddress } from './auth-address.ts';
 import type { UnderstoodCommand } from './curl/token-command.ts';
 import { DEFAULT_OUTPUT, moveSecretFields, secretPathFor, writeAll } from './written-files.ts';
-import { describeCommand, isCurlCommand, readPartnerText } from './partner-text.ts';
+import { describeCommand, isCurlCommand, readAuthAddress, readPartnerText } from './partner-text.ts';
 import { readPipedText } from './piped-text.ts';
 import { Interview, type GivenOptions, type InitPlan } from './interview.ts';
 import { describeNextSteps, PARTNER_FIELDS } from './next-steps.ts';

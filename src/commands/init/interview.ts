@@ -7,19 +7,16 @@ import { findFaultOf, hasNoSecret, secretFileKey } from './init-settings.ts';
 import type { InitSettingKey, InitSettings, SecretLocation } from './init-settings.ts';
 import type { TerminalPrompter } from './terminal-prompter.ts';
 import { TOKEN_SYNTAX } from '../../token/endpoint/token-response.ts';
-import { readAuthAddress } from './auth-address.ts';
 import { DEFAULT_OUTPUT, secretPathFor } from './written-files.ts';
-import { describeCommand, isCurlCommand, readPartnerText } from './partner-text.ts';
+import { describeCommand, isCurlCommand, readAuthAddress, readPartnerText } from './partner-text.ts';
 import type { AssumedKind, UnderstoodCommand } from './curl/token-command.ts';
 
 export interface GivenOptions {
   readonly settings: InitSettings;
   readonly output: string | undefined;
-  /** Whether existing files may be overwritten. */
   readonly isForced: boolean;
 }
 
-/** The files to write. */
 export interface InitPlan {
   readonly settings: InitSettings;
   readonly secret: SecretLocation;
@@ -64,7 +61,6 @@ export class Interview {
   readonly #known: GivenOptions;
   readonly #settings: Map<InitSettingKey, string>;
   #isForced: boolean;
-  /** From a curl command. */
   #pastedSecret: string | undefined;
 
   constructor(prompter: TerminalPrompter, paint: Paint, known: GivenOptions) {
@@ -177,7 +173,6 @@ export class Interview {
     }
   }
 
-  /** Asks once for each existing file. */
   async #canWrite(path: string): Promise<boolean> {
     if (this.#known.isForced || !existsSync(path)) return true;
     const question = `${toSingleLine(path)} exists. Overwrite it? ${this.#paint('quiet', '[y/N]')} `;

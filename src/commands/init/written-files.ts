@@ -15,7 +15,6 @@ export interface FileToWrite {
   readonly text: string;
 }
 
-/** The path next to the configuration file: `sidecar.client-secret` or `sidecar.token` for `sidecar.yaml`. */
 export function secretPathFor(output: string, key: ReturnType<typeof secretFileKey>): string {
   return pathBeside(output, key === 'auth.tokenFile' ? 'token' : 'client-secret');
 }

@@ -29,7 +29,6 @@ export interface ProbeSettingNames {
 /** The `error` of a challenge (RFC 6750 §3.1). */
 const CHALLENGE_ERROR = /\berror\s*=\s*"?([\w-]{1,60})/i;
 
-/** @param wallNow epoch milliseconds */
 export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames, wallNow: number): CheckFinding {
   const { status } = head;
   const detail = `responded with ${status}${describeLimits(head, wallNow)}`;
@@ -85,7 +84,6 @@ function evaluateForbidden(head: ProbeResponseHead, detail: string, names: Probe
   return { outcome: 'fail', detail: `${detail} (insufficient_scope${needed})`, advice };
 }
 
-/** What the rate-limit fields of the response state. */
 function describeLimits({ field, names }: ProbeResponseHead, wallNow: number): string {
   const received = names.filter(isLimitField).map((name) => [name, field(name) ?? ''] as const);
   const fields = Object.entries(readStatedFields(received, wallNow));

@@ -3,7 +3,6 @@ import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import type { CheckFinding } from '../step-runner.ts';
 
-/** What a connection shows. */
 export interface TlsSession extends Pick<TLSSocket, 'getProtocol' | 'getCipher'> {
   getPeerX509Certificate(): Certificate | undefined;
 }

@@ -10,7 +10,6 @@ import { formatAuthority } from '../../../platform/open-connection.ts';
 
 export type ConnectionStep = 'dns' | 'tcp' | 'tunnel' | 'tls';
 
-/** The settings of a server, for advice. */
 export interface ServerSettingNames {
   readonly address: string;
   readonly ca: string;
@@ -20,11 +19,9 @@ export interface ServerSettingNames {
 }
 
 export interface FaultContext {
-  /** Without brackets. */
   readonly host: string;
   readonly port: number;
   readonly names: ServerSettingNames;
-  /** Epoch milliseconds. */
   readonly wallNow: number;
 }
 

@@ -6,12 +6,10 @@ import type { CommandWords } from './shell-words.ts';
 
 /** One piece of the body; curl joins those of one kind by `&`. */
 export type CurlData =
-  /** As it is sent. */
   | { readonly kind: 'raw'; readonly text: string }
   /** To be encoded: `--data-urlencode name=value`. */
   | { readonly kind: 'field'; readonly name: string; readonly value: string };
 
-/** What one command carries. */
 export type CurlRequest = { readonly [K in Exclude<keyof ArgumentReader, 'take'>]: ArgumentReader[K] };
 
 /** The arguments after the program's name; undefined when the words hold no curl. */
@@ -61,7 +59,6 @@ const SHORT_VALUE_OPTIONS: ReadonlyMap<string, string> = new Map([
   ['X', 'request'],
 ]);
 
-/** Other letters that are read. */
 const SHORT_OPTIONS: Readonly<Record<string, string>> = { G: 'get', I: 'head' };
 
 interface GivenOption {
@@ -101,7 +98,6 @@ function nextOf(words: Iterator<string, undefined>): string | undefined {
   return words.next().value;
 }
 
-/** Options whose value is kept as it is. */
 const TEXTS: Readonly<Record<string, 'givenMethod' | 'user' | 'certificateFile' | 'keyFile'>> = {
   request: 'givenMethod',
   user: 'user',
@@ -109,7 +105,6 @@ const TEXTS: Readonly<Record<string, 'givenMethod' | 'user' | 'certificateFile' 
   key: 'keyFile',
 };
 
-/** Options that are a header field, and its beginning. */
 const HEADER_LINES: Readonly<Record<string, string>> = {
   header: '',
   'user-agent': 'User-Agent: ',
@@ -139,10 +134,8 @@ const BODY_FAULTS: Readonly<Record<string, string>> = {
 class ArgumentReader {
   /** The first URL as given; undefined without one. */
   url: string | undefined;
-  /** Undefined: curl decides. */
   givenMethod: string | undefined;
   defaultMethod: string | undefined;
-  /** `id:secret` of `-u`, or the id alone. */
   user: string | undefined;
   certificateFile: string | undefined;
   keyFile: string | undefined;

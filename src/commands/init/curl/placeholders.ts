@@ -7,7 +7,6 @@
 const [OPEN, CLOSE] = ['\uFDD0', '\uFDD1'] as const;
 const MARKED = new RegExp(`${OPEN}([^${CLOSE}]*)${CLOSE}`, 'g');
 
-/** The mark of a variable. */
 export function markExpansion(name: string): string {
   return OPEN + name + CLOSE;
 }
@@ -16,7 +15,6 @@ export function hasExpansion(word: string): boolean {
   return word.includes(OPEN);
 }
 
-/** The word with each variable as it may be shown: `$NAME`. */
 export function showExpansions(word: string): string {
   return word.replaceAll(MARKED, '$$$1');
 }
@@ -33,7 +31,6 @@ const PLACEHOLDER_FORMS: readonly RegExp[] = [
   /^(?:x{4,}|\*{3,}|\.{3,}|…)$/i,
 ];
 
-/** Whether a value of a document stands for another one. */
 export function isPlaceholder(value: string): boolean {
   return (
     hasExpansion(value) || (value.length <= MAX_PLACEHOLDER_CHARS && PLACEHOLDER_FORMS.some((form) => form.test(value)))
