@@ -37,10 +37,7 @@ export function guardAdminRequest(
   }
 }
 
-/**
- * True for a peer on this machine. Without an address only a peer on a socket file is local: elsewhere the connection was reset, and
- * the peer is unknown.
- */
+/** Without an address only a peer on a socket file is local: elsewhere the connection was reset, and the peer is unknown. */
 export function isLocalPeer(address: string | undefined, isOnSocketFile: boolean): boolean {
   if (address === undefined) return isOnSocketFile;
   const bare = address.replace(/^::ffff:/i, '');

@@ -16,10 +16,7 @@ export interface EventStreamOptions {
   readonly createUpdate: () => object;
 }
 
-/**
- * Subscribes only while a stream is open, so that nothing is rendered without one.
- * @returns opens a stream; it responds 503 while there are too many
- */
+/** Subscribes only while a stream is open: nothing is rendered without one. @returns opens a stream, or responds 503 with too many */
 export function createEventStreams({ subscribe, createSnapshot, createUpdate }: EventStreamOptions) {
   const open = new Set<ServerResponse>();
   let unsubscribe: Cancel = () => undefined;

@@ -1,7 +1,4 @@
-/**
- * Requests to the admin port of a running sidecar, for the commands that ask it. The address comes from the configuration; another
- * program may respond there, so what is used is checked.
- */
+/** Requests to the configured admin port of a running sidecar. Another program may respond there: what is used is checked. */
 import type { ListenAddress } from '../platform/host-header.ts';
 import type { Config } from '../config/config.ts';
 import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';

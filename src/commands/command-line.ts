@@ -10,11 +10,7 @@ const VERSION = readProgramVersion();
 /** Commands that print warnings to stderr, since they have no log. */
 const WARNING_ON_STDERR: ReadonlySet<Invocation['command']> = new Set(['sandbox', 'check', 'config', 'init']);
 
-/**
- * @param stop aborted by the first SIGTERM or SIGINT
- * @param warnings about the environment: into the log if there is one, otherwise to stderr
- * @returns the exit code; never throws
- */
+/** @param warnings about the environment: into the log if there is one, otherwise to stderr @returns the exit code; never throws */
 export async function runCommand(
   argv: readonly string[],
   stop: AbortSignal,

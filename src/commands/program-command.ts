@@ -12,10 +12,7 @@ export interface ProgramContext {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/**
- * Chooses the name on PATH or the path of the script, quoted for a POSIX shell; never `npx`, which outside of the clone fetches a package of
- * this name and runs it.
- */
+/** The name on PATH or the path of the script; never `npx`, which outside of the clone fetches a package of this name and runs it. */
 export function findProgramCommand({ argv0, script, isBinary, folder, env }: ProgramContext): string {
   if (isBinary) return quoteForShell(toSingleLine(argv0));
   // npm adds node_modules/.bin to PATH only for as long as its command runs.

@@ -1,7 +1,4 @@
-/**
- * The readable log: each JSON line as time, level, message and other fields. Only the form changes here, after redaction; control
- * characters are escaped.
- */
+/** The readable log: the form of each JSON line changes here, after redaction; control characters are escaped. */
 import type { Config } from '../config/config.ts';
 import { toSingleLine } from '../config/load/problems.ts';
 import { parseJsonObject, type JsonFields } from '../token/endpoint/json-object.ts';

@@ -4,10 +4,7 @@ import { toSingleLine } from '../config/load/problems.ts';
 import { loadAdminAddress, readAdminText, requestAdminPort } from './admin-port.ts';
 import { failWith, paintFor } from './terminal.ts';
 
-/**
- * @param isJson the document of /status instead of text
- * @returns 0 when requests can be served, 1 when not or without a response, 2 for wrong settings
- */
+/** @returns 0 when requests can be served, 1 when not or without a response, 2 for wrong settings */
 export async function status(load: LoadOptions, isJson: boolean, stop: AbortSignal): Promise<number> {
   const address = loadAdminAddress(load);
   if (address === undefined) return 2;

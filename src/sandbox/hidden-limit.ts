@@ -1,7 +1,4 @@
-/**
- * The undocumented rate limit of the simulated API: a token bucket. It shares no code with the sidecar's throttle on purpose: a common
- * fault would not show.
- */
+/** The undocumented limit of the simulated API, a token bucket. It shares no code with the throttle: a common fault would not show. */
 import type { Clock } from '../platform/clock.ts';
 
 export interface HiddenLimitOptions {

@@ -71,10 +71,7 @@ export function problemResponse(
   return jsonResponse(status, problem, { 'content-type': 'application/problem+json', ...headers });
 }
 
-/**
- * Reads up to `limitBytes`; undefined for a longer body, which is dropped. A much longer one closes the connection. Rejects when the client
- * breaks off.
- */
+/** Undefined for a longer body, which is dropped; a much longer one closes the connection. Rejects when the client breaks off. */
 export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -1,7 +1,4 @@
-/**
- * The alerts whose conditions hold now (pure), from the samples of this process. Prometheus sends an alert only after its `for`; here it
- * holds from the first second.
- */
+/** The alerts whose conditions hold in this process now (pure). Prometheus sends one only after its `for`; here it holds at once. */
 import { formatDuration, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
 import type { Samples } from '../samples/sample-ring.ts';
 import { ALERT_NAMES, ALERTS, type AlertName } from './alert-table.ts';
@@ -55,10 +52,7 @@ function listSubjects({ samples, throttles, tokens }: AlertInputs): Readonly<Rec
   };
 }
 
-/**
- * The short text of an alert with its value. tools/dashboard/alert-rules.ts does the same for Prometheus.
- * @param value a share from 0 to 1, a number of events, or seconds
- */
+/** @param value a share from 0 to 1, a number of events, or seconds. tools/dashboard/alert-rules.ts does the same for Prometheus */
 export function formatHeadline(name: AlertName, value: number): string {
   return ALERTS[name].headline
     .replace('{share}', () => formatShare(value))

@@ -14,10 +14,7 @@ export type Activity = ReturnType<typeof createActivity>;
 
 const MAX_CALLS = 50;
 
-/**
- * @param keepsCalls whether the last calls are kept, with their paths. Default true
- * @param mask for the texts of clients and upstreams in calls, when these are read: most are never. Default: none
- */
+/** @param keepsCalls default true @param mask for the texts in calls, when these are read: most are never. Default: none */
 export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true, mask: Redact = (text) => text) {
   const eventLog = new EventLog(() => clock.wallNow());
   // A ring, whose oldest call is at `nextCall` once it is full.

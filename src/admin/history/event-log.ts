@@ -1,7 +1,4 @@
-/**
- * The latest notable events as text (pure), newest first. A repeated event is counted, not listed again, so that many events of one
- * kind do not push out the others.
- */
+/** The latest notable events as text (pure). A repeated one is counted, so that many of one kind do not push out the others. */
 import type { LocalReplyCode } from '../../platform/errors.ts';
 import { truncate } from '../../platform/truncate.ts';
 import { describeEvent, type EventText } from '../../telemetry/event-texts.ts';

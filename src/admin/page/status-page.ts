@@ -1,7 +1,4 @@
-/**
- * The HTML of the status page: complete without JavaScript, kept up to date with it. Its Content-Security-Policy allows files of this
- * port only, no inline script or style.
- */
+/** The HTML of the status page: complete without JavaScript, kept up to date with it. No inline script or style is allowed. */
 import type { StatusPageSetting } from '../status/states.ts';
 import { ROW_COLUMNS, PLOTTED_THROTTLES } from '../samples/traffic.ts';
 import type { PageAssetPaths } from './assets.ts';

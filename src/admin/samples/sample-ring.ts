@@ -77,10 +77,7 @@ export class SampleRing {
       now,
       /** How long samples have been taken, at most an hour. */
       spanMs: this.#spanMs(now),
-      /**
-       * Growth of the counters that match, summed: to a second up to five minutes, beyond to 15 seconds. `<histogram>_count` and
-       * `<histogram>_bucket`, with `le` of an exposed bound as its text, reach back five minutes.
-       */
+      /** Summed growth, to 15 seconds beyond five minutes. `<histogram>_count` and `_bucket`, with `le` as its text, reach no further back. */
       increase: (metric: string, windowMs: number, selector?: Selector): number =>
         this.#increase(metric, now - windowMs, selector),
       /** The same for each value of one label; values without growth are left out. */

@@ -60,11 +60,7 @@ export function readCodes(samples: Samples, windowMs: number) {
   );
 }
 
-/**
- * The seconds of the plots, oldest first.
- * @param wallOffset what makes epoch milliseconds of monotonic ones
- * @param limit default: all, at most 300
- */
+/** Oldest first. @param wallOffset what makes epoch milliseconds of monotonic ones @param limit default: all, at most 300 */
 export function readPlotRows(
   ring: Pick<SampleRing, 'readSeconds'>,
   throttles: readonly { readonly route: string }[],

@@ -20,10 +20,7 @@ const FULL_SHARE = 0.9;
 const NO_PLACES: Places = { inFlight: 0, stalledInFlight: 0, inFlightLimit: Infinity };
 const RESPONSES = 'ok|error_status|rate_limited|unauthorized|cut';
 
-/**
- * @param route null: all
- * @param windowMs at most five minutes
- */
+/** @param route null: all @param windowMs at most five minutes */
 export function readRouteFacts(
   { samples, pending }: { readonly samples: Samples; readonly pending: readonly PendingAttempt[] },
   route: string | null,

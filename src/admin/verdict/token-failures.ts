@@ -22,10 +22,7 @@ export function describeTokenFailure(failure: TokenFailure): string {
   return outcome === 'malformed' ? 'the token endpoint sends invalid responses' : 'the token endpoint is not available';
 }
 
-/**
- * One sentence with settings and commands in backticks.
- * @param settings secrets masked; undefined when unknown
- */
+/** One sentence with settings and commands in backticks. @param settings secrets masked; undefined when unknown */
 export function adviseOnTokenFailure(
   credential: string,
   failure: TokenFailure,

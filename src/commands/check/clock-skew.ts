@@ -1,7 +1,4 @@
-/**
- * Measures the skew of a server's clock by the Date field of a response (RFC 9110 §6.6.1), and evaluates it. The time that the
- * exchange took is not skew. Pure.
- */
+/** Evaluates a server's clock by the Date field of a response (RFC 9110 §6.6.1). The time of the exchange is not skew. Pure. */
 import { parseHttpDate } from '../../platform/http-date.ts';
 import type { CheckFinding } from './step-runner.ts';
 

@@ -174,10 +174,7 @@ class ConnectionCheck {
   }
 }
 
-/**
- * Most servers send a session ticket to a client that they accept; without one, the timeout decides.
- * @throws the alert of the server
- */
+/** Most servers send a session ticket once they accept; without one, the timeout decides. @throws the alert of the server */
 async function whenAccepted(socket: TLSSocket, clock: Pick<Clock, 'after'>): Promise<void> {
   const { promise: ended, resolve, reject } = Promise.withResolvers<undefined>();
   const cancel = clock.after(CERTIFICATE_ALERT_TIMEOUT_MS, () => resolve(undefined));

@@ -31,10 +31,7 @@ function createReader(
   };
 }
 
-/**
- * Looks for metadata on the origin of a token endpoint that responded with 404. Sends no credential and no client certificate; resolves
- * with undefined when none are found.
- */
+/** Looks for metadata on the origin of an endpoint that responded with 404. Sends no credential and no client certificate. */
 export async function findPublishedEndpoint(
   url: URL,
   { auth }: CredentialConfig,

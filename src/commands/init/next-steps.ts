@@ -9,11 +9,7 @@ import { quoteForShell } from '../program-command.ts';
 /** Maps of fields that a partner chose. */
 export const PARTNER_FIELDS = ['auth.extraParameters', 'auth.extraHeaders', 'upstream.headers'] as const;
 
-/**
- * @param secretFiles those that were written
- * @param program the command that runs this program again (program-command.ts)
- * @param env its variables override the file
- */
+/** @param secretFiles those that were written @param program the command that runs this program again @param env overrides the file */
 export function describeNextSteps(
   { settings, secret, output }: InitPlan,
   secretFiles: readonly string[],

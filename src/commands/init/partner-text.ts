@@ -20,10 +20,7 @@ export function isCurlCommand(line: string): boolean {
   return /(?:^|[\s"'(\\/])curl(?:\.exe)?(?:\s|$)/i.test(line);
 }
 
-/**
- * Never throws, and executes nothing.
- * @param assumed of a command that does not show what it does. Default: the result is `unclear`
- */
+/** Executes nothing. @param assumed of a command that does not show what it does. Default: the result is `unclear` */
 export function readPartnerText(text: string, assumed?: AssumedKind): PartnerText {
   const trimmed = text.trim();
   if (trimmed === '') return { kind: 'empty' };
@@ -69,10 +66,7 @@ function showValue(key: InitSettingKey, value: string): string {
 /** The URL of published metadata (RFC 8414, OpenID Connect Discovery 1.0). */
 const WELL_KNOWN = /^(.*)\/\.well-known\/(?:openid-configuration|oauth-authorization-server)(\/.*)?$/;
 
-/**
- * The settings of an address. What cannot be one is returned as `auth.url`, whose format has the message.
- * @param tokenPath as given by the user; undefined: not given
- */
+/** What cannot be an address is returned as `auth.url`, whose format has the message. @param tokenPath as given by the user */
 export function readAuthAddress(text: string, tokenPath?: string): ReadonlyMap<InitSettingKey, string> {
   const url = URL.parse(text);
   const given = new Map<InitSettingKey, string>([['auth.url', text]]);

@@ -23,10 +23,7 @@ function pathBeside(output: string, suffix: string): string {
   return join(dirname(output), `${parse(output).name}.${suffix}`);
 }
 
-/**
- * Moves the values of fields that are secrets by their names into files beside the configuration: `sidecar.x-api-key`.
- * @param fields a JSON object of texts
- */
+/** Moves values that are secrets by their names into files beside the configuration: `sidecar.x-api-key`. @param fields JSON */
 export function moveSecretFields(fields: string, output: string): { fields: string; files: readonly FileToWrite[] } {
   const files: FileToWrite[] = [];
   const moved = Object.entries(JSON.parse(fields) as object).map(([name, value]: [string, unknown]) => {
@@ -38,10 +35,7 @@ export function moveSecretFields(fields: string, output: string): { fields: stri
   return { fields: JSON.stringify(Object.fromEntries(moved)), files };
 }
 
-/**
- * Writes all files or none: when one cannot be written, the earlier ones are restored.
- * @throws Error with a message for the user
- */
+/** Writes all files or none: the earlier ones are restored. @throws Error with a message for the user */
 export async function writeAll(files: readonly FileToWrite[], isForced: boolean): Promise<void> {
   const undo: (() => Promise<void>)[] = [];
   const backups: string[] = [];

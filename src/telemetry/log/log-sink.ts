@@ -105,10 +105,7 @@ export class LogSink {
     if (this.#cancelRetry === undefined) this.#drain();
   }
 
-  /**
-   * Takes no more lines. Resolves when all are written, when the destination fails, or after `timeoutMs`; the remaining lines are
-   * dropped and counted. Further calls return the same promise.
-   */
+  /** Resolves when all is written, the destination fails, or after `timeoutMs`; the remaining and all later lines are dropped and counted. */
   close(timeoutMs: number): Promise<void> {
     if (this.#closing !== undefined) return this.#closing;
     this.#noticeAt = -Infinity;

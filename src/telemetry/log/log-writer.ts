@@ -15,10 +15,7 @@ export interface StandardStream {
   on(event: 'error', listener: () => void): unknown;
 }
 
-/**
- * Writes to the descriptor of the stream. Node.js makes a pipe or a socket non-blocking as soon as `process.stdout` or
- * `process.stderr` is read; files do not block.
- */
+/** Node.js makes a pipe or a socket non-blocking as soon as `process.stdout` or `process.stderr` is read; files do not block. */
 export function createDescriptorWriter(stream: StandardStream): LogWriter {
   const { fd } = stream;
   // Other code writes through the stream itself: a closed pipe must not end the process.

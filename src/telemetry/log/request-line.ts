@@ -23,10 +23,7 @@ export function levelOfRequest({ code, localReply }: RequestRecord): 'info' | 'w
   return localReply !== undefined && code >= 500 ? 'warn' : 'info';
 }
 
-/**
- * @param sampling Default: every request is logged, without the field `sampled`
- * @param mask for a path before it is cut. Default: none
- */
+/** @param sampling Default: every request is logged, without the field `sampled` @param mask for a path before it is cut */
 export function createAccessDescriber(sampling?: AccessLogSampling, mask: Redact = (text) => text): DescribeAccess {
   if (sampling === undefined || sampling.share >= 1) return (event) => accessFields(event, undefined, mask);
   const { share, slowMs, random } = sampling;

@@ -41,10 +41,7 @@ const SERVICE_NAME = 'bearer-sidecar';
 
 const DROPPED_SPANS_MESSAGE = /^Dropped (\d+) spans/;
 
-/**
- * Starts tracing with the exporter that the environment describes.
- * @param exporter Default: OTLP over HTTP, as protobuf
- */
+/** @param exporter Default: OTLP over HTTP, as protobuf, to where the environment says */
 export function createTracing(
   { version, tokenServers, clock, mask = (text) => text, observe }: TracingOptions,
   { sampling, batching }: Extract<TracingSettings, { kind: 'on' }>,

@@ -1,7 +1,4 @@
-/**
- * Counts spans that could not be exported and reports them with the cause: the first loss at once, then a summary per minute. Responses of a
- * collector are not quoted.
- */
+/** Reports spans that could not be exported: the first at once, then a summary per minute. Responses of a collector are not quoted. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { SpanExporter } from '@opentelemetry/sdk-trace';

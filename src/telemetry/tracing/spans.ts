@@ -156,9 +156,7 @@ function contextOf(parent: TraceParent | undefined): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
 }
 
-/**
- * To be called when the token request has just ended. Its span is a trace of its own, since one token request serves many waiting requests.
- */
+/** Called when the token request has just ended. It is a trace of its own, since it serves many waiting requests. */
 export function recordTokenSpan(
   { tracer, clock }: SpanOptions,
   event: Extract<SidecarEvent, { kind: 'token-requested' }>,

@@ -63,10 +63,7 @@ const NOT_ACCEPTED =
   /_ALERT_(?:BAD_CERTIFICATE|CERTIFICATE_UNKNOWN|UNSUPPORTED_CERTIFICATE|DECRYPT_ERROR|ACCESS_DENIED)$/;
 const NOT_TLS = /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE/;
 
-/**
- * By the code of Node or OpenSSL; the last row of a step is for all others. Alerts by their name (RFC 8446 §6.2), since its prefix differs
- * between versions of OpenSSL.
- */
+/** By code; the last row is for all others. Alerts by their name (RFC 8446 §6.2): its prefix differs between versions of OpenSSL. */
 const FAULTS: Readonly<Record<ConnectionStep, readonly FaultRow[]>> = {
   dns: [
     [/^ETIMEDOUT$/, 'nameServer', 'has a host name that the name server did not resolve in time'],

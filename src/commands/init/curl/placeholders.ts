@@ -1,7 +1,4 @@
-/**
- * Values of partners' documents that stand for others: `$CLIENT_ID`, `<client_id>`, `YOUR_API_KEY`. A variable stays in its word as a mark: its
- * name between two noncharacters. Pure.
- */
+/** Values of documents that stand for others: `$CLIENT_ID`, `<client_id>`, `YOUR_API_KEY`. A variable is marked by noncharacters. Pure. */
 
 /** No pasted text holds them, since such a text is refused. */
 const [OPEN, CLOSE] = ['\uFDD0', '\uFDD1'] as const;
