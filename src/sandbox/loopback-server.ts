@@ -26,12 +26,7 @@ export class RequestRejection extends Error {
   }
 }
 
-export interface LoopbackServer {
-  /** Origin of the server, `http://127.0.0.1:<port>/`. */
-  readonly url: URL;
-  /** Closes the listener and all connections; further calls wait for the same end. */
-  close(): Promise<void>;
-}
+export type LoopbackServer = Awaited<ReturnType<typeof serveOnLoopback>>;
 
 /** Longer than common client pools keep a connection, so that they never reuse a closing one. */
 const KEEP_ALIVE_MS = 75_000;
@@ -40,7 +35,7 @@ const KEEP_ALIVE_MS = 75_000;
 const MAX_DROPPED_BYTES = 1024 * 1024;
 
 /** Listens on a free port of 127.0.0.1. @throws the listen error of node:net */
-export async function serveOnLoopback(handle: SandboxRequestHandler): Promise<LoopbackServer> {
+export async function serveOnLoopback(handle: SandboxRequestHandler) {
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     void handleRequest(handle, request, response);
   });
@@ -50,7 +45,8 @@ export async function serveOnLoopback(handle: SandboxRequestHandler): Promise<Lo
   let closed: Promise<void> | undefined;
   return {
     url: new URL(`http://127.0.0.1:${port.toString()}/`),
-    close: () => (closed ??= closeImmediately(server)),
+    /** Closes the listener and all connections; further calls wait for the same end. */
+    close: (): Promise<void> => (closed ??= closeImmediately(server)),
   };
 }
 

@@ -166,23 +166,15 @@ async function readInput(request: IncomingMessage): Promise<JsonFields> {
   return value;
 }
 
-interface Premium {
-  readonly amount: number;
-  readonly currency: 'EUR';
-}
-
 interface Quote {
   readonly quoteRequestId: string;
-  readonly premium: Premium;
+  readonly premium: { readonly amount: number; readonly currency: 'EUR' };
   readonly simulated: true;
 }
 
-interface Policy {
+interface Policy extends Quote {
   readonly policyId: string;
-  readonly quoteRequestId: string;
   readonly status: 'issued';
-  readonly premium: Premium;
-  readonly simulated: true;
 }
 
 const CENTS_PER_TRAVELLER_DAY = 349;
