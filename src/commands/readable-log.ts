@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import { toSingleLine } from '../config/load/problems.ts';
 import { parseJsonObject, type JsonFields } from '../token/endpoint/json-object.ts';
 import { createLog, type Log, type LogOptions } from '../telemetry/log/log.ts';
-import { createDescriptorWriter } from '../telemetry/log/log-writer.ts';
+import { createDescriptorWriter } from '../telemetry/log/log-sink.ts';
 import { paintFor, type Paint, type TextRole } from './terminal.ts';
 
 type LogFormat = Config['log']['format'];
@@ -90,10 +90,8 @@ function textOf(value: unknown): string {
 function formatLocalTime(time: unknown): string {
   const at = new Date(textOf(time));
   if (Number.isNaN(at.getTime())) return '--:--:--.---';
-  const [hours, minutes, seconds] = [at.getHours(), at.getMinutes(), at.getSeconds()].map(twoDigits);
+  const [hours, minutes, seconds] = [at.getHours(), at.getMinutes(), at.getSeconds()].map((number) =>
+    String(number).padStart(2, '0'),
+  );
   return `${hours ?? ''}:${minutes ?? ''}:${seconds ?? ''}.${String(at.getMilliseconds()).padStart(3, '0')}`;
-}
-
-function twoDigits(number: number): string {
-  return String(number).padStart(2, '0');
 }

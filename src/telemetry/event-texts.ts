@@ -75,15 +75,11 @@ const TEXTS: { readonly [Kind in SidecarEvent['kind']]?: (event: EventOf<Kind>) 
         log: info('token obtained', { fields }),
         page: info(`Token${suffix} obtained${describeLifetime(lifetimeMs)}`),
       };
-    return file === undefined
-      ? {
-          log: warn('token request failed', { fields }),
-          page: error(`Token request${suffix} failed (${outcome})${appendDetail(detail)}`),
-        }
-      : {
-          log: warn('the token file cannot be used', { fields }),
-          page: error(`The token file${suffix} cannot be used${appendDetail(detail)}`),
-        };
+    const [logged, shown] =
+      file === undefined
+        ? ['token request failed', `Token request${suffix} failed (${outcome})`]
+        : ['the token file cannot be used', `The token file${suffix} cannot be used`];
+    return { log: warn(logged, { fields }), page: error(shown + appendDetail(detail)) };
   },
   'token-not-asked': ({ credential, outcome, detail, nextInMs, from }) => {
     const fields = { credential, outcome, detail: truncate(detail), nextInMs: roundIfKnown(nextInMs), from };

@@ -43,11 +43,7 @@ export type RecordRequest = (record: RequestRecord) => void;
 export type RecordPermit = (waitedMs: number) => void;
 
 export interface RouteCounters {
-  /**
-   * To be called once for each attempt.
-   * @param durationMs to the response head, or to the end of an attempt without a response
-   * @param isOwn true when the sidecar ended the attempt itself (the client left, drain), or could not send it
-   */
+  /** @param durationMs to the response head, or to the end without one @param isOwn the sidecar itself ended the attempt, or could not send it */
   recordAttempt(outcome: AttemptOutcome, durationMs: number, isOwn: boolean): void;
   readonly recordRequest: RecordRequest;
 }

@@ -4,9 +4,9 @@
  * Writes are synchronous, so that the number of accepted bytes is exact: no line is torn, repeated or counted wrongly. Not
  * pino.destination: its write occupies a thread of the pool and keeps process.exit from ending.
  */
+import { writeSync } from 'node:fs';
 import type { Cancel, Clock } from '../../platform/clock.ts';
 import type { LogDeliveryProblem } from '../events.ts';
-import type { LogWriter } from './log-writer.ts';
 
 /** A batch is written when it has this many characters ... */
 const BATCH_CHARS = 16_384;
@@ -28,14 +28,29 @@ const READER_GONE_CODES: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', '
 const BUSY_BACKOFF_MS = { first: 5, longest: 250 };
 const REFUSED_BACKOFF_MS = { first: 250, longest: 5000 };
 
+export interface LogWriter {
+  /** Does not wait. @returns the number of bytes accepted, from 0 to all @throws Error with Node's `code` */
+  write(bytes: Uint8Array): number;
+}
+
+export interface StandardStream {
+  readonly fd: number;
+  on(event: 'error', listener: () => void): unknown;
+}
+
+/** Node.js makes a pipe or a socket non-blocking as soon as `process.stdout` or `process.stderr` is read; files do not block. */
+export function createDescriptorWriter(stream: StandardStream): LogWriter {
+  const { fd } = stream;
+  // Other code writes through the stream itself: a closed pipe must not end the process.
+  stream.on('error', () => undefined);
+  return { write: (bytes) => writeSync(fd, bytes) };
+}
+
 export interface LogSinkOptions {
   readonly writer: LogWriter;
   readonly redact?: (lines: string) => string;
   readonly clock: Clock;
-  /**
-   * Called when the destination accepts lines again after an error or after lines were dropped; at most every 5 s.
-   * @param problem the problem that has ended; `lostLines` may be 0 after an error
-   */
+  /** Called when lines are accepted again after an error or drops, at most every 5 s. `lostLines` may be 0 after an error. */
   readonly onRecovered: (problem: LogDeliveryProblem) => void;
 }
 

@@ -5,11 +5,9 @@ import { describeEvent, SUMMARIES } from '../event-texts.ts';
 import { Secrets } from '../../platform/secrets.ts';
 import type { LogDeliveryProblem, LogLevel, SidecarEvent } from '../events.ts';
 import type { DebugEvent, RecordObservers, RecordRequest } from '../request-record.ts';
-import { createAccessDescriber, levelOfRequest, type AccessLogSampling } from './request-line.ts';
+import { createAccessDescriber, levelOfRequest, RequestLogBatch, type AccessLogSampling } from './request-line.ts';
 import { EventCoalescer } from './event-coalescer.ts';
-import { LogSink } from './log-sink.ts';
-import { createDescriptorWriter, type LogWriter } from './log-writer.ts';
-import { RequestLogBatch } from './request-log-batch.ts';
+import { LogSink, createDescriptorWriter, type LogWriter } from './log-sink.ts';
 
 /** The fields of a line besides time, level and message. */
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -80,14 +78,13 @@ export function createLog(options: LogOptions) {
 function createEventLogger({ level, sampling }: LogOptions, clock: Clock, sink: LogSink, secrets: Secrets) {
   const describeRequest = createAccessDescriber(sampling, secrets.mask);
   const formatTime = createTimeFormatter();
-  const logger = createPinoLogger(
-    level,
-    () => formatTime(clock.wallNow()),
-    (line) => {
-      requests.writeAll();
-      sink.write(line);
-    },
-  );
+  const formatters = { level: (label: string) => ({ level: label }) };
+  const timestamp = (): string => formatTime(clock.wallNow());
+  const write = (line: string): void => {
+    requests.writeAll();
+    sink.write(line);
+  };
+  const logger = pino({ level, base: null, timestamp, formatters }, { write });
   const requests = new RequestLogBatch({
     clock,
     writeLine(event, wallAt) {
@@ -109,11 +106,6 @@ function createTimeFormatter(): (wallAt: number) => string {
     if (at !== formattedAt) formatted = `,"time":"${new Date((formattedAt = at)).toISOString()}"`;
     return formatted;
   };
-}
-
-function createPinoLogger(level: LogLevel, timestamp: () => string, write: (line: string) => void): Logger {
-  const formatters = { level: (label: string) => ({ level: label }) };
-  return pino({ level, base: null, timestamp, formatters }, { write });
 }
 
 function createRecorders(logger: Logger, requests: RequestLogBatch): RecordObservers {

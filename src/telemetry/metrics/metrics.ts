@@ -97,15 +97,11 @@ function limitBuckets(registry: Registry, exposed: 'few' | 'none'): void {
 }
 
 function withoutBuckets(samples: Samples, exposed: 'few' | 'none'): Samples {
-  if (!isHistogram(samples)) return samples;
+  // prom-client declares the type as a numeric enum and gives its name.
+  if (String(samples.type) !== 'histogram') return samples;
   const values = samples.values.filter(({ metricName, labels }) => {
     if (metricName !== `${samples.name}_bucket`) return true;
     return exposed === 'few' && (labels.le === '+Inf' || FEW_BUCKETS.includes(Number(labels.le)));
   });
   return { ...samples, values, ...(exposed === 'none' && { type: 'summary' as unknown as Samples['type'] }) };
-}
-
-/** prom-client declares the type as a numeric enum and gives its name. */
-function isHistogram({ type }: Samples): boolean {
-  return String(type) === 'histogram';
 }

@@ -74,9 +74,8 @@ function listCombinations(sets: readonly (readonly string[])[]): string[][] {
 
 /** All counters and histograms of the sidecar, for the exposition and for the ring of samples. */
 export class SeriesRegistry {
-  /** By name without the prefix. */
+  /** Both by name without the prefix. */
   readonly counters = new Map<string, readonly CountedSeries[]>();
-  /** By name without the prefix. */
   readonly durations = new Map<string, readonly DurationSeries[]>();
   readonly bounds = DURATION_BOUNDS;
   readonly #registry: Registry;
@@ -123,10 +122,7 @@ export function expose(
   registry.registerMetric({ name: metric.name, get } as unknown as Metric);
 }
 
-function listHistogramValues(
-  name: string,
-  { labels, buckets, count, sum }: DurationSeries,
-): MetricValueWithName<string>[] {
+function listHistogramValues(name: string, { labels, buckets, count, sum }: DurationSeries) {
   return [
     ...Array.from(sumExposedBuckets(buckets), ([le, value]) => ({
       metricName: `${name}_bucket`,

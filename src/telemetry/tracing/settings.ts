@@ -33,7 +33,7 @@ export function readTracingSettings(env: Environment) {
   const variable = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'].find((name) => given(name));
   const isOff = given('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || given('OTEL_TRACES_EXPORTER') === 'none';
   if (variable === undefined || isOff) return { kind: 'off' as const, warnings };
-  if (!isHttpUrl(given(variable) ?? '')) {
+  if (!/^https?:$/.test(URL.parse(given(variable) ?? '')?.protocol ?? '')) {
     // The value may hold a password.
     warnings.push(`${variable} is not an http: or https: URL: nothing is traced`);
     return { kind: 'off' as const, warnings };
@@ -52,10 +52,6 @@ export function readTracingSettings(env: Environment) {
   const batchMax = Math.min(queueMax, whole('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', DEFAULT_BATCH_MAX, 1, MAX_QUEUE_SPANS));
   const sampling = readSampling(given('OTEL_TRACES_SAMPLER'), given('OTEL_TRACES_SAMPLER_ARG'), warnings);
   return { kind: 'on' as const, sampling, batching: { delayMs, queueMax, batchMax }, warnings };
-}
-
-function isHttpUrl(text: string): boolean {
-  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
 function readSampling(name = DEFAULT_SAMPLER, argument: string | undefined, warnings: string[]): TraceSampling {

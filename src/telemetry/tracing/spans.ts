@@ -34,9 +34,7 @@ const WAIT_SPAN_NAMES: Readonly<Record<Stage, string>> = {
 /** The span of a request, which begins when it is constructed. */
 export class RequestSpans implements RequestTracer {
   readonly traceId: string;
-  readonly #tracer: Tracer;
-  readonly #clock: Clock;
-  readonly #mask: Redact;
+  readonly #options: Required<SpanOptions>;
   readonly #toTime: (at: number) => number;
   readonly #span: Span;
   readonly #context: Context;
@@ -51,9 +49,7 @@ export class RequestSpans implements RequestTracer {
     { tracer, clock, mask = (text) => text }: SpanOptions,
     { method = '', httpVersion, headers }: TracedRequest,
   ) {
-    this.#tracer = tracer;
-    this.#clock = clock;
-    this.#mask = mask;
+    this.#options = { tracer, clock, mask };
     this.#toTime = createSpanTimeConverter(clock);
     const attributes = {
       ...describeMethod(mask(method)),
@@ -70,22 +66,22 @@ export class RequestSpans implements RequestTracer {
   }
 
   startWait(stage: Stage): void {
-    if (this.#isRecording) this.#wait = { stage, since: this.#clock.now() };
+    if (this.#isRecording) this.#wait = { stage, since: this.#options.clock.now() };
   }
 
   endWait(): void {
     const wait = this.#wait;
     this.#wait = undefined;
-    if (wait === undefined || this.#clock.now() - wait.since < MIN_WAIT_SPAN_MS) return;
+    if (wait === undefined || this.#options.clock.now() - wait.since < MIN_WAIT_SPAN_MS) return;
     const startTime = this.#toTime(wait.since);
-    this.#tracer.startSpan(WAIT_SPAN_NAMES[wait.stage], { startTime }, this.#context).end(this.#time());
+    this.#options.tracer.startSpan(WAIT_SPAN_NAMES[wait.stage], { startTime }, this.#context).end(this.#time());
   }
 
   startAttempt(attempt: TracedAttempt): string[] {
     if (this.#isRecording) {
-      const attributes = describeAttempt({ ...attempt, path: this.#mask(attempt.path) }, this.#attempts++);
+      const attributes = describeAttempt({ ...attempt, path: this.#options.mask(attempt.path) }, this.#attempts++);
       const options = { kind: SpanKind.CLIENT, startTime: this.#time(), attributes };
-      this.#attempt = this.#tracer.startSpan(spanNameOfMethod(attempt.method), options, this.#context);
+      this.#attempt = this.#options.tracer.startSpan(spanNameOfMethod(attempt.method), options, this.#context);
     }
     const { traceId, spanId, traceFlags } = (this.#attempt ?? this.#span).spanContext();
     const isSampled = (traceFlags & TraceFlags.SAMPLED) > 0;
@@ -98,7 +94,7 @@ export class RequestSpans implements RequestTracer {
     if (span === undefined) return;
     const { status, error, message } = attemptResultOf(end);
     if (status !== undefined) span.setAttribute('http.response.status_code', status);
-    if (error !== undefined) markFailed(span, error, message && this.#mask(message));
+    if (error !== undefined) markFailed(span, error, message && this.#options.mask(message));
     span.end(this.#time());
   }
 
@@ -112,7 +108,7 @@ export class RequestSpans implements RequestTracer {
     const span = this.#span;
     span.updateName(`${spanNameOfMethod(method)} ${route}`);
     span.setAttributes({
-      'url.path': truncate(this.#mask(path)),
+      'url.path': truncate(this.#options.mask(path)),
       'http.response.status_code': code,
       'bearer_sidecar.route': route,
       'bearer_sidecar.attempts': attempts,
@@ -126,7 +122,7 @@ export class RequestSpans implements RequestTracer {
   }
 
   #time(): number {
-    return this.#toTime(this.#clock.now());
+    return this.#toTime(this.#options.clock.now());
   }
 }
 

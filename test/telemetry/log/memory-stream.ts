@@ -1,5 +1,5 @@
 /** An in-memory log destination that can be busy like a full pipe or fail like a full disk. */
-import type { LogWriter } from '../../../src/telemetry/log/log-writer.ts';
+import type { LogWriter } from '../../../src/telemetry/log/log-sink.ts';
 
 export class MemoryStream implements LogWriter {
   blocked = false;
