@@ -1,14 +1,11 @@
 /** Access to the admin port (pure): against DNS rebinding and cross-site requests of a browser on the same machine. */
+import type { IncomingMessage } from 'node:http';
 import { isIP, isIPv4 } from 'node:net';
 import { parseHostHeader, type HostPort } from '../platform/host-header.ts';
 import { truncate } from '../platform/truncate.ts';
 import type { AdminProblem } from './admin-response.ts';
 
-export interface GuardedAdminRequest {
-  readonly httpVersion: string;
-  /** Flat list [name, value, …], repeated fields included. */
-  readonly rawHeaders: readonly string[];
-}
+type GuardedRequest = Readonly<Pick<IncomingMessage, 'httpVersion' | 'rawHeaders'>>;
 
 const MAX_ECHO_LENGTH = 100;
 const BROWSER_HEADERS: ReadonlySet<string> = new Set(['origin', 'sec-fetch-site', 'sec-fetch-mode', 'sec-fetch-dest']);
@@ -19,7 +16,7 @@ const BROWSER_HEADERS: ReadonlySet<string> = new Set(['origin', 'sec-fetch-site'
  * @param allowedHosts an entry without a port allows every port
  */
 export function guardAdminRequest(
-  request: GuardedAdminRequest,
+  request: GuardedRequest,
   allowedHosts: readonly HostPort[],
 ): AdminProblem | undefined {
   const parsed = parseHostHeader(listHeaderValues(request, 'host'));
@@ -44,7 +41,7 @@ export function isLocalPeer(address: string | undefined, isOnSocketFile: boolean
   return address === '::1' || (isIPv4(bare) && bare.startsWith('127.'));
 }
 
-function evaluateOrigin(request: GuardedAdminRequest, host: string | undefined): AdminProblem | undefined {
+function evaluateOrigin(request: GuardedRequest, host: string | undefined): AdminProblem | undefined {
   const crossOrigin = listHeaderValues(request, 'origin').find(
     (origin) => host === undefined || origin.toLowerCase() !== `http://${host}`,
   );
@@ -74,7 +71,7 @@ export function isFromBrowser(rawHeaders: readonly string[]): boolean {
   return rawHeaders.some((name, index) => index % 2 === 0 && BROWSER_HEADERS.has(name.toLowerCase()));
 }
 
-function listHeaderValues({ rawHeaders }: GuardedAdminRequest, name: string): string[] {
+function listHeaderValues({ rawHeaders }: GuardedRequest, name: string): string[] {
   return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 }
 

@@ -152,11 +152,7 @@ function createEndpoints(
   return new Map(Object.entries(endpoints));
 }
 
-function routeRequest(
-  request: IncomingMessage,
-  endpoints: ReadonlyMap<string, Endpoint>,
-  options: AdminOptions,
-): AdminResponse | Promise<AdminResponse> {
+function routeRequest(request: IncomingMessage, endpoints: ReadonlyMap<string, Endpoint>, options: AdminOptions) {
   const path = request.url?.split('?', 1)[0] ?? '';
   const endpoint = endpoints.get(path.startsWith(ASSET_PATH_PREFIX) ? ASSET_PATH_PREFIX : path);
   const problem = guardAdminRequest(request, options.allowedHosts) ?? rejectAccess(request, endpoint, options);

@@ -70,11 +70,7 @@ interface OwnCondition {
 
 /** Holds for a subject where it has a value: a share from 0 to 1, a number of events, or seconds. */
 export type Condition =
-  | RatioCondition
-  | IncreaseCondition
-  | GaugeCondition
-  | AgeCondition
-  | QuantileCondition
+  | Leaf
   | OwnCondition
   /** The value of the first; the others must hold, too. */
   | { readonly form: 'all'; readonly conditions: readonly Condition[] }
@@ -162,11 +158,7 @@ function readValue(condition: Leaf, subject: string, inputs: ConditionInputs): n
   }
 }
 
-function readGauge(
-  condition: GaugeCondition,
-  subject: string,
-  samples: ConditionInputs['samples'],
-): number | undefined {
+function readGauge(condition: GaugeCondition, subject: string, samples: ConditionInputs['samples']) {
   const { of, dividedBy, meanOverMs } = condition;
   const selector = selectSubject(of, subject);
   const value =

@@ -2,6 +2,7 @@
  * The counters and gauges of the metrics over the last hour, as a Prometheus would see them: what the page, /status, the alerts and the
  * verdict read. Names are the exported ones without the prefix. Types alone, and which series a selector means; sample-ring.ts keeps the samples (pure).
  */
+import { memoize } from '../../platform/memoize.ts';
 
 /** Selects series by label: each value is a regular expression that must match the whole label value, as `=~` in PromQL. */
 export type Selector = Readonly<Record<string, string>>;
@@ -35,8 +36,7 @@ export interface SampleSource {
   gauges(): readonly GaugeReading[];
 }
 
-/** Selectors are few and written in the code. */
-const patterns = new Map<string, RegExp>();
+const compile = memoize((pattern) => new RegExp(`^(?:${pattern})$`)).find;
 
 export function matchLabels(labels: Labels, selector: Selector): boolean {
   for (const [name, pattern] of Object.entries(selector)) {
@@ -50,10 +50,4 @@ export function matchLabels(labels: Labels, selector: Selector): boolean {
 /** The pattern that matches this text alone. */
 export function quotePattern(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`);
-}
-
-function compile(pattern: string): RegExp {
-  let compiled = patterns.get(pattern);
-  if (compiled === undefined) patterns.set(pattern, (compiled = new RegExp(`^(?:${pattern})$`)));
-  return compiled;
 }

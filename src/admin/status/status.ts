@@ -12,7 +12,7 @@ import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import type { Verdict } from '../verdict/verdict.ts';
 import { describeReloadChanges } from '../../telemetry/event-texts.ts';
 import type { ConfigurationState, RecentCall, SidecarStates } from './states.ts';
-import { describeDegradation } from './degradation.ts';
+import { describeDegradation } from './readiness.ts';
 import { formatInstant } from '../../platform/instant-text.ts';
 import { ensureRequestId } from '../../platform/request-id.ts';
 import { truncate } from '../../platform/truncate.ts';

@@ -2,10 +2,7 @@
 import { ALERTS } from '../alerts/alert-table.ts';
 import type { StatusPageSetting } from '../status/states.ts';
 
-interface TokenFailure {
-  readonly outcome: string;
-  readonly detail: string;
-}
+type TokenFailure = Readonly<Record<'outcome' | 'detail', string>>;
 
 const FILE_FAULT = /^auth\.[^:]+: the file /;
 const CHECK = 'Run `bearer-sidecar check`: it names the first fault between here and the authorization server.';

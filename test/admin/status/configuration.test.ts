@@ -1,6 +1,6 @@
 /** The configuration in /status. */
 import { describe, expect, it } from 'vitest';
-import { describeReloadFault } from '../../../src/admin/status/degradation.ts';
+import { describeReloadFault } from '../../../src/admin/status/readiness.ts';
 import type { ConfigurationState } from '../../../src/admin/status/states.ts';
 import { describeConfiguration, describeStatus } from '../../../src/admin/status/status.ts';
 import { healthy, unpaced, validToken } from '../states.ts';
