@@ -34,7 +34,6 @@ export function loadWithoutPartner(load: LoadOptions): Config | undefined {
   return undefined;
 }
 
-/** As `loadWithoutPartner`. */
 export function loadAdminAddress(load: LoadOptions): ListenAddress | undefined {
   return loadWithoutPartner(load)?.admin.address;
 }
@@ -76,9 +75,7 @@ export function requestAdminPort(address: ListenAddress, path: string, until: Ab
 }
 
 /** Options for an HTTP request. A sidecar that listens on all addresses is reached by the loopback one. */
-function toConnectTarget(
-  address: ListenAddress,
-): { readonly socketPath: string } | { readonly host: string; readonly port: number } {
+function toConnectTarget(address: ListenAddress) {
   if (address.kind === 'unix') return { socketPath: address.path };
   const { host, port } = address;
   if (host === 'localhost' || host === '0.0.0.0') return { host: '127.0.0.1', port };

@@ -16,16 +16,9 @@ const MARGIN = 2;
 const GAP = 2;
 const MAX_ROUTES = 8;
 
-export interface TerminalStyle {
-  readonly paint: Paint;
-  readonly columns: number;
-}
+type TerminalStyle = Readonly<{ paint: Paint; columns: number }>;
 
-interface Row {
-  readonly name: string;
-  readonly text: string;
-  readonly remark: string;
-}
+type Row = Readonly<Record<'name' | 'text' | 'remark', string>>;
 
 export function describeStartup(
   loaded: LoadedConfig,

@@ -49,7 +49,9 @@ export function describeCommand(name: CommandName, paint: Paint): string {
 /** With a text each, the flags of all settings would not fit the screen: `run` shows their names, other commands refer to it. */
 function describeOptions(name: CommandName, options: readonly OptionName[], paint: Paint): string[] {
   const isForSettings = SETTING_OPTION_NAMES.every((option) => options.includes(option));
-  const shown = isForSettings ? options.filter((option) => !isSettingOption(option)) : options;
+  const shown = isForSettings
+    ? options.filter((option) => !SETTING_OPTION_NAMES.some((name) => name === option))
+    : options;
   const rows = [...shown, 'help' as const].map(
     (option) => [formatOption(option), option === 'help' ? 'this text' : optionOf(option).description] as const,
   );
@@ -61,10 +63,6 @@ function describeOptions(name: CommandName, options: readonly OptionName[], pain
     '  Flags of settings, most named as their variable; they win:',
     ...wrapText(names, LINE_WIDTH - 2).map((line) => `  ${paint('name', line)}`),
   ];
-}
-
-function isSettingOption(option: OptionName): boolean {
-  return SETTING_OPTION_NAMES.some((name) => name === option);
 }
 
 function formatCommand(name: CommandName): string {

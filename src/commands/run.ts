@@ -113,11 +113,7 @@ async function wasStopped(stop: AbortSignal): Promise<boolean> {
 }
 
 /** When the environment asks for it. */
-function openTracingFor(
-  { credentials }: Config,
-  version: string,
-  { observe, secrets: { mask } }: Log,
-): ReturnType<typeof openTracing> {
+function openTracingFor({ credentials }: Config, version: string, { observe, secrets: { mask } }: Log) {
   const servers = credentials.map(({ name, auth }) => [name, authorizationServerUrl(auth)] as const);
   const tokenServers = new Map(servers.filter((entry): entry is [string, URL] => entry[1] !== undefined));
   return openTracing({ env: process.env, version, tokenServers, clock: systemClock, mask, observe });

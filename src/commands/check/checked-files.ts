@@ -7,7 +7,7 @@ import { describeEnds, formatSettingName } from '../../config/load/problems.ts';
 import { findAssertionSigning } from '../../token/client/client-authentication.ts';
 import { LARGEST_PEM_BYTES, readTextFile, type SecretSource } from '../../token/client/secret-file.ts';
 import { formatDays, DAY_MS, EXPIRY_WARNING_DAYS } from './evaluate/evaluate-tls.ts';
-import { createSettingNamer, type NameSetting } from './setting-names.ts';
+import { createSettingNamer, type NameSetting } from './step-runner.ts';
 import { StepRunner, type CheckStep, type CheckContext, type CheckFinding } from './step-runner.ts';
 
 interface CheckedFile {

@@ -9,27 +9,19 @@ import { isRefreshTokenReplaced, REFRESH_TOKEN } from '../../token/store/refresh
 import { readTokenFile } from '../../token/source/file-token-source.ts';
 import { correctTokenUrl } from '../../token/endpoint/token-url.ts';
 import type { TokenRequestResult } from '../../token/endpoint/token-response.ts';
-import { evaluateSkew, formatSecond } from './clock-skew.ts';
+import { evaluateSkew, formatSecond, type DatedResponse } from './clock-skew.ts';
 import { discoverTokenUrl, findPublishedEndpoint } from './discover.ts';
 import { evaluateTokenFailure, evaluateLifetime, evaluateScope } from './evaluate/evaluate-token.ts';
 import type { TokenResponseHead } from './evaluate/evaluate-token.ts';
-import { createSettingNamer, formatTarget } from './setting-names.ts';
-import { StepRunner, type CheckFinding, type StepResult, type CheckStepName, type CheckStep } from './step-runner.ts';
+import { createSettingNamer, formatTarget } from './step-runner.ts';
+import { StepRunner, type CheckFinding, type StepResult, type CheckStepName } from './step-runner.ts';
 import { checkConnectivity, type PartnerCheckContext } from './connectivity.ts';
-
-export interface CredentialCheckResult {
-  readonly steps: readonly CheckStep[];
-  readonly token: string | undefined;
-}
 
 type RequestingCredential = CredentialConfig & { readonly auth: RequestingAuthConfig };
 
 const STEPS_AFTER_TOKEN: readonly CheckStepName[] = ['scope', 'lifetime', 'clock'];
 
-export async function checkCredential(
-  { auth, name }: CredentialConfig,
-  check: PartnerCheckContext,
-): Promise<CredentialCheckResult> {
+export async function checkCredential({ auth, name }: CredentialConfig, check: PartnerCheckContext) {
   const { endpoint } = auth;
   if (endpoint.kind === 'file') return checkTokenFile(endpoint.path, name, check);
   const credential = { name, auth: { ...auth, endpoint } };
@@ -57,11 +49,7 @@ export async function checkCredential(
 }
 
 /** A token that another program writes into a file: whether it can be used, and when it ends, if it says so. */
-async function checkTokenFile(
-  path: string,
-  credential: string,
-  check: PartnerCheckContext,
-): Promise<CredentialCheckResult> {
+async function checkTokenFile(path: string, credential: string, check: PartnerCheckContext) {
   const runner = new StepRunner(formatTarget('token file', credential), check);
   const token = await runner.run('token', async () => {
     const reading = await readTokenFile(path);
@@ -102,11 +90,7 @@ async function checkAssertion(
   return found === true;
 }
 
-async function locateEndpoint(
-  runner: StepRunner,
-  credential: RequestingCredential,
-  check: PartnerCheckContext,
-): Promise<URL | undefined> {
+async function locateEndpoint(runner: StepRunner, credential: RequestingCredential, check: PartnerCheckContext) {
   const { endpoint } = credential.auth;
   if (endpoint.kind === 'url')
     return (await checkEndpointConnectivity(runner, endpoint.url, credential, check)) ? endpoint.url : undefined;
@@ -145,7 +129,7 @@ const USED_UP_ADVICE =
 
 interface TokenRequestOutcome {
   readonly response: TokenRequestResult;
-  readonly skew: Parameters<typeof evaluateSkew>[0];
+  readonly skew: DatedResponse;
 }
 
 async function requestToken(
@@ -196,11 +180,7 @@ function describeRequestForm({ grantType, bodyFormat }: AuthConfig): string {
   return bodyFormat === 'json' ? `${grant}, request in JSON` : grant;
 }
 
-interface DatedTokenResponse extends TokenResponseHead {
-  readonly date: string;
-  /** Epoch milliseconds. */
-  readonly receivedAt: number;
-}
+type DatedTokenResponse = TokenResponseHead & Omit<DatedResponse, 'sentAt'>;
 
 function createEndpoint(
   { auth }: RequestingCredential,

@@ -9,8 +9,7 @@ import type { TokenEndpointAddress } from '../../token/endpoint/token-endpoint.t
 import { maskQuery } from '../../platform/secret-redaction.ts';
 import type { PartnerCheckContext } from './connectivity.ts';
 import type { PublishedEndpoint } from './evaluate/evaluate-token.ts';
-import { createSettingNamer } from './setting-names.ts';
-import type { StepResult } from './step-runner.ts';
+import { createSettingNamer, type StepResult } from './step-runner.ts';
 
 type DiscoveryContext = Pick<PartnerCheckContext, 'clock' | 'egress' | 'signal'>;
 

@@ -4,8 +4,7 @@ import { formatInteger } from '../../admin/quantity-texts.ts';
 import { formatInstant } from '../../platform/instant-text.ts';
 import type { DeclaredLimit } from '../../throttle/declared/declared-limit.ts';
 import { createLimitWindow, periodMs } from '../../throttle/declared/limit-window.ts';
-import { formatTarget } from './setting-names.ts';
-import type { CheckStep } from './step-runner.ts';
+import { formatTarget, type CheckStep } from './step-runner.ts';
 
 /** @param wallNow epoch milliseconds, of which the calendar windows are shown */
 export function listDeclaredLimits(config: Config, wallNow: number): readonly CheckStep[] {

@@ -93,11 +93,7 @@ async function joinAsReplica(
 }
 
 /** The median of a few commands, milliseconds; undefined when they were not permitted. */
-async function measureOnce(
-  url: string,
-  { caFile, keyPrefix }: FleetConfig,
-  clock: CheckContext['clock'],
-): Promise<number | undefined> {
+async function measureOnce(url: string, { caFile, keyPrefix }: FleetConfig, clock: CheckContext['clock']) {
   const connection = await openRedisConnection({ url, caFile, timeoutMs: CONNECT_TIMEOUT_MS, clock });
   try {
     return await measureLatency(connection, keyPrefix, clock);
@@ -116,21 +112,19 @@ function evaluateJoin(
   latencyMs: number | undefined,
   { timeoutMs }: FleetConfig,
 ): StepResult<never> {
+  const setting = formatSettingName('fleet.timeoutMs');
   const median = latencyMs === undefined ? '' : `the median reply takes ${latencyMs.toFixed(1)} ms`;
   if (latencyMs !== undefined && latencyMs > timeoutMs)
-    return {
-      outcome: 'fail',
-      detail: `${median}, longer than the ${timeoutMs} ms of ${formatSettingName('fleet.timeoutMs')}: ${NOT_SHARED}`,
-      advice: `place Redis nearer, or set ${formatSettingName('fleet.timeoutMs')} to about twice that time`,
-    };
+    return createFailure(
+      `${median}, longer than the ${timeoutMs} ms of ${setting}: ${NOT_SHARED}`,
+      `place Redis nearer, or set ${setting} to about twice that time`,
+    );
   if (fault === undefined) return { outcome: 'ok', detail: `joined like a replica; ${median}` };
   return createFailure(`${fault}: ${NOT_SHARED}`);
 }
 
-function createFailure(detail: string): StepResult<never> {
-  return {
-    outcome: 'fail',
-    detail,
-    advice: `check ${formatSettingName('fleet.redisUrl')} and the permissions of its user (docs/fleet.md lists them)`,
-  };
+const PERMISSIONS = `check ${formatSettingName('fleet.redisUrl')} and the permissions of its user (docs/fleet.md lists them)`;
+
+function createFailure(detail: string, advice = PERMISSIONS): StepResult<never> {
+  return { outcome: 'fail', detail, advice };
 }

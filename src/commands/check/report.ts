@@ -1,23 +1,16 @@
 /** How a check is printed: as lines, on a terminal with symbols and wrapped texts, or as one JSON document. Also masks secrets in steps. */
 import { toSingleLine } from '../../config/load/problems.ts';
 import type { Redact } from '../../platform/secret-redaction.ts';
-import { wrapText, type Paint, type TextRole } from '../terminal.ts';
+import { wrapText, type Paint } from '../terminal.ts';
 import type { CheckOutcome, CheckStep } from './step-runner.ts';
 
-interface OutcomeTexts {
-  readonly label: string;
-  /** On a terminal: at a step, and after a count. */
-  readonly symbol: string;
-  readonly counted: string;
-  readonly role: TextRole;
-}
-
-const OUTCOMES: Readonly<Record<CheckOutcome, OutcomeTexts>> = {
+/** On a terminal `symbol` stands at a step, and `counted` after a count. */
+const OUTCOMES = {
   ok: { label: 'ok', symbol: '✔', counted: 'ok', role: 'good' },
   warn: { label: 'warn', symbol: '!', counted: 'to review', role: 'warning' },
   fail: { label: 'FAIL', symbol: '✘', counted: 'failed', role: 'bad' },
   skip: { label: 'skip', symbol: '-', counted: 'skipped', role: 'quiet' },
-};
+} as const satisfies Readonly<Record<CheckOutcome, Record<'label' | 'symbol' | 'counted' | 'role', string>>>;
 
 const STEP_WIDTH = 13;
 const TARGET_WIDTH = 21;

@@ -14,8 +14,7 @@ import { listDeclaredLimits } from './limit-steps.ts';
 import { checkRunningSidecar } from './running-sidecar.ts';
 import { redactSteps } from './report.ts';
 import { checkUpstream, groupByUpstream, findRoute, type UpstreamProbe } from './upstream.ts';
-import { formatTarget } from './setting-names.ts';
-import type { CheckStep, CheckContext } from './step-runner.ts';
+import { formatTarget, type CheckStep, type CheckContext } from './step-runner.ts';
 
 /** Yields groups of steps in order as they end, with secrets masked. */
 export async function* runChecks(

@@ -7,13 +7,7 @@ import { StepRunner, type CheckContext, type CheckStep } from './step-runner.ts'
 
 const RESPONSE_TIMEOUT_MS = 1000;
 
-interface ProposalStatus {
-  readonly evidence: string;
-  readonly refused: number;
-  readonly accepted: number;
-  readonly setting: string;
-  readonly variable: string;
-}
+type ProposalStatus = Status['throttle']['refusalProposals'][number];
 
 /** One step for the verdict, and one for each proposal. Never rejects. */
 export async function checkRunningSidecar({ admin }: Config, context: CheckContext): Promise<readonly CheckStep[]> {

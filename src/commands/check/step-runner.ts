@@ -1,4 +1,7 @@
-/** The steps of a check, and a runner that measures the steps for one target and turns errors into findings. */
+/** The steps of a check, how they name targets and settings, and a runner that turns the errors of a step into findings. */
+import { formatSettingName } from '../../config/load/problems.ts';
+import type { SettingKey } from '../../config/schema/schema.ts';
+import { DEFAULT_NAME } from '../../config/schema/schema-routes.ts';
 import { errorCodeOf } from '../../platform/connection-faults.ts';
 import { abortable, type Clock } from '../../platform/clock.ts';
 
@@ -104,4 +107,17 @@ export class StepRunner {
     const base = { step, target: this.#target, outcome, ms: rounded, detail };
     this.#steps.push(advice === undefined ? base : { ...base, advice });
   }
+}
+
+export type NameSetting = (key: SettingKey) => string;
+
+/** For one entry of `credentials` or `routes`; `default` is the top level. */
+export function createSettingNamer(kind: 'credential' | 'route', name: string): NameSetting {
+  if (name === DEFAULT_NAME) return formatSettingName;
+  return (key) => `${key.replace(/^(?:auth|upstream)\./, '')} of the ${kind} ${name}`;
+}
+
+/** The target column of the report: `upstream`, `upstream quotes`. */
+export function formatTarget(what: string, name: string): string {
+  return name === DEFAULT_NAME ? what : `${what} ${name}`;
 }

@@ -8,8 +8,7 @@ import type { AddedHeaders } from '../../upstream/headers.ts';
 import { joinTarget } from '../../upstream/request-target.ts';
 import { evaluateSkew, type DatedResponse } from './clock-skew.ts';
 import { evaluateProbe, type ProbeResponseHead } from './evaluate/evaluate-probe.ts';
-import { createSettingNamer, formatTarget } from './setting-names.ts';
-import { StepRunner, type StepResult, type CheckStep } from './step-runner.ts';
+import { createSettingNamer, formatTarget, StepRunner, type StepResult, type CheckStep } from './step-runner.ts';
 import { checkConnectivity, type PartnerCheckContext } from './connectivity.ts';
 
 export interface UpstreamProbe {
@@ -63,11 +62,7 @@ export async function checkUpstream(
   return runner.steps;
 }
 
-function checkUpstreamConnectivity(
-  runner: StepRunner,
-  { name, upstream }: RouteConfig,
-  check: PartnerCheckContext,
-): Promise<boolean> {
+function checkUpstreamConnectivity(runner: StepRunner, { name, upstream }: RouteConfig, check: PartnerCheckContext) {
   const nameSetting = createSettingNamer('route', name);
   const { baseUrl: url, caFile, clientCertificate, connectTimeoutMs: timeoutMs } = upstream;
   const names = {

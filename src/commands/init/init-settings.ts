@@ -52,11 +52,7 @@ export function findSettingProblems(settings: InitSettings, secret: SecretLocati
   return loaded.ok ? [] : loaded.problems;
 }
 
-export function findFaultOf(
-  key: InitSettingKey | 'auth.clientSecret',
-  settings: InitSettings,
-  secret: SecretLocation,
-): string | undefined {
+export function findFaultOf(key: InitSettingKey | 'auth.clientSecret', settings: InitSettings, secret: SecretLocation) {
   return findSettingProblems(settings, secret).find((problem) => problem.key === key)?.message;
 }
 

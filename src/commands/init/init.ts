@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SETTINGS } from '../../config/schema/schema.ts';
 import type { OptionName } from '../command-table.ts';
-import { failWith, paintFor, type Paint } from '../terminal.ts';
+import { failWith, paintFor } from '../terminal.ts';
 import {
   INIT_SETTING_OPTIONS,
   findSettingProblems,
@@ -116,7 +116,8 @@ async function runInterview(known: GivenOptions, { env }: InitOptions, stop: Abo
   const secretFiles = await writePlan(plan);
   prompter.writeLine(`\n${describeNextSteps(plan, secretFiles, ownProgramCommand(env), env, paint).trimEnd()}\n`);
   if (plan.secret.kind === 'environment' && (env.SIDECAR_CLIENT_SECRET ?? '') === '') return 0;
-  if (!(await undefinedIfClosed(askToRunCheck(prompter, paint)))) return 0;
+  const reply = await undefinedIfClosed(prompter.ask(`Run check on it now? ${paint('quiet', '[Y/n]')} `));
+  if (reply === undefined || /^no?$/i.test(reply)) return 0;
   // From here on Ctrl-C is for the check.
   prompter[Symbol.dispose]();
   const { check } = await import('../check.ts');
@@ -130,10 +131,6 @@ async function undefinedIfClosed<T>(input: Promise<T>): Promise<T | undefined> {
     if (error instanceof PrompterClosed) return undefined;
     throw error;
   }
-}
-
-async function askToRunCheck(prompter: TerminalPrompter, paint: Paint): Promise<boolean> {
-  return !/^no?$/i.test(await prompter.ask(`Run check on it now? ${paint('quiet', '[Y/n]')} `));
 }
 
 function readOptions({ values, given }: InitOptions): GivenOptions {

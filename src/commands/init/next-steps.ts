@@ -17,6 +17,7 @@ export function describeNextSteps(
   env: Readonly<Record<string, string | undefined>>,
   paint: Paint,
 ): string {
+  const command = (line: string): string => `  ${paint('name', line)}`;
   const lines = [`Written: ${toSingleLine(output)}`];
   for (const path of secretFiles) lines.push(`Written: ${toSingleLine(path)} (the secret; only you can read it)`);
   const tokenFile = secret.kind === 'file' ? settings.get('auth.tokenFile') : undefined;
@@ -33,8 +34,4 @@ export function describeNextSteps(
   if (isMissing) lines.push(command("export SIDECAR_CLIENT_SECRET='…'"));
   lines.push(command(`${program} check ${named}`), command(`${program} ${named}`), '');
   return lines.map((line) => `${line}\n`).join('');
-
-  function command(line: string): string {
-    return `  ${paint('name', line)}`;
-  }
 }

@@ -30,35 +30,24 @@ export async function reload(load: LoadOptions, stop: AbortSignal): Promise<numb
   if (reading.kind === 'unavailable') return failWith(1, reading.why);
   const before = parseStatus(reading.text) ?? {};
   const target = findTarget(before, address);
-  if (target.kind === 'refused') return failWith(1, target.why);
-  const sent = sendSighup(target.pid);
+  if (typeof target === 'string') return failWith(1, target);
+  const sent = sendSighup(target);
   if (sent !== undefined) return failWith(1, sent);
   return waitForOutcome(address, before, stop);
 }
 
-type ReloadTarget =
-  | { readonly kind: 'process'; readonly pid: number }
-  | { readonly kind: 'refused'; readonly why: string };
-
-function findTarget({ pid, configuration }: RunningStatus, address: ListenAddress): ReloadTarget {
+/** The id of the process, or why no signal may be sent. */
+function findTarget({ pid, configuration }: RunningStatus, address: ListenAddress): number | string {
   if (configuration?.reloadable === false)
-    return refuse('the sidecar has no configuration file: nothing can be reloaded; restart it with other settings');
+    return 'the sidecar has no configuration file: nothing can be reloaded; restart it with other settings';
   // Process 0 would be the whole group of this one, a negative number another group.
   if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid < 1)
-    return refuse('the sidecar does not state its process id: it is older; send SIGHUP to it yourself');
+    return 'the sidecar does not state its process id: it is older; send SIGHUP to it yourself';
   const ownership = findSocketOwnership(pid, address);
-  if (ownership === 'own') return { kind: 'process', pid };
+  if (ownership === 'own') return pid;
   if (ownership === 'foreign')
-    return refuse(
-      `process ${pid}, which /status names, does not listen on ${formatAddress(address)} here: the sidecar runs in another container or behind a forwarded port; run reload there`,
-    );
-  return refuse(
-    `process ${pid} cannot be verified: ${ownership.unknown}; if it is the sidecar, send the signal yourself: kill -HUP ${pid}`,
-  );
-}
-
-function refuse(why: string): ReloadTarget {
-  return { kind: 'refused', why };
+    return `process ${pid}, which /status names, does not listen on ${formatAddress(address)} here: the sidecar runs in another container or behind a forwarded port; run reload there`;
+  return `process ${pid} cannot be verified: ${ownership.unknown}; if it is the sidecar, send the signal yourself: kill -HUP ${pid}`;
 }
 
 /** The fault; undefined when it was sent. */

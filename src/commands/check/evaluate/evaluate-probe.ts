@@ -35,6 +35,7 @@ export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames,
   if (status < 300) return { outcome: 'ok', detail };
   const contentType = head.field('content-type');
   const page = status < 400 ? undefined : describeInterception({ status, statusText: '', headers: [], contentType });
+  const warn = (advice: string): CheckFinding => ({ outcome: 'warn', detail, advice });
   if (page !== undefined) return { outcome: 'fail', detail: `${detail}: ${page}`, advice: CAUSES.intercepted.advice };
   if (status === 401) {
     const error = CHALLENGE_ERROR.exec(head.field('www-authenticate') ?? '')?.[1];
@@ -46,28 +47,17 @@ export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames,
     return { outcome: 'fail', detail: error === undefined ? detail : `${detail} (${error})`, advice };
   }
   if (status === 403) return evaluateForbidden(head, detail, names);
-  if (status < 400) {
-    const advice = 'redirects are passed on to the application: check that it follows them';
-    return { outcome: 'warn', detail, advice };
-  }
+  if (status < 400) return warn('redirects are passed on to the application: check that it follows them');
   if (status === 404)
-    return {
-      outcome: 'warn',
-      detail,
-      advice:
-        names.repeatedPath === undefined
-          ? `the token was not refused; check the path of ${names.address} and of --probe`
-          : `the path has ${names.repeatedPath} twice: leave it out of --probe and of the application's paths, or out of ${names.address}`,
-    };
-  if (status === 429)
-    return { outcome: 'warn', detail, advice: 'the limit is reached at the first call: who else uses this client?' };
+    return warn(
+      names.repeatedPath === undefined
+        ? `the token was not refused; check the path of ${names.address} and of --probe`
+        : `the path has ${names.repeatedPath} twice: leave it out of --probe and of the application's paths, or out of ${names.address}`,
+    );
+  if (status === 429) return warn('the limit is reached at the first call: who else uses this client?');
   if (status >= 500)
     return { outcome: 'fail', detail, advice: CAUSES[status === 503 ? 'unavailable' : 'server_error'].advice };
-  return {
-    outcome: 'warn',
-    detail,
-    advice: 'the token was not refused; the upstream expects another request than this GET',
-  };
+  return warn('the token was not refused; the upstream expects another request than this GET');
 }
 
 function evaluateForbidden(head: ProbeResponseHead, detail: string, names: ProbeSettingNames): CheckFinding {

@@ -8,8 +8,7 @@ import { chooseRefreshDelayMs } from '../../../token/source/refresh-schedule.ts'
 import type { TokenRequestFailure, TokenRequestResult } from '../../../token/endpoint/token-response.ts';
 import { findAssertionSigning } from '../../../token/client/client-authentication.ts';
 import { formatSecond } from '../clock-skew.ts';
-import type { NameSetting } from '../setting-names.ts';
-import type { CheckFinding } from '../step-runner.ts';
+import type { NameSetting, CheckFinding } from '../step-runner.ts';
 
 export interface TokenResponseHead {
   readonly status: number;

@@ -100,11 +100,7 @@ const FAULTS: Readonly<Record<ConnectionStep, readonly FaultRow[]>> = {
 };
 
 /** @param error of the connector, or of the connection that it opened */
-export function explainFault(
-  step: ConnectionStep,
-  error: unknown,
-  context: FaultContext,
-): { readonly detail: string; readonly advice: string } {
+export function explainFault(step: ConnectionStep, error: unknown, context: FaultContext) {
   const isOfProxy = error instanceof ProxyFault;
   // In an open tunnel, the only fault that the proxy is blamed for is the end of the time.
   const code = isOfProxy ? 'ETIMEDOUT' : errorCodeOf(error);

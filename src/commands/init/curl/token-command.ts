@@ -101,7 +101,7 @@ class Derivation {
   }
 
   /**
-   * Of the URL only the origin: how much of the path belongs to every call is not known, and none is always right.
+   * Takes only the origin of the URL: how much of the path belongs to every call is not known, and none is always right.
    * @param isAlone there is no token request: what authenticates the call is a token that something else renews, or HTTP Basic
    */
   takeApiCall({ url, headers, authorization, basic, ...request }: SentRequest, isAlone: boolean): void {
