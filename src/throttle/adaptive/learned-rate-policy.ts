@@ -160,7 +160,11 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     const penaltyEndsAt = isPaused ? this.#history.penaltyEndsAt : -Infinity;
     if (this.#limit === undefined || penaltyEndsAt > now || this.#isJudged) return penaltyEndsAt;
     if (this.#phase === 'limit-probing' && !isPaused)
-      return Math.max(this.#limitProbe.openAt(now), this.#limit.fasterInProbe?.openAt() ?? -Infinity);
+      // A probe goes on top of the known rate: while its response is awaited, calls within the limit go on.
+      return Math.max(
+        Math.min(this.#limitProbe.openAt(now), this.#limit.slower.openAt()),
+        this.#limit.fasterInProbe?.openAt() ?? -Infinity,
+      );
     const slowerAt = Math.min(this.#limit.slower.openAt(), this.#limitProbe.dueAt);
     return Math.max(slowerAt, this.#limit.faster?.openAt() ?? -Infinity);
   }
