@@ -164,7 +164,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     this.#headOutcome = isAccepted ? 'ok' : labelResponse(status, classification.isRateLimited);
     // 1. To the throttle: a refusal for the rate pauses all requests of the route.
     if (!body.isInMemory) this.#permit.recordClientWait(body.waitedUntil(at));
-    this.#permit.report(classification.permitReport, reportedAt);
+    const delayMs = this.#permit.report(classification.permitReport, reportedAt);
     const { refusalObserver } = routeContext.throttle;
     if (status < 400 && this.#evidenceNumber === undefined && !refusalObserver.isCollecting)
       refusalObserver.recordCalm(at - this.#permit.startedAt);
@@ -175,7 +175,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
       routeContext.tokens.recordAccepted(this.tokenUse, context.hasReplayedAfter401);
     if (isAccepted) return this.#startRelay(head);
     // 3. The decision, last: how long a retry would wait depends on the pause.
-    this.#decision = context.decideAfterResponse(status, classification);
+    this.#decision = context.decideAfterResponse(status, classification, delayMs);
     const isRefused = classification.isRateLimited || status === 401;
     this.#isMisleading = isRefused && context.hasUnknownAttempt && context.hasAddedKey;
     return this.#decision.kind === 'no-retry' && !this.#isMisleading ? this.#startRelay(head) : 'hold';

@@ -170,8 +170,9 @@ async function prepareRetry(context: RequestContext, attempt: Attempt, result: N
   const retry = attempt.settle(result);
   switch (retry.kind) {
     case 'await-permit':
-      // A 429: the throttle paused all requests at the head of the response. The permit comes when the pause is over, and costs no retry budget.
-      return;
+      // A 429: the throttle paused all requests at the head of the response, or this one alone has a delay. The permit comes when the pause is
+      // over, and costs no retry budget.
+      return retry.delayMs > 0 ? waitInStage('queue', lifetime.sleep(retry.delayMs), tracer) : undefined;
     case 'refresh-token':
       // A 401: at the head of the response its token was invalidated and a refresh was started. All callers wait for it; it costs no retry budget.
       return waitForNewerToken(context, attempt.tokenUse);

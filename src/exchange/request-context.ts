@@ -107,10 +107,13 @@ export class RequestContext implements RetryFacts, TokenCaller {
     return routeContext.retry.on401 && !this.hasReplayedAfter401 && (body.isInMemory || body.tryReadReceived());
   }
 
-  decideAfterResponse(status: number, classification: ResponseClassification): RetryDecision {
+  /** @param aloneMs how long this request alone waits where the throttle holds up no other */
+  decideAfterResponse(status: number, classification: ResponseClassification, aloneMs: number): RetryDecision {
     if (!classification.isRateLimited) this.countedAttempts++;
     const decision = decideAfterResponse(this.routeContext.retry, this, status, classification);
-    return decision === NO_RETRY ? decision : this.#checkTimeAndBudget(decision, true);
+    if (decision === NO_RETRY) return decision;
+    const isAlone = decision.kind === 'await-permit' && aloneMs > 0;
+    return this.#checkTimeAndBudget(isAlone ? { ...decision, delayMs: aloneMs } : decision, true);
   }
 
   decideAfterFailure(failure: UpstreamFailure): RetryDecision {
@@ -189,7 +192,7 @@ export class RequestContext implements RetryFacts, TokenCaller {
   #checkTimeAndBudget(decision: RetryDecision, isHeld: boolean): RetryDecision {
     const { clock, retryBudget, observe, route } = this.routeContext;
     if (decision.kind === 'no-retry') return decision;
-    const delayMs = decision.kind === 'back-off' ? decision.delayMs : 0;
+    const delayMs = decision.kind === 'refresh-token' ? 0 : decision.delayMs;
     const waitMs = isHeld ? this.ticket?.retryWaitMs(delayMs) : undefined;
     if ((waitMs ?? delayMs) >= this.exchange.lifetime.remainingMs) return NO_RETRY;
     if (decision.kind !== 'back-off') return decision;

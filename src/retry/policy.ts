@@ -39,8 +39,8 @@ export interface RetryFacts {
 
 export type RetryDecision =
   | { readonly kind: 'no-retry' }
-  /** Back to the queue's head until the throttle gives a permit. */
-  | { readonly kind: 'await-permit'; readonly reason: 'rate_limited' }
+  /** Back to the queue's head, after a delay of its own, until the throttle gives a permit. */
+  | { readonly kind: 'await-permit'; readonly reason: 'rate_limited'; readonly delayMs: number }
   | { readonly kind: 'refresh-token'; readonly reason: 'unauthorized' }
   | { readonly kind: 'back-off'; readonly reason: BackOffReason; readonly delayMs: number };
 
@@ -50,7 +50,7 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE', 
 const TRANSIENT_STATUS = new Set([408, 502, 503, 504]);
 /** Shared, to be compared by `kind`. */
 export const NO_RETRY: RetryDecision = { kind: 'no-retry' };
-const AWAIT_PERMIT: RetryDecision = { kind: 'await-permit', reason: 'rate_limited' };
+const AWAIT_PERMIT: RetryDecision = { kind: 'await-permit', reason: 'rate_limited', delayMs: 0 };
 const REFRESH_TOKEN: RetryDecision = { kind: 'refresh-token', reason: 'unauthorized' };
 
 /**

@@ -53,8 +53,9 @@ export interface Permit {
   /**
    * Reports the response head. At most once, before `release`.
    * @param at when the head came, monotonic, if it alone decided. Default: now
+   * @returns how long this call alone should wait before its next attempt, milliseconds; 0 where the next permit decides that
    */
-  report(result: PermitReport, at?: number): void;
+  report(result: PermitReport, at?: number): number;
   /**
    * Frees the slot. Further calls do nothing.
    * @param isCut the sidecar ended the attempt before its response: the deadline passed, or the client left. Default false

@@ -23,7 +23,7 @@ const FINAL = [200, 204, 301, 304, 400, 403, 404, 409, 425, 500, 501, 505];
 const FAILURES = ['unreachable', 'reset', 'timeout', 'protocol', 'unsendable', 'aborted'];
 
 const NO_RETRY = { kind: 'no-retry' };
-const AWAIT_PERMIT = { kind: 'await-permit', reason: 'rate_limited' };
+const AWAIT_PERMIT = { kind: 'await-permit', reason: 'rate_limited', delayMs: 0 };
 const REFRESH_TOKEN = { kind: 'refresh-token', reason: 'unauthorized' };
 
 interface Case extends Partial<RetryRules>, Partial<RetryFacts> {

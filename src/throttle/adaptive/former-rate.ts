@@ -3,9 +3,12 @@
  * small part of what was accepted. What was inferred from refusals is so compared with what it brings. A trial is bounded in refusals, and each
  * one in vain makes the next one rarer.
  */
+import type { CallLog } from './call-log.ts';
 
 /** Accepted calls are counted for so long at a time. */
 const SLOT_MS = 10_000;
+/** Slots before the first refusal that count. */
+const FIRST_SLOTS = 6;
 /** What was accepted counts half after this time. */
 const HALF_LIFE_MS = 3_600_000;
 /** A refusal at a higher part of the former rate can be that of a limit just below it. */
@@ -65,6 +68,15 @@ export class FormerRate {
   /** Calls per second that were accepted before the rate fell. */
   get rate(): number {
     return this.#rate;
+  }
+
+  /** The first refusal. @param calls those before it */
+  begin(now: number, calls: CallLog): void {
+    for (let slot = 1; slot <= FIRST_SLOTS; slot++) {
+      const count = calls.count(now - slot * SLOT_MS, now - (slot - 1) * SLOT_MS);
+      this.#rate = Math.max(this.#rate, (count * 1000) / SLOT_MS);
+    }
+    this.#slotStartedAt = now;
   }
 
   /** @param rate permits per second in use */

@@ -158,7 +158,9 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
 
   nextAt(now: number, isPaused = false): number {
     const penaltyEndsAt = isPaused ? this.#history.penaltyEndsAt : -Infinity;
-    if (this.#limit === undefined || penaltyEndsAt > now || this.#isJudged) return penaltyEndsAt;
+    if (this.#limit === undefined || penaltyEndsAt > now) return penaltyEndsAt;
+    // The limit is not kept to while its results are compared with those of a rate.
+    if (this.#phase === 'trial' || this.#phase === 'chance') return penaltyEndsAt;
     if (this.#phase === 'limit-probing' && !isPaused)
       // A probe goes on top of the known rate: while its response is awaited, calls within the limit go on.
       return Math.max(
@@ -200,7 +202,6 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
 
   /** @param fresh granted after the last refusal */
   recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
-    this.#former.recordAccepted(now, grant.rate);
     // Refused calls take another time at the upstream, which is no jitter.
     this.#roundTrip.addSample(now - (grant.startedAt ?? grant.at));
     if (this.#inFlightLimit < this.#options.maxInFlight) this.#inFlightLimit++;
@@ -208,7 +209,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
       this.#history.lastAccepted = grant;
       return;
     }
-    this.recordEnded(grant);
+    this.#former.recordAccepted(now, grant.rate);
+    if (grant.isLimitProbe) this.#limitProbe.recordLimitProbeEnded();
     if (this.#phase === 'chance') {
       this.#history.lastAccepted = grant;
       this.#recordByChance(now, grant, true);
@@ -237,13 +239,14 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     if (this.#phase === 'trial') {
       this.#notRefused.remove(grant.at);
       this.#evaluateTrial(now, false);
-      return !grant.isPauseProbe && this.#isJudged;
+      return !grant.isPauseProbe && !this.#isTracking;
     }
     if (this.#phase === 'chance') {
       this.#notRefused.remove(grant.at);
       this.#recordByChance(now, grant, false);
       return !grant.isPauseProbe && !(this.#chance.isClosed && (statedWait?.statedWaitMs ?? 0) > 0);
     }
+    if (this.#phase === 'unlimited') this.#former.begin(now, this.#notRefused);
     this.#former.recordRefused(now, grant.rate, !grant.isPauseProbe && this.#phase === 'tracking');
     this.#waitResolutionMs = statedWait?.waitResolutionMs ?? 0;
     this.#statedWaitMs = statedWait?.statedWaitMs ?? 0;
@@ -359,9 +362,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#margin.set(1);
   }
 
-  /** The limit is not kept to: its results are compared with those of a rate, which alone decides when the next call goes. */
-  get #isJudged(): boolean {
-    return this.#phase === 'trial' || this.#phase === 'chance';
+  get #isTracking(): boolean {
+    return this.#phase === 'tracking';
   }
 
   get #limitRate(): number {

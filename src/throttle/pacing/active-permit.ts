@@ -69,8 +69,8 @@ export class ActivePermit implements Permit, StalledPermit {
     if (!this.#isSpent) this.#spend();
   }
 
-  report(result: PermitReport, now = this.#host.clock.now()): void {
-    if (this.#isReported || this.#slot === 'freed') return;
+  report(result: PermitReport, now = this.#host.clock.now()): number {
+    if (this.#isReported || this.#slot === 'freed') return 0;
     this.#isReported = true;
     if (!this.#isSpent) this.#spend();
     // Refused calls take another time at the upstream.
@@ -79,6 +79,7 @@ export class ActivePermit implements Permit, StalledPermit {
     if (decision.kind === 'limited' && result.kind === 'rate-limited')
       this.#host.recordPause(result, decision.pauseMs, decision.stated);
     if (!this.#host.isQuiet) this.#host.pump();
+    return decision.kind === 'alone' ? decision.delayMs : 0;
   }
 
   release(isCut = false): void {

@@ -12,7 +12,7 @@ import { DeclaredLimits } from '../declared/declared-limits.ts';
 import type { FleetMembership } from '../fleet-membership.ts';
 import type { LimitUsage, PermitReport, RateLimitReport, RateSettings } from '../throttle.ts';
 import type { CallResult, PermitGrant } from './gate.ts';
-import { SharedPause } from './pause.ts';
+import { BACKOFF_BASE_MS, SharedPause } from './pause.ts';
 import { PermitBucket, type PermitSource } from './permit-bucket.ts';
 import type { RateLearner, RatePolicy } from './rate-policy.ts';
 import { StatedAllowance } from './stated-allowance.ts';
@@ -30,7 +30,9 @@ export interface GovernorOptions extends RateSettings {
 
 export type LimitDecision =
   | { readonly kind: 'unlimited' }
-  | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean };
+  | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean }
+  /** The refusal concerns this call alone, which should wait so long before its next attempt. */
+  | { readonly kind: 'alone'; readonly delayMs: number };
 
 const MAX_IN_FLIGHT_CALLS = 65_536;
 const MAX_CALL_MS = 86_400_000;
@@ -52,6 +54,7 @@ export class Governor {
   #streams = 0;
   #inFlightLimit: number;
   #settings: RateSettings;
+  readonly #random: Random;
   readonly #wrapRatePolicy: ((own: RatePolicy) => RatePolicy) | undefined;
   /** Shared with a learned rate policy, so that it sees `maxInFlight` and `maxRate` change. */
   readonly #learnedRateOptions: { -readonly [K in keyof LearnedRatePolicyOptions]: LearnedRatePolicyOptions[K] };
@@ -71,6 +74,7 @@ export class Governor {
   constructor(options: GovernorOptions) {
     const { fleet, random, maxInFlight, maxRate, maxPauseMs, learning = DEFAULT_LEARNING } = options;
     this.#settings = options;
+    this.#random = random;
     this.#wrapRatePolicy = fleet && ((own) => fleet.wrapRatePolicy(own));
     this.#learnedRateOptions = { maxInFlight, maxRate, learning, inFlightCalls: this.#inFlightCalls };
     this.pause = new SharedPause(maxPauseMs, random, () => this.#ratePolicy.limitsConcurrency);
@@ -247,11 +251,13 @@ export class Governor {
     let result: CallResult = { ...ENDED, isCurrent, laterCalls };
     if (report.kind === 'rate-limited') result = { ...result, ...this.#evaluateRefusal(report) };
     else if (report.kind === 'accepted') result = { ...result, kind: 'accepted', quotas: report.hint?.quotas ?? [] };
-    const holdsOthers = !this.#settleGates(now, grant, result) && result.kind === 'refused';
-    if (holdsOthers && isCurrent) this.#epoch++;
+    const isAlone = this.#settleGates(now, grant, result);
+    const isRefused = result.kind === 'refused';
+    if (isRefused && !isAlone && isCurrent) this.#epoch++;
     this.#declared?.settle(now, grant, result);
     this.applyRate(now);
-    if (!holdsOthers) return NOT_LIMITED;
+    if (isAlone) return { kind: 'alone', delayMs: result.wait?.statedWaitMs ?? this.#random() * BACKOFF_BASE_MS };
+    if (!isRefused) return NOT_LIMITED;
     return { kind: 'limited', pauseMs: this.pause.remainingMs(now), stated: this.pause.isStated };
   }
 

@@ -6,7 +6,7 @@ import type { Random } from '../../platform/clock.ts';
 import type { CallResult, Gate, PermitGrant } from './gate.ts';
 
 /** Full jitter: the first pause is up to this; every refused probe in a row doubles it, up to the cap. */
-const BACKOFF_BASE_MS = 200;
+export const BACKOFF_BASE_MS = 200;
 const BACKOFF_CAP_MS = 30_000;
 /** After this many refused probes in a row the next one waits for a share of the time that has passed, and not less than the cap. */
 const MAX_EARLY_PAUSE_PROBES = 10;
