@@ -1,6 +1,6 @@
 /**
  * Whether a rate that was accepted before is tried again (pure): the refusals did not become rare although the rate fell, or the rate is a
- * small part of what was accepted. What was inferred from refusals is so compared with what it brings. A trial is bounded in refusals, and each
+ * small part of what was accepted. What was inferred from refusals is so compared with what it brings. A test is bounded in refusals, and each
  * one in vain makes the next one rarer.
  */
 import type { CallLog } from './call-log.ts';
@@ -27,14 +27,14 @@ const LEAST_RAISE = 2;
 const MOST_RAISE = 10;
 const FIRST_DELAY_MS = 45_000;
 const LONGEST_DELAY_MS = 3_600_000;
-/** After a trial in vain a lower rate is tried. */
+/** After a test in vain a lower rate is tried. */
 const LOWER = 0.75;
-const MIN_TRIAL_MS = 20_000;
-const MIN_TRIAL_CALLS = 20;
+const MIN_TEST_MS = 20_000;
+const MIN_TEST_CALLS = 20;
 const EXPECTED_REFUSALS = 6;
 /** So few of the expected refusals show that a limit refuses, and not chance: permits were saved up. */
 const TOO_FEW_SHARE = 0.3;
-/** A trial in which less than this part of the share before is accepted is in vain. */
+/** A test in which less than this part of the share before is accepted is in vain. */
 const KEPT_ACCEPTED = 0.75;
 /** The share is known from few refusals. */
 const UNCERTAINTY = 1.7;
@@ -61,8 +61,8 @@ export class FormerRate {
   #delayMs = FIRST_DELAY_MS;
   #refutedDelayMs = 0;
   #startedAt = 0;
-  #trialCalls = 0;
-  #trialRefused = 0;
+  #testCalls = 0;
+  #testRefused = 0;
   #expectedShare = 0;
 
   /** Calls per second that were accepted before the rate fell. */
@@ -117,12 +117,12 @@ export class FormerRate {
   }
 
   /** @param rate permits per second in use */
-  startTrial(now: number, rate: number): void {
+  startTest(now: number, rate: number): void {
     const share = this.#strayShare;
     const raise = Math.min(MOST_RAISE, Math.max(LEAST_RAISE, RAISE_PER_SHARE * share));
     if (share >= OFTEN_SHARE) this.#rate = Math.max(this.#rate, raise * rate);
     this.#startedAt = now;
-    this.#trialCalls = this.#trialRefused = 0;
+    this.#testCalls = this.#testRefused = 0;
     this.#expectedShare = Math.max(LEAST_SHARE, share);
     this.#dueAt = now + this.#delayMs;
     this.#delayMs = Math.min(LONGEST_DELAY_MS, 2 * this.#delayMs);
@@ -130,27 +130,27 @@ export class FormerRate {
   }
 
   /**
-   * @param rate permits per second that were in use before the trial
-   * @returns the refused share when the former rate is accepted; `in vain`; undefined while the trial goes on
+   * @param rate permits per second that were in use before the test
+   * @returns the refused share when the former rate is accepted; `in vain`; undefined while the test goes on
    */
-  recordTrialCall(now: number, isAccepted: boolean, rate: number): number | 'in vain' | undefined {
-    this.#trialCalls++;
-    if (!isAccepted) this.#trialRefused++;
+  recordTestCall(now: number, isAccepted: boolean, rate: number): number | 'in vain' | undefined {
+    this.#testCalls++;
+    if (!isAccepted) this.#testRefused++;
     const share = this.#expectedShare;
-    const expected = UNCERTAINTY * share * this.#trialCalls;
-    const most = this.#trialCalls * (1 - KEPT_ACCEPTED * (1 - share));
-    if (this.#trialRefused > SPARE_REFUSALS + Math.min(most, expected + Math.sqrt(expected))) {
+    const expected = UNCERTAINTY * share * this.#testCalls;
+    const most = this.#testCalls * (1 - KEPT_ACCEPTED * (1 - share));
+    if (this.#testRefused > SPARE_REFUSALS + Math.min(most, expected + Math.sqrt(expected))) {
       this.#rate = Math.max(rate, LOWER * this.#rate);
       return 'in vain';
     }
-    const isEnough = this.#trialCalls >= MIN_TRIAL_CALLS && expected >= EXPECTED_REFUSALS;
-    if (now - this.#startedAt < MIN_TRIAL_MS || !isEnough) return undefined;
+    const isEnough = this.#testCalls >= MIN_TEST_CALLS && expected >= EXPECTED_REFUSALS;
+    if (now - this.#startedAt < MIN_TEST_MS || !isEnough) return undefined;
     this.#delayMs = Math.max(FIRST_DELAY_MS, this.#refutedDelayMs);
-    const seen = this.#trialRefused / this.#trialCalls;
+    const seen = this.#testRefused / this.#testCalls;
     return seen < share * TOO_FEW_SHARE ? 'in vain' : (share + seen) / 2;
   }
 
-  /** The rate that a trial found to be accepted was a limit's in the end. */
+  /** The rate that a test found to be accepted was a limit's in the end. */
   recordRefuted(now: number): void {
     this.#delayMs = Math.min(LONGEST_DELAY_MS, 2 * Math.max(this.#refutedDelayMs, this.#delayMs));
     this.#refutedDelayMs = this.#delayMs;

@@ -5,7 +5,7 @@
  *                  limit-choice.ts chooses, limit-in-use.ts says when the next call may go. Each refusal chooses anew.
  *   limit-probing  From time to time single calls exceed the limit, so that a raised limit is found (limit-probe.ts). Refusals that a
  *                  raised limit contradicts are forgotten.
- *   trial          The limit brings less than was accepted before, and yet calls are refused: the former rate is tried (former-rate.ts).
+ *   testing        The limit brings less than was accepted before, and yet calls are refused: the former rate is tried (former-rate.ts).
  *   chance         The former rate was accepted but for a share of the calls: these are repeated alone (refusals-by-chance.ts).
  * A refusal below a limit that has explained others, and that leaves the choice as it is, comes from jitter or from another client: less of
  * the rate is used for a while.
@@ -49,8 +49,6 @@ const LONG_WAIT_ROUND_TRIPS = 5;
 const RESTORED_LIMIT_PROBE_DELAY_MS = 5_000;
 /** Refusals that a limit must have explained before an unexpected one is taken for jitter. */
 const MIN_TRUSTED_REFUSALS = 4;
-/** Refusals that a limit must have explained before waits are computed from it. */
-const MIN_CONFIDENT_REFUSALS = 2;
 /** A restored limit is usable at once, and not trusted. */
 const RESTORED_REFUSALS = 1;
 /** A choice whose rate differs by less is the same. */
@@ -71,7 +69,7 @@ export interface LearnedRatePolicyOptions {
   readonly inFlightCalls: CallLog;
 }
 
-type LearningPhase = 'unlimited' | 'tracking' | 'limit-probing' | 'trial' | 'chance';
+type LearningPhase = 'unlimited' | 'tracking' | 'limit-probing' | 'testing' | 'chance';
 
 export class LearnedRatePolicy implements RatePolicy, RateLearner {
   readonly learner: RateLearner = this;
@@ -89,6 +87,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   #limitSince: number | undefined;
   #inFlightLimit: number;
   #explainedRefusals = 0;
+  /** Closures after the one that the limit was chosen from, and that left the choice as it was: waits may be computed from it. */
+  #agreeingClosures = 0;
   /** Permits per second while no counter explains the refusals. */
   #unexplainedRate = MIN_UNEXPLAINED_RATE;
   readonly #margin: RateMargin;
@@ -121,7 +121,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   get rate(): number {
     const { maxRate = Infinity } = this.#options;
     if (this.#phase === 'unlimited') return maxRate;
-    if (this.#phase === 'trial') return Math.min(maxRate, Math.max(this.#limitRate, this.#former.rate));
+    if (this.#phase === 'testing') return Math.min(maxRate, Math.max(this.#limitRate, this.#former.rate));
     if (this.#phase === 'chance') return Math.min(maxRate, Math.max(MIN_RATE, this.#chance.rate));
     return Math.min(maxRate, this.#phase === 'limit-probing' ? this.#limitProbe.rate : this.#limitRate);
   }
@@ -160,7 +160,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     const penaltyEndsAt = isPaused ? this.#history.penaltyEndsAt : -Infinity;
     if (this.#limit === undefined || penaltyEndsAt > now) return penaltyEndsAt;
     // The limit is not kept to while its results are compared with those of a rate.
-    if (this.#phase === 'trial' || this.#phase === 'chance') return penaltyEndsAt;
+    if (this.#phase === 'testing' || this.#phase === 'chance') return penaltyEndsAt;
     if (this.#phase === 'limit-probing' && !isPaused)
       // A probe goes on top of the known rate: while its response is awaited, calls within the limit go on.
       return Math.max(
@@ -178,9 +178,9 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     if (this.#phase === 'unlimited') return false;
     if (isLimitProbe) this.#limitProbe.recordLimitProbeSent(now);
     this.#limitProbe.countCall(now, this.#isTrusted);
-    if (this.#phase === 'tracking' && waitedFor && this.#isTrialDue(now)) {
-      this.#former.startTrial(now, this.#limitRate);
-      this.#phase = 'trial';
+    if (this.#phase === 'tracking' && waitedFor && this.#isTestDue(now)) {
+      this.#former.startTest(now, this.#limitRate);
+      this.#phase = 'testing';
     } else if (this.#phase === 'tracking' && now >= this.#limitProbe.dueAt && waitedFor) {
       this.#limitProbe.start(
         this.#limitRate,
@@ -219,8 +219,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     const ended = this.#history.recordAccepted(grant, this.#roundTrip.jitterMs);
     if (ended === 'long') this.#probeLimitAfterOutage(now);
     else if (ended === 'changed') this.#chooseLimit(now);
-    if (this.#phase === 'trial') {
-      if (fresh) this.#evaluateTrial(now, true);
+    if (this.#phase === 'testing') {
+      if (fresh) this.#evaluateTest(now, true);
     } else if (this.#phase === 'tracking') {
       if (this.#margin.share < 1) this.#margin.recover(now, this.#isTrusted, this.#marginCost);
     } else if (fresh) {
@@ -236,26 +236,32 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
    */
   recordRefused(now: number, grant: PermitGrant, statedWait?: StatedWait): boolean {
     this.recordEnded(grant);
-    if (this.#phase === 'trial') {
-      this.#notRefused.remove(grant.at);
-      this.#evaluateTrial(now, false);
+    this.#notRefused.remove(grant.at);
+    if (this.#phase === 'testing') {
+      this.#evaluateTest(now, false);
       return !grant.isPauseProbe && !this.#isTracking;
     }
     if (this.#phase === 'chance') {
-      this.#notRefused.remove(grant.at);
       this.#recordByChance(now, grant, false);
-      return !grant.isPauseProbe && !(this.#chance.isClosed && (statedWait?.statedWaitMs ?? 0) > 0);
+      const isClosed = this.#chance.isClosed && (statedWait?.statedWaitMs ?? 0) > 0;
+      return !grant.isPauseProbe && !isClosed;
     }
+    this.#learnFrom(now, grant, statedWait);
+    return false;
+  }
+
+  #learnFrom(now: number, grant: PermitGrant, statedWait: StatedWait | undefined): void {
     if (this.#phase === 'unlimited') this.#former.begin(now, this.#notRefused);
     this.#former.recordRefused(now, grant.rate, !grant.isPauseProbe && this.#phase === 'tracking');
     this.#waitResolutionMs = statedWait?.waitResolutionMs ?? 0;
     this.#statedWaitMs = statedWait?.statedWaitMs ?? 0;
     if (this.#phase === 'limit-probing') this.#limitProbe.end();
     const isExpected = this.#limit !== undefined && (this.#phase === 'limit-probing' || grant.isPauseProbe);
-    this.#notRefused.remove(grant.at);
     this.#history.recordRefused(grant, this.#roundTrip.jitterMs, this.#statedWaitMs);
     if (!grant.isPauseProbe) this.#rateBeforeClosure = Math.min(grant.rate, this.#acceptedPerSecond(now) + 1);
     const hasChanged = this.#chooseLimit(now);
+    if (hasChanged) this.#agreeingClosures = 0;
+    else if (!grant.isPauseProbe) this.#agreeingClosures++;
     if (this.#limit === undefined)
       this.#unexplainedRate = Math.max(MIN_UNEXPLAINED_RATE, UNEXPLAINED_SHARE * this.#acceptedPerSecond(now));
     if (!isExpected || !grant.isPauseProbe) this.#adjustBurst(isExpected);
@@ -264,7 +270,6 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#scheduleLimitProbe(now);
     this.#limitSince ??= now;
     this.#phase = 'tracking';
-    return false;
   }
 
   /** A refusal of a call that was already in flight at the last refusal. */
@@ -330,12 +335,12 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     if (snapshot.second !== undefined) this.#restoreLimit(now, snapshot.second, ageMs);
   }
 
-  #isTrialDue(now: number): boolean {
+  #isTestDue(now: number): boolean {
     return !this.#history.isClosed && this.#former.isDue(now, this.#limitRate);
   }
 
-  #evaluateTrial(now: number, isAccepted: boolean): void {
-    const found = this.#former.recordTrialCall(now, isAccepted, this.#limitRate);
+  #evaluateTest(now: number, isAccepted: boolean): void {
+    const found = this.#former.recordTestCall(now, isAccepted, this.#limitRate);
     if (found === undefined) return;
     if (found === 'in vain') {
       this.#phase = 'tracking';
@@ -358,7 +363,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#history.forget(now);
     this.#limit = undefined;
     this.#limitSince = now;
-    this.#explainedRefusals = 0;
+    this.#explainedRefusals = this.#agreeingClosures = 0;
     this.#margin.set(1);
   }
 
@@ -371,7 +376,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   }
 
   get #hasConfidence(): boolean {
-    return this.explainedRefusals >= MIN_CONFIDENT_REFUSALS;
+    return this.#limit !== undefined && this.#agreeingClosures > 0;
   }
 
   get #isTrusted(): boolean {
