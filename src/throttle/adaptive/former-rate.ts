@@ -77,6 +77,7 @@ export class FormerRate {
       this.#rate = Math.max(this.#rate, (count * 1000) / SLOT_MS);
     }
     this.#slotStartedAt = now;
+    this.#dueAt = now + FIRST_DELAY_MS;
   }
 
   /** @param rate permits per second in use */
@@ -106,10 +107,12 @@ export class FormerRate {
   /** @param rate permits per second in use */
   isDue(now: number, rate: number): boolean {
     if (now < this.#dueAt || this.#rate === 0) return false;
+    // A small part of what was accepted: the limit is doubted without further refusals.
+    if (rate < COLLAPSED_SHARE * this.#rate) return true;
     const share = this.#strayShare;
     if (now - (this.#strays[0]?.at ?? now) < MIN_STRAYS_MS) return false;
     if (share < STRAY_SHARE || this.#strays.length < KEPT_STRAYS / 2) return false;
-    if (rate < COLLAPSED_SHARE * this.#rate || share >= OFTEN_SHARE) return true;
+    if (share >= OFTEN_SHARE) return true;
     // A limit that refused this share of the former rate would refuse nothing now.
     const most = FALLEN_SHARE * (1 - share) * this.#rate;
     const atLowRate = this.#strays.filter((stray) => stray.rate < most);
