@@ -192,6 +192,10 @@ export interface ThrottleState {
   readonly rate: number;
   /** Milliseconds left of the pause; 0 without one. */
   readonly pausedMs: number;
+  /** Lower-case name of the partner's header field that holds requests back; undefined without one. */
+  readonly heldBy?: string | undefined;
+  /** Lower-case names of the partner's fields that are not obeyed, since calls are accepted beyond them. Default: none. */
+  readonly disbelievedFields?: readonly string[] | undefined;
   /** Requests that wait for a body slot, for their body or for a permit. Stalled bodies are not counted. */
   readonly queued: number;
   readonly queueMax: number;

@@ -1,6 +1,7 @@
 /** The throttles: learned limit, current rate, queue. A card for each throttle, or a table for many. */
 import { describeStatedValue } from '../../throttle/signals/stated-fields.ts';
 import type { Status } from '../status/status.ts';
+import { describeQuotaFields } from '../status/summary.ts';
 import { markup, renderClockTime, renderCountdown, renderFacts, type Content, type Markup } from './markup.ts';
 import { formatCount, formatDuration, formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
 import type { PageView } from './markup.ts';
@@ -31,6 +32,7 @@ function listFacts(throttle: ThrottleStatus, nowWallAt: number): (readonly [stri
     ['Limit', mode === 'static' ? 'configured, not learned' : describeLimit(throttle)],
     ...limits.map((limit) => [`Declared: ${limit.name}`, describeDeclared(limit, nowWallAt)] as const),
     ['Pause', describePause(throttle, nowWallAt)],
+    ...describeQuotaFields(throttle).map((text) => ['Stated limit', text] as const),
     ['Queued', describeQueue(throttle)],
     ['In flight', inFlightLimit === null ? String(inFlight) : `${inFlight}, limit ${inFlightLimit}`],
     ['Request bodies being read', readingBodies > 0 && readingBodies],
@@ -134,7 +136,7 @@ function renderTable(throttles: readonly ThrottleStatus[], nowWallAt: number): M
 <tbody>
 ${throttles.map(
   (throttle) => markup`<tr><th scope="row">${throttle.route}</th><td>${describeRate(throttle)}</td>
-<td>${throttle.mode === 'static' ? 'configured' : describeLimit(throttle)}${throttle.limits.map((limit) => markup`<br>${limit.name}: ${describeDeclared(limit, nowWallAt)}`)}</td><td>${describePause(throttle, nowWallAt)}</td>
+<td>${throttle.mode === 'static' ? 'configured' : describeLimit(throttle)}${throttle.limits.map((limit) => markup`<br>${limit.name}: ${describeDeclared(limit, nowWallAt)}`)}</td><td>${describePause(throttle, nowWallAt)}${describeQuotaFields(throttle).map((text) => markup`<br>${text}`)}</td>
 <td class="number">${throttle.queued}</td><td class="number">${throttle.inFlight}</td></tr>\n`,
 )}</tbody>
 </table>

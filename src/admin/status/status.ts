@@ -147,6 +147,8 @@ function describeThrottle(throttle: ThrottleState) {
     rate: finiteOrNull(rate),
     unpaced: rate === Infinity,
     pausedSeconds: secondsOrNull(throttle.pausedMs),
+    heldBy: throttle.heldBy ?? null,
+    disbelievedFields: throttle.disbelievedFields ?? [],
     queued,
     queueLimit: throttle.queueMax,
     queuedByPriority,

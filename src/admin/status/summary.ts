@@ -18,6 +18,9 @@ export function renderSummary(status: Status): string {
     ...tokens.map((token) => ['token', describeToken(token), nameOf(token.credential, tokens)] as const),
     ...throttles.map((throttle) => ['limit', describeLimit(throttle), nameOf(throttle.route, throttles)] as const),
     ...throttles.flatMap((throttle) =>
+      describeQuotaFields(throttle).map((text) => ['stated', text, nameOf(throttle.route, throttles)] as const),
+    ),
+    ...throttles.flatMap((throttle) =>
       throttle.limits.map((limit) => ['declared', describeDeclared(limit), nameOf(throttle.route, throttles)] as const),
     ),
     ...throttles.map((throttle) => ['queue', describeQueue(throttle), nameOf(throttle.route, throttles)] as const),
@@ -87,6 +90,13 @@ function describeLimit({ mode, rate, learned, pausedSeconds }: Throttle): string
       ? ''
       : ` (${learned.limit} in ${formatDuration(learned.windowSeconds * 1000)})`;
   return `${perSecond}, learned${window}, confidence ${learned.confidence}${pause}`;
+}
+
+/** What the partner's quota fields do to the rate; empty while none holds back requests, and all are believed. */
+export function describeQuotaFields(throttle: Pick<Throttle, 'heldBy' | 'disbelievedFields'>): string[] {
+  const { heldBy, disbelievedFields } = throttle;
+  const wrong = disbelievedFields.map((name) => `field ${name} disbelieved: calls are accepted beyond it`);
+  return heldBy === null ? wrong : [`held by the partner's field ${heldBy}`, ...wrong];
 }
 
 function describeDeclared({ name, calls, per, used, usedUpAt, resetsAt }: Throttle['limits'][number]): string {

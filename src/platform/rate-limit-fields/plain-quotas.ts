@@ -47,8 +47,11 @@ export function readFamilyQuotas(
   const resetAfterMs = readWaitMs(readHeader(`${family}-reset-after`), made);
   const resetInMs = resetAfterMs ?? readWaitMs(readHeader(`${family}-reset`), made, resetUnitMs);
   const { windowMs } = policies.find(({ quota }) => quota === limit) ?? {};
-  const others = policies.filter(({ quota }) => quota !== limit);
-  return [{ quota: limit, windowMs, remaining, resetInMs }, ...others];
+  const others = policies
+    .filter(({ quota }) => quota !== limit)
+    .map((policy) => ({ ...policy, field: `${family}-limit` }));
+  const field = `${family}-${remaining === undefined ? 'limit' : 'remaining'}`;
+  return [{ quota: limit, windowMs, remaining, resetInMs, field }, ...others];
 }
 
 /** `X-RateLimit-Limit-Minute: 10` and `X-RateLimit-Remaining-Minute: 9`, for each unit that is present. */
@@ -57,6 +60,7 @@ export function readUnitQuotas(readHeader: ReadHeader): StatedQuota[] {
     const remainingCalls = readNumber(readHeader(remaining));
     const quota = readNumber(readHeader(limit));
     if (remainingCalls === undefined && quota === undefined) return [];
-    return [{ quota: quota === 0 ? undefined : quota, windowMs, remaining: remainingCalls }];
+    const field = remainingCalls === undefined ? limit : remaining;
+    return [{ quota: quota === 0 ? undefined : quota, windowMs, remaining: remainingCalls, field }];
   });
 }

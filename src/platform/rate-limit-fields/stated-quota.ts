@@ -8,6 +8,8 @@ export interface StatedQuota {
   readonly windowMs?: number | undefined;
   readonly remaining?: number | undefined;
   readonly resetInMs?: number | undefined;
+  /** Lower-case name of the header field that states the remainder, or else the quota. */
+  readonly field?: string | undefined;
 }
 
 /** Further quotas are ignored. */
@@ -51,6 +53,8 @@ function mergeQuota(first: StatedQuota, second: StatedQuota): StatedQuota {
     windowMs: first.windowMs ?? second.windowMs,
     remaining: first.remaining ?? second.remaining,
     resetInMs: first.resetInMs ?? second.resetInMs,
+    field:
+      first.remaining === undefined && second.remaining !== undefined ? second.field : (first.field ?? second.field),
   };
 }
 

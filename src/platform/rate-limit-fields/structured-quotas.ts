@@ -41,12 +41,13 @@ export function readStructuredQuotas(
     if (policy !== undefined) joinedPolicies.add(policy);
     if (!appliesToOurRequests(policy ?? limit, isOwnPartition)) return [];
     const remaining = numberOrUndefined(limit.parameters.get('r'));
-    return [{ ...policyOf(policy), remaining, resetInMs: secondsToMs(numberOrUndefined(limit.parameters.get('t'))) }];
+    const resetInMs = secondsToMs(numberOrUndefined(limit.parameters.get('t')));
+    return [{ ...policyOf(policy), remaining, resetInMs, field: 'ratelimit' }];
   });
   const withoutLimit = policies.filter(
     (policy) => !joinedPolicies.has(policy) && appliesToOurRequests(policy, isOwnPartition),
   );
-  return [...stated, ...withoutLimit.map(policyOf)];
+  return [...stated, ...withoutLimit.map((policy) => ({ ...policyOf(policy), field: 'ratelimit-policy' }))];
 }
 
 /** `100, 100;w=60, 1000;w=3600` in RateLimit-Limit, up to draft 06: the quota in force, then the policies. */
@@ -66,7 +67,7 @@ export function readDictionaryQuota(text: string | undefined, made: MadeAt): Sta
   const remaining = member('remaining');
   const resetInMs = waitMsOf(member('reset'), made);
   if (remaining === undefined && resetInMs === undefined) return undefined;
-  return { quota: positiveOrUndefined(member('limit')), remaining, resetInMs };
+  return { quota: positiveOrUndefined(member('limit')), remaining, resetInMs, field: 'ratelimit' };
 }
 
 /** Members and parameters with a number, whose keys are part of a draft; other keys and texts may be anything. */

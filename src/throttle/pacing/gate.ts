@@ -22,6 +22,8 @@ export interface PermitGrant {
   readonly isWaitedFor: boolean;
   /** Exceeds the selected limit, to see whether it was raised. */
   readonly isLimitProbe: boolean;
+  /** Exceeds what responses state as remaining. Default: false. */
+  readonly exceedsStated?: boolean | undefined;
   /** Calls without a response at the time. */
   readonly inFlight: number;
   /** As the permit's. Default: `at` */

@@ -179,6 +179,17 @@ export class Governor {
     return Math.max(this.pause.remainingMs(now), (this.#allowance?.nthAt(now) ?? -Infinity) - now, 0);
   }
 
+  /** Name of the partner's field that alone holds back the next call. */
+  heldBy(now: number): string | undefined {
+    const allowedAt = this.#allowance?.nextAt(now) ?? -Infinity;
+    return allowedAt > now && allowedAt === this.openAt(now) ? this.#allowance?.heldBy(now) : undefined;
+  }
+
+  /** Names of the partner's fields beyond which calls are accepted. */
+  disbelievedFields(now: number): readonly string[] {
+    return this.#allowance?.disbelieved(now) ?? [];
+  }
+
   usage(now: number): LimitUsage | undefined {
     const counted = this.#ratePolicy.learner?.countUsed(now);
     return counted && { ...counted, opensInMs: Math.max(0, this.nextAt(now, false) - now) };
@@ -203,6 +214,8 @@ export class Governor {
     }
     if (!hasSlot || this.openAt(now) > now || !this.permits.tryTake(now)) {
       this.#waitsForRate = hasSlot || this.#ratePolicy.limitsConcurrency;
+      // A replica that keeps to its part can exceed what is stated for all, and learn nothing of it.
+      if ((this.#settings.share ?? 1) === 1) this.#allowance?.recordHeld(now);
       return undefined;
     }
     this.#inFlight++;
@@ -215,7 +228,7 @@ export class Governor {
   /** A call goes out without regard to rate and slots. */
   take(now: number, isWaitedFor: boolean): PermitGrant {
     if (this.#allowance?.isResetProbeDue(now) === true) this.pause.requirePauseProbe(now);
-    this.#allowance?.take(now);
+    const exceedsStated = this.#allowance?.take(now);
     this.#lastGrantAt = now;
     const isPauseProbe = !this.#isUnpaced && this.pause.take(now);
     const rate = this.#isUnpaced ? Infinity : this.#ratePolicy.rate;
@@ -224,7 +237,18 @@ export class Governor {
     const isLimitProbe = this.#ratePolicy.learner?.take(now, isWaitedFor) ?? false;
     const serial = ++this.#serial;
     const declared = this.#declared?.take(now);
-    return { at: now, serial, epoch: this.#epoch, rate, isPauseProbe, isWaitedFor, isLimitProbe, inFlight, declared };
+    return {
+      at: now,
+      serial,
+      epoch: this.#epoch,
+      rate,
+      isPauseProbe,
+      isWaitedFor,
+      isLimitProbe,
+      exceedsStated,
+      inFlight,
+      declared,
+    };
   }
 
   /** The attempt was never made: its permit is unspent. */
@@ -348,7 +372,10 @@ export class Governor {
   /** @returns true when a refusal concerns this call alone: it comes at any rate, so that a pause would not prevent the next */
   #settleGates(now: number, grant: PermitGrant, result: CallResult): boolean {
     this.#inFlightCalls.remove(grant.at);
-    const isAlone = this.#learnerOf(grant)?.settle(now, grant, result) === true;
+    // What a stated quota explains is no reason to look for another limit.
+    const isExplained = result.kind === 'refused' && this.#allowance?.explains(grant) === true;
+    const learned: CallResult = isExplained ? { ...result, kind: 'ended' } : result;
+    const isAlone = this.#learnerOf(grant)?.settle(now, grant, learned) === true;
     if (!isAlone) this.pause.settle(now, grant, result);
     if (result.quotas.length > 0 && this.#settings.rate === 'auto')
       this.#allowance ??= new StatedAllowance(() => this.#settings.maxPauseMs, this.#inFlightCalls, this.#lastGrantAt);

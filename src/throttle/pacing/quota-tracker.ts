@@ -4,6 +4,7 @@
  * quarters may be used at once, so that an application below its limit never waits; the last quarter is spread over the time left.
  */
 import type { PermitGrant } from './gate.ts';
+import { QuotaTrust } from './quota-trust.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 
 /** Share of the quota below which calls are spread. */
@@ -45,6 +46,9 @@ export class QuotaTracker {
   #baselineRemaining = 0;
   #baselineSerial = 0;
   readonly #maxHoldMs: () => number;
+  readonly trust = new QuotaTrust();
+  /** Name of the header field that states the remainder, or else the quota. */
+  field: string | undefined;
 
   /** @param maxHoldMs a reset further away than this is probed before it comes */
   constructor(maxHoldMs: () => number) {
@@ -61,20 +65,26 @@ export class QuotaTracker {
     return this.#sentAt - REORDER_WINDOW_MS;
   }
 
+  /** A request waits for this quota. */
+  recordHeld(now: number, uncounted: number, lastSentAt: number): void {
+    if (this.#heldUntil(now, uncounted, lastSentAt) > now) this.trust.recordHeld(now);
+  }
+
   /** True when two resets have passed since the last statement. */
   isStale(now: number): boolean {
-    return !this.#isStated && now >= this.#resetAt;
+    return !this.#isStated && now >= this.#resetAt && !this.trust.isDisbelieved(now);
   }
 
   /** Nothing remains until this instant; -Infinity otherwise. */
   exhaustedUntil(now: number): number {
     const until = this.#reopensAt;
+    if (this.trust.isLifted(now)) return -Infinity;
     return this.#remaining < 1 && now < until && !(this.#statesRemaining && this.#isAssumed) ? until : -Infinity;
   }
 
   /** True when nothing remained and the reset has passed: one call goes first. */
   isResetProbeDue(now: number): boolean {
-    return this.#remaining < 1 && now >= this.#reopensAt;
+    return this.#remaining < 1 && now >= this.#reopensAt && !this.trust.isDisbelieved(now);
   }
 
   /**
@@ -82,6 +92,35 @@ export class QuotaTracker {
    * @param uncounted calls in flight that may not have been counted
    */
   nextAt(now: number, uncounted: number, lastSentAt: number): number {
+    const heldUntil = this.#heldUntil(now, uncounted, lastSentAt);
+    if (heldUntil <= now) return heldUntil;
+    return this.trust.nextAt(now, heldUntil, this.#remaining, this.#trustedUntil, uncounted);
+  }
+
+  /**
+   * @param uncounted as for `nextAt`
+   * @returns whether the call exceeds what is stated
+   */
+  take(now: number, uncounted: number, lastSentAt: number): boolean {
+    const isHeld = this.#heldUntil(now, uncounted, lastSentAt) > now;
+    const isExcess = this.trust.take(now, isHeld, this.#remaining, this.#trustedUntil, uncounted);
+    if (now >= this.#resetAt) this.#assumeReset(now, uncounted);
+    else if (now >= this.#recheckAt) this.#recheckAt = now + this.#maxHoldMs();
+    return isExcess;
+  }
+
+  /** A call that exceeded what is stated was accepted, or refused. */
+  recordExcess(now: number, sentAt: number, isAccepted: boolean): void {
+    if (isAccepted) this.trust.recordAccepted(now, sentAt, this.#limit);
+    else this.trust.recordRefused(sentAt, this.#periodMs);
+  }
+
+  /** What was stated last holds until this instant; -Infinity when that is assumed. */
+  get #trustedUntil(): number {
+    return this.#statesRemaining && this.#isAssumed ? -Infinity : this.#resetAt;
+  }
+
+  #heldUntil(now: number, uncounted: number, lastSentAt: number): number {
     if (now >= this.#resetAt)
       return this.#remainingAfterReset(now, uncounted) >= 1 ? -Infinity : now + this.#refillIntervalMs;
     if (now >= this.#recheckAt) return -Infinity;
@@ -97,19 +136,15 @@ export class QuotaTracker {
     return lastSentAt + Math.min(MAX_SPACING_MS, surelyMs / (ours + 1));
   }
 
-  take(now: number, uncounted: number): void {
-    if (now >= this.#resetAt) this.#assumeReset(now, uncounted);
-    else if (now >= this.#recheckAt) this.#recheckAt = now + this.#maxHoldMs();
-  }
-
   /**
    * @param call whose response stated the quota
    * @param uncounted calls in flight that this response may not have counted
    */
   update(now: number, call: PermitGrant, stated: StatedQuota, uncounted: number): void {
     // A reset that is stated as an instant may have passed on the way.
-    const { quota, windowMs, remaining, resetInMs = windowMs ?? 0 } = stated;
+    const { quota, windowMs, remaining, resetInMs = windowMs ?? 0, field } = stated;
     this.#isStated = true;
+    this.field = field;
     this.#limit = quota ?? Math.max(this.#limit, remaining ?? 0);
     this.#periodMs = windowMs ?? Math.max(this.#periodMs, resetInMs);
     if (this.#observedAt === -Infinity && remaining === undefined)

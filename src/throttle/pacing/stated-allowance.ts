@@ -10,7 +10,7 @@ import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.
 /** With more quotas than this, the one that was stated longest ago goes. */
 const MAX_TRACKERS = 16;
 
-export class StatedAllowance implements Gate<void> {
+export class StatedAllowance implements Gate<boolean> {
   readonly #trackers = new Map<string, QuotaTracker>();
   readonly #inFlightCalls: CallLog;
   #lastSentAt: number;
@@ -46,13 +46,47 @@ export class StatedAllowance implements Gate<void> {
     return false;
   }
 
-  /** To be called before the call is added to `inFlightCalls`. */
-  take(now: number): void {
+  /** A request has to wait. */
+  recordHeld(now: number): void {
+    for (const tracker of this.#trackers.values())
+      tracker.recordHeld(now, this.#countUncounted(tracker), this.#lastSentAt);
+  }
+
+  /** Name of the field that holds back the next call; undefined without one. */
+  heldBy(now: number): string | undefined {
+    let last = { at: now, field: undefined as string | undefined };
+    for (const tracker of this.#trackers.values()) {
+      const at = tracker.nextAt(now, this.#countUncounted(tracker), this.#lastSentAt);
+      if (at > last.at) last = { at, field: tracker.field };
+    }
+    return last.field;
+  }
+
+  /** Names of the fields beyond which calls are accepted. */
+  disbelieved(now: number): string[] {
+    const fields = [...this.#trackers.values()].flatMap((tracker) =>
+      tracker.trust.isDisbelieved(now) ? [tracker.field] : [],
+    );
+    return [...new Set(fields.filter((field) => field !== undefined))];
+  }
+
+  /** A refusal of this call says only that a stated quota is right. */
+  explains({ exceedsStated = false }: PermitGrant): boolean {
+    return exceedsStated && [...this.#trackers.values()].some((tracker) => tracker.trust.isChecked);
+  }
+
+  /**
+   * To be called before the call is added to `inFlightCalls`.
+   * @returns whether it exceeds what is stated
+   */
+  take(now: number): boolean {
+    let isExcess = false;
     for (const [key, tracker] of this.#trackers) {
       if (tracker.isStale(now)) this.#trackers.delete(key);
-      else tracker.take(now, this.#countUncounted(tracker));
+      else if (tracker.take(now, this.#countUncounted(tracker), this.#lastSentAt)) isExcess = true;
     }
     this.#lastSentAt = now;
+    return isExcess;
   }
 
   giveBack(): void {
@@ -60,6 +94,8 @@ export class StatedAllowance implements Gate<void> {
   }
 
   settle(now: number, call: PermitGrant, { kind, quotas }: CallResult): void {
+    if (call.exceedsStated === true && kind !== 'ended')
+      for (const tracker of this.#trackers.values()) tracker.recordExcess(now, call.at, kind === 'accepted');
     if (kind === 'accepted') this.#recordAccepted(now, call, quotas);
     // A call without a response may have been counted by the upstream.
     else if (kind === 'ended') for (const tracker of this.#trackers.values()) tracker.recordUncounted(call.at);

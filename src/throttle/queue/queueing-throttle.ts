@@ -151,6 +151,8 @@ class QueueingThrottle implements Throttle, TicketHost {
       mode: throttle.rate === 'auto' ? 'auto' : 'static',
       rate: governor.permits.rate,
       pausedMs: governor.pausedMs(now),
+      heldBy: queue.size > 0 || governor.certainAt(now) > now ? governor.heldBy(now) : undefined,
+      disbelievedFields: governor.disbelievedFields(now),
       queued: queue.size,
       queueMax: queueTerms.max,
       queuedByPriority: queue.sizesByPriority(),

@@ -57,10 +57,11 @@ export interface HintedLimits {
 
 /** The one quota and the wait that the configured fields state; of several fields with one meaning the first that is understood. */
 export function readConfiguredHints(readHeader: ReadHeader, hints: FieldHints, made: MadeAt): HintedLimits {
-  const values: Partial<Record<keyof StatedQuota | 'waitMs', number | undefined>> = {};
+  const values: Partial<Record<(typeof QUOTA_MEMBERS)[HintMeaning], number | undefined>> = {};
   for (const [name, meaning] of hints) values[QUOTA_MEMBERS[meaning]] ??= readMeaning(meaning, readHeader(name), made);
   const { waitMs, ...quota } = values;
-  return { quotas: [quota], waitMs };
+  const field = [...hints.keys()].find((name) => hints.get(name) === 'remaining');
+  return { quotas: [{ ...quota, field }], waitMs };
 }
 
 /** The quotas of each vendor, in the order of the table, and the first wait. */
@@ -118,7 +119,10 @@ export function readNamedLimits(fields: ReadonlyMap<string, string>, made: MadeA
     if (value === undefined) continue;
     const member = isReset ? 'resetInMs' : QUOTA_MEMBERS[meaning];
     if (member === 'waitMs') waitMs = Math.max(waitMs ?? 0, value);
-    else families.set(family, { windowMs: shortWindow(windowMs), ...families.get(family), [member]: value });
+    else {
+      const known: StatedQuota = { windowMs: shortWindow(windowMs), ...families.get(family), [member]: value };
+      families.set(family, member === 'remaining' ? { ...known, field: name } : { field: name, ...known });
+    }
   }
   const quotas = [...families.values()].filter(
     ({ quota, remaining }) => quota !== undefined || remaining !== undefined,
@@ -138,8 +142,9 @@ function shortWindow(windowMs: number | undefined): number | undefined {
 }
 
 function readRow(readHeader: ReadHeader, row: VendorQuotaFields, made: MadeAt): StatedQuota[] {
-  if (row.usage !== undefined) return readUsageQuota(readField(readHeader, row.usage));
-  if (row.counts !== undefined) return readWindows(readField(readHeader, row.limit), readField(readHeader, row.counts));
+  if (row.usage !== undefined) return readUsageQuota(row.usage, readHeader(row.usage));
+  if (row.counts !== undefined)
+    return readWindows(row.counts, readField(readHeader, row.limit), readHeader(row.counts));
   const quota = positiveOrUndefined(readNumber(readField(readHeader, row.limit)));
   const remaining = readNumber(readField(readHeader, row.remaining));
   if (quota === undefined && remaining === undefined) return [];
@@ -149,6 +154,7 @@ function readRow(readHeader: ReadHeader, row: VendorQuotaFields, made: MadeAt): 
       windowMs: readWindow(readHeader, row.window, made),
       remaining,
       resetInMs: readWait(readHeader, row.reset, made),
+      field: remaining === undefined ? row.limit : row.remaining,
     },
   ];
 }
@@ -179,18 +185,19 @@ export function readUsage(text: string): { readonly used: number; readonly limit
   return used === undefined || limit === undefined ? undefined : { used: Number(used), limit: Number(limit) };
 }
 
-function readUsageQuota(text: string | undefined): StatedQuota[] {
+function readUsageQuota(field: string, text: string | undefined): StatedQuota[] {
   const { used = 0, limit } = (text === undefined ? undefined : readUsage(text)) ?? {};
   const quota = positiveOrUndefined(limit);
-  return quota === undefined ? [] : [{ quota, remaining: Math.max(0, quota - used) }];
+  return quota === undefined ? [] : [{ quota, remaining: Math.max(0, quota - used), field }];
 }
 
 /** `20:1,100:120` with the used calls `1:1,2:120`, joined by the window's length. */
-function readWindows(limits: string | undefined, counts: string | undefined): StatedQuota[] {
+function readWindows(field: string, limits: string | undefined, counts: string | undefined): StatedQuota[] {
   const used = readPairs(counts);
   return [...readPairs(limits)].map(([seconds, quota]) => {
     const count = used.get(seconds);
-    return { quota, windowMs: seconds * 1000, remaining: count === undefined ? undefined : Math.max(0, quota - count) };
+    const remaining = count === undefined ? undefined : Math.max(0, quota - count);
+    return { quota, windowMs: seconds * 1000, remaining, field };
   });
 }
 

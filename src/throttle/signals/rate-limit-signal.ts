@@ -106,9 +106,9 @@ export function readRateLimitSignal(
 }
 
 /** What is left of a quota; nothing is known of the calls remaining in a window that has ended since the response was made. */
-function ageQuota({ quota, windowMs, remaining, resetInMs }: StatedQuota, made: MadeAt): StatedQuota {
+function ageQuota({ quota, windowMs, remaining, resetInMs, field }: StatedQuota, made: MadeAt): StatedQuota {
   const hasEnded = (resetInMs ?? windowMs ?? Infinity) < made.ageMs;
-  return { quota, windowMs, remaining: hasEnded ? undefined : remaining, resetInMs: leftOf(resetInMs, made) };
+  return { quota, windowMs, remaining: hasEnded ? undefined : remaining, resetInMs: leftOf(resetInMs, made), field };
 }
 
 /** Each field has one meaning: the configured one, or by its name. */

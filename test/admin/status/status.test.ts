@@ -54,6 +54,8 @@ describe('status', () => {
         rate: 9.5,
         unpaced: false,
         pausedSeconds: 1.5,
+        heldBy: null,
+        disbelievedFields: [],
         queued: 12,
         queueLimit: 1000,
         queuedByPriority: { high: 1, normal: 2, low: 9 },

@@ -70,6 +70,15 @@ it('the last failed call has a line, with what its partner asks for', () => {
   for (const none of [[call], [], null]) expect(textOf(none)).not.toContain('failed  ');
 });
 
+it('a field of the partner that holds requests back has a line, and so has one that is disbelieved', () => {
+  const throttle = { ...unpaced, heldBy: 'x-ratelimit-remaining', disbelievedFields: ['ratelimit'] };
+  const states = { tokens: [validToken], throttles: [throttle], fleet: undefined };
+  const inputs = { version: '1.2.3', verdict: healthy, uptimeMs: 1000, draining: false, alerts: [] };
+  const text = renderSummary(describeStatus({ ...inputs, ...states }));
+  expect(text).toContain("held by the partner's field x-ratelimit-remaining");
+  expect(text).toContain('field ratelimit disbelieved: calls are accepted beyond it');
+});
+
 it('each declared limit has a line', () => {
   const day = { name: 'day', calls: 10_000, per: '1d', used: 7412, reserve: 0 };
   const limits = [

@@ -57,7 +57,7 @@ export async function play(played: Play): Promise<Played> {
       const created = createThrottle({
         ...options,
         recordPermit,
-        throttle: { ...AUTO, ...throttle },
+        throttle: { ...AUTO, share, ...throttle },
         queue: { max: 1000, timeoutMs: 30_000 },
         restored: state,
         random,

@@ -17,7 +17,7 @@ function read(
 }
 
 function statedOf({ statedWaitMs, remaining, resetInMs, quotas }: RateLimitSignal): object {
-  return { statedWaitMs, remaining, resetInMs, quotas };
+  return { statedWaitMs, remaining, resetInMs, quotas: quotas.map(({ field: _, ...numbers }) => numbers) };
 }
 
 /** The standard field of each meaning that one has. */
@@ -55,6 +55,11 @@ describe('a mapped field', () => {
     const hints = { 'x-ratelimit-remaining': 'limit', 'X-RATELIMIT-LIMIT': 'remaining' };
     expect(read(headers, hints)).toMatchObject({ remaining: 3, quotas: [{ quota: 100, remaining: 3 }] });
     expect(read({ 'Retry-After': '1500' }, { 'Retry-After': 'retryAfterMs' }).statedWaitMs).toBe(1500);
+  });
+
+  it('is named as the field that states the remainder', () => {
+    const { quotas } = read({ 'X-Left': '3', 'X-Most': '9' }, { 'X-Most': 'limit', 'X-Left': 'remaining' });
+    expect(quotas).toMatchObject([{ quota: 9, remaining: 3, field: 'x-left' }]);
   });
 
   it('takes precedence over a field that is read without a hint', () => {

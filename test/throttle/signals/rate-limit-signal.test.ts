@@ -114,9 +114,9 @@ it('parses no value of thousands of characters', () => {
   expect(read({ 'retry-after': '9'.repeat(5000) }).statedWaitMs).toBeUndefined();
 });
 
-/** Only the stated members. */
-function statedOf(quota: StatedQuota): StatedQuota {
-  return Object.fromEntries(Object.entries(quota).filter(([, value]) => value !== undefined));
+/** The stated numbers. */
+function statedOf({ field: _, ...numbers }: StatedQuota): StatedQuota {
+  return Object.fromEntries(Object.entries(numbers).filter(([, value]) => value !== undefined));
 }
 
 describe('the quotas', () => {
@@ -216,6 +216,20 @@ describe('the quotas', () => {
     expect(read(fields, 200).quotas.map(statedOf)).toEqual(expected);
   });
 
+  it.each<[Record<string, string>, string[]]>([
+    [{ 'ratelimit-policy': '"a";q=100;w=60, "b";q=5;w=1', ratelimit: '"a";r=5' }, ['ratelimit', 'ratelimit-policy']],
+    [{ ratelimit: 'limit=100, remaining=7, reset=5' }, ['ratelimit']],
+    [{ 'x-ratelimit-limit': '100', 'x-ratelimit-remaining': '7' }, ['x-ratelimit-remaining']],
+    [{ 'ratelimit-limit': '100, 100;w=60, 9;w=1' }, ['ratelimit-limit', 'ratelimit-limit']],
+    [{ 'x-ratelimit-limit-day': '9', 'x-ratelimit-remaining-day': '0' }, ['x-ratelimit-remaining-day']],
+    [{ 'anthropic-ratelimit-requests-remaining': '4' }, ['anthropic-ratelimit-requests-remaining']],
+    [{ 'x-remaining-today': '4', 'x-limit-per-day': '9' }, ['x-remaining-today']],
+    [{ 'sforce-limit-info': 'api-usage=18/5000' }, ['sforce-limit-info']],
+    [{ 'x-app-rate-limit': '20:1', 'x-app-rate-limit-count': '1:1' }, ['x-app-rate-limit-count']],
+  ])('name the field that states the remainder, or else the quota: %o', (fields, expected) => {
+    expect(read(fields, 200).quotas.map(({ field }) => field)).toEqual(expected);
+  });
+
   it('are 8 at most', () => {
     const policy = Array.from({ length: 20 }, (_, at) => `"p${at}";q=${at + 1};w=60`).join(',');
     expect(read({ 'ratelimit-policy': policy }).quotas).toHaveLength(8);
@@ -270,7 +284,7 @@ describe('with arbitrary header fields', () => {
           statedWaitMs,
           remaining,
           resetInMs,
-          ...quotas.flatMap((quota) => Object.values<number | undefined>({ ...quota })),
+          ...quotas.flatMap(({ field: _, ...numbers }) => Object.values<number | undefined>(numbers)),
         ];
         for (const number of numbers)
           expect(number ?? 0).toSatisfy((value: number) => Number.isFinite(value) && value >= 0);
