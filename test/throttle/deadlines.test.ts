@@ -61,6 +61,15 @@ describe('more calls than the rate allows, with deadlines', () => {
     expect(oneOf(result).inVain).toBeLessThanOrEqual(3);
   });
 
+  it.each([5000, 20_000, 60_000])(
+    'and with times of 1 to 3 s at most 3 in 100 are carried out in vain (deadline %d ms)',
+    async (deadlineMs) => {
+      const result = await playDeadlines(overload(20, 3, deadlineMs, 2000, 1));
+      expect(oneOf(result).served).toBeGreaterThanOrEqual(300 * 0.97);
+      expect(oneOf(result).inVain).toBeLessThanOrEqual(result.executed * 0.03);
+    },
+  );
+
   it('invariant 3: spend no permit on a waiting call that has less left than the upstream needs, or than half of its deadline', async () => {
     let checked = 0;
     await fc.assert(
@@ -213,6 +222,43 @@ describe('quick calls beside slow ones', () => {
     const accepted = Array.from({ length: 25 }, () => fixture.ask(5000));
     expect(accepted).toHaveLength(25);
     expect(() => fixture.ask(5000)).toThrow(expect.objectContaining({ code: 'QUEUE_TIMEOUT' }));
+  });
+});
+
+describe('a call that waits alone', () => {
+  /** Of twenty calls `quickCalls` took 1 s, the others 4 s; then the rate holds up a call whose deadline leaves it `leftMs` at its turn. */
+  async function sendAfterWait(quickCalls: number, leftMs: number): Promise<Asking> {
+    const fixture = new Fixture({ rate: 0.5 });
+    for (let made = 0; made < 100; made++) {
+      const asking = fixture.ask();
+      await fixture.clock.advance(made % 20 < quickCalls ? 1000 : 4000);
+      asking.permit?.report(ACCEPTED);
+      asking.permit?.release();
+      await fixture.clock.advance(5000);
+    }
+    fixture.ask();
+    const asking = fixture.ask(2000 + leftMs);
+    await fixture.clock.advance(2001);
+    return asking;
+  }
+
+  it('is sent when 90 in 100 like it would be in time, and not when fewer would', async () => {
+    expect(await sendAfterWait(19, 3000).then(({ outcome }) => outcome)).toBe('granted');
+    expect(await sendAfterWait(17, 3000).then(({ outcome }) => outcome)).toBe('refused');
+    expect(await sendAfterWait(17, 5000).then(({ outcome }) => outcome)).toBe('granted');
+  });
+
+  it('is sent without a wait however little time is left', async () => {
+    const fixture = new Fixture({ rate: 10 });
+    for (let made = 0; made < 30; made++) {
+      const asking = fixture.ask();
+      await fixture.clock.advance(4000);
+      asking.permit?.report(ACCEPTED);
+      asking.permit?.release();
+    }
+    const asking = fixture.ask(1000);
+    await asking.settled;
+    expect(asking.outcome).toBe('granted');
   });
 });
 

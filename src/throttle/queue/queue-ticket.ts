@@ -20,6 +20,11 @@ export type PendingWait =
     }
   | { readonly kind: 'permit'; readonly resolve: (permit: Permit) => void; readonly reject: (reason: unknown) => void };
 
+/** A call that has waited is sent if so many like it would be in time with what is left of its deadline. */
+const LEAST_IN_TIME = 0.9;
+/** The same among several that wait, as a part of those that would be in time without a wait. */
+const LEAST_IN_TIME_CONTENDED = 0.98;
+
 /** The public fields are state that the throttle keeps on the ticket; only the throttle and its queue write them. */
 export class QueueTicket {
   readonly arrivalNumber: number;
@@ -80,11 +85,16 @@ export class QueueTicket {
     return this.#reservedMs;
   }
 
-  /** The response would come too late: almost no call of the endpoint responds within half of the deadline, and less is left than they need. */
-  isTooLateToSend(now: number): boolean {
-    if (this.deadlineAt - now >= this.#responseTimes.longestMs(now, this.endpoint)) return false;
-    const shortestMs = this.#responseTimes.shortestMs(now, this.endpoint);
-    return shortestMs > this.#maxReserveMs && shortestMs < Infinity;
+  /**
+   * The response would probably come too late. The shares are of those calls that respond at all: while none does, waiting longer is no better.
+   * @param isContended other requests wait: one that is surer to be served in time takes the permit
+   */
+  isTooLateToSend(now: number, isContended: boolean): boolean {
+    const shareWithin = (ms: number): number => this.#responseTimes.shareWithin(now, this.endpoint, ms);
+    const inTime = shareWithin(this.deadlineAt - now);
+    const inTimeAtOnce = shareWithin(2 * this.#maxReserveMs);
+    if (inTime < LEAST_IN_TIME * Math.max(inTimeAtOnce, shareWithin(Infinity))) return true;
+    return isContended && inTime < LEAST_IN_TIME_CONTENDED * inTimeAtOnce;
   }
 
   beginWait(now: number, wait: PendingWait): void {

@@ -203,7 +203,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#expire(now, now, 'timeout');
     let next = this.#nextReady(now);
     for (; next !== undefined; next = this.#nextReady(now)) {
-      if (next.isTooLateToSend(now)) {
+      if (next.isTooLateToSend(now, counts.ready > 1)) {
         this.reject(next, now, 'timeout');
         continue;
       }

@@ -8,7 +8,6 @@ const MAX_ENDPOINTS = 64;
 /** Fewer calls say nothing about the next one. */
 const MIN_CALLS = 20;
 const ALMOST_ALL = 0.995;
-const ALMOST_NONE = 0.01;
 
 export class ResponseTimes {
   readonly #byEndpoint = new Map<string, AgedTimes>();
@@ -27,12 +26,15 @@ export class ResponseTimes {
 
   /** Milliseconds within which almost every call responds; 0 while too little is known, Infinity when too few respond. */
   longestMs(now: number, endpoint: string): number {
-    return this.#timesOf(endpoint).findBounds(now).longestMs;
+    return this.#timesOf(endpoint).longestMs(now);
   }
 
-  /** Milliseconds within which almost no call responds; 0 while too little is known, Infinity when too few respond. */
-  shortestMs(now: number, endpoint: string): number {
-    return this.#timesOf(endpoint).findBounds(now).shortestMs;
+  /**
+   * Share of the calls that respond within `ms`, rounded down; 1 while too little is known, or none was given as long.
+   * @param ms Infinity: the share of those that respond at all, as far as is known
+   */
+  shareWithin(now: number, endpoint: string, ms: number): number {
+    return this.#timesOf(endpoint).shareWithin(now, ms);
   }
 
   #timesOf(endpoint: string): AgedTimes {
@@ -78,13 +80,6 @@ class Generation {
 
 const NO_CALLS = new Generation(0);
 
-interface Bounds {
-  readonly shortestMs: number;
-  readonly longestMs: number;
-}
-
-const UNKNOWN: Bounds = { shortestMs: 0, longestMs: 0 };
-
 /**
  * A histogram of durations that forgets. Two generations: when the younger one has lasted long enough, it takes the place of the older.
  * Durations that were cut off count as longer than they lasted (Kaplan and Meier 1958): calls that were given up for being slow must not
@@ -94,7 +89,7 @@ class AgedTimes {
   #current: Generation | undefined;
   #former: Generation | undefined;
   /** Cached until the next change, because a queue reads them at each permit. */
-  #bounds: Bounds | undefined;
+  #shares: readonly number[] | undefined;
 
   /** @param isWhole false for a duration that was cut off at `ms` */
   add(now: number, ms: number, isWhole: boolean): void {
@@ -104,7 +99,7 @@ class AgedTimes {
     const counts = isWhole ? generation.whole : generation.cut;
     counts[bucket] = (counts[bucket] ?? 0) + 1;
     generation.count++;
-    this.#bounds = undefined;
+    this.#shares = undefined;
   }
 
   /** Durations of late, both kinds. */
@@ -113,25 +108,35 @@ class AgedTimes {
     return (this.#current?.count ?? 0) + (this.#former?.count ?? 0);
   }
 
-  findBounds(now: number): Bounds {
-    return this.count(now) < MIN_CALLS ? UNKNOWN : (this.#bounds ??= this.#computeBounds());
+  /** At most 19 % too high. */
+  longestMs(now: number): number {
+    if (this.count(now) < MIN_CALLS) return 0;
+    this.#shares ??= this.#computeShares();
+    const bucket = this.#shares.findIndex((share) => share >= ALMOST_ALL);
+    return bucket === -1 ? Infinity : 2 ** (bucket / PER_DOUBLING);
   }
 
-  /** Milliseconds that almost none and almost all durations do not exceed, at most 19 % too high; Infinity where too many were cut off. */
-  #computeBounds(): Bounds {
+  shareWithin(now: number, ms: number): number {
+    if (this.count(now) < MIN_CALLS) return 1;
+    const shares = (this.#shares ??= this.#computeShares());
+    const bucket = ms === Infinity ? shares.length - 1 : Math.floor(PER_DOUBLING * Math.log2(Math.max(1, ms)));
+    return shares[bucket] ?? 1;
+  }
+
+  /** The share of the durations that do not exceed the bound, for each bucket that durations have reached. */
+  #computeShares(): readonly number[] {
     const current = this.#current ?? NO_CALLS;
     const former = this.#former ?? NO_CALLS;
-    let shortestMs = Infinity;
+    const shares: number[] = [];
     let atRisk = current.count + former.count;
     let longer = 1;
     for (let bucket = 0; bucket < BUCKETS - 1 && atRisk > 0; bucket++) {
       const ended = (current.whole[bucket] ?? 0) + (former.whole[bucket] ?? 0);
       longer *= 1 - ended / atRisk;
-      if (shortestMs === Infinity && longer <= 1 - ALMOST_NONE) shortestMs = 2 ** (bucket / PER_DOUBLING);
-      if (longer <= 1 - ALMOST_ALL) return { shortestMs, longestMs: 2 ** (bucket / PER_DOUBLING) };
+      shares.push(1 - longer);
       atRisk -= ended + (current.cut[bucket] ?? 0) + (former.cut[bucket] ?? 0);
     }
-    return { shortestMs, longestMs: Infinity };
+    return shares;
   }
 
   #age(now: number): void {
@@ -139,11 +144,11 @@ class AgedTimes {
     if (current !== undefined && isOver(now - current.startedAt, current.count)) {
       this.#former = current;
       this.#current = undefined;
-      this.#bounds = undefined;
+      this.#shares = undefined;
     }
     if (this.#former !== undefined && isForgotten(now - this.#former.startedAt)) {
       this.#former = undefined;
-      this.#bounds = undefined;
+      this.#shares = undefined;
     }
   }
 }

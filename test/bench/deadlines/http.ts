@@ -17,7 +17,7 @@ import { formatShare, formatTable } from '../governor/format.ts';
 const { values } = parseArgs({
   options: {
     rate: { type: 'string', default: '20' },
-    latency: { type: 'string', multiple: true, default: ['20', '300', '2000'] },
+    latency: { type: 'string', multiple: true, default: ['20', '300', '2000', '1000-3000'] },
     seconds: { type: 'string', default: '30' },
     /** When the counted time begins. */
     from: { type: 'string', default: '10' },
@@ -38,8 +38,10 @@ interface Upstream extends AsyncDisposable {
 }
 
 /** Refuses beyond the limit where it is to be learned. */
-async function startUpstream(latencyMs: number): Promise<Upstream> {
+async function startUpstream(latency: string): Promise<Upstream> {
   const limiter = bucketLimiter(LIMIT, LIMIT / 4);
+  const [shortestMs = 0, longestMs = shortestMs] = latency.split('-').map(Number);
+  const random = seeded(2);
   const executedAt: number[] = [];
   const server = createServer((message, response) => {
     message.resume();
@@ -49,7 +51,7 @@ async function startUpstream(latencyMs: number): Promise<Upstream> {
       return;
     }
     executedAt.push(at);
-    setTimeout(() => response.end('{}'), latencyMs);
+    setTimeout(() => response.end('{}'), shortestMs + (longestMs - shortestMs) * random());
   });
   server.keepAliveTimeout = 600_000;
   return { url: await listenOnLoopback(server), executedAt, [Symbol.asyncDispose]: () => closeServer(server) };
@@ -57,11 +59,11 @@ async function startUpstream(latencyMs: number): Promise<Upstream> {
 
 const agent = new Agent({ connections: 2000, pipelining: 0 });
 
-async function play(latencyMs: number): Promise<string[]> {
+async function play(latency: string): Promise<string[]> {
   await using tokens = await startTokenServer();
-  await using upstream = await startUpstream(latencyMs);
+  await using upstream = await startUpstream(latency);
   const env = { ...baseSettings(upstream.url, tokens.url, newCredential()), SIDECAR_RATE: values.rate };
-  await using sidecar = await startSidecar({ name: `deadlines-http-${latencyMs}`, env });
+  await using sidecar = await startSidecar({ name: `deadlines-http-${latency}`, env });
   await waitUntilReady(sidecar);
   const random = seeded(1);
   const startedAt = performance.now();
@@ -88,13 +90,13 @@ async function play(latencyMs: number): Promise<string[]> {
   counts.delete('served');
   const others = [...counts].map(([code, count]) => `${code} ${count}`).join(', ');
   return [
-    ...[`${latencyMs} ms`, formatShare(executed / possible), formatShare(served / possible)],
+    ...[`${latency} ms`, formatShare(executed / possible), formatShare(served / possible)],
     ...[formatShare((counts.get('UPSTREAM_TIMEOUT') ?? 0) / Math.max(1, executed)), others],
   ];
 }
 
 const rows: string[][] = [];
-for (const latencyMs of values.latency) rows.push(await play(Number(latencyMs)));
+for (const latency of values.latency) rows.push(await play(latency));
 await agent.destroy();
 console.log(
   `throttle.rate: ${values.rate}, limit ${LIMIT}/s, ${values.offered}/s offered, deadline ${deadlineMs} ms\n`,

@@ -19,11 +19,19 @@ const DURATION_MS = 90_000;
 
 interface Case {
   readonly latencyMs: number;
+  /** Latencies are spread evenly from `latencyMs` to this. Default: a tenth of jitter. */
+  readonly longestMs?: number;
   readonly deadlineMs: number;
   readonly offered: number;
 }
 
 const CASES: readonly Case[] = [
+  ...[3000, 3500, 5000, 20_000, 60_000].map((deadlineMs) => ({
+    latencyMs: 1000,
+    longestMs: 3000,
+    deadlineMs,
+    offered: 3,
+  })),
   ...[20, 300, 2000].map((latencyMs) => ({ latencyMs, deadlineMs: 5000, offered: 3 })),
   ...[1000, 3000, 10_000, 30_000].flatMap((deadlineMs) =>
     [20, 300, 2000].map((latencyMs) => ({ latencyMs, deadlineMs, offered: 3 })),
@@ -49,10 +57,15 @@ for (const rate of values.rate ?? ['20', 'auto']) {
   );
 }
 
-/** @returns the constant latency with a tenth of jitter */
-function kindOf(path: string, { latencyMs, deadlineMs, offered }: Case): CallKind {
-  const latency: CallKind['latencyMs'] = (_, random) => latencyMs * (0.95 + 0.1 * random());
-  return { path, perSecond: offered * LIMIT, deadlineMs, latencyMs: latency };
+function kindOf(path: string, { latencyMs, longestMs, deadlineMs, offered }: Case): CallKind {
+  const from = longestMs === undefined ? latencyMs * 0.95 : latencyMs;
+  const to = longestMs ?? latencyMs * 1.05;
+  return {
+    path,
+    perSecond: offered * LIMIT,
+    deadlineMs,
+    latencyMs: (_, random) => from + (to - from) * random(),
+  };
 }
 
 function play(rate: string, kinds: readonly CallKind[], durationMs = DURATION_MS): Promise<DeadlineResult> {
@@ -63,11 +76,15 @@ function play(rate: string, kinds: readonly CallKind[], durationMs = DURATION_MS
   });
 }
 
-function describe({ latencyMs, deadlineMs, offered }: Case, { figures, executed }: DeadlineResult): string[] {
+function describe(
+  { latencyMs, longestMs, deadlineMs, offered }: Case,
+  { figures, executed }: DeadlineResult,
+): string[] {
   const { served = 0, inVain = 0, refusedAtOnce = 0, timedOut = 0 } = figures[0] ?? {};
   const possible = (LIMIT * (DURATION_MS - COUNTED_FROM_MS)) / 1000;
+  const latency = longestMs === undefined ? latencyMs : `${latencyMs} to ${longestMs}`;
   return [
-    ...[`${latencyMs} ms`, `${deadlineMs / 1000} s`, `${offered} ×`, formatShare(executed / possible)],
+    ...[`${latency} ms`, `${deadlineMs / 1000} s`, `${offered} ×`, formatShare(executed / possible)],
     ...[formatShare(served / possible), formatShare(inVain / Math.max(1, executed))],
     ...[`${refusedAtOnce}`, `${timedOut}`],
   ];

@@ -19,26 +19,29 @@ describe('response times', () => {
   it('are known from the twentieth call on', () => {
     const times = new ResponseTimes();
     recordMany(times, 19, 300);
-    expect([times.longestMs(0, 'GET /'), times.shortestMs(0, 'GET /')]).toEqual([0, 0]);
+    expect([times.longestMs(0, 'GET /'), times.shareWithin(0, 'GET /', 200)]).toEqual([0, 1]);
     recordMany(times, 1, 300);
     expect(times.longestMs(0, 'GET /')).toBeGreaterThanOrEqual(300);
+    expect(times.shareWithin(0, 'GET /', 200)).toBe(0);
     expect(times.longestMs(0, 'GET /other')).toBe(0);
   });
 
-  it('are those of 995 and of 10 in 1000 calls, at most a fifth too high', () => {
+  it('are those of 995 in 1000 calls, at most a fifth too high, and so are those of any other share', () => {
     const DURATIONS = fc.array(fc.double({ min: 1, max: 100_000, noNaN: true }), { minLength: 20, maxLength: 400 });
     fc.assert(
-      fc.property(DURATIONS, (durations) => {
+      fc.property(DURATIONS, fc.double({ min: 1, max: 200_000, noNaN: true }), (durations, requestedMs) => {
         const times = new ResponseTimes();
         for (const ms of durations) times.record(0, 'GET /', ms, true);
         const sorted = durations.sort((one, other) => one - other);
-        for (const [part, ms] of [
-          [0.995, times.longestMs(0, 'GET /')],
-          [0.01, times.shortestMs(0, 'GET /')],
-        ] as const) {
-          const within = durations.filter((each) => each <= ms).length;
-          expect(within / durations.length).toBeGreaterThanOrEqual(part - 1e-9);
-          expect(ms).toBeLessThanOrEqual(1.2 * sorted[Math.ceil(part * durations.length - 1e-9) - 1]!);
+        const countWithin = (ms: number): number => durations.filter((each) => each <= ms).length / durations.length;
+        const longestMs = times.longestMs(0, 'GET /');
+        expect(countWithin(longestMs)).toBeGreaterThanOrEqual(0.995 - 1e-9);
+        expect(longestMs).toBeLessThanOrEqual(1.2 * sorted[Math.ceil(0.995 * durations.length - 1e-9) - 1]!);
+        for (const ms of [1, requestedMs, ...durations]) {
+          const share = times.shareWithin(0, 'GET /', ms);
+          if (ms > 1.2 * sorted.at(-1)!) expect(share).toBeGreaterThanOrEqual(1 - 1e-9);
+          else expect(share).toBeLessThanOrEqual(countWithin(ms) + 1e-9);
+          expect(share).toBeGreaterThanOrEqual(countWithin(ms / 1.2) - 1e-9);
         }
       }),
     );
@@ -50,7 +53,10 @@ describe('response times', () => {
     fc.assert(
       fc.property(fc.array(burst, { minLength: 1, maxLength: 12 }), fc.nat(700_000), (bursts, laterMs) => {
         const [often, once] = [new ResponseTimes(), new ResponseTimes()];
-        const ask = (times: ResponseTimes, at: number) => [times.longestMs(at, 'GET /'), times.shortestMs(at, 'GET /')];
+        const ask = (times: ResponseTimes, at: number) => [
+          times.longestMs(at, 'GET /'),
+          times.shareWithin(at, 'GET /', 1000),
+        ];
         let at = 0;
         for (const { call, hasResponded, count } of bursts) {
           ask(often, at);
@@ -72,10 +78,20 @@ describe('response times', () => {
     expect(times.longestMs(0, 'GET /')).toBeLessThan(360);
     recordMany(times, 50, 400, false);
     expect(times.longestMs(0, 'GET /')).toBe(Infinity);
-    expect(times.shortestMs(0, 'GET /')).toBeLessThan(360);
+    expect(times.shareWithin(0, 'GET /', 360)).toBeGreaterThan(0.9);
+    expect(times.shareWithin(0, 'GET /', 400)).toBeLessThan(0.995);
     recordMany(times, 50, 2000);
     expect(times.longestMs(0, 'GET /')).toBeGreaterThanOrEqual(2000);
     expect(times.longestMs(0, 'GET /')).toBeLessThan(2400);
+  });
+
+  it('are not guessed beyond the longest time that a call was given', () => {
+    const times = new ResponseTimes();
+    recordMany(times, 50, 300);
+    recordMany(times, 50, 400, false);
+    expect(times.shareWithin(0, 'GET /', 400)).toBeCloseTo(0.5);
+    expect(times.shareWithin(0, 'GET /', 2000)).toBe(1);
+    expect(times.shareWithin(0, 'GET /', Infinity)).toBeCloseTo(0.5);
   });
 
   it('of an upstream that became quick are forgotten within half a minute, when there are enough new ones', () => {
