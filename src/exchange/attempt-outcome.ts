@@ -1,6 +1,7 @@
 /** Classifies how an attempt ended, for metrics and for the sidecar's own replies. */
 import { SidecarError, type LocalReplyCode } from '../platform/errors.ts';
 import type { AttemptOutcome, FaultCause } from '../telemetry/events.ts';
+import type { CutReason } from '../throttle/throttle.ts';
 import type { AttemptResult } from '../upstream/response-receiver.ts';
 import type { FailureKind, UpstreamFailure } from '../upstream/failure.ts';
 import type { ResponseHead } from '../upstream/upstream-response.ts';
@@ -22,9 +23,11 @@ export function showsAcceptedToken(status: number): boolean {
   return status < 500 && !SILENT_ABOUT_TOKEN.has(status);
 }
 
-/** Whether the sidecar gave the attempt up while the upstream had time to respond: deadline, time-out, client or drain. */
-export function isCutShort({ kind }: UpstreamFailure): boolean {
-  return kind === 'aborted' || kind === 'timeout';
+/** Why the sidecar gave the attempt up while the upstream might still have responded; undefined when it did not. */
+export function cutReasonOf(result: AttemptResult, aborted: AbortReason | undefined): CutReason | undefined {
+  const kind = result.kind === 'failed' ? result.failure.kind : undefined;
+  if (kind === 'timeout' || (kind === 'aborted' && aborted?.kind === 'deadline')) return 'time-out';
+  return kind === 'aborted' ? 'other' : undefined;
 }
 
 /** Whether the failure speaks of trouble at the upstream, or on the way to it. */

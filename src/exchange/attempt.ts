@@ -16,7 +16,7 @@ import { unrecordedFailure, type UpstreamFailure } from '../upstream/failure.ts'
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import {
   classifyAttempt,
-  isCutShort,
+  cutReasonOf,
   isUpstreamFault,
   labelResponse,
   showsAcceptedToken,
@@ -205,7 +205,7 @@ export class Attempt implements AttemptHandler, PendingAttempt {
       return;
     }
     this.#recordClientWait(clock.now());
-    this.#permit.release(result.kind === 'failed' && isCutShort(result.failure));
+    this.#permit.release(cutReasonOf(result, lifetime.aborted?.reason));
     if (result.kind === 'failed') this.#endEvidence(clock.now(), isUpstreamFault(result.failure) ? 'fault' : 'other');
     const endedAt = this.#headOutcome === undefined ? clock.now() : this.#headAt;
     const { outcome, isOwn, cause, detail } = classifyAttempt(

@@ -42,6 +42,9 @@ export interface ResponseClient {
   breakOff(stalledMs: number): void;
 }
 
+/** `time-out`: no response came in time · `other`: the client left, or the drain cut the call. */
+export type CutReason = 'time-out' | 'other';
+
 /** A Permit allows one attempt. It holds an in-flight slot from the grant until `release` or `cancel`. */
 export interface Permit {
   /** Monotonic instant of the grant. */
@@ -58,9 +61,9 @@ export interface Permit {
   report(result: PermitReport, at?: number): number;
   /**
    * Frees the slot. Further calls do nothing.
-   * @param isCut the sidecar ended the attempt before its response: the deadline passed, or the client left. Default false
+   * @param cut why the sidecar ended the attempt before its response. Default: it did not
    */
-  release(isCut?: boolean): void;
+  release(cut?: CutReason): void;
   /** Gives the permit back unspent and frees the slot, as if it had never been granted. */
   cancel(): void;
   /**

@@ -179,7 +179,7 @@ class Player {
     const isCut = at + lastsMs >= deadlineAt;
     await this.#clock.sleep(isCut ? deadlineAt - at : lastsMs);
     if (!isCut) permit.report(isAccepted ? ACCEPTED : rateLimited());
-    permit.release(isCut);
+    permit.release(isCut ? 'time-out' : undefined);
     if (isAccepted) figures[isCut ? 'inVain' : 'served']++;
     else if (!isCut && ticket.retryWaitMs() < deadlineAt - this.#clock.now()) return 'again';
     else figures.timedOut++;

@@ -19,6 +19,7 @@ import { CounterBank } from './counter-bank.ts';
 import { FormerRate } from './former-rate.ts';
 import type { LearningParameters } from './learning-parameters.ts';
 import { type ChosenLimit, choosePair, MIN_CLOSURES_IN_FLIGHT } from './limit-choice.ts';
+import { InFlightLimit } from './in-flight-limit.ts';
 import { LimitInUse, LimitPair } from './limit-in-use.ts';
 import { LimitProbe } from './limit-probe.ts';
 import {
@@ -85,7 +86,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   #limit: LimitPair | undefined;
   /** Since when the limit is what it is, or no limit explains the refusals; undefined before the first refusal. */
   #limitSince: number | undefined;
-  #inFlightLimit: number;
+  readonly #inFlightLimit = new InFlightLimit();
   #explainedRefusals = 0;
   /** Closures after the one that the limit was chosen from, and that left the choice as it was: waits may be computed from it. */
   #agreeingClosures = 0;
@@ -104,8 +105,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   constructor(options: LearnedRatePolicyOptions) {
     this.#options = options;
     this.#burstShare = options.learning.burstShare;
-    const { learning, maxInFlight, inFlightCalls } = options;
-    this.#inFlightLimit = Math.min(4, maxInFlight);
+    const { learning, inFlightCalls } = options;
     this.#pending = inFlightCalls;
     this.#bank = new CounterBank(learning.kinds, this.#notRefused);
     this.#history = new ClosureHistory(this.#bank);
@@ -142,10 +142,11 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
 
   get inFlightLimit(): number {
     const choice = this.#limit?.inFlight;
-    if (choice === undefined) return this.#inFlightLimit;
+    const limit = this.#inFlightLimit.value(this.#options.maxInFlight);
+    if (choice === undefined) return limit;
     const isLimitProbed = this.#phase === 'limit-probing' && choice === this.#limit?.slower.choice;
     const extra = isLimitProbed ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
-    return Math.min(this.#inFlightLimit, Math.max(1, choice.capacity + extra));
+    return Math.min(limit, Math.max(1, choice.capacity + extra));
   }
 
   get limitsConcurrency(): boolean {
@@ -192,7 +193,9 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     return isLimitProbe;
   }
 
-  settle(now: number, grant: PermitGrant, { kind, isCurrent, wait, isUnavailable = false }: CallResult): boolean {
+  settle(now: number, grant: PermitGrant, result: CallResult): boolean {
+    const { kind, isCurrent, wait, isUnavailable = false, isTimedOut = false } = result;
+    if (isTimedOut) this.#inFlightLimit.recordTimeOut(now, grant, this.#roundTrip.meanMs);
     if (kind === 'refused' && isCurrent && !isUnavailable) return this.recordRefused(now, grant, wait);
     if (kind === 'accepted') this.recordAccepted(now, grant, isCurrent);
     else if (kind === 'refused' && !isCurrent) this.recordLateRefusal(now, grant);
@@ -204,7 +207,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
     // Refused calls take another time at the upstream, which is no jitter.
     this.#roundTrip.addSample(now - (grant.startedAt ?? grant.at));
-    if (this.#inFlightLimit < this.#options.maxInFlight) this.#inFlightLimit++;
+    this.#inFlightLimit.recordResponse(this.#options.maxInFlight);
     if (this.#phase === 'unlimited') {
       this.#history.lastAccepted = grant;
       return;
@@ -323,7 +326,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#explainedRefusals = RESTORED_REFUSALS;
     this.#limitSince ??= now;
     this.#phase = 'tracking';
-    this.#inFlightLimit = this.#options.maxInFlight;
+    this.#inFlightLimit.raiseTo(this.#options.maxInFlight);
     this.#limitProbe.scheduleFirst(now, RESTORED_LIMIT_PROBE_DELAY_MS);
   }
 

@@ -3,9 +3,10 @@ import type { Clock } from '../../platform/clock.ts';
 import type { RecordPermit } from '../../telemetry/request-record.ts';
 import type { Governor } from './governor.ts';
 import type { PermitGrant } from './gate.ts';
+import type { QueueTicket } from '../queue/queue-ticket.ts';
 import type { ResponseTimes } from '../queue/response-times.ts';
 import type { StalledPermit, StalledResponses } from '../queue/stalled-responses.ts';
-import type { PermitReport, Permit, RateLimitReport, ResponseClient } from '../throttle.ts';
+import type { CutReason, PermitReport, Permit, RateLimitReport, ResponseClient } from '../throttle.ts';
 
 /** The throttle, as a permit calls it. */
 export interface PermitHost {
@@ -34,7 +35,7 @@ export class ActivePermit implements Permit, StalledPermit {
   readonly #host: PermitHost;
   readonly #grant: PermitGrant;
   readonly #waitedMs: number;
-  readonly #endpoint: string;
+  readonly #ticket: Pick<QueueTicket, 'endpoint' | 'middleAt'>;
   #isReported = false;
   #isSent = false;
   #isSpent = false;
@@ -42,13 +43,18 @@ export class ActivePermit implements Permit, StalledPermit {
 
   /**
    * @param waitedMs how long the request waited for it
-   * @param endpoint to which the response time belongs
+   * @param ticket the request's
    */
-  constructor(host: PermitHost, grant: PermitGrant, waitedMs: number, endpoint: string) {
+  constructor(
+    host: PermitHost,
+    grant: PermitGrant,
+    waitedMs: number,
+    ticket: Pick<QueueTicket, 'endpoint' | 'middleAt'>,
+  ) {
     this.#host = host;
     this.#grant = grant;
     this.#waitedMs = waitedMs;
-    this.#endpoint = endpoint;
+    this.#ticket = ticket;
     this.grantedAt = this.startedAt = grant.at;
   }
 
@@ -74,7 +80,8 @@ export class ActivePermit implements Permit, StalledPermit {
     this.#isReported = true;
     if (!this.#isSpent) this.#spend();
     // Refused calls take another time at the upstream.
-    if (result.kind === 'accepted') this.#host.responseTimes.record(now, this.#endpoint, now - this.startedAt, true);
+    if (result.kind === 'accepted')
+      this.#host.responseTimes.record(now, this.#ticket.endpoint, now - this.startedAt, true);
     const decision = this.#host.governor.settle(now, this.#grant, result);
     if (decision.kind === 'limited' && result.kind === 'rate-limited')
       this.#host.recordPause(result, decision.pauseMs, decision.stated);
@@ -82,12 +89,14 @@ export class ActivePermit implements Permit, StalledPermit {
     return decision.kind === 'alone' ? decision.delayMs : 0;
   }
 
-  release(isCut = false): void {
+  release(cut?: CutReason): void {
     if (this.#slot === 'freed') return;
     if (!this.#isReported) {
       const now = this.#host.clock.now();
-      if (isCut) this.#host.responseTimes.record(now, this.#endpoint, now - this.startedAt, false);
-      this.#host.governor.settleUnreported(now, this.#grant, this.#isSent);
+      if (cut !== undefined) this.#host.responseTimes.record(now, this.#ticket.endpoint, now - this.startedAt, false);
+      // A call that was left less than half of its deadline says nothing about the upstream.
+      const isTimedOut = cut === 'time-out' && this.startedAt <= this.#ticket.middleAt;
+      this.#host.governor.settleUnreported(now, this.#grant, this.#isSent, isTimedOut);
     }
     if (!this.#isSpent) this.#spend();
     this.freeSlot();

@@ -48,6 +48,8 @@ export interface CallResult {
   readonly wait?: StatedWait | undefined;
   /** The upstream refuses everything for a while (503): a reason to pause, which says nothing about the limit. Default: false. */
   readonly isUnavailable?: boolean | undefined;
+  /** It was sent, and no response came in time. Default: false */
+  readonly isTimedOut?: boolean | undefined;
 }
 
 /** What may hold a call back: the pause, the learner, what responses state as remaining, the rate, the declared limits. */

@@ -288,11 +288,14 @@ export class Governor {
   /**
    * The attempt ended, and nothing was reported of it.
    * @param isSent the upstream may have received it
+   * @param isTimedOut no response came in time. Default: false
    */
-  settleUnreported(now: number, grant: PermitGrant, isSent: boolean): void {
+  settleUnreported(now: number, grant: PermitGrant, isSent: boolean, isTimedOut = false): void {
     // A call that never got a connection costs the partner's day nothing.
     if (!isSent) this.#declared?.giveBack(now, grant);
-    this.#settleGates(now, grant, { ...ENDED, isCurrent: grant.epoch === this.#epoch });
+    const isCurrent = grant.epoch === this.#epoch;
+    this.#settleGates(now, grant, { ...ENDED, isCurrent, isTimedOut: isSent && isTimedOut });
+    if (isTimedOut) this.applyRate(now);
   }
 
   freeSlot(): void {

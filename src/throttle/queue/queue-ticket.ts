@@ -67,6 +67,11 @@ export class QueueTicket {
     this.phase = awaitsBody ? 'left' : 'complete';
   }
 
+  /** When half of the time to the deadline is left. */
+  get middleAt(): number {
+    return this.deadlineAt - this.#maxReserveMs;
+  }
+
   /**
    * How much longer it may wait; 0 or less when it may not.
    * @param delayMs until the wait begins. Default 0

@@ -214,7 +214,7 @@ class QueueingThrottle implements Throttle, TicketHost {
       }
       const wait = this.queue.endWait(next, now);
       this.queue.move(next, 'granted');
-      const permit = new ActivePermit(this, grant, next.takeUnreportedWaitMs(), next.endpoint);
+      const permit = new ActivePermit(this, grant, next.takeUnreportedWaitMs(), next);
       if (wait?.kind === 'permit') wait.resolve(permit);
     }
     this.fillBodySlots(now);

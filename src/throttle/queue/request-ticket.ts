@@ -93,7 +93,7 @@ export class RequestTicket extends QueueTicket implements Ticket {
       this.#throttle.fillBodySlots(now);
     }
     const waitedMs = this.pastWaitsMs > 0 ? this.takeUnreportedWaitMs() : 0;
-    return new ActivePermit(this.#throttle, grant, waitedMs, this.endpoint);
+    return new ActivePermit(this.#throttle, grant, waitedMs, this);
   }
 
   retryWaitMs(delayMs = 0): number {

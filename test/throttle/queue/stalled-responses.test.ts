@@ -200,7 +200,7 @@ class Play {
     else if (this.calls.length > 0) this.#act(this.calls[one.pick % this.calls.length], one.kind);
     await this.fixture.clock.advance(0);
     // As an attempt does whose response was broken off.
-    for (const { asking, client } of this.calls) if (client.brokenOff.length > 0) asking.permit?.release(true);
+    for (const { asking, client } of this.calls) if (client.brokenOff.length > 0) asking.permit?.release('other');
     this.calls = this.calls.filter(({ client }) => client.brokenOff.length === 0);
     await this.fixture.clock.advance(0);
   }
