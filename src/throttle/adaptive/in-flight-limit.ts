@@ -6,7 +6,6 @@
 import type { PermitGrant } from '../pacing/gate.ts';
 
 const FIRST_LIMIT = 4;
-const DECREASE = 0.5;
 /** A lowered limit stays for as many rounds of the calls in flight: each rise too far costs calls that are carried out in vain. */
 const HELD_ROUNDS = 20;
 /** Time-outs beyond a tenth of the responses that lower the limit: a few come from calls that hang. */
@@ -16,34 +15,35 @@ const TOLERATED_PER_RESPONSE = 0.1;
 const SLOW_PART = 0.25;
 
 export class InFlightLimit {
-  #limit = FIRST_LIMIT;
+  value: number;
+  /** A call has timed out. Until then each response raises the value by one, which its user does itself: it costs no call. */
+  hasTimeOuts = false;
+  #excess = 0;
   /** Calls that were sent before say nothing about the limit that holds since. */
   #decreasedAt = -Infinity;
-  /** Responses to come before the limit rises again. */
-  #heldResponses = 0;
-  #excess = 0;
+  /** Responses to come before the limit rises by one. */
+  #awaited = 1;
 
-  /** At most `max`. */
-  value(max: number): number {
-    return Math.min(max, Math.floor(this.#limit));
+  constructor(max: number) {
+    this.value = Math.min(FIRST_LIMIT, max);
   }
 
-  raiseTo(limit: number): void {
-    this.#limit = limit;
-  }
-
+  /** To be called once there are time-outs. */
   recordResponse(max: number): void {
     this.#excess = Math.max(0, this.#excess - TOLERATED_PER_RESPONSE);
-    if (this.#heldResponses > 0) this.#heldResponses--;
-    else if (this.#limit < max) this.#limit += this.#decreasedAt === -Infinity ? 1 : 1 / this.#limit;
+    if (this.value >= max || --this.#awaited > 0) return;
+    this.value++;
+    this.#awaited = this.#decreasedAt === -Infinity ? 1 : this.value;
   }
 
   /** @param meanMs how long the calls with a response take */
   recordTimeOut(now: number, { at, startedAt = at }: PermitGrant, meanMs: number): void {
     const isSlow = meanMs > SLOW_PART * (now - startedAt);
-    if (at < this.#decreasedAt || !isSlow || ++this.#excess < MIN_EXCESS) return;
-    this.#limit = Math.max(1, DECREASE * this.#limit);
-    this.#heldResponses = HELD_ROUNDS * this.#limit;
+    if (at < this.#decreasedAt || !isSlow) return;
+    this.hasTimeOuts = true;
+    if (++this.#excess < MIN_EXCESS) return;
+    this.value = Math.max(1, Math.floor(this.value / 2));
+    this.#awaited = HELD_ROUNDS * this.value;
     this.#decreasedAt = now;
     this.#excess = 0;
   }

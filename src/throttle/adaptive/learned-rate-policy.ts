@@ -86,7 +86,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   #limit: LimitPair | undefined;
   /** Since when the limit is what it is, or no limit explains the refusals; undefined before the first refusal. */
   #limitSince: number | undefined;
-  readonly #inFlightLimit = new InFlightLimit();
+  readonly #inFlightLimit: InFlightLimit;
   #explainedRefusals = 0;
   /** Closures after the one that the limit was chosen from, and that left the choice as it was: waits may be computed from it. */
   #agreeingClosures = 0;
@@ -105,7 +105,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   constructor(options: LearnedRatePolicyOptions) {
     this.#options = options;
     this.#burstShare = options.learning.burstShare;
-    const { learning, inFlightCalls } = options;
+    const { learning, maxInFlight, inFlightCalls } = options;
+    this.#inFlightLimit = new InFlightLimit(maxInFlight);
     this.#pending = inFlightCalls;
     this.#bank = new CounterBank(learning.kinds, this.#notRefused);
     this.#history = new ClosureHistory(this.#bank);
@@ -142,11 +143,10 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
 
   get inFlightLimit(): number {
     const choice = this.#limit?.inFlight;
-    const limit = this.#inFlightLimit.value(this.#options.maxInFlight);
-    if (choice === undefined) return limit;
+    if (choice === undefined) return this.#inFlightLimit.value;
     const isLimitProbed = this.#phase === 'limit-probing' && choice === this.#limit?.slower.choice;
     const extra = isLimitProbed ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
-    return Math.min(limit, Math.max(1, choice.capacity + extra));
+    return Math.min(this.#inFlightLimit.value, Math.max(1, choice.capacity + extra));
   }
 
   get limitsConcurrency(): boolean {
@@ -207,7 +207,9 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
     // Refused calls take another time at the upstream, which is no jitter.
     this.#roundTrip.addSample(now - (grant.startedAt ?? grant.at));
-    this.#inFlightLimit.recordResponse(this.#options.maxInFlight);
+    const { maxInFlight } = this.#options;
+    if (this.#inFlightLimit.hasTimeOuts) this.#inFlightLimit.recordResponse(maxInFlight);
+    else if (this.#inFlightLimit.value < maxInFlight) this.#inFlightLimit.value++;
     if (this.#phase === 'unlimited') {
       this.#history.lastAccepted = grant;
       return;
@@ -326,7 +328,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#explainedRefusals = RESTORED_REFUSALS;
     this.#limitSince ??= now;
     this.#phase = 'tracking';
-    this.#inFlightLimit.raiseTo(this.#options.maxInFlight);
+    this.#inFlightLimit.value = this.#options.maxInFlight;
     this.#limitProbe.scheduleFirst(now, RESTORED_LIMIT_PROBE_DELAY_MS);
   }
 
