@@ -30,11 +30,6 @@ export function cutReasonOf(result: AttemptResult, aborted: AbortReason | undefi
   return kind === 'aborted' ? 'other' : undefined;
 }
 
-/** Whether the failure speaks of trouble at the upstream, or on the way to it. */
-export function isUpstreamFault({ kind }: UpstreamFailure): boolean {
-  return kind !== 'aborted' && kind !== 'unsendable';
-}
-
 export interface AttemptEnd {
   readonly outcome: AttemptOutcome;
   /** The sidecar ended it: the client left, the drain cut it, or it could not be sent. */

@@ -6,28 +6,17 @@ import type { Readable } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
 import { NO_RETRY, type RetryDecision } from '../retry/policy.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
-import type { AttemptSign } from '../throttle/refusal-evidence/refusal-evidence.ts';
-import { signOfResponse } from '../throttle/refusal-evidence/refusal-observer.ts';
 import type { Permit } from '../throttle/throttle.ts';
 import type { TokenUse } from '../token/token.ts';
 import type { UpstreamRequest } from '../upstream/client.ts';
 import type { AttemptHandler, AttemptTimeouts, AttemptResult } from '../upstream/response-receiver.ts';
 import { unrecordedFailure, type UpstreamFailure } from '../upstream/failure.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
-import {
-  classifyAttempt,
-  cutReasonOf,
-  isUpstreamFault,
-  labelResponse,
-  showsAcceptedToken,
-  toSidecarError,
-} from './attempt-outcome.ts';
+import { classifyAttempt, cutReasonOf, labelResponse, showsAcceptedToken, toSidecarError } from './attempt-outcome.ts';
 import type { PendingAttempt } from './exchange.ts';
 import { RefusalInspector } from './refusals/refusal-inspector.ts';
 import { EVENT_STREAM } from './refusals/refusal-rules.ts';
 import type { Relay } from './relay.ts';
-import { readInsufficientScope } from './insufficient-scope.ts';
-import type { ResponseClassification } from './response-classifier.ts';
 import type { NotRelayed, RequestContext, Retry } from './request-context.ts';
 
 const STALLED_BODY_DETAIL =
@@ -49,7 +38,6 @@ export class Attempt implements AttemptHandler, PendingAttempt {
   #headAt = 0;
   /** Bytes that the response head takes from the memory that requests share. */
   #headBytes = 0;
-  #evidenceNumber: number | undefined;
 
   constructor(context: RequestContext, permit: Permit, tokenUse: TokenUse) {
     this.timeouts = context.routeContext.timeouts;
@@ -124,7 +112,6 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     stats.lacksResponse = true;
     stats.upstreamRequestId = undefined;
     this.#permit.markSent();
-    if (routeContext.throttle.refusalObserver.isCollecting) this.#startEvidence();
     return undefined;
   }
 
@@ -158,17 +145,12 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     const context = this.#context;
     const { routeContext, body } = context;
     const { status } = head;
-    const at = this.#headAt;
     const classification = routeContext.responseClassifier.classify(head, isRefusal);
     const isAccepted = status < 400 && !classification.isRateLimited;
     this.#headOutcome = isAccepted ? 'ok' : labelResponse(status, classification.isRateLimited);
     // 1. To the throttle: a refusal for the rate pauses all requests of the route.
-    if (!body.isInMemory) this.#permit.recordClientWait(body.waitedUntil(at));
+    if (!body.isInMemory) this.#permit.recordClientWait(body.waitedUntil(this.#headAt));
     const delayMs = this.#permit.report(classification.permitReport, reportedAt);
-    const { refusalObserver } = routeContext.throttle;
-    if (status < 400 && this.#evidenceNumber === undefined && !refusalObserver.isCollecting)
-      refusalObserver.recordCalm(at - this.#permit.startedAt);
-    else this.#endEvidence(at, evaluateHead(head, classification));
     // 2. To the token source: a 401 invalidates the very token that was sent, and starts one refresh.
     if (status === 401) routeContext.tokens.recordRejected(this.tokenUse);
     else if (isAccepted || showsAcceptedToken(status))
@@ -206,7 +188,6 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     }
     this.#recordClientWait(clock.now());
     this.#permit.release(cutReasonOf(result, lifetime.aborted?.reason));
-    if (result.kind === 'failed') this.#endEvidence(clock.now(), isUpstreamFault(result.failure) ? 'fault' : 'other');
     const endedAt = this.#headOutcome === undefined ? clock.now() : this.#headAt;
     const { outcome, isOwn, cause, detail } = classifyAttempt(
       result,
@@ -238,21 +219,6 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     if (!body.isInMemory && this.#headOutcome === undefined) this.#permit.recordClientWait(body.waitedUntil(now));
   }
 
-  #startEvidence(): void {
-    const { routeContext, exchange } = this.#context;
-    this.#evidenceNumber = routeContext.throttle.refusalObserver.start(
-      this.#permit.grantedAt,
-      exchange.stats.attempts > 1,
-    );
-  }
-
-  #endEvidence(at: number, result: AttemptSign): void {
-    // An attempt that got no connection, or was sent before the first suspect response, has not started.
-    if (this.#evidenceNumber === undefined) this.#startEvidence();
-    const { routeContext, exchange, method } = this.#context;
-    routeContext.throttle.refusalObserver.end(this.#evidenceNumber ?? 0, at, result, method, exchange.path);
-  }
-
   #startRelay(head: UpstreamResponse): Relay {
     const { body, relay } = this.#context;
     if (head.contentType !== undefined && EVENT_STREAM.test(head.contentType)) this.#permit.becomeStream();
@@ -262,14 +228,4 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     relay.permit = this.#permit;
     return relay;
   }
-}
-
-/** A refusal that states a limit or a missing scope is no evidence: it says itself what it is. */
-function evaluateHead(
-  head: UpstreamResponse,
-  { permitReport, isRateLimited, statedWaitMs }: ResponseClassification,
-): AttemptSign {
-  const isStated =
-    isRateLimited || permitReport.kind === 'rate-limited' || (head.status >= 400 && statedWaitMs !== undefined);
-  return signOfResponse(head.status, isStated || readInsufficientScope(head) !== undefined);
 }

@@ -5,7 +5,7 @@
 import type { Clock } from '../platform/clock.ts';
 import { readMadeAt } from '../platform/origin-clock.ts';
 import { LIMIT_RELATED_NAME } from '../platform/rate-limit-fields/header-values.ts';
-import type { EventObserver } from '../telemetry/events.ts';
+import { SUSPECT_STATUSES, type EventObserver, type SuspectStatus } from '../telemetry/events.ts';
 import { ObservedSignalContext } from '../throttle/signals/observed-signal-context.ts';
 import {
   divideSignal,
@@ -65,8 +65,8 @@ export class ResponseClassifier {
     const { hints } = this.#context;
     const stated =
       head.mayStateLimit === false && hints.size === 0 ? NO_FIELDS : collectHeaders(listReceivedHeaders(head), hints);
-    // A 5xx is no success: it neither raises the number in flight nor the rate.
-    if (stated.size === 0 && status !== 429 && !isConfigured) return status < 500 ? ACCEPTED : UNKNOWN;
+    if (stated.size === 0 && status !== 429 && !isConfigured)
+      return status < 403 || lacksScope ? ACCEPTED : classifyBare(status);
     const { clock, replicas } = this.#options;
     const [[date], [age]] = ['date', 'age'].map((name) => findHeaderValues(head.headers, name)) as [string[], string[]];
     const made = readMadeAt(date, age, clock.wallNow());
@@ -93,6 +93,16 @@ export class ResponseClassifier {
     if (refusal !== undefined) observe({ kind: 'insufficient-scope', route, needed: refusal.needed });
     return refusal !== undefined;
   }
+}
+
+function classifyBare(status: number): ResponseClassification {
+  if (isSuspectStatus(status)) return { permitReport: { kind: 'suspect', status }, ...NOT_LIMITED };
+  // A 5xx is no success: it neither raises the number in flight nor the rate.
+  return status < 500 ? ACCEPTED : UNKNOWN;
+}
+
+function isSuspectStatus(status: number): status is SuspectStatus {
+  return (SUSPECT_STATUSES as readonly number[]).includes(status);
 }
 
 /** A 403 for the rate has a time to wait, or nothing left (as GitHub sends it). */

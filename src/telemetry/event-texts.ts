@@ -42,9 +42,11 @@ const TEXTS: { readonly [Kind in SidecarEvent['kind']]?: (event: EventOf<Kind>) 
       page: warn(text, { key: `rate limited ${route} ${status}` }),
     };
   },
-  'refusal-proposed': ({ kind: _, ...fields }) => ({
-    log: warn('the upstream seems to refuse calls for their rate with a status that no setting names', { fields }),
-    page: warn(`${fields.evidence}. Proposed setting: ${fields.setting}`),
+  'limit-assumed': ({ kind: _, ...fields }) => ({
+    log: warn('calls are paced: a status that no setting names is taken for a rate limit', { fields }),
+    page: warn(
+      `${fields.status} is taken for a rate limit: calls are paced. To make it certain, set ${fields.setting}`,
+    ),
   }),
   'response-broken-off': ({ route, stalledMs }) => ({
     log: warn('a response was broken off: its client reads nothing, and another request waits for its place', {

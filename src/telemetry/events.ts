@@ -115,15 +115,13 @@ export type SidecarEvent =
   | { readonly kind: 'response-broken-off'; readonly route: string; readonly stalledMs: number }
   /** A bare response with a suspect status: no header states a limit, and no setting names it. */
   | { readonly kind: 'unconfigured-refusal'; readonly route: string; readonly status: SuspectStatus }
+  /** Such a response is taken for a rate-limit refusal. */
+  | { readonly kind: 'assumed-refusal'; readonly route: string }
   | {
-      /** The evidence says that such responses are a rate limit; emitted at most daily for each status. */
-      readonly kind: 'refusal-proposed';
+      /** Calls are paced by such responses; emitted at most daily for each status. */
+      readonly kind: 'limit-assumed';
       readonly route: string;
       readonly status: SuspectStatus;
-      /** Such responses so far, and accepted calls to the same endpoints. */
-      readonly refused: number;
-      readonly accepted: number;
-      readonly evidence: string;
       /** The line for the configuration file, and the same as a variable. */
       readonly setting: string;
       readonly variable: string;

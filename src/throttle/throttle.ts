@@ -7,11 +7,10 @@
  *
  * The rate is configured, or learned from refusals (`auto`). A refusal pauses all requests; then one probe goes first.
  */
-import type { StatedFields } from '../telemetry/events.ts';
+import type { StatedFields, SuspectStatus } from '../telemetry/events.ts';
 import type { DeclaredLimit, DeclaredLimitState } from './declared/declared-limit.ts';
 import type { DeclaredLimits } from './declared/declared-limits.ts';
-import type { RefusalObserver } from './refusal-evidence/refusal-observer.ts';
-import type { RefusalProposal } from './refusal-evidence/refusal-proposal.ts';
+import type { AssumedRefusal } from './pacing/assumed-refusals.ts';
 import type { RefusalRule } from './refusal-rule.ts';
 import type { RateLimitSignal } from './signals/rate-limit-signal.ts';
 
@@ -21,18 +20,22 @@ export type PermitReport =
   | { readonly kind: 'accepted'; readonly hint?: RateLimitSignal }
   /**
    * Refused for its rate (429, some 403), or perhaps so (503 with Retry-After). `isConfigured`: certainly so, since the configuration
-   * says it. Default false. `fields`: what the header fields state, for the operator. Default: nothing.
+   * says it. `isAssumed`: only the sidecar says it. Default false. `fields`: what the header fields state, for the operator. Default: nothing.
    */
   | {
       readonly kind: 'rate-limited';
       readonly signal: RateLimitSignal;
       readonly isConfigured?: boolean;
+      readonly isAssumed?: boolean;
       readonly fields?: StatedFields;
     }
+  /** A bare status that may be a refusal and that no setting names. */
+  | { readonly kind: 'suspect'; readonly status: SuspectStatus }
   /** No response: reset, time-out, unreachable, client gone. */
   | { readonly kind: 'unknown' };
 
 export type RateLimitReport = Extract<PermitReport, { kind: 'rate-limited' }>;
+export type SuspectReport = Extract<PermitReport, { kind: 'suspect' }>;
 
 /** The client of a response that is relayed. */
 export interface ResponseClient {
@@ -223,8 +226,8 @@ export interface ThrottleState {
   readonly fleet?: FleetQuotaState | undefined;
   /** `throttle.limits`; empty without one. */
   readonly limits?: readonly DeclaredLimitState[] | undefined;
-  /** Statuses that are likely a rate limit and that `throttle.refusals` does not name. Default: none. */
-  readonly refusalProposals?: readonly RefusalProposal[] | undefined;
+  /** Statuses that are taken for a rate limit and that `throttle.refusals` does not name. Default: none. */
+  readonly assumed?: readonly AssumedRefusal[] | undefined;
 }
 
 export interface RecentSignal {
@@ -253,8 +256,10 @@ export interface RateSettings {
   readonly share?: number | undefined;
   /** `throttle.limits`. Default: none. */
   readonly limits?: readonly DeclaredLimit[] | undefined;
-  /** `throttle.refusals`, for proposals that keep its rules. Default: none. */
+  /** `throttle.refusals`, for a proposed setting that keeps its rules. Default: none. */
   readonly refusals?: readonly RefusalRule[] | undefined;
+  /** `throttle.assumeRefusals`; with `auto` only. Default true. */
+  readonly assumeRefusals?: boolean | undefined;
 }
 
 /** What is configured of a throttle and may change while it runs. */
@@ -264,8 +269,6 @@ export interface ThrottleTerms {
 }
 
 export interface Throttle {
-  /** Sees every attempt, and influences none. */
-  readonly refusalObserver: RefusalObserver;
   /**
    * Takes a place in the throttle.
    * @param deadlineAt monotonic instant by which the response head must be there

@@ -107,6 +107,7 @@ const OTHERS: Partial<Record<SettingKey, string>> = {
   'upstream.bodyIdleTimeoutMs': '2',
   'throttle.rate': '3',
   'throttle.maxRate': '4',
+  'throttle.assumeRefusals': 'false',
   'throttle.burst': '5',
   'throttle.maxInFlight': '6',
   'throttle.maxStreams': '7',

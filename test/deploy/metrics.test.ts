@@ -56,12 +56,8 @@ const EVERY_EVENT: { readonly [K in RecordedEvent['kind']]: readonly RecordedEve
   'retry-budget-exhausted': [{ kind: 'retry-budget-exhausted', route, reason: 'reset' }],
   'rate-limited': [{ kind: 'rate-limited', route, status: 429, pauseMs: 1000, stated: true, fields: {} }],
   'unconfigured-refusal': [{ kind: 'unconfigured-refusal', route, status: 503 }],
-  'refusal-proposed': [
-    {
-      ...{ kind: 'refusal-proposed', route, status: 503, refused: 60, accepted: 120, evidence: 'a number' },
-      ...{ setting: 'throttle: {}', variable: 'SIDECAR_THROTTLE_REFUSALS=' },
-    },
-  ],
+  'assumed-refusal': [{ kind: 'assumed-refusal', route }],
+  'limit-assumed': [{ kind: 'limit-assumed', route, status: 503, setting: 'throttle: {}', variable: 'X=' }],
   'permit-granted': [{ kind: 'permit-granted', route, waitedMs: 120 }],
   'response-broken-off': [{ kind: 'response-broken-off', route, stalledMs: 30_000 }],
   'queue-rejected': [{ kind: 'queue-rejected', route, reason: 'full' }],

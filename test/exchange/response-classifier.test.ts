@@ -26,12 +26,23 @@ function resultOf(status: number, ...fields: string[]): ResponseClassification['
 }
 
 describe('a response', () => {
-  it.each([200, 201, 304, 400, 401, 403, 404])('of %i was let through: it counts as accepted', (status) => {
+  it.each([200, 201, 304, 400, 401, 404])('of %i was let through: it counts as accepted', (status) => {
     expect(read(status)).toEqual({ permitReport: { kind: 'accepted' }, isRateLimited: false, statedWaitMs: undefined });
   });
 
-  it.each([500, 502, 503, 504])('of %i says nothing of the limit', (status) => {
+  it.each([500, 502, 504])('of %i says nothing of the limit', (status) => {
     expect(resultOf(status)).toEqual({ kind: 'unknown' });
+  });
+
+  it.each([403, 420, 503, 509, 529])('of %i may be a refusal without any field', (status) => {
+    expect(read(status)).toEqual({
+      permitReport: { kind: 'suspect', status },
+      isRateLimited: false,
+      statedWaitMs: undefined,
+    });
+  });
+
+  it.each([500, 502, 503, 504])('of %i that states a quota says nothing of the limit', (status) => {
     expect(resultOf(status, 'X-RateLimit-Remaining', '5', 'X-RateLimit-Reset', '9')).toEqual({ kind: 'unknown' });
   });
 

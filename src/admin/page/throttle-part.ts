@@ -20,7 +20,7 @@ export function renderThrottles({ status, nowWallAt }: Pick<PageView, 'status' |
       throttle,
     ) => markup`<section class="card" aria-label="${throttles.length === 1 ? 'Rate limit' : `Rate limit ${throttle.route}`}">
 <h2>Rate limit${throttles.length === 1 ? '' : markup` <span class="name">${throttle.route}</span>`} ${renderState(throttle)}</h2>
-${renderUsage(throttle)}${renderFacts(listFacts(throttle, nowWallAt))}${renderProposals(throttle)}</section>`,
+${renderUsage(throttle)}${renderFacts(listFacts(throttle, nowWallAt))}${renderAssumed(throttle)}</section>`,
   )}`;
 }
 
@@ -120,10 +120,10 @@ function renderState(throttle: ThrottleStatus): Markup {
     : markup`<span class="badge good">within limit</span>`;
 }
 
-function renderProposals({ refusalProposals }: ThrottleStatus): Markup {
-  return markup`${refusalProposals.map(
-    ({ evidence, refused, accepted, setting, variable }) =>
-      markup`<p><span class="badge wait">proposal</span> ${evidence} (${formatCount(refused, 'refusal')} beside ${formatCount(accepted, 'accepted call')}). If so, set <code>${setting}</code> or <code>${variable}</code></p>`,
+function renderAssumed({ assumed }: ThrottleStatus): Markup {
+  return markup`${assumed.map(
+    ({ status, endpoints, count, setting, variable }) =>
+      markup`<p><span class="badge wait">assumed</span> ${status} is taken for a rate limit, and calls are paced (${formatCount(count, 'refusal')}: ${endpoints.join(', ')}). If it is one, set <code>${setting}</code> or <code>${variable}</code>; if not, <code>throttle: { assumeRefusals: false }</code></p>`,
   )}`;
 }
 
@@ -140,7 +140,7 @@ ${throttles.map(
 <td class="number">${throttle.queued}</td><td class="number">${throttle.inFlight}</td></tr>\n`,
 )}</tbody>
 </table>
-</div>${throttles.map(renderProposals)}</section>`;
+</div>${throttles.map(renderAssumed)}</section>`;
 }
 
 const WIDTH = 400;

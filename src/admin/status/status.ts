@@ -5,7 +5,7 @@
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
 import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.ts';
 import type { FleetQuotaState, LearnedLimit, LimitUsage, ThrottleState } from '../../throttle/throttle.ts';
-import { describeProposal, type RefusalProposal } from '../../throttle/refusal-evidence/refusal-proposal.ts';
+import type { AssumedRefusal } from '../../throttle/pacing/assumed-refusals.ts';
 import type { TokenState } from '../../token/token.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
@@ -163,7 +163,7 @@ function describeThrottle(throttle: ThrottleState) {
     usage: describeUsage(throttle.usage),
     fleet: describeQuota(throttle.fleet),
     limits: (throttle.limits ?? []).map(describeDeclared),
-    refusalProposals: (throttle.refusalProposals ?? []).map(describeRefusals),
+    assumed: (throttle.assumed ?? []).map(describeAssumed),
     recentSignals: throttle.recentSignals.map(({ wallAt, status, pauseMs, stated, fields }) => ({
       at: formatInstant(wallAt),
       status,
@@ -178,17 +178,8 @@ function describeDeclared({ usedUpAt, resetsAt, ...figures }: DeclaredLimitState
   return { ...figures, usedUpAt: instantOrNull(usedUpAt), resetsAt: instantOrNull(resetsAt) };
 }
 
-function describeRefusals(proposal: RefusalProposal) {
-  const { windowMs, shareAtHighRate, shareAtLowRate, since, lastAt, ...figures } = proposal;
-  return {
-    ...figures,
-    windowSeconds: secondsOrNull(windowMs),
-    shareAtHighRate: roundShare(shareAtHighRate),
-    shareAtLowRate: shareAtLowRate === undefined ? null : roundShare(shareAtLowRate),
-    since: formatInstant(since),
-    lastAt: formatInstant(lastAt),
-    evidence: describeProposal(proposal),
-  };
+function describeAssumed({ since, ...assumed }: AssumedRefusal) {
+  return { ...assumed, since: formatInstant(since) };
 }
 
 function roundShare(share: number): number {

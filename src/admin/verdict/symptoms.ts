@@ -174,7 +174,7 @@ function* listStatuses(
   }
   for (const [cause, counts] of byCause) {
     const [code] = counts.reduce((most, next) => (next[1] > most[1] ? next : most));
-    const setting = throttle?.refusalProposals?.[0]?.status;
+    const setting = throttle?.assumed?.[0]?.status;
     yield {
       cause,
       route,
@@ -197,7 +197,7 @@ function causeOfStatus(
   if (status < 400) return undefined;
   const isRefusal = outcomes.has('rate_limited') && throttle?.recentSignals.some((signal) => signal.status === status);
   if (status === 429 || isRefusal === true) return 'rate_limit';
-  if (throttle?.refusalProposals?.some((proposal) => proposal.status === status) === true) return 'likely_rate_limit';
+  if (throttle?.assumed?.some((one) => one.status === status) === true) return 'likely_rate_limit';
   if (status === 401) return share > HALF ? 'token_refused' : 'partly_unauthorized';
   if (status >= 500) return status === 503 ? 'unavailable' : 'server_error';
   if (share > EVERY && status === 403) return 'forbidden';

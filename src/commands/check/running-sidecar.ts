@@ -1,4 +1,4 @@
-/** Asks a running sidecar of the same configuration for its verdict and its proposals. Adds nothing where another program responds, or none. */
+/** Asks a running sidecar of the same configuration for its verdict and for what it assumes. Adds nothing where another program responds, or none. */
 import type { Config } from '../../config/config.ts';
 import { requestAdminPort } from '../admin-port.ts';
 import { isJsonObject, parseJsonObject } from '../../token/endpoint/json-object.ts';
@@ -7,9 +7,9 @@ import { StepRunner, type CheckContext, type CheckStep } from './step-runner.ts'
 
 const RESPONSE_TIMEOUT_MS = 1000;
 
-type ProposalStatus = Status['throttle']['refusalProposals'][number];
+type AssumedStatus = Status['throttle']['assumed'][number];
 
-/** One step for the verdict, and one for each proposal. Never rejects. */
+/** One step for the verdict, and one for each assumed refusal. Never rejects. */
 export async function checkRunningSidecar({ admin }: Config, context: CheckContext): Promise<readonly CheckStep[]> {
   const until = AbortSignal.any([context.signal, AbortSignal.timeout(RESPONSE_TIMEOUT_MS)]);
   const { status, text } = await requestAdminPort(admin.address, '/status', until);
@@ -22,28 +22,27 @@ export async function checkRunningSidecar({ admin }: Config, context: CheckConte
       detail: `${verdict.headline}. ${verdict.detail}`,
       ...(verdict.advice !== null && { advice: verdict.advice.replaceAll('`', '') }),
     });
-  for (const { evidence, refused, accepted, setting, variable } of status === 200 ? readProposals(text) : [])
+  for (const { status: refused, count, setting, variable } of status === 200 ? readAssumed(text) : [])
     runner.record('refusals', {
       outcome: 'warn',
-      detail: `${evidence} (${refused} refused, ${accepted} accepted)`,
-      advice: `if so, set ${setting} or ${variable}`,
+      detail: `${refused} is taken for a rate limit, and calls are paced (${count} refused)`,
+      advice: `if it is one, set ${setting} or ${variable}`,
     });
   return runner.steps;
 }
 
 /** Exported for its tests. @param text what responded to `GET /status`, which may be another program */
-export function readProposals(text: string): readonly ProposalStatus[] {
+export function readAssumed(text: string): readonly AssumedStatus[] {
   const throttles = parseJsonObject(text)?.throttles;
   if (!Array.isArray(throttles)) return [];
-  return throttles.flatMap((throttle: { refusalProposals?: unknown } | null) => {
-    const proposals: unknown = throttle?.refusalProposals;
-    return Array.isArray(proposals) ? proposals.filter(isProposal) : [];
+  return throttles.flatMap((throttle: { assumed?: unknown } | null) => {
+    const assumed: unknown = throttle?.assumed;
+    return Array.isArray(assumed) ? assumed.filter(isAssumed) : [];
   });
 }
 
-function isProposal(value: unknown): value is ProposalStatus {
-  const texts = ['evidence', 'setting', 'variable'];
-  return hasMembers(value, 'string', texts) && hasMembers(value, 'number', ['refused', 'accepted']);
+function isAssumed(value: unknown): value is AssumedStatus {
+  return hasMembers(value, 'string', ['setting', 'variable']) && hasMembers(value, 'number', ['status', 'count']);
 }
 
 function isVerdict(value: unknown): value is Pick<Status['verdict'], 'where' | 'headline' | 'detail' | 'advice'> {

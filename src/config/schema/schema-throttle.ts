@@ -1,7 +1,7 @@
 /** Settings of the rate of calls, of the queue, and of the fleet that shares tokens and quotas. */
 import { declaredLimits } from './formats/declared-limits.ts';
 import { fieldHints } from './formats/field-hints.ts';
-import { matching, permitsPerSecond, permitsPerSecondOrAuto, wholeNumber } from './formats/formats.ts';
+import { booleanValue, matching, permitsPerSecond, permitsPerSecondOrAuto, wholeNumber } from './formats/formats.ts';
 import { redisUrl } from './formats/redis-url.ts';
 import { refusalRules } from './formats/refusal-rules.ts';
 import { fileSetting, NO_ENTRIES, setting, settingWithoutDefault } from './setting.ts';
@@ -48,6 +48,10 @@ export const throttle = {
   }),
   refusals: setting(refusalRules, [], {
     doc: 'Responses that refuse a call for its rate, besides 429: each pauses all calls and is repeated as a 429 is. A rule matches the status, a header field (its name, or its name and value) and a text in the body; all that it names must match. A status that also stands for an outage pauses calls during outages too.',
+    isLive: true,
+  }),
+  assumeRefusals: setting(booleanValue, true, {
+    doc: 'With auto, bare 503, 403, 420, 509 and 529 that no rule of throttle.refusals names and that come as those of a rate limit do pace the calls. They are not repeated for it, no call is rejected for it, and one that has waited 5 s is sent.',
     isLive: true,
   }),
   hints: setting(fieldHints, NO_ENTRIES, {

@@ -112,6 +112,11 @@ const METRICS = {
     labels: { route: 'throttles', status: SUSPECT_STATUSES.map(String) },
     events: { 'unconfigured-refusal': ({ route, status }) => [route, String(status)] },
   },
+  assumed_refusals_total: {
+    help: 'Bare responses that are taken for a rate-limit refusal although throttle.refusals does not name them.',
+    labels: { route: 'throttles' },
+    events: { 'assumed-refusal': ({ route }) => [route] },
+  },
   permits_total: {
     help: 'Permits granted.',
     labels: { route: 'throttles' },

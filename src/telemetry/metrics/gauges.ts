@@ -1,10 +1,8 @@
 /** The gauges: states of tokens, throttles and the fleet, read at a scrape and by the ring of samples. */
 import type { Registry } from 'prom-client';
-import type { RefusalProposal } from '../../throttle/refusal-evidence/refusal-proposal.ts';
 import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.ts';
 import type { LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
-import { SUSPECT_STATUSES } from '../events.ts';
 import { expose, type Labels } from './series.ts';
 
 export type TokenSnapshot = Pick<
@@ -16,7 +14,6 @@ export interface ThrottleSnapshot extends Pick<
   ThrottleState,
   'route' | 'rate' | 'pausedMs' | 'queued' | 'queueMax' | 'inFlight' | 'inFlightLimit'
 > {
-  readonly refusalProposals?: readonly Pick<RefusalProposal, 'status'>[] | undefined;
   readonly learned?: Pick<LearnedLimit, 'limit' | 'windowMs' | 'confidence'> | undefined;
   readonly limits?: readonly Pick<DeclaredLimitState, 'name' | 'calls' | 'used' | 'usedUpAt'>[] | undefined;
 }
@@ -59,20 +56,6 @@ const GAUGES: readonly GaugeDefinition[] = [
   perThrottle('queue_limit', 'Most requests that may wait in the queue.', ({ queueMax }) => queueMax),
   perThrottle('in_flight', 'Attempts in flight.', ({ inFlight }) => inFlight),
   perThrottle('in_flight_limit', 'Most attempts that may be in flight now.', ({ inFlightLimit }) => inFlightLimit),
-  {
-    name: 'refusal_proposal',
-    help: '1 while the evidence says that bare responses with this status are a rate limit; /status has the setting.',
-    read: ({ throttles }) =>
-      throttles.flatMap(({ route, refusalProposals = [] }) =>
-        SUSPECT_STATUSES.map(
-          (status) =>
-            [
-              { route, status: String(status) },
-              refusalProposals.some((proposal) => proposal.status === status) ? 1 : 0,
-            ] as const,
-        ),
-      ),
-  },
   perThrottle('inferred_limit', 'Learned limit of the upstream: calls per window.', ({ learned }) => learned?.limit),
   perThrottle('inferred_window_seconds', 'Length of the window of the learned limit.', ({ learned }) =>
     toSeconds(learned?.windowMs),

@@ -24,8 +24,9 @@ export class InFlightLimit {
   /** Responses to come before the limit rises by one. */
   #awaited = 1;
 
-  constructor(max: number) {
-    this.value = Math.min(FIRST_LIMIT, max);
+  /** @param first default: 4 */
+  constructor(max: number, first = FIRST_LIMIT) {
+    this.value = Math.min(first, max);
   }
 
   /** To be called once there are time-outs. */

@@ -65,6 +65,8 @@ export interface LearnedRatePolicyOptions {
   readonly maxInFlight: number;
   /** Permits per second that are never exceeded. Default: none. */
   readonly maxRate?: number | undefined;
+  /** Calls that may be in flight at the start. Default: 4. */
+  readonly startInFlight?: number | undefined;
   readonly learning: LearningParameters;
   /** Calls without a response; the governor adds and removes them. */
   readonly inFlightCalls: CallLog;
@@ -105,8 +107,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   constructor(options: LearnedRatePolicyOptions) {
     this.#options = options;
     this.#burstShare = options.learning.burstShare;
-    const { learning, maxInFlight, inFlightCalls } = options;
-    this.#inFlightLimit = new InFlightLimit(maxInFlight);
+    const { learning, maxInFlight, startInFlight, inFlightCalls } = options;
+    this.#inFlightLimit = new InFlightLimit(maxInFlight, startInFlight);
     this.#pending = inFlightCalls;
     this.#bank = new CounterBank(learning.kinds, this.#notRefused);
     this.#history = new ClosureHistory(this.#bank);

@@ -1,5 +1,6 @@
 /** One permit as an attempt holds it: calls in any order and number become exactly one result and one freed slot. */
 import type { Clock } from '../../platform/clock.ts';
+import type { SuspectStatus } from '../../telemetry/events.ts';
 import type { RecordPermit } from '../../telemetry/request-record.ts';
 import type { Governor } from './governor.ts';
 import type { PermitGrant } from './gate.ts';
@@ -17,6 +18,8 @@ export interface PermitHost {
   readonly recordPermit: RecordPermit | undefined;
   /** A refusal has begun or lengthened a pause; the governor already applies it. */
   recordPause(report: RateLimitReport, pauseMs: number, stated: boolean): void;
+  /** A bare response came that may be a refusal. */
+  recordSuspect(status: SuspectStatus, isAssumed: boolean): void;
   /** A request waits for a permit, and every slot is taken. */
   readonly hasSlotWaiters: boolean;
   /** No request waits, no timer is set, and no fleet has to hear of idle slots. */
@@ -79,10 +82,20 @@ export class ActivePermit implements Permit, StalledPermit {
     if (this.#isReported || this.#slot === 'freed') return 0;
     this.#isReported = true;
     if (!this.#isSpent) this.#spend();
-    // Refused calls take another time at the upstream.
-    if (result.kind === 'accepted')
-      this.#host.responseTimes.record(now, this.#ticket.endpoint, now - this.startedAt, true);
-    const decision = this.#host.governor.settle(now, this.#grant, result);
+    const { governor } = this.#host;
+    const { endpoint } = this.#ticket;
+    if (result.kind === 'accepted') {
+      // Refused calls take another time at the upstream.
+      this.#host.responseTimes.record(now, endpoint, now - this.startedAt, true);
+      governor.assumedRefusals.recordAccepted(this.grantedAt, endpoint);
+    }
+    if (result.kind === 'suspect') {
+      const { kind } = governor.settleSuspect(now, this.#grant, result, endpoint);
+      this.#host.recordSuspect(result.status, kind === 'assumed');
+      if (!this.#host.isQuiet) this.#host.pump();
+      return 0;
+    }
+    const decision = governor.settle(now, this.#grant, result);
     if (decision.kind === 'limited' && result.kind === 'rate-limited')
       this.#host.recordPause(result, decision.pauseMs, decision.stated);
     if (!this.#host.isQuiet) this.#host.pump();

@@ -5,12 +5,14 @@
  * order, each grant's at most once.
  */
 import type { Random } from '../../platform/clock.ts';
+import type { RefusalRule } from '../refusal-rule.ts';
 import { CallLog } from '../adaptive/call-log.ts';
 import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../adaptive/learned-rate-policy.ts';
 import { DEFAULT_LEARNING, type LearningParameters } from '../adaptive/learning-parameters.ts';
 import { DeclaredLimits } from '../declared/declared-limits.ts';
 import type { FleetMembership } from '../fleet-membership.ts';
-import type { LimitUsage, PermitReport, RateLimitReport, RateSettings } from '../throttle.ts';
+import type { LimitUsage, PermitReport, RateLimitReport, RateSettings, SuspectReport } from '../throttle.ts';
+import { type AssumedRefusal, AssumedRefusals, MAX_ASSUMED_WAIT_MS } from './assumed-refusals.ts';
 import type { CallResult, PermitGrant } from './gate.ts';
 import { BACKOFF_BASE_MS, SharedPause } from './pause.ts';
 import { PermitBucket, type PermitSource } from './permit-bucket.ts';
@@ -30,6 +32,8 @@ export interface GovernorOptions extends RateSettings {
 
 export type LimitDecision =
   | { readonly kind: 'unlimited' }
+  /** Calls are paced, and the exchange sees no limit. */
+  | { readonly kind: 'assumed' }
   | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean }
   /** The refusal concerns this call alone, which should wait so long before its next attempt. */
   | { readonly kind: 'alone'; readonly delayMs: number };
@@ -39,6 +43,9 @@ const MAX_CALL_MS = 86_400_000;
 /** Part of a wait computed from a learned rate that is certain. */
 const LEARNED_RATE_SAFETY_FACTOR = 0.8;
 const NOT_LIMITED: LimitDecision = { kind: 'unlimited' };
+const ASSUMED: LimitDecision = { kind: 'assumed' };
+/** A refusal that states nothing. */
+const UNSTATED = { statedWaitMs: undefined, remaining: undefined, resetInMs: undefined, quotas: [] };
 const ENDED: CallResult = { kind: 'ended', isCurrent: true, quotas: [], laterCalls: 0 };
 const ACCEPTED: CallResult = { ...ENDED, kind: 'accepted' };
 
@@ -46,6 +53,7 @@ const ACCEPTED: CallResult = { ...ENDED, kind: 'accepted' };
 export class Governor {
   readonly permits: PermitSource;
   readonly pause: SharedPause;
+  readonly assumedRefusals: AssumedRefusals;
   #ratePolicy: RatePolicy;
   #declared: DeclaredLimits | undefined;
   /** Created by the first response that states a quota. */
@@ -70,6 +78,10 @@ export class Governor {
   /** Grants up to this one were made by a policy of the other kind: their results say nothing to the present one. */
   #lastSerialBeforeModeChange = 0;
   #previousWas503WithWait = false;
+  /** The limit in use rests on assumed refusals alone. */
+  #isAssumed = false;
+  /** The upstream says itself when it refuses a call for its rate: nothing is assumed. */
+  #hasCertainRefusal = false;
 
   constructor(options: GovernorOptions) {
     const { fleet, random, maxInFlight, maxRate, maxPauseMs, learning = DEFAULT_LEARNING } = options;
@@ -79,6 +91,7 @@ export class Governor {
     this.#learnedRateOptions = { maxInFlight, maxRate, learning, inFlightCalls: this.#inFlightCalls };
     this.pause = new SharedPause(maxPauseMs, random, () => this.#ratePolicy.limitsConcurrency);
     const { toEpoch = (now: number) => now, requestPermits } = options;
+    this.assumedRefusals = new AssumedRefusals(this.#inFlightCalls);
     this.#createDeclared = ({ limits = [], share = 1 }) => {
       const part = { parts: share, index: share - 1 };
       return limits.length === 0 ? undefined : new DeclaredLimits({ limits, part, toEpoch, requestPermits });
@@ -98,6 +111,11 @@ export class Governor {
   /** Undefined until one is declared. */
   get declared(): DeclaredLimits | undefined {
     return this.#declared;
+  }
+
+  /** The limit in use rests on assumed refusals alone: it may delay a call by `MAX_ASSUMED_WAIT_MS`, and reject none. */
+  get isAssumed(): boolean {
+    return this.#isAssumed;
   }
 
   get inFlight(): number {
@@ -140,7 +158,8 @@ export class Governor {
    */
   nthAt(now: number, ahead: number, maxPauseMs = Infinity): number {
     const pausedMs = Math.max(0, this.#reopening(now).at - now);
-    const permitAt = this.permits.nthAt(now + Math.min(pausedMs, maxPauseMs), ahead);
+    const pacedAt = this.permits.nthAt(now + Math.min(pausedMs, maxPauseMs), ahead);
+    const permitAt = this.#isAssumed ? Math.min(pacedAt, this.certainAt(now) + MAX_ASSUMED_WAIT_MS) : pacedAt;
     return Math.max(permitAt, this.declaredAt(now, ahead, true));
   }
 
@@ -151,6 +170,7 @@ export class Governor {
 
   /** Before this the call behind `ahead` others cannot go, by what is configured and what the upstream stated. */
   earliestAt(now: number, ahead: number): number {
+    if (this.#isAssumed) return this.certainAt(now);
     const leastMs = this.permits.minWaitMs(ahead);
     if (leastMs !== undefined) return Math.max(now + leastMs, this.certainAt(now));
     if (this.#settings.rate !== 'auto') return this.nthAt(now, ahead);
@@ -190,6 +210,11 @@ export class Governor {
     return this.#allowance?.disbelieved(now) ?? [];
   }
 
+  /** What the limit in use rests on; empty unless `isAssumed`. @param wallAt turns a monotonic instant into epoch milliseconds */
+  listAssumed(configured: readonly RefusalRule[], wallAt: (at: number) => number): readonly AssumedRefusal[] {
+    return this.#isAssumed ? this.assumedRefusals.list(configured, wallAt) : [];
+  }
+
   usage(now: number): LimitUsage | undefined {
     const counted = this.#ratePolicy.learner?.countUsed(now);
     return counted && { ...counted, opensInMs: Math.max(0, this.nextAt(now, false) - now) };
@@ -223,6 +248,15 @@ export class Governor {
     const grant = this.take(now, isWaitedFor);
     this.applyRate(now);
     return grant;
+  }
+
+  /** As `tryTake`, for a call that an assumed limit may hold up no longer. */
+  tryTakeOverdue(now: number, isHigh: boolean): PermitGrant | undefined {
+    const isHeldUp = this.#declared?.isOpen(now, isHigh) === false || this.certainAt(now) > now;
+    // The number in flight may be limited by what is assumed, too.
+    if (this.#inFlight >= this.#settings.maxInFlight || isHeldUp) return undefined;
+    this.#inFlight++;
+    return this.take(now, false);
   }
 
   /** A call goes out without regard to rate and slots. */
@@ -260,6 +294,7 @@ export class Governor {
     if (grant.epoch === this.#epoch) this.pause.giveBack(now, grant);
   }
 
+  /** @param report `suspect` says nothing here: see `settleSuspect` */
   settle(now: number, grant: PermitGrant, report: PermitReport): LimitDecision {
     const isCurrent = grant.epoch === this.#epoch;
     if (report.kind === 'accepted') this.#previousWas503WithWait = false;
@@ -280,9 +315,24 @@ export class Governor {
     if (isRefused && !isAlone && isCurrent) this.#epoch++;
     this.#declared?.settle(now, grant, result);
     this.applyRate(now);
+    if (report.kind === 'rate-limited' && report.isAssumed === true) return ASSUMED;
     if (isAlone) return { kind: 'alone', delayMs: result.wait?.statedWaitMs ?? this.#random() * BACKOFF_BASE_MS };
     if (!isRefused) return NOT_LIMITED;
     return { kind: 'limited', pauseMs: this.pause.remainingMs(now), stated: this.pause.isStated };
+  }
+
+  /** As `settle`. @param endpoint of the call, as `describeEndpoint` names it */
+  settleSuspect(now: number, grant: PermitGrant, { status }: SuspectReport, endpoint: string): LimitDecision {
+    const { rate, assumeRefusals = true } = this.#settings;
+    const mayAssume = rate === 'auto' && assumeRefusals && !this.#hasCertainRefusal;
+    const suspicion = mayAssume ? this.assumedRefusals.recordSuspect(grant.at, status, endpoint) : 'not assumed';
+    if (suspicion === 'assumed') {
+      this.#isAssumed = true;
+      return this.settle(now, grant, { kind: 'rate-limited', signal: { status, ...UNSTATED }, isAssumed: true });
+    }
+    if (suspicion === 'contradicted') this.#forgetAssumed();
+    // A 5xx is no success: it neither raises the number in flight nor the rate.
+    return this.settle(now, grant, { kind: status < 500 ? 'accepted' : 'unknown' });
   }
 
   /**
@@ -340,6 +390,7 @@ export class Governor {
       this.#lastSerialBeforeModeChange = this.#serial;
       this.#allowance = undefined;
     }
+    if (rate !== 'auto' || settings.assumeRefusals === false) this.#forgetAssumed();
     // A learned policy sees the bounds change, and keeps what it knows.
     const hasOtherBounds = burst !== former.burst || maxInFlight !== former.maxInFlight;
     if (rate !== former.rate || (rate !== 'auto' && hasOtherBounds)) this.#ratePolicy = this.#createRatePolicy();
@@ -364,11 +415,14 @@ export class Governor {
   #evaluateRefusal({
     signal,
     isConfigured = false,
+    isAssumed = false,
   }: RateLimitReport): Pick<CallResult, 'kind' | 'wait' | 'isUnavailable'> {
     const isConfirmed = this.#previousWas503WithWait;
-    const isUnavailable = signal.status === 503 && !isConfigured;
+    const isUnavailable = signal.status === 503 && !isConfigured && !isAssumed;
     this.#previousWas503WithWait = isUnavailable && signal.statedWaitMs !== undefined;
     const isRefused = !isUnavailable || (isConfirmed && this.#previousWas503WithWait);
+    if (isRefused && !isUnavailable && !isAssumed) this.#hasCertainRefusal = true;
+    if (this.#hasCertainRefusal) this.#isAssumed = false;
     return { kind: isRefused ? 'refused' : 'ended', wait: signal, isUnavailable };
   }
 
@@ -392,10 +446,20 @@ export class Governor {
     const pausedUntil = this.pause.nthAt(now);
     if (exhaustedUntil > pausedUntil) return { at: exhaustedUntil, isCertain: true };
     const { learner, isConfident } = this.#ratePolicy;
-    const learns = this.#settings.rate === 'auto' && isConfident;
+    const learns = this.#settings.rate === 'auto' && isConfident && !this.#isAssumed;
     const closedUntil = learns ? (learner?.nextAt(now, false) ?? -Infinity) : -Infinity;
     if (closedUntil > Math.max(now, pausedUntil)) return { at: closedUntil, isCertain: true };
     return { at: pausedUntil, isCertain: this.pause.isStated };
+  }
+
+  #forgetAssumed(): void {
+    this.assumedRefusals.reset();
+    if (!this.#isAssumed) return;
+    this.#isAssumed = false;
+    this.#lastSerialBeforeModeChange = this.#serial;
+    if (!this.pause.isStated) this.pause.end();
+    this.#learnedRateOptions.startInFlight = this.#settings.maxInFlight;
+    this.#ratePolicy = this.#createRatePolicy();
   }
 
   /** Permits that requests could use now, whatever the rate. */

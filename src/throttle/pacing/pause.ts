@@ -103,6 +103,12 @@ export class SharedPause implements Gate<boolean> {
     this.#nextPauseProbeAt = Math.min(this.#nextPauseProbeAt, now + maxPauseMs);
   }
 
+  /** Its refusals were none. */
+  end(): void {
+    this.#consecutiveRefusals = 0;
+    this.#open();
+  }
+
   /** From `at` on a single call goes first, and the others wait for its response. */
   requirePauseProbe(at: number): void {
     if (this.#isClosed) return;

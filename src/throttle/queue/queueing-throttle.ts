@@ -4,15 +4,16 @@
  */
 import type { Clock, Random } from '../../platform/clock.ts';
 import type { SidecarError } from '../../platform/errors.ts';
-import type { EventObserver, QueueRejectionReason } from '../../telemetry/events.ts';
+import type { EventObserver, QueueRejectionReason, SuspectStatus } from '../../telemetry/events.ts';
 import type { RecordPermit } from '../../telemetry/request-record.ts';
 import type { DeclaredLimits } from '../declared/declared-limits.ts';
 import type { LearningParameters } from '../adaptive/learning-parameters.ts';
 import type { FleetHost, FleetMembership } from '../fleet-membership.ts';
 import { ActivePermit } from '../pacing/active-permit.ts';
+import { type AssumedRefusal, MAX_ASSUMED_WAIT_MS } from '../pacing/assumed-refusals.ts';
+import type { PermitGrant } from '../pacing/gate.ts';
 import { Governor } from '../pacing/governor.ts';
 import { OneShotTimer } from '../pacing/one-shot-timer.ts';
-import { RefusalObserver } from '../refusal-evidence/refusal-observer.ts';
 import { createRejectionError, type RejectionReason } from './rejection.ts';
 import type { LearnedState, QueueClass, RateLimitReport, RecentSignal, Throttle } from '../throttle.ts';
 import type { ThrottleState, ThrottleTerms, Ticket } from '../throttle.ts';
@@ -51,12 +52,12 @@ const MAX_RECENT_SIGNALS = 20;
 const BODY_STALLED_AFTER_MS = 1000;
 /** Limits the checks when bodies come in drips. */
 const MIN_BODY_CHECK_INTERVAL_MS = 50;
+const ASSUMED_REPORT_INTERVAL_MS = 86_400_000;
 const DEFAULT_QUEUE_CLASS: QueueClass = { priority: 'normal', caller: '' };
 
 class QueueingThrottle implements Throttle, TicketHost {
   readonly governor: Governor;
   readonly queue: RequestQueue;
-  readonly refusalObserver: RefusalObserver;
   readonly responseTimes = new ResponseTimes();
   readonly stalledResponses: StalledResponses;
   readonly #options: ThrottleOptions;
@@ -69,6 +70,10 @@ class QueueingThrottle implements Throttle, TicketHost {
   readonly #stalledBodyTimer: OneShotTimer;
   #stalledBodyCheckAt = -Infinity;
   readonly #fleet: FleetMembership | undefined;
+  /** When a waiting call may first have to be sent in spite of an assumed limit. */
+  #overdueAt = Infinity;
+  /** By status, monotonic. */
+  readonly #assumedReportedAt = new Map<SuspectStatus, number>();
   #arrivalCount = 0;
   isQuiet: boolean;
   #hasTimers = false;
@@ -82,12 +87,6 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#terms = options;
     this.#fleet = fleet;
     this.isQuiet = fleet === undefined;
-    this.refusalObserver = new RefusalObserver({
-      route: options.route,
-      clock,
-      observe: options.observe,
-      configured: () => this.#terms.throttle.refusals ?? [],
-    });
     const toEpoch = (now: number): number => clock.wallNow() - clock.now() + now;
     const requestPermits = fleet === undefined ? options.requestPermits : () => fleet.requestPermits();
     this.governor = new Governor({ ...throttle, random, learning, fleet, toEpoch, requestPermits });
@@ -165,14 +164,16 @@ class QueueingThrottle implements Throttle, TicketHost {
       inFlightLimit: governor.inFlightLimit,
       recentSignals: this.#recentSignals,
       learned: governor.ratePolicy.learner?.learned((at) => this.clock.wallNow() - (now - at)),
+      assumed: this.#listAssumed(now),
       usage: governor.usage(now),
       fleet: this.#fleet?.state(now),
       limits: governor.declared?.state(now),
-      refusalProposals: this.refusalObserver.proposals(),
     };
   }
 
   snapshot(): LearnedState | undefined {
+    // The next process would take it for certain.
+    if (this.governor.isAssumed) return undefined;
     const governor = this.governor.ratePolicy.learner?.snapshot(this.clock.now());
     return governor && { version: 1, wallAt: this.clock.wallNow(), governor };
   }
@@ -187,6 +188,23 @@ class QueueingThrottle implements Throttle, TicketHost {
     observe({ kind: 'rate-limited', route, status, pauseMs, stated, fields });
     this.#rejectTooLateForPause(this.clock.now());
     this.#fleet?.reportRefusal(statedWaitMs);
+  }
+
+  recordSuspect(status: SuspectStatus, isAssumed: boolean): void {
+    const { observe, route } = this.#options;
+    observe({ kind: 'unconfigured-refusal', route, status });
+    if (!isAssumed) return;
+    observe({ kind: 'assumed-refusal', route });
+    const now = this.clock.now();
+    if (now - (this.#assumedReportedAt.get(status) ?? -Infinity) < ASSUMED_REPORT_INTERVAL_MS) return;
+    this.#assumedReportedAt.set(status, now);
+    const assumed = this.#listAssumed(now).find((one) => one.status === status);
+    if (assumed !== undefined)
+      observe({ kind: 'limit-assumed', route, status, setting: assumed.setting, variable: assumed.variable });
+  }
+
+  #listAssumed(now: number): readonly AssumedRefusal[] {
+    return this.governor.listAssumed(this.#terms.throttle.refusals ?? [], (at) => this.clock.wallNow() - (now - at));
   }
 
   /** Brings everything up to the present: time-outs first, so that no permit is spent on a call whose response would come too late. */
@@ -212,17 +230,42 @@ class QueueingThrottle implements Throttle, TicketHost {
         if (this.stalledResponses.isEmpty || !this.stalledResponses.freePlace(now)) break;
         continue;
       }
-      const wait = this.queue.endWait(next, now);
-      this.queue.move(next, 'granted');
-      const permit = new ActivePermit(this, grant, next.takeUnreportedWaitMs(), next);
-      if (wait?.kind === 'permit') wait.resolve(permit);
+      this.#grant(next, grant, now);
     }
     this.fillBodySlots(now);
     const hasReady = counts.ready > 0;
     const isHigh = hasReady && this.governor.declared !== undefined && this.queue.nextReadyHigh !== undefined;
     this.#permitTimer.set(hasReady ? this.governor.nextAt(now, isHigh) : Infinity);
     this.#expiryTimer.setNoLaterThan(this.queue.nextExpiryAt);
+    if (this.governor.isAssumed && this.#overdueAt > now) this.#expiryTimer.setNoLaterThan(this.#overdueAt);
     this.#fleet?.setWaiting(hasReady ? this.governor.wanted(now, this.queue.size, isHigh) : 0);
+  }
+
+  #grant(ticket: QueueTicket, grant: PermitGrant, now: number): void {
+    const wait = this.queue.endWait(ticket, now);
+    this.queue.move(ticket, 'granted');
+    const permit = new ActivePermit(this, grant, ticket.takeUnreportedWaitMs(), ticket);
+    if (wait?.kind === 'permit') wait.resolve(permit);
+  }
+
+  /** Calls that an assumed limit has delayed for long, or until they would be rejected, are sent. */
+  #sendOverdue(now: number): void {
+    if (!this.governor.isAssumed || now < this.#overdueAt) return;
+    this.#overdueAt = Infinity;
+    for (const ticket of this.queue.waitingTickets()) {
+      if (ticket.wait?.kind !== 'permit') continue;
+      const dueAt = Math.min(ticket.expiresAt, now - ticket.waitedMsAt(now) + MAX_ASSUMED_WAIT_MS);
+      const grant = dueAt <= now ? this.governor.tryTakeOverdue(now, ticket.isHigh) : undefined;
+      if (grant === undefined) this.#overdueAt = Math.min(this.#overdueAt, dueAt);
+      else this.#grant(ticket, grant, now);
+    }
+  }
+
+  /** A queue that an assumed limit has filled rejects no call: the next one is sent. */
+  #makeRoom(now: number): void {
+    const next = this.queue.size < this.#terms.queue.max ? undefined : this.#nextReady(now);
+    const grant = next && this.governor.tryTakeOverdue(now, next.isHigh);
+    if (next !== undefined && grant !== undefined) this.#grant(next, grant, now);
   }
 
   /** While declared limits leave only their reserve, requests of high priority pass the others. */
@@ -237,6 +280,7 @@ class QueueingThrottle implements Throttle, TicketHost {
   enqueue(ticket: QueueTicket, now: number): SidecarError | undefined {
     if (this.isShutDown) return this.reject(ticket, now, 'draining');
     this.#expire(now, now, 'timeout');
+    if (this.governor.isAssumed) this.#makeRoom(now);
     const place = this.#findPlace(ticket, now);
     if (typeof place === 'string') return this.reject(ticket, now, place);
     if (place !== undefined) this.reject(place, now, 'full');
@@ -271,6 +315,7 @@ class QueueingThrottle implements Throttle, TicketHost {
 
   startWait(ticket: QueueTicket, now: number, wait: PendingWait): void {
     this.queue.beginWait(ticket, now, wait);
+    this.#overdueAt = Math.min(this.#overdueAt, ticket.expiresAt, now + MAX_ASSUMED_WAIT_MS - ticket.pastWaitsMs);
     this.#rejectTooLateForPause(now);
     this.pump();
   }
@@ -327,6 +372,7 @@ class QueueingThrottle implements Throttle, TicketHost {
   }
 
   #expire(now: number, by: number, reason: RejectionReason): void {
+    this.#sendOverdue(now);
     for (let ticket = this.queue.expiringBy(by); ticket !== undefined; ticket = this.queue.expiringBy(by)) {
       const declaredAt = this.governor.declaredAt(now, 0, ticket.isHigh);
       this.reject(ticket, now, declaredAt > Math.max(now, ticket.expiresAt) ? 'quota' : reason);

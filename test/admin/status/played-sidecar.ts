@@ -21,7 +21,6 @@ import { RedisFault } from '../../../src/fleet/redis/redis-fault.ts';
 import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import type { DeclaredLimit } from '../../../src/throttle/declared/declared-limit.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
-import { signOfResponse } from '../../../src/throttle/refusal-evidence/refusal-observer.ts';
 import type { Permit, Throttle, ThrottleState, ThrottleTerms } from '../../../src/throttle/throttle.ts';
 import { HeldTokenSource } from '../../../src/token/source/token-source.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
@@ -241,13 +240,10 @@ class PlayedRoute {
   }
 
   #respond(permit: Permit, response: PlayedResponse, tokens: TokenSource | undefined, startedAt: number): void {
-    const { name: route, throttle } = this;
-    const { refusalObserver } = throttle;
-    const attempt = refusalObserver.start(permit.grantedAt, false);
+    const { name: route } = this;
     const durationMs = this.#clock.now() - permit.grantedAt;
     if (response.status === 'reset') {
       permit.release();
-      refusalObserver.end(attempt, this.#clock.now(), 'fault', 'GET', '/');
       this.#observe({ kind: 'attempt-ended', route, outcome: 'reset', durationMs, isOwn: false });
       this.#observe({ kind: 'attempt-failed', route, outcome: 'reset', cause: 'reset_after_sent', detail: 'reset' });
       this.#end(502, 'sidecar', startedAt);
@@ -258,7 +254,6 @@ class PlayedRoute {
     const classified = this.#classifier.classify({ status, statusText: '', headers });
     permit.report(classified.permitReport);
     permit.release();
-    refusalObserver.end(attempt, this.#clock.now(), signOfResponse(status, classified.isRateLimited), 'GET', '/');
     const use = tokens?.current({ arrivedAt: startedAt });
     if (use !== undefined && status === 401) tokens?.recordRejected(use);
     else if (use !== undefined) tokens?.recordAccepted(use, false);

@@ -77,7 +77,7 @@ describe('status', () => {
         usage: null,
         fleet: null,
         limits: [],
-        refusalProposals: [],
+        assumed: [],
         recentSignals: [
           {
             at: '2026-11-01T00:00:00.000Z',

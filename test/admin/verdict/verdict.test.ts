@@ -456,9 +456,9 @@ describe('the verdict', () => {
     expect(repaired.verdict.where).toBe('none');
   });
 
-  it('knows a likely rate limit by its evidence', () => {
+  it('knows a likely rate limit by what is assumed', () => {
     const likely = played(12, (s) => s.respond(503, 3).respond(200, 6));
-    likely.with(throttle({ refusalProposals: [{ status: 503 } as never] }));
+    likely.with(throttle({ assumed: [{ status: 503 } as never] }));
     expect(likely.verdict.where).toBe('limit');
     expect(likely.verdict.headline).toMatch(/^Likely the rate limit/);
     expect(likely.verdict.advice).toContain('SIDECAR_THROTTLE_REFUSALS=[{"status":503}]');

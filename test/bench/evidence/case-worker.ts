@@ -1,19 +1,32 @@
 /** Runs the cases that it is sent with all seeds, beside other workers of `npm run bench:evidence`. */
 import { parentPort } from 'node:worker_threads';
-import { LIMITED, NOT_LIMITED } from './cases.ts';
-import { runCase, type CaseResult } from './world.ts';
+import { CASES } from './cases.ts';
+import { runCase, type RunFigures } from './world.ts';
 
-/** A case by its place in its list. */
+/** A case by its place in the list. */
 export interface CaseOrder {
-  readonly isLimited: boolean;
   readonly index: number;
   readonly firstSeed: number;
   readonly seeds: number;
 }
 
-parentPort?.on('message', ({ isLimited, index, firstSeed, seeds }: CaseOrder) => {
-  const one = (isLimited ? LIMITED : NOT_LIMITED)[index];
-  const results: CaseResult[] = [];
-  if (one !== undefined) for (let seed = 0; seed < seeds; seed++) results.push(runCase(one, firstSeed + seed));
-  parentPort?.postMessage(results);
+/** A run with `throttle.assumeRefusals`, and the same without it. */
+export interface RunPair {
+  readonly paced: RunFigures;
+  readonly plain: RunFigures;
+}
+
+parentPort?.on('message', ({ index, firstSeed, seeds }: CaseOrder) => {
+  void run(index, firstSeed, seeds).then((pairs) => parentPort?.postMessage(pairs));
 });
+
+async function run(index: number, firstSeed: number, seeds: number): Promise<RunPair[]> {
+  const one = CASES[index];
+  const pairs: RunPair[] = [];
+  for (let seed = firstSeed; one !== undefined && seed < firstSeed + seeds; seed++) {
+    const paced = await runCase(one, seed, true);
+    // Without an assumed refusal both are the same.
+    pairs.push({ paced, plain: paced.assumed === 0 ? paced : await runCase(one, seed, false) });
+  }
+  return pairs;
+}

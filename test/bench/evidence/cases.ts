@@ -1,7 +1,6 @@
-/** The runs of the evidence: limiters that must be found, and other causes of the same status that must not be taken for one. */
+/** Causes of a bare 503 or 403 that are no rate limit. */
 import type { Random } from '../../../src/platform/clock.ts';
 import type { SuspectStatus } from '../../../src/telemetry/events.ts';
-import { create, type LimiterRule } from '../governor/limiters.ts';
 import type { Call, Case, Load, Upstream } from './world.ts';
 
 const SECOND = 1000;
@@ -61,17 +60,6 @@ function onOff(onRate: number, onMs: number, offRate: number, offMs: number): Lo
 
 function serve(random: Random, meanMs = 20): number {
   return meanMs * (0.5 + random());
-}
-
-/** An upstream with a hidden limit that refuses with a bare status. */
-function limited(limiter: LimiterRule, status: SuspectStatus = 503): (random: Random) => Upstream {
-  return (random) => {
-    const model = create({ limiter });
-    return (at, _, inFlight) =>
-      model.evaluate(at, inFlight).accepted
-        ? { sign: 'accepted', serviceMs: serve(random) }
-        : { sign: status, serviceMs: 1 };
-  };
 }
 
 /** An upstream that fails by the clock or by chance. @returns by `fails`: the instant, the call and a random source */
@@ -155,51 +143,6 @@ const FORBIDDEN = (_: number, { method }: Call): boolean => method === 'POST';
 /** The daily course of traffic, in short. */
 const daily = (mean: number) => (at: number) => mean * (1 + 0.9 * Math.sin((at / (20 * MINUTE)) * 2 * Math.PI));
 
-const LOADS = (perSecond: number, windowMs: number): readonly (readonly [string, Load, number])[] => {
-  const limit = Math.max(2, (perSecond * windowMs) / 1000);
-  return [
-    ['1.5 × steady', poisson(() => 1.5 * perSecond), 1],
-    ['bursts of 3 × the limit', bursts(3 * limit, 3 * windowMs, 1), 3],
-    ['on-off 3 ×', onOff(3 * perSecond, windowMs, 0.02 * perSecond, 2 * windowMs), 3],
-    ['closed loop, 16 workers', { kind: 'closed', workers: 16, thinkMs: perSecond > 5 ? 20 : 2000 }, 1],
-  ];
-};
-
-const LIMITS: readonly (readonly [string, LimiterRule, number, number])[] = [
-  ['fixed 10 per 1 s', { kind: 'fixed-window', calls: 10, windowMs: SECOND, phaseMs: 300 }, 10, SECOND],
-  ['fixed 100 per 10 s', { kind: 'fixed-window', calls: 100, windowMs: 10 * SECOND, phaseMs: 3210 }, 10, 10 * SECOND],
-  ['fixed 600 per 60 s', { kind: 'fixed-window', calls: 600, windowMs: MINUTE, phaseMs: 21_000 }, 10, MINUTE],
-  [
-    'fixed 1000 per 1 h',
-    { kind: 'fixed-window', calls: 1000, windowMs: HOUR, phaseMs: 21 * MINUTE },
-    1000 / 3600,
-    HOUR,
-  ],
-  ['sliding 20 per 1 s', { kind: 'sliding-log', calls: 20, windowMs: SECOND }, 20, SECOND],
-  ['sliding 100 per 10 s', { kind: 'sliding-log', calls: 100, windowMs: 10 * SECOND }, 10, 10 * SECOND],
-  ['sliding 70 per 7 s', { kind: 'sliding-log', calls: 70, windowMs: 7 * SECOND }, 10, 7 * SECOND],
-  ['counter 100 per 10 s', { kind: 'sliding-counter', calls: 100, windowMs: 10 * SECOND }, 10, 10 * SECOND],
-  ['first call 100 per 10 s', { kind: 'first-call-window', calls: 100, windowMs: 10 * SECOND }, 10, 10 * SECOND],
-  ['bucket 10/s of 20', { kind: 'token-bucket', perSecond: 10, burst: 20 }, 10, 5 * SECOND],
-  ['bucket 200/s of 50', { kind: 'token-bucket', perSecond: 200, burst: 50 }, 200, SECOND],
-  ['GCRA 10/s of 1', { kind: 'gcra', perSecond: 10, burst: 1 }, 10, SECOND],
-  ['nginx 10/s burst 0', { kind: 'gcra', perSecond: 10, burst: 1, stepMs: 1 }, 10, SECOND],
-  ['nginx 10/s burst 3', { kind: 'gcra', perSecond: 10, burst: 4, stepMs: 1 }, 10, SECOND],
-  ['nginx 10/s burst 20', { kind: 'gcra', perSecond: 10, burst: 21, stepMs: 1 }, 10, 5 * SECOND],
-  ['8 in flight', { kind: 'concurrency', calls: 8 }, 300, SECOND],
-];
-
-/** Hidden limits, refused with a bare 503. */
-export const LIMITED: readonly Case[] = LIMITS.flatMap(([name, limiter, perSecond, windowMs]) =>
-  LOADS(perSecond, windowMs).map(([load, offered]) => ({
-    name: `${name}, ${load}`,
-    load: offered,
-    upstream: limited(limiter),
-    durationMs: Math.max(30 * MINUTE, 48 * windowMs),
-    retries: load.startsWith('1.5') ? 0 : 1,
-  })),
-);
-
 const TRAFFIC: readonly (readonly [string, Load])[] = [
   ['steady 15/s', poisson(() => 15)],
   ['even 15/s', even(15)],
@@ -269,7 +212,7 @@ const CAUSES: readonly (readonly [
   ['deploys: 5 s each 10 min', failing((at) => at % (10 * MINUTE) < 5 * SECOND), { retries: 2, durationMs: 4 * HOUR }],
 ];
 
-/** Other causes of the same statuses. */
-export const NOT_LIMITED: readonly Case[] = CAUSES.flatMap(([name, upstream, more]) =>
+/** Each cause with each traffic. */
+export const CASES: readonly Case[] = CAUSES.flatMap(([name, upstream, more]) =>
   TRAFFIC.map(([traffic, load]) => ({ name: `${name}, ${traffic}`, load, upstream, durationMs: HOUR, ...more })),
 );

@@ -1,58 +1,43 @@
-/** docs/benchmarks/evidence.md: one row for each hidden limit, one for all other causes. Pure. */
-import { formatAsMarkdown, type Table } from '../speed/table.ts';
+/** docs/benchmarks/evidence.md: a row for each case in which calls were delayed. Pure. */
+import { formatAsMarkdown } from '../speed/table.ts';
 
-export interface CaseStats {
-  /** The limit or the cause, a comma, and the load or the traffic. */
+/** Figures of all runs of a case, an hour. */
+export interface CaseDelays {
+  /** The cause, a comma, and the traffic. */
   readonly name: string;
-  /** Runs with a proposal. */
-  readonly found: number;
-  readonly runs: number;
-  /** From the first call to the proposal; undefined without one. */
-  readonly medianMs: number | undefined;
+  readonly assumedPerHour: number;
+  /** In which at least one call waited that would not have waited otherwise. */
+  readonly delayedSeconds: number;
+  /** Of all calls together. */
+  readonly waitedSeconds: number;
+  readonly longestSeconds: number;
+  readonly rejected: number;
+}
+
+export const HEADINGS = ['case', 'assumed', 'delayed s', 'waits s', 'longest s', 'rejected'] as const;
+
+export function describeDelays(delays: CaseDelays): readonly string[] {
+  const { name, assumedPerHour, delayedSeconds, waitedSeconds, longestSeconds, rejected } = delays;
+  const figures = [assumedPerHour, delayedSeconds, waitedSeconds, longestSeconds].map((figure) => figure.toFixed(1));
+  return [name, ...figures, String(rejected)];
 }
 
 /** @param options of `npm run bench:evidence`, with which it was run */
-export function writeEvidencePage(limits: readonly CaseStats[], others: readonly CaseStats[], options: string): string {
-  const loads = [...new Set(limits.map(({ name }) => split(name)[1]))];
-  const names = [...new Set(limits.map(({ name }) => split(name)[0]))];
-  const cellOf = (limit: string, load: string): string => {
-    const one = limits.find(({ name }) => name === `${limit}, ${load}`);
-    return one === undefined ? '' : describe(one);
-  };
-  const table: Table = [
-    ['hidden limit', ...loads],
-    ...names.map((name) => [name, ...loads.map((load) => cellOf(name, load))]),
-  ];
-  const wrong = others.filter(({ found }) => found > 0).map(({ name, found }) => `${found} with “${name}”`);
-  return `# Evidence for rate limits that no setting names
+export function writeEvidencePage(all: readonly CaseDelays[], options: string): string {
+  const assumed = all.filter(({ assumedPerHour }) => assumedPerHour > 0);
+  const within = all.filter(({ delayedSeconds }) => delayedSeconds <= 30);
+  return `# Outages beside assumed refusals
 
-What \`throttle.refusalProposals\` finds, in virtual time, when the partner refuses calls past a limit with a bare 503. Written by this command, about 15 minutes
-on two cores; its seeds were not used to choose the rules.
+What \`throttle.assumeRefusals\` costs where bare 503 and 403 are no rate limit, in virtual time. Written by this command:
 
 \`\`\`sh
 npm run bench:evidence -- ${options} --write
 \`\`\`
 
-Median seconds from the first call to the proposal. A fraction: only so many of the runs had a proposal.
+Figures are those of an hour: refusals that were taken for a limit's; the time in which at least one call waited that would not have waited with
+\`assumeRefusals: false\`; the waits of all calls together; the longest wait; calls that were rejected by it. Cases without such a refusal
+(${all.length - assumed.length} of ${all.length}) are left out. In ${within.length} of ${all.length} cases calls were delayed for at most 30 s an hour.
 
-${formatAsMarkdown(table)}
-
-In all ${total(limits)} runs had one. Other causes (outages, random failures, overload, a dead node, forbidden calls), where each proposal is
-false: ${total(others)} runs (${wrong.join(', ') || 'none'}).
+${formatAsMarkdown([HEADINGS, ...assumed.map(describeDelays)])}
 `;
-}
-
-function split(name: string): readonly [string, string] {
-  const comma = name.indexOf(', ');
-  return [name.slice(0, comma), name.slice(comma + 2)];
-}
-
-function describe({ found, runs, medianMs }: CaseStats): string {
-  const seconds = medianMs === undefined ? '' : (medianMs / 1000).toFixed(0);
-  return found === runs ? seconds : `${found}/${runs} ${seconds}`.trimEnd();
-}
-
-function total(stats: readonly CaseStats[]): string {
-  const sum = (of: (one: CaseStats) => number): number => stats.reduce((all, one) => all + of(one), 0);
-  return `${sum(({ found }) => found)} of ${sum(({ runs }) => runs)}`;
 }

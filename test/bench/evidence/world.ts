@@ -1,14 +1,15 @@
 /**
- * Attempts in virtual time: an application's calls travel to a simulated upstream and back, and the evidence is fed as src/exchange feeds it.
- * Calls that fail are repeated as the retry policy does. Deterministic for a seed.
+ * An application's calls in virtual time, through the throttle to a simulated upstream and back. Calls that fail are repeated as the retry
+ * policy does. Deterministic for a seed.
  */
+import { SidecarError } from '../../../src/platform/errors.ts';
 import type { Random } from '../../../src/platform/clock.ts';
-import {
-  RefusalEvidence,
-  type AttemptSign,
-  type RefusalFinding,
-} from '../../../src/throttle/refusal-evidence/refusal-evidence.ts';
+import type { SuspectStatus } from '../../../src/telemetry/events.ts';
+import { describeEndpoint } from '../../../src/throttle/endpoint.ts';
+import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
+import type { PermitReport, Throttle } from '../../../src/throttle/throttle.ts';
 import { createRandom } from '../governor/seeded.ts';
+import { VirtualClock } from '../governor/virtual-clock.ts';
 
 /** One call of the application. */
 export interface Call {
@@ -16,9 +17,9 @@ export interface Call {
   readonly path: string;
 }
 
-/** How the upstream treats one attempt. */
+/** How the upstream treats one attempt. `fault`: no response. A number is a bare status. */
 export interface UpstreamReply {
-  readonly sign: AttemptSign;
+  readonly sign: 'accepted' | 'fault' | SuspectStatus;
   readonly serviceMs: number;
 }
 
@@ -44,145 +45,156 @@ export interface Case {
   readonly repeats?: { readonly times: number; readonly afterMs: number };
 }
 
-export interface CaseResult {
-  /** When the first finding was there, milliseconds, which ends the run; undefined without one. */
-  readonly foundAtMs: number | undefined;
-  readonly finding: RefusalFinding | undefined;
+export interface RunFigures {
+  /** Attempts. */
+  readonly sent: number;
   readonly refused: number;
-  readonly calls: number;
+  /** Calls that got no permit. */
+  readonly rejected: number;
+  /** Refusals that were taken for a limit's. */
+  readonly assumed: number;
+  /** Time in which at least one call waited for a permit. */
+  readonly delayedMs: number;
+  /** Waits of all calls together. */
+  readonly waitedMs: number;
+  readonly longestWaitMs: number;
 }
 
 const NETWORK_MS = { base: 2, jitter: 3 };
 const LONGEST_BACKOFF_MS = 250;
+const DEADLINE_MS = 60_000;
 const DEFAULT_CALL: Call = { method: 'GET', path: '/quotes/1' };
 const NO_REPEATS = { times: 0, afterMs: 0 };
+/** Shorter waits are those for a slot in flight. */
+const LEAST_WAIT_MS = 5;
 
-export function runCase(
-  { load, upstream: create, call = () => DEFAULT_CALL, durationMs, retries = 0, repeats = NO_REPEATS }: Case,
-  seed: number,
-): CaseResult {
-  const network = createRandom(seed, 'network');
-  const calls = createRandom(seed, 'calls');
-  const upstream = create(createRandom(seed, 'upstream'));
-  const evidence = new RefusalEvidence();
-  const events = new EventHeap();
-  let [foundAtMs, inFlight, refused, sent]: [number | undefined, number, number, number] = [undefined, 0, 0, 0];
-  const travel = (): number => NETWORK_MS.base + network() * NETWORK_MS.jitter;
-
-  const ask = (at: number, made: Call, whenDone: (at: number) => void, repeatsLeft = repeats.times): void => {
-    send(at, made, retries, (now, isAccepted) => {
-      if (isAccepted || repeatsLeft === 0) whenDone(now);
-      else
-        events.add(now + repeats.afterMs * (0.5 + calls()), (later) => {
-          ask(later, made, whenDone, repeatsLeft - 1);
-        });
-    });
-  };
-
-  const send = (
-    at: number,
-    made: Call,
-    retriesLeft: number,
-    whenDone: (at: number, isAccepted: boolean) => void,
-  ): void => {
-    const attempt = evidence.start(at, retriesLeft < retries);
-    sent++;
-    events.add(at + travel(), (arrivedAt) => {
-      const { sign, serviceMs } = upstream(arrivedAt, made, inFlight);
-      inFlight++;
-      events.add(arrivedAt + serviceMs, (leftAt) => {
-        inFlight--;
-        events.add(leftAt + travel(), (now) => {
-          if (typeof sign === 'number') refused++;
-          evidence.end(attempt, now, sign, made.method, made.path);
-          if (foundAtMs === undefined && typeof sign === 'number' && evidence.findings.length > 0) foundAtMs = now;
-          if (sign === 'accepted' || retriesLeft === 0) whenDone(now, sign === 'accepted');
-          else
-            events.add(now + calls() * LONGEST_BACKOFF_MS * 2 ** (retries - retriesLeft), (later) => {
-              send(later, made, retriesLeft - 1, whenDone);
-            });
-        });
-      });
-    });
-  };
-
-  const isFound = (): boolean => foundAtMs !== undefined;
-  if (load.kind === 'open') {
-    const arrivals = load.arrivals(createRandom(seed, 'arrivals'), durationMs);
-    events.run(isFound, arrivals, (now) => {
-      ask(now, call(now, calls), () => undefined);
-    });
-  } else {
-    const work = (at: number): void => {
-      if (at < durationMs) ask(at, call(at, calls), (now) => events.add(now + load.thinkMs * (0.5 + calls()), work));
-    };
-    for (let worker = 0; worker < load.workers; worker++) events.add(worker, work);
-    events.run(isFound);
-  }
-  return { foundAtMs, finding: evidence.findings[0], refused, calls: sent };
+/** @param assumeRefusals `throttle.assumeRefusals` */
+export async function runCase(one: Case, seed: number, assumeRefusals: boolean): Promise<RunFigures> {
+  const world = new World(one, seed, assumeRefusals);
+  await world.run();
+  return world.figures;
 }
 
-type Action = (at: number) => void;
+class World {
+  readonly #case: Case;
+  readonly #clock = new VirtualClock();
+  readonly #throttle: Throttle;
+  readonly #upstream: Upstream;
+  readonly #network: Random;
+  readonly #calls: Random;
+  readonly #arrivals: Random;
+  #inFlight = 0;
+  #delayedUntil = 0;
+  readonly figures = {
+    sent: 0,
+    refused: 0,
+    rejected: 0,
+    assumed: 0,
+    delayedMs: 0,
+    waitedMs: 0,
+    longestWaitMs: 0,
+  };
 
-/** Events in the order of their instants. */
-class EventHeap {
-  readonly #entries: { readonly at: number; readonly order: number; readonly action: Action }[] = [];
-  #added = 0;
-
-  add(at: number, action: Action): void {
-    const entries = this.#entries;
-    let index = entries.length;
-    const entry = { at, order: this.#added++, action };
-    while (index > 0) {
-      const parent = (index - 1) >> 1;
-      const above = entries[parent];
-      if (above === undefined || !isBefore(entry, above)) break;
-      entries[index] = above;
-      index = parent;
-    }
-    entries[index] = entry;
+  constructor(one: Case, seed: number, assumeRefusals: boolean) {
+    this.#case = one;
+    this.#network = createRandom(seed, 'network');
+    this.#calls = createRandom(seed, 'calls');
+    this.#arrivals = createRandom(seed, 'arrivals');
+    this.#upstream = one.upstream(createRandom(seed, 'upstream'));
+    this.#throttle = createThrottle({
+      route: 'default',
+      throttle: { rate: 'auto', burst: 1, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000, assumeRefusals },
+      queue: { max: 1000, timeoutMs: 30_000 },
+      clock: this.#clock,
+      random: createRandom(seed, 'throttle'),
+      observe: ({ kind }) => {
+        if (kind === 'assumed-refusal') this.figures.assumed++;
+      },
+    });
   }
 
-  /** @param arrivals instants in their order, merged with the events, which keeps the heap small */
-  run(isDone: () => boolean, arrivals: readonly number[] = [], onArrival: Action = () => undefined): void {
-    let next = 0;
-    while (!isDone()) {
-      const arrival = arrivals[next] ?? Infinity;
-      if (arrival <= (this.#entries[0]?.at ?? Infinity)) {
-        if (arrival === Infinity) return;
-        next++;
-        onArrival(arrival);
-      } else {
-        const first = this.#take();
-        first?.action(first.at);
-      }
+  async run(): Promise<void> {
+    const { load, durationMs } = this.#case;
+    if (load.kind === 'open') {
+      for (const at of load.arrivals(this.#arrivals, durationMs)) this.#clock.exactlyAt(at, () => void this.#ask());
+    } else {
+      for (let worker = 0; worker < load.workers; worker++) void this.#work(worker, load.thinkMs);
     }
+    await this.#clock.runUntil(durationMs);
   }
 
-  #take(): { readonly at: number; readonly action: Action } | undefined {
-    const entries = this.#entries;
-    const first = entries[0];
-    const last = entries.pop();
-    if (last === undefined || entries.length === 0) return first;
-    let index = 0;
+  async #work(startAt: number, thinkMs: number): Promise<void> {
+    await this.#clock.sleepUntil(startAt);
     for (;;) {
-      let child = 2 * index + 1;
-      let below = entries[child];
-      if (below === undefined) break;
-      const other = entries[child + 1];
-      if (other !== undefined && isBefore(other, below)) {
-        child++;
-        below = other;
-      }
-      if (!isBefore(below, last)) break;
-      entries[index] = below;
-      index = child;
+      await this.#ask();
+      await this.#sleep(thinkMs * (0.5 + this.#calls()));
     }
-    entries[index] = last;
-    return first;
+  }
+
+  async #ask(): Promise<void> {
+    const { call = () => DEFAULT_CALL, repeats = NO_REPEATS } = this.#case;
+    const made = call(this.#clock.now(), this.#calls);
+    for (let left = repeats.times; !(await this.#callOnce(made)) && left > 0; left--)
+      await this.#sleep(repeats.afterMs * (0.5 + this.#calls()));
+  }
+
+  /** @returns whether it was accepted */
+  async #callOnce(call: Call): Promise<boolean> {
+    const { retries = 0 } = this.#case;
+    const arrivedAt = this.#clock.now();
+    const endpoint = describeEndpoint(call.method, call.path);
+    const ticket = this.#throttle.enter(arrivedAt + DEADLINE_MS, undefined, false, endpoint);
+    try {
+      for (let retry = 0; ; retry++) {
+        const requestedAt = this.#clock.now();
+        const permit = await ticket.waitForPermit();
+        this.#recordWait(requestedAt, this.#clock.now());
+        permit.markSent();
+        const sign = await this.#send(call);
+        permit.report(reportOf(sign));
+        permit.release();
+        if (sign === 'accepted' || retry === retries) return sign === 'accepted';
+        await this.#sleep(this.#calls() * LONGEST_BACKOFF_MS * 2 ** retry);
+      }
+    } catch (error) {
+      if (!(error instanceof SidecarError)) throw error;
+      this.figures.rejected++;
+      return false;
+    } finally {
+      ticket.leave();
+    }
+  }
+
+  async #send(call: Call): Promise<UpstreamReply['sign']> {
+    this.figures.sent++;
+    await this.#travel();
+    const { sign, serviceMs } = this.#upstream(this.#clock.now(), call, this.#inFlight);
+    this.#inFlight++;
+    await this.#sleep(serviceMs);
+    this.#inFlight--;
+    await this.#travel();
+    if (typeof sign === 'number') this.figures.refused++;
+    return sign;
+  }
+
+  #recordWait(from: number, to: number): void {
+    if (to - from < LEAST_WAIT_MS) return;
+    this.figures.waitedMs += to - from;
+    this.figures.longestWaitMs = Math.max(this.figures.longestWaitMs, to - from);
+    this.figures.delayedMs += Math.max(0, to - Math.max(from, this.#delayedUntil));
+    this.#delayedUntil = Math.max(this.#delayedUntil, to);
+  }
+
+  #travel(): Promise<void> {
+    return this.#sleep(NETWORK_MS.base + this.#network() * NETWORK_MS.jitter);
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return this.#clock.sleepUntil(this.#clock.now() + ms);
   }
 }
 
-function isBefore(a: { at: number; order: number }, b: { at: number; order: number }): boolean {
-  return a.at < b.at || (a.at === b.at && a.order < b.order);
+function reportOf(sign: UpstreamReply['sign']): PermitReport {
+  if (typeof sign === 'number') return { kind: 'suspect', status: sign };
+  return { kind: sign === 'accepted' ? 'accepted' : 'unknown' };
 }

@@ -1,14 +1,14 @@
-/** What check prints of a running sidecar's proposals. */
+/** What check prints of a running sidecar's assumptions. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { checkRunningSidecar, readProposals } from '../../../src/commands/check/running-sidecar.ts';
+import { checkRunningSidecar, readAssumed } from '../../../src/commands/check/running-sidecar.ts';
 
-const PROPOSAL = {
-  ...{ status: 503, refused: 60, accepted: 120, evidence: '503 is likely a rate limit' },
+const ASSUMED = {
+  ...{ status: 503, count: 60 },
   ...{ setting: 'throttle: { refusals: [{"status":503}] }', variable: `SIDECAR_THROTTLE_REFUSALS='[{"status":503}]'` },
 };
 
@@ -27,14 +27,16 @@ async function checkAgainst(body: string, status = 200) {
   return { steps, port };
 }
 
-test('warns with the line to paste for each proposal of a running sidecar', async () => {
-  const { steps } = await checkAgainst(
-    JSON.stringify({ throttles: [{ refusalProposals: [] }, { refusalProposals: [PROPOSAL] }] }),
-  );
+test('warns with the line to paste for each refusal that a running sidecar assumes', async () => {
+  const { steps } = await checkAgainst(JSON.stringify({ throttles: [{ assumed: [] }, { assumed: [ASSUMED] }] }));
   expect(steps).toMatchObject([
     {
-      ...{ step: 'refusals', outcome: 'warn', detail: '503 is likely a rate limit (60 refused, 120 accepted)' },
-      advice: `if so, set ${PROPOSAL.setting} or ${PROPOSAL.variable}`,
+      ...{
+        step: 'refusals',
+        outcome: 'warn',
+        detail: '503 is taken for a rate limit, and calls are paced (60 refused)',
+      },
+      advice: `if it is one, set ${ASSUMED.setting} or ${ASSUMED.variable}`,
     },
   ]);
 });
@@ -51,22 +53,20 @@ test('says nothing when no sidecar runs, or another program responds', async () 
   const { steps, port } = await checkAgainst('<html>', 200);
   expect(steps).toEqual([]);
   expect(await checkRunningSidecar(configFor(port), context)).toEqual([]);
-  expect((await checkAgainst(JSON.stringify({ throttles: [{ refusalProposals: [PROPOSAL] }] }), 500)).steps).toEqual(
-    [],
-  );
+  expect((await checkAgainst(JSON.stringify({ throttles: [{ assumed: [ASSUMED] }] }), 500)).steps).toEqual([]);
 });
 
-test('reads proposals out of any JSON without a fault', () => {
+test('reads assumed refusals out of any JSON without a fault', () => {
   fc.assert(
     fc.property(fc.json(), (text) => {
-      expect(readProposals(text)).toEqual([]);
+      expect(readAssumed(text)).toEqual([]);
     }),
   );
-  const members = fc.dictionary(fc.constantFrom(...Object.keys(PROPOSAL)), fc.jsonValue());
+  const members = fc.dictionary(fc.constantFrom(...Object.keys(ASSUMED)), fc.jsonValue());
   fc.assert(
-    fc.property(fc.array(members), (refusalProposals) => {
-      for (const { setting, refused } of readProposals(JSON.stringify({ throttles: [null, { refusalProposals }] })))
-        expect([typeof setting, typeof refused]).toEqual(['string', 'number']);
+    fc.property(fc.array(members), (assumed) => {
+      for (const { setting, count } of readAssumed(JSON.stringify({ throttles: [null, { assumed }] })))
+        expect([typeof setting, typeof count]).toEqual(['string', 'number']);
     }),
   );
 });
