@@ -34,8 +34,10 @@ const RUN_SLOTS = 100;
 /** Refusals that are not a limit's end the assumption when they are more than a third, by so much. */
 const MAX_CONTRADICTIONS = 20;
 const CONTRADICTION = 2;
+/** Where calls have to be sent in spite of the limit for so long, pacing only delays them, which ends the assumption too. */
+const MAX_OVERDUE_MS = 2000;
 /** After that nothing is assumed for a while; twice as long after each time. */
-const FIRST_BLOCK_MS = 300_000;
+const FIRST_BLOCK_MS = 600_000;
 const LONGEST_BLOCK_MS = 21_600_000;
 const MAX_ENDPOINTS = 64;
 const MAX_SHOWN_ENDPOINTS = 8;
@@ -71,6 +73,8 @@ export class AssumedRefusals {
   #run = 0;
   #runSlot = 0;
   #runStatus: SuspectStatus | undefined;
+  #lastOverdueAt = -Infinity;
+  #overdueSince = -Infinity;
   #blockedUntil = -Infinity;
   #blockMs = FIRST_BLOCK_MS;
   #contradictions = 0;
@@ -110,9 +114,7 @@ export class AssumedRefusals {
       this.#run = 0;
       this.#contradictions += CONTRADICTION;
       if (!this.#hasBegun || this.#contradictions < MAX_CONTRADICTIONS) return 'not assumed';
-      this.reset();
-      this.#blockedUntil = sentAt + this.#blockMs;
-      this.#blockMs = Math.min(LONGEST_BLOCK_MS, 2 * this.#blockMs);
+      this.#block(sentAt);
       return 'contradicted';
     }
     this.#contradictions = Math.max(0, this.#contradictions - 1);
@@ -124,6 +126,15 @@ export class AssumedRefusals {
     if (!this.#hasBegun) return 'not assumed';
     this.#show(sentAt, status, endpoint);
     return 'assumed';
+  }
+
+  /** A call had to be sent in spite of the limit. @returns true when pacing does not help: nothing is assumed any more */
+  recordOverdue(now: number): boolean {
+    if (now - this.#lastOverdueAt > MAX_ASSUMED_WAIT_MS) this.#overdueSince = now;
+    this.#lastOverdueAt = now;
+    const isUseless = this.#hasBegun && now - this.#overdueSince > MAX_OVERDUE_MS;
+    if (isUseless) this.#block(now);
+    return isUseless;
   }
 
   /** Nothing is assumed any more. */
@@ -150,6 +161,12 @@ export class AssumedRefusals {
         variable: `SIDECAR_THROTTLE_REFUSALS='${rules.replaceAll("'", "'\\''")}'`,
       };
     });
+  }
+
+  #block(now: number): void {
+    this.reset();
+    this.#blockedUntil = now + this.#blockMs;
+    this.#blockMs = Math.min(LONGEST_BLOCK_MS, 2 * this.#blockMs);
   }
 
   #begin(): void {

@@ -256,7 +256,9 @@ export class Governor {
     // The number in flight may be limited by what is assumed, too.
     if (this.#inFlight >= this.#settings.maxInFlight || isHeldUp) return undefined;
     this.#inFlight++;
-    return this.take(now, false);
+    const grant = this.take(now, false);
+    if (this.assumedRefusals.recordOverdue(now)) this.#forgetAssumed();
+    return grant;
   }
 
   /** A call goes out without regard to rate and slots. */

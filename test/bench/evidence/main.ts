@@ -1,6 +1,6 @@
 /**
  * What `throttle.assumeRefusals` costs where bare 503 and 403 are no rate limit: for how long calls were delayed wrongly, in seconds an hour.
- * `npm run bench:evidence -- --seeds 3 --first-seed 1001 --only outages`; with --write and without --only it writes docs/benchmarks/evidence.md.
+ * `npm run bench:evidence -- --seeds 3 --first-seed 1001 --only outages`; with --write it writes docs/benchmarks/evidence.md.
  */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -69,5 +69,6 @@ print(HEADINGS);
 const delays = await runAll();
 const late = delays.filter(({ delayedSeconds }) => delayedSeconds > 30);
 console.log(`${delays.length - late.length} of ${delays.length} cases are delayed by at most 30 s an hour`);
-if (values.write && delays.length === CASES.length)
-  writeFileSync(PAGE, writeEvidencePage(delays, `--seeds ${values.seeds} --first-seed ${values['first-seed']}`));
+const only = values.only === '' ? '' : ` --only '${values.only}'`;
+const options = `--seeds ${values.seeds} --first-seed ${values['first-seed']}${only}`;
+if (values.write) writeFileSync(PAGE, writeEvidencePage(delays, options));

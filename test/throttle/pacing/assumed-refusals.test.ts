@@ -226,6 +226,15 @@ describe('bare refusals that are no limit', () => {
   });
 });
 
+it('calls that exceed the limit all the time are delayed for seconds only', async () => {
+  const world = new World(LIMITED());
+  world.steady(30, 0, 9 * MINUTE);
+  await world.clock.runUntilIdle(9 * MINUTE);
+  expect(longestWait(world.ended)).toBeLessThanOrEqual(5001);
+  expect(world.ended.filter(({ waitedMs }) => waitedMs > 100).length).toBeLessThan(30 * 20);
+  expect(world.count('queue-rejected')).toBe(0);
+});
+
 it('a 403 paces the calls where an endpoint gives both', async () => {
   const world = new World(LIMITED(403));
   const accepted = await playBursts(world, 4);
