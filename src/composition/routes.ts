@@ -7,6 +7,7 @@ import { findThrottleGroups, identifyClient } from '../config/config.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../config/config.ts';
 import { createProxySelector, type ProxySelector } from '../platform/egress/proxy-selector.ts';
 import type { RouteContext } from '../exchange/exchange.ts';
+import { ForeignResponses } from '../exchange/foreign-responses.ts';
 import { createRefusalRules } from '../exchange/refusals/refusal-rules.ts';
 import { ResponseClassifier } from '../exchange/response-classifier.ts';
 import { ReplayMemory } from '../exchange/request-body/replay-body.ts';
@@ -127,6 +128,7 @@ function createRouteParts(
       clock,
       observe,
     }),
+    foreignResponses: new ForeignResponses(),
     upstream: client,
     baseUrl: upstream.baseUrl,
     retryBudget: createRetryBudget(),

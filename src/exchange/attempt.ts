@@ -155,12 +155,28 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     if (status === 401) routeContext.tokens.recordRejected(this.tokenUse);
     else if (isAccepted || showsAcceptedToken(status))
       routeContext.tokens.recordAccepted(this.tokenUse, context.hasReplayedAfter401);
-    if (isAccepted) return this.#startRelay(head);
+    if (isAccepted) {
+      // The usual response of an operation is no foreign one, and costs no call.
+      const usual = routeContext.foreignResponses.usualTypes.get(context.operation);
+      if (status >= 300 || usual !== (head.contentType ?? '')) this.#reportForeign(head);
+      return this.#startRelay(head);
+    }
     // 3. The decision, last: how long a retry would wait depends on the pause.
     this.#decision = context.decideAfterResponse(status, classification, delayMs);
     const isRefused = classification.isRateLimited || status === 401;
     this.#isMisleading = isRefused && context.hasUnknownAttempt && context.hasAddedKey;
     return this.#decision.kind === 'no-retry' && !this.#isMisleading ? this.#startRelay(head) : 'hold';
+  }
+
+  #reportForeign(head: UpstreamResponse): void {
+    const { routeContext, exchange, operation } = this.#context;
+    const { foreignResponses, observe, route, baseUrl } = routeContext;
+    const { accept } = exchange.request.headers;
+    const detail = foreignResponses.describe(head, { operation, url: baseUrl.origin + exchange.path, accept });
+    if (detail === undefined) return;
+    // Over TLS, only a server that has the partner's certificate can respond.
+    const cause = baseUrl.protocol === 'https:' ? 'foreign_partner' : 'foreign_network';
+    observe({ kind: 'foreign-response', route, cause, detail });
   }
 
   onBufferExceeded(head: UpstreamResponse): Relay {

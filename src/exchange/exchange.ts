@@ -12,6 +12,7 @@ import type { RetryRules } from '../retry/policy.ts';
 import type { AttemptTimeouts, ResponseCut } from '../upstream/response-receiver.ts';
 import type { Upstream } from '../upstream/client.ts';
 import type { AddedHeaders } from '../upstream/headers.ts';
+import type { ForeignResponses } from './foreign-responses.ts';
 import type { EvaluateHead } from './refusals/refusal-rules.ts';
 import type { ResponseClassifier } from './response-classifier.ts';
 import type { RequestLifetime } from './request-lifetime.ts';
@@ -28,6 +29,7 @@ export interface RouteContext {
   readonly tokens: TokenSource;
   readonly throttle: Throttle;
   readonly responseClassifier: ResponseClassifier;
+  readonly foreignResponses: ForeignResponses;
   /** Responses that refuse a call for its rate, besides 429; undefined: none. */
   readonly refusals?: EvaluateHead | undefined;
   /** Routes to one origin may share it. */

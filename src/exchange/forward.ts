@@ -39,9 +39,9 @@ export async function forwardRequest(routeContext: RouteContext, exchange: Excha
     if (lifetime.aborted !== undefined) throw toStageError('token', lifetime.aborted);
     // 2. A ticket, which is no wait.
     const awaitsBody = !body.isInMemory && (expectsContinue(request) || !isFullyReceived(request));
-    const endpoint = describeEndpoint(request.method ?? 'GET', exchange.path);
-    const ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, endpoint, now);
-    context.begin(ticket);
+    const operation = describeEndpoint(request.method ?? 'GET', exchange.path);
+    const ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, operation, now);
+    context.begin(ticket, operation);
     // 3. A body slot and the body, before a permit: a slow client would hold the permit.
     if (awaitsBody) {
       now = await receiveBody(exchange, ticket, body, clock);

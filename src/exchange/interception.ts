@@ -4,7 +4,8 @@
  */
 import { listReceivedHeaders, type ResponseHead } from '../upstream/upstream-response.ts';
 
-const WEB_PAGE = /^\s*(?:text\/html|application\/xhtml\+xml)\b/i;
+/** The content type of a web page, at the beginning of a media type or range. */
+export const WEB_PAGE = /^\s*(?:text\/html|application\/xhtml\+xml)\b/i;
 /** Statuses that mean "not admitted". A 401 and a 404 with a page are usual for web servers, a 5xx for the gateways of an upstream. */
 const NOT_ADMITTED: ReadonlySet<number> = new Set([403, 405, 406, 451]);
 /** Header fields of firewalls that also challenge with other statuses; of a proxy that reports a fault of its own. */

@@ -43,6 +43,8 @@ export class RequestContext implements RetryFacts, TokenCaller {
   readonly arrivedAt: number;
   readonly random: Random;
   ticket: Ticket | undefined;
+  /** Method and form of the path, as `describeEndpoint` names them; empty before there is a ticket. */
+  operation = '';
   /** The attempt that is on its way to the upstream, or the last one that was. */
   sent: ResponseReceiver | undefined;
   /** What the next attempt follows; undefined before the second one. */
@@ -91,8 +93,9 @@ export class RequestContext implements RetryFacts, TokenCaller {
     return headers;
   }
 
-  begin(ticket: Ticket): void {
+  begin(ticket: Ticket, operation: string): void {
     this.ticket = ticket;
+    this.operation = operation;
     if (this.#forwarded.hadAuthorization) this.routeContext.observe({ kind: 'authorization-overridden' });
   }
 

@@ -57,6 +57,10 @@ const TEXTS: { readonly [Kind in SidecarEvent['kind']]?: (event: EventOf<Kind>) 
   'queue-rejected': ({ reason }) => ({
     page: reason === 'client_left' ? info('A client disconnected while its request was queued') : undefined,
   }),
+  'foreign-response': ({ route, detail }) => ({
+    log: warn('a response is none of the API', { fields: { route, detail } }),
+    page: error(`${nameUpstream(route)} sent no response of the API: ${detail}`),
+  }),
   'insufficient-scope': ({ needed }) => ({
     log: warn('the upstream requires a scope that the token does not have'),
     page: warn(`The upstream requires a scope that the token does not have${appendDetail(needed)}`),
@@ -183,7 +187,8 @@ const TEXTS: { readonly [Kind in SidecarEvent['kind']]?: (event: EventOf<Kind>) 
 /** Log lines of events that repeat often: after the first, one line per interval and route with the number of those since. */
 export const SUMMARIES = {
   'rate-limited': { everyMs: 5000, counted: 'signals', text: 'still rate limited by the upstream' },
-  // Longer: a missing scope needs an operator.
+  // Longer: this and a missing scope need an operator.
+  'foreign-response': { everyMs: 60_000, counted: 'responses', text: 'responses are still none of the API' },
   'insufficient-scope': {
     everyMs: 60_000,
     counted: 'requests',

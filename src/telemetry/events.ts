@@ -50,6 +50,9 @@ export const FAULT_CAUSES = [
 ] as const;
 export type FaultCause = (typeof FAULT_CAUSES)[number];
 
+/** Who sends responses that are none of the API, although their status says success. */
+export type ForeignCause = 'foreign_network' | 'foreign_partner';
+
 /** Which side cut off a response that had begun; `upstream` also after a timeout or a protocol error in its body. */
 export const CUT_BY = ['upstream', 'sidecar'] as const;
 export type CutBy = (typeof CUT_BY)[number];
@@ -101,6 +104,7 @@ export type SidecarEvent =
       readonly cause: FaultCause | undefined;
       readonly detail: string;
     }
+  | { readonly kind: 'foreign-response'; readonly route: string; readonly cause: ForeignCause; readonly detail: string }
   | { readonly kind: 'retry'; readonly route: string; readonly reason: RetryReason }
   | { readonly kind: 'retry-budget-exhausted'; readonly route: string; readonly reason: RetryReason }
   | {

@@ -26,6 +26,13 @@ export function rewriteReference(reference: string, view: ClientView): string {
   return (path.startsWith('//') ? `/.${path}` : path) + queryAndFragment;
 }
 
+/** The server to which a reference leads; undefined where it stays on that of `url`, or cannot be parsed. @param url absolute */
+export function findOtherServer(reference: string, url: string): string | undefined {
+  const resolved = URL.parse(reference.replace(NON_ASCII_BYTE, encodeByte), url);
+  if (resolved === null || isSameServer(resolved, new URL(url))) return undefined;
+  return resolved.host === '' ? resolved.protocol : resolved.host;
+}
+
 /** Leading white space and empty members, and a target (RFC 8288 appendix B.2). */
 const LINK_TARGET = /([\t ,]*<)([^>]*)>/y;
 /** With its value, which is a quoted string or ends before the next `;` or `,` (RFC 8288 appendix B.3). */

@@ -58,6 +58,7 @@ const EVERY_EVENT: { readonly [K in RecordedEvent['kind']]: readonly RecordedEve
   'unconfigured-refusal': [{ kind: 'unconfigured-refusal', route, status: 503 }],
   'assumed-refusal': [{ kind: 'assumed-refusal', route }],
   'limit-assumed': [{ kind: 'limit-assumed', route, status: 503, setting: 'throttle: {}', variable: 'X=' }],
+  'foreign-response': [{ kind: 'foreign-response', route, cause: 'foreign_network', detail: '200 with text/html' }],
   'permit-granted': [{ kind: 'permit-granted', route, waitedMs: 120 }],
   'response-broken-off': [{ kind: 'response-broken-off', route, stalledMs: 30_000 }],
   'queue-rejected': [{ kind: 'queue-rejected', route, reason: 'full' }],

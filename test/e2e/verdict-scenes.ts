@@ -83,6 +83,7 @@ const first =
     (index < count ? early : later)(incoming, response, index);
 
 const FIREWALL = respondWith(403, { 'content-type': 'text/html' }, '<html>blocked</html>');
+const LOGIN_PAGE = respondWith(200, { 'content-type': 'text/html; charset=utf-8' }, '<html>log in</html>');
 const SCOPE = respondWith(403, { 'www-authenticate': 'Bearer error="insufficient_scope", scope="quotes.write"' }, '');
 const CHALLENGE = respondWith(503, { 'content-type': 'text/html', 'cf-mitigated': 'challenge' }, '<html>');
 const PROXY = 'http://127.0.0.1:1';
@@ -134,6 +135,18 @@ export const VERDICT_SCENES: readonly VerdictScene[] = [
     ...{ stock: well, isLimitShared: true, timeoutMs: 2000, env: { SIDECAR_RATE: '2', SIDECAR_BURST: '1' } },
   },
   { name: 'HTML 403', where: 'network', words: 'A firewall or proxy refuses the calls', api: FIREWALL },
+  {
+    ...{ name: 'a login page for every call', where: 'network', words: 'Something in front of the partner responds' },
+    api: first(5, well, LOGIN_PAGE),
+  },
+  {
+    ...{ name: 'a redirect to a login for every call', where: 'network', words: 'Something in front of the partner' },
+    api: first(5, well, respondWith(302, { location: 'https://login.sso.example/' }, '')),
+  },
+  {
+    ...{ name: 'a site of web pages, with some JSON', where: 'none', words: 'Healthy' },
+    api: first(1, LOGIN_PAGE, some(2, well, LOGIN_PAGE)),
+  },
   { name: 'a proxy that asks for credentials', where: 'network', words: 'A firewall or proxy', api: respondWith(407) },
   { name: 'insufficient scope', where: 'token', words: 'The token lacks a scope', api: SCOPE },
   {

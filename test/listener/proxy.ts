@@ -2,6 +2,7 @@
 import { systemClock } from '../../src/platform/clock.ts';
 import { selectNoProxy } from '../../src/platform/egress/proxy-selector.ts';
 import type { Clock } from '../../src/platform/clock.ts';
+import { ForeignResponses } from '../../src/exchange/foreign-responses.ts';
 import { ResponseClassifier } from '../../src/exchange/response-classifier.ts';
 import type { RouteContext } from '../../src/exchange/exchange.ts';
 import { ReplayMemory } from '../../src/exchange/request-body/replay-body.ts';
@@ -154,6 +155,7 @@ function buildParts(
       ...{ route, throttle: rates, queue, clock, random, observe },
       recordPermit: createPermitRecorder(observe),
     }),
+    foreignResponses: new ForeignResponses(),
     responseClassifier: new ResponseClassifier({ route, replicas: 1, clock, observe }),
     baseUrl,
     upstream: new Upstream({

@@ -30,6 +30,7 @@ export const PURE_FILES = [
   'src/platform/{connection-faults,errors,host-header,http-date,instant-text,loopback,memoize,origin-clock,secret-redaction,secrets,truncate}.ts',
   'src/platform/rate-limit-fields/*.ts',
   'src/composition/budgets.ts',
+  'src/exchange/foreign-responses.ts',
   'src/exchange/interception.ts',
   'src/exchange/refusals/refusal-rules.ts',
   'src/retry/budget.ts',

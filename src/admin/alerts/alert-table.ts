@@ -65,6 +65,8 @@ const any = (...conditions: readonly Condition[]): Condition => ({ form: 'any', 
 const REQUESTS = perRoute('requests_total');
 /** What the application cannot use. */
 const FAILED_REQUESTS = perRoute('requests_total', { code: '401|429|5..' });
+const RESPONSES = perRoute('requests_total', { source: 'upstream' });
+const FOREIGN = perRoute('foreign_responses_total');
 const UPSTREAM_ERRORS = perRoute('requests_total', { code: '5..', source: 'upstream' });
 /** Three within five minutes: one failure at low traffic is no trend. */
 const LEAST_FAILURES = 2.7;
@@ -249,6 +251,16 @@ export const ALERTS = {
     description:
       'Connections fail to open, are reset, or time out. bearer_sidecar_upstream_faults_total has the causes.',
     advice: ['Check `SIDECAR_BASE_URL`, DNS, firewall and proxy from this machine.', CHECK],
+  }),
+  BearerSidecarForeignResponses: critical('upstream', 2, {
+    where: 'partner',
+    condition: all(ratio(FOREIGN, RESPONSES, 5, 0.9), increase(FOREIGN, 5, LEAST_FAILURES)),
+    headline: '{share} of the responses are none of the API',
+    description:
+      'Web pages that were not asked for, or redirects to another server, from operations that responded as an API before. Their status says success.',
+    advice: [
+      'Open the address of a call under Recent calls from this machine: a login page, a captive portal or a maintenance page responds to it.',
+    ],
   }),
   BearerSidecarUpstreamErrors: warning('upstream', 10, {
     where: 'partner',

@@ -37,8 +37,9 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
         const count = (insufficientScopes.get(route)?.count ?? 0) + 1;
         insufficientScopes.set(route, { route, count, wallAt: clock.wallNow(), needed });
       }
+      const isFault = event.kind === 'attempt-failed' || event.kind === 'foreign-response';
       // What the sidecar ended itself has no cause.
-      if (event.kind === 'attempt-failed' && event.cause !== undefined) {
+      if (isFault && event.cause !== undefined) {
         const { route, cause, detail } = event;
         lastFaults.set(`${route} ${cause}`, { route, cause, detail, wallAt: clock.wallNow() });
       }

@@ -118,7 +118,7 @@ function listPlots(routes: readonly string[]): Plot[] {
       series: [
         nameSeries('success', 'ok', 'good'),
         nameSeries('4xx', 'clientErrors', 'wait'),
-        nameSeries('5xx', 'serverErrors', 'bad'),
+        nameSeries('5xx, foreign', 'serverErrors', 'bad'),
         { ...nameSeries('sidecar errors', 'own', 'own'), look: 'dashed' },
       ],
     },

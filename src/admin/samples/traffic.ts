@@ -1,6 +1,6 @@
 /** The traffic in numbers, as tiles and plots show it (pure), from the ring of samples. */
 import type { SampleRing, Samples, SecondReading } from './sample-ring.ts';
-import { quotePattern } from './samples.ts';
+import { quotePattern, type Selector } from './samples.ts';
 
 export type LastMinute = ReturnType<typeof readLastMinute>;
 
@@ -19,20 +19,39 @@ export const PLOTTED_THROTTLES = 4;
 
 const MINUTE_MS = 60_000;
 
-/** What the columns of the same names count. `own`: local replies with a status of 400 or above. A client that left got no response. */
+/** The growth of a counter in the time that is looked at. */
+type Increase = (metric: string, selector?: Selector) => number;
+
+// Each selector is one object, so that the ring looks it up once for all seconds.
+const FOREIGN = 'foreign_responses_total';
+/** The requests whose status says success. */
+export const PASSED: Selector = { code: '[123]..' };
+const CLIENT_ERRORS: Selector = { code: '4..', source: 'upstream' };
+const SERVER_ERRORS: Selector = { code: '[5-9]..', source: 'upstream' };
+/** A client that left got no response. */
+const OWN_ERRORS: Selector = { code: '4[0-8].|49[0-8]|5..', source: 'sidecar' };
+
+/** The definition of success: the status says so, and the response is none that the API did not send. @param ofRoute default: all routes */
+export function countSuccesses(increase: Increase, passed = PASSED, ofRoute?: Selector): number {
+  // A response is known as foreign at its head, a request ends later.
+  return Math.max(0, increase('requests_total', passed) - increase(FOREIGN, ofRoute));
+}
+
+/** What the columns of the same names count. `serverErrors`: with foreign responses. `own`: local replies with a status of 400 or above. */
 const COUNTS = {
-  ok: ['requests_total', { code: '[123]..' }],
-  clientErrors: ['requests_total', { code: '4..', source: 'upstream' }],
-  serverErrors: ['requests_total', { code: '[5-9]..', source: 'upstream' }],
-  own: ['requests_total', { code: '4[0-8].|49[0-8]|5..', source: 'sidecar' }],
-  sent: ['permits_total', {}],
-  refused: ['rate_limited_total', {}],
-} as const;
+  ok: countSuccesses,
+  clientErrors: (increase) => increase('requests_total', CLIENT_ERRORS),
+  serverErrors: (increase) => increase('requests_total', SERVER_ERRORS) + increase(FOREIGN),
+  own: (increase) => increase('requests_total', OWN_ERRORS),
+  sent: (increase) => increase('permits_total'),
+  refused: (increase) => increase('rate_limited_total'),
+} satisfies Readonly<Record<string, (increase: Increase) => number>>;
 type CountName = keyof typeof COUNTS;
 
 /** Sums of the last minute and the percentiles of its latency, milliseconds; undefined without a request. */
 export function readLastMinute(samples: Samples) {
-  const count = (name: CountName): number => samples.increase(COUNTS[name][0], MINUTE_MS, COUNTS[name][1]);
+  const count = (name: CountName): number =>
+    COUNTS[name]((metric, selector) => samples.increase(metric, MINUTE_MS, selector));
   const quantile = (share: number): number | undefined =>
     samples.quantile('request_duration_seconds', share, MINUTE_MS);
   return {
@@ -74,7 +93,7 @@ export function readPlotRows(
 function toPlotRow(second: SecondReading, routes: readonly { readonly route: string }[], wallOffset: number): PlotRow {
   const { at, from } = second;
   const perSecond = (name: CountName): number =>
-    roundForPlot((second.increase(COUNTS[name][0], COUNTS[name][1]) * 1000) / Math.max(1, at - from));
+    roundForPlot((COUNTS[name](second.increase) * 1000) / Math.max(1, at - from));
   return [
     Math.round((at + wallOffset) / 1000),
     ...(Object.keys(COUNTS) as CountName[]).map(perSecond),

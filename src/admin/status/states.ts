@@ -1,6 +1,6 @@
 /** What the parts of the sidecar state about themselves. No state holds a secret. */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
-import type { FaultCause, LogDeliveryProblem, ReloadOutcome } from '../../telemetry/events.ts';
+import type { FaultCause, ForeignCause, LogDeliveryProblem, ReloadOutcome } from '../../telemetry/events.ts';
 import type { RequestRecord } from '../../telemetry/request-record.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
@@ -52,7 +52,7 @@ export interface InsufficientScopes {
 
 export interface LastFault {
   readonly route: string;
-  readonly cause: FaultCause;
+  readonly cause: FaultCause | ForeignCause;
   readonly detail: string;
   readonly wallAt: number;
 }

@@ -3,7 +3,7 @@
  * helps. symptoms.ts finds the causes in the samples; the verdict shows the largest.
  */
 import { ALERTS } from '../alerts/alert-table.ts';
-import type { FaultCause } from '../../telemetry/events.ts';
+import type { FaultCause, ForeignCause } from '../../telemetry/events.ts';
 
 /** Who or what has to change. `limit`: demand exceeds what the partner allows. `unclear`: the headline names the candidates. */
 export type VerdictPlace = 'none' | 'partner' | 'network' | 'application' | 'setting' | 'limit' | 'token' | 'unclear';
@@ -16,6 +16,8 @@ export interface Cause {
   readonly advice: string;
   /** The least share of the requests that it must explain. Default: 5 %. */
   readonly minShare?: number;
+  /** While it lasts, the application cannot work, however small its share is. Default false. */
+  readonly isOutage?: boolean;
 }
 
 /** What an API refuses in ordinary use. */
@@ -52,8 +54,20 @@ export const CAUSES = {
       advice:
         'Ask the team that runs the firewall or proxy between here and the partner to allow these calls, and name time, path and status of a call under Recent calls.',
     },
+    foreign_network: {
+      headline: 'Something in front of the partner responds in its place',
+      advice:
+        'Open the address of a call under Recent calls from this machine: a captive portal, a gateway with a login page or a proxy responds to it. Ask who runs it to let these calls pass, and use `https:` in `SIDECAR_BASE_URL`.',
+      isOutage: true,
+    },
   }),
   ...blame('partner', {
+    foreign_partner: {
+      headline: 'The partner sends web pages or redirects instead of API responses',
+      advice:
+        'Give the partner the time and path of a call under Recent calls, and ask whether a login or maintenance page stands before its API, or the API has moved; a proxy that inspects TLS (`SIDECAR_CA_FILE`) may send such pages, too.',
+      isOutage: true,
+    },
     connection_refused: {
       headline: 'The partner refuses connections',
       advice: 'Ask the partner whether its service runs, and compare host and port with `SIDECAR_BASE_URL`.',
@@ -132,7 +146,7 @@ export const CAUSES = {
     },
   }),
   ...blame('token', {
-    no_token: { headline: 'No token{of}: {failure}', advice: '{advice}' },
+    no_token: { headline: 'No token{of}: {failure}', advice: '{advice}', isOutage: true },
     token_refused: { headline: 'The partner does not accept the token (401)', advice: '{advice}' },
     partly_unauthorized: {
       headline: 'The partner responds 401 to {share} of the requests',
@@ -203,6 +217,6 @@ export const CAUSES = {
       advice: `Run ${CHECK}: it names the first fault between here and the partner.`,
     },
   }),
-} satisfies Readonly<Record<FaultCause, Cause>>;
+} satisfies Readonly<Record<FaultCause | ForeignCause, Cause>>;
 
 export type CauseName = keyof typeof CAUSES;

@@ -6,7 +6,7 @@ import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.
 import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
-import { formatCount, formatInteger, formatLatency, formatRoundedRate } from '../quantity-texts.ts';
+import { formatCount, formatInteger, formatLatency, formatRoundedRate, formatShare } from '../quantity-texts.ts';
 import type { Samples } from '../samples/sample-ring.ts';
 import { quotePattern, type Selector } from '../samples/samples.ts';
 import type { StatusPageSetting, LastFault, SidecarStates } from '../status/states.ts';
@@ -92,6 +92,7 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
       const facts = readRouteFacts(inputs, route, throttle, windowMs);
       return [
         ...listFaults(facts),
+        ...listForeign(facts, inputs),
         ...listStatuses(facts, throttle, inputs.tokens),
         ...listRejections(facts),
         ...listSlow(facts),
@@ -148,6 +149,19 @@ function* listFaults(facts: RouteFacts): Generator<Finding> {
       selector: { ...selector, cause },
     };
   }
+}
+
+/** A page among others may be the API's own: it is an incident when nearly all calls of the route get one. */
+function* listForeign(
+  { route, selector, codes, foreign: failed }: RouteFacts,
+  { faults }: VerdictInputs,
+): Generator<Finding> {
+  const part = Math.min(1, failed / sum([...codes]));
+  const isForeign = (fault: LastFault): boolean => fault.route === route && fault.cause.startsWith('foreign_');
+  const last = faults.filter(isForeign).toSorted((one, other) => other.wallAt - one.wallAt)[0];
+  if (last === undefined || part < EVERY) return;
+  const words = `${last.detail} for ${formatShare(part)} of the calls of route ${last.route}`;
+  yield { cause: last.cause, route, failed, words, metric: 'foreign_responses_total', selector };
 }
 
 /** Responses of the upstream that the client got. */

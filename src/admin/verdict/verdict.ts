@@ -7,6 +7,7 @@ import { ALERTS, type AlertName } from '../alerts/alert-table.ts';
 import { formatHeadline } from '../alerts/active-alerts.ts';
 import { formatCount, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
 import { quotePattern, type Selector } from '../samples/samples.ts';
+import { countSuccesses, PASSED } from '../samples/traffic.ts';
 import { describeDegradation, validForMs } from '../status/readiness.ts';
 import type { LastFault } from '../status/states.ts';
 import { CAUSES, type Cause, type VerdictPlace } from './causes.ts';
@@ -122,14 +123,16 @@ function isCurrent({ cause, share, isCertain, failed, metric, selector }: Candid
   const { samples } = inputs;
   if (isCertain === true || listSymptoms(inputs, RECENT_MS).some((recent) => recent.cause === cause)) return true;
   const quietMs = failed === 0 ? RECENT_MS : samples.now - (samples.lastGrowthAt(metric, selector) ?? samples.now);
-  const { route } = selector;
-  const ok = { ...(route === undefined ? {} : { route }), source: 'upstream', code: '[123]..' };
-  return samples.increase('requests_total', Math.max(quietMs, RECENT_MS), ok) * share < MISSED_FAILURES;
+  const increase = (counter: string, of?: Selector): number =>
+    samples.increase(counter, Math.max(quietMs, RECENT_MS), of);
+  const ofRoute: Selector = selector.route === undefined ? {} : { route: selector.route };
+  const passed = { ...PASSED, ...ofRoute, source: 'upstream' };
+  return countSuccesses(increase, passed, ofRoute) * share < MISSED_FAILURES;
 }
 
 function describeCandidate(worst: Candidate, second: Candidate | undefined, inputs: VerdictInputs): Verdict {
-  const { text, failed, total, share, cause, code, route } = worst;
-  const isBad = cause === 'no_token' || (text.where !== 'application' && failed >= total / 2 && failed > 0);
+  const { text, failed, total, share, code, route } = worst;
+  const isBad = text.isOutage === true || (text.where !== 'application' && failed >= total / 2 && failed > 0);
   const isCritical = inputs.alerts.some(({ name }) => ALERTS[name].severity === 'critical');
   return {
     level: isBad || isCritical ? 'bad' : 'wait',

@@ -44,8 +44,9 @@ export function createLog(options: LogOptions) {
   };
   return {
     observe: (event: SidecarEvent): void => {
-      if (event.kind === 'rate-limited' || event.kind === 'insufficient-scope') coalescers[event.kind].add(event);
-      else logEvent(logger, event);
+      const coalescer = coalescers.get(event.kind);
+      if (coalescer === undefined) logEvent(logger, event);
+      else coalescer.add(event as RepeatingEvent);
     },
     /** For the record of each request, and at level `debug` for each attempt and permit. */
     recorders,
@@ -63,7 +64,7 @@ export function createLog(options: LogOptions) {
     deliveryProblem: () => sink.deliveryProblem,
     /** Writes the remaining lines, waiting at most `timeoutMs` for a slow reader; later lines are dropped. Never rejects. */
     async close(timeoutMs: number): Promise<void> {
-      for (const coalescer of Object.values(coalescers)) coalescer.stop();
+      for (const coalescer of coalescers.values()) coalescer.stop();
       requests.writeAll();
       await sink.close(timeoutMs);
       process.off('exit', writeAtExit);
@@ -143,21 +144,21 @@ function escapeControl(char: string): string {
   return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-type RepeatingKind = keyof typeof SUMMARIES;
-type Coalescers = Readonly<Record<RepeatingKind, EventCoalescer<Extract<SidecarEvent, { kind: RepeatingKind }>>>>;
+type RepeatingEvent = Extract<SidecarEvent, { readonly kind: keyof typeof SUMMARIES }>;
 
-function createCoalescers(logger: Logger, clock: Clock): Coalescers {
-  const create = (kind: RepeatingKind): Coalescers[RepeatingKind] => {
-    const { everyMs, counted, text } = SUMMARIES[kind];
-    return new EventCoalescer({
+/** By the kind of event. */
+function createCoalescers(logger: Logger, clock: Clock): ReadonlyMap<string, EventCoalescer<RepeatingEvent>> {
+  const coalescers = Object.entries(SUMMARIES).map(([kind, { everyMs, counted, text }]) => {
+    const coalescer = new EventCoalescer<RepeatingEvent>({
       clock,
       windowMs: everyMs,
       keyOf: ({ route }) => route,
       onFirst: (event) => logEvent(logger, event),
       onSummary: (count, last) => logEvent(logger, last, { text, fields: { [counted]: count } }),
     });
-  };
-  return { 'rate-limited': create('rate-limited'), 'insufficient-scope': create('insufficient-scope') };
+    return [kind, coalescer] as const;
+  });
+  return new Map(coalescers);
 }
 
 /** @param summary of a line that stands for several events: its text, and the fields that come first */

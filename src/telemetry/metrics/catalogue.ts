@@ -102,6 +102,11 @@ const METRICS = {
     labels: { route: 'routes' },
     events: { 'insufficient-scope': ({ route }) => [route] },
   },
+  foreign_responses_total: {
+    help: 'Responses with a status below 400 that are none of the API: unasked web pages, and redirects to another server.',
+    labels: { route: 'routes' },
+    events: { 'foreign-response': ({ route }) => [route] },
+  },
   rate_limited_total: {
     help: 'Responses that signalled a rate limit.',
     labels: { route: 'throttles' },

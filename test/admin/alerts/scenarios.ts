@@ -221,6 +221,20 @@ const THRESHOLDS: readonly Threshold[] = [
     ],
   },
   {
+    ...{ of: 'BearerSidecarForeignResponses', what: 'nine tenths of the responses' },
+    at: (factor) => [
+      steady('foreign_responses_total', R, 900 * factor),
+      steady('requests_total', failed('200', 'upstream'), 1000),
+    ],
+  },
+  {
+    ...{ of: 'BearerSidecarForeignResponses', what: 'three in five minutes' },
+    at: (factor) => [
+      events('foreign_responses_total', R, around(2.7, factor), 5),
+      events('requests_total', failed('200', 'upstream'), around(2.7, factor), 5),
+    ],
+  },
+  {
     ...{ of: 'BearerSidecarUpstreamErrors', what: 'a tenth of the requests' },
     at: (factor) => [
       steady('requests_total', failed('500', 'upstream'), 50 * factor),
@@ -456,6 +470,7 @@ const HEALTH: Scenario = {
     eventsAt('token_requests_total', { ...credential('hour'), outcome: 'rejected' }, [50.5]),
     level('token_scopes_missing', credential('hour'), 0),
     steady('insufficient_scope_total', R, 0),
+    steady('foreign_responses_total', R, 3),
     steady('credential_rotation_failures_total', credential('hour'), 0),
     steady('retry_budget_exhausted_total', { reason: 'status' }, 0),
     steady('log_lines_dropped_total', {}, 0),

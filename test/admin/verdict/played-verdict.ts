@@ -3,7 +3,7 @@ import type { PendingAttempt } from '../../../src/exchange/exchange.ts';
 import type { LastFault } from '../../../src/admin/status/states.ts';
 import type { VerdictInputs } from '../../../src/admin/verdict/symptoms.ts';
 import { evaluateVerdict, type Verdict } from '../../../src/admin/verdict/verdict.ts';
-import type { FaultCause } from '../../../src/telemetry/events.ts';
+import type { FaultCause, ForeignCause } from '../../../src/telemetry/events.ts';
 import { PlayedSamples } from '../samples/played-samples.ts';
 import { unpaced, validToken } from '../states.ts';
 
@@ -38,6 +38,14 @@ export class PlayedVerdict {
       .observe('request_duration_seconds', upstreamMs + queuedMs, { route }, times);
     if (code === 429) this.played.count('rate_limited_total', { route }, times);
     return this.attempt(outcome, times, { route, upstreamMs, queuedMs });
+  }
+
+  /** Requests that get a response with status 200 that is none of the API. */
+  respondForeign(times = 1, call: PlayedCall & { readonly cause?: ForeignCause } = {}): this {
+    const { route = 'default', cause = 'foreign_network' } = call;
+    this.faults.push({ route, cause, detail: '200 with text/html instead of JSON', wallAt: this.wallNow });
+    this.played.count('foreign_responses_total', { route }, times);
+    return this.respond(200, times, call);
   }
 
   attempt(outcome: string, times = 1, { route = 'default', upstreamMs = 40, queuedMs = 0 }: PlayedCall = {}): this {

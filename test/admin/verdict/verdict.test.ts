@@ -44,6 +44,42 @@ const SCENES: readonly (readonly [scene: string, where: string, words: string, p
       ),
   ],
   [
+    'a login page for every call',
+    'network',
+    'Something in front of the partner responds in its place',
+    () => played(12, (s) => s.respond(200, 5)).play(20, (s) => s.respondForeign(5)),
+  ],
+  [
+    'a maintenance page of the partner',
+    'partner',
+    'The partner sends web pages or redirects instead of API responses (route stock)',
+    () =>
+      played(30, (s) =>
+        s.respond(200, 50, { route: 'orders' }).respondForeign(2, { route: 'stock', cause: 'foreign_partner' }),
+      ).with(twoRoutes),
+  ],
+  [
+    'three foreign responses in a minute',
+    'network',
+    'Something in front of the partner responds in its place',
+    () =>
+      played(300, (s, second) => (second % 20 === 0 ? s.respond(200) : s)).play(100, (s, second) =>
+        second % 20 === 0 ? s.respondForeign() : s,
+      ),
+  ],
+  [
+    'some foreign responses among those of the API',
+    'none',
+    'Healthy',
+    () => played(60, (s) => s.respond(200, 2).respondForeign(8)),
+  ],
+  [
+    'JSON again after a login page',
+    'none',
+    'Recovered: Something in front of the partner responds in its place',
+    () => played(40, (s) => s.respondForeign(5)).play(4, (s) => s.respond(200, 5)),
+  ],
+  [
     'hung',
     'partner',
     'The partner does not respond',

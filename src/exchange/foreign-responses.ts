@@ -1,0 +1,86 @@
+/**
+ * Recognizes a response that is none of the API although its status says success (pure): a web page that was not asked for, or a redirect to
+ * another server, where the same operation has responded as an API before. Pages and redirects that an operation gives from its start are
+ * its own. attempt.ts reports what is found here; interception.ts recognizes what refuses a call.
+ */
+import { findOtherServer } from '../upstream/references.ts';
+import { findHeaderValues, type ResponseHead } from '../upstream/upstream-response.ts';
+import { WEB_PAGE } from './interception.ts';
+
+/** What the responses of an operation are compared with. */
+export interface ForeignResponseRequest {
+  /** As `describeEndpoint` names it. */
+  readonly operation: string;
+  /** Of the request, with its origin. */
+  readonly url: string;
+  readonly accept: string | undefined;
+}
+
+/** With more, paths contain names, and one operation seldom repeats. */
+const MAX_OPERATIONS = 500;
+/** The kind of an operation whose first response was a page or led elsewhere; no content type. */
+const PAGE = 'page';
+/** Pictures of web pages may be XML. */
+const OF_API = /^(?!\s*(?:image\/|application\/xhtml)).*(?:json|xml)/i;
+const NOT_ACCEPTED = /;\s*q\s*=\s*0(?:\.0*)?\s*$/;
+const ANY_PAGE = /^\s*(?:\*|text\/\*|application\/\*\s*(?:;|$))/;
+/** What HttpURLConnection of the JDK sends where an application sets nothing. */
+const DEFAULT_OF_JDK = /^text\/html, image\/gif, image\/jpeg, \*/;
+
+export class ForeignResponses {
+  /** The content type of each operation that responds as an API does, empty without content. A success with it needs no `describe`. */
+  readonly usualTypes = new Map<string, string>();
+  #hasApi = false;
+  #hasPages = false;
+
+  /** What came and what was expected, fit for a log; undefined for a response that may be the API's. @param head with a status below 400 */
+  describe(head: ResponseHead, { operation, url, accept }: ForeignResponseRequest): string | undefined {
+    const { status, contentType = '' } = head;
+    const use = readUseOfPages(accept);
+    const page = status < 300 && status !== 204 && status !== 205 ? WEB_PAGE.exec(contentType)?.[0].trim() : undefined;
+    const seen = page === undefined ? describeRedirect(head, url) : use === 'asked for' ? undefined : `with ${page}`;
+    const usual = this.usualTypes.get(operation);
+    if (seen === undefined) {
+      const isApi = status < 300 && (contentType === '' || OF_API.test(contentType));
+      if (isApi) this.#hasApi = true;
+      if (isApi && usual !== PAGE) this.#keep(operation, contentType);
+      return undefined;
+    }
+    const isFull = this.usualTypes.size >= MAX_OPERATIONS;
+    if (usual === undefined) this.#keep(operation, PAGE);
+    const wasApi = usual === undefined ? isFull && !this.#hasPages : usual !== PAGE;
+    // Without a response of the API so far, the application's word counts: it cannot read a page.
+    const isUnusable = page !== undefined && use === 'ruled out' && !this.#hasApi;
+    if (!wasApi && !isUnusable) return undefined;
+    return `${String(status)} ${seen} instead of ${nameFormat(wasApi ? (usual ?? '') : (accept ?? ''))}`;
+  }
+
+  #keep(operation: string, type: string): void {
+    if (this.usualTypes.size >= MAX_OPERATIONS && !this.usualTypes.has(operation)) return;
+    this.usualTypes.set(operation, type);
+    if (type === PAGE) this.#hasPages = true;
+  }
+}
+
+function describeRedirect(head: ResponseHead, url: string): string | undefined {
+  if (head.status < 300 || head.status === 304) return undefined;
+  const [location] = findHeaderValues(head.headers, 'location');
+  const server = location === undefined ? undefined : findOtherServer(location, url);
+  return server === undefined ? undefined : `to ${server}`;
+}
+
+function readUseOfPages(accept: string | undefined): 'asked for' | 'possible' | 'ruled out' {
+  if (accept === undefined || DEFAULT_OF_JDK.test(accept)) return 'possible';
+  const ranges = accept
+    .toLowerCase()
+    .split(',')
+    .filter((range) => !NOT_ACCEPTED.test(range));
+  if (ranges.some((range) => WEB_PAGE.test(range))) return 'asked for';
+  return ranges.some((range) => ANY_PAGE.test(range)) ? 'possible' : 'ruled out';
+}
+
+/** @param types a content type, or several */
+function nameFormat(types: string): string {
+  if (/json/i.test(types)) return 'JSON';
+  return /xml/i.test(types) ? 'XML' : 'a response of the API';
+}
