@@ -25,7 +25,7 @@ const OF_API = /^(?!\s*(?:image\/|application\/xhtml)).*(?:json|xml)/i;
 const NOT_ACCEPTED = /;\s*q\s*=\s*0(?:\.0*)?\s*$/;
 const ANY_PAGE = /^\s*(?:\*|text\/\*|application\/\*\s*(?:;|$))/;
 /** What HttpURLConnection of the JDK sends where an application sets nothing. */
-const DEFAULT_OF_JDK = /^text\/html, image\/gif, image\/jpeg, \*/;
+const DEFAULT_OF_JDK = 'text/html, image/gif, image/jpeg, *';
 
 export class ForeignResponses {
   /** The content type of each operation that responds as an API does, empty without content. A success with it needs no `describe`. */
@@ -34,43 +34,51 @@ export class ForeignResponses {
   #hasPages = false;
 
   /** What came and what was expected, fit for a log; undefined for a response that may be the API's. @param head with a status below 400 */
-  describe(head: ResponseHead, { operation, url, accept }: ForeignResponseRequest): string | undefined {
+  describe(head: ResponseHead, request: ForeignResponseRequest): string | undefined {
     const { status, contentType = '' } = head;
-    const use = readUseOfPages(accept);
-    const page = status < 300 && status !== 204 && status !== 205 ? WEB_PAGE.exec(contentType)?.[0].trim() : undefined;
-    const seen = page === undefined ? describeRedirect(head, url) : use === 'asked for' ? undefined : `with ${page}`;
+    const { operation, accept } = request;
     const usual = this.usualTypes.get(operation);
+    const seen = status < 300 ? describePage(head, accept) : describeRedirect(head, request.url);
     if (seen === undefined) {
       const isApi = status < 300 && (contentType === '' || OF_API.test(contentType));
       if (isApi) this.#hasApi = true;
       if (isApi && usual !== PAGE) this.#keep(operation, contentType);
       return undefined;
     }
-    const isFull = this.usualTypes.size >= MAX_OPERATIONS;
+    const wasApi = usual === undefined ? this.#isFull && !this.#hasPages : usual !== PAGE;
     if (usual === undefined) this.#keep(operation, PAGE);
-    const wasApi = usual === undefined ? isFull && !this.#hasPages : usual !== PAGE;
+    if (wasApi) return `${String(status)} ${seen} instead of ${nameFormat(usual ?? '')}`;
     // Without a response of the API so far, the application's word counts: it cannot read a page.
-    const isUnusable = page !== undefined && use === 'ruled out' && !this.#hasApi;
-    if (!wasApi && !isUnusable) return undefined;
-    return `${String(status)} ${seen} instead of ${nameFormat(wasApi ? (usual ?? '') : (accept ?? ''))}`;
+    const isUnusable = status < 300 && !this.#hasApi && readUseOfPages(accept) === 'ruled out';
+    return isUnusable ? `${String(status)} ${seen} instead of ${nameFormat(accept ?? '')}` : undefined;
+  }
+
+  get #isFull(): boolean {
+    return this.usualTypes.size >= MAX_OPERATIONS;
   }
 
   #keep(operation: string, type: string): void {
-    if (this.usualTypes.size >= MAX_OPERATIONS && !this.usualTypes.has(operation)) return;
+    if (this.#isFull && !this.usualTypes.has(operation)) return;
     this.usualTypes.set(operation, type);
     if (type === PAGE) this.#hasPages = true;
   }
 }
 
+function describePage({ status, contentType = '' }: ResponseHead, accept: string | undefined): string | undefined {
+  const page = WEB_PAGE.exec(contentType)?.[0].trim();
+  const hasPage = page !== undefined && status !== 204 && status !== 205;
+  return hasPage && readUseOfPages(accept) !== 'asked for' ? `with ${page}` : undefined;
+}
+
 function describeRedirect(head: ResponseHead, url: string): string | undefined {
-  if (head.status < 300 || head.status === 304) return undefined;
+  if (head.status === 304) return undefined;
   const [location] = findHeaderValues(head.headers, 'location');
   const server = location === undefined ? undefined : findOtherServer(location, url);
   return server === undefined ? undefined : `to ${server}`;
 }
 
 function readUseOfPages(accept: string | undefined): 'asked for' | 'possible' | 'ruled out' {
-  if (accept === undefined || DEFAULT_OF_JDK.test(accept)) return 'possible';
+  if (accept === undefined || accept.startsWith(DEFAULT_OF_JDK)) return 'possible';
   const ranges = accept
     .toLowerCase()
     .split(',')

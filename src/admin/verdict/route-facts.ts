@@ -56,8 +56,6 @@ export function readRouteFacts(
     replies: countBy('code', 'local_replies_total'),
     /** Faults of attempts, by cause. */
     faults: countBy('cause', 'upstream_faults_total'),
-    /** Responses with a status below 400 that are none of the API. */
-    foreign: samples.increase('foreign_responses_total', windowMs, selector),
     insufficientScopes: samples.increase('insufficient_scope_total', windowMs, selector),
     ...latencies,
     /** Attempts whose clients left within a second, where the upstream responds at all. */

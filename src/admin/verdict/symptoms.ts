@@ -92,7 +92,7 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
       const facts = readRouteFacts(inputs, route, throttle, windowMs);
       return [
         ...listFaults(facts),
-        ...listForeign(facts, inputs),
+        ...listForeign(facts, inputs, windowMs),
         ...listStatuses(facts, throttle, inputs.tokens),
         ...listRejections(facts),
         ...listSlow(facts),
@@ -153,15 +153,18 @@ function* listFaults(facts: RouteFacts): Generator<Finding> {
 
 /** A page among others may be the API's own: it is an incident when nearly all calls of the route get one. */
 function* listForeign(
-  { route, selector, codes, foreign: failed }: RouteFacts,
-  { faults }: VerdictInputs,
+  { route, selector, codes }: RouteFacts,
+  { faults, samples }: VerdictInputs,
+  windowMs: number,
 ): Generator<Finding> {
+  const metric = 'foreign_responses_total';
+  const failed = samples.increase(metric, windowMs, selector);
   const part = Math.min(1, failed / sum([...codes]));
   const isForeign = (fault: LastFault): boolean => fault.route === route && fault.cause.startsWith('foreign_');
   const last = faults.filter(isForeign).toSorted((one, other) => other.wallAt - one.wallAt)[0];
   if (last === undefined || part < EVERY) return;
   const words = `${last.detail} for ${formatShare(part)} of the calls of route ${last.route}`;
-  yield { cause: last.cause, route, failed, words, metric: 'foreign_responses_total', selector };
+  yield { cause: last.cause, route, failed, words, metric, selector };
 }
 
 /** Responses of the upstream that the client got. */

@@ -31,7 +31,7 @@ export function createLog(options: LogOptions) {
   const secrets = new Secrets(clock);
   const sink = createSink(options, secrets, (problem) => logRecovery(logger, problem));
   const { logger, requests } = createEventLogger(options, clock, sink, secrets);
-  const coalescers = createCoalescers(logger, clock);
+  const events = createEventWriter(logger, clock);
   const writeAtExit = (): void => {
     requests.writeAll();
     void sink.close(0);
@@ -43,11 +43,7 @@ export function createLog(options: LogOptions) {
     return (message: string, fields: LogFields = {}): void => logger[own](fields, message);
   };
   return {
-    observe: (event: SidecarEvent): void => {
-      const coalescer = coalescers.get(event.kind);
-      if (coalescer === undefined) logEvent(logger, event);
-      else coalescer.add(event as RepeatingEvent);
-    },
+    observe: events.observe,
     /** For the record of each request, and at level `debug` for each attempt and permit. */
     recorders,
     debug: writeAt('debug'),
@@ -64,7 +60,7 @@ export function createLog(options: LogOptions) {
     deliveryProblem: () => sink.deliveryProblem,
     /** Writes the remaining lines, waiting at most `timeoutMs` for a slow reader; later lines are dropped. Never rejects. */
     async close(timeoutMs: number): Promise<void> {
-      for (const coalescer of coalescers.values()) coalescer.stop();
+      events.stop();
       requests.writeAll();
       await sink.close(timeoutMs);
       process.off('exit', writeAtExit);
@@ -146,9 +142,10 @@ function escapeControl(char: string): string {
 
 type RepeatingEvent = Extract<SidecarEvent, { readonly kind: keyof typeof SUMMARIES }>;
 
-/** By the kind of event. */
-function createCoalescers(logger: Logger, clock: Clock): ReadonlyMap<string, EventCoalescer<RepeatingEvent>> {
-  const coalescers = Object.entries(SUMMARIES).map(([kind, { everyMs, counted, text }]) => {
+/** Writes events, and those that repeat often as summaries. */
+function createEventWriter(logger: Logger, clock: Clock) {
+  const coalescers = new Map<string, EventCoalescer<RepeatingEvent>>();
+  for (const [kind, { everyMs, counted, text }] of Object.entries(SUMMARIES)) {
     const coalescer = new EventCoalescer<RepeatingEvent>({
       clock,
       windowMs: everyMs,
@@ -156,9 +153,18 @@ function createCoalescers(logger: Logger, clock: Clock): ReadonlyMap<string, Eve
       onFirst: (event) => logEvent(logger, event),
       onSummary: (count, last) => logEvent(logger, last, { text, fields: { [counted]: count } }),
     });
-    return [kind, coalescer] as const;
-  });
-  return new Map(coalescers);
+    coalescers.set(kind, coalescer);
+  }
+  return {
+    observe: (event: SidecarEvent): void => {
+      const coalescer = coalescers.get(event.kind);
+      if (coalescer === undefined) logEvent(logger, event);
+      else coalescer.add(event as RepeatingEvent);
+    },
+    stop: (): void => {
+      for (const coalescer of coalescers.values()) coalescer.stop();
+    },
+  };
 }
 
 /** @param summary of a line that stands for several events: its text, and the fields that come first */
