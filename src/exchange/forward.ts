@@ -5,7 +5,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
 import { SidecarError } from '../platform/errors.ts';
-import { describeEndpoint } from '../throttle/endpoint.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import type { TokenUse } from '../token/token.ts';
 import { Attempt } from './attempt.ts';
@@ -39,9 +38,9 @@ export async function forwardRequest(routeContext: RouteContext, exchange: Excha
     if (lifetime.aborted !== undefined) throw toStageError('token', lifetime.aborted);
     // 2. A ticket, which is no wait.
     const awaitsBody = !body.isInMemory && (expectsContinue(request) || !isFullyReceived(request));
-    const operation = describeEndpoint(request.method ?? 'GET', exchange.path);
-    const ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, operation, now);
-    context.begin(ticket, operation);
+    const ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, context.operation, now);
+    context.ticket = ticket;
+    if (context.hadAuthorization) routeContext.observe({ kind: 'authorization-overridden' });
     // 3. A body slot and the body, before a permit: a slow client would hold the permit.
     if (awaitsBody) {
       now = await receiveBody(exchange, ticket, body, clock);

@@ -12,6 +12,7 @@ import {
   type RetryDecision,
   type RetryFacts,
 } from '../retry/policy.ts';
+import { describeEndpoint } from '../throttle/endpoint.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import type { TokenCaller } from '../token/token.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
@@ -33,18 +34,20 @@ export class RequestContext implements RetryFacts, TokenCaller {
   readonly routeContext: RouteContext;
   readonly exchange: Exchange;
   readonly method: string;
+  /** As `describeEndpoint` names it. */
+  readonly operation: string;
   readonly body: RequestBody;
   readonly relay: Relay;
   /** As each attempt carries it; the empty text where it is no key that every server reads. */
   readonly idempotencyKey: string | undefined;
   readonly hasIdempotencyKey: boolean;
+  /** The client sent an Authorization of its own, which is replaced. */
+  readonly hadAuthorization: boolean;
   /** The sidecar has added the idempotency key: the application does not know it. */
   readonly hasAddedKey: boolean;
   readonly arrivedAt: number;
   readonly random: Random;
   ticket: Ticket | undefined;
-  /** Method and form of the path, as `describeEndpoint` names them; empty before there is a ticket. */
-  operation = '';
   /** The attempt that is on its way to the upstream, or the last one that was. */
   sent: ResponseReceiver | undefined;
   /** What the next attempt follows; undefined before the second one. */
@@ -64,6 +67,7 @@ export class RequestContext implements RetryFacts, TokenCaller {
     this.routeContext = routeContext;
     this.exchange = exchange;
     this.method = exchange.request.method ?? 'GET';
+    this.operation = describeEndpoint(this.method, exchange.path);
     this.body = new RequestBody(exchange.request, routeContext, routeContext.clock);
     this.relay = new Relay(routeContext, exchange);
     this.arrivedAt = exchange.lifetime.arrivedAt;
@@ -78,6 +82,7 @@ export class RequestContext implements RetryFacts, TokenCaller {
       replaceField(this.#forwarded.headers, keyHeader, key);
     }
     this.#forwardedLength = this.#forwarded.headers.length;
+    this.hadAuthorization = this.#forwarded.hadAuthorization;
     this.idempotencyKey = key;
     this.hasIdempotencyKey = key !== undefined && key !== '';
   }
@@ -91,12 +96,6 @@ export class RequestContext implements RetryFacts, TokenCaller {
     if (hasBody && !hasContentType) headers.push('Content-Type', 'application/json');
     headers.push(...this.routeContext.addedHeaders.list(token));
     return headers;
-  }
-
-  begin(ticket: Ticket, operation: string): void {
-    this.ticket = ticket;
-    this.operation = operation;
-    if (this.#forwarded.hadAuthorization) this.routeContext.observe({ kind: 'authorization-overridden' });
   }
 
   /** Known when the body has been sent once. */

@@ -137,11 +137,11 @@ export const VERDICT_SCENES: readonly VerdictScene[] = [
   { name: 'HTML 403', where: 'network', words: 'A firewall or proxy refuses the calls', api: FIREWALL },
   {
     ...{ name: 'a login page for every call', where: 'network', words: 'Something in front of the partner responds' },
-    api: first(5, well, LOGIN_PAGE),
+    api: first(1, well, LOGIN_PAGE),
   },
   {
     ...{ name: 'a redirect to a login for every call', where: 'network', words: 'Something in front of the partner' },
-    api: first(5, well, respondWith(302, { location: 'https://login.sso.example/' }, '')),
+    api: first(1, well, respondWith(302, { location: 'https://login.sso.example/' }, '')),
   },
   {
     ...{ name: 'a site of web pages, with some JSON', where: 'none', words: 'Healthy' },
