@@ -18,12 +18,16 @@ import {
 } from '../client.ts';
 import { findRule } from '../rules.ts';
 
-const RULES = {
-  ...{ attempts: 4, unsafeOn429: true, on401: true, trustIdempotencyKey: false },
+/** `retry` with the configuration's defaults. */
+export const RULES = {
+  attempts: 4,
+  unsafeOn429: true,
+  on401: true,
+  trustIdempotencyKey: false,
   idempotencyKey: { header: null },
 };
 /** The known calls of the partner: a POST with its body in memory. */
-const REQUEST = {
+export const KNOWN_CALL = {
   method: 'POST',
   hasIdempotencyKey: false,
   isReplayable: true,
@@ -79,7 +83,7 @@ class OurClient implements Client {
         if (status < 300) return 'served';
         refusal = response;
         if (!classification.isRateLimited) countedAttempts++;
-        const decision = decideAfterResponse(RULES, { ...REQUEST, countedAttempts }, status, classification);
+        const decision = decideAfterResponse(RULES, { ...KNOWN_CALL, countedAttempts }, status, classification);
         if (decision.kind !== 'await-permit') return 'refused-to-caller';
         if (ticket.retryWaitMs() >= deadlineAt - this.#clock.now()) return 'refused-to-caller';
         if (this.#retriesAtHead) continue;
@@ -106,7 +110,8 @@ class OurClient implements Client {
 
 const NO_HEADERS: readonly string[] = [];
 
-function flattenHeaders(fields: SimulatedResponse['headers']): readonly string[] {
+/** As undici has them. */
+export function flattenHeaders(fields: SimulatedResponse['headers']): readonly string[] {
   let flat: string[] | undefined;
   for (const name in fields) (flat ??= []).push(name, fields[name] ?? '');
   return flat ?? NO_HEADERS;
