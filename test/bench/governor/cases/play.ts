@@ -1,21 +1,18 @@
 /** One run of a case in virtual time. Each random stream has a seed of the case's name and the run's, so that no other run changes a draw. */
 import type { Random } from '../../../../src/platform/clock.ts';
 import { DEADLINE_MS } from '../client.ts';
-import type { LimiterModel } from '../limiter-model.ts';
-import { create } from '../limiters.ts';
 import { createRandom } from '../seeded.ts';
 import { VirtualClock } from '../virtual-clock.ts';
 import type { Batch, Case, OpenLoad } from './cases.ts';
 import { type CaseClient, type ClientName, createClient } from './clients.ts';
+import { countPossible, countPossibleUntil } from './possible-calls.ts';
 import type { Server, ServerResponse } from './servers.ts';
 
-/** Everything is counted in spans of this length; attempts by the time at which they arrive at the server. */
+/** Attempts are counted in spans of this length, by the time at which they arrive at the server. */
 export const SPAN_MS = 300_000;
 
 /** What happened in a span. */
 export interface Span {
-  /** Those that arrived at the client. */
-  calls: number;
   /** Attempts with an accepted response before the caller's deadline. */
   accepted: number;
   refused: number;
@@ -61,7 +58,7 @@ class Run {
   readonly #latency: Random;
   readonly #spans: Span[];
   readonly #faults: unknown[] = [];
-  #calls = 0;
+  readonly #arrivedAt: number[] = [];
   #failed = 0;
   /** When a batch was done. */
   #endedAt: number;
@@ -74,7 +71,7 @@ class Run {
     const { queueTimeoutMs } = played;
     this.#client = createClient(client, { clock: this.#clock, random: createSource('client'), queueTimeoutMs });
     const spans = Math.ceil(played.durationMs / SPAN_MS);
-    this.#spans = Array.from({ length: spans }, () => ({ calls: 0, accepted: 0, refused: 0, attempts: 0 }));
+    this.#spans = Array.from({ length: spans }, () => ({ accepted: 0, refused: 0, attempts: 0 }));
     this.#endedAt = played.durationMs;
   }
 
@@ -88,7 +85,7 @@ class Run {
     else this.#startWorkers(load);
     await this.#clock.runUntil(durationMs + LAST_CALLS_MS);
     if (this.#faults.length > 0) throw new AggregateError(this.#faults, 'calls ended with errors');
-    return { spans: this.#spans, calls: this.#calls, failed: this.#failed, possible: this.#countPossible() };
+    return { spans: this.#spans, calls: this.#arrivedAt.length, failed: this.#failed, possible: this.#countPossible() };
   }
 
   #arriveAfter(previousAt: number, load: OpenLoad): void {
@@ -115,9 +112,7 @@ class Run {
 
   async #call(): Promise<boolean> {
     const now = this.#clock.now();
-    const span = this.#spanAt(now);
-    this.#calls++;
-    if (span !== undefined) span.calls++;
+    this.#arrivedAt.push(now);
     const deadlineAt = now + (this.#case.deadlineMs ?? DEADLINE_MS);
     let isServed = false;
     try {
@@ -150,36 +145,17 @@ class Run {
   }
 
   #count(at: number, status: number, isInTime: boolean): void {
-    const span = this.#spanAt(at);
+    const span = this.#spans[Math.floor(at / SPAN_MS)];
     if (span === undefined) return;
     span.attempts++;
     if (status === 429) span.refused++;
     else if (isInTime) span.accepted++;
   }
 
-  #spanAt(at: number): Span | undefined {
-    return this.#spans[Math.floor(at / SPAN_MS)];
-  }
-
-  /** Of an open load span by span: calls that could not go in one are given up by the next. Of a batch in the time that it took. */
   #countPossible(): number {
-    const { limit, load } = this.#case;
-    if (limit === undefined) return this.#calls;
-    const { model } = create({ limiter: limit });
-    if ('workers' in load) return countUntil(this.#endedAt, model);
-    return this.#spans.reduce(
-      (sum, { calls }, index) => sum + Math.min(calls, model.capacity(index * SPAN_MS, (index + 1) * SPAN_MS)),
-      0,
-    );
+    const { limit, load, durationMs, deadlineMs = DEADLINE_MS } = this.#case;
+    if (limit === undefined) return this.#arrivedAt.length;
+    if ('workers' in load) return countPossibleUntil(limit, this.#endedAt);
+    return countPossible(limit, this.#arrivedAt, deadlineMs, durationMs);
   }
-}
-
-/** Calls that a client with full knowledge gets accepted until then. */
-function countUntil(endsAt: number, model: LimiterModel): number {
-  let count = 0;
-  for (let at = model.nextAt(0, 0); at < endsAt; at = model.nextAt(at, 0)) {
-    model.take(at);
-    count++;
-  }
-  return count;
 }
