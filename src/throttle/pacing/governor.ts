@@ -317,7 +317,6 @@ export class Governor {
     if (isRefused && !isAlone && isCurrent) this.#epoch++;
     this.#declared?.settle(now, grant, result);
     this.applyRate(now);
-    if (report.kind === 'rate-limited' && report.isAssumed === true) return ASSUMED;
     if (isAlone) return { kind: 'alone', delayMs: result.wait?.statedWaitMs ?? this.#random() * BACKOFF_BASE_MS };
     if (!isRefused) return NOT_LIMITED;
     return { kind: 'limited', pauseMs: this.pause.remainingMs(now), stated: this.pause.isStated };
@@ -330,7 +329,8 @@ export class Governor {
     const suspicion = mayAssume ? this.assumedRefusals.recordSuspect(grant.at, status, endpoint) : 'not assumed';
     if (suspicion === 'assumed') {
       this.#isAssumed = true;
-      return this.settle(now, grant, { kind: 'rate-limited', signal: { status, ...UNSTATED }, isAssumed: true });
+      this.settle(now, grant, { kind: 'rate-limited', signal: { status, ...UNSTATED }, isAssumed: true });
+      return ASSUMED;
     }
     if (suspicion === 'contradicted') this.#forgetAssumed();
     // A 5xx is no success: it neither raises the number in flight nor the rate.
