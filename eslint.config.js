@@ -27,6 +27,10 @@ const DATE_OF_NOW = {
   selector: 'NewExpression[callee.name="Date"][arguments.length=0]',
   message: 'Time is handed in.',
 };
+const LITERAL_SPREAD = {
+  selector: 'ObjectExpression > SpreadElement > ObjectExpression',
+  message: 'Write the properties one by one.',
+};
 const TEST_LEFT_OUT = {
   selector:
     'MemberExpression[object.name=/^(it|test|describe)$/][property.name=/^(skip|skipIf|runIf|only|todo|fails)$/]',
@@ -59,6 +63,7 @@ export default defineConfig(
   {
     files: ['src/**/*.ts'],
     rules: {
+      'no-restricted-syntax': ['error', EMPTY_CATCH, LITERAL_SPREAD],
       'no-console': 'error',
       'max-lines': ['error', { max: 500 }],
       'max-lines-per-function': ['error', { max: 40, skipBlankLines: true, skipComments: true }],
@@ -74,7 +79,7 @@ export default defineConfig(
         { object: 'Math', property: 'random', message: 'Chance is handed in.' },
         { object: 'Date', property: 'now', message: 'Time is handed in.' },
       ],
-      'no-restricted-syntax': ['error', EMPTY_CATCH, DATE_OF_NOW],
+      'no-restricted-syntax': ['error', EMPTY_CATCH, LITERAL_SPREAD, DATE_OF_NOW],
     },
   },
   {

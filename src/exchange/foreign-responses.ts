@@ -11,7 +11,7 @@ import { WEB_PAGE } from './interception.ts';
 export interface ForeignResponseRequest {
   /** As `describeEndpoint` names it. */
   readonly operation: string;
-  /** Of the request, with its origin. */
+  /** The URL of the request, with its origin. */
   readonly url: string;
   readonly accept: string | undefined;
 }

@@ -24,7 +24,7 @@ export interface EffectiveSetting {
 
 /** The top level, or one entry of a list, with its own values. */
 export interface ConfigEntry {
-  /** Its name in problems: `routes[1]`, `credentials.write`; empty for the top level. */
+  /** The name in problems: `routes[1]`, `credentials.write`; empty for the top level. */
   readonly label: string;
   /** The valid values, by their top-level keys. The top level has all settings. */
   readonly values: ReadonlyMap<SettingKey, EffectiveSetting>;

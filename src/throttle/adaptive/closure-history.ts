@@ -19,7 +19,7 @@ interface OpenClosure extends Closure {
   readonly byLimit: Closure;
   readonly firstRefusedAt: number;
   lastRefusedAt: number;
-  /** Of the last one that a penalty does not explain. */
+  /** When the last call was refused that a penalty does not explain. */
   refusedByLimitAt: number;
   /** Refused calls after it. */
   repeats: number;

@@ -54,7 +54,7 @@ const MIN_TRUSTED_REFUSALS = 4;
 const RESTORED_REFUSALS = 1;
 /** A choice whose rate differs by less is the same. */
 const SAME_RATE_SHARE = 0.1;
-/** Of the burst of a window, at each refused probe and at each unexpected refusal. */
+/** Growth of the burst of a window at each refused probe and at each unexpected refusal. */
 const BURST_GROWTH = 1.5;
 const BURST_DECREASE = 0.25;
 /** The margin falls and rises as if a penalty cost at most so many refusals. */
@@ -100,7 +100,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   #burstShare: number;
   /** Calls per second accepted shortly before the newest closure. */
   #rateBeforeClosure = 1;
-  /** Of the last refusal. */
+  /** What the last refusal stated. */
   #waitResolutionMs = 0;
   #statedWaitMs = 0;
 

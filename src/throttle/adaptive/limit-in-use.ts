@@ -24,7 +24,7 @@ export class LimitInUse {
   readonly #calls: CallLog;
   readonly #pending: CallLog;
   readonly #parameters: LearningParameters;
-  /** Of a bucket: calls that had not leaked away at the last grant. */
+  /** Calls that had not leaked out of a bucket at the last grant. */
   #level = 0;
   #grantedAt = -Infinity;
   #limitProbeStartedAt = Infinity;

@@ -72,7 +72,7 @@ export class RefusalsByChance {
   #measuredCalls = 0;
   #measuredRefused = 0;
 
-  /** Of the calls, refused at any rate. */
+  /** Part of the calls that is refused at any rate. */
   get share(): number {
     return this.#share;
   }

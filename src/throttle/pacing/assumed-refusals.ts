@@ -27,7 +27,7 @@ const WINDOWS = [
 const LEAST_RUN = 3;
 /** ... if random refusals are so unlikely to come in a row of this length. */
 const MAX_CHANCE = 1e-6;
-/** Of one response in the moving average of the refused share. */
+/** Weight of one response in the moving average of the refused share. */
 const SHARE_WEIGHT = 0.01;
 /** They come within so many slots. */
 const RUN_SLOTS = 100;

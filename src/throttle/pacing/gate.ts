@@ -48,7 +48,7 @@ export interface CallResult {
   readonly wait?: StatedWait | undefined;
   /** The upstream refuses everything for a while (503): a reason to pause, which says nothing about the limit. Default: false. */
   readonly isUnavailable?: boolean | undefined;
-  /** It was sent, and no response came in time. Default: false */
+  /** No response to the sent call came in time. Default: false */
   readonly isTimedOut?: boolean | undefined;
 }
 

@@ -103,7 +103,7 @@ export class SharedPause implements Gate<boolean> {
     this.#nextPauseProbeAt = Math.min(this.#nextPauseProbeAt, now + maxPauseMs);
   }
 
-  /** Its refusals were none. */
+  /** What was taken for refusals were none. */
   end(): void {
     this.#consecutiveRefusals = 0;
     this.#open();
