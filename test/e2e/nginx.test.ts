@@ -42,16 +42,17 @@ describe('nginx limit_req rate=10r/s with status 429', () => {
 });
 
 describe('nginx limit_req rate=10r/s with its default status, a bare 503', () => {
-  /** How many of 60 POSTs at once get each status, and how many responses of 503 nginx sent. */
-  async function callAtOnce(name: string, refusals: string) {
+  /** How many of 60 POSTs at once get each status, the last of so many times, and how many refusals were counted. */
+  async function callAtOnce(name: string, own: Readonly<Record<string, string>>, times = 1) {
     await using tokens = await startTokenServer();
     await using upstream = await startRecordingUpstream();
     await using nginx = await startNginx({ rate: '10r/s', refusal: 'own', upstream: upstream.url });
-    const own = { SIDECAR_THROTTLE_REFUSALS: refusals };
     const env = { ...baseSettings(nginx.url, tokens.url, newCredential()), ...own };
     await using sidecar = await startSidecar({ name, env });
     await waitUntilReady(sidecar);
-    const responses = await callConcurrently(60, (index) => post(`${sidecar.proxyUrl}/quotes`, { index }));
+    let responses: Awaited<ReturnType<typeof post>>[] = [];
+    for (let time = 0; time < times; time++)
+      responses = await callConcurrently(60, (index) => post(`${sidecar.proxyUrl}/quotes`, { index }));
     await waitUntil(() => nginx.requests().length >= upstream.requests.length, 'nginx has logged all');
     const metrics = await (await fetch(`${sidecar.adminUrl}/metrics`)).text();
     return {
@@ -63,16 +64,27 @@ describe('nginx limit_req rate=10r/s with its default status, a bare 503', () =>
   }
 
   it('60 POSTs at once all succeed where the status is configured', async () => {
-    const { accepted, atUpstream, counted } = await callAtOnce('nginx-503', '[{"status":503}]');
+    const { accepted, atUpstream, counted } = await callAtOnce('nginx-503', {
+      SIDECAR_THROTTLE_REFUSALS: '[{"status":503}]',
+    });
     console.info(`nginx 10r/s, 60 POSTs, 503 configured: ${counted} refusals`);
     expect([accepted, atUpstream]).toEqual([60, 60]);
     expect(counted).toBeGreaterThan(0);
   });
 
-  it('and most of them fail where it is not, since a 503 may be an outage', async () => {
-    const { accepted, failed, counted } = await callAtOnce('nginx-503-bare', '');
+  it('and most of them fail where it is not and nothing is assumed, since a 503 may be an outage', async () => {
+    const env = { SIDECAR_THROTTLE_ASSUME_REFUSALS: 'false' };
+    const { accepted, failed, counted } = await callAtOnce('nginx-503-bare', env);
     expect(accepted + failed).toBe(60);
     expect(failed).toBeGreaterThan(30);
+    expect(counted).toBe(0);
+  });
+
+  it('and calls are paced where it is assumed: 60 POSTs for the second time fail less', async () => {
+    const { accepted, failed, counted } = await callAtOnce('nginx-503-assumed', {}, 2);
+    console.info(`nginx 10r/s, 60 POSTs for the second time, a bare 503 assumed: ${failed} refused to the client`);
+    expect(accepted + failed).toBe(60);
+    expect(failed).toBeLessThan(40);
     expect(counted).toBe(0);
   });
 });
