@@ -362,7 +362,9 @@ function describeThrottle(throttle: ThrottleState, facts: RouteFacts) {
   const { typicalSlowMs, presentMs: latencyMs, brokenOff } = facts;
   const { mode, rate, learned, inFlightLimit, queueMax, stalledResponses, stalledInFlight } = throttle;
   const full = findFull(throttle);
-  const known = learned !== undefined && Number.isFinite(learned.rate) ? learned.rate : rate;
+  // Where no limit explains the refusals, the rate in use is none of the partner's.
+  const inUse = learned !== undefined && Number.isFinite(learned.rate) ? learned.rate : rate;
+  const known = mode === 'auto' && learned?.kind === 'unknown' ? Infinity : inUse;
   return {
     rate: Number.isFinite(known)
       ? `: ${mode === 'static' ? '' : 'about '}${formatRoundedRate(known)} requests per second`
