@@ -55,6 +55,7 @@ export async function startCallsFixture(
     async recordLeast(method) {
       // A wait for a permit would not end while the clock stands still.
       await send(method, agent);
+      await sleep(PAUSE_MS);
       const recordings: RecordedCalls[] = [];
       for (let count = 0; count < RECORDINGS; count++) {
         recordings.push(await sidecar.record(() => send(method, agent)));
