@@ -21,10 +21,6 @@ const MIN_STRAYS_MS = 30_000;
 /** Refused share from which on refusals are not rare, and from which on half of the strays are enough. */
 const STRAY_SHARE = 0.003;
 const OFTEN_SHARE = 0.08;
-/** Once, this share of all calls since the first refusal is enough: the former rate of a process that has just begun is not known. */
-const FIRST_SHARE = 0.25;
-const FIRST_REFUSALS = 8;
-const LEAST_FIRST_SHARE = 0.02;
 /** Where calls are refused often, the former rate was hardly ever seen: a multiple of the rate in use is tried. */
 const RAISE_PER_SHARE = 20;
 const LEAST_RAISE = 2;
@@ -61,11 +57,6 @@ export class FormerRate {
   #calls = 0;
   #refused = 0;
   #strays: readonly Stray[] = [];
-  #isFirst = true;
-  /** False in a first test: what the limit refused while it was learned counts in its share. */
-  #isShareKnown = true;
-  #allCalls = 0;
-  #allRefused = 0;
   #dueAt = -Infinity;
   #delayMs = FIRST_DELAY_MS;
   #refutedDelayMs = 0;
@@ -91,7 +82,6 @@ export class FormerRate {
 
   /** @param rate permits per second in use */
   recordAccepted(now: number, rate: number): void {
-    this.#allCalls++;
     if (rate <= FALLEN_SHARE * this.#rate) this.#calls++;
     this.#slotCalls++;
     const ms = now - this.#slotStartedAt;
@@ -106,8 +96,6 @@ export class FormerRate {
    * @param isStray the limit in use does not explain the refusal
    */
   recordRefused(now: number, rate: number, isStray: boolean): void {
-    this.#allCalls++;
-    this.#allRefused++;
     if (rate > FALLEN_SHARE * this.#rate) return;
     this.#calls++;
     this.#refused++;
@@ -119,7 +107,6 @@ export class FormerRate {
   /** @param rate permits per second in use */
   isDue(now: number, rate: number): boolean {
     if (now < this.#dueAt || this.#rate === 0) return false;
-    if (this.#isFirst && this.#allRefused >= FIRST_REFUSALS && this.#allShare >= FIRST_SHARE) return true;
     // A small part of what was accepted: the limit is doubted without further refusals.
     if (rate < COLLAPSED_SHARE * this.#rate) return true;
     const share = this.#strayShare;
@@ -134,9 +121,7 @@ export class FormerRate {
 
   /** @param rate permits per second in use */
   startTest(now: number, rate: number): void {
-    const share = this.#isFirst ? Math.max(this.#strayShare, this.#allShare) : this.#strayShare;
-    this.#isShareKnown = !this.#isFirst;
-    this.#isFirst = false;
+    const share = this.#strayShare;
     const raise = Math.min(MOST_RAISE, Math.max(LEAST_RAISE, RAISE_PER_SHARE * share));
     if (share >= OFTEN_SHARE) this.#rate = Math.max(this.#rate, raise * rate);
     this.#startedAt = now;
@@ -165,7 +150,6 @@ export class FormerRate {
     if (now - this.#startedAt < MIN_TEST_MS || !isEnough) return undefined;
     this.#delayMs = Math.max(FIRST_DELAY_MS, this.#refutedDelayMs);
     const seen = this.#testRefused / this.#testCalls;
-    if (!this.#isShareKnown) return seen < LEAST_FIRST_SHARE ? 'in vain' : seen;
     return seen < share * TOO_FEW_SHARE ? 'in vain' : (share + seen) / 2;
   }
 
@@ -175,10 +159,6 @@ export class FormerRate {
     this.#refutedDelayMs = this.#delayMs;
     this.#dueAt = now + this.#delayMs;
     this.#rate *= LOWER;
-  }
-
-  get #allShare(): number {
-    return this.#allRefused / this.#allCalls;
   }
 
   get #strayShare(): number {
