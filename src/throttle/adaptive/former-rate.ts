@@ -107,7 +107,7 @@ export class FormerRate {
   /** @param rate permits per second in use */
   isDue(now: number, rate: number): boolean {
     if (now < this.#dueAt || this.#rate === 0) return false;
-    // A small part of what was accepted: the limit is doubted without further refusals.
+    // The limit allows a small part of what was accepted before: it is tested without further refusals.
     if (rate < COLLAPSED_SHARE * this.#rate) return true;
     const share = this.#strayShare;
     if (now - (this.#strays[0]?.at ?? now) < MIN_STRAYS_MS) return false;

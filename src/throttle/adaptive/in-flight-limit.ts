@@ -6,7 +6,7 @@
 import type { PermitGrant } from '../pacing/gate.ts';
 
 const FIRST_LIMIT = 4;
-/** A lowered limit stays for as many rounds of the calls in flight: each rise too far costs calls that are carried out in vain. */
+/** Rounds of the calls in flight for which a lowered limit stays: each rise above what the upstream serves wastes calls. */
 const HELD_ROUNDS = 20;
 /** Time-outs beyond a tenth of the responses that lower the limit: a few come from calls that hang. */
 const MIN_EXCESS = 3;
@@ -16,7 +16,7 @@ const SLOW_PART = 0.25;
 
 export class InFlightLimit {
   value: number;
-  /** A call has timed out. Until then each response raises the value by one, which its user does itself: it costs no call. */
+  /** A call has timed out. Until then the learner raises the value by one at each response, without a function call. */
   hasTimeOuts = false;
   #excess = 0;
   /** Calls that were sent before say nothing about the limit that holds since. */

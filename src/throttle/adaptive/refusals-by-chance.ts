@@ -22,7 +22,7 @@ const FIRST_SLOT_MS = 2_000;
 const FIRST_SLOT_CALLS = 10;
 const FIRST_RISE = 2;
 const FIRST_DEVIATIONS = 3;
-/** Each rise in vain makes the next one as many times rarer. */
+/** After a rise in vain the time to the next one is multiplied by this. */
 const RARER = 2;
 const MOST_SLOTS_TO_RISE = 64;
 /** Chance alone makes so long a run of refusals once in so many calls. */
@@ -105,7 +105,7 @@ export class RefusalsByChance {
     this.#startSlot(now);
   }
 
-  /** A run of refusals that chance does not explain: something is closed, and all calls should wait. */
+  /** So many calls in a row were refused that chance does not explain it: all calls should wait. */
   get isClosed(): boolean {
     return this.#runs >= 1;
   }

@@ -464,7 +464,7 @@ export class Governor {
     this.#ratePolicy = this.#createRatePolicy();
   }
 
-  /** Permits that requests could use now, whatever the rate. */
+  /** How many permits requests could use now if the rate allowed any number. */
   #usable(now: number, isHigh: boolean): number {
     if (this.openAt(now) > now) return 0;
     const declared = this.#declared?.available(now, isHigh) ?? Infinity;

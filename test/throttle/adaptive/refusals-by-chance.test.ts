@@ -1,4 +1,4 @@
-/** A partner that refuses a share of the calls whatever their rate is: no limit is inferred from it for long. */
+/** A partner that refuses a share of the calls at any rate: no limit is inferred from it for long. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
@@ -23,7 +23,7 @@ async function playFiveMinutes(played: Play) {
 }
 
 describe('refusals at any rate', () => {
-  it('cost no more than a plain client loses, whatever their share and the load are', async () => {
+  it('cost no more than a plain client loses, at drawn shares and loads', async () => {
     const share = fc.double({ min: 0.02, max: 0.3, noNaN: true });
     const perSecond = fc.integer({ min: 3, max: 20 });
     const seed = fc.integer({ min: 1, max: 1000 });
