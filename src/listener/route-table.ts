@@ -2,7 +2,7 @@
  * Finds the route of a path: the longest prefix of whole segments, with one lookup per segment however many routes there are. Pure.
  * A path that lenient servers could read as a path of another route matches none: no reading may decide which credential is sent.
  */
-import { decodeRounds } from '../upstream/request-target.ts';
+import { isAmbiguousPath, listReadings } from '../platform/path-readings.ts';
 
 export interface RoutePath {
   /** Plain segments without a slash at the end; `/` matches every path. */
@@ -32,9 +32,6 @@ interface PrefixNode<R> {
   route: R | undefined;
 }
 
-/** Characters that servers read in different ways. */
-const AMBIGUOUS_CHARACTERS = /[%\\;]|\/\/|[\0- ]/;
-
 /** @param routes no two with the same prefix */
 export function createRouteTable<R extends RoutePath>(routes: readonly R[]): RouteTable<R> {
   const root: PrefixNode<R> = { children: new Map(), route: undefined };
@@ -55,7 +52,7 @@ export function createRouteTable<R extends RoutePath>(routes: readonly R[]): Rou
 function matchPath<R extends RoutePath>(root: PrefixNode<R>, target: string): RouteMatch<R> {
   const path = target.split('?', 1)[0] ?? '';
   const { route, depth } = findLongestPrefix(root, path.split('/').slice(1));
-  if (AMBIGUOUS_CHARACTERS.test(path))
+  if (isAmbiguousPath(path))
     for (const segments of listReadings(path))
       if (findLongestPrefix(root, segments).route !== route) return { kind: 'ambiguous' };
   return toRouteMatch(route, route?.stripPrefix === true ? measurePrefix(path, depth) : 0);
@@ -80,23 +77,6 @@ function findLongestPrefix<R>(
     if (node.route !== undefined) found = { route: node.route, depth };
   }
   return found;
-}
-
-/** How servers read the path that decode it, fold backslashes, drop `;parameters` and white space, or join slashes. */
-function* listReadings(path: string): Generator<Iterable<string>> {
-  for (const decoded of decodeRounds(path)) {
-    const segments = decoded.split(/[/\\]/).slice(1);
-    yield normalizeSegments(segments, true);
-    yield normalizeSegments(segments, false);
-  }
-}
-
-/** A generator: a path may have thousands of segments, and the first few decide. */
-function* normalizeSegments(segments: readonly string[], keepsEmpty: boolean): Generator<string> {
-  for (const segment of segments) {
-    const name = segment.replace(/[;?#].*$/s, '').replace(/[\0- ]/g, '');
-    if (keepsEmpty || name !== '') yield name;
-  }
 }
 
 function measurePrefix(path: string, depth: number): number {

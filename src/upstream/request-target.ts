@@ -4,11 +4,7 @@
  * segments. The guard has converted absolute-form targets before.
  */
 import { SidecarError } from '../platform/errors.ts';
-
-/** How often a path is percent-decoded in search of hidden dot segments: some servers decode twice. */
-const DECODE_ROUNDS = 3;
-/** A character below 0x80: as an escape, as IIS's %u00XX, or in overlong (invalid) UTF-8 (RFC 3629 §3). */
-const ESCAPE = /%(?:u00)?([0-7][\da-f])|%(?:c|e0%8|f0%80%8)([01])%([89ab][\da-f])/gi;
+import { decodeRounds } from '../platform/path-readings.ts';
 
 /**
  * @param basePath pathname of the base URL; a trailing slash is ignored
@@ -41,21 +37,6 @@ function reject(why: string): SidecarError {
 /** Whether a server that decodes, converts backslashes, or drops `;parameters`, `?`, `#` or white space could read a dot segment. */
 function hasDotSegment(path: string): boolean {
   return decodeRounds(path).some((decoded) => decoded.split(/[/\\]/).some(isDotSegment));
-}
-
-/** The path as received, and after each further percent-decoding that changes it, as servers that decode several times read it. */
-export function decodeRounds(path: string): string[] {
-  const rounds = [path];
-  for (let decoded = path; rounds.length <= DECODE_ROUNDS; rounds.push(decoded)) {
-    const next = decoded.replace(ESCAPE, decodeEscape);
-    if (next === decoded) break;
-    decoded = next;
-  }
-  return rounds;
-}
-
-function decodeEscape(_: string, plain: string | undefined, high: string, low: string): string {
-  return String.fromCharCode(plain === undefined ? Number(high) * 64 + (parseInt(low, 16) % 64) : parseInt(plain, 16));
 }
 
 function isDotSegment(segment: string): boolean {
