@@ -71,6 +71,8 @@ export interface Exchange {
   readonly response: ServerResponse;
   /** Path and query on the upstream, base path included. */
   readonly path: string;
+  /** Path and query of a client that calls the sidecar itself. */
+  readonly target: string;
   /** Overrides the route's, for a request in absolute-form that names the upstream. */
   readonly clientPath?: RouteContext['clientPath'] | undefined;
   readonly corsOrigin: string | undefined;

@@ -38,7 +38,7 @@ export async function forwardRequest(routeContext: RouteContext, exchange: Excha
     if (lifetime.aborted !== undefined) throw toStageError('token', lifetime.aborted);
     // 2. A ticket, which is no wait.
     const awaitsBody = !body.isInMemory && (expectsContinue(request) || !isFullyReceived(request));
-    const ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, context.operation, now);
+    const ticket = throttle.enter(lifetime.deadlineAt, queueClass, awaitsBody, context.operation, now, context);
     context.ticket = ticket;
     if (context.hadAuthorization) routeContext.observe({ kind: 'authorization-overridden' });
     // 3. A body slot and the body, before a permit: a slow client would hold the permit.

@@ -12,6 +12,7 @@ import {
   type RetryDecision,
   type RetryFacts,
 } from '../retry/policy.ts';
+import type { ReceivedCall } from '../throttle/declared/call-match.ts';
 import { describeEndpoint } from '../throttle/endpoint.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import type { TokenCaller } from '../token/token.ts';
@@ -30,7 +31,7 @@ export type Retry = Exclude<RetryDecision, { kind: 'no-retry' }>;
 /** The result of an attempt, of whose response no byte has gone to the client. */
 export type NotRelayed = Exclude<AttemptResult, { kind: 'relayed' }>;
 
-export class RequestContext implements RetryFacts, TokenCaller {
+export class RequestContext implements RetryFacts, TokenCaller, ReceivedCall {
   readonly routeContext: RouteContext;
   readonly exchange: Exchange;
   readonly method: string;
@@ -96,6 +97,10 @@ export class RequestContext implements RetryFacts, TokenCaller {
     if (hasBody && !hasContentType) headers.push('Content-Type', 'application/json');
     headers.push(...this.routeContext.addedHeaders.list(token));
     return headers;
+  }
+
+  get target(): string {
+    return this.exchange.target;
   }
 
   /** Known when the body has been sent once. */

@@ -44,6 +44,7 @@ export type CheckedRequest =
       readonly kind: 'passed';
       readonly route: Route;
       readonly path: string;
+      readonly target: string;
       readonly clientPath: Exchange['clientPath'];
       readonly corsOrigin: string | undefined;
       readonly queueClass: QueueClass;
@@ -76,7 +77,7 @@ export function checkRequest(
     timeoutMs < deadlineMs
       ? new RequestLifetime(clock, timeoutMs, arrivedAt, 'x-sidecar-timeout-ms of the request')
       : new RequestLifetime(clock, deadlineMs, arrivedAt);
-  return { kind: 'passed', route, path, clientPath, corsOrigin, queueClass, lifetime };
+  return { kind: 'passed', route, path, target, clientPath, corsOrigin, queueClass, lifetime };
 }
 
 type RejectedRequest = Extract<CheckedRequest, { kind: 'rejected' }>;

@@ -8,6 +8,7 @@
  * The rate is configured, or learned from refusals (`auto`). A refusal pauses all requests; then one probe goes first.
  */
 import type { StatedFields, SuspectStatus } from '../telemetry/events.ts';
+import type { ReceivedCall } from './declared/call-match.ts';
 import type { DeclaredLimit, DeclaredLimitState } from './declared/declared-limit.ts';
 import type { DeclaredLimits } from './declared/declared-limits.ts';
 import type { AssumedRefusal } from './pacing/assumed-refusals.ts';
@@ -276,6 +277,7 @@ export interface Throttle {
    * @param awaitsBody false: there is no body, or node:http has received it whole, so that no slot for reading it is needed. Default true
    * @param endpoint whose response times decide what is reserved of the deadline, as `describeEndpoint` names it. Default: none
    * @param arrivedAt what the clock has just given. Default: it is read
+   * @param call decides which declared limits with `match` count the request. Default: none
    * @throws SidecarError when it awaits its body and may not wait: QUEUE_FULL; QUEUE_TIMEOUT when the expected wait is certainly too long; DRAINING
    */
   enter(
@@ -284,6 +286,7 @@ export interface Throttle {
     awaitsBody?: boolean,
     endpoint?: string,
     arrivedAt?: number,
+    call?: ReceivedCall,
   ): Ticket;
   /**
    * Applies other settings. The rate changes at once, and saved-up permits do not become more by it. Requests that wait go on

@@ -1,5 +1,6 @@
 /** A throttle in virtual time with its events at hand, and the few moves that most tests make. */
 import { readMadeAt } from '../../src/platform/origin-clock.ts';
+import type { ReceivedCall } from '../../src/throttle/declared/call-match.ts';
 import type { DeclaredLimit } from '../../src/throttle/declared/declared-limit.ts';
 import { createThrottle, type ThrottleOptions } from '../../src/throttle/queue/queueing-throttle.ts';
 import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
@@ -44,13 +45,13 @@ export class Fixture {
   }
 
   /** @param withinMs from now to the deadline */
-  enter(withinMs = 60_000, queueClass?: QueueClass): Ticket {
-    return this.throttle.enter(this.clock.now() + withinMs, queueClass);
+  enter(withinMs = 60_000, queueClass?: QueueClass, call?: ReceivedCall): Ticket {
+    return this.throttle.enter(this.clock.now() + withinMs, queueClass, true, '', this.clock.now(), call);
   }
 
   /** A request that has its body already, at the gate. */
-  ask(withinMs = 60_000, queueClass?: QueueClass): Asking {
-    return new Asking(this.enter(withinMs, queueClass));
+  ask(withinMs = 60_000, queueClass?: QueueClass, call?: ReceivedCall): Asking {
+    return new Asking(this.enter(withinMs, queueClass, call));
   }
 
   /** Reasons of the rejections so far. */

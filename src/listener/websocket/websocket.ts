@@ -61,7 +61,8 @@ export function createUpgradeHandler(target: UpgradeTarget): ServeUpgrade {
     const { tokens, throttle } = routeContext;
     if (tokens.current(lifetime) === undefined) await awaitToken(tokens, lifetime);
     throwIfAborted(lifetime, 'token');
-    const ticket = throttle.enter(lifetime.deadlineAt, upgrade.queueClass, false);
+    const call = { method: 'GET', target: request.target };
+    const ticket = throttle.enter(lifetime.deadlineAt, upgrade.queueClass, false, '', undefined, call);
     const leave = (reason: RequestAborted): void => {
       // The queue has the deadline itself.
       if (reason.reason.kind !== 'deadline') ticket.leave(toStageError('queue', reason));

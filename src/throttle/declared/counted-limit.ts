@@ -76,6 +76,10 @@ export class CountedLimit {
   readonly window: LimitWindow;
   /** Permits that may be used before the store has to know of more; Infinity without a store. */
   leased = Infinity;
+  /** Of a limit of some operations: how many of its calls wait. */
+  waiting: number;
+  /** This process may use it alone. */
+  part: LimitPart;
   readonly #arrivalMs: number;
   #known = new CountedCalls();
   #heldByOthers = 0;
@@ -84,7 +88,6 @@ export class CountedLimit {
   readonly #own = new CountedCalls();
   /** Reported, and not confirmed yet; part of `own`. */
   #reported: CountedCalls | undefined;
-  #part: LimitPart;
   /** All three together, until one of them changes. */
   #merged: { readonly known: CountedCalls; readonly version: number; readonly calls: CountedCalls } | undefined;
   /** Replicas that take from the same count. */
@@ -103,13 +106,23 @@ export class CountedLimit {
   /** Calls since a store began to write; undefined while it does not. */
   #takenSinceLease: number | undefined;
 
-  /** @param part of a process that knows no store */
-  constructor(terms: DeclaredLimit, part: LimitPart = WHOLE) {
+  /**
+   * @param part of a process that knows no store
+   * @param calls names those that it counts. Default: all
+   */
+  constructor(terms: DeclaredLimit, part: LimitPart = WHOLE, calls?: string) {
     const { name, per, window, timeZone } = terms;
     this.terms = terms;
-    this.key = [name, per, window, ...(window === 'calendar' ? [timeZone] : [])].join(' ');
+    this.key = [
+      name,
+      per,
+      window,
+      ...(window === 'calendar' ? [timeZone] : []),
+      ...(calls === undefined ? [] : [calls]),
+    ].join(' ');
     this.window = createLimitWindow(terms);
-    this.#part = part;
+    this.part = part;
+    this.waiting = calls === undefined ? Infinity : 0;
     const { lengthMs } = this.window;
     const arrivalMs = Math.min(MAX_ARRIVAL_MS, Math.max(MIN_ARRIVAL_MS, lengthMs * ARRIVAL_PART));
     this.#arrivalMs = window === 'sliding' ? arrivalMs : 0;
@@ -119,6 +132,11 @@ export class CountedLimit {
   get leaseSize(): number {
     const part = Math.max(LEASED_PART, Math.min(MAX_LEASED_PART, MIN_LEASE_MS / this.window.lengthMs));
     return Math.min(MAX_LEASED_CALLS, Math.ceil(this.terms.calls * part));
+  }
+
+  /** No call of this process counts or waits. */
+  isIdle(at: number): boolean {
+    return this.waiting === 0 && this.#own.countAt(at) === 0;
   }
 
   /** @param terms with the same name and window */
@@ -131,7 +149,7 @@ export class CountedLimit {
   left(at: number, isHigh: boolean): number {
     const kept = isHigh ? 0 : this.terms.reserve;
     const free = this.terms.calls - kept - this.#known.countAt(at) - this.#assumed.countAt(at) - this.#heldByOthers;
-    const { parts, index } = this.#part;
+    const { parts, index } = this.part;
     return Math.floor((free + parts - 1 - index) / parts) - this.#own.countAt(at);
   }
 
@@ -199,7 +217,7 @@ export class CountedLimit {
    */
   correct(at: number, { quota, remaining = NaN, resetInMs = Infinity }: StatedQuota, uncounted: number): void {
     const { calls } = this.terms;
-    if (this.#part.parts > 1 || !(remaining >= 0 && remaining <= (quota ?? calls))) return;
+    if (this.part.parts > 1 || !(remaining >= 0 && remaining <= (quota ?? calls))) return;
     const certain = this.#known.countAt(at) + this.#own.countAt(at);
     const missing = Math.floor(calls - remaining - certain - this.#heldByOthers);
     // For a sliding window the upstream does not say when these calls were made: they may be the newest.
@@ -287,7 +305,7 @@ export class CountedLimit {
     }
     this.#grantedAt = at;
     this.#heldByOthers = heldByOthers;
-    this.#part = WHOLE;
+    this.part = WHOLE;
     this.#isApart = false;
     this.#assumed = new CountedCalls();
     this.#sharers = replicas;
@@ -305,7 +323,7 @@ export class CountedLimit {
     const sinceReply = Math.ceil(this.#othersPerMs * (at - this.#grantedAt));
     this.#assumed.add(this.window.expiryAt(at + this.#arrivalMs), leasedByOthers + sinceReply);
     this.#heldByOthers = 0;
-    this.#part = part;
+    this.part = part;
     this.#isApart = true;
     this.#sharers = 1;
   }
@@ -338,18 +356,18 @@ export class CountedLimit {
     let left = missing;
     const entries = this.#entriesAt(at);
     for (const [expiresAt, calls] of entries) {
-      left -= calls / this.#part.parts;
+      left -= calls / this.part.parts;
       if (left <= 0) return expiresAt;
     }
     // All of them have ended, and as many calls as the limit allows go in each window after that.
-    const windows = Math.ceil((left * this.#part.parts) / (this.terms.calls - this.terms.reserve));
+    const windows = Math.ceil((left * this.part.parts) / (this.terms.calls - this.terms.reserve));
     return (entries.at(-1)?.[0] ?? at) + windows * lengthMs;
   }
 
   #evenIntervalMs(at: number): number {
     const { calls, reserve } = this.terms;
     const end = this.window.endOf(at);
-    const sharers = this.#sharers * this.#part.parts;
+    const sharers = this.#sharers * this.part.parts;
     if (end === undefined) return (this.window.lengthMs * sharers) / (calls - reserve);
     return ((end - at) * this.#sharers) / Math.max(1, this.left(at, false) + 1);
   }

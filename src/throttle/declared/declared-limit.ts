@@ -1,3 +1,5 @@
+import type { CallMatch } from './call-match.ts';
+
 /** One limit of the partner that is known and configured: an entry of `throttle.limits`. */
 export interface DeclaredLimit {
   /** Names it in metrics, logs and stored counts. */
@@ -19,6 +21,10 @@ export interface DeclaredLimit {
   readonly spread: 'none' | 'even';
   /** Calls kept for requests of high priority, below `calls`. */
   readonly reserve: number;
+  /** The calls that it counts. Default: all. */
+  readonly match?: CallMatch | undefined;
+  /** Each value of the `*` segments in the path of `match` has a count of its own. Default: false. */
+  readonly each?: boolean | undefined;
 }
 
 /** What the admin port and the metrics show of a declared limit. */
@@ -36,4 +42,8 @@ export interface DeclaredLimitState {
   readonly usedUpAt: number;
   /** Epoch milliseconds: when the window ends, or, if it is sliding, when the oldest counted call leaves it; Infinity when nothing is counted. */
   readonly resetsAt: number;
+  /** As declared. */
+  readonly match?: CallMatch | undefined;
+  /** How many values have a count of their own; the other members are of the fullest count. Undefined without `each`. */
+  readonly values?: number | undefined;
 }

@@ -1,13 +1,16 @@
 /**
- * The declared limits of one throttle (pure): a call takes a permit of all of them, or of none. The instants of the throttle are monotonic;
- * limits count in epoch milliseconds, by this machine's clock or, in a fleet, by the store's.
+ * The declared limits of one throttle: which of them count a call, their clock and their stores. Limits count in epoch milliseconds, by this
+ * machine's clock or, in a fleet, by the store's.
  */
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 import type { CallResult, Gate, PermitGrant } from '../pacing/gate.ts';
+import { readSegments, type ReceivedCall } from './call-match.ts';
 import { CountedLimit, type LimitGrant, type LimitPart, type LimitReport, type TakenPermits } from './counted-limit.ts';
 import type { CountEntry } from './counted-calls.ts';
 import type { DeclaredLimit, DeclaredLimitState } from './declared-limit.ts';
+import { LimitSet, type LimitOwner } from './limit-set.ts';
 import { periodMs } from './limit-window.ts';
+import { OperationLimit } from './operation-limit.ts';
 
 export interface DeclaredLimitsOptions {
   readonly limits: readonly DeclaredLimit[];
@@ -43,10 +46,17 @@ const CLOCK_STEPS_MS = 1;
 const CLOCK_STEP_MS = 1000;
 /** Months and days differ in length. */
 const WINDOW_TOLERANCE = 0.09;
+/** Beyond this number equal sets may become two. */
+const MAX_SETS = 1024;
 
-export class DeclaredLimits implements Gate<TakenPermits> {
-  readonly #options: DeclaredLimitsOptions;
-  #limits: readonly CountedLimit[];
+export class DeclaredLimits implements Pick<Gate<TakenPermits>, 'giveBack' | 'settle'>, LimitOwner {
+  /** The limits that count every call. */
+  readonly forAll: LimitSet;
+  readonly requestPermits: (() => void) | undefined;
+  readonly #part: LimitPart | undefined;
+  #forOperations: readonly OperationLimit[] = [];
+  /** By the keys of their limits, so that calls that the same limits count share one. */
+  readonly #sets = new Map<string, LimitSet>();
   #toEpoch: (now: number) => number;
   /** From the monotonic clock to the epoch, when it was read last. */
   #offsetMs: number;
@@ -54,69 +64,40 @@ export class DeclaredLimits implements Gate<TakenPermits> {
   #shortestMs = Infinity;
   #responses = 0;
 
-  constructor(options: DeclaredLimitsOptions) {
-    this.#options = options;
-    this.#toEpoch = options.toEpoch;
-    this.#offsetMs = options.toEpoch(0);
-    this.#limits = options.limits.map((terms) => new CountedLimit(terms, options.part));
+  constructor({ limits, toEpoch, part, requestPermits }: DeclaredLimitsOptions) {
+    this.requestPermits = requestPermits;
+    this.#part = part;
+    this.#toEpoch = toEpoch;
+    this.#offsetMs = toEpoch(0);
+    this.forAll = new LimitSet([], this);
+    this.#declare(limits);
   }
 
-  /** Whether a call may go now. Asks the store where only leased permits are missing. */
-  isOpen(now: number, isHigh: boolean): boolean {
-    const at = this.#epochAt(now);
-    if (this.isStoreAwaited) this.#options.requestPermits?.();
-    return this.#limits.every((limit) => limit.isOpen(at, isHigh));
-  }
-
-  /** No call may go before the store has leased permits. */
-  get isStoreAwaited(): boolean {
-    return this.#limits.some(({ leased }) => leased < 1);
-  }
-
-  /** Calls that may go now; permits that are not leased yet count. */
-  available(now: number, isHigh: boolean): number {
-    const at = this.#epochAt(now);
-    const left = this.#limits.map((limit) => (limit.nthAt(at, 0, isHigh) > at ? 0 : limit.left(at, isHigh)));
-    return Math.max(0, Math.min(...left));
-  }
-
-  /** Infinity while only the store can help. @param isHigh it may use the reserve. Default: false */
-  nextAt(now: number, isHigh = false): number {
-    const nextAt = this.nthAt(now, 0, isHigh);
-    return nextAt <= now && this.isStoreAwaited ? Infinity : nextAt;
-  }
-
-  /** Permits that are not leased yet count. */
-  nthAt(now: number, ahead: number, isHigh = false): number {
-    const at = this.#epochAt(now);
-    return Math.max(...this.#limits.map((limit) => limit.nthAt(at, ahead, isHigh))) - at + now;
-  }
-
-  /** The limit for which the call behind `ahead` others waits longest, for people. */
-  lastToOpen(now: number, ahead: number, isHigh: boolean): string {
-    const at = this.#epochAt(now);
-    const instants = this.#limits.map((limit) => limit.nthAt(at, ahead, isHigh));
-    const last = this.#limits[instants.indexOf(Math.max(...instants))]?.terms;
-    return last === undefined ? '' : `${last.name} of ${String(last.calls)} calls per ${last.per}`;
-  }
-
-  /** To be called when `isOpen` is true. */
-  take(now: number): TakenPermits {
-    const at = this.#epochAt(now);
-    const taken = this.#limits.map((limit) => ({ limit, expiresAt: limit.take(at) }));
-    if (this.#limits.some(({ leased, leaseSize }) => leased <= leaseSize / 2)) this.#options.requestPermits?.();
-    return taken;
+  /** The limits that count this call besides those of all calls; undefined without one. Equal ones are the same object. */
+  select({ method, target }: ReceivedCall, now: number): LimitSet | undefined {
+    const readings = readSegments(target);
+    const at = this.epochAt(now);
+    const limits = this.#forOperations.flatMap((operation) => operation.find(method, readings, at) ?? []);
+    if (limits.length === 0) return undefined;
+    const key = limits.map((limit) => limit.key).join('\n');
+    let set = this.#sets.get(key);
+    if (set === undefined || set.limits.some((limit, index) => limit !== limits[index])) {
+      if (this.#sets.size >= MAX_SETS) this.#sets.clear();
+      set = new LimitSet(limits, this);
+      this.#sets.set(key, set);
+    }
+    return set;
   }
 
   /** The calls of a permit had to wait for a connection. */
   recordSentLate(now: number, taken: TakenPermits): void {
-    const at = this.#epochAt(now);
+    const at = this.epochAt(now);
     for (const one of taken) one.expiresAt = one.limit.resend(at, one.expiresAt);
   }
 
   /** A call that was not made, or never reached the upstream, costs the partner's day nothing. */
   giveBack(now: number, { declared = [] }: PermitGrant): void {
-    const at = this.#epochAt(now);
+    const at = this.epochAt(now);
     for (const { limit, expiresAt } of declared) limit.giveBack(at, expiresAt);
   }
 
@@ -126,22 +107,30 @@ export class DeclaredLimits implements Gate<TakenPermits> {
     // What every call takes lets none overtake another. The first ones open connections, and say nothing of it.
     const isRepresentative = ++this.#responses > UNREPRESENTATIVE_RESPONSES;
     const commonMs = isRepresentative ? Math.max(0, this.#shortestMs * COMMON_PART - JITTER_MS) : 0;
-    const at = this.#epochAt(now);
+    const at = this.epochAt(now);
     for (const { limit, expiresAt } of grant.declared) {
       if (kind === 'refused' && !limit.terms.countsRefused) limit.giveBack(at, expiresAt);
       else limit.settle(at + CLOCK_STEPS_MS - commonMs, expiresAt, !isRepresentative);
     }
-    if (quotas.length > 0) this.correct(now, grant.at, quotas, grant.inFlight + laterCalls);
+    const limits = grant.declared.map(({ limit }) => limit);
+    if (quotas.length > 0) this.correct(now, grant.at, quotas, grant.inFlight + laterCalls, limits);
   }
 
   /**
    * Corrects the counts by what a response states.
    * @param grantedAt when its call was granted, monotonic
    * @param uncounted calls in flight then and granted since, which the statement may not contain
+   * @param limits that count the call. Default: those of all calls
    */
-  correct(now: number, grantedAt: number, quotas: readonly StatedQuota[], uncounted: number): void {
-    const at = this.#epochAt(now);
-    for (const limit of this.#limits) {
+  correct(
+    now: number,
+    grantedAt: number,
+    quotas: readonly StatedQuota[],
+    uncounted: number,
+    limits = this.forAll.limits,
+  ): void {
+    const at = this.epochAt(now);
+    for (const limit of limits) {
       const { window } = limit;
       if (window.lengthMs < MIN_CORRECTED_MS) continue;
       const stated = quotas.find((quota) => isOf(quota, limit));
@@ -153,27 +142,19 @@ export class DeclaredLimits implements Gate<TakenPermits> {
   }
 
   state(now: number): readonly DeclaredLimitState[] {
-    const at = this.#epochAt(now);
-    return this.#limits.map((limit) => limit.state(at));
+    const at = this.epochAt(now);
+    return [...this.forAll.limits, ...this.#forOperations].map((limit) => limit.state(at));
   }
 
-  /** Limits with the same name and window keep their counts. */
+  /** Limits with the same name, window and `match` keep their counts. A request that waits is counted by those that did when it came. */
   reconfigure(limits: readonly DeclaredLimit[]): void {
-    const former = this.#limits;
-    const needsLease = former.some(({ leased }) => Number.isFinite(leased));
-    this.#limits = limits.map((terms) => {
-      const limit = new CountedLimit(terms, this.#options.part);
-      const same = former.find(({ key }) => key === limit.key);
-      if (same === undefined && needsLease) limit.leased = 0;
-      same?.reconfigure(terms);
-      return same ?? limit;
-    });
-    this.#options.requestPermits?.();
+    this.#declare(limits);
+    this.requestPermits?.();
   }
 
   /** All counts, for a store of this process alone. Until the next `beginLease` no call may be made that it does not know of. */
   save(now: number): readonly SavedLimit[] {
-    const at = this.#epochAt(now);
+    const at = this.epochAt(now);
     return this.#limits.map((limit) => ({ key: limit.key, counts: limit.entriesAt(at), leased: 0 }));
   }
 
@@ -195,9 +176,12 @@ export class DeclaredLimits implements Gate<TakenPermits> {
 
   /** Counts what an earlier process has saved. Its leased permits may have been used at any time up to now. */
   restore(saved: readonly SavedLimit[], now: number): void {
-    const at = this.#epochAt(now);
-    for (const { key, counts, leased } of saved)
-      this.#limits.find((limit) => limit.key === key)?.restore(at, counts, leased);
+    const at = this.epochAt(now);
+    for (const { key, counts, leased } of saved) {
+      const operation = this.#forOperations.map((one) => one.restore(key, at)).find((found) => found !== undefined);
+      const limit = this.forAll.limits.find((one) => one.key === key) ?? operation;
+      limit?.restore(at, counts, leased);
+    }
   }
 
   /**
@@ -205,21 +189,21 @@ export class DeclaredLimits implements Gate<TakenPermits> {
    * @param isActive calls are to be expected: permits are needed
    */
   report(now: number, isActive: boolean, isHighWaiting: boolean): readonly LimitReport[] {
-    const at = this.#epochAt(now);
+    const at = this.epochAt(now);
     for (const limit of this.#limits) if (limit.window.lengthMs < MIN_SHARED_MS) limit.leased = Infinity;
     return this.#shared.map((limit) => limit.report(at, isActive, isHighWaiting));
   }
 
   /** @param replicas that share the counts, this one included */
   recordGrants(now: number, grants: readonly LimitGrant[], replicas: number): void {
-    const at = this.#epochAt(now);
+    const at = this.epochAt(now);
     for (const grant of grants) this.#limits.find(({ key }) => key === grant.key)?.recordGrant(at, grant, replicas);
     // The store leases permits of all limits or of none.
-    if (this.isStoreAwaited) for (const limit of this.#shared) limit.leased = 0;
+    if (this.forAll.isStoreAwaited) for (const limit of this.#shared) limit.leased = 0;
   }
 
   goApart(now: number, part: LimitPart): void {
-    const at = this.#epochAt(now);
+    const at = this.epochAt(now);
     for (const limit of this.#shared) limit.goApart(at, part);
   }
 
@@ -228,12 +212,37 @@ export class DeclaredLimits implements Gate<TakenPermits> {
     this.#toEpoch = toEpoch;
   }
 
-  #epochAt(now: number): number {
+  epochAt(now: number): number {
     const at = this.#toEpoch(now);
     const stepMs = at - now - this.#offsetMs;
     this.#offsetMs += stepMs;
     if (Math.abs(stepMs) > CLOCK_STEP_MS) for (const limit of this.#limits) limit.followClock(at, stepMs);
     return at;
+  }
+
+  #declare(declared: readonly DeclaredLimit[]): void {
+    const needsLease = this.#limits.some(({ leased }) => Number.isFinite(leased));
+    const operations: OperationLimit[] = [];
+    const forAll: CountedLimit[] = [];
+    for (const terms of declared) {
+      if (terms.match === undefined) {
+        const limit = new CountedLimit(terms, this.#part);
+        if (needsLease) limit.leased = 0;
+        forAll.push(keepCounts(this.forAll.limits, limit, terms));
+      } else {
+        const operation = new OperationLimit(terms, terms.match, this.#part);
+        if (needsLease) operation.shared.leased = 0;
+        operations.push(keepCounts(this.#forOperations, operation, terms));
+      }
+    }
+    for (const former of this.#forOperations) if (!operations.includes(former)) former.reconfigure(undefined);
+    this.forAll.limits = forAll;
+    this.#forOperations = operations;
+    this.#sets.clear();
+  }
+
+  get #limits(): readonly CountedLimit[] {
+    return [...this.forAll.limits, ...this.#forOperations.flatMap(({ counts }) => counts)];
   }
 
   get #shared(): readonly CountedLimit[] {
@@ -244,4 +253,14 @@ export class DeclaredLimits implements Gate<TakenPermits> {
 function isOf({ quota, windowMs }: StatedQuota, { terms, window }: CountedLimit): boolean {
   if (windowMs === undefined) return quota === terms.calls;
   return Math.abs(windowMs - window.lengthMs) <= window.lengthMs * WINDOW_TOLERANCE;
+}
+
+function keepCounts<L extends Pick<CountedLimit, 'key' | 'reconfigure'>>(
+  former: readonly L[],
+  created: L,
+  terms: DeclaredLimit,
+): L {
+  const same = former.find(({ key }) => key === created.key);
+  same?.reconfigure(terms);
+  return same ?? created;
 }

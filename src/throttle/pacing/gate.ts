@@ -4,7 +4,16 @@
  */
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 import type { TakenPermits } from '../declared/counted-limit.ts';
+import type { LimitSet } from '../declared/limit-set.ts';
 import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
+
+/** What of a request decides which declared limits hold it back. */
+export interface PacedCall {
+  /** It may use their reserve. */
+  readonly isHigh: boolean;
+  /** Those that count its operation; undefined where only those of all calls do. */
+  readonly operationLimits: LimitSet | undefined;
+}
 
 /** A granted permit, kept until its attempt has ended: a response is evaluated by the circumstances of its call. */
 export interface PermitGrant {

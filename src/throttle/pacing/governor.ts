@@ -13,7 +13,7 @@ import { DeclaredLimits } from '../declared/declared-limits.ts';
 import type { FleetMembership } from '../fleet-membership.ts';
 import type { LimitUsage, PermitReport, RateLimitReport, RateSettings, SuspectReport } from '../throttle.ts';
 import { type AssumedRefusal, AssumedRefusals, MAX_ASSUMED_WAIT_MS } from './assumed-refusals.ts';
-import type { CallResult, PermitGrant } from './gate.ts';
+import type { CallResult, PacedCall, PermitGrant } from './gate.ts';
 import { BACKOFF_BASE_MS, SharedPause } from './pause.ts';
 import { PermitBucket, type PermitSource } from './permit-bucket.ts';
 import type { RateLearner, RatePolicy } from './rate-policy.ts';
@@ -46,6 +46,8 @@ const NOT_LIMITED: LimitDecision = { kind: 'unlimited' };
 const ASSUMED: LimitDecision = { kind: 'assumed' };
 /** A refusal that states nothing. */
 const UNSTATED = { statedWaitMs: undefined, remaining: undefined, resetInMs: undefined, quotas: [] };
+/** A call of no limited operation. */
+const ANY_CALL: PacedCall = { isHigh: false, operationLimits: undefined };
 const ENDED: CallResult = { kind: 'ended', isCurrent: true, quotas: [], laterCalls: 0 };
 const ACCEPTED: CallResult = { ...ENDED, kind: 'accepted' };
 
@@ -130,14 +132,12 @@ export class Governor {
     return this.#inFlightLimit;
   }
 
-  /**
-   * When the next call may go; Infinity when only a freed slot, the fleet or a store can help.
-   * @param isHigh it may use the reserve of the declared limits
-   */
-  nextAt(now: number, isHigh: boolean): number {
+  /** When this call may go; Infinity when only a freed slot, the fleet or a store can help. */
+  nextAt(now: number, { isHigh, operationLimits }: PacedCall): number {
     if (this.#inFlight >= this.#inFlightLimit) return Infinity;
-    const declaredAt = this.#declared?.nextAt(now, isHigh) ?? -Infinity;
-    return this.permits.nextAt(now, Math.max(now, this.openAt(now), declaredAt));
+    const declaredAt = this.#declared?.forAll.nextAt(now, isHigh) ?? -Infinity;
+    const operationAt = operationLimits?.nextAt(now, isHigh) ?? -Infinity;
+    return this.permits.nextAt(now, Math.max(now, this.openAt(now), declaredAt, operationAt));
   }
 
   /** As `nextAt`, apart from slots, rate and declared limits; a past instant or -Infinity: now. */
@@ -148,33 +148,42 @@ export class Governor {
   }
 
   /** As `nextAt`, for the declared limits alone and the call behind `ahead` others; leased permits do not count. */
-  declaredAt(now: number, ahead: number, isHigh: boolean): number {
-    return this.#declared?.nthAt(now, ahead, isHigh) ?? -Infinity;
+  declaredAt(now: number, ahead: number, { isHigh, operationLimits }: PacedCall): number {
+    const declaredAt = this.#declared?.forAll.nthAt(now, ahead, isHigh) ?? -Infinity;
+    return Math.max(declaredAt, operationLimits?.nthAt(now, ahead, isHigh) ?? -Infinity);
+  }
+
+  /** The declared limit for which this call waits longest, for people. */
+  lastToOpen(now: number, ahead: number, { isHigh, operationLimits }: PacedCall): string | undefined {
+    const forAll = this.#declared?.forAll;
+    const operationAt = operationLimits?.nthAt(now, ahead, isHigh) ?? -Infinity;
+    const last = operationAt > (forAll?.nthAt(now, ahead, isHigh) ?? -Infinity) ? operationLimits : forAll;
+    return last?.lastToOpen(now, ahead, isHigh);
   }
 
   /**
    * When the call behind `ahead` others is expected to go, from pause and present rate; with `auto` an estimate.
    * @param maxPauseMs of the pause that counts. Default: all of it
    */
-  nthAt(now: number, ahead: number, maxPauseMs = Infinity): number {
+  nthAt(now: number, ahead: number, call = ANY_CALL, maxPauseMs = Infinity): number {
     const pausedMs = Math.max(0, this.#reopening(now).at - now);
     const pacedAt = this.permits.nthAt(now + Math.min(pausedMs, maxPauseMs), ahead);
     const permitAt = this.#isAssumed ? Math.min(pacedAt, this.certainAt(now) + MAX_ASSUMED_WAIT_MS) : pacedAt;
-    return Math.max(permitAt, this.declaredAt(now, ahead, true));
+    return Math.max(permitAt, this.declaredAt(now, ahead, { isHigh: true, operationLimits: call.operationLimits }));
   }
 
   /** As `nthAt`, for a retry behind `older` ones: with a learned rate only the next permit counts. */
-  retryAt(now: number, older: number): number {
-    return this.nthAt(now, this.#settings.rate === 'auto' ? 0 : older);
+  retryAt(now: number, older: number, call: PacedCall): number {
+    return this.nthAt(now, this.#settings.rate === 'auto' ? 0 : older, call);
   }
 
   /** Before this the call behind `ahead` others cannot go, by what is configured and what the upstream stated. */
-  earliestAt(now: number, ahead: number): number {
+  earliestAt(now: number, ahead: number, call: PacedCall): number {
     if (this.#isAssumed) return this.certainAt(now);
     const leastMs = this.permits.minWaitMs(ahead);
     if (leastMs !== undefined) return Math.max(now + leastMs, this.certainAt(now));
-    if (this.#settings.rate !== 'auto') return this.nthAt(now, ahead);
-    if (this.#ratePolicy.isConfident) return now + (this.nthAt(now, ahead) - now) * LEARNED_RATE_SAFETY_FACTOR;
+    if (this.#settings.rate !== 'auto') return this.nthAt(now, ahead, call);
+    if (this.#ratePolicy.isConfident) return now + (this.nthAt(now, ahead, call) - now) * LEARNED_RATE_SAFETY_FACTOR;
     return this.certainAt(now);
   }
 
@@ -185,13 +194,13 @@ export class Governor {
   }
 
   /** Permits that may be granted now. */
-  available(now: number, isHigh: boolean): number {
-    return Math.max(0, Math.min(this.permits.available(now), this.#usable(now, isHigh)));
+  available(now: number, call: PacedCall): number {
+    return Math.max(0, Math.min(this.permits.available(now), this.#usable(now, call)));
   }
 
-  /** How many permits a fleet should lease for `waiting` requests now, one of them of high priority if `isHigh`. */
-  wanted(now: number, waiting: number, isHigh: boolean): number {
-    return Math.min(waiting, this.pause.isClosed ? 1 : Infinity, this.#usable(now, isHigh));
+  /** How many permits a fleet should lease for `waiting` requests now, of which this one goes first. */
+  wanted(now: number, waiting: number, first: PacedCall): number {
+    return Math.min(waiting, this.pause.isClosed ? 1 : Infinity, this.#usable(now, first));
   }
 
   /** Milliseconds left of the pause; 0 without one. */
@@ -217,14 +226,11 @@ export class Governor {
 
   usage(now: number): LimitUsage | undefined {
     const counted = this.#ratePolicy.learner?.countUsed(now);
-    return counted && { ...counted, opensInMs: Math.max(0, this.nextAt(now, false) - now) };
+    return counted && { ...counted, opensInMs: Math.max(0, this.nextAt(now, ANY_CALL) - now) };
   }
 
-  /**
-   * @param hasWaited the request was held up before
-   * @param isHigh it may use the reserve of the declared limits
-   */
-  tryTake(now: number, hasWaited: boolean, isHigh: boolean): PermitGrant | undefined {
+  /** @param hasWaited the request was held up before */
+  tryTake(now: number, hasWaited: boolean, call: PacedCall): PermitGrant | undefined {
     const hasSlot = this.#inFlight < this.#inFlightLimit;
     if (this.#isUnpaced) {
       this.#waitsForRate = false;
@@ -232,7 +238,7 @@ export class Governor {
       this.#inFlight++;
       return this.take(now, false);
     }
-    if (hasSlot && this.#declared?.isOpen(now, isHigh) === false) {
+    if (hasSlot && this.#declared !== undefined && !this.#isDeclaredOpen(now, call)) {
       // Waiting for a declared limit says nothing about the learned one.
       this.#waitsForRate = false;
       return undefined;
@@ -245,24 +251,24 @@ export class Governor {
     }
     this.#inFlight++;
     const isWaitedFor = hasWaited && this.#waitsForRate && this.permits.isScarce;
-    const grant = this.take(now, isWaitedFor);
+    const grant = this.take(now, isWaitedFor, call);
     this.applyRate(now);
     return grant;
   }
 
   /** As `tryTake`, for a call that an assumed limit may hold up no longer. */
-  tryTakeOverdue(now: number, isHigh: boolean): PermitGrant | undefined {
-    const isHeldUp = this.#declared?.isOpen(now, isHigh) === false || this.certainAt(now) > now;
+  tryTakeOverdue(now: number, call: PacedCall): PermitGrant | undefined {
+    const isHeldUp = !this.#isDeclaredOpen(now, call) || this.certainAt(now) > now;
     // The number in flight may be limited by what is assumed, too.
     if (this.#inFlight >= this.#settings.maxInFlight || isHeldUp) return undefined;
     this.#inFlight++;
-    const grant = this.take(now, false);
+    const grant = this.take(now, false, call);
     if (this.assumedRefusals.recordOverdue(now)) this.#forgetAssumed();
     return grant;
   }
 
   /** A call goes out without regard to rate and slots. */
-  take(now: number, isWaitedFor: boolean): PermitGrant {
+  take(now: number, isWaitedFor: boolean, call?: PacedCall): PermitGrant {
     if (this.#allowance?.isResetProbeDue(now) === true) this.pause.requirePauseProbe(now);
     const exceedsStated = this.#allowance?.take(now);
     this.#lastGrantAt = now;
@@ -272,7 +278,9 @@ export class Governor {
     this.#inFlightCalls.add(now);
     const isLimitProbe = this.#ratePolicy.learner?.take(now, isWaitedFor) ?? false;
     const serial = ++this.#serial;
-    const declared = this.#declared?.take(now);
+    const forAll = this.#declared?.forAll.take(now);
+    const forOperation = call?.operationLimits?.take(now);
+    const declared = forOperation === undefined ? forAll : forOperation.concat(forAll ?? []);
     return {
       at: now,
       serial,
@@ -464,11 +472,17 @@ export class Governor {
     this.#ratePolicy = this.#createRatePolicy();
   }
 
+  #isDeclaredOpen(now: number, { isHigh, operationLimits }: PacedCall): boolean {
+    if (operationLimits?.isOpen(now, isHigh) === false) return false;
+    return this.#declared?.forAll.isOpen(now, isHigh) !== false;
+  }
+
   /** How many permits requests could use now if the rate allowed any number. */
-  #usable(now: number, isHigh: boolean): number {
+  #usable(now: number, { isHigh, operationLimits }: PacedCall): number {
     if (this.openAt(now) > now) return 0;
-    const declared = this.#declared?.available(now, isHigh) ?? Infinity;
-    return Math.max(0, Math.min(this.#inFlightLimit - this.#inFlight, declared));
+    const declared = this.#declared?.forAll.available(now, isHigh) ?? Infinity;
+    const operation = operationLimits?.available(now, isHigh) ?? Infinity;
+    return Math.max(0, Math.min(this.#inFlightLimit - this.#inFlight, declared, operation));
   }
 
   #createRatePolicy(): RatePolicy {

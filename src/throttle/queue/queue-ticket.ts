@@ -2,6 +2,8 @@
  * A request's place in the queue: its arrival number, its phase, its wait now, and how much longer it may wait: the upstream's own time is
  * reserved. RequestQueue keeps the order; RequestTicket is what the request itself does with its place.
  */
+import type { LimitSet } from '../declared/limit-set.ts';
+import type { PacedCall } from '../pacing/gate.ts';
 import type { Permit, QueueClass } from '../throttle.ts';
 import type { ResponseTimes } from './response-times.ts';
 
@@ -26,13 +28,14 @@ const LEAST_IN_TIME = 0.9;
 const LEAST_IN_TIME_CONTENDED = 0.98;
 
 /** The public fields are state that the throttle keeps on the ticket; only the throttle and its queue write them. */
-export class QueueTicket {
+export class QueueTicket implements PacedCall {
   readonly arrivalNumber: number;
   readonly deadlineAt: number;
   readonly queueClass: QueueClass;
   readonly isHigh: boolean;
   readonly awaitsBody: boolean;
   readonly endpoint: string;
+  readonly operationLimits: LimitSet | undefined;
   phase: TicketPhase;
   /** Written by the caller's queue. */
   holdsBodySlot = false;
@@ -53,7 +56,7 @@ export class QueueTicket {
 
   /** @param timeoutMs how long all waits together may take */
   constructor(responseTimes: ResponseTimes, arrival: Arrival, timeoutMs: number) {
-    const { arrivalNumber, arrivedAt, deadlineAt, queueClass, awaitsBody, endpoint } = arrival;
+    const { arrivalNumber, arrivedAt, deadlineAt, queueClass, awaitsBody, endpoint, operationLimits } = arrival;
     this.#responseTimes = responseTimes;
     this.#timeoutMs = timeoutMs;
     this.#maxReserveMs = (deadlineAt - arrivedAt) / 2;
@@ -63,6 +66,7 @@ export class QueueTicket {
     this.isHigh = queueClass.priority === 'high';
     this.awaitsBody = awaitsBody;
     this.endpoint = endpoint;
+    this.operationLimits = operationLimits;
     this.lastProgressAt = arrivedAt;
     this.phase = awaitsBody ? 'left' : 'complete';
   }
@@ -106,10 +110,12 @@ export class QueueTicket {
     this.expiresAt = now + this.waitBudgetMs(now);
     this.#waitStartedAt = now;
     this.wait = wait;
+    this.operationLimits?.addWaiting(1);
   }
 
   endWait(now: number): PendingWait | undefined {
     const wait = this.wait;
+    if (wait !== undefined) this.operationLimits?.addWaiting(-1);
     this.pastWaitsMs = this.waitedMsAt(now);
     this.wait = undefined;
     return wait;
@@ -131,4 +137,6 @@ export class QueueTicket {
 export type Arrival = Pick<QueueTicket, 'arrivalNumber' | 'deadlineAt' | 'queueClass' | 'awaitsBody' | 'endpoint'> & {
   /** Monotonic instant. */
   readonly arrivedAt: number;
+  /** Default: none. */
+  readonly operationLimits?: LimitSet | undefined;
 };

@@ -6,6 +6,7 @@ import type { Clock, Random } from '../../platform/clock.ts';
 import type { SidecarError } from '../../platform/errors.ts';
 import type { EventObserver, QueueRejectionReason, SuspectStatus } from '../../telemetry/events.ts';
 import type { RecordPermit } from '../../telemetry/request-record.ts';
+import type { ReceivedCall } from '../declared/call-match.ts';
 import type { DeclaredLimits } from '../declared/declared-limits.ts';
 import type { LearningParameters } from '../adaptive/learning-parameters.ts';
 import type { FleetHost, FleetMembership } from '../fleet-membership.ts';
@@ -65,6 +66,7 @@ class QueueingThrottle implements Throttle, TicketHost {
   readonly recordPermit: RecordPermit | undefined;
   #recentSignals: readonly RecentSignal[] = [];
   #terms: ThrottleTerms;
+  #hasOperationLimits: boolean;
   readonly #permitTimer: OneShotTimer;
   readonly #expiryTimer: OneShotTimer;
   readonly #stalledBodyTimer: OneShotTimer;
@@ -85,6 +87,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.clock = clock;
     this.recordPermit = options.recordPermit;
     this.#terms = options;
+    this.#hasOperationLimits = hasOperationLimits(options);
     this.#fleet = fleet;
     this.isQuiet = fleet === undefined;
     const toEpoch = (now: number): number => clock.wallNow() - clock.now() + now;
@@ -115,8 +118,12 @@ class QueueingThrottle implements Throttle, TicketHost {
     awaitsBody = true,
     endpoint = '',
     arrivedAt = this.clock.now(),
+    call?: ReceivedCall,
   ): Ticket {
-    const arrival = { arrivalNumber: this.#arrivalCount++, arrivedAt, deadlineAt, queueClass, awaitsBody, endpoint };
+    const arrivalNumber = this.#arrivalCount++;
+    const isLimited = this.#hasOperationLimits && call !== undefined;
+    const operationLimits = isLimited ? this.governor.declared?.select(call, arrivedAt) : undefined;
+    const arrival = { arrivalNumber, arrivedAt, deadlineAt, queueClass, awaitsBody, endpoint, operationLimits };
     const ticket = new RequestTicket(this, arrival, this.#terms.queue.timeoutMs);
     const rejection = awaitsBody ? this.enqueue(ticket, arrivedAt) : undefined;
     if (rejection !== undefined) throw rejection;
@@ -125,6 +132,7 @@ class QueueingThrottle implements Throttle, TicketHost {
 
   reconfigure(terms: ThrottleTerms): void {
     this.#terms = terms;
+    this.#hasOperationLimits = hasOperationLimits(terms);
     this.#fleet?.reconfigure(terms.throttle);
     this.governor.reconfigure(this.clock.now(), terms.throttle);
     this.queue.setBodySlots(terms.throttle.maxInFlight);
@@ -225,7 +233,7 @@ class QueueingThrottle implements Throttle, TicketHost {
         this.reject(next, now, 'timeout');
         continue;
       }
-      const grant = this.governor.tryTake(now, true, next.isHigh);
+      const grant = this.governor.tryTake(now, true, next);
       if (grant === undefined) {
         if (this.stalledResponses.isEmpty || !this.stalledResponses.freePlace(now)) break;
         continue;
@@ -234,11 +242,11 @@ class QueueingThrottle implements Throttle, TicketHost {
     }
     this.fillBodySlots(now);
     const hasReady = counts.ready > 0;
-    const isHigh = hasReady && this.governor.declared !== undefined && this.queue.nextReadyHigh !== undefined;
-    this.#permitTimer.set(hasReady ? this.governor.nextAt(now, isHigh) : Infinity);
+    const first = hasReady ? this.#firstToOpen(now) : undefined;
+    this.#permitTimer.set(first === undefined ? Infinity : this.governor.nextAt(now, first));
     this.#expiryTimer.setNoLaterThan(this.queue.nextExpiryAt);
     if (this.governor.isAssumed && this.#overdueAt > now) this.#expiryTimer.setNoLaterThan(this.#overdueAt);
-    this.#fleet?.setWaiting(hasReady ? this.governor.wanted(now, this.queue.size, isHigh) : 0);
+    this.#fleet?.setWaiting(first === undefined ? 0 : this.governor.wanted(now, this.queue.size, first));
   }
 
   #grant(ticket: QueueTicket, grant: PermitGrant, now: number): void {
@@ -255,7 +263,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     for (const ticket of this.queue.waitingTickets()) {
       if (ticket.wait?.kind !== 'permit') continue;
       const dueAt = Math.min(ticket.expiresAt, now - ticket.waitedMsAt(now) + MAX_ASSUMED_WAIT_MS);
-      const grant = dueAt <= now ? this.governor.tryTakeOverdue(now, ticket.isHigh) : undefined;
+      const grant = dueAt <= now ? this.governor.tryTakeOverdue(now, ticket) : undefined;
       if (grant === undefined) this.#overdueAt = Math.min(this.#overdueAt, dueAt);
       else this.#grant(ticket, grant, now);
     }
@@ -264,17 +272,24 @@ class QueueingThrottle implements Throttle, TicketHost {
   /** A queue that an assumed limit has filled rejects no call: the next one is sent. */
   #makeRoom(now: number): void {
     const next = this.queue.size < this.#terms.queue.max ? undefined : this.#nextReady(now);
-    const grant = next && this.governor.tryTakeOverdue(now, next.isHigh);
+    const grant = next && this.governor.tryTakeOverdue(now, next);
     if (next !== undefined && grant !== undefined) this.#grant(next, grant, now);
   }
 
   /** While declared limits leave only their reserve, requests of high priority pass the others. */
   #nextReady(now: number): QueueTicket | undefined {
+    const next = this.queue.nextReady;
+    const limits = this.governor.declared?.forAll;
+    if (limits === undefined || next === undefined || next.isHigh) return next;
+    const isReserved = limits.nthAt(now, 0) > now && limits.nthAt(now, 0, true) <= now;
+    return isReserved ? (this.queue.nextReadyHigh ?? next) : next;
+  }
+
+  /** As `#nextReady`, at the instant when the first of the waiting requests may go. */
+  #firstToOpen(now: number): QueueTicket | undefined {
     const { queue, governor } = this;
-    const next = queue.nextReady;
-    if (governor.declared === undefined || next === undefined || next.isHigh) return next;
-    const isReserved = governor.declaredAt(now, 0, false) > now && governor.declaredAt(now, 0, true) <= now;
-    return isReserved ? (queue.nextReadyHigh ?? next) : next;
+    const isClosed = governor.declared !== undefined && governor.declared.forAll.nthAt(now, 0) > now;
+    return isClosed ? (queue.nextReadyHigh ?? queue.nextReady) : queue.nextReady;
   }
 
   enqueue(ticket: QueueTicket, now: number): SidecarError | undefined {
@@ -299,16 +314,16 @@ class QueueingThrottle implements Throttle, TicketHost {
     const { max } = this.#terms.queue;
     const queued = queue.size;
     if (governor.pause.rejectsNew(now, queued > 0)) return 'expected_wait';
-    const grantable = governor.available(now, ticket.isHigh);
+    const grantable = governor.available(now, ticket);
     if (queued === 0 && grantable >= 1 && ticket.deadlineAt > now) return undefined;
     const ahead = queue.countAhead(ticket.queueClass);
-    const declaredWaitMs = governor.declaredAt(now, ahead, ticket.isHigh) - now;
+    const declaredWaitMs = governor.declaredAt(now, ahead, ticket) - now;
     if (declaredWaitMs > 0 && declaredWaitMs >= ticket.waitBudgetMs(now)) return 'quota';
     // A request that could be granted at once takes no place in the queue.
     const isFull = queued >= max + grantable;
     const evicted = isFull ? queue.evictionCandidate(ticket.queueClass, max) : undefined;
     if (isFull && evicted === undefined) return 'full';
-    const leastWaitMs = governor.earliestAt(now, ahead) - now;
+    const leastWaitMs = governor.earliestAt(now, ahead, ticket) - now;
     const isTooLong = leastWaitMs > 0 && leastWaitMs >= ticket.waitBudgetMs(now);
     return isTooLong || ticket.deadlineAt <= now ? 'expected_wait' : evicted;
   }
@@ -354,9 +369,9 @@ class QueueingThrottle implements Throttle, TicketHost {
     const ahead = this.queue.countAhead(ticket.queueClass);
     const isQuota = reason === 'quota';
     const expectedAt = isQuota
-      ? this.governor.declaredAt(now, ahead, ticket.isHigh)
-      : this.governor.nthAt(now, ahead, maxPauseMs);
-    const limit = isQuota ? this.governor.declared?.lastToOpen(now, ahead, ticket.isHigh) : undefined;
+      ? this.governor.declaredAt(now, ahead, ticket)
+      : this.governor.nthAt(now, ahead, ticket, maxPauseMs);
+    const limit = isQuota ? this.governor.lastToOpen(now, ahead, ticket) : undefined;
     const error = createRejectionError(reason, expectedAt - now, ticket.reserveMs(now), limit);
     wait?.reject(error);
     return error;
@@ -374,7 +389,7 @@ class QueueingThrottle implements Throttle, TicketHost {
   #expire(now: number, by: number, reason: RejectionReason): void {
     this.#sendOverdue(now);
     for (let ticket = this.queue.expiringBy(by); ticket !== undefined; ticket = this.queue.expiringBy(by)) {
-      const declaredAt = this.governor.declaredAt(now, 0, ticket.isHigh);
+      const declaredAt = this.governor.declaredAt(now, 0, ticket);
       this.reject(ticket, now, declaredAt > Math.max(now, ticket.expiresAt) ? 'quota' : reason);
     }
   }
@@ -382,8 +397,16 @@ class QueueingThrottle implements Throttle, TicketHost {
   /** Requests that cannot outlast a stated pause, or the wait for a declared limit, are rejected now and not when their time is up. */
   #rejectTooLateForPause(now: number): void {
     this.#expire(now, now, 'timeout');
-    this.#expire(now, Math.max(this.governor.certainAt(now), this.governor.declaredAt(now, 0, true)), 'expected_wait');
+    this.#expire(
+      now,
+      Math.max(this.governor.certainAt(now), this.governor.declared?.forAll.nthAt(now, 0, true) ?? now),
+      'expected_wait',
+    );
   }
+}
+
+function hasOperationLimits({ throttle }: ThrottleTerms): boolean {
+  return throttle.limits?.some(({ match }) => match !== undefined) === true;
 }
 
 function createFleetHost(governor: Governor, queue: RequestQueue, clock: Clock, pump: () => void): FleetHost {

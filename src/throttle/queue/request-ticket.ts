@@ -86,7 +86,7 @@ export class RequestTicket extends QueueTicket implements Ticket {
   tryTakePermit(now = this.#throttle.clock.now()): Permit | undefined {
     const { queue, governor, isShutDown } = this.#throttle;
     if (this.phase === 'left' || this.wait !== undefined || isShutDown || queue.counts.ready > 0) return undefined;
-    const grant = this.deadlineAt > now ? governor.tryTake(now, false, this.isHigh) : undefined;
+    const grant = this.deadlineAt > now ? governor.tryTake(now, false, this) : undefined;
     if (grant === undefined) return undefined;
     if (!queue.tryGrantUncontended(this)) {
       queue.move(this, 'granted');
@@ -99,7 +99,7 @@ export class RequestTicket extends QueueTicket implements Ticket {
   retryWaitMs(delayMs = 0): number {
     const { queue, clock, governor } = this.#throttle;
     const now = clock.now();
-    const expectedMs = Math.max(delayMs, governor.retryAt(now, queue.countAheadOfRetry(this)) - now);
+    const expectedMs = Math.max(delayMs, governor.retryAt(now, queue.countAheadOfRetry(this), this) - now);
     // A delay takes no place in the queue, and counts against the deadline alone.
     return expectedMs > 0 && expectedMs - delayMs >= this.waitBudgetMs(now, delayMs) ? Infinity : expectedMs;
   }

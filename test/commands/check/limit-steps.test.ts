@@ -81,11 +81,11 @@ describe('a limit that never holds back a call', () => {
         let now = 0;
         for (const wait of waits) {
           now += wait;
-          const isOpen = binding.isOpen(now, false);
-          expect(both.isOpen(now, false)).toBe(isOpen);
+          const isOpen = binding.forAll.isOpen(now, false);
+          expect(both.forAll.isOpen(now, false)).toBe(isOpen);
           if (!isOpen) continue;
-          both.take(now);
-          binding.take(now);
+          both.forAll.take(now);
+          binding.forAll.take(now);
         }
       }),
       { numRuns: 200 },

@@ -30,7 +30,7 @@ function tryTake(fixture: Fixture): Permit | undefined {
 
 function takeAll(limits: DeclaredLimits, now: number): number {
   let taken = 0;
-  for (; limits.isOpen(now, false); taken++) limits.take(now);
+  for (; limits.forAll.isOpen(now, false); taken++) limits.forAll.take(now);
   return taken;
 }
 
@@ -64,7 +64,7 @@ describe('a statement of the upstream', () => {
 
   it('of another limit than the declared one lowers no count, and of nonsense changes none', () => {
     const limits = create(limit({ calls: 100, per: '1d', window: 'calendar' }));
-    for (let call = 0; call < 60; call++) limits.take(0);
+    for (let call = 0; call < 60; call++) limits.forAll.take(0);
     for (const [quota, remaining] of [
       [500, 480],
       [100, 1e12],
@@ -80,8 +80,8 @@ describe('a statement of the upstream', () => {
   it('with nothing remaining holds until the reset that it states', () => {
     const limits = create(limit({ calls: 100, per: '1d', window: 'calendar' }));
     limits.correct(10, 0, [{ quota: 100, windowMs: DAY_MS, remaining: 0, resetInMs: 1_800_000 }], 0);
-    expect(limits.isOpen(1_800_000, true)).toBe(false);
-    expect(limits.isOpen(1_803_000, true)).toBe(true);
+    expect(limits.forAll.isOpen(1_800_000, true)).toBe(false);
+    expect(limits.forAll.isOpen(1_803_000, true)).toBe(true);
   });
 
   it('counts for all replicas, and changes no part of one', () => {
@@ -91,7 +91,7 @@ describe('a statement of the upstream', () => {
       toEpoch: (now) => START + now,
     });
     limits.correct(10, 0, [{ quota: 25, windowMs: DAY_MS, remaining: 20 }], 0);
-    expect(limits.available(10, true)).toBe(25);
+    expect(limits.forAll.available(10, true)).toBe(25);
   });
 });
 
@@ -113,7 +113,7 @@ describe('a wall clock that is set', () => {
     });
     takeAll(limits, 0);
     offsetMs -= 30 * DAY_MS;
-    expect(limits.nthAt(0, 0, false)).toBeLessThanOrEqual(2 * DAY_MS);
+    expect(limits.forAll.nthAt(0, 0, false)).toBeLessThanOrEqual(2 * DAY_MS);
   });
 });
 
@@ -135,28 +135,28 @@ it('calls that wait for a connection count from when they are sent', async () =>
 
 it('responses that come late before there is a usual time count from when they come', () => {
   const limits = create(limit({ calls: 3, per: '1s' }));
-  const taken = [1, 2, 3].map(() => limits.take(0));
+  const taken = [1, 2, 3].map(() => limits.forAll.take(0));
   for (const one of taken) limits.settle(900, grantOf(0, one), ACCEPTED_RESULT);
-  expect(limits.isOpen(1500, false)).toBe(false);
-  expect(limits.isOpen(1920, false)).toBe(true);
+  expect(limits.forAll.isOpen(1500, false)).toBe(false);
+  expect(limits.forAll.isOpen(1920, false)).toBe(true);
 });
 
 it('high priority uses its reserve whatever an even spread says to others', () => {
   const limits = create(limit({ calls: 100, per: '1d', window: 'calendar', reserve: 99, spread: 'even' }));
-  limits.take(0);
-  expect([limits.isOpen(1, false), limits.isOpen(1, true)]).toEqual([false, true]);
+  limits.forAll.take(0);
+  expect([limits.forAll.isOpen(1, false), limits.forAll.isOpen(1, true)]).toEqual([false, true]);
 });
 
 it('a permit that is given back holds up no call of an even spread', () => {
   const limits = create(limit({ calls: 5, per: '1mo', window: 'calendar', spread: 'even' }));
-  limits.giveBack(1, grantOf(0, limits.take(0)));
-  expect(limits.isOpen(2, false)).toBe(true);
+  limits.giveBack(1, grantOf(0, limits.forAll.take(0)));
+  expect(limits.forAll.isOpen(2, false)).toBe(true);
 });
 
 it('windows whose ends move keep few entries, and lose no call', () => {
   const limits = create(limit({ calls: 1000, per: '1d', window: 'calendar' }));
   for (let call = 0; call < 600; call++) {
-    limits.take(call * 1000);
+    limits.forAll.take(call * 1000);
     const resetInMs = 30_000_000 + ((call * 7919) % 600_000);
     limits.correct(
       call * 1000,

@@ -15,9 +15,9 @@ it.each([
   ['of a day, lowered at its beginning', { ...TERMS, per: '1d', window: 'calendar' }, -60_000, 1000, 10_000],
 ] as const)('a lowered count %s never falls below 0', (_, terms, madeAt, statedAt, laterAt) => {
   const limits = new DeclaredLimits({ limits: [terms], toEpoch: (now) => MIDNIGHT + now });
-  for (let call = 0; call < 50; call++) limits.settle(madeAt, grantOf(madeAt, limits.take(madeAt)), ACCEPTED);
+  for (let call = 0; call < 50; call++) limits.settle(madeAt, grantOf(madeAt, limits.forAll.take(madeAt)), ACCEPTED);
   const windowMs = terms.per === '1h' ? 3_600_000 : 86_400_000;
   limits.correct(statedAt, statedAt, [{ quota: 100, windowMs, remaining: 100 }], 0);
-  expect(limits.available(statedAt, false)).toBe(100);
-  expect(limits.available(laterAt, false)).toBe(100);
+  expect(limits.forAll.available(statedAt, false)).toBe(100);
+  expect(limits.forAll.available(laterAt, false)).toBe(100);
 });

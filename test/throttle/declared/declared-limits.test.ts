@@ -33,13 +33,13 @@ function sendAll(limits: DeclaredLimits, durationMs: number, draw: () => Draw): 
       pending.splice(pending.indexOf(one), 1);
       limits.settle(one.at, grantOf(one.sentAt, one.taken), ACCEPTED);
     }
-    if (limits.isOpen(now, false)) {
+    if (limits.forAll.isOpen(now, false)) {
       const [tookMs, countedAfterMs] = draw();
-      pending.push({ at: now + tookMs, sentAt: now, taken: limits.take(now) });
+      pending.push({ at: now + tookMs, sentAt: now, taken: limits.forAll.take(now) });
       counted.push(now + countedAfterMs);
       now += 0.5;
     } else {
-      const openAt = Math.max(now + 0.5, limits.nthAt(now, 0, false));
+      const openAt = Math.max(now + 0.5, limits.forAll.nthAt(now, 0, false));
       now = Math.min(openAt, ...pending.map(({ at }) => Math.max(now + 0.5, at)));
     }
   }
@@ -144,13 +144,13 @@ describe('a calendar limit', () => {
   it('opens with the next local day', () => {
     const timeZone = 'Europe/Berlin';
     const limits = create(limit({ calls: 2, per: '1d', window: 'calendar', timeZone }));
-    limits.take(0);
-    limits.take(0);
+    limits.forAll.take(0);
+    limits.forAll.take(0);
     const midnight = Date.parse('2026-11-25T00:00:00+01:00') - START;
-    expect(limits.isOpen(midnight - 1, true)).toBe(false);
-    expect(limits.nthAt(0, 0, false)).toBe(midnight + 2000);
-    expect(limits.nthAt(0, 5, false)).toBe(midnight + 2000 + 2 * 86_400_000);
-    expect(limits.isOpen(midnight + 2000, false)).toBe(true);
+    expect(limits.forAll.isOpen(midnight - 1, true)).toBe(false);
+    expect(limits.forAll.nthAt(0, 0, false)).toBe(midnight + 2000);
+    expect(limits.forAll.nthAt(0, 5, false)).toBe(midnight + 2000 + 2 * 86_400_000);
+    expect(limits.forAll.isOpen(midnight + 2000, false)).toBe(true);
   });
 });
 
@@ -162,12 +162,12 @@ it('nthAt says exactly when a call may go', () => {
       let now = 0;
       for (const gap of gaps) {
         now += gap;
-        const openAt = limits.nthAt(now, 0, isHigh);
-        expect(limits.isOpen(now, isHigh)).toBe(openAt <= now);
+        const openAt = limits.forAll.nthAt(now, 0, isHigh);
+        expect(limits.forAll.isOpen(now, isHigh)).toBe(openAt <= now);
         if (openAt > now) {
-          expect(limits.isOpen(openAt - 0.01, isHigh)).toBe(false);
-          expect(limits.isOpen(openAt + 0.01, isHigh)).toBe(true);
-        } else limits.take(now);
+          expect(limits.forAll.isOpen(openAt - 0.01, isHigh)).toBe(false);
+          expect(limits.forAll.isOpen(openAt + 0.01, isHigh)).toBe(true);
+        } else limits.forAll.take(now);
       }
     }),
   );
@@ -175,16 +175,16 @@ it('nthAt says exactly when a call may go', () => {
 
 it('keeps the reserve for high priority', () => {
   const limits = create(limit({ calls: 5, reserve: 2 }));
-  for (let call = 0; call < 3; call++) limits.take(0);
-  expect([limits.isOpen(0, false), limits.isOpen(0, true)]).toEqual([false, true]);
-  limits.take(0);
-  limits.take(0);
-  expect(limits.isOpen(0, true)).toBe(false);
+  for (let call = 0; call < 3; call++) limits.forAll.take(0);
+  expect([limits.forAll.isOpen(0, false), limits.forAll.isOpen(0, true)]).toEqual([false, true]);
+  limits.forAll.take(0);
+  limits.forAll.take(0);
+  expect(limits.forAll.isOpen(0, true)).toBe(false);
 });
 
 it('gives back a call that was not made, and a refused one where refused ones do not count', () => {
   const limits = create(limit({ name: 'all', calls: 2 }), limit({ name: 'accepted', calls: 2, countsRefused: false }));
-  const [one, other] = [limits.take(0), limits.take(0)];
+  const [one, other] = [limits.forAll.take(0), limits.forAll.take(0)];
   limits.giveBack(10, grantOf(0, one));
   expect(limits.state(10).map(({ used }) => used)).toEqual([1, 1]);
   limits.settle(10, grantOf(0, other), REFUSED);
@@ -214,14 +214,14 @@ describe('a statement of the upstream', () => {
 
   it('raises a count that is too low at once', () => {
     const limits = create(day);
-    limits.take(0);
+    limits.forAll.take(0);
     limits.correct(10, 0, statement(40), 0);
     expect(limits.state(10)[0]?.used).toBe(60);
   });
 
   it('lowers one that is too high, but for calls that the upstream may not have counted yet', () => {
     const limits = create(day);
-    for (let call = 0; call < 30; call++) limits.take(0);
+    for (let call = 0; call < 30; call++) limits.forAll.take(0);
     limits.correct(10, 0, statement(95), 3);
     expect(limits.state(10)[0]?.used).toBe(8);
     limits.correct(20, 0, statement(99), Infinity);
@@ -242,10 +242,10 @@ describe('a statement of the upstream', () => {
 describe('the forecast', () => {
   it('says when a day is used up at the rate of the last hour, and nothing where it lasts', () => {
     const limits = create(limit({ calls: 1000, per: '1d', window: 'calendar' }));
-    for (let minute = 0; minute < 120; minute++) limits.take(minute * 60_000);
+    for (let minute = 0; minute < 120; minute++) limits.forAll.take(minute * 60_000);
     const now = 120 * 60_000;
     expect(limits.state(now)[0]?.usedUpAt).toBe(Infinity);
-    for (let call = 0; call < 480; call++) limits.take(now + call * 1000);
+    for (let call = 0; call < 480; call++) limits.forAll.take(now + call * 1000);
     const [state] = limits.state(now + 480_000);
     // 532 calls in the last hour, 400 are left.
     expect((state?.usedUpAt ?? 0) - START - now - 480_000).toBeGreaterThan(2_600_000);
@@ -254,14 +254,14 @@ describe('the forecast', () => {
 
   it('is never for a sliding window that lasts at this rate', () => {
     const limits = create(limit({ calls: 100, per: '1h' }));
-    for (let call = 0; call < 90; call++) limits.take(call * 40_000);
+    for (let call = 0; call < 90; call++) limits.forAll.take(call * 40_000);
     expect(limits.state(3_600_000)[0]?.usedUpAt).toBe(Infinity);
   });
 });
 
 it('keeps the counts of a limit through a change of its calls, and begins anew with another window', () => {
   const limits = create(limit({ calls: 10 }));
-  const taken = limits.take(0);
+  const taken = limits.forAll.take(0);
   limits.reconfigure([limit({ calls: 2 }), limit({ name: 'new', calls: 5 })]);
   expect(limits.state(0).map(({ used, calls }) => [used, calls])).toEqual([
     [1, 2],
@@ -269,7 +269,7 @@ it('keeps the counts of a limit through a change of its calls, and begins anew w
   ]);
   limits.giveBack(0, grantOf(0, taken));
   expect(limits.state(0)[0]?.used).toBe(0);
-  limits.take(0);
+  limits.forAll.take(0);
   limits.reconfigure([limit({ per: '20s' })]);
   expect(limits.state(0)[0]?.used).toBe(0);
 });
@@ -277,9 +277,9 @@ it('keeps the counts of a limit through a change of its calls, and begins anew w
 it('divides by the share of this process', () => {
   const part = { parts: 4, index: 3 };
   const limits = new DeclaredLimits({ limits: [limit({ calls: 11 })], toEpoch: (now) => START + now, part });
-  limits.take(0);
-  limits.take(0);
-  expect(limits.isOpen(0, true)).toBe(false);
+  limits.forAll.take(0);
+  limits.forAll.take(0);
+  expect(limits.forAll.isOpen(0, true)).toBe(false);
 });
 
 it('a limit of seconds that is declared later needs no permits of a fleet', () => {
@@ -289,5 +289,5 @@ it('a limit of seconds that is declared later needs no permits of a fleet', () =
   limits.recordGrants(1, [{ key: report?.key ?? '', granted: 5, counts: [], heldByOthers: 0 }], 2);
   limits.reconfigure([day, limit({ name: 'short', per: '1s' })]);
   expect(limits.report(2, true, false).map(({ key }) => key)).toEqual([report?.key]);
-  expect(limits.isOpen(3, false)).toBe(true);
+  expect(limits.forAll.isOpen(3, false)).toBe(true);
 });

@@ -31,14 +31,14 @@ describe('the store', () => {
     let requests = 0;
     const limits = create({ ...NOON_LIMIT, calls: 100 }, () => requests++);
     lease(limits);
-    limits.take(0);
+    limits.forAll.take(0);
     expect(requests).toBe(1);
-    while (limits.isOpen(0, false) || requests === 0) {
-      limits.take(0);
+    while (limits.forAll.isOpen(0, false) || requests === 0) {
+      limits.forAll.take(0);
       lease(limits);
     }
     requests = 0;
-    expect(limits.isOpen(0, false)).toBe(false);
+    expect(limits.forAll.isOpen(0, false)).toBe(false);
     expect(requests).toBe(0);
   });
 
@@ -74,22 +74,22 @@ describe('the store', () => {
     limits.beginLease(0);
     limits.reconfigure([NOON_LIMIT, { ...NOON_LIMIT, name: 'new' }]);
     limits.endLease();
-    expect(limits.isOpen(0, false)).toBe(false);
+    expect(limits.forAll.isOpen(0, false)).toBe(false);
     lease(limits);
-    expect(limits.isOpen(0, false)).toBe(true);
+    expect(limits.forAll.isOpen(0, false)).toBe(true);
   });
 
   it('that has failed is needed no more, until it has stored the counts again', () => {
     const limits = create(NOON_LIMIT, () => undefined);
     lease(limits);
     limits.goOnWithoutStore();
-    for (let call = 0; call < 5; call++) limits.take(0);
-    expect(limits.isOpen(0, false)).toBe(true);
+    for (let call = 0; call < 5; call++) limits.forAll.take(0);
+    expect(limits.forAll.isOpen(0, false)).toBe(true);
     const [saved] = limits.beginLease(0);
     limits.endLease();
     expect(saved?.counts.reduce((sum, [, calls]) => sum + calls, 0)).toBe(5);
-    limits.take(0);
-    expect(limits.isOpen(0, false)).toBe(false);
+    limits.forAll.take(0);
+    expect(limits.forAll.isOpen(0, false)).toBe(false);
   });
 });
 
@@ -117,7 +117,7 @@ describe('restored counts', () => {
     ['calendar', DAILY, 2 * DAY_MS],
   ] as const)('of a %s limit end in time when the clock was a year ahead', (_, terms, laterMs) => {
     const ahead = create(terms, undefined, START + 365 * DAY_MS);
-    ahead.take(0);
+    ahead.forAll.take(0);
     const saved = ahead.save(0);
     const limits = create(terms);
     limits.restore(saved, 0);
@@ -131,7 +131,7 @@ describe('restored counts', () => {
     ['window', { window: 'calendar' }],
   ] as const)('of a limit with another %s are dropped', (_, other) => {
     const first = create(NOON_LIMIT);
-    first.take(0);
+    first.forAll.take(0);
     const limits = create({ ...NOON_LIMIT, ...other });
     limits.restore(first.beginLease(0), 0);
     expect(usedBy(limits)).toBe(0);

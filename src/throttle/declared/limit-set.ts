@@ -1,0 +1,79 @@
+/**
+ * Declared limits that count the same calls (pure): such a call takes a permit of all of them, or of none. The instants of the throttle are
+ * monotonic; limits count in epoch milliseconds.
+ */
+import type { Gate } from '../pacing/gate.ts';
+import type { CountedLimit, TakenPermits } from './counted-limit.ts';
+
+/** What the limits of one throttle have in common. */
+export interface LimitOwner {
+  /** Epoch milliseconds of a monotonic instant. */
+  epochAt(now: number): number;
+  /** Asks the store for permits; undefined without a store. Called at each call that finds or leaves few. */
+  readonly requestPermits: (() => void) | undefined;
+}
+
+export class LimitSet implements Pick<Gate<TakenPermits>, 'nextAt' | 'nthAt' | 'take'> {
+  limits: readonly CountedLimit[];
+  readonly #owner: LimitOwner;
+
+  constructor(limits: readonly CountedLimit[], owner: LimitOwner) {
+    this.limits = limits;
+    this.#owner = owner;
+  }
+
+  /** Whether a call may go now. Asks the store where only leased permits are missing. */
+  isOpen(now: number, isHigh: boolean): boolean {
+    const at = this.#owner.epochAt(now);
+    if (this.isStoreAwaited) this.#owner.requestPermits?.();
+    return this.limits.every((limit) => limit.isOpen(at, isHigh));
+  }
+
+  /** No call may go before the store has leased permits. */
+  get isStoreAwaited(): boolean {
+    return this.limits.some(({ leased }) => leased < 1);
+  }
+
+  /** Calls that may go now; permits that are not leased yet count. */
+  available(now: number, isHigh: boolean): number {
+    const at = this.#owner.epochAt(now);
+    const left = this.limits.map((limit) => (limit.nthAt(at, 0, isHigh) > at ? 0 : limit.left(at, isHigh)));
+    return Math.max(0, Math.min(...left));
+  }
+
+  /** Infinity while only the store can help. @param isHigh it may use the reserve. Default: false */
+  nextAt(now: number, isHigh = false): number {
+    const nextAt = this.nthAt(now, 0, isHigh);
+    return nextAt <= now && this.isStoreAwaited ? Infinity : nextAt;
+  }
+
+  /** Permits that are not leased yet count. Of the calls ahead a limit of operations counts those alone that wait for it. */
+  nthAt(now: number, ahead: number, isHigh = false): number {
+    const at = this.#owner.epochAt(now);
+    return Math.max(...this.#listNthAt(at, ahead, isHigh)) - at + now;
+  }
+
+  /** The limit for which the call behind `ahead` others waits longest, for people. */
+  lastToOpen(now: number, ahead: number, isHigh: boolean): string {
+    const instants = this.#listNthAt(this.#owner.epochAt(now), ahead, isHigh);
+    const last = this.limits[instants.indexOf(Math.max(...instants))]?.terms;
+    return last === undefined ? '' : `${last.name} of ${String(last.calls)} calls per ${last.per}`;
+  }
+
+  /** To be called when `isOpen` is true. */
+  take(now: number): TakenPermits {
+    const at = this.#owner.epochAt(now);
+    const taken = this.limits.map((limit) => ({ limit, expiresAt: limit.take(at) }));
+    if (this.limits.some(({ leased, leaseSize }) => leased <= leaseSize / 2)) this.#owner.requestPermits?.();
+    return taken;
+  }
+
+  /** A call of these limits begins (1) or ends (-1) to wait. */
+  addWaiting(calls: number): void {
+    for (const limit of this.limits) limit.waiting += calls;
+  }
+
+  #listNthAt(at: number, ahead: number, isHigh: boolean): readonly number[] {
+    return this.limits.map((limit) => limit.nthAt(at, Math.min(ahead, limit.waiting), isHigh));
+  }
+}
