@@ -16,6 +16,7 @@ import { createRouteTable, type RouteTable } from '../listener/route-table.ts';
 import { createUpgradeHandler } from '../listener/websocket/websocket.ts';
 import { createRetryBudget } from '../retry/budget.ts';
 import type { EventObserver } from '../telemetry/events.ts';
+import type { DeclaredLimit } from '../throttle/declared/declared-limit.ts';
 import { MIN_SHARED_MS } from '../throttle/declared/declared-limits.ts';
 import { periodMs } from '../throttle/declared/limit-window.ts';
 import { createThrottle } from '../throttle/queue/queueing-throttle.ts';
@@ -239,7 +240,8 @@ function readThrottleTerms(config: Config): Map<string, ThrottleTerms & { readon
 function readRateSettings(throttle: RouteConfig['throttle'], isFleet: boolean): RouteConfig['throttle'] {
   const { rate, burst, maxRate, limits } = throttle;
   const share = isFleet ? 1 : throttle.share;
-  const short = isFleet ? limits.filter(({ per }) => periodMs(per) < MIN_SHARED_MS) : [];
+  const isShort = ({ per, match }: DeclaredLimit) => match === undefined && periodMs(per) < MIN_SHARED_MS;
+  const short = isFleet ? limits.filter(isShort) : [];
   const limitRate = Math.min(...short.map(({ calls, per }) => (calls * SHORT_LIMIT_PART * 1000) / periodMs(per)));
   const highestRate = Math.min(limitRate, maxRate ?? Infinity);
   // What is saved up comes on top of the rate.

@@ -8,13 +8,8 @@ const DECODE_ROUNDS = 3;
 /** A character below 0x80: as an escape, as IIS's %u00XX, or in overlong (invalid) UTF-8 (RFC 3629 §3). */
 const ESCAPE = /%(?:u00)?([0-7][\da-f])|%(?:c|e0%8|f0%80%8)([01])%([89ab][\da-f])/gi;
 
-/** Characters that servers read in different ways. */
-const AMBIGUOUS_CHARACTERS = /[%\\;]|\/\/|[\0- ]/;
-
-/** Whether there is another reading than the plain segments. */
-export function isAmbiguousPath(path: string): boolean {
-  return AMBIGUOUS_CHARACTERS.test(path);
-}
+/** Characters that servers read in different ways: without one there is a single reading, the plain segments. */
+export const AMBIGUOUS_CHARACTERS = /[%\\;]|\/\/|[\0- ]/;
 
 /** The path as received, and after each further percent-decoding that changes it, as servers that decode several times read it. */
 export function decodeRounds(path: string): string[] {

@@ -66,7 +66,7 @@ if declared then
   if isRecent and last > declared.sequence and last < declared.sequence + 100 then declared.limits = {} end
   local isMissing = false
   for _, limit in ipairs(declared.limits) do
-    isMissing = isMissing or (declared.sequence > 1 and not (before[limit.key] and last >= declared.sequence - 1))
+    isMissing = isMissing or (declared.sequence > 1 and not limit.isNew and not (before[limit.key] and last >= declared.sequence - 1))
   end
   isLost = isMissing and not declared.reportsKnown
   for _, limit in ipairs(declared.limits) do
@@ -130,8 +130,8 @@ if declared and #declared.limits > 0 then
     end
     limit.granted, limit.heldByOthers = 0, limit.heldByOthers or 0
     local left = limit.calls - limit.reserve - used - limit.heldByOthers - limit.held
-    -- A call needs permits of all limits: replicas that each held some of one would wait for each other.
-    if canGrant and limit.leased < 1 and left < 1 then isShort = true end
+    -- A call needs permits of all limits of all calls: replicas that each held some of one would wait for each other.
+    if canGrant and not limit.isOfOperation and limit.leased < 1 and left < 1 then isShort = true end
     if limit.want > 0 and left >= 1 and canGrant then
       limit.granted = math.min(limit.want, math.max(1, math.floor(left / (2 * present))))
     elseif limit.want > 0 then
@@ -139,8 +139,9 @@ if declared and #declared.limits > 0 then
     end
   end
   for index, limit in ipairs(declared.limits) do
-    if isShort then limit.granted = 0 end
-    heldHere[limit.key].amount = limit.held + (isShort and -limit.leased or limit.granted)
+    local givesBack = isShort and not limit.isOfOperation
+    if givesBack then limit.granted = 0 end
+    heldHere[limit.key].amount = limit.held + (givesBack and -limit.leased or limit.granted)
     grants[index] = string.format('%.0f %.0f %s\\t%s', limit.granted, limit.heldByOthers, limit.text, limit.key)
   end
   -- A replica whose report was not counted gives it again.

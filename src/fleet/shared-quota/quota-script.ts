@@ -23,15 +23,17 @@ const RECOVERY_MS = 5_000;
 /** Until then permits are leased only this far ahead. */
 const RECOVERY_HORIZON_MS = 400;
 const MAX_UNREAD_LENGTH = 60_000;
-/** Longest content of the fields for reports and model, and of any other; a name is no longer than that. */
+/** Longest content of the fields for reports, model and permits held, and of any other; a name is no longer than that. */
 const MAX_TEXT_LENGTH = 100_000;
 const MAX_VALUE_LENGTH = 64;
 /** Longest field of a declared limit, and its name. */
 const MAX_COUNTS_LENGTH = 8_000;
 const MAX_LIMIT_NAME_LENGTH = 300;
+/** Of limits with a count for each value, of all replicas. */
+const MAX_VALUES = 4_000;
 /** More replicas than any fleet has; a hash with more fields than they need was written by others. */
 const MAX_REPLICAS = 1_000;
-const MAX_FIELDS = 2 * MAX_REPLICAS + 100;
+const MAX_FIELDS = 2 * MAX_REPLICAS + 100 + MAX_VALUES;
 /** Reports that were read stay for the next leader: this many characters at least, twice as many at most. */
 const KEPT_REPORTS_LENGTH = 8_000;
 
@@ -85,7 +87,8 @@ local isText = {mail = true, olderReports = true, readReports = true, model = tr
 local function isValid(field, value)
   local isLimit = string.sub(field, 1, 6) == 'limit:'
   if #field > (isLimit and ${MAX_LIMIT_NAME_LENGTH} or ${MAX_VALUE_LENGTH}) then return false end
-  if isLimit or string.sub(field, 1, 5) == 'held:' then return #value <= ${MAX_COUNTS_LENGTH} end
+  if isLimit then return #value <= ${MAX_COUNTS_LENGTH} end
+  if string.sub(field, 1, 5) == 'held:' then return #value <= ${MAX_TEXT_LENGTH} end
   if #value > (isText[field] and ${MAX_TEXT_LENGTH} or ${MAX_VALUE_LENGTH}) then return false end
   local asNumber = toNumber(value)
   if field == 'rate' then return asNumber and (asNumber == 0 or (asNumber > 1e-9 and asNumber < 1e9)) end

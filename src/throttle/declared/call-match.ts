@@ -3,7 +3,7 @@
  * have: a spelling that one of them takes for the path of the limit is counted. Dot segments are rejected before.
  */
 import { hash } from 'node:crypto';
-import { isAmbiguousPath, listReadings } from '../../platform/path-readings.ts';
+import { AMBIGUOUS_CHARACTERS, listReadings } from '../../platform/path-readings.ts';
 
 /** At least one member is given. */
 export interface CallMatch {
@@ -26,7 +26,7 @@ const HASH_LENGTH = 16;
 /** The segments of the target's path in each reading, the most decoded one first. */
 export function readSegments(target: string): readonly (readonly string[])[] {
   const path = target.split('?', 1)[0] ?? '';
-  if (!isAmbiguousPath(path)) return [path.split('/').slice(1)];
+  if (!AMBIGUOUS_CHARACTERS.test(path)) return [path.split('/').filter(Boolean)];
   return [...listReadings(path)].map((segments) => [...segments]).reverse();
 }
 
@@ -39,7 +39,7 @@ export function findMatch(
   if (methods?.includes(method) === false) return undefined;
   const expected = path === '/' ? [] : path.slice(1).split('/');
   const found = readings.find((segments) =>
-    expected.every((name, index) => (name === ANY_SEGMENT ? Boolean(segments[index]) : name === segments[index])),
+    expected.every((name, index) => segments[index] === name || (name === ANY_SEGMENT && index < segments.length)),
   );
   return found
     ?.filter((_, index) => expected[index] === ANY_SEGMENT)

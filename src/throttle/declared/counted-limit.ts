@@ -25,6 +25,10 @@ export interface LimitReport {
   readonly known: readonly CountEntry[];
   /** Further permits that are needed; one request of high priority waits: also of the reserve. */
   readonly want: number;
+  /** Not part of the last report. */
+  readonly isNew: boolean;
+  /** It counts some operations alone: calls of others need no permit of it. */
+  readonly isOfOperation: boolean;
   /** Calls that the store keeps back: `reserve`, or 0 while a request of high priority waits. */
   readonly reserve: number;
 }
@@ -78,7 +82,9 @@ export class CountedLimit {
   leased = Infinity;
   /** Of a limit of some operations: how many of its calls wait. */
   waiting: number;
-  /** This process may use it alone. */
+  /** The store knows it, as of the last exchange. */
+  isReported = false;
+  /** What this process may use alone. */
   part: LimitPart;
   readonly #arrivalMs: number;
   #known = new CountedCalls();
@@ -283,6 +289,8 @@ export class CountedLimit {
       held,
       leased,
       want,
+      isNew: !this.isReported,
+      isOfOperation: this.terms.match !== undefined,
       counts: this.#reported.entriesAt(at),
       heldUntil: this.window.expiryAt(at + MAX_UNNOTICED_MS),
       known: new CountedCalls([...this.#known.entriesAt(at), ...this.#assumed.entriesAt(at)]).entriesAt(at),
@@ -304,6 +312,7 @@ export class CountedLimit {
       this.#usedByOthers = 0;
     }
     this.#grantedAt = at;
+    this.isReported = true;
     this.#heldByOthers = heldByOthers;
     this.part = WHOLE;
     this.#isApart = false;

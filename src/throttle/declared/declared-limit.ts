@@ -42,8 +42,8 @@ export interface DeclaredLimitState {
   readonly usedUpAt: number;
   /** Epoch milliseconds: when the window ends, or, if it is sliding, when the oldest counted call leaves it; Infinity when nothing is counted. */
   readonly resetsAt: number;
-  /** As declared. */
-  readonly match?: CallMatch | undefined;
+  /** The calls that it counts, as `describeMatch` names them. Default: all. */
+  readonly match?: string | undefined;
   /** How many values have a count of their own; the other members are of the fullest count. Undefined without `each`. */
   readonly values?: number | undefined;
 }

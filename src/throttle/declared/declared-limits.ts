@@ -32,7 +32,7 @@ export interface SavedLimit {
 
 /** Statements about shorter windows come too late to be of use. */
 const MIN_CORRECTED_MS = periodMs('1h');
-/** Blocks of permits of a shorter limit would need too many exchanges. */
+/** Blocks of permits of a shorter limit of all calls would need too many exchanges. */
 export const MIN_SHARED_MS = 5000;
 /** The shortest time to a response doubles within 1400 responses where it has become longer. */
 const SHORTEST_GROWTH = 1.0005;
@@ -185,21 +185,24 @@ export class DeclaredLimits implements Pick<Gate<TakenPermits>, 'giveBack' | 'se
   }
 
   /**
-   * What the fleet's store is told. Shorter limits are not among them: they are dealt out by the rate.
+   * What the fleet's store is told. Shorter limits of all calls are not among them: they are dealt out by the rate. Idle counts of operations hold
+   * no permits, and those that held none before are left out.
    * @param isActive calls are to be expected: permits are needed
    */
   report(now: number, isActive: boolean, isHighWaiting: boolean): readonly LimitReport[] {
     const at = this.epochAt(now);
-    for (const limit of this.#limits) if (limit.window.lengthMs < MIN_SHARED_MS) limit.leased = Infinity;
-    return this.#shared.map((limit) => limit.report(at, isActive, isHighWaiting));
+    for (const limit of this.forAll.limits) if (!isShared(limit)) limit.leased = Infinity;
+    const reported = this.#shared.filter((limit) => limit.leased !== 0 || !limit.isIdle(at));
+    for (const limit of this.#shared) if (!reported.includes(limit)) limit.isReported = false;
+    return reported.map((limit) => limit.report(at, isActive && !limit.isIdle(at), isHighWaiting));
   }
 
   /** @param replicas that share the counts, this one included */
   recordGrants(now: number, grants: readonly LimitGrant[], replicas: number): void {
     const at = this.epochAt(now);
     for (const grant of grants) this.#limits.find(({ key }) => key === grant.key)?.recordGrant(at, grant, replicas);
-    // The store leases permits of all limits or of none.
-    if (this.forAll.isStoreAwaited) for (const limit of this.#shared) limit.leased = 0;
+    // The store leases permits of all limits of all calls, or of none.
+    if (this.forAll.isStoreAwaited) for (const limit of this.forAll.limits.filter(isShared)) limit.leased = 0;
   }
 
   goApart(now: number, part: LimitPart): void {
@@ -246,8 +249,13 @@ export class DeclaredLimits implements Pick<Gate<TakenPermits>, 'giveBack' | 'se
   }
 
   get #shared(): readonly CountedLimit[] {
-    return this.#limits.filter(({ window }) => window.lengthMs >= MIN_SHARED_MS);
+    return this.#limits.filter(isShared);
   }
+}
+
+/** The rate is that of all calls: a limit of operations is leased whatever its length. */
+function isShared({ terms, window }: CountedLimit): boolean {
+  return terms.match !== undefined || window.lengthMs >= MIN_SHARED_MS;
 }
 
 function isOf({ quota, windowMs }: StatedQuota, { terms, window }: CountedLimit): boolean {

@@ -2,7 +2,6 @@
  * Declared limits that count the same calls (pure): such a call takes a permit of all of them, or of none. The instants of the throttle are
  * monotonic; limits count in epoch milliseconds.
  */
-import type { Gate } from '../pacing/gate.ts';
 import type { CountedLimit, TakenPermits } from './counted-limit.ts';
 
 /** What the limits of one throttle have in common. */
@@ -13,7 +12,7 @@ export interface LimitOwner {
   readonly requestPermits: (() => void) | undefined;
 }
 
-export class LimitSet implements Pick<Gate<TakenPermits>, 'nextAt' | 'nthAt' | 'take'> {
+export class LimitSet {
   limits: readonly CountedLimit[];
   readonly #owner: LimitOwner;
 

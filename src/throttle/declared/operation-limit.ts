@@ -1,5 +1,5 @@
 /** A declared limit of some operations, and its counts: one, or with `each` one for each value of the `*` segments of its path. */
-import { findMatch, hashText, type CallMatch } from './call-match.ts';
+import { describeMatch, findMatch, hashText, type CallMatch } from './call-match.ts';
 import { CountedLimit, type LimitPart } from './counted-limit.ts';
 import type { DeclaredLimit, DeclaredLimitState } from './declared-limit.ts';
 
@@ -60,7 +60,7 @@ export class OperationLimit {
   state(at: number): DeclaredLimitState {
     const states = this.counts.map((count) => count.state(at)).toSorted((one, other) => other.used - one.used);
     const values = this.#terms.each === true ? this.#byValue.size : undefined;
-    return { ...(states[0] ?? this.shared.state(at)), match: this.#match, values };
+    return { ...(states[0] ?? this.shared.state(at)), match: describeMatch(this.#match), values };
   }
 
   #countOf(valueHash: string, at: number): CountedLimit | undefined {

@@ -1,6 +1,7 @@
 /** Declared limits of a fleet in virtual time, kept by the script in a real Redis, before an upstream that counts exactly. */
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { ReceivedCall } from '../../../src/throttle/declared/call-match.ts';
 import type { DeclaredLimit } from '../../../src/throttle/declared/declared-limit.ts';
 import { periodMs } from '../../../src/throttle/declared/limit-window.ts';
 import { startRedis } from '../../support/redis.ts';
@@ -27,16 +28,18 @@ interface FleetTerms {
   readonly perSecond: number;
   readonly replicas?: number;
   readonly seed?: number;
+  readonly call?: ReceivedCall;
 }
 
 async function openFleets(): Promise<(terms: FleetTerms) => Promise<Fleet>> {
   const server = await startRedis();
   let keys = 0;
-  return async ({ limits, perSecond, replicas = 4, seed = 1 }) => {
+  return async ({ limits, perSecond, replicas = 4, seed = 1, call }) => {
     const clock = new SimulationClock();
     const redis = await SimulatedRedis.open(server.url, clock);
     onTestFinished(() => redis.close());
-    const common = { limiter: exactLimiter(limits), load: { perSecond }, limits, callsAfterMs: 500 };
+    const counting = limits.filter(({ match }) => match?.methods?.includes(call?.method ?? '') ?? true);
+    const common = { limiter: exactLimiter(counting), load: { perSecond }, limits, call, callsAfterMs: 500 };
     const key = `limits-${String(keys++)}`;
     const fleet = new FleetSimulation({ redis, clock, replicas, seed, key, ...common });
     const used = (replica: number): number => fleet.throttles[replica]?.state().limits?.[0]?.used ?? NaN;
@@ -56,6 +59,32 @@ test('four replicas at three times the load use the tighter of two limits, and e
   expect(fleet.count(0, 360_500).refused).toBe(refused);
   expect(refused).toBe(0);
   expect(accepted / 5 / 450).toBeGreaterThan(0.97);
+});
+
+describe('a limit of operations', () => {
+  const POST = { method: 'POST', target: '/tenants/7/policies' };
+
+  test.each([
+    ['of 10 s', limit(100, '10s', { match: { methods: ['POST'] } }), 0.97],
+    ['of 1 s', limit(12, '1s', { match: { methods: ['POST'] } }), 0.6],
+    ['of 10 s with a count for each tenant', limit(100, '10s', { match: { path: '/tenants/*' }, each: true }), 0.97],
+  ])('%s holds for all replicas together', async (_, terms, usedPart) => {
+    const { clock, fleet, used } = await openFleet({ limits: [terms], perSecond: 22.5, call: POST });
+    await clock.runUntil(180_500);
+    fleet.stop();
+    const { accepted } = fleet.count(60_500, 180_500);
+    expect(fleet.count(0, 180_500).refused).toBe(0);
+    expect((accepted * periodMs(terms.per)) / 120_000 / terms.calls).toBeGreaterThan(usedPart);
+    expect(used(0)).toBeGreaterThan(0);
+  });
+
+  test('holds back no call of others, and does not limit the rate of all', async () => {
+    const limits = [limit(2, '1s', { match: { methods: ['POST'] } })];
+    const { clock, fleet } = await openFleet({ limits, perSecond: 22.5, call: { ...POST, method: 'GET' } });
+    await clock.runUntil(60_500);
+    fleet.stop();
+    expect(fleet.arrivals.length / 60).toBeGreaterThan(19);
+  });
 });
 
 describe('a limit per day', () => {

@@ -8,6 +8,7 @@ import type { Cancel, Clock, Timer, TimerTarget } from '../../../src/platform/cl
 import { parseReply, toScriptArguments } from '../../../src/fleet/shared-quota/redis-quota-store.ts';
 import { buildExchangeScript } from '../../../src/fleet/shared-quota/quota-script.ts';
 import { FleetMember } from '../../../src/fleet/shared-quota/fleet-member.ts';
+import type { ReceivedCall } from '../../../src/throttle/declared/call-match.ts';
 import type { DeclaredLimit } from '../../../src/throttle/declared/declared-limit.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
 import { Heap } from '../../../src/throttle/queue/heap.ts';
@@ -294,6 +295,8 @@ export interface FleetSimulationOptions {
   readonly burst?: number;
   /** `throttle.limits`. Default: none. */
   readonly limits?: readonly DeclaredLimit[];
+  /** What every call is. Default: it has neither method nor path. */
+  readonly call?: ReceivedCall | undefined;
   readonly seed?: number;
   readonly key?: string;
   /** Default: they lease over Redis. */
@@ -438,7 +441,8 @@ export class FleetSimulation {
       return accepted;
     };
     try {
-      const ticket = this.throttles[index]!.enter(clock.now() + 1_000_000);
+      const { call } = this.#options;
+      const ticket = this.throttles[index]!.enter(clock.now() + 1_000_000, undefined, true, '', clock.now(), call);
       await ticket.waitForBodySlot();
       while (!(await attempt(await ticket.waitForPermit())));
       ticket.leave();

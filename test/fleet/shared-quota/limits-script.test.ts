@@ -32,7 +32,19 @@ async function openStores(): Promise<{ server: Redis; createStore: () => { key: 
   const createStore = () => {
     const key = `quota-${String(keys++)}`;
     const exchange: Exchange = (at, id, { sequence = 1, reportsKnown = false, ...report }, request) => {
-      const limit = { key: KEY, calls: 100, counts: [], held: 0, want: 0, reserve: 0, leased: 0, known: [], ...report };
+      const whole = { isNew: false, isOfOperation: false };
+      const limit = {
+        ...whole,
+        key: KEY,
+        calls: 100,
+        counts: [],
+        held: 0,
+        want: 0,
+        reserve: 0,
+        leased: 0,
+        known: [],
+        ...report,
+      };
       const declared = { sequence, reportsKnown, limits: [{ heldUntil: END, ...limit }] };
       const common = { want: 0, activity: 'active', fixed: undefined, knownReplicas: 1, calls: '' } as const;
       const none = { refusal: undefined, published: undefined, version: 0, isReturning: false, reportsReadUpTo: 0 };
