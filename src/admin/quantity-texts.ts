@@ -1,4 +1,5 @@
 /** Formats numbers, durations and shares for people (pure). */
+import type { DeclaredLimitState } from '../throttle/declared/declared-limit.ts';
 
 const DAY_S = 86_400;
 const HOUR_S = 3600;
@@ -46,4 +47,10 @@ export function formatDuration(ms: number): string {
 /** `1 call`, `3 calls`. */
 export function formatCount(number: number, noun: string): string {
   return `${formatInteger(number)} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+/** Which calls a declared limit counts, as an addition to its figures; nothing where it counts all. */
+export function describeCounted({ match, values }: Pick<DeclaredLimitState, 'match' | 'values'>): string {
+  const fullest = values === undefined ? '' : `, the fullest of ${formatInteger(values)}`;
+  return match === undefined ? '' : ` to ${match}${fullest}`;
 }

@@ -3,7 +3,14 @@ import { describeStatedValue } from '../../throttle/signals/stated-fields.ts';
 import type { Status } from '../status/status.ts';
 import { describeQuotaFields } from '../status/summary.ts';
 import { markup, renderClockTime, renderCountdown, renderFacts, type Content, type Markup } from './markup.ts';
-import { formatCount, formatDuration, formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
+import {
+  describeCounted,
+  formatCount,
+  formatDuration,
+  formatInteger,
+  formatLatency,
+  formatRate,
+} from '../quantity-texts.ts';
 import type { PageView } from './markup.ts';
 
 type ThrottleStatus = Status['throttle'];
@@ -72,7 +79,7 @@ function describeDeclared(limit: DeclaredLimit, nowWallAt: number): Content {
     !isUsedUp(limit) &&
     markup`, used up in <strong>${renderCountdown(Date.parse(usedUpAt), nowWallAt)}</strong> at the pace of the last hour`;
   const state = isUsedUp(limit) && markup` <span class="badge wait">used up</span>`;
-  return markup`${formatInteger(used)} of ${formatInteger(calls)} calls per ${per}${reserve > 0 && `, ${formatInteger(reserve)} kept for priority high`}${forecast}${reset}${state}`;
+  return markup`${formatInteger(used)} of ${formatInteger(calls)} calls per ${per}${describeCounted(limit)}${reserve > 0 && `, ${formatInteger(reserve)} kept for priority high`}${forecast}${reset}${state}`;
 }
 
 function isUsedUp({ used, calls, reserve }: DeclaredLimit): boolean {

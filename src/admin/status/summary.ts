@@ -1,5 +1,5 @@
 /** The status as text for a terminal, which `bearer-sidecar status` prints: the verdict, then one line for each fact (pure). */
-import { formatDuration, formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
+import { describeCounted, formatDuration, formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
 import type { Status } from './status.ts';
 
 type Token = Status['token'];
@@ -99,9 +99,10 @@ export function describeQuotaFields(throttle: Pick<Throttle, 'heldBy' | 'disbeli
   return heldBy === null ? wrong : [`held by the partner's field ${heldBy}`, ...wrong];
 }
 
-function describeDeclared({ name, calls, per, used, usedUpAt, resetsAt }: Throttle['limits'][number]): string {
+function describeDeclared(limit: Throttle['limits'][number]): string {
+  const { name, calls, per, used, usedUpAt, resetsAt } = limit;
   const forecast = usedUpAt === null || used >= calls ? '' : `, used up at ${usedUpAt} at this pace`;
-  return `${name}: ${formatInteger(used)} of ${formatInteger(calls)} calls per ${per}${forecast}${resetsAt === null ? '' : `, resets at ${resetsAt}`}`;
+  return `${name}: ${formatInteger(used)} of ${formatInteger(calls)} calls per ${per}${describeCounted(limit)}${forecast}${resetsAt === null ? '' : `, resets at ${resetsAt}`}`;
 }
 
 function describeQueue({ queued, inFlight, inFlightLimit }: Throttle): string {

@@ -1,7 +1,9 @@
 /** What the declared limits of each throttle mean: a step for each, with a warning where one has no effect. Pure, but for time zones. */
+import { isDeepStrictEqual } from 'node:util';
 import { findThrottleGroups, type Config, type RouteConfig } from '../../config/config.ts';
 import { formatInteger } from '../../admin/quantity-texts.ts';
 import { formatInstant } from '../../platform/instant-text.ts';
+import { describeMatch } from '../../throttle/declared/call-match.ts';
 import type { DeclaredLimit } from '../../throttle/declared/declared-limit.ts';
 import { createLimitWindow, periodMs } from '../../throttle/declared/limit-window.ts';
 import { formatTarget, type CheckStep } from './step-runner.ts';
@@ -23,14 +25,15 @@ export function listDeclaredLimits(config: Config, wallNow: number): readonly Ch
 }
 
 function describeDeclaredLimit(limit: DeclaredLimit, wallNow: number): string {
-  const { calls, per, window, timeZone, countsRefused, spread, reserve } = limit;
+  const { calls, per, window, timeZone, countsRefused, spread, reserve, match, each } = limit;
   const end = createLimitWindow(limit).endOf(wallNow);
   const isOfDates = per === '1d' || per === '1mo';
   const parts = [
-    `${formatInteger(calls)} calls per ${per}, ${window}${window === 'calendar' && isOfDates ? ` in ${timeZone}` : ''}`,
+    `${formatInteger(calls)} calls per ${per}${match === undefined ? '' : ` to ${describeMatch(match)}`}, ${window}${window === 'calendar' && isOfDates ? ` in ${timeZone}` : ''}`,
     ...(end === undefined || !isOfDates ? [] : [`this window ends at ${formatInstant(end)}`]),
     ...(spread === 'even' ? ['spread evenly'] : []),
     ...(reserve > 0 ? [`${formatInteger(reserve)} kept for x-sidecar-priority: high`] : []),
+    ...(each === true ? ['each value of * has a count of its own'] : []),
     ...(countsRefused ? [] : ['refused calls do not count']),
   ];
   return parts.join('; ');
@@ -39,7 +42,11 @@ function describeDeclaredLimit(limit: DeclaredLimit, wallNow: number): string {
 /** Why the limit can never hold back a call; undefined where it can. */
 function findIdleTerms(limit: DeclaredLimit, { limits, rate, burst, maxRate }: RouteConfig['throttle']) {
   const left = limit.calls - limit.reserve;
-  const tighter = limits.find((other) => other !== limit && other.calls <= left && includesWindow(other, limit));
+  const includesCalls = (other: DeclaredLimit): boolean =>
+    other.match === undefined || (other.each !== true && isDeepStrictEqual(other.match, limit.match));
+  const tighter = limits.find(
+    (other) => other !== limit && other.calls <= left && includesWindow(other, limit) && includesCalls(other),
+  );
   if (tighter !== undefined)
     return `it never holds back a call, since ${tighter.name} allows no more in as long a time`;
   const [setting, paced, saved] = rate === 'auto' ? ['throttle.maxRate', maxRate, 1] : ['throttle.rate', rate, burst];

@@ -81,7 +81,8 @@ function ruleFault(text: string): string | undefined {
   return 'expected a path such as /quotes, without a slash at its end, escapes, query, wildcards or dot segments';
 }
 
-function isPlainPath(path: string): boolean {
+/** Whether it is a path as of `plainPath`. */
+export function isPlainPath(path: string): boolean {
   return PLAIN_PATH.test(path) && path.split('/').every((segment) => segment !== '.' && segment !== '..');
 }
 

@@ -3,14 +3,18 @@
  * given are filled in, so that the effective configuration shows them. throttle/declared counts.
  */
 import type { DeclaredLimit } from '../../../throttle/declared/declared-limit.ts';
+import { truncate } from '../../../platform/truncate.ts';
+import { ANY_SEGMENT } from '../../../throttle/declared/call-match.ts';
+import { isForwardedMethod, isPlainPath } from './allow-rules.ts';
 import type { JsonSchema } from './formats.ts';
-import { sectionList, type RawSection } from './one-or-many.ts';
+import { isObject, sectionList, type RawSection } from './one-or-many.ts';
 
 const MAX_CALLS = 1_000_000_000;
 const NAME = /^[a-z0-9-]{1,32}$/;
 const PERIOD = /^(?:([1-9][0-9]{0,6})([smhd])|1mo)$/;
 const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 };
 const HOUR_SECONDS = UNIT_SECONDS.h;
+const MAX_QUOTED_CHARS = 100;
 const MAX_SECONDS = 31 * UNIT_SECONDS.d;
 const DEFAULTS = { window: 'sliding', timeZone: 'UTC', countsRefused: true, spread: 'none', reserve: 0 } as const;
 
@@ -25,6 +29,16 @@ const LIMIT_SCHEMA: JsonSchema = {
     countsRefused: { type: 'boolean' },
     spread: { enum: ['none', 'even'] },
     reserve: { type: 'integer', minimum: 0, maximum: MAX_CALLS - 1 },
+    match: {
+      type: 'object',
+      properties: {
+        methods: { type: 'array', items: { type: 'string' }, minItems: 1 },
+        path: { type: 'string', pattern: '^/' },
+      },
+      minProperties: 1,
+      additionalProperties: false,
+    },
+    each: { type: 'boolean' },
   },
   required: ['calls', 'per'],
   additionalProperties: false,
@@ -34,7 +48,7 @@ const LIMIT_SCHEMA: JsonSchema = {
 export const declaredLimits = sectionList<readonly DeclaredLimit[]>({
   noun: 'limit',
   maxEntries: 16,
-  members: ['name', 'calls', 'per', ...Object.keys(DEFAULTS)],
+  members: ['name', 'calls', 'per', ...Object.keys(DEFAULTS), 'match', 'each'],
   required: 'calls and per are',
   example: '[{"calls":350,"per":"10s"},{"calls":10000,"per":"1h"}]',
   section: 'calls and per, such as { calls: 350, per: 10s }',
@@ -43,7 +57,7 @@ export const declaredLimits = sectionList<readonly DeclaredLimit[]>({
     const { calls, per, window } = given;
     // Without the calls, so that a limit that is raised keeps its count.
     const name = `per-${String(per)}${window === 'calendar' ? '-calendar' : ''}`;
-    return { name, calls, per, ...DEFAULTS, ...given };
+    return { name, calls, per, ...DEFAULTS, ...given, match: completeMatch(given.match) };
   },
   describe: ({ name }) => (typeof name === 'string' && NAME.test(name) ? ` (${name})` : ''),
   findFault: (limit, earlier) =>
@@ -63,9 +77,41 @@ function findFault(limit: RawSection): string | undefined {
     return 'name: expected 1 to 32 small letters, digits and hyphens, in quotes';
   if (typeof countsRefused !== 'boolean') return 'countsRefused: expected true or false, without quotes';
   if (spread !== 'none' && spread !== 'even') return 'spread: expected none or even';
-  return isWhole(reserve, 0, calls - 1)
-    ? undefined
-    : `reserve: expected a whole number from 0 to ${String(calls - 1)}, below calls, without quotes`;
+  if (!isWhole(reserve, 0, calls - 1))
+    return `reserve: expected a whole number from 0 to ${String(calls - 1)}, below calls, without quotes`;
+  return findMatchFault(limit);
+}
+
+/** Methods in capitals, and the plain object of a section of a file. */
+function completeMatch(given: unknown): unknown {
+  const match: unknown = given instanceof Map ? Object.fromEntries(given) : given;
+  if (!isObject(match) || !Array.isArray(match.methods)) return match;
+  return {
+    ...match,
+    methods: match.methods.map((one: unknown) => (typeof one === 'string' ? one.toUpperCase() : one)),
+  };
+}
+
+function findMatchFault({ match, each = false }: RawSection): string | undefined {
+  if (typeof each !== 'boolean') return 'each: expected true or false, without quotes';
+  const { methods, path, ...others } = isObject(match) ? match : {};
+  const isEmpty = methods === undefined && path === undefined;
+  if (match !== undefined && (isEmpty || Object.keys(others).length > 0))
+    return `match: found ${quote(match)}; expected methods, path or both, such as { methods: [POST], path: /policies }`;
+  const unknown = Array.isArray(methods) ? methods.find((one) => !isForwardedMethod(String(one))) : (methods ?? []);
+  if (methods !== undefined && (!Array.isArray(methods) || methods.length === 0 || unknown !== undefined))
+    return `match.methods: found ${quote(unknown ?? methods)}; expected a list of methods that are forwarded, such as [POST, PUT]`;
+  const segments = typeof path === 'string' ? path.split('/') : [];
+  const plain = segments.map((segment) => (segment === ANY_SEGMENT ? 'any' : segment)).join('/');
+  if (path !== undefined && !isPlainPath(plain))
+    return `match.path: found ${quote(path)}; expected a path such as /policies or /tenants/*, without a slash at its end, escapes, query, fragment or dot segments; * is one whole segment`;
+  return each && !segments.includes(ANY_SEGMENT)
+    ? `each: expected match with a path that has a segment *, such as /tenants/*; found ${quote(path ?? match)}`
+    : undefined;
+}
+
+function quote(value: unknown): string {
+  return value === undefined ? 'none' : truncate(JSON.stringify(value), MAX_QUOTED_CHARS);
 }
 
 function findWindowFault({ per, window, timeZone }: RawSection): string | undefined {

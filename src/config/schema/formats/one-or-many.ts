@@ -113,7 +113,8 @@ function map<T extends SettingMap>(
   });
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+/** Whether it is a section, or an object of JSON. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

@@ -87,8 +87,21 @@ test('a file may be YAML', () => {
   expect(configOf({}, fromFile(yaml)).throttle.limits).toEqual(GRAPH);
 });
 
+test('a match is read from a variable and from a file, with its methods in capitals', () => {
+  const match = { methods: ['POST', 'PUT'], path: '/tenants/*' };
+  const [read] = configOf({
+    [VARIABLE]: '[{"calls":3,"per":"1s","match":{"methods":["post","Put"],"path":"/tenants/*"},"each":true}]',
+  }).throttle.limits;
+  expect(read).toMatchObject({ match, each: true });
+  const yaml = `throttle:
+  limits:
+    - { calls: 3, per: 1s, match: { methods: [post, Put], path: /tenants/* }, each: true }
+`;
+  expect(configOf({}, fromFile(yaml)).throttle.limits).toEqual([read]);
+});
+
 describe('an invalid value is one problem that names key, variable, entry and what is expected', () => {
-  const list = 'expected a list of { name, calls, per, window, timeZone, countsRefused, spread, reserve }';
+  const list = 'expected a list of { name, calls, per, window, timeZone, countsRefused, spread, reserve, match, each }';
   const of = (more: object) => JSON.stringify([{ calls: 10, per: '1d', ...more }]);
   const window = (per: string) => `limit 1 (per-${per}-calendar): window: ${per} has no calendar; expected a length`;
   const zone = 'timeZone: of a calendar day or month only';
@@ -131,6 +144,23 @@ describe('an invalid value is one problem that names key, variable, entry and wh
     [of({ reserve: 10 }), 'reserve: expected a whole number from 0 to 9, below calls'],
     [of({ reserve: -1 }), 'reserve: expected'],
     [of({ reserve: '1' }), 'reserve: expected a whole number from 0 to 9, below calls, without quotes'],
+    ...[{}, [], 'POST /a', { method: ['GET'] }, { path: '/a', query: 'x' }].map((match): [string, string] => [
+      of({ match }),
+      `limit 1 (per-1d): match: found ${JSON.stringify(match)}; expected methods, path or both`,
+    ]),
+    ...[[], 'POST', ['PSOT'], ['GET', 'CONNECT'], [7]].map((methods): [string, string] => [
+      of({ match: { methods } }),
+      `limit 1 (per-1d): match.methods: found ${JSON.stringify(Array.isArray(methods) ? (methods.at(-1) ?? []) : methods)}; expected a list of methods`,
+    ]),
+    ...['a', '/a/', '/a/**', '/a*', '/a?b', '/a#b', '/a/../b', '/a/./b', '/%61', '//a', '', 7].map(
+      (path): [string, string] => [
+        of({ match: { path } }),
+        `limit 1 (per-1d): match.path: found ${JSON.stringify(path)}; expected a path such as /policies or /tenants/*`,
+      ],
+    ),
+    [of({ each: 'yes', match: { path: '/*' } }), 'each: expected true or false, without quotes'],
+    [of({ each: true }), 'each: expected match with a path that has a segment *, such as /tenants/*; found none'],
+    [of({ each: true, match: { path: '/tenants' } }), 'such as /tenants/*; found "/tenants"'],
     [JSON.stringify(Array(17).fill({ calls: 1, per: '1s' })), 'expected at most 16 limits'],
     ['[{"calls":1,"per":"1s"},{"calls":1,"per":"1s"}]', 'limit 2 (per-1s): name: an earlier limit has it too'],
   ])('%s', (text, fault) => {
