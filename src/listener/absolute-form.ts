@@ -146,6 +146,7 @@ interface ProxiedRouteMatch<R> {
 export function findProxiedRoute<R extends ProxiedRoute>(
   table: RouteTable<R>,
   { host, port, path }: UpstreamTarget,
+  method = 'GET',
 ): ProxiedRouteMatch<R> | SidecarError {
   const joined = joinTarget('/', path);
   if (joined instanceof SidecarError) return joined;
@@ -165,7 +166,7 @@ export function findProxiedRoute<R extends ProxiedRoute>(
   for (const base of containing) {
     const matches = candidates
       .filter((candidate) => candidate.base === base)
-      .map(({ route }) => matchBelow(table, route, path));
+      .map(({ route }) => matchBelow(table, route, path, method));
     const [found, ...others] = matches.filter((match) => match !== undefined);
     if (matches.includes('ambiguous') || others.length > 0) return reject(AMBIGUOUS_PATH);
     if (typeof found === 'object') return found;
@@ -199,11 +200,12 @@ function matchBelow<R extends ProxiedRoute>(
   table: RouteTable<R>,
   route: R,
   path: string,
+  method: string,
 ): ProxiedRouteMatch<R> | 'ambiguous' | undefined {
   const prefix = route.stripPrefix && route.pathPrefix !== '/' ? route.pathPrefix : '';
   const below = prefix + path.slice(getBasePath(route).length);
   const target = below.startsWith('/') ? below : `/${below}`;
-  const match = table.match(target);
+  const match = table.match(target, method);
   if (match.kind === 'ambiguous') return 'ambiguous';
   return match.kind === 'matched' && match.route === route ? { route, target } : undefined;
 }

@@ -63,12 +63,14 @@ export function checkRequest(
   const { corsOrigin, upstream, isPreflight } = guarded;
   if (isPreflight && corsOrigin !== undefined) return { kind: 'preflight', corsOrigin };
   const { method = '' } = request;
-  const selection = upstream === undefined ? selectRoute(routes, guarded.target) : selectProxiedRoute(routes, upstream);
+  const selection =
+    upstream === undefined ? selectRoute(routes, guarded.target, method) : selectProxiedRoute(routes, upstream, method);
   if (selection.kind === 'rejected') return selection;
   const { route, path, target, clientPath } = selection;
   const denied = checkAllowList?.(method, target);
   if (denied !== undefined) return reject(denied, route);
-  if (route.methods?.includes(method) === false) return reject(createRouteMethodError(route, method), route);
+  if (route.methods?.includes(method) === false)
+    return reject(createRouteMethodError(routes.routes, route, method), route);
   const preferences = head.hasOptional ? readPreferences(head) : NO_PREFERENCES;
   if (preferences instanceof SidecarError) return reject(preferences, route);
   const { timeoutMs = Infinity, queueClass } = preferences;
@@ -96,8 +98,12 @@ interface SelectedRoute {
 }
 
 /** For a target that names the upstream: the client's paths are those of the upstream, base path included. */
-function selectProxiedRoute(routes: RouteTable<Route>, upstream: UpstreamTarget): RejectedRequest | SelectedRoute {
-  const match = findProxiedRoute(routes, upstream);
+function selectProxiedRoute(
+  routes: RouteTable<Route>,
+  upstream: UpstreamTarget,
+  method: string,
+): RejectedRequest | SelectedRoute {
+  const match = findProxiedRoute(routes, upstream, method);
   if (match instanceof SidecarError) return reject(match, undefined);
   const { route, target } = match;
   const basePath = withoutTrailingSlash(route.context.baseUrl.pathname);
@@ -105,8 +111,8 @@ function selectProxiedRoute(routes: RouteTable<Route>, upstream: UpstreamTarget)
 }
 
 /** The path that is sent is below the base of the route whose token it carries: both come from one selection. */
-function selectRoute(routes: RouteTable<Route>, target: string): RejectedRequest | SelectedRoute {
-  const match = routes.match(target);
+function selectRoute(routes: RouteTable<Route>, target: string, method: string): RejectedRequest | SelectedRoute {
+  const match = routes.match(target, method);
   const route = match.kind === 'matched' ? match.route : undefined;
   const strippedLength = match.kind === 'matched' ? match.strippedLength : 0;
   const path = joinTarget(route?.context.baseUrl.pathname ?? '/', target, strippedLength);
@@ -125,13 +131,18 @@ function selectRoute(routes: RouteTable<Route>, target: string): RejectedRequest
 const MAX_LISTED_PREFIXES = 10;
 
 function listPrefixes(routes: readonly Route[]): string {
-  const listed = routes.slice(0, MAX_LISTED_PREFIXES).map(({ pathPrefix }) => pathPrefix);
-  const rest = routes.length - listed.length;
+  const prefixes = [...new Set(routes.map(({ pathPrefix }) => pathPrefix))];
+  const listed = prefixes.slice(0, MAX_LISTED_PREFIXES);
+  const rest = prefixes.length - listed.length;
   return `${listed.join(', ')}${rest > 0 ? ` and ${String(rest)} more` : ''}`;
 }
 
-function createRouteMethodError({ methods, context }: Route, method: string): SidecarError {
-  return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not allowed on the route ${context.route}`, {
-    ...(methods && { allow: methods }),
-  });
+/** No route of the path serves the method: it allows those of all. */
+function createRouteMethodError(
+  routes: readonly Route[],
+  { pathPrefix, context }: Route,
+  method: string,
+): SidecarError {
+  const allow = routes.filter((one) => one.pathPrefix === pathPrefix).flatMap(({ methods = [] }) => methods);
+  return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not allowed on the route ${context.route}`, { allow });
 }

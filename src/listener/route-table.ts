@@ -2,13 +2,15 @@
  * Finds the route of a path: the longest prefix of whole segments, with one lookup per segment however many routes there are. Pure.
  * A path that lenient servers could read as a path of another route matches none: no reading may decide which credential is sent.
  */
-import { isAmbiguousPath, listReadings } from '../platform/path-readings.ts';
+import { AMBIGUOUS_CHARACTERS, listReadings } from '../platform/path-readings.ts';
 
 export interface RoutePath {
   /** Plain segments without a slash at the end; `/` matches every path. */
   readonly pathPrefix: string;
   /** Whether the upstream sees paths without the prefix. */
   readonly stripPrefix: boolean;
+  /** Default: those that no other route of the prefix lists. */
+  readonly methods?: readonly string[] | undefined;
 }
 
 export type RouteMatch<R> =
@@ -24,57 +26,69 @@ export type RouteMatch<R> =
 
 export interface RouteTable<R> {
   readonly routes: readonly R[];
-  readonly match: (target: string) => RouteMatch<R>;
+  /** @param method chooses among the routes of one prefix; one of them is found even if none serves it. Default: GET */
+  readonly match: (target: string, method?: string) => RouteMatch<R>;
 }
 
 interface PrefixNode<R> {
   readonly children: Map<string, PrefixNode<R>>;
-  route: R | undefined;
+  /** Of one prefix. */
+  readonly routes: R[];
 }
 
-/** @param routes no two with the same prefix */
+/** @param routes no two with the same prefix and method */
 export function createRouteTable<R extends RoutePath>(routes: readonly R[]): RouteTable<R> {
-  const root: PrefixNode<R> = { children: new Map(), route: undefined };
+  const root: PrefixNode<R> = { children: new Map(), routes: [] };
   for (const route of routes) {
     let node = root;
     for (const segment of route.pathPrefix.split('/').filter((part) => part !== '')) {
-      const next = node.children.get(segment) ?? { children: new Map(), route: undefined };
+      const next = node.children.get(segment) ?? { children: new Map(), routes: [] };
       node.children.set(segment, next);
       node = next;
     }
-    node.route = route;
+    node.routes.push(route);
   }
-  const rootMatch = toRouteMatch(root.route, 0);
-  // Without prefixes no reading of a path leads to another route.
-  return { routes, match: root.children.size === 0 ? () => rootMatch : (target) => matchPath(root, target) };
+  const rootMatch = toRouteMatch(root.routes[0], 0);
+  // With a single route no reading of a path leads to another.
+  const isSingle = root.children.size === 0 && routes.length === 1;
+  return {
+    routes,
+    match: isSingle ? () => rootMatch : (target, method = 'GET') => matchPath(root, target, method),
+  };
 }
 
-function matchPath<R extends RoutePath>(root: PrefixNode<R>, target: string): RouteMatch<R> {
+function matchPath<R extends RoutePath>(root: PrefixNode<R>, target: string, method: string): RouteMatch<R> {
   const path = target.split('?', 1)[0] ?? '';
-  const { route, depth } = findLongestPrefix(root, path.split('/').slice(1));
-  if (isAmbiguousPath(path))
+  const { routes, depth } = findLongestPrefix(root, path.split('/').slice(1));
+  if (AMBIGUOUS_CHARACTERS.test(path))
     for (const segments of listReadings(path))
-      if (findLongestPrefix(root, segments).route !== route) return { kind: 'ambiguous' };
+      if (findLongestPrefix(root, segments).routes !== routes) return { kind: 'ambiguous' };
+  const route = routes.length < 2 ? routes[0] : chooseByMethod(routes, method);
   return toRouteMatch(route, route?.stripPrefix === true ? measurePrefix(path, depth) : 0);
+}
+
+function chooseByMethod<R extends RoutePath>(routes: readonly R[], method: string): R | undefined {
+  const listing = routes.find(({ methods }) => methods?.includes(method));
+  return listing ?? routes.find(({ methods }) => methods === undefined) ?? routes[0];
 }
 
 function toRouteMatch<R>(route: R | undefined, strippedLength: number): RouteMatch<R> {
   return route === undefined ? { kind: 'none' } : { kind: 'matched', route, strippedLength };
 }
 
-/** The deepest route on the way, and the number of segments of its prefix. Reads no further than the prefixes go. */
+/** The deepest routes on the way, and the number of segments of its prefix. Reads no further than the prefixes go. */
 function findLongestPrefix<R>(
   root: PrefixNode<R>,
   segments: Iterable<string>,
-): { route: R | undefined; depth: number } {
-  let found = { route: root.route, depth: 0 };
+): { routes: readonly R[]; depth: number } {
+  let found = { routes: root.routes, depth: 0 };
   let node: PrefixNode<R> | undefined = root;
   let depth = 0;
   for (const segment of segments) {
     node = node.children.get(segment);
     if (node === undefined) break;
     depth++;
-    if (node.route !== undefined) found = { route: node.route, depth };
+    if (node.routes.length > 0) found = { routes: node.routes, depth };
   }
   return found;
 }

@@ -93,6 +93,56 @@ describe('two routes', () => {
     expect(api.requests).toHaveLength(1);
   });
 
+  it('divide a prefix by their methods, and refuse a method of none with Allow', async () => {
+    await using quotes = await startRecordingUpstream();
+    await using policies = await startRecordingUpstream();
+    const route = (name: string, url: string, methods: string): string =>
+      `  - { name: ${name}, pathPrefix: /sales, baseUrl: "${url}", credential: ${name}, methods: [${methods}] }`;
+    const read = route('quotes', quotes.url, 'GET, HEAD');
+    const sidecar = await start(`${CREDENTIALS}\nroutes:\n${read}\n${route('policies', policies.url, 'POST')}`);
+    expect((await send(`${sidecar.url}/sales/1`)).status).toBe(200);
+    expect((await send(`${sidecar.url}/sales/1`, { method: 'POST', body: 'x' })).status).toBe(200);
+    const reply = await send(`${sidecar.url}/sales/1`, { method: 'DELETE' });
+    expect(reply).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED', fields: { allow: 'GET, HEAD, POST' } });
+    expect(quotes.requests.map(({ method }) => method)).toEqual(['GET']);
+    expect(policies.requests.map(({ method }) => method)).toEqual(['POST']);
+    expect(policies.requests[0]?.headers.authorization).toMatch(/^Bearer policies-token/);
+  });
+
+  it('of which one has no methods give it the rest', async () => {
+    await using quotes = await startRecordingUpstream();
+    await using policies = await startRecordingUpstream();
+    const sidecar = await start(`${CREDENTIALS}
+routes:
+  - { name: quotes, pathPrefix: /sales, baseUrl: "${quotes.url}", credential: quotes }
+  - { name: policies, pathPrefix: /sales, baseUrl: "${policies.url}", credential: policies, methods: POST }`);
+    for (const method of ['GET', 'POST', 'DELETE']) await send(`${sidecar.url}/sales`, { method });
+    expect(quotes.requests.map(({ method }) => method)).toEqual(['GET', 'DELETE']);
+    expect(policies.requests.map(({ method }) => method)).toEqual(['POST']);
+  });
+
+  it('keep to a limit of one operation by the path that the client sent', async () => {
+    await using api = await startRecordingUpstream();
+    const limits = 'limits: [{ name: posts, calls: 2, per: 1h, match: { methods: [post], path: /quotes/new } }]';
+    const sidecar = await start(
+      `throttle: { ${limits} }\n${twoRoutes(`${api.url}/v1`, api.url, ', stripPrefix: true')}`,
+    );
+    const post = (path: string) => send(`${sidecar.url}${path}`, { method: 'POST', body: 'x' });
+    for (const path of ['/quotes/new', '/quotes/n%65w/2', '/quotes/old']) expect((await post(path)).status).toBe(200);
+    expect(await post('/quotes/new?again')).toMatchObject({ status: 503, code: 'QUOTA_EXHAUSTED' });
+    expect((await post('/quotes/x%2f..%2fnew')).status).toBe(400);
+    expect((await send(`${sidecar.url}/quotes/new`)).status).toBe(200);
+    const status: unknown = await (await fetch(`${sidecar.sidecar.adminUrl}/status`)).json();
+    expect(status).toMatchObject({
+      throttles: expect.arrayContaining([
+        expect.objectContaining({
+          route: 'quotes',
+          limits: [expect.objectContaining({ name: 'posts', used: 2, match: 'POST /quotes/new' })],
+        }),
+      ]),
+    });
+  });
+
   it('retry after a 401 with a newer token of the same credential, without effect on the other', async () => {
     await using quotes = await startRecordingUpstream((request, response, index) =>
       index === 0 ? void response.writeHead(401).end() : echo(request, response, index),

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { createRouteTable } from '../../src/listener/route-table.ts';
 import type { RoutePath } from '../../src/listener/route-table.ts';
 import { joinTarget } from '../../src/upstream/request-target.ts';
+import { pathTargets as target, READERS, readOrNothing } from '../support/path-readers.ts';
 
 const ALL = ['/', '/quotes', '/quotes/special', '/policies', '/a.b/~c'];
 
@@ -106,34 +107,8 @@ describe('a prefix that is stripped', () => {
 });
 
 describe('for every path', () => {
-  const PIECES = [
-    '/',
-    'quotes',
-    '%71uotes',
-    'special',
-    'policies',
-    '%2f',
-    '%5c',
-    '\\',
-    '..',
-    '%2e%2e',
-    '.',
-    ';x',
-    '%3b',
-  ];
-  const MORE = ['%00', '%20', '%252f', '%c0%af', '%u002f', '?', '#', 'x', '%', '%zz', '%ff', '//', 'a'];
-  const target = fc.array(fc.constantFrom(...PIECES, ...MORE), { maxLength: 9 }).map((parts) => `/${parts.join('')}`);
   const strips = fc.boolean();
 
-  /** Readers that we did not write, or that are as plain as can be: each gives the path that it has read. */
-  const READERS: readonly ((path: string) => string)[] = [
-    (path) => new URL(path.replace(/^\/+/, '/'), 'http://a').pathname,
-    (path) => decodeURIComponent(path),
-    (path) => decodeURIComponent(new URL(path.replace(/^\/+/, '/'), 'http://a').pathname),
-    (path) => decodeURIComponent(path).replaceAll(/\/+/g, '/'),
-    (path) => decodeURIComponent(decodeURIComponent(path)).replaceAll(/;[^/]*/g, ''),
-    (path) => path.replaceAll(/\/{2,}/g, '/'),
-  ];
   const prefixIn = (path: string): string =>
     ALL.filter((prefix) => prefix === '/' || path === prefix || path.startsWith(`${prefix}/`)).reduce((one, other) =>
       other.length > one.length ? other : one,
@@ -177,11 +152,3 @@ describe('for every path', () => {
 });
 
 /** Undefined for a path that the reader refuses. */
-function readOrNothing(read: (path: string) => string, path: string): string | undefined {
-  try {
-    return read(path);
-  } catch (error) {
-    expect(error).toBeInstanceOf(Error);
-    return undefined;
-  }
-}

@@ -155,15 +155,19 @@ function createEntryProblem({ label }: ConfigEntry, key: string, message: string
   return { key: `${label}.${key}`, message };
 }
 
-/** Names and prefixes must be unique, and the credentials that routes name must exist. */
+/** Names, and prefixes with each of their methods, must be unique, and the credentials that routes name must exist. */
 function findNameProblems(
   routes: readonly ConfigEntry[],
   credentials: readonly ConfigEntry[],
   known: readonly string[],
 ): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
-  const checkUnique = (seen: Map<string, string>, entry: ConfigEntry, key: 'name' | 'pathPrefix'): void => {
-    const value = entry.own[key];
+  const checkUnique = (
+    seen: Map<string, string>,
+    entry: ConfigEntry,
+    key: 'name' | 'pathPrefix',
+    value = entry.own[key],
+  ): void => {
     if (value === null) return;
     const other = seen.get(value);
     if (other !== undefined)
@@ -175,7 +179,10 @@ function findNameProblems(
   for (const entry of credentials) checkUnique(credentialNames, entry, 'name');
   for (const entry of routes) {
     checkUnique(routeNames, entry, 'name');
-    checkUnique(prefixes, entry, 'pathPrefix');
+    const { pathPrefix, methods } = entry.own;
+    if (methods.length === 0) checkUnique(prefixes, entry, 'pathPrefix');
+    for (const method of new Set(methods))
+      checkUnique(prefixes, entry, 'pathPrefix', pathPrefix && `${method} ${pathPrefix}`);
     const wanted = entry.own.credential;
     if (known.includes(wanted)) continue;
     const meant = findNearest(wanted, known);

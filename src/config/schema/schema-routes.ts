@@ -37,7 +37,7 @@ export const ROUTE_SETTINGS = {
     doc: 'The credential of its requests: a name in credentials, or default for the top-level auth.',
   }),
   methods: setting(list('a method in capitals that is forwarded', 0, isForwardedMethod), [], {
-    doc: 'Methods that are forwarded; others get a 405. None allows every method.',
+    doc: 'Methods that are forwarded; others get a 405 with Allow. Routes with the same prefix divide it by their methods, and one of them without methods gets the rest. None allows every method. No method implies another: list HEAD beside GET, and OPTIONS.',
     isLive: true,
   }),
   'throttle.group': settingWithoutDefault(entryName, {

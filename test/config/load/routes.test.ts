@@ -209,6 +209,16 @@ credentials:
       'routes[1].pathPrefix: found "/a", as in routes[0].pathPrefix',
     ],
     [
+      'a prefix twice with a method in common',
+      '{ name: a, pathPrefix: /a, methods: [GET, PUT] }, { name: b, pathPrefix: /a, methods: [POST, PUT] }',
+      'routes[1].pathPrefix: found "PUT /a", as in routes[0].pathPrefix',
+    ],
+    [
+      'a prefix twice for the rest of the methods',
+      '{ name: a, pathPrefix: /a }, { name: b, pathPrefix: /a, methods: GET }, { name: c, pathPrefix: /a }',
+      'routes[2].pathPrefix: found "/a", as in routes[0].pathPrefix',
+    ],
+    [
       'the prefix of the top level',
       '{ name: a, pathPrefix: / }',
       'routes[0].pathPrefix: found "/", as in the route of the top-level upstream.baseUrl',
