@@ -70,8 +70,9 @@ class Process {
     return process;
   }
 
-  async call(): Promise<void> {
-    const ticket = this.throttle.enter(this.#clock.now() + 60_000, undefined, false);
+  async call(target = '/'): Promise<void> {
+    const now = this.#clock.now();
+    const ticket = this.throttle.enter(now + 60_000, undefined, false, '', now, { method: 'GET', target });
     const permit = ticket.tryTakePermit() ?? (await ticket.waitForPermit());
     permit.report({ kind: 'accepted' });
     permit.release();
@@ -107,6 +108,24 @@ async function writeNow(to: string, text: string): Promise<void> {
 }
 
 describe('the next process', () => {
+  it('knows the counts of each value, and which they are', async () => {
+    const tenants: DeclaredLimit = { ...DAILY, calls: 50, match: { path: '/tenants/*' }, each: true };
+    const clock = new ManualClock();
+    const first = await Process.start({ clock, limits: [tenants] });
+    for (let count = 0; count < 50; count++) await first.call('/tenants/secret-name');
+    for (let count = 0; count < 3; count++) await first.call('/tenants/b');
+    await first.file.stop();
+    expect(readFileSync(path, 'utf8')).not.toContain('secret-name');
+    const second = await Process.start({ clock, limits: [tenants] });
+    expect(second.throttle.state().limits).toMatchObject([{ used: 50, values: 2 }]);
+    const call = { method: 'GET', target: '/tenants/secret-name' };
+    const enter = (): unknown => second.throttle.enter(clock.now() + 1000, undefined, true, '', clock.now(), call);
+    expect(enter).toThrow('is used up');
+    await second.call('/tenants/b');
+    const third = await Process.start({ clock, limits: [{ ...tenants, match: { path: '/others/*' } }] });
+    expect(third.used).toBe(0);
+  });
+
   it('knows the count of one that stopped, and of one that crashed at most one lease more', async () => {
     await fc.assert(
       fc.asyncProperty(

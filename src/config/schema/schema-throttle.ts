@@ -43,7 +43,7 @@ export const throttle = {
     isLive: true,
   }),
   limits: setting(declaredLimits, [], {
-    doc: 'Limits of the partner that are known, beside throttle.rate: a call takes a permit of all of them. per is a whole number and s, m, h or d, such as 10s, or 1mo. window: sliding (default), or calendar for a part of an hour, 1d or 1mo, of which the last two begin at midnight of timeZone (default UTC). countsRefused (default true): a call that was refused for its rate counts. spread: none (default), or even, which deals out what is left over the time that is left. reserve (default 0): calls kept for requests of high priority. name (default such as per-10s) is in metrics and stored counts.',
+    doc: 'Limits of the partner that are known, beside throttle.rate: a call takes a permit of all of them. per is a whole number and s, m, h or d, such as 10s, or 1mo. window: sliding (default), or calendar for a part of an hour, 1d or 1mo, of which the last two begin at midnight of timeZone (default UTC). countsRefused (default true): a call that was refused for its rate counts. spread: none (default), or even, which deals out what is left over the time that is left. reserve (default 0): calls kept for requests of high priority. match { methods, path } (default: all calls): it counts the calls with one of these methods, and with this path of the client or one below it; a segment * is any one segment. each (default false): one count for each value of the * segments, 64 at most, and one for the rest. name (default such as per-10s) is in metrics and stored counts.',
     isLive: true,
   }),
   refusals: setting(refusalRules, [], {

@@ -251,6 +251,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
 const declared = { timeZone: 'UTC', countsRefused: true, spread: 'none', reserve: 0 } as const;
 const DECLARED: DeclaredLimit[] = [
   { ...declared, name: 'burst', calls: 3, per: '10s', window: 'sliding', countsRefused: false },
+  { ...declared, name: 'own', calls: 9, per: '1m', window: 'sliding', match: { path: '/*' }, each: true },
   { ...declared, name: 'hour', calls: 10, per: '1h', window: 'sliding', reserve: 4 },
   { ...declared, name: 'day', calls: 20, per: '1d', window: 'calendar', timeZone: 'Europe/Berlin', spread: 'even' },
   { ...declared, name: 'month', calls: 1_000_000_000, per: '1mo', window: 'calendar' },

@@ -84,6 +84,7 @@ it('each declared limit has a line', () => {
   const limits = [
     { ...day, usedUpAt: 3_600_000, resetsAt: 86_400_000 },
     { ...day, name: 'burst', used: 0, usedUpAt: Infinity, resetsAt: Infinity },
+    { ...day, name: 'tenants', used: 7, usedUpAt: Infinity, resetsAt: Infinity, match: 'GET /tenants/*', values: 12 },
   ];
   const states = { tokens: [validToken], throttles: [{ ...unpaced, limits }], fleet: undefined };
   const inputs = { version: '1.2.3', verdict: healthy, uptimeMs: 1000, draining: false, alerts: [] };
@@ -91,6 +92,7 @@ it('each declared limit has a line', () => {
   expect(lines.filter((line) => line.includes('declared'))).toEqual([
     '  declared  day: 7,412 of 10,000 calls per 1d, used up at 1970-01-01T01:00:00.000Z at this pace, resets at 1970-01-02T00:00:00.000Z',
     '  declared  burst: 0 of 10,000 calls per 1d',
+    '  declared  tenants: 7 of 10,000 calls per 1d to GET /tenants/*, the fullest of 12',
   ]);
 });
 

@@ -37,6 +37,24 @@ test('each limit is one line, with the end of its day or month', () => {
   expect(check([])).toEqual([]);
 });
 
+test('a limit of operations says which calls it counts, and is idle only beside a tighter one of the same calls', () => {
+  const match = { methods: ['POST'], path: '/policies/*' };
+  const steps = check([
+    { name: 'all', calls: 20, per: '1s' },
+    { name: 'posts', calls: 3, per: '1s', match },
+    { name: 'each', calls: 3, per: '1s', match, each: true },
+    { name: 'wide', calls: 25, per: '1s', match },
+  ]);
+  expect(steps.map(({ target, outcome }) => `${target} ${outcome}`)).toEqual([
+    'all ok',
+    'posts ok',
+    'each warn',
+    'wide warn',
+  ]);
+  expect(steps[1]?.detail).toBe('3 calls per 1s to POST /policies/*, sliding');
+  expect(steps[2]?.detail).toContain('each value of * has a count of its own');
+});
+
 test('the limits of a group are listed once, under its name', () => {
   const limits = '[{ calls: 5, per: 1s }]';
   const file = scratchFile(
