@@ -75,6 +75,7 @@ export class DeclaredLimits implements Pick<Gate<TakenPermits>, 'giveBack' | 'se
 
   /** The limits that count this call besides those of all calls; undefined without one. Equal ones are the same object. */
   select({ method, target }: ReceivedCall, now: number): LimitSet | undefined {
+    if (this.#forOperations.length === 0) return undefined;
     const readings = readSegments(target);
     const at = this.epochAt(now);
     const limits = this.#forOperations.flatMap((operation) => operation.find(method, readings, at) ?? []);

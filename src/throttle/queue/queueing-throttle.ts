@@ -66,7 +66,6 @@ class QueueingThrottle implements Throttle, TicketHost {
   readonly recordPermit: RecordPermit | undefined;
   #recentSignals: readonly RecentSignal[] = [];
   #terms: ThrottleTerms;
-  #hasOperationLimits: boolean;
   readonly #permitTimer: OneShotTimer;
   readonly #expiryTimer: OneShotTimer;
   readonly #stalledBodyTimer: OneShotTimer;
@@ -87,7 +86,6 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.clock = clock;
     this.recordPermit = options.recordPermit;
     this.#terms = options;
-    this.#hasOperationLimits = hasOperationLimits(options);
     this.#fleet = fleet;
     this.isQuiet = fleet === undefined;
     const toEpoch = (now: number): number => clock.wallNow() - clock.now() + now;
@@ -121,8 +119,8 @@ class QueueingThrottle implements Throttle, TicketHost {
     call?: ReceivedCall,
   ): Ticket {
     const arrivalNumber = this.#arrivalCount++;
-    const isLimited = this.#hasOperationLimits && call !== undefined;
-    const operationLimits = isLimited ? this.governor.declared?.select(call, arrivedAt) : undefined;
+    const { limits = [] } = this.#terms.throttle;
+    const operationLimits = call && limits.length > 0 ? this.governor.declared?.select(call, arrivedAt) : undefined;
     const arrival = { arrivalNumber, arrivedAt, deadlineAt, queueClass, awaitsBody, endpoint, operationLimits };
     const ticket = new RequestTicket(this, arrival, this.#terms.queue.timeoutMs);
     const rejection = awaitsBody ? this.enqueue(ticket, arrivedAt) : undefined;
@@ -132,7 +130,6 @@ class QueueingThrottle implements Throttle, TicketHost {
 
   reconfigure(terms: ThrottleTerms): void {
     this.#terms = terms;
-    this.#hasOperationLimits = hasOperationLimits(terms);
     this.#fleet?.reconfigure(terms.throttle);
     this.governor.reconfigure(this.clock.now(), terms.throttle);
     this.queue.setBodySlots(terms.throttle.maxInFlight);
@@ -403,10 +400,6 @@ class QueueingThrottle implements Throttle, TicketHost {
       'expected_wait',
     );
   }
-}
-
-function hasOperationLimits({ throttle }: ThrottleTerms): boolean {
-  return throttle.limits?.some(({ match }) => match !== undefined) === true;
 }
 
 function createFleetHost(governor: Governor, queue: RequestQueue, clock: Clock, pump: () => void): FleetHost {

@@ -95,12 +95,11 @@ function completeMatch(given: unknown): unknown {
 function findMatchFault({ match, each = false }: RawSection): string | undefined {
   if (typeof each !== 'boolean') return 'each: expected true or false, without quotes';
   const { methods, path, ...others } = isObject(match) ? match : {};
-  const isEmpty = methods === undefined && path === undefined;
-  if (match !== undefined && (isEmpty || Object.keys(others).length > 0))
+  if (match !== undefined && ((methods ?? path) === undefined || Object.keys(others).length > 0))
     return `match: found ${quote(match)}; expected methods, path or both, such as { methods: [POST], path: /policies }`;
-  const unknown = Array.isArray(methods) ? methods.find((one) => !isForwardedMethod(String(one))) : (methods ?? []);
-  if (methods !== undefined && (!Array.isArray(methods) || methods.length === 0 || unknown !== undefined))
-    return `match.methods: found ${quote(unknown ?? methods)}; expected a list of methods that are forwarded, such as [POST, PUT]`;
+  const wrongMethods = methods === undefined ? undefined : findWrongMethods(methods);
+  if (wrongMethods !== undefined)
+    return `match.methods: found ${quote(wrongMethods)}; expected a list of methods that are forwarded, such as [POST, PUT]`;
   const segments = typeof path === 'string' ? path.split('/') : [];
   const plain = segments.map((segment) => (segment === ANY_SEGMENT ? 'any' : segment)).join('/');
   if (path !== undefined && !isPlainPath(plain))
@@ -108,6 +107,11 @@ function findMatchFault({ match, each = false }: RawSection): string | undefined
   return each && !segments.includes(ANY_SEGMENT)
     ? `each: expected match with a path that has a segment *, such as /tenants/*; found ${quote(path ?? match)}`
     : undefined;
+}
+
+function findWrongMethods(methods: unknown): unknown {
+  if (!Array.isArray(methods) || methods.length === 0) return methods;
+  return methods.find((method) => !isForwardedMethod(String(method)));
 }
 
 function quote(value: unknown): string {
