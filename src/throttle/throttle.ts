@@ -173,8 +173,32 @@ export interface LearnedState {
   readonly version: 1;
   /** Epoch milliseconds of the snapshot. */
   readonly wallAt: number;
-  /** A JSON value that only the governor reads. */
+  /** A JSON value that only the governor reads; undefined while it has learned nothing. */
   readonly governor: unknown;
+  /** Default: none. */
+  readonly lanes?: readonly LearnedLane[] | undefined;
+}
+
+/** The learned limit of one operation. */
+export interface LearnedLane {
+  /** As `describeEndpoint` names it. */
+  readonly operation: string;
+  /** As LearnedState's. */
+  readonly governor: unknown;
+}
+
+/** A limit that `auto` has learned for one operation, beside that of the route. */
+export interface LaneState {
+  /** As `describeEndpoint` names it. */
+  readonly operation: string;
+  readonly learned: LearnedLimit | undefined;
+  readonly usage: LimitUsage | undefined;
+  /** Milliseconds left of its pause; 0 without one. */
+  readonly pausedMs: number;
+  /** Calls that the limit has refused. */
+  readonly refused: number;
+  /** Calls of other operations have shown that the limit is not the route's; otherwise that is being tested. */
+  readonly isConfirmed: boolean;
 }
 
 /** What a throttle shares with those of other replicas. */
@@ -227,6 +251,10 @@ export interface ThrottleState {
   readonly fleet?: FleetQuotaState | undefined;
   /** `throttle.limits`; empty without one. */
   readonly limits?: readonly DeclaredLimitState[] | undefined;
+  /** `throttle.lanes`. Default: none. */
+  readonly lanes?: readonly LaneState[] | undefined;
+  /** The only operation that the refusals fall on, as far as is certain. Default: none. */
+  readonly refusedOperation?: string | undefined;
   /** Statuses that are taken for a rate limit and that `throttle.refusals` does not name. Default: none. */
   readonly assumed?: readonly AssumedRefusal[] | undefined;
 }
@@ -259,6 +287,8 @@ export interface RateSettings {
   readonly limits?: readonly DeclaredLimit[] | undefined;
   /** `throttle.refusals`, for a proposed setting that keeps its rules. Default: none. */
   readonly refusals?: readonly RefusalRule[] | undefined;
+  /** `throttle.lanes`: learns limits of single operations; with `auto` only. Default false. */
+  readonly lanes?: boolean | undefined;
   /** `throttle.assumeRefusals`; with `auto` only. Default true. */
   readonly assumeRefusals?: boolean | undefined;
 }

@@ -94,6 +94,10 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
     return false;
   }
 
+  adopt(): void {
+    // The limits of single operations are each replica's own.
+  }
+
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
     if (this.#isConfigured) return undefined;
     if (this.#lease.isLearningAlone) return this.#own.learner?.learned(wallAt);

@@ -11,7 +11,7 @@
  * the rate is used for a while.
  */
 import type { CallResult, PermitGrant, StatedWait } from '../pacing/gate.ts';
-import type { RateLearner, RatePolicy } from '../pacing/rate-policy.ts';
+import type { AcceptedCall, RateLearner, RatePolicy } from '../pacing/rate-policy.ts';
 import type { LearnedLimit, LimitUsage } from '../throttle.ts';
 import { CallLog } from './call-log.ts';
 import { ClosureHistory } from './closure-history.ts';
@@ -300,6 +300,12 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     if (this.#limit === undefined) return;
     this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
     this.#phase = 'tracking';
+  }
+
+  adopt(calls: readonly AcceptedCall[], inFlightLimit: number): void {
+    for (const { at } of calls) this.#notRefused.add(at);
+    for (const { ms } of calls) this.#roundTrip.addSample(ms);
+    this.#inFlightLimit.value = Math.min(this.#options.maxInFlight, Math.max(this.#inFlightLimit.value, inFlightLimit));
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {

@@ -3,7 +3,7 @@
  * machine's clock or, in a fleet, by the store's.
  */
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
-import type { CallResult, Gate, PermitGrant } from '../pacing/gate.ts';
+import type { CallResult, Gate, PacedCall, PermitGrant } from '../pacing/gate.ts';
 import { readSegments, type ReceivedCall } from './call-match.ts';
 import { CountedLimit, type LimitGrant, type LimitPart, type LimitReport, type TakenPermits } from './counted-limit.ts';
 import type { CountEntry } from './counted-calls.ts';
@@ -88,6 +88,40 @@ export class DeclaredLimits implements Pick<Gate<TakenPermits>, 'giveBack' | 'se
       this.#sets.set(key, set);
     }
     return set;
+  }
+
+  /** As a LimitSet's, for all limits that count this call. */
+  isOpen(now: number, { isHigh, operationLimits }: PacedCall): boolean {
+    return operationLimits?.isOpen(now, isHigh) !== false && this.forAll.isOpen(now, isHigh);
+  }
+
+  /** As a LimitSet's. */
+  nextAt(now: number, { isHigh, operationLimits }: PacedCall): number {
+    return Math.max(this.forAll.nextAt(now, isHigh), operationLimits?.nextAt(now, isHigh) ?? -Infinity);
+  }
+
+  /** As a LimitSet's. */
+  nthAt(now: number, ahead: number, { isHigh, operationLimits }: PacedCall): number {
+    return Math.max(this.forAll.nthAt(now, ahead, isHigh), operationLimits?.nthAt(now, ahead, isHigh) ?? -Infinity);
+  }
+
+  /** As a LimitSet's. */
+  available(now: number, { isHigh, operationLimits }: PacedCall): number {
+    return Math.min(this.forAll.available(now, isHigh), operationLimits?.available(now, isHigh) ?? Infinity);
+  }
+
+  /** As a LimitSet's. */
+  lastToOpen(now: number, ahead: number, { isHigh, operationLimits }: PacedCall): string {
+    const isOperations =
+      operationLimits !== undefined &&
+      operationLimits.nthAt(now, ahead, isHigh) > this.forAll.nthAt(now, ahead, isHigh);
+    return (isOperations ? operationLimits : this.forAll).lastToOpen(now, ahead, isHigh);
+  }
+
+  /** As a LimitSet's. */
+  take(now: number, operationLimits: LimitSet | undefined): TakenPermits {
+    const forAll = this.forAll.take(now);
+    return operationLimits === undefined ? forAll : operationLimits.take(now).concat(forAll);
   }
 
   /** The calls of a permit had to wait for a connection. */

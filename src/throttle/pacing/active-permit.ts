@@ -2,8 +2,9 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { SuspectStatus } from '../../telemetry/events.ts';
 import type { RecordPermit } from '../../telemetry/request-record.ts';
+import type { Lane, LaneDecision, LaneGrant } from '../lanes/lane.ts';
+import type { OperationLanes } from '../lanes/operation-lanes.ts';
 import type { Governor } from './governor.ts';
-import type { PermitGrant } from './gate.ts';
 import type { QueueTicket } from '../queue/queue-ticket.ts';
 import type { ResponseTimes } from '../queue/response-times.ts';
 import type { StalledPermit, StalledResponses } from '../queue/stalled-responses.ts';
@@ -16,8 +17,9 @@ export interface PermitHost {
   readonly responseTimes: ResponseTimes;
   readonly stalledResponses: StalledResponses;
   readonly recordPermit: RecordPermit | undefined;
-  /** A refusal has begun or lengthened a pause; the governor already applies it. */
-  recordPause(report: RateLimitReport, pauseMs: number, stated: boolean): void;
+  readonly lanes: OperationLanes;
+  /** A refusal has begun or lengthened a pause; the governor already applies it. @param lane that it is of. Default: all calls pause */
+  recordPause(report: RateLimitReport, pauseMs: number, stated: boolean, lane?: Lane): void;
   /** A bare response came that may be a refusal. */
   recordSuspect(status: SuspectStatus, isAssumed: boolean): void;
   /** A request waits for a permit, and every slot is taken. */
@@ -36,7 +38,7 @@ export class ActivePermit implements Permit, StalledPermit {
   startedAt: number;
   #slot: StalledPermit['slot'] = 'in-flight';
   readonly #host: PermitHost;
-  readonly #grant: PermitGrant;
+  readonly #grant: LaneGrant;
   readonly #waitedMs: number;
   readonly #ticket: Pick<QueueTicket, 'endpoint' | 'middleAt'>;
   #isReported = false;
@@ -50,7 +52,7 @@ export class ActivePermit implements Permit, StalledPermit {
    */
   constructor(
     host: PermitHost,
-    grant: PermitGrant,
+    grant: LaneGrant,
     waitedMs: number,
     ticket: Pick<QueueTicket, 'endpoint' | 'middleAt'>,
   ) {
@@ -69,10 +71,11 @@ export class ActivePermit implements Permit, StalledPermit {
     if (this.#isSent || this.#slot === 'freed') return;
     this.#isSent = true;
     const { governor, clock } = this.#host;
-    const { declared } = this.#grant;
-    if (declared !== undefined || governor.permits.rate < Infinity) {
+    const { declared, lane } = this.#grant;
+    if (declared !== undefined || lane !== undefined || governor.permits.rate < Infinity) {
       const now = clock.now();
       governor.permits.recordUse(now, this.grantedAt);
+      lane?.lane.governor.permits.recordUse(now, this.grantedAt);
       if (declared !== undefined && now - this.grantedAt > PROMPT_MS) governor.declared?.recordSentLate(now, declared);
     }
     if (!this.#isSpent) this.#spend();
@@ -91,13 +94,17 @@ export class ActivePermit implements Permit, StalledPermit {
     }
     if (result.kind === 'suspect') {
       const { kind } = governor.settleSuspect(now, this.#grant, result, endpoint);
+      this.#grant.lane?.lane.governor.settleUnreported(now, this.#grant.lane.grant, true);
       this.#host.recordSuspect(result.status, kind === 'assumed');
       if (!this.#host.isQuiet) this.#host.pump();
       return 0;
     }
-    const decision = governor.settle(now, this.#grant, result);
+    const isOrdinary = this.#host.lanes.learned === undefined && result.kind !== 'rate-limited';
+    const decision: LaneDecision = isOrdinary
+      ? governor.settle(now, this.#grant, result)
+      : this.#host.lanes.settle(now, this.#grant, result, endpoint);
     if (decision.kind === 'limited' && result.kind === 'rate-limited')
-      this.#host.recordPause(result, decision.pauseMs, decision.stated);
+      this.#host.recordPause(result, decision.pauseMs, decision.stated, decision.lane);
     if (!this.#host.isQuiet) this.#host.pump();
     return decision.kind === 'alone' ? decision.delayMs : 0;
   }
@@ -109,7 +116,9 @@ export class ActivePermit implements Permit, StalledPermit {
       if (cut !== undefined) this.#host.responseTimes.record(now, this.#ticket.endpoint, now - this.startedAt, false);
       // A call that was left less than half of its deadline says nothing about the upstream.
       const isTimedOut = cut === 'time-out' && this.startedAt <= this.#ticket.middleAt;
+      const { lane } = this.#grant;
       this.#host.governor.settleUnreported(now, this.#grant, this.#isSent, isTimedOut);
+      lane?.lane.governor.settleUnreported(now, lane.grant, this.#isSent, isTimedOut);
     }
     if (!this.#isSpent) this.#spend();
     this.freeSlot();
@@ -119,7 +128,12 @@ export class ActivePermit implements Permit, StalledPermit {
   cancel(): void {
     if (this.#slot === 'freed') return;
     // With a response the permit has been spent, so there is nothing to give back.
-    if (!this.#isReported) this.#host.governor.giveBack(this.#host.clock.now(), this.#grant);
+    if (!this.#isReported) {
+      const { lane } = this.#grant;
+      const now = this.#host.clock.now();
+      this.#host.governor.giveBack(now, this.#grant);
+      lane?.lane.governor.giveBack(now, lane.grant);
+    }
     this.freeSlot();
     if (!this.#host.isQuiet) this.#host.pump();
   }
@@ -134,12 +148,15 @@ export class ActivePermit implements Permit, StalledPermit {
   /** As `becomeStream` for a slot in flight, but no other request has its turn yet. */
   moveToStreams(): boolean {
     if (!this.#host.governor.moveSlotToStreams()) return false;
+    this.#grant.lane?.lane.governor.freeSlot();
     this.#slot = 'stream';
     return true;
   }
 
   recordClientWait(until: number): void {
-    if (until > this.startedAt) this.startedAt = this.#grant.startedAt = until;
+    if (until <= this.startedAt) return;
+    this.startedAt = this.#grant.startedAt = until;
+    if (this.#grant.lane !== undefined) this.#grant.lane.grant.startedAt = until;
   }
 
   recordStall(client: ResponseClient): void {
@@ -167,8 +184,12 @@ export class ActivePermit implements Permit, StalledPermit {
   /** No other request has its turn yet. */
   freeSlot(): void {
     if (this.#isStalled) this.recordStallEnd();
-    if (this.#slot === 'stream') this.#host.governor.freeStream();
-    else this.#host.governor.freeSlot();
+    if (this.#slot === 'stream') {
+      this.#host.governor.freeStream();
+    } else {
+      this.#host.governor.freeSlot();
+      this.#grant.lane?.lane.governor.freeSlot();
+    }
     this.#slot = 'freed';
   }
 }

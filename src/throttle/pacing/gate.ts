@@ -15,6 +15,9 @@ export interface PacedCall {
   readonly operationLimits: LimitSet | undefined;
 }
 
+/** A call of no limited operation. */
+export const ANY_CALL: PacedCall = { isHigh: false, operationLimits: undefined };
+
 /** A granted permit, kept until its attempt has ended: a response is evaluated by the circumstances of its call. */
 export interface PermitGrant {
   /** Monotonic instant. */
@@ -60,6 +63,18 @@ export interface CallResult {
   /** No response to the sent call came in time. Default: false */
   readonly isTimedOut?: boolean | undefined;
 }
+
+/** A call that says nothing. */
+export const ENDED: CallResult = { kind: 'ended', isCurrent: true, quotas: [], laterCalls: 0 };
+
+/** What follows for the exchange from how a call ended. */
+export type LimitDecision =
+  | { readonly kind: 'unlimited' }
+  /** Calls are paced, and the exchange sees no limit. */
+  | { readonly kind: 'assumed' }
+  | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean }
+  /** The refusal concerns this call alone, which should wait so long before its next attempt. */
+  | { readonly kind: 'alone'; readonly delayMs: number };
 
 /** What may hold a call back: the pause, the learner, what responses state as remaining, the rate, the declared limits. */
 export interface Gate<Taken> {

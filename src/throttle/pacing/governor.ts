@@ -13,7 +13,7 @@ import { DeclaredLimits } from '../declared/declared-limits.ts';
 import type { FleetMembership } from '../fleet-membership.ts';
 import type { LimitUsage, PermitReport, RateLimitReport, RateSettings, SuspectReport } from '../throttle.ts';
 import { type AssumedRefusal, AssumedRefusals, MAX_ASSUMED_WAIT_MS } from './assumed-refusals.ts';
-import type { CallResult, PacedCall, PermitGrant } from './gate.ts';
+import { ANY_CALL, type CallResult, ENDED, type LimitDecision, type PacedCall, type PermitGrant } from './gate.ts';
 import { BACKOFF_BASE_MS, SharedPause } from './pause.ts';
 import { PermitBucket, type PermitSource } from './permit-bucket.ts';
 import type { RateLearner, RatePolicy } from './rate-policy.ts';
@@ -30,14 +30,6 @@ export interface GovernorOptions extends RateSettings {
   readonly requestPermits?: (() => void) | undefined;
 }
 
-export type LimitDecision =
-  | { readonly kind: 'unlimited' }
-  /** Calls are paced, and the exchange sees no limit. */
-  | { readonly kind: 'assumed' }
-  | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean }
-  /** The refusal concerns this call alone, which should wait so long before its next attempt. */
-  | { readonly kind: 'alone'; readonly delayMs: number };
-
 const MAX_IN_FLIGHT_CALLS = 65_536;
 const MAX_CALL_MS = 86_400_000;
 /** Part of a wait computed from a learned rate that is certain. */
@@ -46,9 +38,6 @@ const NOT_LIMITED: LimitDecision = { kind: 'unlimited' };
 const ASSUMED: LimitDecision = { kind: 'assumed' };
 /** A refusal that states nothing. */
 const UNSTATED = { statedWaitMs: undefined, remaining: undefined, resetInMs: undefined, quotas: [] };
-/** A call of no limited operation. */
-const ANY_CALL: PacedCall = { isHigh: false, operationLimits: undefined };
-const ENDED: CallResult = { kind: 'ended', isCurrent: true, quotas: [], laterCalls: 0 };
 const ACCEPTED: CallResult = { ...ENDED, kind: 'accepted' };
 
 /** The gate of one throttle, which is open when all gates behind it are, and a slot in flight is free. */
@@ -133,11 +122,10 @@ export class Governor {
   }
 
   /** When this call may go; Infinity when only a freed slot, the fleet or a store can help. */
-  nextAt(now: number, { isHigh, operationLimits }: PacedCall): number {
+  nextAt(now: number, call: PacedCall): number {
     if (this.#inFlight >= this.#inFlightLimit) return Infinity;
-    const declaredAt = this.#declared?.forAll.nextAt(now, isHigh) ?? -Infinity;
-    const operationAt = operationLimits?.nextAt(now, isHigh) ?? -Infinity;
-    return this.permits.nextAt(now, Math.max(now, this.openAt(now), declaredAt, operationAt));
+    const declaredAt = this.#declared?.nextAt(now, call) ?? -Infinity;
+    return this.permits.nextAt(now, Math.max(now, this.openAt(now), declaredAt));
   }
 
   /** As `nextAt`, apart from slots, rate and declared limits; a past instant or -Infinity: now. */
@@ -148,17 +136,8 @@ export class Governor {
   }
 
   /** As `nextAt`, for the declared limits alone and the call behind `ahead` others; leased permits do not count. */
-  declaredAt(now: number, ahead: number, { isHigh, operationLimits }: PacedCall): number {
-    const declaredAt = this.#declared?.forAll.nthAt(now, ahead, isHigh) ?? -Infinity;
-    return Math.max(declaredAt, operationLimits?.nthAt(now, ahead, isHigh) ?? -Infinity);
-  }
-
-  /** The declared limit for which this call waits longest, for people. */
-  lastToOpen(now: number, ahead: number, { isHigh, operationLimits }: PacedCall): string | undefined {
-    const forAll = this.#declared?.forAll;
-    const operationAt = operationLimits?.nthAt(now, ahead, isHigh) ?? -Infinity;
-    const last = operationAt > (forAll?.nthAt(now, ahead, isHigh) ?? -Infinity) ? operationLimits : forAll;
-    return last?.lastToOpen(now, ahead, isHigh);
+  declaredAt(now: number, ahead: number, call: PacedCall): number {
+    return this.#declared?.nthAt(now, ahead, call) ?? -Infinity;
   }
 
   /**
@@ -238,15 +217,13 @@ export class Governor {
       this.#inFlight++;
       return this.take(now, false);
     }
-    if (hasSlot && this.#declared !== undefined && !this.#isDeclaredOpen(now, call)) {
+    if (hasSlot && this.#declared?.isOpen(now, call) === false) {
       // Waiting for a declared limit says nothing about the learned one.
       this.#waitsForRate = false;
       return undefined;
     }
     if (!hasSlot || this.openAt(now) > now || !this.permits.tryTake(now)) {
-      this.#waitsForRate = hasSlot || this.#ratePolicy.limitsConcurrency;
-      // A replica that keeps to its part can exceed what is stated for all, and learn nothing of it.
-      if ((this.#settings.share ?? 1) === 1) this.#allowance?.recordHeld(now);
+      this.recordHeld(now);
       return undefined;
     }
     this.#inFlight++;
@@ -256,9 +233,16 @@ export class Governor {
     return grant;
   }
 
+  /** A request has to wait for this governor. */
+  recordHeld(now: number): void {
+    this.#waitsForRate = this.#inFlight < this.#inFlightLimit || this.#ratePolicy.limitsConcurrency;
+    // A replica that keeps to its part can exceed what is stated for all, and learn nothing of it.
+    if ((this.#settings.share ?? 1) === 1) this.#allowance?.recordHeld(now);
+  }
+
   /** As `tryTake`, for a call that an assumed limit may hold up no longer. */
   tryTakeOverdue(now: number, call: PacedCall): PermitGrant | undefined {
-    const isHeldUp = !this.#isDeclaredOpen(now, call) || this.certainAt(now) > now;
+    const isHeldUp = this.#declared?.isOpen(now, call) === false || this.certainAt(now) > now;
     // The number in flight may be limited by what is assumed, too.
     if (this.#inFlight >= this.#settings.maxInFlight || isHeldUp) return undefined;
     this.#inFlight++;
@@ -278,9 +262,7 @@ export class Governor {
     this.#inFlightCalls.add(now);
     const isLimitProbe = this.#ratePolicy.learner?.take(now, isWaitedFor) ?? false;
     const serial = ++this.#serial;
-    const forAll = this.#declared?.forAll.take(now);
-    const forOperation = call?.operationLimits?.take(now);
-    const declared = forOperation === undefined ? forAll : forOperation.concat(forAll ?? []);
+    const declared = this.#declared?.take(now, call?.operationLimits);
     return {
       at: now,
       serial,
@@ -302,6 +284,28 @@ export class Governor {
     this.#inFlightCalls.remove(grant.at);
     this.#learnerOf(grant)?.giveBack(now, grant);
     if (grant.epoch === this.#epoch) this.pause.giveBack(now, grant);
+  }
+
+  /** The call was refused by a limit that another governor keeps: it says nothing here. */
+  disregard(now: number, grant: PermitGrant): void {
+    this.#inFlightCalls.remove(grant.at);
+    this.#learnerOf(grant)?.giveBack(now, grant);
+    this.#allowance?.settle(now, grant, ENDED);
+    if (grant.epoch === this.#epoch) this.pause.settle(now, grant, ENDED);
+    this.applyRate(now);
+  }
+
+  /** What this governor would have granted to a call of another one before its present pause. */
+  grantFor(grant: PermitGrant): PermitGrant {
+    const epoch = this.pause.isClosed ? -1 : this.#epoch;
+    return { ...grant, serial: Infinity, epoch, rate: Infinity, isPauseProbe: false, isLimitProbe: false };
+  }
+
+  /** Other limits explain the refusals from which it was learned. */
+  forgetLearned(now: number): void {
+    this.#lastSerialBeforeModeChange = this.#serial;
+    this.#ratePolicy = this.#createRatePolicy();
+    this.applyRate(now);
   }
 
   /** @param report `suspect` says nothing here: see `settleSuspect` */
@@ -472,17 +476,11 @@ export class Governor {
     this.#ratePolicy = this.#createRatePolicy();
   }
 
-  #isDeclaredOpen(now: number, { isHigh, operationLimits }: PacedCall): boolean {
-    if (operationLimits?.isOpen(now, isHigh) === false) return false;
-    return this.#declared?.forAll.isOpen(now, isHigh) !== false;
-  }
-
   /** How many permits requests could use now if the rate allowed any number. */
-  #usable(now: number, { isHigh, operationLimits }: PacedCall): number {
+  #usable(now: number, call: PacedCall): number {
     if (this.openAt(now) > now) return 0;
-    const declared = this.#declared?.forAll.available(now, isHigh) ?? Infinity;
-    const operation = operationLimits?.available(now, isHigh) ?? Infinity;
-    return Math.max(0, Math.min(this.#inFlightLimit - this.#inFlight, declared, operation));
+    const declared = this.#declared?.available(now, call) ?? Infinity;
+    return Math.max(0, Math.min(this.#inFlightLimit - this.#inFlight, declared));
   }
 
   #createRatePolicy(): RatePolicy {

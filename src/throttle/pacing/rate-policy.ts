@@ -16,6 +16,12 @@ export interface RatePolicy {
   readonly learner: RateLearner | undefined;
 }
 
+/** A call that was accepted: instant of its grant, and how long its response took in milliseconds. */
+export interface AcceptedCall {
+  readonly at: number;
+  readonly ms: number;
+}
+
 /** What learns from each call; `take` returns true when the call exceeds the selected limit. */
 export interface RateLearner extends Omit<Gate<boolean>, 'nthAt' | 'settle'> {
   /** Nothing was refused yet: calls are recorded, and not paced. */
@@ -24,6 +30,8 @@ export interface RateLearner extends Omit<Gate<boolean>, 'nthAt' | 'settle'> {
   nextAt(now: number, isPaused?: boolean): number;
   /** @returns true when a refusal concerns this call alone: the upstream refuses a share of the calls at any rate */
   settle(now: number, grant: PermitGrant, result: CallResult): boolean;
+  /** Counts calls from before this learner, in order. @param inFlightLimit calls that may be in flight at least */
+  adopt(calls: readonly AcceptedCall[], inFlightLimit: number): void;
   /** The learned limit; undefined without one. */
   learned(wallAt: (at: number) => number): LearnedLimit | undefined;
   /** What the chosen limit counts now; undefined without one. Changes nothing. */

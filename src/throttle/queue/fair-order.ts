@@ -140,6 +140,13 @@ export class FairOrder {
     return undefined;
   }
 
+  /** The youngest of the lowest priority that waits. */
+  get youngest(): QueueTicket | undefined {
+    for (const each of this.#classes.toReversed())
+      if (each.callers.youngestOfLongestQueue !== undefined) return each.callers.youngestOfLongestQueue;
+    return undefined;
+  }
+
   callersOf(priority: Priority): CallerRoundRobin {
     return this.#byPriority[priority].callers;
   }

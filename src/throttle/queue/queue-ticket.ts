@@ -5,14 +5,25 @@
 import type { LimitSet } from '../declared/limit-set.ts';
 import type { PacedCall } from '../pacing/gate.ts';
 import type { Permit, QueueClass } from '../throttle.ts';
+import type { LaneGate } from './lane-gate.ts';
 import type { ResponseTimes } from './response-times.ts';
 
 /**
  * `complete`: its body has come, or it has none: it needs no body slot, and does not wait yet · `queued`: waits for a body slot · `buffering`: has one
  * and reads its body · `received`: the whole body came while it was queued · `stalled`: its body stopped coming, and it lost the slot ·
- * `ready`: waits for a permit · `granted`: has or had a permit and waits for none · `left`: not in the throttle.
+ * `held`: waits for the gate of its lane · `ready`: waits for a permit · `granted`: has or had a permit and waits for none · `left`: not in
+ * the throttle.
  */
-export type TicketPhase = 'complete' | 'queued' | 'received' | 'buffering' | 'stalled' | 'ready' | 'granted' | 'left';
+export type TicketPhase =
+  | 'complete'
+  | 'queued'
+  | 'received'
+  | 'buffering'
+  | 'stalled'
+  | 'held'
+  | 'ready'
+  | 'granted'
+  | 'left';
 
 export type PendingWait =
   | {
@@ -37,7 +48,13 @@ export class QueueTicket implements PacedCall {
   readonly endpoint: string;
   readonly operationLimits: LimitSet | undefined;
   phase: TicketPhase;
-  /** Written by the caller's queue. */
+  /** Undefined where no limit holds for its operation only. */
+  gate: LaneGate | undefined;
+  /** It waits in the order of its lane, and not in that of all requests. */
+  isInLane = false;
+  /** What waits now is a retry. */
+  wasGranted = false;
+  /** Written by the orders of the queue. */
   holdsBodySlot = false;
   /** Monotonic instant of the last body bytes, or of the grant of the slot. */
   lastProgressAt: number;

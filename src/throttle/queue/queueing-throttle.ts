@@ -12,12 +12,15 @@ import type { LearningParameters } from '../adaptive/learning-parameters.ts';
 import type { FleetHost, FleetMembership } from '../fleet-membership.ts';
 import { ActivePermit } from '../pacing/active-permit.ts';
 import { type AssumedRefusal, MAX_ASSUMED_WAIT_MS } from '../pacing/assumed-refusals.ts';
-import type { PermitGrant } from '../pacing/gate.ts';
+import { ANY_CALL } from '../pacing/gate.ts';
 import { Governor } from '../pacing/governor.ts';
+import type { Lane, LaneGrant } from '../lanes/lane.ts';
+import { OperationLanes } from '../lanes/operation-lanes.ts';
 import { OneShotTimer } from '../pacing/one-shot-timer.ts';
 import { createRejectionError, type RejectionReason } from './rejection.ts';
 import type { LearnedState, QueueClass, RateLimitReport, RecentSignal, Throttle } from '../throttle.ts';
 import type { ThrottleState, ThrottleTerms, Ticket } from '../throttle.ts';
+import type { QueueLane } from './queue-lane.ts';
 import type { PendingWait, QueueTicket } from './queue-ticket.ts';
 import { RequestQueue } from './request-queue.ts';
 import { RequestTicket, type TicketHost } from './request-ticket.ts';
@@ -59,7 +62,8 @@ const DEFAULT_QUEUE_CLASS: QueueClass = { priority: 'normal', caller: '' };
 class QueueingThrottle implements Throttle, TicketHost {
   readonly governor: Governor;
   readonly queue: RequestQueue;
-  readonly responseTimes = new ResponseTimes();
+  readonly responseTimes: ResponseTimes;
+  readonly lanes: OperationLanes;
   readonly stalledResponses: StalledResponses;
   readonly #options: ThrottleOptions;
   readonly clock: Clock;
@@ -92,6 +96,15 @@ class QueueingThrottle implements Throttle, TicketHost {
     const requestPermits = fleet === undefined ? options.requestPermits : () => fleet.requestPermits();
     this.governor = new Governor({ ...throttle, random, learning, fleet, toEpoch, requestPermits });
     this.queue = new RequestQueue(throttle.maxInFlight);
+    this.responseTimes = new ResponseTimes(throttle.lanes);
+    this.lanes = new OperationLanes({
+      route: this.governor,
+      times: this.responseTimes,
+      settings: () => this.#terms.throttle,
+      random,
+      learning,
+      onChange: () => this.#changeGates(),
+    });
     const pump = (): void => this.pump();
     this.#permitTimer = new OneShotTimer((at, run) => clock.exactlyAt(at, run), pump);
     const setTimer = (at: number, run: () => void) => clock.after(at - clock.now(), run);
@@ -123,6 +136,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     const operationLimits = call && limits.length > 0 ? this.governor.declared?.select(call, arrivedAt) : undefined;
     const arrival = { arrivalNumber, arrivedAt, deadlineAt, queueClass, awaitsBody, endpoint, operationLimits };
     const ticket = new RequestTicket(this, arrival, this.#terms.queue.timeoutMs);
+    if (this.lanes.learned !== undefined || operationLimits !== undefined) ticket.gate = this.lanes.gateOf(ticket);
     const rejection = awaitsBody ? this.enqueue(ticket, arrivedAt) : undefined;
     if (rejection !== undefined) throw rejection;
     return ticket;
@@ -173,17 +187,31 @@ class QueueingThrottle implements Throttle, TicketHost {
       usage: governor.usage(now),
       fleet: this.#fleet?.state(now),
       limits: governor.declared?.state(now),
+      lanes: this.lanes.state(now, (at) => this.clock.wallNow() - (now - at)),
+      refusedOperation: this.lanes.refusedOperation,
     };
   }
 
   snapshot(): LearnedState | undefined {
     // The next process would take it for certain.
     if (this.governor.isAssumed) return undefined;
-    const governor = this.governor.ratePolicy.learner?.snapshot(this.clock.now());
-    return governor && { version: 1, wallAt: this.clock.wallNow(), governor };
+    const now = this.clock.now();
+    const governor = this.governor.ratePolicy.learner?.snapshot(now);
+    const lanes = this.lanes.snapshot(now);
+    if (governor === undefined && lanes.length === 0) return undefined;
+    return { version: 1, wallAt: this.clock.wallNow(), governor, lanes };
   }
 
-  recordPause({ signal, fields = {} }: RateLimitReport, lengthMs: number, stated: boolean): void {
+  #changeGates(): void {
+    for (const ticket of this.queue.waitingTickets()) this.queue.changeGate(ticket, this.lanes.gateOf(ticket));
+  }
+
+  #tryTake(ticket: QueueTicket, now: number): LaneGrant | undefined {
+    const { learned } = this.lanes;
+    return learned === undefined ? this.governor.tryTake(now, true, ticket) : learned.tryTake(now, true, ticket);
+  }
+
+  recordPause({ signal, fields = {} }: RateLimitReport, lengthMs: number, stated: boolean, lane?: Lane): void {
     const { status, statedWaitMs } = signal;
     const { observe, route } = this.#options;
     // Whole ones: the decimals of a wait are the upstream's text, which may hold digits of the token.
@@ -191,8 +219,23 @@ class QueueingThrottle implements Throttle, TicketHost {
     const recent: RecentSignal = { wallAt: this.clock.wallNow(), status, pauseMs, stated, fields };
     this.#recentSignals = [recent, ...this.#recentSignals.slice(0, MAX_RECENT_SIGNALS - 1)];
     observe({ kind: 'rate-limited', route, status, pauseMs, stated, fields });
+    if (lane !== undefined) {
+      this.#rejectTooLateInLane(lane, this.clock.now());
+      return;
+    }
     this.#rejectTooLateForPause(this.clock.now());
     this.#fleet?.reportRefusal(statedWaitMs);
+  }
+
+  /** Its stated pause rejects the requests of the lane at once, and no others. */
+  #rejectTooLateInLane({ governor }: Lane, now: number): void {
+    const certainAt = governor.certainAt(now);
+    if (certainAt <= now) return;
+    const waiting = [...this.queue.lanes].flatMap((lane) =>
+      lane.gate.governor === governor ? lane.order.waitingTickets() : [],
+    );
+    for (const ticket of waiting)
+      if (ticket.wait !== undefined && ticket.expiresAt <= certainAt) this.reject(ticket, now, 'expected_wait');
   }
 
   recordSuspect(status: SuspectStatus, isAssumed: boolean): void {
@@ -215,7 +258,7 @@ class QueueingThrottle implements Throttle, TicketHost {
   /** Brings everything up to the present: time-outs first, so that no permit is spent on a call whose response would come too late. */
   pump(): void {
     const { counts } = this.queue;
-    if (counts.ready === 0 && counts.queued === 0) {
+    if (counts.ready === 0 && counts.queued === 0 && counts.held === 0) {
       if (this.#hasTimers) this.#clearTimers();
       this.#fleet?.setWaiting(0);
       return;
@@ -224,13 +267,18 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#hasTimers = true;
     const now = this.clock.now();
     this.#expire(now, now, 'timeout');
+    for (const lane of this.queue.lanes) this.#releaseHeld(lane, now);
     let next = this.#nextReady(now);
     for (; next !== undefined; next = this.#nextReady(now)) {
       if (next.isTooLateToSend(now, counts.ready > 1)) {
         this.reject(next, now, 'timeout');
         continue;
       }
-      const grant = this.governor.tryTake(now, true, next);
+      const grant = this.#tryTake(next, now);
+      if (grant === undefined && next.gate !== undefined && next.gate.nextAt(now, next.isHigh) > now) {
+        this.queue.move(next, 'held');
+        continue;
+      }
       if (grant === undefined) {
         if (this.stalledResponses.isEmpty || !this.stalledResponses.freePlace(now)) break;
         continue;
@@ -238,19 +286,34 @@ class QueueingThrottle implements Throttle, TicketHost {
       this.#grant(next, grant, now);
     }
     this.fillBodySlots(now);
+    this.#setTimers(now);
+  }
+
+  /** One request of a lane at a time is among those that may go: the gate is asked again when it has its permit. */
+  #releaseHeld(lane: QueueLane | undefined, now: number): void {
+    const ticket = lane === undefined || lane.readyCount > 0 || lane.heldCount === 0 ? undefined : lane.openTicket(now);
+    if (ticket !== undefined) this.queue.release(ticket);
+  }
+
+  #setTimers(now: number): void {
+    const { counts } = this.queue;
     const hasReady = counts.ready > 0;
     const first = hasReady ? this.#firstToOpen(now) : undefined;
-    this.#permitTimer.set(first === undefined ? Infinity : this.governor.nextAt(now, first));
+    let nextAt = first === undefined ? Infinity : this.governor.nextAt(now, first);
+    if (this.lanes.learned !== undefined) nextAt = Math.max(nextAt, this.lanes.learned.heldUpUntil(undefined));
+    for (const lane of this.queue.lanes) if (lane.readyCount === 0) nextAt = Math.min(nextAt, lane.opensAt(now));
+    this.#permitTimer.set(nextAt);
     this.#expiryTimer.setNoLaterThan(this.queue.nextExpiryAt);
     if (this.governor.isAssumed && this.#overdueAt > now) this.#expiryTimer.setNoLaterThan(this.#overdueAt);
     this.#fleet?.setWaiting(first === undefined ? 0 : this.governor.wanted(now, this.queue.size, first));
   }
 
-  #grant(ticket: QueueTicket, grant: PermitGrant, now: number): void {
+  #grant(ticket: QueueTicket, grant: LaneGrant, now: number): void {
     const wait = this.queue.endWait(ticket, now);
     this.queue.move(ticket, 'granted');
     const permit = new ActivePermit(this, grant, ticket.takeUnreportedWaitMs(), ticket);
     if (wait?.kind === 'permit') wait.resolve(permit);
+    if (ticket.gate !== undefined) this.#releaseHeld(this.queue.laneOf(ticket.gate), now);
   }
 
   /** Calls that an assumed limit has delayed for long, or until they would be rejected, are sent. */
@@ -258,7 +321,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     if (!this.governor.isAssumed || now < this.#overdueAt) return;
     this.#overdueAt = Infinity;
     for (const ticket of this.queue.waitingTickets()) {
-      if (ticket.wait?.kind !== 'permit') continue;
+      if (ticket.wait?.kind !== 'permit' || ticket.phase === 'held') continue;
       const dueAt = Math.min(ticket.expiresAt, now - ticket.waitedMsAt(now) + MAX_ASSUMED_WAIT_MS);
       const grant = dueAt <= now ? this.governor.tryTakeOverdue(now, ticket) : undefined;
       if (grant === undefined) this.#overdueAt = Math.min(this.#overdueAt, dueAt);
@@ -311,16 +374,20 @@ class QueueingThrottle implements Throttle, TicketHost {
     const { max } = this.#terms.queue;
     const queued = queue.size;
     if (governor.pause.rejectsNew(now, queued > 0)) return 'expected_wait';
-    const grantable = governor.available(now, ticket);
+    const { gate } = ticket;
+    const inLane = gate?.governor?.available(now, ANY_CALL) ?? Infinity;
+    const grantable = Math.min(governor.available(now, ticket), inLane);
     if (queued === 0 && grantable >= 1 && ticket.deadlineAt > now) return undefined;
-    const ahead = queue.countAhead(ticket.queueClass);
+    const ahead = queue.countAhead(ticket.queueClass, ticket.gate);
     const declaredWaitMs = governor.declaredAt(now, ahead, ticket) - now;
     if (declaredWaitMs > 0 && declaredWaitMs >= ticket.waitBudgetMs(now)) return 'quota';
     // A request that could be granted at once takes no place in the queue.
     const isFull = queued >= max + grantable;
-    const evicted = isFull ? queue.evictionCandidate(ticket.queueClass, max) : undefined;
+    const evicted = isFull ? queue.evictionCandidate(ticket.queueClass, max, gate) : undefined;
     if (isFull && evicted === undefined) return 'full';
-    const leastWaitMs = governor.earliestAt(now, ahead, ticket) - now;
+    const aheadInLane = queue.countAheadInLane(ticket.queueClass, gate);
+    const inLaneAt = gate?.governor?.earliestAt(now, aheadInLane, ANY_CALL) ?? now;
+    const leastWaitMs = Math.max(governor.earliestAt(now, ahead, ticket), inLaneAt) - now;
     const isTooLong = leastWaitMs > 0 && leastWaitMs >= ticket.waitBudgetMs(now);
     return isTooLong || ticket.deadlineAt <= now ? 'expected_wait' : evicted;
   }
@@ -363,12 +430,14 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.recordRejection(reason);
     // Past the longest pause a probe goes out, so a client need not stay away for longer.
     const { maxPauseMs } = this.#terms.throttle;
-    const ahead = this.queue.countAhead(ticket.queueClass);
+    const ahead = this.queue.countAhead(ticket.queueClass, ticket.gate);
     const isQuota = reason === 'quota';
+    const aheadInLane = this.queue.countAheadInLane(ticket.queueClass, ticket.gate);
+    const inLaneAt = ticket.gate?.governor?.nthAt(now, aheadInLane, ANY_CALL, maxPauseMs) ?? now;
     const expectedAt = isQuota
       ? this.governor.declaredAt(now, ahead, ticket)
-      : this.governor.nthAt(now, ahead, ticket, maxPauseMs);
-    const limit = isQuota ? this.governor.lastToOpen(now, ahead, ticket) : undefined;
+      : Math.max(inLaneAt, this.governor.nthAt(now, ahead, ticket, maxPauseMs));
+    const limit = isQuota ? this.governor.declared?.lastToOpen(now, ahead, ticket) : undefined;
     const error = createRejectionError(reason, expectedAt - now, ticket.reserveMs(now), limit);
     wait?.reject(error);
     return error;

@@ -1,60 +1,83 @@
 /**
  * The tickets of one throttle: how many wait, in which phase, and until when. At most `bodySlots` requests without a permit
- * read their bodies; of those that have read them one is next, retries first. FairOrder decides the order. This file settles
- * no promise and reads no clock.
+ * read their bodies; of those that have read them one is next. PermitOrder decides the order. Tickets of a lane that its gate holds back, or
+ * that would take more than half of the body slots, wait in an order of their own. This file settles no promise and reads no clock.
  */
 import { ArrivalQueue } from './arrival-queue.ts';
-import { FairOrder } from './fair-order.ts';
 import { Heap } from './heap.ts';
+import { PermitOrder } from './permit-order.ts';
+import type { LaneGate } from './lane-gate.ts';
+import { QueueLane } from './queue-lane.ts';
 import type { PendingWait, TicketPhase, QueueTicket } from './queue-ticket.ts';
 import type { Priority, QueueClass } from '../throttle.ts';
 
+/** Of body slots and places: what one lane may take while others wait. */
+const LANE_SHARE = 0.5;
+/** Phases with a place in an order. */
+const WAITING: ReadonlySet<TicketPhase> = new Set(['queued', 'received', 'buffering', 'held', 'ready']);
+
 export class RequestQueue {
   #bodySlots: number;
-  readonly #order: FairOrder;
-  readonly #retries = new ArrivalQueue<QueueTicket>();
+  readonly #order: PermitOrder;
+  readonly #lanes = new Map<LaneGate, QueueLane>();
   readonly #readers = new ArrivalQueue<QueueTicket>();
   readonly #expiries = new Heap<QueueTicket>((one, other) => one.expiresAt < other.expiresAt);
-  readonly #counts = { complete: 0, queued: 0, received: 0, buffering: 0, stalled: 0, ready: 0, granted: 0, left: 0 };
+  readonly #counts = {
+    complete: 0,
+    queued: 0,
+    received: 0,
+    buffering: 0,
+    stalled: 0,
+    held: 0,
+    ready: 0,
+    granted: 0,
+    left: 0,
+  };
   /** Tickets by phase. Those of `complete`, `granted` and `left` have no place here, and their counts mean nothing. */
   readonly counts: Readonly<Record<TicketPhase, number>> = this.#counts;
-  #retriesWithSlot = 0;
   #hasGrantedUncontended = false;
 
   /** @param bodySlots how many requests may read their bodies or keep them while they wait */
   constructor(bodySlots: number) {
     this.#bodySlots = bodySlots;
-    this.#order = new FairOrder(bodySlots);
+    this.#order = new PermitOrder(bodySlots);
   }
 
   /** A request that has a body slot keeps it, even when there are fewer now. */
   setBodySlots(bodySlots: number): void {
     this.#bodySlots = bodySlots;
-    this.#order.setBodySlots(bodySlots);
+    this.#order.fair.setBodySlots(bodySlots);
   }
 
   /** Tickets that wait for a body slot, for their body or for a permit. Stalled ones are not counted. */
   get size(): number {
-    const { queued, received, buffering, ready } = this.#counts;
-    return queued + received + buffering + ready;
+    const { queued, received, buffering, held, ready } = this.#counts;
+    return queued + received + buffering + held + ready;
   }
 
-  /** Callers that have a record, counted once for each priority. */
+  /** Lanes with tickets that wait. */
+  get lanes(): Iterable<QueueLane> {
+    return this.#lanes.values();
+  }
+
+  /** Undefined while no ticket of the gate waits. */
+  laneOf(gate: LaneGate): QueueLane | undefined {
+    return this.#lanes.get(gate);
+  }
+
+  /** Callers that have a record, counted once for each priority and lane. */
   get callerCount(): number {
-    return this.#order.callerCount;
+    let count = this.#order.fair.callerCount;
+    for (const { order } of this.#lanes.values()) count += order.fair.callerCount;
+    return count;
   }
 
   get nextReady(): QueueTicket | undefined {
-    const retry = this.#retries.oldest;
-    if (retry === undefined) return this.#order.nextReady;
-    // A caller's requests stay in order: its older request, whose body took longer, goes before the retry.
-    const ownOldest = this.#order.callersOf(retry.queueClass.priority).oldestReadyOf(retry.queueClass.caller);
-    return ownOldest !== undefined && ownOldest.arrivalNumber < retry.arrivalNumber ? ownOldest : retry;
+    return this.#order.nextReady;
   }
 
   /** The next of high priority. */
   get nextReadyHigh(): QueueTicket | undefined {
-    for (const retry of this.#retries) if (retry.isHigh) return retry;
     return this.#order.nextReadyHigh;
   }
 
@@ -65,23 +88,28 @@ export class RequestQueue {
 
   /** Waiting tickets by priority. O(1) plus the number of retries. */
   sizesByPriority(): Record<Priority, number> {
-    const sizes = this.#order.sizesByPriority();
-    for (const { queueClass } of this.#retries) sizes[queueClass.priority]++;
+    const sizes = { high: 0, normal: 0, low: 0 };
+    this.#order.addSizesTo(sizes);
+    for (const { order } of this.#lanes.values()) order.addSizesTo(sizes);
     return sizes;
   }
 
   /** Takes in a new ticket whose body has to be read, or a stalled one whose body continues. It gets a body slot if one is free. */
   add(ticket: QueueTicket): void {
-    const isNext = this.#hasFreeBodySlot() && this.#order.canBufferNow(ticket.queueClass);
+    const { gate, queueClass } = ticket;
+    const lane = gate === undefined ? undefined : this.#lanes.get(gate);
+    const mayBuffer = lane === undefined || (lane.order.fair.nextQueued === undefined && this.#hasBodySlotFor(lane));
+    const isNext = mayBuffer && this.#hasFreeBodySlot() && this.#order.fair.canBufferNow(queueClass);
     this.move(ticket, isNext ? 'buffering' : 'queued');
   }
 
-  /** Grants to a ticket that needed no place here, while no other waits. @returns false when it has to move in here first */
+  /** Grants to a ticket that needed no place here, while no other waits but for its lane. @returns false when it has to move in here first */
   tryGrantUncontended(ticket: QueueTicket): boolean {
     const { queued, received, buffering, ready } = this.#counts;
     const hasPlace = ticket.phase !== 'complete' && ticket.phase !== 'granted';
     if (hasPlace || queued + received + buffering + ready > 0) return false;
     ticket.phase = 'granted';
+    ticket.wasGranted = true;
     this.#hasGrantedUncontended = true;
     return true;
   }
@@ -101,7 +129,9 @@ export class RequestQueue {
 
   /** Gives a free body slot to the queued ticket whose turn for a permit comes first, and returns it. */
   admitNext(): QueueTicket | undefined {
-    const ticket = this.#hasFreeBodySlot() ? this.#order.nextQueued : undefined;
+    if (!this.#hasFreeBodySlot()) return undefined;
+    for (const lane of this.#lanes.values()) this.#promoteQueued(lane);
+    const ticket = this.#order.fair.nextQueued;
     if (ticket !== undefined) this.move(ticket, 'buffering');
     return ticket;
   }
@@ -115,11 +145,32 @@ export class RequestQueue {
     this.#counts[from]--;
     this.#counts[to]++;
     if (from === 'buffering') this.#readers.remove(ticket);
-    const isRetry = from === 'granted' || (from === 'ready' && this.#removeRetry(ticket));
-    if (!isRetry) this.#order.move(ticket, from, to);
-    else if (to === 'ready') this.#insertRetry(ticket);
-    else if (to === 'granted') this.#order.chargeTurn(ticket.queueClass);
+    if (ticket.gate === undefined) this.#order.move(ticket, from, to);
+    else this.#moveInLane(ticket, ticket.gate, from, to);
+    if (to === 'granted') ticket.wasGranted = true;
     if (to === 'buffering') this.#readers.insert(ticket);
+  }
+
+  /** The gate of its lane lets the ticket go: it waits for its permit among all requests. */
+  release(ticket: QueueTicket): void {
+    if (ticket.gate !== undefined) this.#lanes.get(ticket.gate)?.order.fair.chargeTurn(ticket.queueClass);
+    this.move(ticket, 'ready');
+  }
+
+  /** Other limits of its operation hold it back now, or none. */
+  changeGate(ticket: QueueTicket, gate: LaneGate | undefined): void {
+    const { phase } = ticket;
+    if (ticket.gate === gate) return;
+    if (!WAITING.has(phase)) {
+      ticket.gate = gate;
+      return;
+    }
+    const holdsBodySlot = ticket.holdsBodySlot;
+    this.move(ticket, 'stalled');
+    ticket.gate = gate;
+    ticket.holdsBodySlot = holdsBodySlot;
+    if (phase === 'ready' || phase === 'held') this.move(ticket, gate === undefined ? 'ready' : 'held');
+    else this.move(ticket, phase);
   }
 
   beginWait(ticket: QueueTicket, now: number, wait: PendingWait): void {
@@ -146,49 +197,102 @@ export class RequestQueue {
 
   /** Tickets that wait for a body slot or a permit. Those that read their bodies are not among them. */
   waitingTickets(): readonly QueueTicket[] {
-    return [...this.#order.waitingTickets(), ...this.#retries];
+    return [this.#order, ...Array.from(this.#lanes.values(), ({ order }) => order)].flatMap((each) =>
+      each.waitingTickets(),
+    );
   }
 
   /**
-   * Minimum number of permits that other tickets get before a new ticket of this class, if no ticket leaves. With one body slot, the result can exceed
-   * that number by up to 2: the ticket in the slot gets its permit first, regardless of its priority.
+   * Minimum number of permits that other tickets get before a new ticket of this class, if no ticket leaves; those that other lanes hold back are not
+   * counted. With one body slot, the result can exceed that number by up to 2: the ticket in the slot gets its permit first, regardless of its
+   * priority.
    */
-  countAhead(queueClass: QueueClass): number {
-    return this.#retries.size + this.#order.countAhead(queueClass);
+  countAhead(queueClass: QueueClass, gate?: LaneGate): number {
+    return this.#order.countAhead(queueClass) + this.countAheadInLane(queueClass, gate);
+  }
+
+  /** As `countAhead`, among those that the limits of the same operation hold back. */
+  countAheadInLane(queueClass: QueueClass, gate: LaneGate | undefined): number {
+    return this.#orderOfGate(gate)?.countAhead(queueClass) ?? 0;
   }
 
   /** Lower bound of the permits that go out before a retry of this ticket gets one, if no ticket leaves. */
-  countAheadOfRetry({ queueClass, arrivalNumber }: QueueTicket): number {
-    const callers = this.#order.callersOf(queueClass.priority);
-    return this.#retries.countOlder(arrivalNumber) + callers.countReadyOlder(queueClass.caller, arrivalNumber);
+  countAheadOfRetry(ticket: QueueTicket): number {
+    return this.#order.countAheadOfRetry(ticket) + (this.#orderOfGate(ticket.gate)?.countAheadOfRetry(ticket) ?? 0);
   }
 
-  /** The ticket to reject so that a new one of this class finds a place in a queue of `max`. Never a retry. */
-  evictionCandidate(queueClass: QueueClass, max: number): QueueTicket | undefined {
-    const ticket = this.#order.evictionCandidate(queueClass, max);
+  /** The ticket to reject so that a new one of this class and operation finds a place in a queue of `max`. Never a retry. */
+  evictionCandidate(queueClass: QueueClass, max: number, gate?: LaneGate): QueueTicket | undefined {
+    const [longest] = [...this.#lanes.values()].sort((one, other) => other.size - one.size);
+    const isTooLong = longest !== undefined && longest.gate !== gate && longest.size > LANE_SHARE * max;
+    const ticket = isTooLong
+      ? longest.order.fair.youngest
+      : (this.#orderOfGate(gate)?.fair.evictionCandidate(queueClass, max) ??
+        this.#order.fair.evictionCandidate(queueClass, max));
     // Without a pending wait there is no promise to reject.
     return ticket?.wait === undefined ? undefined : ticket;
   }
 
-  // A waiting retry keeps the body that it has read, so it takes a slot.
+  #moveInLane(ticket: QueueTicket, gate: LaneGate, from: TicketPhase, to: TicketPhase): void {
+    const lane = this.#lanes.get(gate) ?? new QueueLane(gate, this.#bodySlots);
+    const hadBodySlot = WAITING.has(from) && ticket.holdsBodySlot;
+    const former = ticket.isInLane ? lane.order : this.#order;
+    ticket.isInLane = to === 'queued' || to === 'held';
+    const next = ticket.isInLane ? lane.order : this.#order;
+    if (former !== next && WAITING.has(from) && WAITING.has(to)) transfer(ticket, former, next, from, to);
+    else (WAITING.has(from) ? former : next).move(ticket, phaseInOrder(from), phaseInOrder(to));
+    if (lane.nextQueued === ticket) lane.nextQueued = undefined;
+    lane.bodySlotsUsed += Number(WAITING.has(to) && ticket.holdsBodySlot) - Number(hadBodySlot);
+    lane.heldCount += Number(to === 'held') - Number(from === 'held');
+    lane.readyCount += Number(to === 'ready') - Number(from === 'ready');
+    lane.size += Number(WAITING.has(to)) - Number(WAITING.has(from));
+    if (lane.size > 0) this.#lanes.set(gate, lane);
+    else this.#lanes.delete(gate);
+  }
+
+  /** The next of the lane waits for a body slot among all requests, unless the lane has its share of them. */
+  #promoteQueued(lane: QueueLane): void {
+    const next = lane.nextQueued === undefined && this.#hasBodySlotFor(lane) ? lane.order.fair.nextQueued : undefined;
+    if (next === undefined) return;
+    next.isInLane = false;
+    lane.nextQueued = next;
+    transfer(next, lane.order, this.#order, 'queued', 'queued');
+  }
+
+  #orderOfGate(gate: LaneGate | undefined): PermitOrder | undefined {
+    return gate === undefined ? undefined : this.#lanes.get(gate)?.order;
+  }
+
+  #hasBodySlotFor(lane: QueueLane): boolean {
+    return lane.bodySlotsUsed < Math.max(1, LANE_SHARE * this.#bodySlots);
+  }
+
   #hasFreeBodySlot(): boolean {
-    return this.#order.bodySlotsUsed + this.#retriesWithSlot < this.#bodySlots;
+    let used = this.#order.bodySlotsUsed;
+    for (const { order } of this.#lanes.values()) used += order.bodySlotsUsed;
+    return used < this.#bodySlots;
   }
 
   // When a permit went out while no ticket waited, there was enough for all: turns taken before that no longer count.
   #forgetTurns(): void {
     this.#hasGrantedUncontended = false;
-    this.#order.forgetTurns();
+    this.#order.fair.forgetTurns();
   }
+}
 
-  #insertRetry(ticket: QueueTicket): void {
-    this.#retries.insert(ticket);
-    if (ticket.awaitsBody) this.#retriesWithSlot++;
-  }
+/** Between two orders a ticket is `held` by neither, and keeps its body slot. */
+function transfer(
+  ticket: QueueTicket,
+  former: PermitOrder,
+  next: PermitOrder,
+  from: TicketPhase,
+  to: TicketPhase,
+): void {
+  former.move(ticket, phaseInOrder(from), 'held');
+  next.move(ticket, 'held', phaseInOrder(to));
+}
 
-  #removeRetry(ticket: QueueTicket): boolean {
-    const isRetry = this.#retries.remove(ticket);
-    if (isRetry && ticket.awaitsBody) this.#retriesWithSlot--;
-    return isRetry;
-  }
+/** For the order of its lane, a held ticket is ready. */
+function phaseInOrder(phase: TicketPhase): TicketPhase {
+  return phase === 'held' ? 'ready' : phase;
 }

@@ -78,15 +78,20 @@ export class RequestTicket extends QueueTicket implements Ticket {
     const rejection = this.phase === 'complete' ? this.#throttle.enqueue(this, now) : undefined;
     if (rejection !== undefined) return Promise.reject(rejection);
     const { promise, resolve, reject } = Promise.withResolvers<Permit>();
-    queue.move(this, 'ready');
+    queue.move(this, this.gate === undefined ? 'ready' : 'held');
     this.#throttle.startWait(this, now, { kind: 'permit', resolve, reject });
     return promise;
   }
 
   tryTakePermit(now = this.#throttle.clock.now()): Permit | undefined {
-    const { queue, governor, isShutDown } = this.#throttle;
-    if (this.phase === 'left' || this.wait !== undefined || isShutDown || queue.counts.ready > 0) return undefined;
-    const grant = this.deadlineAt > now ? governor.tryTake(now, false, this) : undefined;
+    const { queue, governor, isShutDown, lanes } = this.#throttle;
+    if (this.phase === 'left' || this.wait !== undefined || isShutDown) return undefined;
+    if (lanes.learned !== undefined || this.operationLimits !== undefined) queue.changeGate(this, lanes.gateOf(this));
+    const isBehind =
+      queue.counts.ready > 0 || (this.gate !== undefined && (queue.laneOf(this.gate)?.heldCount ?? 0) > 0);
+    if (isBehind || this.deadlineAt <= now) return undefined;
+    const grant =
+      lanes.learned === undefined ? governor.tryTake(now, false, this) : lanes.learned.tryTake(now, false, this);
     if (grant === undefined) return undefined;
     if (!queue.tryGrantUncontended(this)) {
       queue.move(this, 'granted');
@@ -99,7 +104,9 @@ export class RequestTicket extends QueueTicket implements Ticket {
   retryWaitMs(delayMs = 0): number {
     const { queue, clock, governor } = this.#throttle;
     const now = clock.now();
-    const expectedMs = Math.max(delayMs, governor.retryAt(now, queue.countAheadOfRetry(this), this) - now);
+    const laneMs = (this.gate?.governor?.nthAt(now, 0) ?? now) - now;
+    const retryMs = governor.retryAt(now, queue.countAheadOfRetry(this), this) - now;
+    const expectedMs = Math.max(delayMs, laneMs, retryMs);
     // A delay takes no place in the queue, and counts against the deadline alone.
     return expectedMs > 0 && expectedMs - delayMs >= this.waitBudgetMs(now, delayMs) ? Infinity : expectedMs;
   }

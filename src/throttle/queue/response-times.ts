@@ -3,6 +3,9 @@
  * rejected for slow ones. Bounded in number, and each endpoint forgets by itself.
  */
 
+import { CallRing } from '../lanes/recent-calls.ts';
+import type { AcceptedCall } from '../pacing/rate-policy.ts';
+
 /** Endpoints with times of their own. */
 const MAX_ENDPOINTS = 64;
 /** Fewer calls say nothing about the next one. */
@@ -12,7 +15,13 @@ const ALMOST_ALL = 0.995;
 export class ResponseTimes {
   readonly #byEndpoint = new Map<string, AgedTimes>();
   /** The endpoints that found no place share these. */
-  readonly #others = new AgedTimes();
+  readonly #others = new AgedTimes(undefined);
+  readonly #keepsCalls: boolean;
+
+  /** @param keepsCalls the newest calls of each endpoint can be asked for, about 1 kB for each. Default false */
+  constructor(keepsCalls = false) {
+    this.#keepsCalls = keepsCalls;
+  }
 
   /**
    * Records a call that has ended.
@@ -37,6 +46,47 @@ export class ResponseTimes {
     return this.#timesOf(endpoint).shareWithin(now, ms);
   }
 
+  /** Share of an endpoint among the responses of late. */
+  shareOf(now: number, endpoint: string): number {
+    let all = this.#others.count(now);
+    for (const times of this.#byEndpoint.values()) all += times.count(now);
+    return (this.#byEndpoint.get(endpoint)?.count(now) ?? 0) / Math.max(1, all);
+  }
+
+  /** Another endpoint than these had a response since. Only with `keepsCalls`, as all that follow. */
+  hasOther(endpoints: ReadonlySet<string>, since: number): boolean {
+    for (const [endpoint, { calls }] of this.#byEndpoint)
+      if (!endpoints.has(endpoint) && calls !== undefined && calls.count(since) > 0) return true;
+    return false;
+  }
+
+  /** Calls of all endpoints per millisecond, of the last second or of the last five, where these were more. */
+  callsPerMs(now: number): number {
+    const count = (ms: number): number => {
+      let sum = 0;
+      for (const { calls } of this.#byEndpoint.values()) sum += calls?.count(now - ms) ?? 0;
+      return sum / ms;
+    };
+    return Math.max(count(1000), count(5000));
+  }
+
+  /** In order of their grants. Longer histories are kept from now on. */
+  callsOf(endpoint: string): readonly AcceptedCall[] {
+    return this.#byEndpoint.get(endpoint)?.calls?.list() ?? [];
+  }
+
+  /** Longer histories are kept from now on. */
+  growCalls(): void {
+    for (const { calls } of this.#byEndpoint.values()) if (calls !== undefined) calls.mayGrow = true;
+  }
+
+  /** By how much the newest durations of an endpoint differ at most. */
+  spreadMs(): number {
+    let spreadMs = 0;
+    for (const { calls } of this.#byEndpoint.values()) spreadMs = Math.max(spreadMs, calls?.spreadMs() ?? 0);
+    return spreadMs;
+  }
+
   #timesOf(endpoint: string): AgedTimes {
     return this.#byEndpoint.get(endpoint) ?? this.#others;
   }
@@ -53,7 +103,7 @@ export class ResponseTimes {
         return this.#others;
       }
     }
-    const times = new AgedTimes();
+    const times = new AgedTimes(this.#keepsCalls ? new CallRing() : undefined);
     this.#byEndpoint.set(endpoint, times);
     return times;
   }
@@ -86,10 +136,16 @@ const NO_CALLS = new Generation(0);
  * make the others look quick.
  */
 class AgedTimes {
+  readonly calls: CallRing | undefined;
   #current: Generation | undefined;
   #former: Generation | undefined;
   /** Cached until the next change, because a queue reads them at each permit. */
   #shares: readonly number[] | undefined;
+
+  /** @param calls keeps the newest calls. Default: they are not kept */
+  constructor(calls: CallRing | undefined) {
+    this.calls = calls;
+  }
 
   /** @param isWhole false for a duration that was cut off at `ms` */
   add(now: number, ms: number, isWhole: boolean): void {
@@ -100,6 +156,7 @@ class AgedTimes {
     counts[bucket] = (counts[bucket] ?? 0) + 1;
     generation.count++;
     this.#shares = undefined;
+    if (isWhole) this.calls?.add(now - ms, ms);
   }
 
   /** Durations of late, both kinds. */

@@ -40,14 +40,14 @@ class CallerQueue {
     if (to === 'queued') this.bodyQueue.insert(ticket);
     else if (to === 'buffering' || to === 'received') this.#bufferingCount++;
     else if (to === 'ready') this.permitQueue.insert(ticket);
-    this.#countBodySlot(ticket, to);
+    this.#countBodySlot(ticket, from, to);
   }
 
   /** A body slot is kept until the permit comes. A ticket that became `ready` without a slot takes none. */
-  #countBodySlot(ticket: QueueTicket, to: TicketPhase): void {
-    const holds = to === 'buffering' || (to === 'ready' && ticket.holdsBodySlot);
-    this.bodySlotsUsed += Number(holds) - Number(ticket.holdsBodySlot);
-    ticket.holdsBodySlot = holds;
+  #countBodySlot(ticket: QueueTicket, from: TicketPhase, to: TicketPhase): void {
+    const wasCounted = ticket.holdsBodySlot && (from === 'buffering' || from === 'ready');
+    ticket.holdsBodySlot = to === 'buffering' || (ticket.holdsBodySlot && (to === 'ready' || to === 'held'));
+    this.bodySlotsUsed += Number(ticket.holdsBodySlot && to !== 'held') - Number(wasCounted);
   }
 }
 

@@ -1,0 +1,260 @@
+/**
+ * Limits that hold for one operation only, learned from refusals (pure). A lane is a governor for one operation under the route's: its calls
+ * need a permit of both. Nothing here exists before the first refusal.
+ *
+ * The first refusal of an operation opens an inquest: the operation gets a lane, which pauses, and the calls of other operations go one at a
+ * time, as witnesses. One that is accepted speaks for a limit of the operation; two that are refused show that it is the route's, which then
+ * learns of all of them. The odds decide, and not one witness: with a limit for all, a permit may have come between the two calls.
+ */
+import { INQUEST_TIMEOUT_MS, Inquest } from './inquest.ts';
+import { Lane, type LaneDecision, type LaneGrant } from './lane.ts';
+import { type RefusedOperations } from './refused-operations.ts';
+import { ANY_CALL, type PacedCall } from '../pacing/gate.ts';
+import type { Governor } from '../pacing/governor.ts';
+import type { QueueTicket } from '../queue/queue-ticket.ts';
+import type { ResponseTimes } from '../queue/response-times.ts';
+import type { LaneState, LearnedLane, PermitReport, RateLimitReport } from '../throttle.ts';
+
+const MAX_LANES = 16;
+/** So many closures of the last operation without a lane are the route's: a rest of the calls and all of them look alike. */
+const MAX_CLOSURES_OF_LAST = 4;
+/** Operations without an accepted call for so long are no witnesses. */
+const RECENT_MS = 10_000;
+/** A known limit that is used to this share explains a refusal. */
+const EXPLAINING_SHARE = 0.8;
+/** After each inquest that found for the route, twice as many refusals have to come before the next. */
+const MAX_DOUBLINGS = 8;
+/** A lane without a refusal for so long goes when another one is wanted. */
+const IDLE_MS = 600_000;
+
+export interface LaneSetOptions {
+  readonly route: Governor;
+  readonly times: ResponseTimes;
+  readonly refused: RefusedOperations;
+  createGovernor(): Governor;
+  /** Waiting requests may have another lane now. */
+  onChange(): void;
+}
+
+export class LaneSet {
+  readonly #refused: RefusedOperations;
+  readonly #options: LaneSetOptions;
+  readonly #lanes = new Map<string, Lane>();
+  #inquest: Inquest | undefined;
+  #refusalCount = 0;
+  #routeVerdicts = 0;
+  #nextInquestAt = 0;
+
+  constructor(options: LaneSetOptions) {
+    this.#options = options;
+    this.#refused = options.refused;
+    options.times.growCalls();
+  }
+
+  get lanes(): ReadonlyMap<string, Lane> {
+    return this.#lanes;
+  }
+
+  /** When calls of other operations than the tested one may go again; a past instant or -Infinity: now. */
+  heldUpUntil(lane: Lane | undefined): number {
+    const inquest = this.#inquest;
+    if (inquest === undefined || (lane !== undefined && inquest.lanes.has(lane))) return -Infinity;
+    return inquest.witnessSentAt + INQUEST_TIMEOUT_MS;
+  }
+
+  tryTake(now: number, hasWaited: boolean, call: QueueTicket): LaneGrant | undefined {
+    const lane = this.#lanes.get(call.endpoint);
+    if (this.heldUpUntil(lane) > now) return undefined;
+    const grant =
+      lane === undefined
+        ? this.#options.route.tryTake(now, hasWaited, call)
+        : this.#takeBoth(now, hasWaited, call, lane);
+    if (grant !== undefined && (lane === undefined || this.#inquest?.lanes.has(lane) === false))
+      this.#inquest?.recordWitness(now);
+    return grant;
+  }
+
+  settle(now: number, grant: LaneGrant, report: PermitReport, operation: string): LaneDecision {
+    const { route } = this.#options;
+    // A 503 that no setting names may be a node that shuts down.
+    if (report.kind === 'rate-limited' && (report.signal.status !== 503 || report.isConfigured === true))
+      return this.#settleRefused(now, grant, report, operation);
+    const lane = this.#lanes.get(operation);
+    if (grant.lane !== undefined) grant.lane.lane.governor.settle(now, grant.lane.grant, report);
+    else if (report.kind === 'accepted')
+      lane?.governor.ratePolicy.learner?.adopt([{ at: grant.at, ms: now - grant.at }], 0);
+    const isOwn = lane?.odds.isConfirmed === true && report.kind === 'accepted';
+    // What the responses of the operation state as remaining belongs to its own limit.
+    const decision = route.settle(now, grant, isOwn ? { kind: 'accepted' } : report);
+    if (report.kind === 'accepted') this.#recordAcceptedWitness(now, grant, lane);
+    return decision;
+  }
+
+  /** @param wallAt turns a monotonic instant into epoch milliseconds */
+  list(now: number, wallAt: (at: number) => number): readonly LaneState[] {
+    return Array.from(this.#lanes.values(), ({ operation, governor, odds, refusedCount }) => ({
+      operation,
+      learned: governor.ratePolicy.learner?.learned(wallAt),
+      usage: governor.usage(now),
+      pausedMs: governor.pausedMs(now),
+      refused: refusedCount,
+      isConfirmed: odds.isConfirmed,
+    }));
+  }
+
+  snapshot(now: number): readonly LearnedLane[] {
+    return [...this.#lanes.values()].flatMap(({ operation, governor, odds }) => {
+      const learned = odds.isConfirmed ? governor.ratePolicy.learner?.snapshot(now) : undefined;
+      return learned === undefined ? [] : [{ operation, governor: learned }];
+    });
+  }
+
+  /** The next closure decides whether it is still so. */
+  restore(now: number, { operation, governor }: LearnedLane, ageMs: number): void {
+    this.#refused.getOrCreate(operation).restore();
+    this.#createLane(now, operation).governor.restore(now, governor, ageMs);
+  }
+
+  #takeBoth(now: number, hasWaited: boolean, call: PacedCall, lane: Lane): LaneGrant | undefined {
+    const { route } = this.#options;
+    if (lane.governor.nextAt(now, ANY_CALL) > now) {
+      lane.isHolding = true;
+      lane.governor.recordHeld(now);
+      return undefined;
+    }
+    const grant = route.tryTake(now, hasWaited && !lane.isHolding, call);
+    if (grant === undefined) {
+      lane.isHolding = false;
+      return undefined;
+    }
+    const own = lane.governor.tryTake(now, hasWaited, ANY_CALL);
+    if (own !== undefined) return { ...grant, lane: { lane, grant: own } };
+    route.giveBack(now, grant);
+    route.freeSlot();
+    return undefined;
+  }
+
+  #settleRefused(now: number, grant: LaneGrant, report: RateLimitReport, operation: string): LaneDecision {
+    const { route } = this.#options;
+    this.#refusalCount++;
+    const inquest = this.#inquest;
+    let lane = this.#lanes.get(operation);
+    const isOwn = lane !== undefined && (lane.odds.isConfirmed || inquest?.lanes.has(lane) === true);
+    if (inquest !== undefined && !isOwn) return this.#recordRefusedWitness(now, inquest, grant, report, operation);
+    const isFirst = this.#refused.recordRefused(now, grant.at) && inquest === undefined;
+    const isExplained = lane?.odds.isConfirmed === true || usedShare(route, now) >= EXPLAINING_SHARE;
+    if (isFirst && !isExplained) this.#refused.recordClosure(now, operation);
+    if (lane === undefined) {
+      if (!this.#mayInquire(now, operation)) return route.settle(now, grant, report);
+      lane = this.#createLane(now, operation);
+    } else if (
+      lane.odds.isConfirmed &&
+      usedShare(route, now) > Math.max(EXPLAINING_SHARE, usedShare(lane.governor, now))
+    ) {
+      if (grant.lane !== undefined) grant.lane.lane.governor.disregard(now, grant.lane.grant);
+      return route.settle(now, grant, report);
+    }
+    return this.#chargeLane(now, lane, grant, report);
+  }
+
+  #chargeLane(now: number, lane: Lane, grant: LaneGrant, report: RateLimitReport): LaneDecision {
+    lane.lastRefusedAt = now;
+    lane.refusedCount++;
+    // A call from before the lane has no grant of it, and counts as one that was in flight when a pause began.
+    const own = grant.lane?.lane === lane ? grant.lane.grant : lane.governor.grantFor(grant);
+    const decision = lane.governor.settle(now, own, report);
+    if (decision.kind === 'alone') {
+      // Its refusals do not depend on its rate, so that no limit of the operation explains them.
+      lane.odds.refute();
+      this.#lanes.delete(lane.operation);
+      this.#options.onChange();
+      return this.#options.route.settle(now, grant, report);
+    }
+    const scoped: LaneDecision = decision.kind === 'limited' ? { ...decision, lane } : decision;
+    if (this.#inquest === undefined && !lane.odds.isConfirmed) {
+      const { times } = this.#options;
+      this.#inquest = new Inquest(lane, grant, report, times.callsPerMs(now));
+    } else {
+      if (this.#inquest?.lanes.has(lane) === true) this.#inquest.recordOwnRefusal(grant.at);
+      this.#options.route.disregard(now, grant);
+    }
+    return scoped;
+  }
+
+  /** A witness was refused: it gets a lane too, until a third operation decides. */
+  #recordRefusedWitness(
+    now: number,
+    inquest: Inquest,
+    grant: LaneGrant,
+    report: RateLimitReport,
+    operation: string,
+  ): LaneDecision {
+    const lane = this.#lanes.get(operation) ?? this.#createLane(now, operation);
+    inquest.recordRefused(grant, report, lane);
+    const suspects = new Set(Array.from(inquest.lanes, (each) => each.operation));
+    if (!inquest.isRoutes && this.#options.times.hasOther(suspects, now - RECENT_MS))
+      return this.#chargeLane(now, lane, grant, report);
+    if (grant.lane !== undefined) grant.lane.lane.governor.disregard(now, grant.lane.grant);
+    for (const { odds } of inquest.lanes) odds.recordRefusedWitness();
+    return this.#chargeRoute(now, inquest);
+  }
+
+  /** The limit is the route's: it learns of all refusals. */
+  #chargeRoute(now: number, inquest: Inquest): LaneDecision {
+    this.#inquest = undefined;
+    this.#routeVerdicts = Math.min(MAX_DOUBLINGS, this.#routeVerdicts + 1);
+    this.#nextInquestAt = this.#refusalCount + 2 ** this.#routeVerdicts;
+    for (const lane of this.#lanes.values())
+      if (!lane.odds.isConfirmed && (inquest.lanes.has(lane) || lane.odds.isRefuted))
+        this.#lanes.delete(lane.operation);
+    let decision: LaneDecision = { kind: 'unlimited' };
+    for (const { grant, report } of inquest.refusals) decision = this.#options.route.settle(now, grant, report);
+    this.#options.onChange();
+    return decision;
+  }
+
+  #recordAcceptedWitness(now: number, grant: LaneGrant, lane: Lane | undefined): void {
+    const inquest = this.#inquest;
+    const { times, route } = this.#options;
+    // What was sent before the refused call, or about then, says nothing.
+    if (inquest === undefined || grant.at <= inquest.refusedAt + times.spreadMs() / 2) return;
+    // The call of a suspect shows no more than that the time of refusals is over.
+    const isOver = lane !== undefined && inquest.lanes.has(lane);
+    for (const { odds } of inquest.lanes) odds.recordAcceptedWitness(isOver ? 1 : inquest.chanceOfPermit(grant.at));
+    if ([...inquest.lanes].every(({ odds }) => odds.isRefuted)) {
+      this.#chargeRoute(now, inquest);
+      return;
+    }
+    this.#inquest = undefined;
+    for (const refusal of inquest.refusals) route.disregard(now, refusal.grant);
+  }
+
+  #mayInquire(now: number, operation: string): boolean {
+    const { route, times } = this.#options;
+    if (this.#refusalCount < this.#nextInquestAt || usedShare(route, now) >= EXPLAINING_SHARE) return false;
+    const odds = this.#refused.oddsOf(operation);
+    if (odds?.isRefuted === true || !times.hasOther(new Set([operation]), now - RECENT_MS)) return false;
+    const isLast = !times.hasOther(new Set([operation, ...this.#lanes.keys()]), now - RECENT_MS);
+    if (isLast && (odds?.closures ?? 0) <= MAX_CLOSURES_OF_LAST) return false;
+    // What the route has learned from these closures does not explain them.
+    if (isLast) route.forgetLearned(now);
+    for (const lane of this.#lanes.values()) if (now - lane.lastRefusedAt > IDLE_MS) this.#lanes.delete(lane.operation);
+    return this.#lanes.size < MAX_LANES;
+  }
+
+  #createLane(now: number, operation: string): Lane {
+    const { route, times, createGovernor, onChange } = this.#options;
+    const lane = new Lane(operation, createGovernor(), this.#refused.getOrCreate(operation));
+    lane.lastRefusedAt = now;
+    lane.governor.ratePolicy.learner?.adopt(times.callsOf(operation), route.inFlightLimit);
+    this.#lanes.set(operation, lane);
+    onChange();
+    return lane;
+  }
+}
+
+/** How much of a governor's learned limit is used; 0 while none is known. */
+function usedShare(governor: Governor, now: number): number {
+  const counted = governor.ratePolicy.learner?.countUsed(now);
+  return counted === undefined ? 0 : counted.used / counted.limit;
+}
