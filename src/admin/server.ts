@@ -1,5 +1,6 @@
 /** The request handler of the admin port. Errors are problem details (RFC 9457). */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import { formatInstant } from '../platform/instant-text.ts';
 import type { HostPort } from '../platform/host-header.ts';
 import type { PendingAttempt } from '../exchange/exchange.ts';
 import type { FleetConnectionState } from '../fleet/redis/connection-health.ts';
@@ -14,7 +15,7 @@ import type { LogDeliveryProblem } from '../telemetry/events.ts';
 import { createPageLoader, type LoadedPage, type PageEndpointsOptions } from './page-endpoints.ts';
 import { describeReadiness } from './status/readiness.ts';
 import { describeStatus, type StatusInputs } from './status/status.ts';
-import { renderSummary } from './status/summary.ts';
+import { renderLimits, renderSummary } from './status/summary.ts';
 import { evaluateVerdict } from './verdict/verdict.ts';
 import { evaluateAlerts } from './alerts/active-alerts.ts';
 
@@ -99,6 +100,7 @@ function createStatusReader(options: AdminOptions): () => StatusInputs {
       fleet: options.fleet(),
       listener: options.listener(),
       insufficientScopes: activity.listInsufficientScopes(),
+      refusals: activity.listRefusals(),
       configuration: options.configuration(),
       logTrouble: options.logTrouble(),
       unknownCallsFault: options.unknownCallsFault?.(),
@@ -118,7 +120,7 @@ function createStatusReader(options: AdminOptions): () => StatusInputs {
 }
 
 function createEndpoints(
-  { tokens, draining, metrics, onNotReady, onQuit }: AdminOptions,
+  { tokens, draining, metrics, onNotReady, onQuit, clock }: AdminOptions,
   readStatus: () => StatusInputs,
   loadPage: () => Promise<LoadedPage>,
 ): ReadonlyMap<string, Endpoint> {
@@ -139,6 +141,10 @@ function createEndpoints(
     '/metrics': get('any', async () => createTextResponse(metrics.contentType, await metrics.render())),
     '/status': get('local', () => createJsonResponse(200, describeStatus(readStatus()))),
     '/status.txt': get('local', () => createTextResponse(PLAIN_TEXT, renderSummary(describeStatus(readStatus())))),
+    '/limits.txt': get('local', () => {
+      const text = renderLimits(describeStatus(readStatus()), formatInstant(clock.wallNow()));
+      return createTextResponse(PLAIN_TEXT, text);
+    }),
     '/': get('local', async (request) => (await loadPage()).render(request)),
     '/events': get('local', async () => (await loadPage()).events()),
     [ASSET_PATH_PREFIX]: get('local', async (request) => (await loadPage()).assets.respond(request)),

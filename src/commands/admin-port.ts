@@ -90,7 +90,7 @@ export type AdminReading =
 /** Never rejects. @param stop aborts the request */
 export async function readAdminText(
   address: ListenAddress,
-  path: '/status' | '/status.txt',
+  path: '/status' | '/status.txt' | '/limits.txt',
   stop: AbortSignal,
 ): Promise<AdminReading> {
   const until = AbortSignal.any([stop, AbortSignal.timeout(RESPONSE_TIMEOUT_MS)]);

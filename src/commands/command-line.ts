@@ -58,8 +58,10 @@ async function dispatch(invocation: Invocation, stop: AbortSignal, warnings: rea
       return (await import('./health.ts')).health(load, operands[0] ?? 'live');
     case 'wait':
       return (await import('./health.ts')).waitUntilReady(load, values.get('max') ?? '60s', stop);
-    case 'status':
-      return (await import('./show-status.ts')).status(load, given.has('json'), stop);
+    case 'status': {
+      const form = given.has('json') ? 'json' : given.has('limits') ? 'limits' : 'text';
+      return (await import('./show-status.ts')).status(load, form, stop);
+    }
     case 'reload':
       return (await import('./reload/send-reload.ts')).reload(load, stop);
     case 'init':

@@ -86,6 +86,7 @@ export const OPTIONS = {
       'the process list would show the secret; expected it in SIDECAR_CLIENT_SECRET, or in a file: --client-secret-file FILE (SIDECAR_CLIENT_SECRET_FILE)',
   },
   json: { description: 'one JSON document instead of lines' },
+  limits: { description: 'what is known of the rate limits, for the partner' },
   probe: { value: 'PATH', description: 'also GET this upstream path with the token' },
   max: { value: 'DURATION', description: '500ms, 60s (the default), 2m' },
   file: { value: 'PATH', description: 'the file of calls. Default: unknownCalls.file' },
@@ -187,12 +188,16 @@ export const COMMANDS = {
   },
   status: {
     summary: 'show the state of a running sidecar',
-    options: ['json', ...ADMIN_OPTIONS],
+    options: ['json', 'limits', ...ADMIN_OPTIONS],
     description: [
       'Asks the admin port: token, limit, queue, recent refusals. Exits with 0 when',
       'the sidecar can serve requests, with 1 when it cannot or does not respond.',
     ],
-    examples: ['bearer-sidecar status', 'bearer-sidecar status --json | jq .token'],
+    examples: [
+      'bearer-sidecar status',
+      'bearer-sidecar status --limits > limits.txt',
+      'bearer-sidecar status --json | jq .token',
+    ],
   },
   reload: {
     summary: 'make a running sidecar read its file again',

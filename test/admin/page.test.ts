@@ -38,7 +38,7 @@ describe('the page', () => {
   });
 
   it.each([
-    ['inferred', limited, '100 requests per 10 s (window, learned, high confidence, since 00:00:00 UTC'],
+    ['inferred', limited, '100 requests per 10 s (window, learned, high confidence), since 00:00:00 UTC'],
     ['none', unpaced, 'none detected'],
     [
       'not identified',

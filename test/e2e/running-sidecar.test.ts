@@ -129,6 +129,11 @@ describe('status', () => {
       /\n {2}limit {5}5 requests per second, configured\n {2}queue {5}0 waiting, 0 in flight of at most 64\n$/,
     );
 
+    const limits = await runProgram('status', '--limits', '--admin-listen', world.admin);
+    expect(limits.stdout).toMatch(
+      /^bearer-sidecar \S+ {2}rate limits as seen at \S+\nup \d+ s\n\n {2}rate {6}5 per second, configured\n/,
+    );
+
     const json = await runProgram('status', '--json', '--admin-listen', world.admin);
     expect(json.code).toBe(0);
     expect(JSON.parse(json.stdout)).toMatchObject({ pid: world.sidecar.pid, configuration: { reloadable: true } });

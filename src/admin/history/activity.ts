@@ -7,7 +7,7 @@ import type { Redact } from '../../platform/secret-redaction.ts';
 import { ensureRequestId } from '../../platform/request-id.ts';
 import type { SidecarEvent } from '../../telemetry/events.ts';
 import type { RequestRecord } from '../../telemetry/request-record.ts';
-import type { LastFault, RecentCall, InsufficientScopes } from '../status/states.ts';
+import type { CountedRefusals, InsufficientScopes, LastFault, RecentCall } from '../status/states.ts';
 import { EventLog } from './event-log.ts';
 
 export type Activity = ReturnType<typeof createActivity>;
@@ -22,6 +22,7 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
   let nextCall = 0;
   const insufficientScopes = new Map<string, InsufficientScopes>();
   const lastFaults = new Map<string, LastFault>();
+  const refusals = new Map<string, CountedRefusals>();
   return {
     eventLog,
     /** Newest first; undefined when calls are not kept. */
@@ -31,12 +32,14 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
     },
     listInsufficientScopes: () => [...insufficientScopes.values()],
     listLastFaults: () => [...lastFaults.values()],
+    listRefusals: () => [...refusals.values()],
     observe: (event: SidecarEvent): void => {
       if (event.kind === 'insufficient-scope') {
         const { route, needed } = event;
         const count = (insufficientScopes.get(route)?.count ?? 0) + 1;
         insufficientScopes.set(route, { route, count, wallAt: clock.wallNow(), needed });
       }
+      if (event.kind === 'rate-limited') countRefusal(refusals, event, clock.wallNow());
       const isFault = event.kind === 'attempt-failed' || event.kind === 'foreign-response';
       // What the sidecar ended itself has no cause.
       if (isFault && event.cause !== undefined) {
@@ -53,6 +56,17 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
       if (record.localReply !== undefined) eventLog.addLocalReply(record.localReply);
     },
   };
+}
+
+/** By route and status, of which an upstream has few that say "too fast". */
+function countRefusal(
+  refusals: Map<string, CountedRefusals>,
+  { route, status }: Pick<CountedRefusals, 'route' | 'status'>,
+  wallAt: number,
+): void {
+  const key = `${route} ${status}`;
+  const { count, firstWallAt } = refusals.get(key) ?? { count: 0, firstWallAt: wallAt };
+  refusals.set(key, { route, status, count: count + 1, firstWallAt, lastWallAt: wallAt });
 }
 
 function maskCall({ wallAt, record }: RecentCall, mask: Redact): RecentCall {

@@ -1,16 +1,14 @@
 /** The throttles: learned limit, current rate, queue. A card for each throttle, or a table for many. */
-import { describeStatedValue } from '../../throttle/signals/stated-fields.ts';
-import type { Status } from '../status/status.ts';
-import { describeQuotaFields } from '../status/summary.ts';
-import { markup, renderClockTime, renderCountdown, renderFacts, type Content, type Markup } from './markup.ts';
 import {
-  describeCounted,
-  formatCount,
-  formatDuration,
-  formatInteger,
-  formatLatency,
-  formatRate,
-} from '../quantity-texts.ts';
+  describeDeclaredUse,
+  describeFields,
+  describeLearned,
+  describeQuotaFields,
+  describeRate,
+} from '../status/limit-texts.ts';
+import type { Status } from '../status/status.ts';
+import { markup, renderClockTime, renderCountdown, renderFacts, type Content, type Markup } from './markup.ts';
+import { formatCount, formatDuration, formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
 import type { PageView } from './markup.ts';
 
 type ThrottleStatus = Status['throttle'];
@@ -51,35 +49,21 @@ function listFacts(throttle: ThrottleStatus, nowWallAt: number): (readonly [stri
   ];
 }
 
-function describeRate({ unpaced, rate }: ThrottleStatus): string {
-  return unpaced || rate === null ? 'unlimited' : `${formatRate(rate)} per second`;
-}
-
 function describeLimit({ learned }: ThrottleStatus): Content {
-  if (learned === null) return 'none detected';
-  if (learned.confidence === 'none') return learned.rate === null ? 'none detected' : 'detected, not identified yet';
-  const { limit, windowSeconds, kind, confidence, since, rate } = learned;
-  const perSecond = rate === null ? '' : `about ${formatRate(rate)} per second`;
-  const calls =
-    limit === null
-      ? perSecond
-      : kind === 'bucket'
-        ? `${perSecond}, burst ${limit}`
-        : windowSeconds === null
-          ? formatCount(limit, 'concurrent request')
-          : `${formatCount(limit, 'request')} per ${formatDuration(windowSeconds * 1000)}`;
-  return markup`${calls} (${kind}, learned, ${confidence} confidence, since ${renderClockTime(Date.parse(since))})`;
+  const known = describeLearned(learned);
+  if (learned === null || learned.confidence === 'none') return known;
+  return markup`${known}, since ${renderClockTime(Date.parse(learned.since))}`;
 }
 
 function describeDeclared(limit: DeclaredLimit, nowWallAt: number): Content {
-  const { calls, per, used, reserve, usedUpAt, resetsAt } = limit;
+  const { reserve, usedUpAt, resetsAt } = limit;
   const reset = resetsAt !== null && markup`, resets in ${renderCountdown(Date.parse(resetsAt), nowWallAt)}`;
   const forecast =
     usedUpAt !== null &&
     !isUsedUp(limit) &&
     markup`, used up in <strong>${renderCountdown(Date.parse(usedUpAt), nowWallAt)}</strong> at the pace of the last hour`;
   const state = isUsedUp(limit) && markup` <span class="badge wait">used up</span>`;
-  return markup`${formatInteger(used)} of ${formatInteger(calls)} calls per ${per}${describeCounted(limit)}${reserve > 0 && `, ${formatInteger(reserve)} kept for priority high`}${forecast}${reset}${state}`;
+  return markup`${describeDeclaredUse(limit)}${reserve > 0 && `, ${formatInteger(reserve)} kept for priority high`}${forecast}${reset}${state}`;
 }
 
 function isUsedUp({ used, calls, reserve }: DeclaredLimit): boolean {
@@ -99,10 +83,7 @@ function describeQueue({ queued, queuedByPriority: { high, normal, low } }: Thro
 function describeLastSignal({ recentSignals: [signal] }: ThrottleStatus): Content {
   if (signal === undefined) return 'none';
   const { at, status, pauseSeconds, stated, fields } = signal;
-  const headers = Object.entries(fields).map(([name, value]) => `${name}: ${describeStatedValue(value)}`);
-  return markup`${renderClockTime(Date.parse(at))}: ${status}, ${describeSignalPause(pauseSeconds)} (${stated ? 'stated by the upstream' : 'estimated'}) <span class="aside">${
-    headers.length > 0 ? headers.join('; ') : 'without a header field that states a limit'
-  }</span>`;
+  return markup`${renderClockTime(Date.parse(at))}: ${status}, ${describeSignalPause(pauseSeconds)} (${stated ? 'stated by the upstream' : 'estimated'}) <span class="aside">${describeFields(fields)}</span>`;
 }
 
 function describeSignalPause(pauseSeconds: number | null): string {

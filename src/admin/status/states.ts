@@ -17,6 +17,8 @@ export interface SidecarStates {
   readonly fleet?: FleetConnectionState | undefined;
   /** Routes whose upstream asked for a scope that the token does not have. Default: none. */
   readonly insufficientScopes?: readonly InsufficientScopes[];
+  /** Default: none. */
+  readonly refusals?: readonly CountedRefusals[] | undefined;
   readonly configuration?: ConfigurationState | undefined;
   /** Why log lines do not reach their destination. Default: no problem. */
   readonly logTrouble?: LogDeliveryProblem | undefined;
@@ -48,6 +50,16 @@ export interface InsufficientScopes {
   readonly wallAt: number;
   /** The scope that the last one named; undefined when it named none. */
   readonly needed: string | undefined;
+}
+
+/** Rate-limit refusals of one status since the start. */
+export interface CountedRefusals {
+  /** The name of the throttle. */
+  readonly route: string;
+  readonly status: number;
+  readonly count: number;
+  readonly firstWallAt: number;
+  readonly lastWallAt: number;
 }
 
 export interface LastFault {

@@ -11,7 +11,7 @@ import { ALERTS } from '../alerts/alert-table.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import type { Verdict } from '../verdict/verdict.ts';
 import { describeReloadChanges } from '../../telemetry/event-texts.ts';
-import type { ConfigurationState, RecentCall, SidecarStates } from './states.ts';
+import type { ConfigurationState, CountedRefusals, RecentCall, SidecarStates } from './states.ts';
 import { describeDegradation } from './readiness.ts';
 import { formatInstant } from '../../platform/instant-text.ts';
 import { ensureRequestId } from '../../platform/request-id.ts';
@@ -29,7 +29,7 @@ const MAX_PATH_LENGTH = 200;
 export function describeStatus(states: StatusInputs) {
   const { version, pid = null, uptimeMs, draining, fleet, listener, insufficientScopes = [] } = states;
   const tokens = states.tokens.map(describeToken);
-  const throttles = states.throttles.map(describeThrottle);
+  const throttles = states.throttles.map((throttle) => describeThrottle(throttle, states.refusals));
   return {
     version,
     pid,
@@ -139,7 +139,7 @@ function describeToken(token: TokenState) {
   };
 }
 
-function describeThrottle(throttle: ThrottleState) {
+function describeThrottle(throttle: ThrottleState, refusals: readonly CountedRefusals[] = []) {
   const { route, mode, rate, queued, queuedByPriority, inFlight, streams } = throttle;
   return {
     route,
@@ -164,6 +164,7 @@ function describeThrottle(throttle: ThrottleState) {
     fleet: describeQuota(throttle.fleet),
     limits: (throttle.limits ?? []).map(describeDeclared),
     assumed: (throttle.assumed ?? []).map(describeAssumed),
+    refusals: refusals.filter((refused) => refused.route === route).map(describeRefusals),
     recentSignals: throttle.recentSignals.map(({ wallAt, status, pauseMs, stated, fields }) => ({
       at: formatInstant(wallAt),
       status,
@@ -172,6 +173,10 @@ function describeThrottle(throttle: ThrottleState) {
       fields,
     })),
   };
+}
+
+function describeRefusals({ status, count, firstWallAt, lastWallAt }: CountedRefusals) {
+  return { status, count, firstAt: formatInstant(firstWallAt), lastAt: formatInstant(lastWallAt) };
 }
 
 function describeDeclared({ usedUpAt, resetsAt, ...figures }: DeclaredLimitState) {

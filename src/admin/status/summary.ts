@@ -1,5 +1,6 @@
 /** The status as text for a terminal, which `bearer-sidecar status` prints: the verdict, then one line for each fact (pure). */
-import { describeCounted, formatDuration, formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
+import { formatDuration, formatLatency, formatRate } from '../quantity-texts.ts';
+import { describeDeclared, describeLearned, describeQuotaFields, listLimitRows } from './limit-texts.ts';
 import type { Status } from './status.ts';
 
 type Token = Status['token'];
@@ -28,12 +29,32 @@ export function renderSummary(status: Status): string {
     ...alerts.map((alert, at) => [at === 0 ? 'alerts' : '', describeAlert(alert), ''] as const),
     ...degraded.map((warning, at) => [at === 0 ? 'warnings' : '', warning, ''] as const),
   ];
-  const lines = [
+  return toText([
     `bearer-sidecar ${version}  ${verdict.headline}`,
     `up ${formatDuration(uptimeSeconds * 1000)}${process}`,
     '',
-    ...rows.map(([name, words, suffix]) => `  ${name.padEnd(NAME_WIDTH)} ${words}${suffix}`),
-  ];
+    ...rows.map(([name, words, suffix]) => formatRow(name, `${words}${suffix}`)),
+  ]);
+}
+
+/** What is known of the limits, for the partner: no client, host or setting is in it. */
+export function renderLimits({ version, uptimeSeconds, throttles }: Status, now: string): string {
+  return toText([
+    `bearer-sidecar ${version}  rate limits as seen at ${now}`,
+    `up ${formatDuration(uptimeSeconds * 1000)}`,
+    ...throttles.flatMap((throttle) => [
+      '',
+      ...(throttles.length === 1 ? [] : [`route ${throttle.route}`]),
+      ...listLimitRows(throttle).map(([name, words]) => formatRow(name, words)),
+    ]),
+  ]);
+}
+
+function formatRow(name: string, words: string): string {
+  return `  ${name.padEnd(NAME_WIDTH)} ${words}`;
+}
+
+function toText(lines: readonly string[]): string {
   return lines.map((line) => `${line.replaceAll(/[\n\v\f\r\u0085\u2028\u2029]/g, ' ')}\n`).join('');
 }
 
@@ -82,27 +103,9 @@ function describeLimit({ mode, rate, learned, pausedSeconds }: Throttle): string
       : pausedSeconds > 0
         ? `, paused for ${formatDuration(pausedSeconds * 1000)}`
         : '';
-  if (rate === null) return `none${mode === 'static' ? '' : ' known'}${pause}`;
-  const perSecond = `${formatRate(rate)} requests per second`;
-  if (learned === null) return `${perSecond}, configured${pause}`;
-  const window =
-    learned.limit === null || learned.windowSeconds === null
-      ? ''
-      : ` (${learned.limit} in ${formatDuration(learned.windowSeconds * 1000)})`;
-  return `${perSecond}, learned${window}, confidence ${learned.confidence}${pause}`;
-}
-
-/** What the partner's quota fields do to the rate; empty while none holds back requests, and all are believed. */
-export function describeQuotaFields(throttle: Pick<Throttle, 'heldBy' | 'disbelievedFields'>): string[] {
-  const { heldBy, disbelievedFields } = throttle;
-  const wrong = disbelievedFields.map((name) => `field ${name} disbelieved: calls are accepted beyond it`);
-  return heldBy === null ? wrong : [`held by the partner's field ${heldBy}`, ...wrong];
-}
-
-function describeDeclared(limit: Throttle['limits'][number]): string {
-  const { name, calls, per, used, usedUpAt, resetsAt } = limit;
-  const forecast = usedUpAt === null || used >= calls ? '' : `, used up at ${usedUpAt} at this pace`;
-  return `${name}: ${formatInteger(used)} of ${formatInteger(calls)} calls per ${per}${describeCounted(limit)}${forecast}${resetsAt === null ? '' : `, resets at ${resetsAt}`}`;
+  const perSecond = rate === null ? '' : `${formatRate(rate)} requests per second`;
+  if (mode === 'static' || learned === null) return `${perSecond || 'none'}, configured${pause}`;
+  return `${perSecond}${perSecond && ': '}${describeLearned(learned)}${pause}`;
 }
 
 function describeQueue({ queued, inFlight, inFlightLimit }: Throttle): string {

@@ -27,7 +27,8 @@ async function findFaults(): Promise<string[]> {
   const [page, metrics] = [await served.get('/'), await served.get('/metrics')];
   const summary = await served.get('/status.txt');
   const unknownMetrics = /^bearer_sidecar_.* (?!\+Inf$)[^\d-].*$/m.exec(metrics)?.[0];
-  const texts = { page, summary, events: await served.readEvents() };
+  const limits = await served.get('/limits.txt');
+  const texts = { page, summary, limits, events: await served.readEvents() };
   return [
     ...(typeof document === 'string' ? [document] : findStatusFaults(document).map((fault) => `/status: ${fault}`)),
     ...Object.entries(texts).flatMap(([name, text]) => {

@@ -78,6 +78,7 @@ describe('status', () => {
         fleet: null,
         limits: [],
         assumed: [],
+        refusals: [],
         recentSignals: [
           {
             at: '2026-11-01T00:00:00.000Z',

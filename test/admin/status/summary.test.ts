@@ -2,9 +2,9 @@
 import { expect, it } from 'vitest';
 import type { Verdict } from '../../../src/admin/verdict/verdict.ts';
 import { describeStatus, type Status } from '../../../src/admin/status/status.ts';
-import { renderSummary } from '../../../src/admin/status/summary.ts';
+import { renderLimits, renderSummary } from '../../../src/admin/status/summary.ts';
 import type { ActiveAlert } from '../../../src/admin/alerts/active-alerts.ts';
-import { healthy, noToken, unpaced, validToken } from '../../admin/states.ts';
+import { healthy, limited, noToken, unpaced, validToken } from '../../admin/states.ts';
 
 function statusOf(alerts: readonly ActiveAlert[], verdict: Verdict = healthy, token = validToken): Status {
   const states = { tokens: [token], throttles: [unpaced], fleet: undefined };
@@ -94,6 +94,43 @@ it('each declared limit has a line', () => {
     '  declared  burst: 0 of 10,000 calls per 1d',
     '  declared  tenants: 7 of 10,000 calls per 1d to GET /tenants/*, the fullest of 12',
   ]);
+});
+
+it('the text for the partner has what was learned, declared, assumed and refused, and no name of the client', () => {
+  const day = { name: 'day', calls: 10_000, per: '1d', used: 7412, reserve: 0, usedUpAt: Infinity, resetsAt: Infinity };
+  const assumed = {
+    status: 503,
+    endpoints: ['POST /quotes'],
+    count: 12,
+    since: Date.UTC(2026, 10, 1),
+    setting: 'throttle: {}',
+    variable: 'SIDECAR_X',
+  } as const;
+  const throttles = [
+    { ...limited, limits: [day], assumed: [assumed] },
+    { ...unpaced, route: 'stock' },
+  ];
+  const refusals = [{ route: 'default', status: 429, count: 1038, firstWallAt: 0, lastWallAt: 60_000 }];
+  const states = { tokens: [validToken], throttles, fleet: undefined, refusals };
+  const inputs = { version: '1.2.3', verdict: healthy, uptimeMs: 1000, draining: false, alerts: [] };
+  expect(renderLimits(describeStatus({ ...inputs, ...states }), '2026-11-01T10:00:00.000Z')).toBe(
+    `bearer-sidecar 1.2.3  rate limits as seen at 2026-11-01T10:00:00.000Z
+up 1 s
+
+route default
+  rate      9.5 per second
+  learned   100 requests per 10 s (window, learned, high confidence), since 2026-11-01T00:00:00.000Z
+  declared  day: 7,412 of 10,000 calls per 1d
+  assumed   503 without a stated limit is taken for one since 2026-11-01T00:00:00.000Z: 12 refusals, POST /quotes; not confirmed
+  refused   1,038 with 429, the first at 1970-01-01T00:00:00.000Z, the last at 1970-01-01T00:01:00.000Z
+  last      retry-after: 2; x-ratelimit-remaining: not understood (8 characters)
+
+route stock
+  rate      unlimited
+  learned   none detected
+  refused   none since the start
+`,
+  );
 });
 
 it('without a token the line of the token says why', () => {

@@ -1,0 +1,83 @@
+/**
+ * What is known of the partner's limits, in words (pure): one line each, for the status, the page and `bearer-sidecar status --limits`,
+ * whose text may be sent to the partner. It names no client, host or path but the operations that were refused.
+ */
+import { describeStatedValue } from '../../throttle/signals/stated-fields.ts';
+import { describeCounted, formatCount, formatDuration, formatInteger, formatRate } from '../quantity-texts.ts';
+import type { Status } from './status.ts';
+
+type Throttle = Status['throttle'];
+type Learned = NonNullable<Throttle['learned']>;
+type Declared = Throttle['limits'][number];
+
+export type Row = readonly [name: string, words: string];
+
+export function describeRate({ unpaced, rate }: Throttle): string {
+  return unpaced || rate === null ? 'unlimited' : `${formatRate(rate)} per second`;
+}
+
+/** Without its time, which a page shows in local time. */
+export function describeLearned(learned: Learned | null): string {
+  if (learned === null) return 'none detected';
+  const { limit, windowSeconds, kind, confidence, rate } = learned;
+  if (confidence === 'none') return rate === null ? 'none detected' : 'detected, not identified yet';
+  const perSecond = rate === null ? '' : `about ${formatRate(rate)} per second`;
+  const calls =
+    limit === null
+      ? perSecond
+      : kind === 'bucket'
+        ? `${perSecond}, burst ${limit}`
+        : windowSeconds === null
+          ? formatCount(limit, 'concurrent request')
+          : `${formatCount(limit, 'request')} per ${formatDuration(windowSeconds * 1000)}`;
+  return `${calls} (${kind}, learned, ${confidence} confidence)`;
+}
+
+/** What the partner's quota fields do to the rate; empty while none holds back requests, and all are believed. */
+export function describeQuotaFields(throttle: Pick<Throttle, 'heldBy' | 'disbelievedFields'>): string[] {
+  const { heldBy, disbelievedFields } = throttle;
+  const wrong = disbelievedFields.map((name) => `field ${name} disbelieved: calls are accepted beyond it`);
+  return heldBy === null ? wrong : [`held by the partner's field ${heldBy}`, ...wrong];
+}
+
+export function describeDeclaredUse(limit: Declared): string {
+  const { calls, per, used } = limit;
+  return `${formatInteger(used)} of ${formatInteger(calls)} calls per ${per}${describeCounted(limit)}`;
+}
+
+export function describeDeclared(limit: Declared): string {
+  const { name, calls, used, usedUpAt, resetsAt } = limit;
+  const forecast = usedUpAt === null || used >= calls ? '' : `, used up at ${usedUpAt} at this pace`;
+  return `${name}: ${describeDeclaredUse(limit)}${forecast}${resetsAt === null ? '' : `, resets at ${resetsAt}`}`;
+}
+
+/** The header fields of a refusal that state a limit. */
+export function describeFields(fields: Throttle['recentSignals'][number]['fields']): string {
+  const headers = Object.entries(fields).map(([name, value]) => `${name}: ${describeStatedValue(value)}`);
+  return headers.length > 0 ? headers.join('; ') : 'without a header field that states a limit';
+}
+
+/** What was learned, declared and assumed of one throttle, and what was refused since the start. */
+export function listLimitRows(throttle: Throttle): readonly Row[] {
+  const { mode, learned, limits, assumed, refusals, recentSignals, unpaced } = throttle;
+  const since = learned === null || learned.confidence === 'none' ? '' : `, since ${learned.since}`;
+  return [
+    ['rate', `${describeRate(throttle)}${mode === 'static' && !unpaced ? ', configured' : ''}`],
+    ...(mode === 'static' ? [] : [['learned', `${describeLearned(learned)}${since}`] as const]),
+    ...limits.map((limit) => ['declared', describeDeclared(limit)] as const),
+    ...assumed.map(
+      ({ status, since: first, count, endpoints }) =>
+        [
+          'assumed',
+          `${status} without a stated limit is taken for one since ${first}: ${formatCount(count, 'refusal')}, ${endpoints.join(', ')}; not confirmed`,
+        ] as const,
+    ),
+    ...describeQuotaFields(throttle).map((text) => ['stated', text] as const),
+    ...refusals.map(
+      ({ status, count, firstAt, lastAt }) =>
+        ['refused', `${formatInteger(count)} with ${status}, the first at ${firstAt}, the last at ${lastAt}`] as const,
+    ),
+    ...(refusals.length === 0 ? [['refused', 'none since the start'] as const] : []),
+    ...recentSignals.slice(0, 1).map(({ fields }) => ['last', describeFields(fields)] as const),
+  ];
+}
