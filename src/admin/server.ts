@@ -8,6 +8,7 @@ import type { ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
 import { createJsonResponse, createProblemResponse, sendResponse, createTextResponse } from './admin-response.ts';
 import type { AdminProblem, AdminResponse } from './admin-response.ts';
+import type { PastSuccesses } from './history/past-successes.ts';
 import type { ConfigurationState, ListenerState, SidecarStates } from './status/states.ts';
 import { guardAdminRequest, isFromBrowser, isLocalPeer } from './admin-guard.ts';
 import type { AdminHandler } from './admin-server.ts';
@@ -33,6 +34,8 @@ export interface AdminOptions extends Omit<PageEndpointsOptions, 'readStatus'> {
   readonly configuration: () => ConfigurationState | undefined;
   readonly logTrouble: () => LogDeliveryProblem | undefined;
   readonly unknownCallsFault?: () => string | undefined;
+  /** Default: not known. */
+  readonly successes?: Pick<PastSuccesses, 'find'> | undefined;
   /** Called when /readyz responds 503, so that a missing token is requested at once. */
   readonly onNotReady: () => void;
   /** Called for `POST /quitquitquit` (`admin.allowQuit`). Default: the endpoint does not exist. */
@@ -114,6 +117,7 @@ function createStatusReader(options: AdminOptions): () => StatusInputs {
       faults: activity.listLastFaults(),
       settings: options.settings(),
       pending: options.pendingAttempts(),
+      successes: options.successes,
     });
     return { ...states, alerts, verdict };
   };

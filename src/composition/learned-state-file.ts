@@ -1,5 +1,6 @@
 /** Opens the state file of `throttle.stateFile` for all throttles: any of them may learn its limit, or count for declared ones. */
 import { createHash } from 'node:crypto';
+import type { PastSuccesses } from '../admin/history/past-successes.ts';
 import { findThrottleGroups, identifyClient, type Config } from '../config/config.ts';
 import type { SidecarContext } from './context.ts';
 import { StateFile, type LimitOwner } from '../throttle/state-file.ts';
@@ -16,6 +17,7 @@ export interface LearnedStateFile {
 export async function openLearnedStateFile(
   config: Config,
   { clock, observe }: SidecarContext,
+  successes: PastSuccesses,
 ): Promise<LearnedStateFile | undefined> {
   const groups = [...findThrottleGroups(config)];
   const path = groups[0]?.[1].throttle.stateFile;
@@ -34,7 +36,8 @@ export async function openLearnedStateFile(
       { upstream: upstream.baseUrl.origin, client: clients.get(credential) ?? '' },
     ]),
   );
-  const file = new StateFile({ path, owners, clock, warn: (message) => observe({ kind: 'warning', message }) });
+  const warn = (message: string): void => observe({ kind: 'warning', message });
+  const file = new StateFile({ path, owners, clock, successes, warn });
   return { file, restored: await file.restore() };
 }
 

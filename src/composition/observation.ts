@@ -1,5 +1,6 @@
 /** What observes the sidecar: the metrics, the ring of their samples and the record of notable events, with the log of the command. */
 import { createActivity, type Activity } from '../admin/history/activity.ts';
+import { PastSuccesses } from '../admin/history/past-successes.ts';
 import { Sampler } from '../admin/samples/sampler.ts';
 import type { Clock } from '../platform/clock.ts';
 import { findThrottleGroups, type Config } from '../config/config.ts';
@@ -23,6 +24,7 @@ export interface ObservationOptions {
 export interface Observation {
   readonly metrics: Metrics;
   readonly activity: Activity;
+  readonly successes: PastSuccesses;
   readonly sampler: Sampler;
   readonly observe: EventObserver;
   readonly bindRoute: (route: string) => RouteCounters;
@@ -44,15 +46,20 @@ export function createObservation({ config, clock, log, readStates }: Observatio
   log.recorders.requests.push(activity.recordRequest);
   const { counters, durations, bounds } = metrics.series;
   const source = { counters, durations, bounds, gauges: metrics.readGauges };
+  const sampler = new Sampler({ clock, source, routes: config.routes.length });
+  const successes = new PastSuccesses(source, clock);
+  sampler.subscribe(() => successes.sample());
   return {
     metrics,
     activity,
-    sampler: new Sampler({ clock, source, routes: config.routes.length }),
+    successes,
+    sampler,
     observe: (received) => {
       const event = maskEvent(received, log.secrets.mask);
       log.observe(event);
       metrics.observe(event);
       activity.observe(event);
+      successes.observe(event);
     },
     bindRoute: (route) => metrics.bindRoute(route, log.recorders),
     bindThrottle: (group) => metrics.bindThrottle(group, log.recorders),

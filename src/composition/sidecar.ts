@@ -80,7 +80,7 @@ async function createParts(options: SidecarOptions): Promise<SidecarParts> {
   const { observe, bindRoute } = observation;
   const context: SidecarContext = { secrets, clock, random, observe };
   const budgets = determineBudgets(config, options, observe);
-  const learned = await openLearnedStateFile(config, context);
+  const learned = await openLearnedStateFile(config, context, observation.successes);
   const sharing = createFleetParts(config.fleet, context);
   const headers = await new RouteHeaders({ ...context, config }).read();
   const unknownCalls = await openUnknownCalls(config.unknownCalls, context);
@@ -128,7 +128,7 @@ function describeStates(
 function createAdmin({ version, onQuit, log }: SidecarOptions, parts: SidecarParts) {
   const { config, clock, observation, drainState, sharing, reloader, proxy, unknownCalls } = parts;
   const { tokens, throttles } = parts.routes;
-  const { metrics, activity, sampler, observe } = observation;
+  const { metrics, activity, successes, sampler, observe } = observation;
   return createAdminHandler({
     ...config.admin,
     version,
@@ -146,6 +146,7 @@ function createAdmin({ version, onQuit, log }: SidecarOptions, parts: SidecarPar
       return loaded && listDisplayedSettings(loaded);
     },
     activity,
+    successes,
     sampler,
     onNotReady: () => {
       for (const source of tokens.values()) source.requestIfMissing();

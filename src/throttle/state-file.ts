@@ -29,6 +29,14 @@ export type Parsed<T> = ({ readonly kind: 'read' } & T) | { readonly kind: 'unus
 export interface StateFileEntries {
   readonly limits: ReadonlyMap<string, unknown>;
   readonly counts: ReadonlyMap<string, unknown>;
+  /** As `SavedPart` saved it. */
+  readonly successes: unknown;
+}
+
+/** What another room keeps in the file, in its own form. */
+interface SavedPart {
+  save(isLast: boolean): unknown;
+  restore(saved: unknown): void;
 }
 
 /** Limits change with contracts and seasons. */
@@ -46,6 +54,8 @@ export interface StateFileOptions {
   readonly owners: ReadonlyMap<string, LimitOwner>;
   readonly clock: Clock;
   readonly warn: (message: string) => void;
+  /** What has worked. Default: not kept. */
+  readonly successes?: SavedPart | undefined;
   /** Stores the text before it resolves. Default: writeFileAtomically. */
   readonly write?: typeof writeFileAtomically | undefined;
 }
@@ -76,6 +86,7 @@ export class StateFile {
   readonly #restoredCounts = new Map<string, readonly SavedLimit[]>();
   /** From the last snapshot, or from the file that was read. */
   #learned: Snapshots = new Map();
+  #successes: unknown;
   #isLeaseRequested = false;
   /** JSON of what was learned and counted as this process wrote it last. */
   #lastWritten = '';
@@ -147,7 +158,8 @@ export class StateFile {
     return new Map();
   }
 
-  #readEntries({ limits, counts }: StateFileEntries): Map<string, LearnedState> {
+  #readEntries({ limits, counts, successes }: StateFileEntries): Map<string, LearnedState> {
+    this.#options.successes?.restore(successes);
     const { path, owners, clock } = this.#options;
     const states = new Map<string, LearnedState>();
     for (const [name, owner] of owners) {
@@ -186,7 +198,7 @@ export class StateFile {
   }
 
   async #writeChanged(occasion: WriteOccasion): Promise<void> {
-    const { path, owners, clock, write = writeFileAtomically } = this.#options;
+    const { owners, clock } = this.#options;
     const counted = [...this.#counted.values()].flatMap(({ declaredLimits }) => declaredLimits ?? []);
     const goOn = (error?: unknown): void => {
       if (error === undefined) this.#warnOfSlowness();
@@ -209,20 +221,27 @@ export class StateFile {
         if (saved !== undefined) counts.set(name, { ...owner, limits: saved });
         compared.push(learned?.governor, saved);
       }
-      const contents = JSON.stringify(compared);
-      if (limits.size + counts.size > 0 && contents !== this.#lastWritten) {
-        const startedAt = clock.now();
-        await write(path, formatStateFile(limits, counts));
-        this.#lastWritten = contents;
-        this.#hasWarned = false;
-        this.#noteSuccess(startedAt);
-      }
+      if (occasion !== 'lease') this.#successes = this.#options.successes?.save(occasion === 'end');
+      compared.push(this.#successes);
+      if (limits.size + counts.size > 0 || this.#successes !== undefined)
+        await this.#replaceChanged(JSON.stringify(compared), formatStateFile(limits, counts, this.#successes));
       if (occasion !== 'end') for (const limits of counted) limits.endLease();
     } catch (error) {
       goOn(error);
     } finally {
       cancel?.();
     }
+  }
+
+  /** @param contents of the text, without the instants that change each time @throws when it cannot be written */
+  async #replaceChanged(contents: string, text: string): Promise<void> {
+    if (contents === this.#lastWritten) return;
+    const { path, clock, write = writeFileAtomically } = this.#options;
+    const startedAt = clock.now();
+    await write(path, text);
+    this.#lastWritten = contents;
+    this.#hasWarned = false;
+    this.#noteSuccess(startedAt);
   }
 
   #pump(): void {
@@ -280,18 +299,22 @@ export function formatLearnedState({ version, wallAt, governor }: LearnedState, 
 }
 
 /** Entries by the names of their throttles. */
-export function formatStateFile(limits: ReadonlyMap<string, object>, counts?: ReadonlyMap<string, object>): string {
+export function formatStateFile(
+  limits: ReadonlyMap<string, object>,
+  counts?: ReadonlyMap<string, object>,
+  successes?: unknown,
+): string {
   const counted = counts === undefined || counts.size === 0 ? {} : { counts: [...counts] };
-  return `${JSON.stringify({ version: FILE_VERSION, limits: [...limits], ...counted })}\n`;
+  return `${JSON.stringify({ version: FILE_VERSION, limits: [...limits], ...counted, successes })}\n`;
 }
 
 /** Checks the file's form; parseLearnedState checks each entry. */
 export function parseStateFile(text: string): Parsed<StateFileEntries> {
-  const { version, limits, counts = [] } = membersOf(parseJson(text));
+  const { version, limits, counts = [], successes } = membersOf(parseJson(text));
   if (version === undefined) return unusable(UNKNOWN_FORMAT);
   if (version !== FILE_VERSION) return unusable('is of another version');
   if (!areEntries(limits) || !areEntries(counts)) return unusable(UNKNOWN_FORMAT);
-  return { kind: 'read', limits: new Map(limits), counts: new Map(counts) };
+  return { kind: 'read', limits: new Map(limits), counts: new Map(counts), successes };
 }
 
 /** @param wallNow epoch milliseconds */

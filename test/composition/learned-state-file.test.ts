@@ -63,7 +63,7 @@ describe('throttle.stateFile', () => {
     ]);
   });
 
-  it('is not written with a configured rate and no declared limit', async () => {
+  it('is not written before the first response, with a configured rate and no declared limit', async () => {
     const directory = scratch();
     const { sidecar, eventsOf } = await startInProcess({
       env: { SIDECAR_THROTTLE_STATE_FILE: join(directory, 'learned.json') },
@@ -71,6 +71,24 @@ describe('throttle.stateFile', () => {
     await sidecar.drain();
     expect(eventsOf('warning')).toEqual([]);
     expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('keeps what has worked, and a later process goes on with it', async () => {
+    const path = join(scratch(), 'state.json');
+    const env = { SIDECAR_THROTTLE_STATE_FILE: path, SIDECAR_CLIENT_ID: 'the-same' };
+    const readSuccesses = (): unknown => {
+      const { successes } = JSON.parse(readFileSync(path, 'utf8')) as { successes: { entries: [string, number][] } };
+      return successes.entries.find(([key]) => key === 'succeeded default')?.[1];
+    };
+    const first = await startInProcess({ env });
+    for (let call = 0; call < 5; call++) expect((await fetch(first.url)).status).toBe(200);
+    await first.sidecar.drain();
+    expect(readSuccesses()).toBe(5);
+    const second = await startInProcess({ env, apiUrl: first.api.url });
+    for (let call = 0; call < 2; call++) expect((await fetch(second.url)).status).toBe(200);
+    await second.sidecar.drain();
+    expect(readSuccesses()).toBe(7);
+    expect([...first.eventsOf('warning'), ...second.eventsOf('warning')]).toEqual([]);
   });
 
   it('keeps the counts of declared limits, also of one that a reload declares', async () => {

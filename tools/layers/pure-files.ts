@@ -12,7 +12,7 @@ export const PURE_FILES = [
   'src/telemetry/event-texts.ts',
   'src/admin/verdict/*.ts',
   'src/admin/page/{fragments,markup,throttle-part,token-part,traffic-parts}.ts',
-  'src/admin/status/{readiness,states,status}.ts',
+  'src/admin/status/{limit-texts,readiness,states,status,summary}.ts',
   'src/platform/egress/proxy-fault.ts',
   'src/commands/init/curl/*.ts',
   'src/commands/init/partner-text.ts',

@@ -163,6 +163,11 @@ export const CAUSES = {
     },
   }),
   ...blame('application', {
+    path_not_found: {
+      headline: 'The partner responds 404 to every call',
+      advice:
+        'Compare the paths of the calls with the description of the API: `SIDECAR_BASE_URL` worked before. If they are right, ask the partner whether it has moved.',
+    },
     client_error: {
       headline: 'The partner refuses requests of the application ({code})',
       advice: 'Check what the application sends: the body of these responses says what is wrong.',

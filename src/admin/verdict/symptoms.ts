@@ -4,14 +4,15 @@ import type { FaultCause } from '../../telemetry/events.ts';
 import { formatInstant } from '../../platform/instant-text.ts';
 import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
-import type { TokenState } from '../../token/token.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
+import type { PastSuccesses } from '../history/past-successes.ts';
 import { formatCount, formatInteger, formatLatency, formatRoundedRate, formatShare } from '../quantity-texts.ts';
 import type { Samples } from '../samples/sample-ring.ts';
 import { quotePattern, type Selector } from '../samples/samples.ts';
 import type { StatusPageSetting, LastFault, SidecarStates } from '../status/states.ts';
 import { validForMs } from '../status/readiness.ts';
 import type { CauseName } from './causes.ts';
+import { isUnchanged } from './past.ts';
 import { NOTABLE_MS, readRouteFacts, SLOW_MS, type RouteFacts } from './route-facts.ts';
 import { adviseOnRejectedToken, adviseOnTokenFailure, describeTokenFailure } from './token-failures.ts';
 
@@ -47,6 +48,8 @@ export interface VerdictInputs extends SidecarStates {
   readonly alerts: readonly ActiveAlert[];
   /** The newest of each route and cause. */
   readonly faults: readonly LastFault[];
+  /** Default: not known. */
+  readonly successes?: Pick<PastSuccesses, 'find'> | undefined;
 }
 
 /** A longer wait in the queue delays its request; a bound of the exposed buckets. */
@@ -93,7 +96,7 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
       return [
         ...listFaults(facts),
         ...listForeign(facts, inputs, windowMs),
-        ...listStatuses(facts, throttle, inputs.tokens),
+        ...listStatuses(facts, throttle, inputs),
         ...listRejections(facts),
         ...listSlow(facts),
       ];
@@ -171,11 +174,13 @@ function* listForeign(
 function* listStatuses(
   facts: RouteFacts,
   throttle: ThrottleState | undefined,
-  tokens: readonly TokenState[],
+  inputs: VerdictInputs,
 ): Generator<Finding> {
   const { route, selector, codes, insufficientScopes } = facts;
   const all = sum([...codes]);
-  const advice = [...new Set(tokens.map(adviseOnRejectedToken))].join(' ');
+  const wasAccepted = route !== null && isUnchanged('authorized', route, inputs);
+  const advice = [...new Set(inputs.tokens.map((token) => adviseOnRejectedToken(token, wasAccepted)))].join(' ');
+  const isKnownPath = route !== null && isUnchanged('succeeded', route, inputs);
   let intercepted = facts.faults.get('intercepted') ?? 0;
   const byCause = new Map<CauseName, [code: string, count: number][]>([
     ['scope_missing', [['403', insufficientScopes]]],
@@ -186,7 +191,8 @@ function* listStatuses(
       (code === '403' ? insufficientScopes : 0) + (INTERCEPTED.test(code) ? intercepted : 0),
     );
     if (INTERCEPTED.test(code)) intercepted -= Math.min(intercepted, byOthers);
-    const cause = causeOfStatus(code, total / all, facts, throttle);
+    const found = causeOfStatus(code, total / all, facts, throttle);
+    const cause = found === 'not_found' && isKnownPath ? 'path_not_found' : found;
     if (cause !== undefined) byCause.set(cause, [...(byCause.get(cause) ?? []), [code, total - byOthers]]);
   }
   for (const [cause, counts] of byCause) {

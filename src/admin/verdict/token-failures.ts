@@ -6,6 +6,9 @@ type TokenFailure = Readonly<Record<'outcome' | 'detail', string>>;
 
 const FILE_FAULT = /^auth\.[^:]+: the file /;
 const CHECK = 'Run `bearer-sidecar check`: it names the first fault between here and the authorization server.';
+/** Audience and scope were right a moment ago. */
+const REVOKED =
+  'Ask the partner whether it has withdrawn the access of this client or changed its keys. If other replicas or programs use the same client, each new token may end the one before: share it with `SIDECAR_REDIS_URL`, or use one client each.';
 
 export function describeTokenFailure(failure: TokenFailure): string {
   const { outcome, detail } = failure;
@@ -38,11 +41,11 @@ export function adviseOnTokenFailure(
   return CHECK;
 }
 
-/** One sentence, for a token that the upstream does not accept. @param token its file, if it has one */
-export function adviseOnRejectedToken({ file = null }: { readonly file?: string | null }): string {
-  return file === null
-    ? ALERTS.BearerSidecarTokenNotAccepted.advice[0]
-    : 'Ask the partner for a new token or API key, and write it into the file of `auth.tokenFile`: it is used within 2 s.';
+/** For a token that the upstream does not accept. @param token its file, if it has one @param wasAccepted with the same settings */
+export function adviseOnRejectedToken({ file = null }: { readonly file?: string | null }, wasAccepted = false): string {
+  if (file !== null)
+    return 'Ask the partner for a new token or API key, and write it into the file of `auth.tokenFile`: it is used within 2 s.';
+  return wasAccepted ? REVOKED : ALERTS.BearerSidecarTokenNotAccepted.advice[0];
 }
 
 function isTokenPathWrong({ detail }: TokenFailure): boolean {

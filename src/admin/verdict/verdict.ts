@@ -2,7 +2,6 @@
  * Whose fault it is that requests fail or are delayed, since when, and what helps (pure). Each cause is weighed by the requests that it
  * explains; the largest is shown, and a second one is named. No side is blamed for a few failures, and a cause that has gone is past.
  */
-import { formatInstant } from '../../platform/instant-text.ts';
 import { ALERTS, type AlertName } from '../alerts/alert-table.ts';
 import { formatHeadline } from '../alerts/active-alerts.ts';
 import { formatCount, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
@@ -11,6 +10,7 @@ import { countSuccesses, PASSED } from '../samples/traffic.ts';
 import { describeDegradation, validForMs } from '../status/readiness.ts';
 import type { LastFault } from '../status/states.ts';
 import { CAUSES, type Cause, type VerdictPlace } from './causes.ts';
+import { describePast, formatClock } from './past.ts';
 import { listSymptoms, type Symptom, type VerdictInputs } from './symptoms.ts';
 
 export interface Verdict {
@@ -134,6 +134,7 @@ function describeCandidate(worst: Candidate, second: Candidate | undefined, inpu
   const { text, failed, total, share, code, route } = worst;
   const isBad = text.isOutage === true || (text.where !== 'application' && failed >= total / 2 && failed > 0);
   const isCritical = inputs.alerts.some(({ name }) => ALERTS[name].severity === 'critical');
+  const begin = findBegin(worst, inputs);
   return {
     level: isBad || isCritical ? 'bad' : 'wait',
     where: text.where,
@@ -141,8 +142,8 @@ function describeCandidate(worst: Candidate, second: Candidate | undefined, inpu
     route: route ?? undefined,
     share,
     headline: headlineOf(worst, inputs),
-    detail: detailOf(worst, inputs),
-    sinceWallAt: findBegin(worst, inputs),
+    detail: [detailOf(worst, inputs), describePast(worst, begin, inputs)].filter(Boolean).join(' '),
+    sinceWallAt: begin,
     advice: fill(text.advice, worst),
     other: second && headlineOf(second, inputs),
   };
@@ -242,7 +243,7 @@ function describeRecovery(gone: Candidate, inputs: VerdictInputs): Verdict {
   // The counter of what was only delayed grows with every request.
   const endedAt = gone.failed === 0 ? undefined : samples.lastGrowthAt(gone.metric, gone.selector);
   const endedWallAt = endedAt === undefined ? undefined : wallNow - (samples.now - endedAt);
-  const end = endedWallAt === undefined ? '' : ` It ended at ${formatInstant(endedWallAt).slice(11, 19)} UTC.`;
+  const end = endedWallAt === undefined ? '' : ` It ended at ${formatClock(endedWallAt, wallNow)}.`;
   return {
     // The windows of alerts are longer.
     level: inputs.alerts.length > 0 ? 'wait' : 'good',

@@ -1,5 +1,6 @@
 /** A sidecar as the verdict sees it, in played seconds: counters, states, attempts in flight, last faults. */
 import type { PendingAttempt } from '../../../src/exchange/exchange.ts';
+import { PastSuccesses } from '../../../src/admin/history/past-successes.ts';
 import type { LastFault } from '../../../src/admin/status/states.ts';
 import type { VerdictInputs } from '../../../src/admin/verdict/symptoms.ts';
 import { evaluateVerdict, type Verdict } from '../../../src/admin/verdict/verdict.ts';
@@ -20,6 +21,7 @@ export class PlayedVerdict {
   readonly faults: LastFault[] = [];
   states: Partial<VerdictInputs> = {};
   pending: PendingAttempt[] = [];
+  readonly successes = new PastSuccesses(this.played, { wallNow: () => this.wallNow });
 
   get wallNow(): number {
     return WALL + this.played.now;
@@ -99,8 +101,10 @@ export class PlayedVerdict {
 
   play(seconds: number, each: (scene: this, second: number) => void = () => undefined): this {
     this.played.play(seconds, (_, second) => {
+      this.successes.sample();
       each(this, second);
     });
+    this.successes.sample();
     return this;
   }
 
@@ -109,6 +113,7 @@ export class PlayedVerdict {
       ...{ samples: this.played.samples, wallNow: this.wallNow, uptimeMs: this.played.now, draining: false },
       ...{ tokens: [validToken], throttles: [unpaced], pending: this.pending, faults: this.faults, alerts: [] },
       ...{ version: '1.2.3', settings: undefined },
+      successes: this.successes,
       ...this.states,
     });
   }

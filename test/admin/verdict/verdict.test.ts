@@ -355,7 +355,7 @@ const SCENES_AFTER_HEALTH: readonly (readonly [string, string, string, () => Pla
   ['403 for all', 'token', 'The partner does not permit', () => afterHealth(15, (s) => s.respond(403, 12))],
   [
     '404 for all',
-    'setting',
+    'application',
     'The partner responds 404 to every call',
     () => afterHealth(15, (s) => s.respond(404, 12)),
   ],
@@ -386,6 +386,67 @@ const SCENES_AFTER_HEALTH: readonly (readonly [string, string, string, () => Pla
   ],
 ];
 
+/** What failed from the first call on, and what had worked before. */
+const AFTER_SUCCESSES: readonly (readonly [string, string, string, RegExp, () => PlayedVerdict])[] = [
+  [
+    '404 for all after successes',
+    'application',
+    'It worked until 00:01:00 UTC (720 calls); nothing has changed here since.',
+    /`SIDECAR_BASE_URL` worked before/,
+    () => afterHealth(15, (s) => s.respond(404, 12)),
+  ],
+  [
+    '404 for all after a reload',
+    'setting',
+    'It worked until 00:01:00 UTC (720 calls); the configuration was reloaded (upstream.baseUrl) at 00:01:00 UTC.',
+    /^Compare the path of `SIDECAR_BASE_URL`/,
+    () => {
+      const scene = played(60, (s) => void HEALTHY(s));
+      scene.successes.observe({ kind: 'configuration-read', outcome: 'ok', lines: ['upstream.baseUrl'] });
+      return scene.play(15, (s) => void s.respond(404, 12));
+    },
+  ],
+  [
+    '404 for all from the start',
+    'setting',
+    'It has not worked since the start at 00:00:00 UTC.',
+    /^Compare the path of `SIDECAR_BASE_URL`/,
+    () => played(9, (s) => s.respond(404, 2)),
+  ],
+  [
+    '401 for all after successes',
+    'token',
+    'It worked until 00:01:00 UTC (720 calls); nothing has changed here since.',
+    /^Ask the partner whether it has withdrawn the access .*replicas/,
+    () => afterHealth(15, (s) => s.respond(401, 12)),
+  ],
+  [
+    '401 for all from the start',
+    'token',
+    'It has not worked since the start',
+    /`SIDECAR_AUDIENCE`/,
+    () => played(9, (s) => s.respond(401, 2)),
+  ],
+  [
+    'refused connections after successes',
+    'partner',
+    'It worked until 00:01:00 UTC (720 calls); nothing has changed here since.',
+    /./,
+    () => afterHealth(15, (s) => s.fail('connection_refused', 12)),
+  ],
+  [
+    'no token after tokens',
+    'token',
+    'It worked until 00:00:00 UTC (1 token); nothing has changed here since.',
+    /./,
+    () => {
+      const scene = new PlayedVerdict();
+      scene.played.count('token_requests_total', { credential: 'default', outcome: 'ok' });
+      return scene.play(60, (s) => void HEALTHY(s)).with({ tokens: [outage] });
+    },
+  ],
+];
+
 const SCENES_THAT_END: readonly (readonly [string, string, () => PlayedVerdict])[] = [
   [
     'a queue that was full while the partner was slow',
@@ -409,6 +470,17 @@ describe('the verdict', () => {
     expect(verdict).toMatchObject({ where, headline: expect.stringContaining(words) as string });
     expect(verdict.headline.startsWith(words)).toBe(true);
     if (words.includes('slow')) expect(verdict.headline).toMatch(/: \d+(?:\.\d)? s for a typical response$/);
+  });
+
+  it.each(AFTER_SUCCESSES)('knows what worked: %s: %s', (_, where, words, advice, play) => {
+    const { verdict } = play();
+    expect(verdict).toMatchObject({ where, advice: expect.stringMatching(advice) as string });
+    expect(verdict.detail).toContain(words);
+  });
+
+  it('says nothing of the past while the same works for other calls', () => {
+    const { verdict } = afterHealth(15, (s) => s.respond(500, 6).respond(200, 6));
+    expect(verdict.detail).not.toMatch(/worked/);
   });
 
   it.each(SCENES_THAT_END)('says that it has recovered from %s: %s', (_, words, play) => {

@@ -1,0 +1,73 @@
+/** Until when it worked, and what has changed here since, in one sentence (pure). */
+import { formatInstant } from '../../platform/instant-text.ts';
+import { FAULT_CAUSES } from '../../telemetry/events.ts';
+import type { Evidence, PastSuccess, PastSuccesses } from '../history/past-successes.ts';
+import { formatCount } from '../quantity-texts.ts';
+import type { CauseName } from './causes.ts';
+
+interface Known {
+  readonly successes?: Pick<PastSuccesses, 'find'> | undefined;
+  readonly throttles: readonly { readonly route: string }[];
+  readonly tokens: readonly { readonly credential: string }[];
+  readonly wallNow: number;
+}
+
+/** What shows that a cause was not there. Where requests are delayed or refused here, successes show nothing. */
+const EVIDENCE = new Map<CauseName, Evidence>([
+  ...FAULT_CAUSES.map((cause) => [cause, 'answered'] as const),
+  ['no_token', 'token'],
+  ['token_refused', 'authorized'],
+  ...(
+    [
+      'intercepted',
+      'foreign_network',
+      'foreign_partner',
+      'server_error',
+      'unavailable',
+      'not_found',
+      'path_not_found',
+      'scope_missing',
+      'forbidden',
+      'client_error',
+    ] as const
+  ).map((cause) => [cause, 'succeeded'] as const),
+]);
+/** The record is as old as its last sample, and a begin as its first failure. */
+const SAMPLE_MS = 2000;
+const HALF_DAY_MS = 12 * 3_600_000;
+
+/** The time of day, and the day of another one. */
+export function formatClock(wallAt: number, wallNow: number): string {
+  const text = formatInstant(wallAt);
+  return `${Math.abs(wallNow - wallAt) < HALF_DAY_MS ? '' : `${text.slice(0, 10)} `}${text.slice(11, 19)} UTC`;
+}
+
+/** Undefined while the same works for other calls, and where nothing is known. @param beganWallAt of the failures */
+export function describePast(
+  { cause, route }: { readonly cause: CauseName; readonly route: string | null },
+  beganWallAt: number | undefined,
+  { successes, throttles, tokens, wallNow }: Known,
+): string | undefined {
+  const evidence = EVIDENCE.get(cause);
+  if (evidence === undefined || successes === undefined) return undefined;
+  const routes = route === null ? throttles.map((throttle) => throttle.route) : [route];
+  const past = successes.find(evidence, evidence === 'token' ? tokens.map(({ credential }) => credential) : routes);
+  if (past.count === 0) return `It has not worked since the start at ${formatClock(past.sinceWallAt, wallNow)}.`;
+  // Without a token, no request need fail.
+  const until = beganWallAt ?? (evidence === 'token' ? Infinity : -Infinity);
+  if (past.untilWallAt > until + SAMPLE_MS) return undefined;
+  const count = formatCount(past.count, evidence === 'token' ? 'token' : 'call');
+  return `It worked until ${formatClock(past.untilWallAt, wallNow)} (${count}); ${describeChange(past, wallNow)}.`;
+}
+
+function describeChange({ change }: PastSuccess, wallNow: number): string {
+  return change === undefined
+    ? 'nothing has changed here since'
+    : `${change.words} at ${formatClock(change.wallAt, wallNow)}`;
+}
+
+/** It worked before, and nothing has changed here since: a setting that was right is right. */
+export function isUnchanged(evidence: Evidence, route: string, { successes }: Pick<Known, 'successes'>): boolean {
+  const past = successes?.find(evidence, [route]);
+  return past !== undefined && past.count > 0 && past.change === undefined;
+}
