@@ -37,7 +37,8 @@ export async function openLearnedStateFile(
     ]),
   );
   const warn = (message: string): void => observe({ kind: 'warning', message });
-  const file = new StateFile({ path, owners, clock, successes, warn });
+  const countFailure = (): void => observe({ kind: 'state-file-not-written' });
+  const file = new StateFile({ path, owners, clock, successes, warn, countFailure });
   return { file, restored: await file.restore() };
 }
 

@@ -184,6 +184,8 @@ export type SidecarEvent =
       readonly phase: 'fails' | 'fails-still' | 'works';
       readonly code: string | undefined;
     }
+  /** A write of `throttle.stateFile` failed; the first one has a warning. */
+  | { readonly kind: 'state-file-not-written' }
   | { readonly kind: 'authorization-overridden' }
   | { readonly kind: 'listening'; readonly server: 'proxy' | 'admin'; readonly url: string }
   | { readonly kind: 'draining'; readonly inFlight: number; readonly queued: number; readonly drainMs: number }

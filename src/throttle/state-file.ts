@@ -54,6 +54,8 @@ export interface StateFileOptions {
   readonly owners: ReadonlyMap<string, LimitOwner>;
   readonly clock: Clock;
   readonly warn: (message: string) => void;
+  /** Called for each failed write. Default: none. */
+  readonly countFailure?: (() => void) | undefined;
   /** What has worked. Default: not kept. */
   readonly successes?: SavedPart | undefined;
   /** Stores the text before it resolves. Default: writeFileAtomically. */
@@ -249,6 +251,7 @@ export class StateFile {
   }
 
   #warnOnce(error: unknown): void {
+    this.#options.countFailure?.();
     if (this.#hasWarned) return;
     this.#hasWarned = true;
     this.#warn(

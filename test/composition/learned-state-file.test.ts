@@ -57,6 +57,7 @@ describe('throttle.stateFile', () => {
     const nowhere = await startInProcess({
       env: { ...AUTO, SIDECAR_THROTTLE_STATE_FILE: join(directory, 'nowhere', 'learned.json') },
     });
+    expect(await nowhere.metric('bearer_sidecar_state_file_write_errors_total')).toBeGreaterThan(0);
     await nowhere.sidecar.drain();
     expect(nowhere.eventsOf('warning').map(({ message }) => message)).toEqual([
       expect.stringContaining('what is learned or counted ends with this process'),

@@ -81,6 +81,7 @@ const EVERY_EVENT: { readonly [K in RecordedEvent['kind']]: readonly RecordedEve
   'fleet-command': [{ kind: 'fleet-command', outcome: 'timeout' }],
   'configuration-read': [{ kind: 'configuration-read', outcome: 'invalid', lines: ['queue.max: 3 is wrong'] }],
   'unknown-calls-file': [{ kind: 'unknown-calls-file', phase: 'fails', code: 'ENOSPC' }],
+  'state-file-not-written': [{ kind: 'state-file-not-written' }],
   'authorization-overridden': [{ kind: 'authorization-overridden' }],
   listening: [{ kind: 'listening', server: 'proxy', url: 'http://127.0.0.1:18080' }],
   draining: [{ kind: 'draining', inFlight: 1, queued: 1, drainMs: 1000 }],

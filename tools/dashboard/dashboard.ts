@@ -11,7 +11,7 @@ import {
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
-import { DATASOURCE, createStat, createGraph, panelWidth } from './panels.ts';
+import { createBars, createGraph, createStat, DATASOURCE, panelWidth } from './panels.ts';
 import type { Panel } from './panels.ts';
 import { ROWS, TARGET_LABELS } from './rows.ts';
 import type { Row } from './rows.ts';
@@ -62,7 +62,9 @@ function addRow(builder: DashboardBuilder, row: Row, nextId: () => number): void
 function panelsOf({ figures = [], graphs }: Row, nextId: () => number): Panel[] {
   return [
     ...figures.map((shown) => createStat(nextId(), panelWidth(figures.length), shown)),
-    ...graphs.flatMap((line) => line.map((shown) => createGraph(nextId(), panelWidth(line.length), shown))),
+    ...graphs.flatMap((line) =>
+      line.map((shown) => (shown.isBars === true ? createBars : createGraph)(nextId(), panelWidth(line.length), shown)),
+    ),
   ];
 }
 

@@ -15,11 +15,13 @@ import {
   TooltipDisplayMode,
   VisibilityMode,
   VizLegendOptionsBuilder,
+  VizOrientation,
   VizTooltipOptionsBuilder,
 } from '@grafana/grafana-foundation-sdk/common';
 import { FieldColorBuilder, FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import { ThresholdsConfigBuilder, ThresholdsMode } from '@grafana/grafana-foundation-sdk/dashboard';
 import { DataqueryBuilder } from '@grafana/grafana-foundation-sdk/prometheus';
+import { PanelBuilder as BarsBuilder } from '@grafana/grafana-foundation-sdk/bargauge';
 import { PanelBuilder as StatBuilder } from '@grafana/grafana-foundation-sdk/stat';
 import { PanelBuilder as GraphBuilder } from '@grafana/grafana-foundation-sdk/timeseries';
 
@@ -55,9 +57,11 @@ export interface GraphOptions extends PanelOptions {
   readonly stacked?: boolean;
   /** Default: as high as the values. */
   readonly max?: number;
+  /** The newest value of each series as a bar, red from 0.9 on. Default: lines over time. */
+  readonly isBars?: boolean;
 }
 
-export type Panel = StatBuilder | GraphBuilder;
+export type Panel = StatBuilder | GraphBuilder | BarsBuilder;
 
 /** A number to be read at a glance. @param columns of the 24 */
 export function createStat(id: number, columns: number, shown: StatOptions): StatBuilder {
@@ -79,6 +83,34 @@ export function createStat(id: number, columns: number, shown: StatOptions): Sta
     .graphMode(shown.legend === undefined ? BigValueGraphMode.Area : BigValueGraphMode.None)
     .targets([createQuery('A', shown.query, shown.legend ?? '').datasource(DATASOURCE)]);
   return shown.decimals === undefined ? panel : panel.decimals(shown.decimals);
+}
+
+/** The newest value of each series. @param columns of the 24 */
+export function createBars(
+  id: number,
+  columns: number,
+  { title, description, unit, queries }: GraphOptions,
+): BarsBuilder {
+  const steps = [
+    { value: null, color: 'green' },
+    { value: 0.9, color: 'red' },
+  ];
+  return new BarsBuilder()
+    .id(id)
+    .title(title)
+    .description(description)
+    .datasource(DATASOURCE)
+    .unit(unit)
+    .span(columns)
+    .height(GRAPH_HEIGHT)
+    .min(0)
+    .max(1)
+    .noValue('none')
+    .orientation(VizOrientation.Horizontal)
+    .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).values(false))
+    .thresholds(new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(steps))
+    .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.Thresholds))
+    .targets(queries.map(([expr, legend], index) => createQuery(refId(index), expr, legend)));
 }
 
 /** Lines over time. @param columns of the 24 */

@@ -18,8 +18,6 @@ export interface Row {
 export const TARGET_LABELS = 'job=~"$job", namespace=~"$namespace", pod=~"$pod", instance=~"$instance"';
 const ROUTE_LABELS = `${TARGET_LABELS}, route=~"$route"`;
 const CREDENTIAL_LABELS = `${TARGET_LABELS}, credential=~"$credential"`;
-/** What the application cannot use: see docs/operations.md. */
-const FAILED_CODES = 'code=~"401|429|5.."';
 
 function metricSelector(name: string, labels: string): string {
   return `bearer_sidecar_${name}{${labels}}`;
@@ -48,11 +46,21 @@ function latencies(name: string, labels: string): (readonly [string, string])[] 
   return [...quantiles, [mean, 'mean']];
 }
 
-/** 1 while nothing has failed. */
-function success(range: string): string {
+/** Of all requests, from 0 to 1. @param by labels to keep */
+function success(range: string, by = ''): string {
+  const amount = (name: string, labels: string): string =>
+    `sum by (${by}) (increase(${metricSelector(name, labels)}[${range}]))`;
+  const all = amount('requests_total', ROUTE_LABELS);
+  const passed = amount('requests_total', `${ROUTE_LABELS}, code=~"[123].."`);
+  const foreign = amount('foreign_responses_total', ROUTE_LABELS);
+  return `((${passed} or ${all} * 0) - (${foreign} or ${all} * 0)) / (${all} > 0)`;
+}
+
+/** The part of the requests with a 4xx that is none of the sidecar's or the partner's failures. */
+function clientErrors(range: string): string {
   const all = metricSelector('requests_total', ROUTE_LABELS);
-  const failed = metricSelector('requests_total', `${ROUTE_LABELS}, ${FAILED_CODES}`);
-  return `1 - (sum(increase(${failed}[${range}])) or vector(0)) / (sum(increase(${all}[${range}])) > 0)`;
+  const own = metricSelector('requests_total', `${ROUTE_LABELS}, code=~"4..", code!~"401|429"`);
+  return `(sum(increase(${own}[${range}])) or vector(0)) / (sum(increase(${all}[${range}])) > 0)`;
 }
 
 const OVERVIEW: Row = {
@@ -60,7 +68,8 @@ const OVERVIEW: Row = {
   figures: [
     {
       title: 'Success rate',
-      description: 'Share of requests without 401, 429 or 5xx, over the time range.',
+      description:
+        'Share of requests with a status below 400 and a response of the API, over the time range. The 4xx of the application are apart, below.',
       unit: units.PercentUnit,
       decimals: 2,
       query: success('$__range'),
@@ -117,11 +126,15 @@ const OVERVIEW: Row = {
         queries: [[rate('requests_total', ROUTE_LABELS, 'code, source'), '{{code}} {{source}}']],
       },
       {
-        title: 'Success rate',
-        description: 'Share of requests without 401, 429 or 5xx.',
+        title: 'Success by route',
+        description:
+          'Share of requests with a status below 400 and a response of the API; and of all routes the 4xx other than 401 and 429, which are the own ones of the application.',
         unit: units.PercentUnit,
         max: 1,
-        queries: [[success('$__rate_interval'), 'success']],
+        queries: [
+          [success('$__rate_interval', 'route'), '{{route}}'],
+          [clientErrors('$__rate_interval'), '4xx of the application'],
+        ],
       },
       {
         title: 'Request latency',
@@ -249,13 +262,6 @@ const GOVERNOR: Row = {
         ],
       },
       {
-        title: 'Rate-limit responses',
-        description:
-          'Responses that signalled a rate limit. Learning causes a few at the start, later about one in 250 attempts.',
-        unit: units.RequestsPerSecond,
-        queries: [[rate('rate_limited_total', ROUTE_LABELS, 'route'), '{{route}}']],
-      },
-      {
         title: 'Share of rate-limited attempts',
         description: 'Of all permits granted.',
         unit: units.PercentUnit,
@@ -265,6 +271,13 @@ const GOVERNOR: Row = {
             '{{route}}',
           ],
         ],
+      },
+      {
+        title: 'Rate-limit responses',
+        description:
+          'Responses that signalled a rate limit. Learning causes a few at the start, later about one in 250 attempts.',
+        unit: units.RequestsPerSecond,
+        queries: [[rate('rate_limited_total', ROUTE_LABELS, 'route'), '{{route}}']],
       },
     ],
     [
@@ -296,8 +309,9 @@ const GOVERNOR: Row = {
     [
       {
         title: 'Declared limits used',
-        description: 'Share of the calls that a limit of throttle.limits allows in its window: at 1 requests wait.',
+        description: 'Share of the calls that a limit of throttle.limits allows in its window: at 100 % requests wait.',
         unit: units.PercentUnit,
+        isBars: true,
         queries: [
           [
             `max by (route, limit) (${metricSelector('declared_limit_used', ROUTE_LABELS)} / ${metricSelector('declared_limit_calls', ROUTE_LABELS)})`,

@@ -65,6 +65,8 @@ const any = (...conditions: readonly Condition[]): Condition => ({ form: 'any', 
 const REQUESTS = perRoute('requests_total');
 /** What the application cannot use. */
 const FAILED_REQUESTS = perRoute('requests_total', { code: '401|429|5..' });
+/** What the API, or a client that left, ended otherwise: the application's own, unless no call succeeds. */
+const CLIENT_ERRORS: Series = { ...perRoute('requests_total', { code: '4..' }), except: { code: '401|429' } };
 const RESPONSES = perRoute('requests_total', { source: 'upstream' });
 const FOREIGN = perRoute('foreign_responses_total');
 const UPSTREAM_ERRORS = perRoute('requests_total', { code: '5..', source: 'upstream' });
@@ -73,6 +75,7 @@ const LEAST_FAILURES = 2.7;
 const ATTEMPTS = perRoute('upstream_attempts_total');
 /** Attempts without a response: one that breaks off after its head counts for BearerSidecarResponsesCut. */
 const FAULTS: Series = { ...perRoute('upstream_faults_total'), except: { cause: 'response_cut|intercepted' } };
+const INTERCEPTED = perRoute('upstream_faults_total', { cause: 'intercepted' });
 const PERMITS = perRoute('permits_total');
 const REJECTED = perRoute('queue_rejected_total', { reason: 'full|timeout|expected_wait|quota' });
 const RATE_LIMITED = perRoute('rate_limited_total');
@@ -101,6 +104,14 @@ export const ALERTS = {
     headline: '{share} of the requests fail',
     description: 'More than 10 % of the requests end with 401, 429 or 5xx, from the upstream or from the sidecar.',
     advice: ['See status and reason of the failed calls under Recent calls.'],
+  }),
+  BearerSidecarNoCallSucceeds: warning('service', 10, {
+    // Lookups of a route may all get 404 for a while: neither a few calls nor a few minutes are enough.
+    condition: all(ratio(CLIENT_ERRORS, REQUESTS, 10, 0.95), increase(CLIENT_ERRORS, 10, 5)),
+    headline: '{share} of the requests end with 4xx',
+    description:
+      'Nearly every call of a route ends with 403, 404, 422 or another 4xx, or its client leaves (499). Each is an answer of the partner to one call; together they mean that the application cannot work.',
+    advice: ['See status and reason of the calls under Recent calls; the body of a response says what is wrong.'],
   }),
   BearerSidecarTokenMissing: critical('token', 2, {
     condition: {
@@ -252,6 +263,16 @@ export const ALERTS = {
       'Connections fail to open, are reset, or time out. bearer_sidecar_upstream_faults_total has the causes.',
     advice: ['Check `SIDECAR_BASE_URL`, DNS, firewall and proxy from this machine.', CHECK],
   }),
+  BearerSidecarCallsIntercepted: critical('upstream', 5, {
+    where: 'network',
+    condition: all(ratio(INTERCEPTED, ATTEMPTS, 5, 0.1), increase(INTERCEPTED, 5, LEAST_FAILURES)),
+    headline: 'A firewall or proxy refuses {share} of the attempts',
+    description:
+      'Responses with 403, 406, 407, 451 or 503 that a firewall or proxy between here and the partner has made: the partner does not see these calls.',
+    advice: [
+      'Give the team of the firewall or proxy the time, the path and the status of a call under Recent calls, and ask it to let these calls pass.',
+    ],
+  }),
   BearerSidecarForeignResponses: critical('upstream', 2, {
     where: 'partner',
     condition: all(ratio(FOREIGN, RESPONSES, 5, 0.9), increase(FOREIGN, 5, LEAST_FAILURES)),
@@ -319,6 +340,13 @@ export const ALERTS = {
     description:
       'Calls that are not idempotent are sent without a record, or refused with UNKNOWN_CALLS_NOT_RECORDED (unknownCalls.onWriteError). /status has the error code while it lasts.',
     advice: ['See `degraded` in `/status`: free disk space, or give back the folder of `unknownCalls.file`.'],
+  }),
+  BearerSidecarStateFileNotWritten: warning('process', 0, {
+    condition: increase(ofProcess('state_file_write_errors_total'), 15, 0),
+    headline: '`throttle.stateFile` cannot be written',
+    description:
+      'Learned limits and the counts of throttle.limits end with the process: after a restart a limit per day or month counts from an older state. The log has the error code.',
+    advice: ['Free disk space, or give back the folder of `throttle.stateFile`: it is written again every 10 s.'],
   }),
   BearerSidecarFleetDisconnected: warning('fleet', 5, {
     condition: {

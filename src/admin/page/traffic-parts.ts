@@ -17,7 +17,9 @@ export function renderTiles({ status, lastMinute, rows }: PageView): Markup {
     renderTile(
       'Success rate',
       share,
-      ended === 0 ? 'no requests in the last minute' : `${formatInteger(ok)} of ${formatInteger(ended)}`,
+      ended === 0
+        ? 'no requests in the last minute'
+        : `${formatInteger(ok)} of ${formatInteger(ended)}${clientErrors > 0 ? `; ${formatInteger(clientErrors)} got 4xx` : ''}`,
     ),
     renderTile(
       'Latency p50',

@@ -61,6 +61,10 @@ const METRICS = {
     help: 'Writes to unknownCalls.file that failed.',
     events: { 'unknown-calls-file': ({ phase }) => (phase === 'works' ? undefined : []) },
   },
+  state_file_write_errors_total: {
+    help: 'Writes of throttle.stateFile that failed.',
+    events: { 'state-file-not-written': () => [] },
+  },
   responses_cut_total: {
     help: 'Responses cut off after the client had received a part of them.',
     labels: { route: 'routes', by: CUT_BY },

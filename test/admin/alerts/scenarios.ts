@@ -72,6 +72,20 @@ const THRESHOLDS: readonly Threshold[] = [
       events('requests_total', failed('200', 'upstream'), 3, 5),
     ],
   },
+  ...['403', '404', '422', '499'].map((code): Threshold => {
+    const source = code === '499' ? 'sidecar' : 'upstream';
+    return {
+      ...{ of: 'BearerSidecarNoCallSucceeds', what: `nearly all calls with ${code}` },
+      at: (factor) => [
+        steady('requests_total', failed(code, source), Math.min(1000, 950 * factor)),
+        steady('requests_total', failed('200', 'upstream'), Math.max(0, 1000 - 950 * factor)),
+      ],
+    };
+  }),
+  {
+    ...{ of: 'BearerSidecarNoCallSucceeds', what: 'five in ten minutes' },
+    at: (factor) => [events('requests_total', failed('404', 'upstream'), around(5, factor), 10)],
+  },
   {
     ...{ of: 'BearerSidecarTokenMissing', what: 'the expiry' },
     at: (factor) => [level('token_endpoint_failures', C, 0), tokenLeft(factor < 1 ? 1000 : -1000)],
@@ -221,6 +235,21 @@ const THRESHOLDS: readonly Threshold[] = [
     ],
   },
   {
+    ...{ of: 'BearerSidecarCallsIntercepted', what: 'a tenth of the attempts' },
+    at: (factor) => [
+      steady('upstream_faults_total', { ...R, cause: 'intercepted' }, 100 * factor),
+      steady('upstream_attempts_total', attempts('error_status'), 100 * factor),
+      steady('upstream_attempts_total', attempts('ok'), 1000 - 100 * factor),
+    ],
+  },
+  {
+    ...{ of: 'BearerSidecarCallsIntercepted', what: 'three in five minutes' },
+    at: (factor) => [
+      events('upstream_faults_total', { ...R, cause: 'intercepted' }, around(2.7, factor), 5),
+      events('upstream_attempts_total', attempts('error_status'), around(2.7, factor), 5),
+    ],
+  },
+  {
     ...{ of: 'BearerSidecarForeignResponses', what: 'nine tenths of the responses' },
     at: (factor) => [
       steady('foreign_responses_total', R, 900 * factor),
@@ -326,6 +355,10 @@ const THRESHOLDS: readonly Threshold[] = [
   {
     ...{ of: 'BearerSidecarUnknownCallsNotRecorded', what: 'a write' },
     at: (factor) => [events('unknown_call_write_errors_total', {}, some(factor), 10)],
+  },
+  {
+    ...{ of: 'BearerSidecarStateFileNotWritten', what: 'a write' },
+    at: (factor) => [events('state_file_write_errors_total', {}, some(factor), 10)],
   },
   {
     ...{ of: 'BearerSidecarFleetDisconnected', what: 'connected' },
@@ -532,6 +565,23 @@ const STORIES: readonly Scenario[] = [
       events('requests_total', failed('500', 'upstream'), 1, 5),
     ],
     expected: [nothing(12), nothing(22), nothing(32)],
+  },
+  {
+    name: 'a lookup of a route gets 404 nine times of ten, and some requests of another are refused: that is ordinary use',
+    series: [
+      steady('requests_total', { ...failed('404', 'upstream'), route: 'lookups' }, 9),
+      steady('requests_total', { ...failed('200', 'upstream'), route: 'lookups' }, 1),
+      steady('requests_total', { ...failed('422', 'upstream'), route: 'orders' }, 3),
+      steady('requests_total', { ...failed('200', 'upstream'), route: 'orders' }, 7),
+    ],
+    expected: [nothing(15), nothing(30)],
+  },
+  {
+    name: 'one of three routes gets 403 for every call',
+    series: ['a', 'b', 'c'].map((route) =>
+      steady('requests_total', { ...failed(route === 'b' ? '403' : '200', 'upstream'), route }, route === 'b' ? 1 : 99),
+    ),
+    expected: [{ ...only(20, 'BearerSidecarNoCallSucceeds'), routes: ['b'] }],
   },
   {
     name: 'no token from the start',
