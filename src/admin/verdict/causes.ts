@@ -10,7 +10,7 @@ export type VerdictPlace = 'none' | 'partner' | 'network' | 'application' | 'set
 
 export interface Cause {
   readonly where: Exclude<VerdictPlace, 'none'>;
-  /** With values in the place of `{share}`, `{code}` and the names in a symptom's `values`. */
+  /** With values in the place of `{part}`, `{code}` and the names in a symptom's `values`. */
   readonly headline: string;
   /** One sentence; settings and commands in backticks. */
   readonly advice: string;
@@ -86,11 +86,11 @@ export const CAUSES = {
       advice: 'Ask the partner to renew it, unless the clock of this machine is wrong.',
     },
     server_error: {
-      headline: 'The partner responds {code} to {share} of the requests',
+      headline: 'The partner responds {code} to {part}',
       advice: ALERTS.BearerSidecarUpstreamErrors.advice[0],
     },
     unavailable: {
-      headline: 'The partner responds 503 to {share} of the requests',
+      headline: 'The partner responds 503 to {part}',
       advice:
         'Ask the partner for the cause, and whether 503 is its rate limit; if so, set `SIDECAR_THROTTLE_REFUSALS=[{"status":503}]`.',
     },
@@ -141,7 +141,7 @@ export const CAUSES = {
       advice: ALERTS.BearerSidecarDeclaredLimitUsedUp.advice[0],
     },
     likely_rate_limit: {
-      headline: 'Likely the rate limit of the partner: it refuses {share} of the requests with {code}',
+      headline: 'Likely the rate limit of the partner: it refuses {part} with {code}',
       advice: 'If {code} is the rate limit of the partner, set `{setting}`.',
     },
   }),
@@ -149,7 +149,7 @@ export const CAUSES = {
     no_token: { headline: 'No token{of}: {failure}', advice: '{advice}', isOutage: true },
     token_refused: { headline: 'The partner does not accept the token (401)', advice: '{advice}' },
     partly_unauthorized: {
-      headline: 'The partner responds 401 to {share} of the requests',
+      headline: 'The partner responds 401 to {part}',
       advice: 'Ask the partner whether these paths need another role, or one of its servers does not know the token.',
     },
     scope_missing: {

@@ -40,6 +40,10 @@ interface Candidate extends Symptom {
   readonly text: Cause;
   readonly weight: number;
   readonly share: number;
+  /** Of the requests of its own route. */
+  readonly ownShare: number;
+  /** Other routes have requests, too. */
+  readonly hasOthers: boolean;
   readonly total: number;
   readonly windowMs: number;
 }
@@ -55,6 +59,10 @@ const MIN_WEIGHT = 3;
 const MIN_SHARE = 0.05;
 /** So many failures would have been expected since: with fewer, chance may be the reason that there was none. */
 const MISSED_FAILURES = 3;
+/** Successes in a row end a cause at once where they would be so unlikely while it lasts. */
+const MAX_CHANCE = 1e-5;
+/** More than this is every call. */
+const EVERY = 0.995;
 /** As long as the alert on a missing token waits, a first token is only being requested. */
 const MAX_START_MS = 2 * MINUTE_MS;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -80,23 +88,26 @@ export function evaluateVerdict(inputs: VerdictInputs): Verdict {
 /** The causes that explain enough requests, the largest first. */
 function rankCandidates(inputs: VerdictInputs, windowMs: number): Candidate[] {
   const { samples, throttles, pending } = inputs;
-  const waiting = throttles.reduce((total, { queued }) => total + queued, pending.length);
-  const total = samples.increase('requests_total', windowMs) + waiting;
-  // A route with few of the requests has a share of its own.
   const countRequests = (route?: string): number =>
-    route === undefined ? Infinity : samples.increase('requests_total', windowMs, { route });
+    samples.increase('requests_total', windowMs, route === undefined ? {} : { route });
+  const waiting = throttles.reduce((total, { queued }) => total + queued, pending.length);
+  const total = countRequests() + waiting;
   const byCause = Map.groupBy(listSymptoms(inputs, windowMs), ({ cause }) => cause);
   return [...byCause.values()]
-    .map((symptoms) => mergeSymptoms(symptoms, total, windowMs))
+    .map((symptoms) => mergeSymptoms(symptoms, total, windowMs, countRequests))
     .filter(
-      ({ isCertain, weight, share, text, selector: { route } }) =>
-        isCertain === true ||
-        (weight >= MIN_WEIGHT && Math.max(share, weight / countRequests(route)) >= (text.minShare ?? MIN_SHARE)),
+      ({ isCertain, weight, share, ownShare, text }) =>
+        isCertain === true || (weight >= MIN_WEIGHT && Math.max(share, ownShare) >= (text.minShare ?? MIN_SHARE)),
     )
     .sort((one, other) => other.weight - one.weight);
 }
 
-function mergeSymptoms(symptoms: readonly Symptom[], total: number, windowMs: number): Candidate {
+function mergeSymptoms(
+  symptoms: readonly Symptom[],
+  total: number,
+  windowMs: number,
+  countRequests: (route?: string) => number,
+): Candidate {
   const weigh = ({ failed, delayed }: Symptom): number => failed + delayed;
   const largest = symptoms.reduce((most, next) => (weigh(next) > weigh(most) ? next : most));
   const sum = (part: 'failed' | 'delayed'): number => symptoms.reduce((all, next) => all + next[part], 0);
@@ -104,6 +115,9 @@ function mergeSymptoms(symptoms: readonly Symptom[], total: number, windowMs: nu
   const failed = Math.min(total, sum('failed'));
   const delayed = Math.min(total - failed, sum('delayed'));
   const weight = failed + delayed;
+  const share = Math.min(1, weight / Math.max(1, total));
+  const routes = new Set(symptoms.map(({ selector }) => selector.route));
+  const own = [...routes].reduce((all, route) => all + countRequests(route), 0);
   return {
     ...largest,
     failed,
@@ -113,21 +127,44 @@ function mergeSymptoms(symptoms: readonly Symptom[], total: number, windowMs: nu
     weight,
     isCertain: symptoms.some(({ isCertain }) => isCertain === true),
     route: symptoms.every(({ route }) => route === largest.route) ? largest.route : null,
-    share: Math.min(1, weight / Math.max(1, total)),
+    share,
+    // A route with few of the requests has a share of its own.
+    ownShare: own === 0 ? share : Math.min(1, weight / own),
+    hasOthers: own < countRequests(),
     text: CAUSES[largest.cause],
   };
 }
 
-/** Whether it goes on: it has gone when requests have succeeded of which some would have failed. */
-function isCurrent({ cause, share, isCertain, failed, metric, selector }: Candidate, inputs: VerdictInputs): boolean {
+/** Whether it goes on: it has gone when requests of its route have succeeded of which some would have failed. */
+function isCurrent(candidate: Candidate, inputs: VerdictInputs): boolean {
+  const { cause, ownShare, isCertain, failed, delayed } = candidate;
+  if (isCertain === true) return true;
+  const { quietMs, since, before } = readEnd(candidate, inputs);
+  // With one more call of either kind, since there may be few.
+  const survival = 1 - (failed + 1) / (before + 2);
+  if (delayed === 0 && failed > 0 && survival ** since < MAX_CHANCE) return false;
+  if (listSymptoms(inputs, RECENT_MS).some((recent) => recent.cause === cause)) return true;
+  return countOwnSuccesses(candidate, inputs, Math.max(quietMs, RECENT_MS)) * ownShare < MISSED_FAILURES;
+}
+
+/** How long nothing has failed, the successes of its route since then, and the calls of the window until then. */
+function readEnd(candidate: Candidate, inputs: VerdictInputs) {
+  const { failed, metric, selector, windowMs } = candidate;
   const { samples } = inputs;
-  if (isCertain === true || listSymptoms(inputs, RECENT_MS).some((recent) => recent.cause === cause)) return true;
   const quietMs = failed === 0 ? RECENT_MS : samples.now - (samples.lastGrowthAt(metric, selector) ?? samples.now);
-  const increase = (counter: string, of?: Selector): number =>
-    samples.increase(counter, Math.max(quietMs, RECENT_MS), of);
-  const ofRoute: Selector = selector.route === undefined ? {} : { route: selector.route };
-  const passed = { ...PASSED, ...ofRoute, source: 'upstream' };
-  return countSuccesses(increase, passed, ofRoute) * share < MISSED_FAILURES;
+  const since = countOwnSuccesses(candidate, inputs, quietMs);
+  const before = Math.max(failed, samples.increase('requests_total', windowMs, selectRoute(candidate)) - since);
+  return { quietMs, since, before };
+}
+
+function countOwnSuccesses(candidate: Candidate, { samples }: VerdictInputs, overMs: number): number {
+  const ofRoute = selectRoute(candidate);
+  const increase = (counter: string, of?: Selector): number => samples.increase(counter, overMs, of);
+  return countSuccesses(increase, { ...PASSED, ...ofRoute, source: 'upstream' }, ofRoute);
+}
+
+function selectRoute({ selector: { route } }: Candidate): Selector {
+  return route === undefined ? {} : { route };
 }
 
 function describeCandidate(worst: Candidate, second: Candidate | undefined, inputs: VerdictInputs): Verdict {
@@ -149,23 +186,34 @@ function describeCandidate(worst: Candidate, second: Candidate | undefined, inpu
   };
 }
 
-function headlineOf(candidate: Candidate, { throttles }: VerdictInputs): string {
-  const { route } = candidate;
-  return `${fill(candidate.text.headline, candidate)}${route === null || throttles.length === 1 ? '' : ` (route ${route})`}`;
+function headlineOf(candidate: Candidate, inputs: VerdictInputs): string {
+  const { route, text, hasOthers } = candidate;
+  const isNamed = route === null || inputs.throttles.length === 1 || (hasOthers && text.headline.includes('{part}'));
+  return `${fill(text.headline, candidate)}${isNamed ? '' : ` (route ${route})`}`;
 }
 
-function fill(text: string, { share, code, values }: Candidate): string {
-  const known: Readonly<Record<string, string>> = { share: formatShare(share), code, ...values };
+function fill(text: string, candidate: Candidate): string {
+  const { code, values } = candidate;
+  const known: Readonly<Record<string, string>> = { part: describePart(candidate), code, ...values };
   return text.replaceAll(/\{(\w+)\}/g, (_, name: string) => known[name] ?? '');
 }
 
-function detailOf({ failed, delayed, total, windowMs, words, route, cause }: Candidate, inputs: VerdictInputs): string {
+/** Of which requests: beside other routes, the share of all says little of the one that fails. */
+function describePart({ route, share, ownShare, hasOthers }: Candidate): string {
+  if (route === null || !hasOthers) return `${formatShare(share)} of the requests`;
+  return `${ownShare >= EVERY ? 'every call' : `${formatShare(ownShare)} of the calls`} of route ${route}`;
+}
+
+function detailOf(candidate: Candidate, inputs: VerdictInputs): string {
+  const { failed, delayed, total, windowMs, words, route, cause, text, hasOthers } = candidate;
   const failures = Math.round(failed);
   const parts = [
     ...(failures > 0 ? [`${formatCount(failures, 'request')} failed`] : []),
     ...(delayed > 0 ? [`${failures > 0 ? formatInteger(delayed) : formatCount(delayed, 'request')} delayed`] : []),
   ];
-  const numbers = `${parts.join(' and ')}, of ${formatInteger(total)} ${describeWindow(windowMs, inputs)}`;
+  const isOfRoute = route !== null && hasOthers && !text.headline.includes('{part}');
+  const part = isOfRoute ? `: ${describePart(candidate)}` : '';
+  const numbers = `${parts.join(' and ')}, of ${formatInteger(total)} ${describeWindow(windowMs, inputs)}${part}`;
   const fault = inputs.faults
     .filter((each) => each.cause === cause && (route === null || each.route === route))
     .reduce<LastFault | undefined>((last, next) => (last && last.wallAt > next.wallAt ? last : next), undefined);
@@ -199,8 +247,8 @@ function findBegin(candidate: Candidate, inputs: VerdictInputs): number | undefi
 }
 
 /** When the first of the delayed requests was delayed: to five seconds, as latencies are sampled. */
-function findFirstDelay({ selector }: Candidate, { samples, pending, wallNow }: VerdictInputs): number | undefined {
-  const ofRoute: Selector = selector.route === undefined ? {} : { route: selector.route };
+function findFirstDelay(candidate: Candidate, { samples, pending, wallNow }: VerdictInputs): number | undefined {
+  const ofRoute = selectRoute(candidate);
   const countLonger = (histogram: string, le: string, windowMs: number): number =>
     samples.increase(`${histogram}_count`, windowMs, ofRoute) -
     samples.increase(`${histogram}_bucket`, windowMs, { ...ofRoute, le });
@@ -238,7 +286,10 @@ function describeStart({ samples, tokens, uptimeMs }: VerdictInputs): Verdict | 
     : { ...texts, level: 'wait', where: 'none' };
 }
 
-function describeRecovery(gone: Candidate, inputs: VerdictInputs): Verdict {
+function describeRecovery(ended: Candidate, inputs: VerdictInputs): Verdict {
+  // The successes since then are no part of it.
+  const ownShare = Math.min(1, ended.failed / Math.max(1, readEnd(ended, inputs).before));
+  const gone: Candidate = { ...ended, ownShare };
   const { samples, wallNow } = inputs;
   // The counter of what was only delayed grows with every request.
   const endedAt = gone.failed === 0 ? undefined : samples.lastGrowthAt(gone.metric, gone.selector);

@@ -533,6 +533,44 @@ describe('the verdict', () => {
     expect(slow.verdict.other).toMatch(/^The rate limit/);
   });
 
+  it('a route that fails has the share of its own requests, beside a route with many more', () => {
+    const play = (each: (s: PlayedVerdict) => void) =>
+      played(30, (s) => {
+        s.respond(200, 40, { route: 'orders' });
+        each(s);
+      }).with(twoRoutes);
+    const all = play((s) => s.respond(500, 2, { route: 'stock' }));
+    expect(all.verdict.headline).toBe('The partner responds 500 to every call of route stock');
+    const some = play((s) => s.respond(500, 1, { route: 'stock' }).respond(200, 3, { route: 'stock' }));
+    expect(some.verdict.headline).toBe('The partner responds 500 to 25 % of the calls of route stock');
+    const refused = play((s) => s.fail('connection_refused', 2, 'stock'));
+    expect(refused.verdict.detail).toMatch(
+      /^30 requests failed, of 630 in the last 15 seconds: every call of route stock\./,
+    );
+  });
+
+  it('has gone as soon as the calls of its route succeed again, and not when those of others do', () => {
+    const one = played(30, (s) => s.respond(200, 40, { route: 'orders' }).respond(500, 2, { route: 'stock' }));
+    one.with(twoRoutes).play(3, (s) => void s.respond(200, 40, { route: 'orders' }));
+    expect(one.verdict).toMatchObject({ where: 'partner', route: 'stock' });
+    one.play(3, (s) => void s.respond(200, 40, { route: 'orders' }).respond(200, 2, { route: 'stock' }));
+    expect(one.verdict.headline).toMatch(/^Recovered: The partner responds 500 to every call of route stock/);
+  });
+
+  it('does not come and go while half of the calls fail at random', () => {
+    let seed = 7;
+    const scene = played(20, (s) => s.respond(200, 5));
+    for (let second = 0; second < 120; second++) {
+      scene.play(1, (s) => {
+        for (let call = 0; call < 10; call++) {
+          seed = (seed * 48_271) % 2_147_483_647;
+          s.respond(seed % 2 === 0 ? 500 : 200);
+        }
+      });
+      if (second > 2) expect(scene.verdict.where).toBe('partner');
+    }
+  });
+
   it('names no route for a cause of all routes', () => {
     const both = played(12, (s) => s.fail('egress_proxy', 2, 'orders').fail('egress_proxy', 2, 'stock')).with(
       twoRoutes,
@@ -541,7 +579,7 @@ describe('the verdict', () => {
   });
 
   it('says when a cause has gone, and what it was', () => {
-    const gone = played(20, (s) => s.respond(503, 5)).play(4, (s) => void s.respond(200, 5));
+    const gone = played(20, (s) => s.respond(503, 5)).play(1, (s) => void s.respond(200, 1));
     expect(gone.verdict.where).toBe('partner');
     gone.play(40, (s) => void s.respond(200, 5));
     const endedAt = Date.UTC(2026, 10, 1, 0, 0, 20);
