@@ -14,6 +14,7 @@ import { guardAdminRequest, isFromBrowser, isLocalPeer } from './admin-guard.ts'
 import type { AdminHandler } from './admin-server.ts';
 import type { LogDeliveryProblem } from '../telemetry/events.ts';
 import { createPageLoader, type LoadedPage, type PageEndpointsOptions } from './page-endpoints.ts';
+import { readRoutes } from './samples/traffic.ts';
 import { describeReadiness } from './status/readiness.ts';
 import { describeStatus, type StatusInputs } from './status/status.ts';
 import { renderLimits, renderSummary } from './status/summary.ts';
@@ -93,6 +94,7 @@ function createStatusReader(options: AdminOptions): () => StatusInputs {
   const { version, activity, sampler, clock } = options;
   const startedAt = clock.now();
   return () => {
+    const samples = sampler.read();
     const states: SidecarStates = {
       version,
       pid: process.pid,
@@ -107,9 +109,11 @@ function createStatusReader(options: AdminOptions): () => StatusInputs {
       configuration: options.configuration(),
       logTrouble: options.logTrouble(),
       unknownCallsFault: options.unknownCallsFault?.(),
+      routes: readRoutes(samples),
+      lastFailures: activity.listLastFailures(),
       recentCalls: activity.listRecentCalls(),
     };
-    const seen = { ...states, samples: sampler.read(), wallNow: clock.wallNow() };
+    const seen = { ...states, samples, wallNow: clock.wallNow() };
     const alerts = evaluateAlerts(seen);
     const verdict = evaluateVerdict({
       ...seen,

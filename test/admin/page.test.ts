@@ -98,6 +98,38 @@ describe('the page', () => {
     expect(page).toContain('tabindex="0"');
   });
 
+  it('shows each of several routes with its own share, success, latency and last failure', () => {
+    const orders = {
+      route: 'orders',
+      requests: 2400,
+      share: 0.96,
+      perSecond: 40,
+      ok: 2400,
+      clientErrors: 0,
+      p50Ms: 40,
+      p95Ms: 90,
+    };
+    const stock = { ...orders, route: 'stock', requests: 100, share: 0.04, perSecond: 1.7, ok: 20, clientErrors: 5 };
+    const record = {
+      route: 'stock',
+      method: 'GET',
+      path: '/x',
+      code: 503,
+      source: 'sidecar',
+      localReply: 'QUEUE_FULL',
+      durationMs: 5,
+      queuedMs: 0,
+      attempts: 0,
+      requestBytes: 0,
+      responseBytes: 0,
+    } as const;
+    const lastFailures = [{ wallAt: Date.UTC(2026, 10, 1), record }];
+    const text = textOf(pageOf({ routes: [orders, stock], lastFailures }));
+    expect(text).toContain('orders 40 96 % 100 % 0 40 ms 90 ms –');
+    expect(text).toContain('stock 1.7 4 % 20 % 5 40 ms 90 ms 00:00:00 UTC : 503 QUEUE_FULL');
+    expect(pageOf({ routes: [orders] })).not.toContain('Upstream p50');
+  });
+
   it('shows the changed settings with their origin, and the defaults in a closed section', () => {
     const settings = [
       { key: 'auth.clientSecret', value: '********', origin: 'environment SIDECAR_CLIENT_SECRET' },

@@ -23,6 +23,7 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
   const insufficientScopes = new Map<string, InsufficientScopes>();
   const lastFaults = new Map<string, LastFault>();
   const refusals = new Map<string, CountedRefusals>();
+  const lastFailures = new Map<string, RecentCall>();
   return {
     eventLog,
     /** Newest first; undefined when calls are not kept. */
@@ -30,15 +31,13 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
       const newestFirst = [...calls.slice(nextCall), ...calls.slice(0, nextCall)].reverse();
       return keepsCalls ? newestFirst.map((call) => maskCall(call, mask)) : undefined;
     },
+    /** The newest call of each route with a status of 400 or above; empty when calls are not kept. */
+    listLastFailures: () => Array.from(lastFailures.values(), (call) => maskCall(call, mask)),
     listInsufficientScopes: () => [...insufficientScopes.values()],
     listLastFaults: () => [...lastFaults.values()],
     listRefusals: () => [...refusals.values()],
     observe: (event: SidecarEvent): void => {
-      if (event.kind === 'insufficient-scope') {
-        const { route, needed } = event;
-        const count = (insufficientScopes.get(route)?.count ?? 0) + 1;
-        insufficientScopes.set(route, { route, count, wallAt: clock.wallNow(), needed });
-      }
+      if (event.kind === 'insufficient-scope') countScopes(insufficientScopes, event, clock.wallNow());
       if (event.kind === 'rate-limited') countRefusal(refusals, event, clock.wallNow());
       const isFault = event.kind === 'attempt-failed' || event.kind === 'foreign-response';
       // What the sidecar ended itself has no cause.
@@ -52,10 +51,19 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
       if (keepsCalls) {
         calls[nextCall] = { wallAt: clock.wallNow(), record };
         nextCall = (nextCall + 1) % MAX_CALLS;
+        if (record.code >= 400) lastFailures.set(record.route, { wallAt: clock.wallNow(), record });
       }
       if (record.localReply !== undefined) eventLog.addLocalReply(record.localReply);
     },
   };
+}
+
+function countScopes(
+  scopes: Map<string, InsufficientScopes>,
+  { route, needed }: Pick<InsufficientScopes, 'route' | 'needed'>,
+  wallAt: number,
+): void {
+  scopes.set(route, { route, count: (scopes.get(route)?.count ?? 0) + 1, wallAt, needed });
 }
 
 /** By route and status, of which an upstream has few that say "too fast". */

@@ -3,7 +3,7 @@ import { ALERTS } from '../alerts/alert-table.ts';
 import { markup, renderAdvice, renderClockTime, renderElapsed, type Markup, type PageView } from './markup.ts';
 import { renderThrottles } from './throttle-part.ts';
 import { renderTokens } from './token-part.ts';
-import { describePlots, renderCalls, renderCodes, renderEvents, renderTiles } from './traffic-parts.ts';
+import { describePlots, renderCalls, renderCodes, renderEvents, renderRoutes, renderTiles } from './traffic-parts.ts';
 import { formatDuration } from '../quantity-texts.ts';
 
 type Verdict = PageView['status']['verdict'];
@@ -22,6 +22,7 @@ export function renderFragments(view: PageView): Fragments {
     up: markup`up ${renderElapsed(view.nowWallAt - view.status.uptimeSeconds * 1000, view.nowWallAt)}`,
     verdict: renderVerdict(view),
     now: renderTiles(view),
+    routes: renderRoutes(view),
     'say-requests': markup`${plots.requests}`,
     'say-governor': markup`${plots.governor}`,
     'say-latency': markup`${plots.latency}`,

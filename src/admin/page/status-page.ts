@@ -58,6 +58,7 @@ export function renderStatusPage(view: PageView, paths: PageAssetPaths): string 
 <section id="verdict" aria-labelledby="headline">${parts.verdict}</section>
 <p id="aloud" class="unseen" role="status"></p>
 <section aria-label="Now"><dl id="now" class="tiles">${parts.now}</dl></section>
+<div id="routes" class="parts">${parts.routes}</div>
 <section class="plots" aria-label="The last five minutes">
 ${listPlots(status.throttles.map(({ route }) => route)).map((plot) => renderPlot(plot, parts[`say-${plot.name}`]))}</section>
 <div id="parts" class="parts">${parts.parts}</div>

@@ -1,6 +1,6 @@
 /** The traffic: figures of the last minute, text alternatives of the plots, last calls, status codes, recent events. */
 import { markup, renderClockTime, type Content, type Markup, type PageView } from './markup.ts';
-import { formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
+import { formatInteger, formatLatency, formatRate, formatShare } from '../quantity-texts.ts';
 import { ROW_COLUMNS, type PlotRow } from '../samples/traffic.ts';
 
 const MAX_LISTED_EVENTS = 12;
@@ -95,6 +95,46 @@ ${events
 /** The level as text, since colour alone is not accessible. */
 function renderLevel(level: string): Content {
   return level !== 'info' && markup`<span class="level">${level === 'warn' ? 'warning' : 'error'}</span> `;
+}
+
+const ROUTE_HEADINGS = [
+  'Route',
+  'Per second',
+  'Share',
+  'Success',
+  '4xx',
+  'Upstream p50',
+  'p95',
+  'Last failure',
+] as const;
+
+/** A table of the last minute; nothing with a single route, whose figures the tiles have. */
+export function renderRoutes({ status: { routes } }: Pick<PageView, 'status'>): Markup {
+  if (routes.length < 2) return markup``;
+  return markup`<section class="card wide" aria-label="Routes"><h2>Routes <span class="aside">in the last minute</span></h2>
+<div class="scroll" tabindex="0" role="region" aria-label="Routes, table"><table>
+<thead><tr>${ROUTE_HEADINGS.map((name) => markup`<th scope="col">${name}</th>`)}</tr></thead>
+<tbody>
+${routes.map(renderRoute)}</tbody></table></div></section>`;
+}
+
+function renderRoute(traffic: PageView['status']['routes'][number]): Markup {
+  const { route, perSecond, share, success, clientErrors, upstreamP50Seconds, upstreamP95Seconds } = traffic;
+  const { lastFailure: last } = traffic;
+  const toLatency = (seconds: number | null): string => formatLatency(seconds === null ? undefined : seconds * 1000);
+  const level = success === null || success > 0.99 ? 'good' : success > 0.5 ? 'wait' : 'bad';
+  const cells: Content[] = [
+    formatRate(perSecond),
+    formatShare(share),
+    success === null ? '–' : markup`<span class="badge ${level}">${formatShare(success)}</span>`,
+    formatInteger(clientErrors),
+    toLatency(upstreamP50Seconds),
+    toLatency(upstreamP95Seconds),
+    last === null
+      ? '–'
+      : markup`${renderClockTime(Date.parse(last.at))}: ${last.status} ${last.reason ?? `of the ${last.source}`}`,
+  ];
+  return markup`<tr><th scope="row">${route}</th>${cells.map((cell) => markup`<td>${cell}</td>`)}</tr>\n`;
 }
 
 type RowColumn = (typeof ROW_COLUMNS)[number];

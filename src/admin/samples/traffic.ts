@@ -4,6 +4,8 @@ import { quotePattern, type Selector } from './samples.ts';
 
 export type LastMinute = ReturnType<typeof readLastMinute>;
 
+export type RouteTraffic = ReturnType<typeof readRoutes>[number];
+
 export type CodeCount = ReturnType<typeof readCodes>[number];
 
 /** One second of the plots: the columns of `ROW_COLUMNS`, then the rate of each throttle; null = no value. */
@@ -18,6 +20,7 @@ export const ROW_COLUMNS = [
 export const PLOTTED_THROTTLES = 4;
 
 const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 
 /** The growth of a counter in the time that is looked at. */
 type Increase = (metric: string, selector?: Selector) => number;
@@ -69,6 +72,34 @@ export function readLastMinute(samples: Samples) {
     upstreamMs: samples.quantile('upstream_duration_seconds', 0.5, MINUTE_MS),
     queuedMs: samples.quantile('queue_wait_seconds', 0.5, MINUTE_MS),
   };
+}
+
+/** The last minute of each route that had a request within the hour, in the order of their first requests. */
+export function readRoutes(samples: Samples) {
+  const byRoute = (metric: string, selector?: Selector, windowMs = MINUTE_MS) =>
+    samples.increaseBy('route', metric, windowMs, selector);
+  const requests = byRoute('requests_total');
+  const [passed, clientErrors, foreign] = [
+    byRoute('requests_total', PASSED),
+    byRoute('requests_total', CLIENT_ERRORS),
+    byRoute(FOREIGN),
+  ];
+  const all = [...requests.values()].reduce((sum, count) => sum + count, 0);
+  return Array.from(byRoute('requests_total', undefined, HOUR_MS).keys(), (route) => {
+    const count = requests.get(route) ?? 0;
+    const quantile = (share: number): number | undefined =>
+      samples.quantile('upstream_duration_seconds', share, MINUTE_MS, { route });
+    return {
+      route,
+      requests: count,
+      share: all === 0 ? 0 : count / all,
+      perSecond: (count * 1000) / Math.max(1, Math.min(MINUTE_MS, samples.spanMs)),
+      ok: Math.max(0, (passed.get(route) ?? 0) - (foreign.get(route) ?? 0)),
+      clientErrors: clientErrors.get(route) ?? 0,
+      p50Ms: quantile(0.5),
+      p95Ms: quantile(0.95),
+    };
+  });
 }
 
 export function readCodes(samples: Samples, windowMs: number) {

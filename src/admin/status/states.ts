@@ -4,6 +4,7 @@ import type { FaultCause, ForeignCause, LogDeliveryProblem, ReloadOutcome } from
 import type { RequestRecord } from '../../telemetry/request-record.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
+import type { RouteTraffic } from '../samples/traffic.ts';
 
 /** The states at one instant. */
 export interface SidecarStates {
@@ -24,6 +25,10 @@ export interface SidecarStates {
   readonly logTrouble?: LogDeliveryProblem | undefined;
   /** Why calls cannot be recorded: the system's error code. Default: they can be. */
   readonly unknownCallsFault?: string | undefined;
+  /** Default: none. */
+  readonly routes?: readonly RouteTraffic[] | undefined;
+  /** The newest of each route. Default: not known. */
+  readonly lastFailures?: readonly RecentCall[] | undefined;
   /** Newest first; undefined when they are not kept. */
   readonly recentCalls?: readonly RecentCall[] | undefined;
 }

@@ -9,6 +9,7 @@ import type { AssumedRefusal } from '../../throttle/pacing/assumed-refusals.ts';
 import type { TokenState } from '../../token/token.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
+import type { RouteTraffic } from '../samples/traffic.ts';
 import type { Verdict } from '../verdict/verdict.ts';
 import { describeReloadChanges } from '../../telemetry/event-texts.ts';
 import type { ConfigurationState, CountedRefusals, RecentCall, SidecarStates } from './states.ts';
@@ -40,6 +41,7 @@ export function describeStatus(states: StatusInputs) {
     throttle: first(throttles),
     tokens,
     throttles,
+    routes: (states.routes ?? []).map((traffic) => describeRoute(traffic, states.lastFailures)),
     listener: listener === undefined ? null : { ...listener, requestsLimit: finiteOrNull(listener.requestsLimit) },
     insufficientScope: insufficientScopes.map(({ route, count, wallAt, needed }) => ({
       route,
@@ -68,6 +70,22 @@ function describeVerdict(verdict: Verdict) {
     since: instantOrNull(sinceWallAt),
     advice: verdict.advice ?? null,
     other: verdict.other ?? null,
+  };
+}
+
+function describeRoute(traffic: RouteTraffic, lastFailures: readonly RecentCall[] = []) {
+  const { route, requests, share, perSecond, ok, clientErrors, p50Ms, p95Ms } = traffic;
+  const failure = lastFailures.find(({ record }) => record.route === route);
+  return {
+    route,
+    requests,
+    share: roundShare(share),
+    perSecond: roundShare(perSecond),
+    success: requests === 0 ? null : roundShare(Math.min(1, ok / requests)),
+    clientErrors,
+    upstreamP50Seconds: secondsOrNull(p50Ms),
+    upstreamP95Seconds: secondsOrNull(p95Ms),
+    lastFailure: failure === undefined ? null : describeCall(failure),
   };
 }
 

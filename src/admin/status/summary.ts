@@ -1,5 +1,5 @@
 /** The status as text for a terminal, which `bearer-sidecar status` prints: the verdict, then one line for each fact (pure). */
-import { formatDuration, formatLatency, formatRate } from '../quantity-texts.ts';
+import { formatDuration, formatInteger, formatLatency, formatRate, formatShare } from '../quantity-texts.ts';
 import { describeDeclared, describeLearned, describeQuotaFields, listLimitRows } from './limit-texts.ts';
 import type { Status } from './status.ts';
 
@@ -11,11 +11,12 @@ const NAME_WIDTH = 9;
 
 /** Lines, each ended by a line feed. A text from outside cannot begin another one. */
 export function renderSummary(status: Status): string {
-  const { version, uptimeSeconds, pid, tokens, throttles, degraded, alerts, verdict } = status;
+  const { version, uptimeSeconds, pid, tokens, throttles, routes, degraded, alerts, verdict } = status;
   const process = pid === null ? '' : `, process ${pid}`;
   const rows = [
     ...listVerdict(verdict).map(([name, words]) => [name, words, ''] as const),
     ...describeFailedCall(status).map((words) => ['failed', words, ''] as const),
+    ...(routes.length === 1 ? [] : routes).map((route) => ['route', describeRoute(route), ''] as const),
     ...tokens.map((token) => ['token', describeToken(token), nameOf(token.credential, tokens)] as const),
     ...throttles.map((throttle) => ['limit', describeLimit(throttle), nameOf(throttle.route, throttles)] as const),
     ...throttles.flatMap((throttle) =>
@@ -76,6 +77,20 @@ function describeFailedCall({ recentCalls }: Status): string[] {
   const ids = `${upstreamRequestId === null ? '' : `, upstreamRequestId ${upstreamRequestId}`}, requestId ${requestId}`;
   const origin = `${status} of the ${source}${reason === null ? '' : ` (${reason})`}`;
   return [`${method} ${path} at ${at}: ${origin} after ${formatLatency(durationSeconds * 1000)}${ids}`];
+}
+
+function describeRoute(traffic: Status['routes'][number]): string {
+  const { route, share, perSecond, success, clientErrors, upstreamP50Seconds, upstreamP95Seconds } = traffic;
+  if (success === null) return `${route}: no requests in the last minute${describeLastFailure(traffic)}`;
+  const [p50, p95] = [upstreamP50Seconds, upstreamP95Seconds].map((seconds) =>
+    formatLatency(seconds === null ? undefined : seconds * 1000),
+  );
+  const own = clientErrors === 0 ? '' : `, ${formatInteger(clientErrors)} got 4xx`;
+  return `${route}: ${formatRate(perSecond)} per second, ${formatShare(share)} of the requests, ${formatShare(success)} succeed${own}, upstream p50 ${p50}, p95 ${p95}${describeLastFailure(traffic)}`;
+}
+
+function describeLastFailure({ lastFailure: last }: Status['routes'][number]): string {
+  return last === null ? '' : `; last failure ${last.status} at ${last.at}`;
 }
 
 /** Each has a page of that name in docs/runbooks. */

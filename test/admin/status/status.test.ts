@@ -23,6 +23,7 @@ describe('status', () => {
       pid: 4711,
       tokens: [status.token],
       throttles: [status.throttle],
+      routes: [],
       listener: { ...listener, requestsLimit: null },
       version: '1.2.3',
       uptimeSeconds: 61,

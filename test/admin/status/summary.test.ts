@@ -70,6 +70,27 @@ it('the last failed call has a line, with what its partner asks for', () => {
   for (const none of [[call], [], null]) expect(textOf(none)).not.toContain('failed  ');
 });
 
+it('each of several routes has a line', () => {
+  const orders = {
+    route: 'orders',
+    requests: 2400,
+    share: 0.96,
+    perSecond: 40,
+    ok: 2376,
+    clientErrors: 24,
+    p50Ms: 40,
+    p95Ms: 90,
+  };
+  const idle = { ...orders, route: 'stock', requests: 0, share: 0, ok: 0, p50Ms: undefined, p95Ms: undefined };
+  const states = { tokens: [validToken], throttles: [unpaced], fleet: undefined, routes: [orders, idle] };
+  const inputs = { version: '1.2.3', verdict: healthy, uptimeMs: 1000, draining: false, alerts: [] };
+  const lines = renderSummary(describeStatus({ ...inputs, ...states })).split('\n');
+  expect(lines.filter((line) => line.includes('  route '))).toEqual([
+    '  route     orders: 40 per second, 96 % of the requests, 99 % succeed, 24 got 4xx, upstream p50 40 ms, p95 90 ms',
+    '  route     stock: no requests in the last minute',
+  ]);
+});
+
 it('a field of the partner that holds requests back has a line, and so has one that is disbelieved', () => {
   const throttle = { ...unpaced, heldBy: 'x-ratelimit-remaining', disbelievedFields: ['ratelimit'] };
   const states = { tokens: [validToken], throttles: [throttle], fleet: undefined };
