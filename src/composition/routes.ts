@@ -286,8 +286,9 @@ function createUpstreams(
   for (const { upstream } of routes) {
     const key = createPoolKey(upstream);
     if (pools.has(key)) continue;
-    const { baseUrl, caFile, clientCertificate } = upstream;
-    const trust = baseUrl.protocol === 'https:' ? createTlsContextProvider(caFile, clientCertificate) : undefined;
+    const { baseUrl, caFile, clientCertificate, tlsGroups } = upstream;
+    const isSecure = baseUrl.protocol === 'https:';
+    const trust = isSecure ? createTlsContextProvider(caFile, clientCertificate, tlsGroups) : undefined;
     const poolObserver = routes.length === 1 ? observe : prefixWarnings(baseUrl, observe);
     const maxConnections = computeMaxConnections(routes, key);
     pools.set(key, {
@@ -306,10 +307,11 @@ function createPoolKey({
   connectTimeoutMs,
   maxConnectionAgeMs,
   maxHeaderBytes,
+  tlsGroups,
 }: UpstreamConfig): string {
   const { certificateFile, keyFile } = clientCertificate ?? {};
-  const files = [caFile, certificateFile, keyFile];
-  return JSON.stringify([baseUrl.origin, ...files, connectTimeoutMs, maxConnectionAgeMs, maxHeaderBytes]);
+  const tls = [caFile, certificateFile, keyFile, tlsGroups];
+  return JSON.stringify([baseUrl.origin, ...tls, connectTimeoutMs, maxConnectionAgeMs, maxHeaderBytes]);
 }
 
 /** The number of requests and streams that the throttles of a pool let through together. */

@@ -136,6 +136,7 @@ function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings) {
     extraHeaders: toSecretSources(auth.extraHeaders),
     userAgent: auth.userAgent ?? `bearer-sidecar/${readProgramVersion()}`,
     caFile: auth.caFile ?? upstream.caFile ?? undefined,
+    tlsGroups: upstream.tlsGroups,
   } as const;
 }
 

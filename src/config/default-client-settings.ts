@@ -23,6 +23,7 @@ export const DEFAULT_CLIENT_SETTINGS: Preset['values'] = {
   'upstream.tokenPrefix': null,
   'upstream.headers': null,
   'upstream.caFile': null,
+  'upstream.tlsGroups': null,
   'upstream.tlsCertificateFile': null,
   'upstream.tlsKeyFile': null,
   'egress.proxy': 'none',

@@ -23,12 +23,17 @@ export interface ClientCertificate {
 /**
  * @param caFile PEM file whose certificates replace the system's roots; undefined = Node's and the system's roots
  * @param files the client certificate. Default: none
+ * @param groups as OpenSSL writes a list of groups for the key exchange. Default: its own
  * @throws Error with a message for the operator when a file cannot be read or used
  */
-export function loadTlsContext(caFile: string | undefined, files?: ClientCertificateFiles): SecureContext {
+export function loadTlsContext(
+  caFile: string | undefined,
+  files?: ClientCertificateFiles,
+  groups?: string | null,
+): SecureContext {
   const pem = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
   if (caFile !== undefined && pem !== undefined) assertCertificate(pem, `the file ${caFile} of trusted authorities`);
-  return buildTlsContext(pem, files === undefined ? undefined : readClientCertificate(files));
+  return buildTlsContext(pem, files === undefined ? undefined : readClientCertificate(files), groups);
 }
 
 /**
@@ -39,14 +44,15 @@ export function loadTlsContext(caFile: string | undefined, files?: ClientCertifi
 export function createTlsContextProvider(
   caFile: string | undefined,
   files?: ClientCertificateFiles,
+  groups?: string | null,
 ): TlsContextProvider {
   const paths = [caFile, files?.certificateFile, files?.keyFile].filter((path) => path !== undefined);
   let version = fileVersions(paths);
-  let context = loadTlsContext(caFile, files);
+  let context = loadTlsContext(caFile, files, groups);
   return () => {
     try {
       const current = fileVersions(paths);
-      if (current !== version) context = loadTlsContext(caFile, files);
+      if (current !== version) context = loadTlsContext(caFile, files, groups);
       version = current;
     } catch {
       return context;
@@ -58,20 +64,24 @@ export function createTlsContextProvider(
 /**
  * The context for PEM texts.
  * @param ca certificates to trust; undefined = Node's and the system's roots
+ * @param groups as of `loadTlsContext`
  * @throws Error of OpenSSL when a text cannot be used; `findClientCertificateFault` explains it
  */
-export function buildTlsContext(ca: string | undefined, client?: ClientCertificate): SecureContext {
-  if (ca === undefined && client === undefined)
-    return (systemRootsContext ??= createTls12Context(systemRoots(), undefined));
-  return createTls12Context(ca ?? systemRoots(), client);
+export function buildTlsContext(
+  ca: string | undefined,
+  client?: ClientCertificate,
+  groups?: string | null,
+): SecureContext {
+  const isShared = ca === undefined && client === undefined && typeof groups !== 'string';
+  if (isShared && systemRootsContext !== undefined) return systemRootsContext;
+  const identity = client === undefined ? {} : { cert: client.certificate, key: client.key };
+  const ecdhCurve = groups ?? 'auto';
+  const context = createSecureContext({ ca: ca ?? systemRoots(), ...identity, ecdhCurve, minVersion: 'TLSv1.2' });
+  if (isShared) systemRootsContext = context;
+  return context;
 }
 
 let systemRootsContext: SecureContext | undefined;
-
-function createTls12Context(ca: string | string[], client: ClientCertificate | undefined): SecureContext {
-  const identity = client === undefined ? {} : { cert: client.certificate, key: client.key };
-  return createSecureContext({ ca, ...identity, minVersion: 'TLSv1.2' });
-}
 
 /** What is wrong with a certificate and its key, without their contents; undefined when they can be used. */
 export function findClientCertificateFault({ certificate, key }: ClientCertificate): string | undefined {

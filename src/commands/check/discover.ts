@@ -15,14 +15,14 @@ type DiscoveryContext = Pick<PartnerCheckContext, 'clock' | 'egress' | 'signal'>
 
 /** @param certificate offered to the server; undefined: none */
 function createReader(
-  { timeoutMs, caFile, userAgent }: AuthConfig,
+  { timeoutMs, caFile, userAgent, tlsGroups }: AuthConfig,
   certificate: AuthConfig['clientCertificate'],
   { clock, egress }: DiscoveryContext,
   signal: AbortSignal,
 ): (url: URL) => ReturnType<typeof readDocument> {
   const headers = { Accept: 'application/json', 'User-Agent': userAgent };
   return (url) => {
-    const secureContext = url.protocol === 'https:' ? loadTlsContext(caFile, certificate) : undefined;
+    const secureContext = url.protocol === 'https:' ? loadTlsContext(caFile, certificate, tlsGroups) : undefined;
     return sendSingleRequest(
       { url, method: 'GET', headers, secureContext, egress, clock, timeoutMs, signal },
       readDocument,

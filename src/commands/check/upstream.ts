@@ -82,7 +82,7 @@ async function sendProbe(
   check: PartnerCheckContext,
 ): Promise<StepResult<DatedProbeResponse>> {
   const { route, path, own } = probe;
-  const { baseUrl, caFile, clientCertificate, requestTimeoutMs, connectTimeoutMs } = route.upstream;
+  const { baseUrl, caFile, clientCertificate, tlsGroups, requestTimeoutMs, connectTimeoutMs } = route.upstream;
   const local = route.stripPrefix && route.pathPrefix !== '/' ? path.slice(route.pathPrefix.length) : path;
   const target = joinTarget(baseUrl.pathname, local.startsWith('/') ? local : `/${local}`);
   if (typeof target !== 'string')
@@ -95,7 +95,7 @@ async function sendProbe(
       url: new URL(target, baseUrl.origin),
       method: 'GET' as const,
       headers: [...own.filter(['Accept', '*/*']).headers, ...own.list(token)],
-      secureContext: baseUrl.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate) : undefined,
+      secureContext: baseUrl.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate, tlsGroups) : undefined,
       egress,
       clock,
       timeoutMs: connectTimeoutMs,

@@ -3,6 +3,7 @@ import { headerValueFault, idempotencyKeyHeader, tokenHeader, upstreamHeaderName
 import { booleanValue, matching, oneOf, wholeNumber } from './formats/formats.ts';
 import { secretMap } from './formats/one-or-many.ts';
 import { fileSetting, NO_ENTRIES, setting, settingWithoutDefault } from './setting.ts';
+import { tlsGroups } from './formats/tls-groups.ts';
 import { baseUrl } from './formats/url.ts';
 
 const HOUR_MS = 3_600_000;
@@ -47,6 +48,9 @@ export const upstream = {
   }),
   maxHeaderBytes: setting(wholeNumber(1024, MIB), 65_536, {
     doc: 'Most bytes of names and values in the header fields of a response, 500 at most; past either the response is dropped, and the call has an unknown outcome.',
+  }),
+  tlsGroups: settingWithoutDefault(tlsGroups, {
+    doc: 'Groups of the TLS key exchange, most wanted first, such as X25519:P-256, for the API and for the token endpoint. Default: those of OpenSSL, whose first message has about 1600 bytes, since they have a post-quantum group; some firewalls cut connections for that length.',
   }),
   websocket: setting(booleanValue, false, {
     doc: 'Whether WebSocket upgrades are forwarded.',

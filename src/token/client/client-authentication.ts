@@ -51,6 +51,8 @@ export interface ClientAuthOptions {
   readonly method: ClientAuthMethod;
   /** Offered with every method (RFC 8705 §3). */
   readonly clientCertificate: ClientCertificateFiles | undefined;
+  /** As of `buildTlsContext`. */
+  readonly tlsGroups?: string | null;
   /** Undefined: the grant needs no assertion. */
   readonly assertionGrant: AssertionGrantOptions | undefined;
   /** Further parameters and header fields of the token request. */
@@ -160,7 +162,7 @@ export async function readClientCredential(options: ClientAuthOptions): Promise<
       return addToAuthentication(await own.authenticate(id.value, target), assertion, extra.proofs);
     },
     readAssertion: own.readAssertion,
-    createTlsContext: (ca) => buildTlsContext(ca, certificate?.client),
+    createTlsContext: (ca) => buildTlsContext(ca, certificate?.client, options.tlsGroups),
     hasCertificate: certificate !== undefined,
   };
 }
