@@ -38,6 +38,8 @@ export interface AttemptEnd {
   readonly cause: FaultCause | undefined;
   /** Why the response is missing or not whole, fit for a log; undefined when it is whole. */
   readonly detail: string | undefined;
+  /** What helps. Default: not known here. */
+  readonly advice?: string | undefined;
 }
 
 /**
@@ -55,10 +57,10 @@ export function classifyFailure(
     const cause = wasSent ? 'no_response_in_time' : 'connect_timeout';
     return { outcome: 'timeout', isOwn: false, cause, detail };
   }
-  const { cause, detail } = failure;
+  const { cause, detail, advice } = failure;
   const isOwn = kind === 'aborted' || kind === 'unsendable';
   if (aborted?.kind === 'client-left') return { outcome: 'client_left', isOwn, cause: undefined, detail };
-  return { outcome: kind === 'unreachable' || kind === 'timeout' ? kind : 'reset', isOwn, cause, detail };
+  return { outcome: kind === 'unreachable' || kind === 'timeout' ? kind : 'reset', isOwn, cause, detail, advice };
 }
 
 /**
@@ -106,8 +108,9 @@ const REPLY_CODES: Readonly<Record<FailureKind, LocalReplyCode>> = {
   aborted: 'UPSTREAM_RESET',
 };
 
-export function toSidecarError({ kind, detail, proxyStatus }: UpstreamFailure): SidecarError {
-  return new SidecarError(REPLY_CODES[kind], detail, kind === 'unsendable' ? {} : { proxyStatus });
+export function toSidecarError({ kind, detail, advice, proxyStatus }: UpstreamFailure): SidecarError {
+  const message = advice === undefined ? detail : `${detail}; ${advice}`;
+  return new SidecarError(REPLY_CODES[kind], message, kind === 'unsendable' ? {} : { proxyStatus });
 }
 
 /**

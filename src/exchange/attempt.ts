@@ -205,14 +205,14 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     this.#recordClientWait(clock.now());
     this.#permit.release(cutReasonOf(result, lifetime.aborted?.reason));
     const endedAt = this.#headOutcome === undefined ? clock.now() : this.#headAt;
-    const { outcome, isOwn, cause, detail } = classifyAttempt(
+    const { outcome, isOwn, cause, detail, advice } = classifyAttempt(
       result,
       this.#headOutcome,
       lifetime.aborted?.reason,
       this.wasSent,
     );
     counters.recordAttempt(outcome, endedAt - this.#permit.startedAt, isOwn);
-    if (detail !== undefined) observe({ kind: 'attempt-failed', route, outcome, cause, detail });
+    if (detail !== undefined) observe({ kind: 'attempt-failed', route, outcome, cause, detail, advice });
   }
 
   /**

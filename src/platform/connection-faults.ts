@@ -1,30 +1,20 @@
-/**
- * What the errors of connections mean, as clauses that follow a host or a service. Never an error's own message: those of TLS and of the
- * HTTP parser hold received bytes. Pure.
- */
-import { truncate } from './truncate.ts';
+/** The errors of opening a connection and of reading a response, which the table of faults (faults.ts) explains. Pure. */
+import type { FaultCause } from '../telemetry/events.ts';
+import type { ProxyStatusError } from './errors.ts';
 
-const LATE = 'could not be reached in time';
-
-const TEXTS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'refused the connection',
-  ECONNRESET: 'cut the connection',
-  EPIPE: 'cut the connection',
-  ENOTFOUND: 'has a host name that cannot be resolved',
-  EAI_AGAIN: 'has a host name that cannot be resolved now',
-  ETIMEDOUT: LATE,
-  UND_ERR_SOCKET: 'closed the connection before its response was complete',
-  EHOSTUNREACH: 'cannot be reached from this network',
-  ENETUNREACH: 'cannot be reached from this network',
-  CERT_HAS_EXPIRED: 'has a certificate that has expired: it must be renewed there, unless the clock here is wrong',
-  CERT_NOT_YET_VALID: 'has a certificate that is not valid yet: is the clock here right?',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',
-  // Node names no other fault of a handshake that is not one of TLS, where it sends before it reads.
-  EPROTO: 'does not speak TLS on this port, or no version that is supported',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'does not speak TLS on this port',
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'does not speak TLS on this port',
-  ERR_SSL_UNSUPPORTED_PROTOCOL: 'offers no TLS version from 1.2 on',
-};
+export interface Fault {
+  readonly cause: FaultCause;
+  readonly proxyStatus: ProxyStatusError;
+  /** A clause that follows the server, with the error code and the addresses that were tried. */
+  readonly words: string;
+  /** In lower case, without a full stop. */
+  readonly advice: string;
+  /**
+   * Whether a repeat is of no use; undefined: it may succeed. `likely`: not repeated unless a connection to the same name has just succeeded, so
+   * that only a part of its servers can have the fault.
+   */
+  readonly permanence: 'certain' | 'likely' | undefined;
+}
 
 export interface TriedAddress {
   /** With its port, as in a URL. */
@@ -53,14 +43,15 @@ export class ConnectFault extends Error {
   /** A clause that follows a sentence: the addresses of a name with what came of each. Empty where there are none to name. */
   readonly addresses: string;
 
-  /** @param host name or address @param limitMs Default: every address failed */
-  constructor(host: string, tried: readonly TriedAddress[], limitMs?: number) {
+  /** @param host name or address @param limitMs Default: every address failed @param stage Default: as the addresses say */
+  constructor(host: string, tried: readonly TriedAddress[], limitMs?: number, stage?: ConnectFault['stage']) {
     super('no connection was opened');
     const codes = tried.map(({ outcome }) => outcome);
     const code = codes.find((each) => !NO_ROUTE_CODES.has(each)) ?? codes[0] ?? 'ENOTFOUND';
     this.code = limitMs === undefined ? code : 'ETIMEDOUT';
     this.limitMs = limitMs;
-    this.stage = codes.includes('connected') ? 'handshake' : codes.length > 0 ? 'connect' : 'lookup';
+    const reached = codes.includes('connected') ? 'handshake' : codes.length > 0 ? 'connect' : 'lookup';
+    this.stage = stage ?? reached;
     const isName = tried.some(({ address }) => !address.includes(host));
     this.addresses = isName ? `; tried ${formatTried(tried)}` : '';
   }
@@ -71,9 +62,30 @@ export function formatTried(tried: readonly TriedAddress[]): string {
   return tried.map(({ address, outcome }) => `${address} (${outcome})`).join(', ');
 }
 
-/** The addresses that an error names; empty for an error that names none. */
-export function describeTriedAddresses(error: unknown): string {
-  return error instanceof ConnectFault ? error.addresses : '';
+/** A connection was cut after it was open, and before the TLS handshake was complete. */
+export class HandshakeReset extends Error {
+  override readonly name = 'HandshakeReset';
+  readonly code = 'ECONNRESET';
+  /** Whether the server had sent anything. */
+  readonly hasReceived: boolean;
+
+  constructor(hasReceived: boolean) {
+    super('the TLS handshake was cut');
+    this.hasReceived = hasReceived;
+  }
+}
+
+/** The egress proxy opened no connection: no byte has reached the destination. The message begins with the proxy. */
+export class ProxyFault extends Error {
+  override readonly name = 'ProxyFault';
+  readonly fault: Fault;
+
+  /** @param proxy host and port @param fault its words follow the proxy */
+  constructor(proxy: string, fault: Fault) {
+    const message = `the egress proxy ${proxy} ${fault.words}`;
+    super(message);
+    this.fault = { ...fault, words: `cannot be reached: ${message}` };
+  }
 }
 
 /** The code of a Node error, or of the first error of an AggregateError; otherwise the name of the error. */
@@ -105,61 +117,11 @@ export class HeaderOverflow extends Error {
   }
 }
 
-/** Codes of all errors by which a certificate is not accepted. */
-export const CERTIFICATE_CODE =
-  /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT|CRL_|HOSTNAME_MISMATCH|INVALID_CA|PATH_LENGTH_EXCEEDED)/;
-
-const SELF_SIGNED = 'has a self-signed certificate';
-const UNKNOWN_AUTHORITY = 'has a certificate of an unknown authority';
-
-const UNTRUSTED: Readonly<Record<string, string>> = {
-  DEPTH_ZERO_SELF_SIGNED_CERT: SELF_SIGNED,
-  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
-  UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_AUTHORITY,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
-};
-
-const MAX_NAMES_CHARS = 200;
-
-/**
- * Undefined for other codes.
- * @param caSetting the setting that trusts another authority. Default: the caller names it
- * @param error may hold the certificate, whose names are shown if the host's is not among them. Default: none
- */
-export function describeConnectionError(code: string, caSetting?: string, error?: unknown): string | undefined {
-  const untrusted = UNTRUSTED[code];
-  const names = code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? listCertificateNames(error) : '';
-  if (names !== '') return `has a certificate for another host name: it is for ${names}`;
-  if (untrusted === undefined || caSetting === undefined) return untrusted ?? TEXTS[code];
-  return `${untrusted}: set ${caSetting} if it is to be trusted`;
-}
-
-/** The subject alternative names; a server may send any text in them. */
-function listCertificateNames(error: unknown): string {
-  const certificate = error instanceof Error && 'cert' in error ? error.cert : undefined;
-  if (typeof certificate !== 'object' || certificate === null || !('subjectaltname' in certificate)) return '';
-  const names = String(certificate.subjectaltname).replaceAll(/\b(?:DNS|IP Address):/g, '');
-  return truncate(names, MAX_NAMES_CHARS, '...').replaceAll(/[^\x20-\x7e]/g, '?');
-}
-
-const NO_APPLICATION_PROTOCOL = /^ERR_SSL_[A-Z0-9/]+_ALERT_NO_APPLICATION_PROTOCOL$/;
-/** A frame of 0 to 127 bytes of the type SETTINGS, without flags, on stream 0. */
-const SETTINGS_FRAME = /^\0\0[\0-\x7f]\x04\0{5}/;
-
-/** A clause that follows the server, with what can be done. */
-export const HTTP2_ONLY_TEXT =
-  'speaks only HTTP/2, which is not supported: ask its operator for HTTP/1.1, or put a gateway in between that accepts HTTP/1.1';
-
-/**
- * Whether the server does not speak HTTP/1.1: it ends the TLS handshake because no offered protocol suits it (ALPN, RFC 7301 §3.2), or
- * begins with the frame of an HTTP/2 connection preface (RFC 9113 §3.4).
- * @param error of undici, node:http or TLS
- */
-export function isHttp2Only(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  if ('code' in error && typeof error.code === 'string' && NO_APPLICATION_PROTOCOL.test(error.code)) return true;
-  const received = 'data' in error ? error.data : 'rawPacket' in error ? error.rawPacket : undefined;
-  if (received instanceof Uint8Array) return SETTINGS_FRAME.test(Buffer.from(received).toString('latin1'));
-  return typeof received === 'string' && SETTINGS_FRAME.test(received);
+/** What the parser could not read, from where it stopped, each byte as a character; empty for other errors. */
+export function readReceivedBytes(error: unknown): string {
+  if (!(error instanceof Error)) return '';
+  if ('data' in error) return Buffer.from((error.data ?? '') as string | Uint8Array).toString('latin1');
+  if (!('rawPacket' in error) || !(error.rawPacket instanceof Uint8Array)) return '';
+  const start = 'bytesParsed' in error ? Number(error.bytesParsed) : 0;
+  return Buffer.from(error.rawPacket.subarray(start)).toString('latin1');
 }

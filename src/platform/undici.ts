@@ -22,6 +22,10 @@ interface LlhttpParser {
   readonly headersSize: number;
   readonly headersMaxSize: number;
   onHeadersComplete: (this: LlhttpParser, status: number, upgrade: boolean, keepsAlive: boolean) => number;
+  /** -1 without the field. */
+  contentLength: number;
+  /** @param result of the parser @param data from where it stopped */
+  createError: (this: LlhttpParser, result: number, data: Buffer) => Error;
 }
 
 interface UndiciInternals {
@@ -42,7 +46,12 @@ function patchParser(client: UndiciClient): void {
   const parser = (client as UndiciInternals)[symbols.kSocket]?.[symbols.kParser];
   if (isParserPatched || parser === undefined) return;
   const shared = Object.getPrototypeOf(parser) as LlhttpParser;
-  const { onHeadersComplete } = shared;
+  const { onHeadersComplete, createError } = shared;
+  shared.createError = function (result, data) {
+    // Undici takes each error after a Content-Length for a body of another length, also an error within the head.
+    if (data.length > 0) this.contentLength = -1;
+    return createError.call(this, result, data);
+  };
   shared.onHeadersComplete = function (status, upgrade, keepsAlive) {
     // Ends the parser's work: undici then destroys the connection with this error.
     if (this.headers.length > 2 * MAX_RESPONSE_FIELDS) throw createOverflow(this);

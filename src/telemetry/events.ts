@@ -103,6 +103,8 @@ export type SidecarEvent =
       /** Undefined when the sidecar ended the attempt itself, or its response was a refusal by its head. */
       readonly cause: FaultCause | undefined;
       readonly detail: string;
+      /** What helps. Default: not known here. */
+      readonly advice?: string | undefined;
     }
   | { readonly kind: 'foreign-response'; readonly route: string; readonly cause: ForeignCause; readonly detail: string }
   | { readonly kind: 'retry'; readonly route: string; readonly reason: RetryReason }

@@ -7,7 +7,7 @@ import { memoizeLast } from '../platform/memoize.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { TlsContextProvider } from '../platform/tls.ts';
 import { UpstreamCircuitBreaker, PROBE_INTERVAL_MS, type ConnectDecision } from './circuit-breaker.ts';
-import { classifyConnectError, CircuitOpenError } from './failure.ts';
+import { classifyConnectError, ConnectionFailed, type UpstreamFailure } from './failure.ts';
 
 export interface ConnectorOptions {
   readonly clock: Clock;
@@ -27,31 +27,42 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
     buildEgressConnector({ destination: baseUrl, egress, secureContext, timeoutMs: connectTimeoutMs, clock }),
   );
   const circuitBreaker = new UpstreamCircuitBreaker();
-  let lastFault: Error | undefined;
+  let lastFailure: UpstreamFailure | undefined;
+  let connectedAt = -Infinity;
 
-  const record = (decision: ConnectDecision, startedAt: number, fault: Error | null): void => {
-    if (fault === null) {
-      if (circuitBreaker.recordSuccess()) observe({ kind: 'warning', message: 'the upstream can be reached again' });
-      return;
+  const recordFailure = (decision: ConnectDecision, startedAt: number, fault: Error): UpstreamFailure => {
+    const now = clock.now();
+    const failure = classifyConnectError(fault, now - connectedAt < RECENT_MS);
+    lastFailure = failure;
+    if (circuitBreaker.recordFailure(decision, startedAt, now)) {
+      const message = `${failure.detail}; requests fail at once now, but for one probe every ${String(PROBE_INTERVAL_MS)} ms`;
+      observe({ kind: 'warning', message });
     }
-    lastFault = fault;
-    if (!circuitBreaker.recordFailure(decision, startedAt, clock.now())) return;
-    const { detail } = classifyConnectError(fault);
-    const message = `${detail}; requests fail at once now, but for one probe every ${String(PROBE_INTERVAL_MS)} ms`;
-    observe({ kind: 'warning', message });
+    return failure;
   };
 
   return (connectOptions, callback) => {
     const startedAt = clock.now();
     const decision = circuitBreaker.decide(startedAt);
-    if (decision === 'fail-fast') {
+    if (decision === 'fail-fast' && lastFailure !== undefined) {
+      // The next probe comes later than any retry would.
+      const error = new ConnectionFailed({ ...lastFailure, permanent: true });
       // Never synchronously: undici has not finished handling the request.
-      queueMicrotask(() => callback(new CircuitOpenError(lastFault), null));
+      queueMicrotask(() => callback(error, null));
       return;
     }
     connectWith(trust?.())(connectOptions, (...outcome) => {
-      record(decision, startedAt, outcome[0]);
+      const [fault] = outcome;
+      if (fault !== null) {
+        callback(new ConnectionFailed(recordFailure(decision, startedAt, fault)), null);
+        return;
+      }
+      connectedAt = clock.now();
+      if (circuitBreaker.recordSuccess()) observe({ kind: 'warning', message: 'the upstream can be reached again' });
       callback(...outcome);
     });
   };
 }
+
+/** A part of the servers behind a name may have a fault that the others do not have. */
+const RECENT_MS = 60_000;

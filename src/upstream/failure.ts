@@ -1,16 +1,7 @@
 /** Classifies the errors of an attempt: for people, for Proxy-Status (RFC 9209 §2.3) and for the retry policy. Pure. */
-import {
-  CERTIFICATE_CODE,
-  ConnectFault,
-  describeConnectionError,
-  describeTriedAddresses,
-  errorCodeOf,
-  HeaderOverflow,
-  HTTP2_ONLY_TEXT,
-  isHttp2Only,
-} from '../platform/connection-faults.ts';
-import { ProxyFault } from '../platform/egress/proxy-fault.ts';
+import { errorCodeOf, HeaderOverflow, type Fault } from '../platform/connection-faults.ts';
 import type { ProxyStatusError } from '../platform/errors.ts';
+import { describeFault, type FaultSettings } from '../platform/faults.ts';
 import type { FaultCause } from '../telemetry/events.ts';
 
 export type FailureKind =
@@ -31,100 +22,56 @@ export interface UpstreamFailure {
   readonly kind: FailureKind;
   /** Fit for a client and a log: names the fault and its error code, no secret. */
   readonly detail: string;
+  /** What helps. Default: nothing, or the detail names it. */
+  readonly advice?: string;
   readonly proxyStatus: ProxyStatusError;
   /** Undefined when the sidecar ended the attempt itself, or could not send it. */
   readonly cause: FaultCause | undefined;
-  /** True when trying again cannot help (a certificate that is not trusted). */
+  /** Trying again cannot help (a certificate that is not trusted). */
   readonly permanent: boolean;
 }
 
-const CERTIFICATE_CAUSES: Readonly<Record<string, FaultCause>> = {
-  CERT_HAS_EXPIRED: 'certificate_expired',
-  CERT_NOT_YET_VALID: 'certificate_not_yet_valid',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'certificate_wrong_host',
-  HOSTNAME_MISMATCH: 'certificate_wrong_host',
+export const UPSTREAM_SETTINGS: FaultSettings = {
+  address: 'upstream.baseUrl (SIDECAR_BASE_URL)',
+  ca: 'upstream.caFile (SIDECAR_CA_FILE)',
+  certificate: 'upstream.tlsCertificateFile',
+  groups: 'upstream.tlsGroups (SIDECAR_UPSTREAM_TLS_GROUPS)',
+  limit: 'upstream.connectTimeoutMs (SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS)',
 };
 
-type FaultEntry = readonly [cause: FaultCause, proxyStatus: ProxyStatusError, words: string];
+/** A connection did not open, or was not tried: with what is known of the route's connections, which the error alone does not say. */
+export class ConnectionFailed extends Error {
+  override readonly name = 'ConnectionFailed';
+  readonly failure: UpstreamFailure;
 
-const CLOSED: FaultEntry = [
-  'reset_before_sent',
-  'connection_terminated',
-  'the connection was closed while it was opened',
-];
-
-const CONNECT_FAULTS: Readonly<Record<string, FaultEntry>> = {
-  ECONNREFUSED: ['connection_refused', 'connection_refused', 'it refused the connection'],
-  ENOTFOUND: ['dns', 'dns_error', 'its name does not resolve'],
-  EAI_AGAIN: ['dns', 'dns_error', 'the name server does not respond'],
-  ETIMEDOUT: ['connect_timeout', 'connection_timeout', 'connecting took too long'],
-  EHOSTUNREACH: ['unroutable', 'destination_ip_unroutable', 'there is no route to it'],
-  ENETUNREACH: ['unroutable', 'destination_ip_unroutable', 'there is no route to it'],
-  ECONNRESET: CLOSED,
-  EPIPE: CLOSED,
-  UND_ERR_SOCKET: CLOSED,
-  EPROTO: ['tls', 'tls_protocol_error', 'the TLS handshake failed'],
-};
-
-/** By what was not over when the time was. */
-const TIMED_OUT: Readonly<Record<ConnectFault['stage'], FaultEntry>> = {
-  lookup: ['dns', 'dns_timeout', 'its name was not resolved'],
-  connect: ['connect_timeout', 'connection_timeout', 'no connection was opened'],
-  handshake: ['connect_timeout', 'connection_timeout', 'the TLS handshake was not complete'],
-};
-
-const CA_SETTING = 'upstream.caFile (SIDECAR_CA_FILE)';
-
-/** Alerts about the client's certificate, which TLS 1.3 sends only when the client's handshake is over. */
-const CLIENT_CERTIFICATE_CODE =
-  /^ERR_SSL_[A-Z0-9/]+_ALERT_(?:UNKNOWN_CA|DECRYPT_ERROR|(?:BAD|UNSUPPORTED)_CERTIFICATE|CERTIFICATE_(?:REQUIRED|EXPIRED|REVOKED|UNKNOWN))$/;
-
-/** `HTTPParserError` is the name of an error whose code undici leaves out. */
-const PROTOCOL_CODE = /^(?:HPE_|HTTPParserError$)/;
-
-/** No connection was tried: the circuit breaker is open. */
-export class CircuitOpenError extends Error {
-  override readonly name = 'CircuitOpenError';
-
-  /** @param cause why the last connection failed */
-  constructor(cause: Error | undefined) {
-    super('the circuit breaker of the upstream is open', { cause });
+  constructor(failure: UpstreamFailure) {
+    super(failure.detail);
+    this.failure = failure;
   }
 }
 
-/** The attempt ended before its request had begun on a connection. */
-export function classifyConnectError(error: unknown): UpstreamFailure {
-  // The next probe comes later than any retry would.
-  if (error instanceof CircuitOpenError) return { ...classifyConnectError(error.cause), permanent: true };
-  if (error instanceof ProxyFault) {
-    const { message, proxyStatus, isPermanent: permanent, faultCause: cause } = error;
-    return { kind: 'unreachable', detail: `the upstream cannot be reached: ${message}`, proxyStatus, cause, permanent };
-  }
-  if (isHttp2Only(error)) {
-    const detail = `the upstream ${HTTP2_ONLY_TEXT}`;
-    return { kind: 'unreachable', detail, proxyStatus: 'tls_protocol_error', cause: 'protocol', permanent: true };
-  }
+/**
+ * The attempt ended before its request had begun on a connection.
+ * @param hasJustConnected whether another connection has succeeded within a minute. Default false
+ */
+export function classifyConnectError(error: unknown, hasJustConnected = false): UpstreamFailure {
+  if (error instanceof ConnectionFailed) return error.failure;
   const code = errorCodeOf(error);
   if (code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED') {
     const detail = `the request cannot be forwarded: ${messageOf(error)}`;
     return { kind: 'unsendable', detail, proxyStatus: 'http_request_error', cause: undefined, permanent: true };
   }
-  if (CERTIFICATE_CODE.test(code)) {
-    const text = describeConnectionError(code, CA_SETTING, error) ?? 'has a certificate that is not accepted';
-    const detail = `the upstream ${text} (${code})`;
-    const cause = CERTIFICATE_CAUSES[code] ?? 'certificate_untrusted';
-    return { kind: 'unreachable', detail, proxyStatus: 'tls_certificate_error', cause, permanent: true };
-  }
-  if (error instanceof ConnectFault && error.limitMs !== undefined) {
-    const [cause, proxyStatus, words] = TIMED_OUT[error.stage];
-    const limit = `${String(error.limitMs)} ms: upstream.connectTimeoutMs (SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS)`;
-    const detail = `the upstream cannot be reached: ${words} within ${limit}${error.addresses}`;
-    return { kind: 'unreachable', detail, proxyStatus, cause, permanent: false };
-  }
-  const known = CONNECT_FAULTS[code] ?? (/^ERR_(?:SSL|TLS)_/.test(code) ? CONNECT_FAULTS.EPROTO : undefined);
-  const [cause, proxyStatus, words] = known ?? (['other', 'destination_unavailable', 'the connection failed'] as const);
-  const detail = `the upstream cannot be reached: ${words} (${code})${describeTriedAddresses(error)}`;
-  return { kind: 'unreachable', detail, proxyStatus, cause, permanent: false };
+  return toFailure('unreachable', describeFault(error, UPSTREAM_SETTINGS), hasJustConnected);
+}
+
+function toFailure(
+  kind: FailureKind,
+  { words, advice, cause, proxyStatus, permanence }: Fault,
+  hasJustConnected = false,
+): UpstreamFailure {
+  const detail = `the upstream ${words}`;
+  const permanent = permanence === 'certain' || (permanence === 'likely' && !hasJustConnected);
+  return { kind, detail, advice, proxyStatus, cause, permanent };
 }
 
 /**
@@ -132,8 +79,10 @@ export function classifyConnectError(error: unknown): UpstreamFailure {
  * @param hasHead whether the response's head had come. Default true
  */
 export function classifyExchangeError(error: unknown, hasHead = true): UpstreamFailure {
-  if (!hasHead && isHttp2Only(error)) return protocolFailure(`the upstream ${HTTP2_ONLY_TEXT}`);
   if (error instanceof HeaderOverflow) return headerOverflowFailure(error);
+  const fault = describeFault(error, UPSTREAM_SETTINGS);
+  // In TLS 1.3 the server judges the client's certificate when the client's handshake is over.
+  if (fault.cause === 'client_certificate') return toFailure('unreachable', fault);
   const code = errorCodeOf(error);
   const message = messageOf(error);
   // The parser reports a connection that ends within its last response. Undici reports a head with contradictory lengths
@@ -141,16 +90,17 @@ export function classifyExchangeError(error: unknown, hasHead = true): UpstreamF
   const isMismatch = code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH';
   if (isMismatch && !hasHead) return parsingFailure('contradictory lengths');
   const isCutShort = isMismatch || message.includes('Invalid EOF state');
-  const isMisbehaviour = /^bad (?:response|upgrade)$/.test(message) || /^ERR_(?:HTTP_|INVALID_|ASSERTION$)/.test(code);
-  if (!isCutShort && (PROTOCOL_CODE.test(code) || isMisbehaviour)) return parsingFailure(code);
-  if (CLIENT_CERTIFICATE_CODE.test(code)) {
-    const detail = `the upstream does not accept the connection without a client certificate that it knows (${code}); see upstream.tlsCertificateFile`;
-    const cause = 'client_certificate';
-    return { kind: 'unreachable', detail, proxyStatus: 'tls_certificate_error', cause, permanent: true };
-  }
-  const detail = `the upstream closed the connection before its response was complete (${code})`;
-  const cause = hasHead ? 'response_cut' : 'reset_after_sent';
-  return { kind: 'reset', detail, proxyStatus: 'connection_terminated', cause, permanent: false };
+  const isParserError = /^HPE_|^HTTPParserError$/.test(code);
+  if (fault.cause === 'protocol' && !isCutShort && (isParserError || !hasHead)) return toFailure('protocol', fault);
+  if (/^bad (?:response|upgrade)$/.test(message) || /^ERR_(?:HTTP_|INVALID_|ASSERTION$)/.test(code))
+    return parsingFailure(code);
+  return {
+    kind: 'reset',
+    detail: `the upstream closed the connection before its response was complete (${code})`,
+    proxyStatus: 'connection_terminated',
+    cause: hasHead ? 'response_cut' : 'reset_after_sent',
+    permanent: false,
+  };
 }
 
 export function timeoutFailure(afterMs: number): UpstreamFailure {

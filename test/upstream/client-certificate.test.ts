@@ -72,7 +72,7 @@ describe('an upstream that asks for a certificate', () => {
       kind: 'failed',
       failure: { kind: 'unreachable', proxyStatus: 'tls_certificate_error', permanent: true },
     });
-    expect(end.kind === 'failed' ? end.failure.detail : '').toContain('see upstream.tlsCertificateFile');
+    expect(end.kind === 'failed' ? end.failure.advice : '').toContain('set upstream.tlsCertificateFile');
   });
 
   it('of another kind is served by the same', async () => {

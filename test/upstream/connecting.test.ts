@@ -5,7 +5,9 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import type { TLSSocket, TlsOptions } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { toSidecarError } from '../../src/exchange/attempt-outcome.ts';
 import { createTlsContextProvider } from '../../src/platform/tls.ts';
+import type { AttemptResult } from '../../src/upstream/response-receiver.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates } from '../support/certificates.ts';
 import { freePort } from '../support/loopback.ts';
@@ -42,6 +44,10 @@ async function overTls(terms: {
   return end;
 }
 
+function wordsOf(end: AttemptResult): string {
+  return end.kind === 'failed' ? toSidecarError(end.failure).message : '';
+}
+
 describe('TLS', () => {
   it('with the configured authority', async () => {
     expect(await overTls({})).toMatchObject({ kind: 'relayed', head: { status: 200 }, fault: undefined });
@@ -53,7 +59,7 @@ describe('TLS', () => {
       kind: 'failed',
       failure: { kind: 'unreachable', proxyStatus: 'tls_certificate_error', permanent: true },
     });
-    expect(end.kind === 'failed' ? end.failure.detail : '').toContain('SIDECAR_CA_FILE');
+    expect(wordsOf(end)).toContain('SIDECAR_CA_FILE');
   });
 
   it('with a certificate for another name is refused', async () => {
@@ -77,7 +83,7 @@ describe('TLS', () => {
   });
 
   it.each([
-    ['that has run out', { days: -1 }, /certificate that has expired: .*renewed there.*clock here/, /SIDECAR_CA_FILE/],
+    ['that has run out', { days: -1 }, /certificate that has expired .*renew it.*clock here/, /SIDECAR_CA_FILE/],
     [
       'for other names',
       { names: 'DNS:a.example,DNS:b.example' },
@@ -87,9 +93,8 @@ describe('TLS', () => {
   ])('with a trusted certificate %s says what to do', async (_, options, words, notWords) => {
     using own = makeCertificates(options);
     const end = await overTls({ server: own, options: { trust: createTlsContextProvider(own.caFile) } });
-    const detail = end.kind === 'failed' ? end.failure.detail : '';
-    expect(detail).toMatch(words);
-    expect(detail).not.toMatch(notWords);
+    expect(wordsOf(end)).toMatch(words);
+    expect(wordsOf(end)).not.toMatch(notWords);
   });
 
   it('with a server that speaks only HTTP/2 says so, and is never tried again', async () => {
@@ -103,7 +108,8 @@ describe('TLS', () => {
       kind: 'failed',
       failure: {
         kind: 'unreachable',
-        detail: expect.stringMatching(/^the upstream speaks only HTTP\/2, which is not supported: ask/) as string,
+        detail: expect.stringMatching(/^the upstream speaks only HTTP\/2, which is not supported \(/) as string,
+        advice: expect.stringMatching(/^ask the operator for HTTP\/1\.1/) as string,
         proxyStatus: 'tls_protocol_error',
         permanent: true,
       },

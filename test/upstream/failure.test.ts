@@ -4,13 +4,13 @@ import {
   createProxyConnectionFault,
   createProxyRejectionFault,
   createProxyTimeoutFault,
-  ProxyFault,
 } from '../../src/platform/egress/proxy-fault.ts';
+import { ProxyFault } from '../../src/platform/connection-faults.ts';
 import {
   abortedFailure,
-  CircuitOpenError,
   classifyConnectError,
   classifyExchangeError,
+  ConnectionFailed,
   idleTimeoutFailure,
   parsingFailure,
   timeoutFailure,
@@ -22,12 +22,19 @@ function fault(code: string, message = 'secret-free'): Error {
 
 describe('a connection that never opened', () => {
   it.each([true, false])('through a proxy, in the words of its own: permanent %s', (permanent) => {
-    const error = new ProxyFault('the egress proxy p.test:3128 says no', 'destination_unavailable', permanent);
+    const error = new ProxyFault('p.test:3128', {
+      words: 'says no',
+      advice: 'ask it',
+      proxyStatus: 'destination_unavailable',
+      cause: 'egress_proxy',
+      permanence: permanent ? 'certain' : undefined,
+    });
     expect(classifyConnectError(error)).toEqual({
       kind: 'unreachable',
       detail: 'the upstream cannot be reached: the egress proxy p.test:3128 says no',
       proxyStatus: 'destination_unavailable',
       cause: 'egress_proxy',
+      advice: 'ask it',
       permanent,
     });
   });
@@ -40,8 +47,8 @@ describe('a connection that never opened', () => {
     ['EHOSTUNREACH', 'destination_ip_unroutable', false],
     ['ENETUNREACH', 'destination_ip_unroutable', false],
     ['EPROTO', 'tls_protocol_error', false],
-    ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls_protocol_error', false],
-    ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'tls_protocol_error', false],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls_protocol_error', true],
+    ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'tls_protocol_error', true],
     ['CERT_HAS_EXPIRED', 'tls_certificate_error', true],
     ['DEPTH_ZERO_SELF_SIGNED_CERT', 'tls_certificate_error', true],
     ['SELF_SIGNED_CERT_IN_CHAIN', 'tls_certificate_error', true],
@@ -107,7 +114,7 @@ describe('a TLS alert about the certificate of the client, in the words of each 
   ])('%s', (code) => {
     expect(classifyExchangeError(fault(code))).toMatchObject({
       kind: 'unreachable',
-      detail: expect.stringContaining('upstream.tlsCertificateFile') as unknown,
+      advice: expect.stringContaining('upstream.tlsCertificateFile') as unknown,
       proxyStatus: 'tls_certificate_error',
       permanent: true,
     });
@@ -138,8 +145,9 @@ describe('the cause of a failure', () => {
     ['UND_ERR_INVALID_ARG', undefined],
   ])('is, for %s before the request was sent, %s', (code, cause) => {
     expect(classifyConnectError(fault(code)).cause).toBe(cause);
-    // An open circuit breaker has the cause of the last connection.
-    expect(classifyConnectError(new CircuitOpenError(fault(code))).cause).toBe(cause);
+    // An open circuit breaker has the failure of the last connection.
+    const failure = classifyConnectError(fault(code));
+    expect(classifyConnectError(new ConnectionFailed(failure))).toBe(failure);
   });
 
   it.each([
@@ -155,7 +163,6 @@ describe('the cause of a failure', () => {
     ['does not respond', createProxyTimeoutFault('p.test', 100), 'egress_proxy'],
   ])('is, when the proxy %s, %s', (_, error, cause) => {
     expect(classifyConnectError(error).cause).toBe(cause);
-    expect(classifyConnectError(new CircuitOpenError(error)).cause).toBe(cause);
   });
 
   it.each([

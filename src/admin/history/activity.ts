@@ -43,7 +43,8 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
       // What the sidecar ended itself has no cause.
       if (isFault && event.cause !== undefined) {
         const { route, cause, detail } = event;
-        lastFaults.set(`${route} ${cause}`, { route, cause, detail, wallAt: clock.wallNow() });
+        const advice = event.kind === 'attempt-failed' ? event.advice : undefined;
+        lastFaults.set(`${route} ${cause}`, { route, cause, detail, advice, wallAt: clock.wallNow() });
       }
       eventLog.observe(event);
     },

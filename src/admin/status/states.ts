@@ -71,6 +71,8 @@ export interface LastFault {
   readonly route: string;
   readonly cause: FaultCause | ForeignCause;
   readonly detail: string;
+  /** What helps. Default: the cause says it. */
+  readonly advice?: string | undefined;
   readonly wallAt: number;
 }
 

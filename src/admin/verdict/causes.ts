@@ -3,7 +3,9 @@
  * helps. symptoms.ts finds the causes in the samples; the verdict shows the largest.
  */
 import { ALERTS } from '../alerts/alert-table.ts';
+import { adviseOnCause } from '../../platform/faults.ts';
 import type { FaultCause, ForeignCause } from '../../telemetry/events.ts';
+import { UPSTREAM_SETTINGS } from '../../upstream/failure.ts';
 
 /** Who or what has to change. `limit`: demand exceeds what the partner allows. `unclear`: the headline names the candidates. */
 export type VerdictPlace = 'none' | 'partner' | 'network' | 'application' | 'setting' | 'limit' | 'token' | 'unclear';
@@ -22,7 +24,15 @@ export interface Cause {
 
 /** What an API refuses in ordinary use. */
 const USUAL_SHARE = 1 / 3;
-const CHECK = '`bearer-sidecar check`';
+
+/** The last fault has the advice for its own case. */
+const adviseOn = (cause: FaultCause): string => toSentence(adviseOnCause(cause, UPSTREAM_SETTINGS));
+
+/** The name of a setting keeps its case. */
+export function toSentence(text: string): string {
+  const first = /^[a-z]+\.[a-z]/.test(text) ? text.charAt(0) : text.charAt(0).toUpperCase();
+  return `${first}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+}
 
 function blame<Name extends string>(where: Cause['where'], causes: Readonly<Record<Name, Omit<Cause, 'where'>>>) {
   const entries = Object.entries<Omit<Cause, 'where'>>(causes).map(([name, texts]) => [name, { where, ...texts }]);
@@ -34,16 +44,15 @@ export const CAUSES = {
   ...blame('network', {
     dns: {
       headline: 'The host name of the partner does not resolve',
-      advice: `Check the name in \`SIDECAR_BASE_URL\` and DNS from this machine: ${CHECK} shows both.`,
+      advice: adviseOn('dns'),
     },
     connect_timeout: {
       headline: 'No connection to the partner opens in time',
-      advice:
-        'Ask who runs the network whether a firewall drops connections from here; ask the partner whether it accepts calls from this IP address.',
+      advice: adviseOn('connect_timeout'),
     },
     unroutable: {
       headline: 'There is no route to the partner',
-      advice: 'Check routes, VPN and firewall from this machine to the host of `SIDECAR_BASE_URL`.',
+      advice: adviseOn('unroutable'),
     },
     egress_proxy: {
       headline: 'The egress proxy cannot be used',
@@ -70,7 +79,7 @@ export const CAUSES = {
     },
     connection_refused: {
       headline: 'The partner refuses connections',
-      advice: 'Ask the partner whether its service runs, and compare host and port with `SIDECAR_BASE_URL`.',
+      advice: adviseOn('connection_refused'),
     },
     no_response_in_time: {
       headline: 'The partner does not respond',
@@ -79,11 +88,11 @@ export const CAUSES = {
     },
     protocol: {
       headline: 'The partner does not send valid HTTP/1.1 responses',
-      advice: 'Compare host and port with `SIDECAR_BASE_URL`, and ask the partner for HTTP/1.1.',
+      advice: adviseOn('protocol'),
     },
     certificate_expired: {
       headline: 'The certificate of the partner has expired',
-      advice: 'Ask the partner to renew it, unless the clock of this machine is wrong.',
+      advice: adviseOn('certificate_expired'),
     },
     server_error: {
       headline: 'The partner responds {code} to {part}',
@@ -103,12 +112,11 @@ export const CAUSES = {
   ...blame('setting', {
     certificate_untrusted: {
       headline: 'The certificate of the partner is not trusted here',
-      advice:
-        'If a private authority or a proxy that inspects TLS signed it, set `SIDECAR_CA_FILE`; otherwise ask the partner.',
+      advice: adviseOn('certificate_untrusted'),
     },
     client_certificate: {
       headline: 'The partner does not accept the client certificate',
-      advice: 'Set `upstream.tlsCertificateFile` to a certificate that the partner knows.',
+      advice: adviseOn('client_certificate'),
     },
     rate_setting: {
       headline: 'The configured rate is too low for the demand{rate}',
@@ -190,7 +198,7 @@ export const CAUSES = {
   ...blame('unclear', {
     reset_before_sent: {
       headline: 'Partner or network: connections are closed while they are opened',
-      advice: `Ask the partner whether it accepts this IP address and TLS client; a firewall may close connections, too: try ${CHECK} from another network.`,
+      advice: adviseOn('reset_before_sent'),
     },
     reset_after_sent: {
       headline: 'Partner or network: connections break after the request was sent',
@@ -203,15 +211,15 @@ export const CAUSES = {
     },
     tls: {
       headline: 'Partner, network or address: the TLS handshake fails',
-      advice: `Compare scheme and port of \`SIDECAR_BASE_URL\`, then ask the partner for its TLS versions: ${CHECK} shows the handshake.`,
+      advice: adviseOn('tls'),
     },
     certificate_not_yet_valid: {
       headline: 'Partner or clock here: the certificate is not valid yet',
-      advice: 'Compare the clock of this machine with the right time, then ask the partner.',
+      advice: adviseOn('certificate_not_yet_valid'),
     },
     certificate_wrong_host: {
       headline: 'Partner or address: the certificate is for another host name',
-      advice: `Compare the host of \`SIDECAR_BASE_URL\` with the names in the certificate, which ${CHECK} shows; if it is right, ask the partner.`,
+      advice: adviseOn('certificate_wrong_host'),
     },
     beyond_egress_proxy: {
       headline: 'Partner or network: the egress proxy cannot reach the partner',
@@ -219,7 +227,7 @@ export const CAUSES = {
     },
     other: {
       headline: 'Partner or network: the connections fail',
-      advice: `Run ${CHECK}: it names the first fault between here and the partner.`,
+      advice: adviseOn('other'),
     },
   }),
 } satisfies Readonly<Record<FaultCause | ForeignCause, Cause>>;

@@ -9,7 +9,7 @@ import { quotePattern, type Selector } from '../samples/samples.ts';
 import { countSuccesses, PASSED } from '../samples/traffic.ts';
 import { describeDegradation, validForMs } from '../status/readiness.ts';
 import type { LastFault } from '../status/states.ts';
-import { CAUSES, type Cause, type VerdictPlace } from './causes.ts';
+import { CAUSES, toSentence, type Cause, type VerdictPlace } from './causes.ts';
 import { describePast, formatClock } from './past.ts';
 import { listSymptoms, type Symptom, type VerdictInputs } from './symptoms.ts';
 
@@ -168,7 +168,7 @@ function selectRoute({ selector: { route } }: Candidate): Selector {
 }
 
 function describeCandidate(worst: Candidate, second: Candidate | undefined, inputs: VerdictInputs): Verdict {
-  const { text, failed, total, share, code, route } = worst;
+  const { text, failed, total, share, code, route, cause } = worst;
   const isBad = text.isOutage === true || (text.where !== 'application' && failed >= total / 2 && failed > 0);
   const isCritical = inputs.alerts.some(({ name }) => ALERTS[name].severity === 'critical');
   const begin = findBegin(worst, inputs);
@@ -181,7 +181,7 @@ function describeCandidate(worst: Candidate, second: Candidate | undefined, inpu
     headline: headlineOf(worst, inputs),
     detail: [detailOf(worst, inputs), describePast(worst, begin, inputs)].filter(Boolean).join(' '),
     sinceWallAt: begin,
-    advice: fill(text.advice, worst),
+    advice: toSentence(findLastFault(cause, route, inputs)?.advice ?? fill(text.advice, worst)),
     other: second && headlineOf(second, inputs),
   };
 }
@@ -214,17 +214,14 @@ function detailOf(candidate: Candidate, inputs: VerdictInputs): string {
   const isOfRoute = route !== null && hasOthers && !text.headline.includes('{part}');
   const part = isOfRoute ? `: ${describePart(candidate)}` : '';
   const numbers = `${parts.join(' and ')}, of ${formatInteger(total)} ${describeWindow(windowMs, inputs)}${part}`;
-  const fault = inputs.faults
-    .filter((each) => each.cause === cause && (route === null || each.route === route))
-    .reduce<LastFault | undefined>((last, next) => (last && last.wallAt > next.wallAt ? last : next), undefined);
-  const said = words ?? fault?.detail;
+  const said = words ?? findLastFault(cause, route, inputs)?.detail;
   return [...(parts.length > 0 ? [numbers] : []), ...(said === undefined ? [] : [said])].map(toSentence).join(' ');
 }
 
-/** The name of a setting keeps its case. */
-function toSentence(text: string): string {
-  const first = /^[a-z]+\.[a-z]/.test(text) ? text.charAt(0) : text.charAt(0).toUpperCase();
-  return `${first}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+function findLastFault(cause: string, route: string | null, { faults }: VerdictInputs): LastFault | undefined {
+  return faults
+    .filter((each) => each.cause === cause && (route === null || each.route === route))
+    .reduce<LastFault | undefined>((last, next) => (last && last.wallAt > next.wallAt ? last : next), undefined);
 }
 
 /** In as much time as was recorded. */

@@ -19,9 +19,16 @@ import { lookUpName, type LookUpName } from '../../platform/open-connection.ts';
 import { formatAuthority } from '../../platform/open-connection.ts';
 import type { Secrets } from '../../platform/secrets.ts';
 import { loadTlsContext, type ClientCertificateFiles } from '../../platform/tls.ts';
+import { describeFault } from '../../platform/faults.ts';
 import { evaluateSession } from './evaluate/evaluate-tls.ts';
-import { explainFault, type ConnectionStep, type ServerSettingNames } from './evaluate/explain-fault.ts';
-import { StepRunner, type CheckContext, type CheckFinding, type CheckStep, type StepResult } from './step-runner.ts';
+import {
+  StepRunner,
+  type CheckContext,
+  type CheckFinding,
+  type CheckStep,
+  type CheckStepName,
+  type StepResult,
+} from './step-runner.ts';
 
 export interface ConnectivityTarget {
   /** `https:` stands for TLS, also where another protocol than HTTP is above it. */
@@ -29,6 +36,14 @@ export interface ConnectivityTarget {
   readonly clientCertificate?: ClientCertificateFiles | undefined;
   readonly names: ServerSettingNames;
   readonly timeoutMs: number;
+}
+
+interface ServerSettingNames {
+  readonly address: string;
+  readonly ca: string;
+  readonly certificate: string;
+  /** The file of trusted authorities; undefined: the system's roots. */
+  readonly caFile: string | undefined;
 }
 
 const PROXY_TIMEOUT_MS = 5000;
@@ -159,15 +174,18 @@ class ConnectionCheck {
     });
   }
 
-  async #run(step: ConnectionStep, find: () => Promise<CheckFinding>): Promise<boolean> {
-    const { clock, signal } = this.#context;
+  async #run(step: CheckStepName, find: () => Promise<CheckFinding>): Promise<boolean> {
+    const { signal } = this.#context;
     const result = await this.#runner.run(step, async (): Promise<StepResult<true>> => {
       try {
         return { ...(await find()), value: true };
       } catch (error) {
         if (signal.aborted) throw error;
-        const where = { ...this.#server, names: this.#target.names, wallNow: clock.wallNow() };
-        return { outcome: 'fail', ...explainFault(step, error, where) };
+        const { names } = this.#target;
+        const ca = `${names.ca} (now ${names.caFile ?? "the system's roots"})`;
+        const { words, advice } = describeFault(error, { ...names, ca });
+        const { host, port } = this.#server;
+        return { outcome: 'fail', detail: `${formatAuthority(host, port)} ${words}`, advice };
       }
     });
     return result === true;

@@ -2,7 +2,7 @@
  * Describes errors of Redis for a log: the error code, its meaning, and the command or the setting that it concerns. Never quotes
  * the error's own message, which may hold arguments of a command, a URL with its password, or received bytes.
  */
-import { describeConnectionError, describeTriedAddresses } from '../../platform/connection-faults.ts';
+import { describeFault } from '../../platform/faults.ts';
 
 interface FaultDetails {
   /** First word of an error reply, such as `NOAUTH`; undefined without an error reply. */
@@ -27,6 +27,8 @@ export class RedisFault extends Error {
     this.isLasting = isLasting;
   }
 }
+
+const REDIS_SETTINGS = { address: 'fleet.redisUrl (SIDECAR_REDIS_URL)', ca: 'fleet.caFile (SIDECAR_FLEET_CA_FILE)' };
 
 /** Only Redis is reached through a socket file: of other connections these codes mean something else. */
 const SOCKET_FILE_TEXTS: Readonly<Record<string, string>> = {
@@ -81,8 +83,10 @@ export function toRedisFault(error: unknown, command?: string): RedisFault {
   if (!(error instanceof Error)) return new RedisFault('failed');
   if ('code' in error && typeof error.code === 'string') {
     const { code } = error;
-    const text = describeConnectionError(code, 'fleet.caFile') ?? SOCKET_FILE_TEXTS[code] ?? 'cannot be reached';
-    return new RedisFault(`${text} (${code})${describeTriedAddresses(error)}`, { code });
+    const socketFile = SOCKET_FILE_TEXTS[code];
+    if (socketFile !== undefined) return new RedisFault(`${socketFile} (${code})`, { code });
+    const { words, advice } = describeFault(error, REDIS_SETTINGS);
+    return new RedisFault(`${words}; ${advice}`, { code });
   }
   switch (error.constructor.name) {
     case 'SimpleError':

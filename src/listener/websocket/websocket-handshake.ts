@@ -263,8 +263,8 @@ class Handshake {
     const { lifetime, request, socket, stats } = this.#upgrade;
     const end = classifyFailure(failure, lifetime.aborted?.reason, this.#hasConnected);
     counters.recordAttempt(end.outcome, clock.now() - this.#sentAt, end.isOwn);
-    const { outcome, cause, detail } = end;
-    if (detail !== undefined) observe({ kind: 'attempt-failed', route, outcome, cause, detail });
+    const { outcome, cause, detail, advice } = end;
+    if (detail !== undefined) observe({ kind: 'attempt-failed', route, outcome, cause, detail, advice });
     const error = toAttemptError(failure, lifetime.aborted, this.#hasConnected);
     // Before the request is destroyed: http-proxy-3 then closes the client's socket.
     if (error instanceof SidecarError)

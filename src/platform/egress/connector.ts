@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { buildConnector as undici } from 'undici';
 import type { Clock } from '../clock.ts';
-import { ConnectFault, type TriedAddress } from '../connection-faults.ts';
+import { ConnectFault, errorCodeOf, HandshakeReset, type TriedAddress } from '../connection-faults.ts';
 import { openConnection, type LookUpName } from '../open-connection.ts';
 import { getHostAndPort, type ProxySelector } from './proxy-selector.ts';
 import { createProxyTimeoutFault } from './proxy-fault.ts';
@@ -31,6 +31,7 @@ export interface EgressConnectorOptions {
   readonly onOpen?: () => void;
 }
 
+const RESET_CODE = /^(?:ECONNRESET|EPIPE)$/;
 const KEEP_ALIVE_DELAY_MS = 60_000;
 
 /** A connector that resumes TLS sessions. */
@@ -38,17 +39,14 @@ export function buildEgressConnector(options: EgressConnectorOptions): undici.co
   const { secureContext, timeoutMs, clock, signal: outer } = options;
   const path = choosePath(options);
   // The time limit is ours.
-  const connect = buildConnector({
-    timeout: 0,
-    allowH2: false,
-    ...(secureContext && { secureContext }),
-    rejectUnauthorized: true,
-  });
+  const tls = { ...(secureContext && { secureContext }), rejectUnauthorized: true };
+  const connect = buildConnector({ timeout: 0, allowH2: false, ...tls });
   return (connectOptions, callback) => {
     const timeout = new AbortController();
     const signal = outer === undefined ? timeout.signal : AbortSignal.any([timeout.signal, outer]);
     const { tried = [] } = options;
-    const cancelTimer = clock.after(timeoutMs, () => timeout.abort(path.createTimeoutFault(tried)));
+    let isOpen = false;
+    const cancelTimer = clock.after(timeoutMs, () => timeout.abort(path.createTimeoutFault(tried, isOpen)));
     let isSettled = false;
     const settle: undici.Callback = (...outcome) => {
       cancelTimer();
@@ -60,7 +58,9 @@ export function buildEgressConnector(options: EgressConnectorOptions): undici.co
       settle((signal.aborted ? signal.reason : error) as Error, null);
     };
     path.open(signal, tried).then((socket) => {
+      isOpen = true;
       options.onOpen?.();
+      const bytesBefore = socket.bytesRead;
       const onAbort = (): void => {
         socket.destroy();
         fail(undefined);
@@ -69,7 +69,10 @@ export function buildEgressConnector(options: EgressConnectorOptions): undici.co
       startTlsIfHttps(connect, { ...connectOptions, httpSocket: socket }, (...outcome) => {
         signal.removeEventListener('abort', onAbort);
         if (outcome[0] === null) settle(...outcome);
-        else fail(outcome[0]);
+        else
+          fail(
+            RESET_CODE.test(errorCodeOf(outcome[0])) ? new HandshakeReset(socket.bytesRead > bytesBefore) : outcome[0],
+          );
       });
     }, fail);
   };
@@ -81,7 +84,10 @@ function choosePath({ destination, egress, timeoutMs, clock, lookUp }: EgressCon
   if (proxy !== undefined)
     return {
       open: (signal: AbortSignal) => openTunnel(proxy, target, signal),
-      createTimeoutFault: () => createProxyTimeoutFault(proxy.url.host, timeoutMs),
+      createTimeoutFault: (_: readonly TriedAddress[], isOpen: boolean) =>
+        isOpen
+          ? new ConnectFault(target.host, [], timeoutMs, 'handshake')
+          : createProxyTimeoutFault(proxy.url.host, timeoutMs),
     };
   // A trailing dot keeps the resolver from completing the name.
   const host = destination.hostname.endsWith('.') ? `${target.host}.` : target.host;

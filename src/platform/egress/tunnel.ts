@@ -2,12 +2,14 @@
  * Opens a tunnel to a destination through a forward proxy (CONNECT, RFC 9110 §9.3.6), with Basic credentials if the proxy's URL has
  * them. TLS to the destination inside the tunnel is the caller's.
  */
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as sendRequest } from '../http.ts';
 import { isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { formatAuthority, openConnection } from '../open-connection.ts';
 import { getHostAndPort, type EgressProxy } from './proxy-selector.ts';
-import { createProxyConnectionFault, createProxyRejectionFault, ProxyFault } from './proxy-fault.ts';
+import { ProxyFault } from '../connection-faults.ts';
+import { createProxyConnectionFault, createProxyRejectionFault } from './proxy-fault.ts';
 
 /** The signal aborts the attempt, not the open tunnel. @throws ProxyFault; the signal's reason */
 export async function openTunnel(
@@ -31,25 +33,35 @@ export async function openTunnel(
   });
   // Node.js sends `Connection: close`, and some proxies then close the tunnel.
   request.removeHeader('connection');
-  return new Promise<Socket>((resolve, reject) => {
+  const explain = ({ statusCode = 0, headers }: IncomingMessage): ProxyFault =>
+    createProxyRejectionFault(url.host, authority, statusCode, {
+      challenge: [headers['proxy-authenticate'] ?? []].flat().join(', '),
+      hasCredentials: url.username !== '' || url.password !== '',
+    });
+  const tunnel = sendConnect(request, explain);
+  return tunnel.catch((error: unknown) => (error instanceof ProxyFault ? Promise.reject(error) : fail(error)));
+}
+
+function sendConnect(request: ClientRequest, explain: (response: IncomingMessage) => ProxyFault): Promise<Socket> {
+  return new Promise((resolve, reject) => {
     request.once('error', reject);
     request.once('connect', (response, socket, head: Buffer) => {
-      const status = response.statusCode ?? 0;
-      if (status < 200 || status >= 300) {
+      const { statusCode = 0 } = response;
+      if (statusCode < 200 || statusCode >= 300) {
         socket.destroy();
-        reject(createProxyRejectionFault(url.host, authority, status));
+        reject(explain(response));
         return;
       }
       if (head.length > 0) socket.unshift(head);
-      resolve(socket);
+      resolve(socket as Socket);
     });
     // Node.js reports a valid response to CONNECT through the event above.
     request.once('response', (response) => {
       response.destroy();
-      reject(createProxyRejectionFault(url.host, authority, response.statusCode ?? 0));
+      reject(explain(response));
     });
     request.end();
-  }).catch((error: unknown) => (error instanceof ProxyFault ? Promise.reject(error) : fail(error)));
+  });
 }
 
 function secureIfHttps({ url, tlsContext }: EgressProxy, connection: Socket): Socket {

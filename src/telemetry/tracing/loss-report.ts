@@ -3,7 +3,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../platform/clock.ts';
-import { describeConnectionError, errorCodeOf } from '../../platform/connection-faults.ts';
+import { errorCodeOf } from '../../platform/connection-faults.ts';
+import { describeFault } from '../../platform/faults.ts';
 import { EventCoalescer } from '../log/event-coalescer.ts';
 import type { EventObserver } from '../events.ts';
 
@@ -109,8 +110,8 @@ function describeStatus(status = 0): string | undefined {
 function describeError(error: unknown): string {
   const code = errorCodeOf(error);
   if (!/^[A-Z_\d]{1,60}$/.test(code)) return error instanceof Error ? error.name : 'unknown fault';
-  const words = code.startsWith('HPE_') ? 'does not speak HTTP' : describeConnectionError(code, CA_VARIABLE, error);
-  return `the collector ${words ?? 'cannot be reached'} (${code})`;
+  const { words, advice } = describeFault(error, COLLECTOR_SETTINGS);
+  return `the collector ${words}; ${advice}`;
 }
 
-const CA_VARIABLE = 'OTEL_EXPORTER_OTLP_CERTIFICATE';
+const COLLECTOR_SETTINGS = { address: 'OTEL_EXPORTER_OTLP_ENDPOINT', ca: 'OTEL_EXPORTER_OTLP_CERTIFICATE' };

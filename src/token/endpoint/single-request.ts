@@ -3,17 +3,10 @@ import type { Dispatcher } from 'undici';
 import type { SecureContext } from 'node:tls';
 import { unzipSync } from 'node:zlib';
 import type { Clock } from '../../platform/clock.ts';
-import {
-  describeConnectionError,
-  describeTriedAddresses,
-  HeaderOverflow,
-  HTTP2_ONLY_TEXT,
-  isHttp2Only,
-  type TriedAddress,
-} from '../../platform/connection-faults.ts';
+import { HeaderOverflow, type TriedAddress } from '../../platform/connection-faults.ts';
 import { buildEgressConnector } from '../../platform/egress/connector.ts';
-import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
+import { describeFault, type FaultSettings } from '../../platform/faults.ts';
 import { GrowableBuffer } from '../../platform/growable-buffer.ts';
 import { Client, request } from '../../platform/undici.ts';
 
@@ -69,33 +62,19 @@ export async function sendSingleRequest<T>(
   }
 }
 
-const CA_SETTING = 'auth.caFile (SIDECAR_AUTH_CA_FILE)';
-
-/** TLS alerts by name (RFC 8446 §6.2): the prefix of the name differs between versions of OpenSSL. */
-const TLS_ALERT_TEXTS: Readonly<Record<string, string>> = {
-  CERTIFICATE_REQUIRED: 'asks for a client certificate: set auth.tlsCertificateFile',
-  HANDSHAKE_FAILURE: 'ended the TLS handshake: does it ask for a client certificate?',
-  BAD_CERTIFICATE: 'does not accept the client certificate in auth.tlsCertificateFile',
-  CERTIFICATE_UNKNOWN: 'does not accept the client certificate in auth.tlsCertificateFile',
-  DECRYPT_ERROR: 'does not accept the client certificate in auth.tlsCertificateFile',
-  CERTIFICATE_EXPIRED: 'finds the client certificate in auth.tlsCertificateFile expired',
-  CERTIFICATE_REVOKED: 'finds the client certificate in auth.tlsCertificateFile revoked',
-  UNKNOWN_CA: 'does not know the authority of the client certificate in auth.tlsCertificateFile',
-  PROTOCOL_VERSION: 'offers no TLS version from 1.2 on',
+const TOKEN_SETTINGS: FaultSettings = {
+  address: 'auth.url (SIDECAR_AUTH_URL)',
+  ca: 'auth.caFile (SIDECAR_AUTH_CA_FILE)',
+  certificate: 'auth.tlsCertificateFile',
+  groups: 'upstream.tlsGroups (SIDECAR_UPSTREAM_TLS_GROUPS)',
+  limit: 'auth.timeoutMs (SIDECAR_AUTH_TIMEOUT_MS)',
 };
 
-/** Why `sendSingleRequest` failed: one clause with the error code. It begins with `host`: name and port, no user information. */
+/** Why `sendSingleRequest` failed, with what helps. It begins with `host`: name and port, no user information. */
 export function describeConnectionFault(host: string, error: unknown): string {
-  if (error instanceof ProxyFault) return `${host} was not reached: ${error.message}`;
-  if (isHttp2Only(error)) return `${host} ${HTTP2_ONLY_TEXT}`;
   if (error instanceof HeaderOverflow) return `${host} ${error.text}`;
-  // undici's parser errors have no code of their own.
-  if (error instanceof Error && error.name === 'HTTPParserError') return `${host} sent something that is not HTTP`;
-  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-  if (code === undefined) return `${host}: the connection failed`;
-  const [, alert = ''] = /^ERR_SSL_[A-Z0-9/]+_ALERT_(\w+)$/.exec(code) ?? [];
-  const text = describeConnectionError(code, CA_SETTING, error) ?? TLS_ALERT_TEXTS[alert] ?? 'cannot be reached';
-  return `${host} ${text} (${code})${describeTriedAddresses(error)}`;
+  const { words, advice } = describeFault(error, TOKEN_SETTINGS);
+  return `${host} ${words}; ${advice}`;
 }
 
 /** The text, or why there is none; `fault` follows "answered with 200 and". */

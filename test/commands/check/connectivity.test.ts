@@ -86,7 +86,7 @@ test('a name server that does not respond in time is named', async () => {
   expect(steps[0]).toMatchObject({
     step: 'dns',
     outcome: 'fail',
-    detail: 'silent.example:80 has a host name that the name server did not resolve in time (ETIMEDOUT)',
+    detail: 'silent.example:80 cannot be reached: its name was not resolved within 5000 ms',
     advice: expect.stringContaining('/etc/resolv.conf') as string,
   });
 });
@@ -121,7 +121,7 @@ test('an address that does not respond in time leads to advice on the network', 
   expect(steps[1]).toMatchObject({
     step: 'tcp',
     outcome: 'fail',
-    detail: `127.0.0.1:${port} could not be reached in time (ETIMEDOUT)`,
+    detail: `127.0.0.1:${port} cannot be reached: no connection was opened within 5000 ms`,
     advice: expect.stringMatching(/firewall.*SIDECAR_EGRESS_PROXY/) as string,
   });
 });

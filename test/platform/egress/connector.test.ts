@@ -13,7 +13,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { buildEgressConnector } from '../../../src/platform/egress/connector.ts';
 import { getHostAndPort, createProxySelector } from '../../../src/platform/egress/proxy-selector.ts';
-import { ProxyFault } from '../../../src/platform/egress/proxy-fault.ts';
+import { ProxyFault } from '../../../src/platform/connection-faults.ts';
+import { describeFault } from '../../../src/platform/faults.ts';
 import { openTunnel } from '../../../src/platform/egress/tunnel.ts';
 import { loadTlsContext } from '../../../src/platform/tls.ts';
 import { makeCertificates } from '../../support/certificates.ts';
@@ -151,8 +152,13 @@ describe('a tunnel', () => {
     expect(await get(secure, url, { proxyCaFile: certificates.caFile })).toBe('secure');
     const distrusted = await get(secure, url);
     expect(distrusted).toBeInstanceOf(ProxyFault);
-    expect(distrusted).toMatchObject({ proxyStatus: 'tls_certificate_error', isPermanent: true });
-    expect(String(distrusted)).toContain('egress.caFile');
+    expect(distrusted).toMatchObject({
+      fault: {
+        proxyStatus: 'tls_certificate_error',
+        permanence: 'certain',
+        advice: expect.stringContaining('egress.caFile') as string,
+      },
+    });
   });
 
   test('does not make a destination trusted', async () => {
@@ -166,11 +172,16 @@ describe('a tunnel', () => {
 
 describe('a proxy that', () => {
   test.each([
-    ['requires credentials', respondWith('HTTP/1.1 401 Unauthorized'), /credentials \(401\): check/, true],
+    [
+      'requires credentials',
+      respondWith('HTTP/1.1 401 Unauthorized'),
+      /does not accept the credentials \(401\)$/,
+      true,
+    ],
     [
       'requires other credentials',
       respondWith('HTTP/1.1 407 Proxy Authentication Required'),
-      /credentials \(407\): check/,
+      /does not accept the credentials \(407\)$/,
       true,
     ],
     [
@@ -191,6 +202,14 @@ describe('a proxy that', () => {
       /could not connect .*\(302\)/,
       false,
     ],
+    [
+      'accepts other credentials only',
+      respondWith('HTTP/1.1 407 No\r\nProxy-Authenticate: Negotiate\r\nProxy-Authenticate: NTLM'),
+      /asks for credentials by Negotiate or NTLM, which is not supported \(407\)$/,
+      true,
+    ],
+    ['is a web server', respondWith('HTTP/1.1 405 Not Allowed'), /opens no tunnels \(405\)$/, true],
+    ['speaks TLS', (client: Socket) => client.end('\x15\x03\x03\0\x02\x02\x46'), /speaks TLS on this port/, true],
     ['speaks no HTTP', respondWith('SSH-2.0-s3same'), /does not speak HTTP/, true],
     ['closes', (client: Socket) => client.destroy(), /cut the connection/, false],
   ] as const)('%s is named in the error, and its password is not', async (_, respond, words, isPermanent) => {
@@ -199,7 +218,7 @@ describe('a proxy that', () => {
       const error = await get(destination, url.replace('//', '//user:s3same@'));
       expect(error).toBeInstanceOf(ProxyFault);
       expect(error).toHaveProperty('message', expect.stringMatching(words));
-      expect(error).toHaveProperty('isPermanent', isPermanent);
+      expect((error as ProxyFault).fault.permanence).toBe(isPermanent ? 'certain' : undefined);
       expect(String(error)).toContain(`the egress proxy ${new URL(url).host} `);
       expect(String(error)).not.toMatch(/s3same|user:/);
     }
@@ -207,8 +226,8 @@ describe('a proxy that', () => {
 
   test('does not listen is reported as connection_refused', async () => {
     const error = await get(plain, `http://127.0.0.1:${String(await freePort())}`);
-    expect(error).toMatchObject({ proxyStatus: 'connection_refused', isPermanent: false });
-    expect(await get(plain, 'http://nowhere.invalid:1')).toMatchObject({ proxyStatus: 'dns_error' });
+    expect(error).toMatchObject({ fault: { proxyStatus: 'connection_refused', permanence: undefined } });
+    expect(await get(plain, 'http://nowhere.invalid:1')).toMatchObject({ fault: { proxyStatus: 'dns_error' } });
   });
 
   test.each([
@@ -223,7 +242,7 @@ describe('a proxy that', () => {
     await clock.advance(599_999);
     expect(clock.pendingTimers).toBe(1);
     await clock.advance(1);
-    expect(await asking).toMatchObject({ proxyStatus: 'connection_timeout' });
+    expect(describeFault(await asking, { address: 'url' }).proxyStatus).toBe('connection_timeout');
     await closed;
     expect(clock.pendingTimers).toBe(0);
   });

@@ -111,7 +111,10 @@ describe('a collector that fails', () => {
   });
 
   it.each([
-    [Object.assign(new Error('x'), { code: 'ECONNREFUSED' }), 'the collector refused the connection (ECONNREFUSED)'],
+    [
+      Object.assign(new Error('x'), { code: 'ECONNREFUSED' }),
+      /the collector refused the connection \(ECONNREFUSED\); .* OTEL_EXPORTER_OTLP_ENDPOINT/,
+    ],
     [new Error('Concurrent export limit reached'), 'the collector responds too slowly: too many exports are under way'],
     [Object.assign(new Error('x'), { code: 'a sentence with s3cret' }), 'Error'],
     [new TypeError('s3cret'), 'TypeError'],
@@ -119,7 +122,11 @@ describe('a collector that fails', () => {
     const { tracing, request, warnings } = open(failing(error));
     request();
     await tracing.close(1000);
-    expect(warnings()).toEqual([`spans could not be exported: ${name}; 1 lost since the start`]);
+    const [warning, ...others] = warnings();
+    expect(warning).toMatch(name);
+    expect([warning, ...others]).toEqual([
+      expect.stringMatching(/^spans could not be exported: .*; 1 lost since the start$/),
+    ]);
   });
 });
 
@@ -140,7 +147,7 @@ describe('spans that are lost are reported with the cause', () => {
     await clock.advance(1000);
     await closed;
     expect(warnings()).toEqual([
-      'the last spans could not be exported in time: the collector refused the connection (ECONNREFUSED)',
+      expect.stringContaining('exported in time: the collector refused the connection (ECONNREFUSED); nothing listens'),
     ]);
   });
 
@@ -165,7 +172,7 @@ describe('spans that are lost are reported with the cause', () => {
     using certificates = makeCertificates({});
     const { cert, key } = certificates;
     await using encrypted = await startTlsServer({ cert, key });
-    expect(await exportTo(encrypted.url)).toMatch(/certificate.*set OTEL_EXPORTER_OTLP_CERTIFICATE.*\([A-Z_]+\)/);
+    expect(await exportTo(encrypted.url)).toMatch(/certificate.*\([A-Z_]+\); set OTEL_EXPORTER_OTLP_CERTIFICATE/);
     await using closing = await startCollector((_, response) => response.socket?.resetAndDestroy());
     expect(await exportTo(closing.url)).toContain('cut the connection (ECONNRESET)');
     await using talking = await startCollector((_, response) => response.socket?.end('s3cret\r\n\r\n'));

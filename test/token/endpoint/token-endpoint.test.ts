@@ -469,7 +469,7 @@ describe('no usable token', () => {
       (socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"acc'),
       'closed the connection',
     ],
-    ['no HTTP', (socket) => socket.end('SSH-2.0-t0ken\r\n'), 'something that is not HTTP'],
+    ['no HTTP', (socket) => socket.end('SSH-2.0-t0ken\r\n'), 'does not speak HTTP'],
   ])('%s is unavailable', async (_name, respond, words) => {
     const { url } = await serve(respond);
     expect(await ask(url)).toEqual({ kind: 'unavailable', detail: containing(`${url.host} `) });
@@ -483,7 +483,7 @@ describe('no usable token', () => {
     server = undefined;
     expect(await ask(url)).toEqual({
       kind: 'unavailable',
-      detail: `${url.host} refused the connection (ECONNREFUSED)`,
+      detail: containing(`${url.host} refused the connection (ECONNREFUSED); nothing listens there`),
     });
   });
 
@@ -491,7 +491,7 @@ describe('no usable token', () => {
     '%s, as of a security policy, is not said to be of a socket file',
     (code) => {
       const error = Object.assign(new Error(`connect ${code}`), { code });
-      expect(describeConnectionFault('auth.test', error)).toBe(`auth.test cannot be reached (${code})`);
+      expect(describeConnectionFault('auth.test', error)).toMatch(`auth.test cannot be reached (${code}); check host`);
     },
   );
 });
