@@ -1,9 +1,9 @@
 /**
- * Whether a rate that was accepted before is tried again (pure): the refusals did not become rare although the rate fell, or the rate is a
- * small part of what was accepted. What was inferred from refusals is so compared with what it brings. A test is bounded in refusals, and each
- * one in vain makes the next one rarer.
+ * Whether a rate that was accepted before is tried again (pure): the refusals did not become rare although the rate fell. What was inferred
+ * from refusals is so compared with what it brings. A test is bounded in refusals, and each one in vain makes the next one rarer.
  */
 import type { CallLog } from './call-log.ts';
+import { RefusalCount } from './refusal-count.ts';
 
 /** Accepted calls are counted for so long at a time. */
 const SLOT_MS = 10_000;
@@ -13,7 +13,6 @@ const FIRST_SLOTS = 6;
 const HALF_LIFE_MS = 3_600_000;
 /** A refusal at a higher part of the former rate can be that of a limit just below it. */
 const FALLEN_SHARE = 0.85;
-const COLLAPSED_SHARE = 0.25;
 /** Refusals that the limit in use does not explain, from which the refused share is computed. */
 const KEPT_STRAYS = 8;
 /** While a limit is learned many calls are refused as well. */
@@ -61,8 +60,7 @@ export class FormerRate {
   #delayMs = FIRST_DELAY_MS;
   #refutedDelayMs = 0;
   #startedAt = 0;
-  #testCalls = 0;
-  #testRefused = 0;
+  #test = new RefusalCount();
   #expectedShare = 0;
 
   /** Calls per second that were accepted before the rate fell. */
@@ -107,8 +105,6 @@ export class FormerRate {
   /** @param rate permits per second in use */
   isDue(now: number, rate: number): boolean {
     if (now < this.#dueAt || this.#rate === 0) return false;
-    // The limit allows a small part of what was accepted before: it is tested without further refusals.
-    if (rate < COLLAPSED_SHARE * this.#rate) return true;
     const share = this.#strayShare;
     if (now - (this.#strays[0]?.at ?? now) < MIN_STRAYS_MS) return false;
     if (share < STRAY_SHARE || this.#strays.length < KEPT_STRAYS / 2) return false;
@@ -125,7 +121,7 @@ export class FormerRate {
     const raise = Math.min(MOST_RAISE, Math.max(LEAST_RAISE, RAISE_PER_SHARE * share));
     if (share >= OFTEN_SHARE) this.#rate = Math.max(this.#rate, raise * rate);
     this.#startedAt = now;
-    this.#testCalls = this.#testRefused = 0;
+    this.#test = new RefusalCount();
     this.#expectedShare = Math.max(LEAST_SHARE, share);
     this.#dueAt = now + this.#delayMs;
     this.#delayMs = Math.min(LONGEST_DELAY_MS, 2 * this.#delayMs);
@@ -137,19 +133,18 @@ export class FormerRate {
    * @returns the refused share when the former rate is accepted; `in vain`; undefined while the test goes on
    */
   recordTestCall(now: number, isAccepted: boolean, rate: number): number | 'in vain' | undefined {
-    this.#testCalls++;
-    if (!isAccepted) this.#testRefused++;
+    this.#test.record(isAccepted);
+    const { calls, refused, share: seen, isClustered } = this.#test;
     const share = this.#expectedShare;
-    const expected = UNCERTAINTY * share * this.#testCalls;
-    const most = this.#testCalls * (1 - KEPT_ACCEPTED * (1 - share));
-    if (this.#testRefused > SPARE_REFUSALS + Math.min(most, expected + Math.sqrt(expected))) {
+    const expected = UNCERTAINTY * share * calls;
+    const most = calls * (1 - KEPT_ACCEPTED * (1 - share));
+    if (isClustered || refused > SPARE_REFUSALS + Math.min(most, expected + Math.sqrt(expected))) {
       this.#rate = Math.max(rate, LOWER * this.#rate);
       return 'in vain';
     }
-    const isEnough = this.#testCalls >= MIN_TEST_CALLS && expected >= EXPECTED_REFUSALS;
+    const isEnough = calls >= MIN_TEST_CALLS && expected >= EXPECTED_REFUSALS;
     if (now - this.#startedAt < MIN_TEST_MS || !isEnough) return undefined;
     this.#delayMs = Math.max(FIRST_DELAY_MS, this.#refutedDelayMs);
-    const seen = this.#testRefused / this.#testCalls;
     return seen < share * TOO_FEW_SHARE ? 'in vain' : (share + seen) / 2;
   }
 

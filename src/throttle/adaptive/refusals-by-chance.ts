@@ -3,6 +3,7 @@
  * is refused than this share, and then follows what is accepted, so that a limit on top of it is used and hardly exceeded. From time to time
  * the rate is eased: if the refusals become rarer by it, they were a limit's.
  */
+import { RefusalCount } from './refusal-count.ts';
 
 /** A slot has at least this length and so many calls. */
 const SLOT_MS = 5_000;
@@ -33,7 +34,7 @@ const CLOSED_FACTOR = 0.5;
 const MOST_RUNS = 5;
 const EASED_SHARE = 0.85;
 const AFTER_EASING = 1.1;
-const LONGEST_EASING_MS = 120_000;
+const LONGEST_EASING_MS = 600_000;
 const FIRST_EASE_DELAY_MS = 30_000;
 const LONGEST_EASE_DELAY_MS = 3_600_000;
 /** Refusals that are expected in the calls after which the share is measured again. */
@@ -56,13 +57,14 @@ export class RefusalsByChance {
   #share = 0;
   #rate = Infinity;
   #isEased = false;
+  /** The eased slot before showed a limit. */
+  #isDoubted = false;
   #easeAt = Infinity;
   #easedAt = 0;
   #easeDelayMs = FIRST_EASE_DELAY_MS;
   #run = 0;
   #slotStartedAt = 0;
-  #slotCalls = 0;
-  #slotRefused = 0;
+  #slot = new RefusalCount();
   #isWaitedFor = false;
   #acceptedRates: readonly number[] = [];
   #slotsToRise = 1;
@@ -91,7 +93,7 @@ export class RefusalsByChance {
   begin(now: number, share: number, rate: number): void {
     this.#share = Math.min(MOST_SHARE, share);
     this.#rate = rate;
-    this.#isEased = false;
+    this.#isEased = this.#isDoubted = false;
     this.#easeDelayMs = FIRST_EASE_DELAY_MS;
     this.#easedAt = now;
     this.#easeAt = now + FIRST_EASE_DELAY_MS;
@@ -117,26 +119,26 @@ export class RefusalsByChance {
   /** @param isWaitedFor the application uses the whole rate */
   record(now: number, isAccepted: boolean, isWaitedFor: boolean): EndOfChance | undefined {
     this.#run = isAccepted ? 0 : this.#run + 1;
-    this.#slotCalls++;
-    if (!isAccepted) this.#slotRefused++;
+    this.#slot.record(isAccepted);
     if (isWaitedFor) this.#isWaitedFor = true;
     if (this.#runs >= MOST_RUNS) return 'rate';
     if (this.#isEased) return this.#endEasing(now);
     const [leastMs, leastCalls] = this.#isStart ? [FIRST_SLOT_MS, FIRST_SLOT_CALLS] : [SLOT_MS, SLOT_CALLS];
-    if (now - this.#slotStartedAt < leastMs || this.#slotCalls < leastCalls) return undefined;
+    if (now - this.#slotStartedAt < leastMs || this.#slot.calls < leastCalls) return undefined;
     return this.#endSlot(now);
   }
 
   #endSlot(now: number): EndOfChance | undefined {
-    const accepted = this.#slotCalls - this.#slotRefused;
-    const expected = (1 - this.#share) * this.#slotCalls;
+    const { calls, refused } = this.#slot;
+    const accepted = calls - refused;
+    const expected = (1 - this.#share) * calls;
     const deviations = this.#isStart ? FIRST_DEVIATIONS : DEVIATIONS;
     const tolerated = Math.min(MOST_TOLERATED, Math.max(LEAST_TOLERATED, TOLERATED_SHARE * this.#share));
     const isRefusedMore =
       accepted < (1 - tolerated) * expected && accepted < expected - deviations * Math.sqrt(this.#share * expected);
     this.#acceptedRates = [...this.#acceptedRates, (accepted * 1000) / (now - this.#slotStartedAt)].slice(-KEPT_SLOTS);
     this.#adjustRate(isRefusedMore);
-    const end = isRefusedMore ? undefined : this.#measure(this.#slotCalls, this.#slotRefused);
+    const end = isRefusedMore ? undefined : this.#measure(calls, refused);
     this.#startSlot(now);
     const easedMs = (EXPECTED_REFUSALS * 1000) / (this.#share * EASED_SHARE * this.acceptedRate);
     if (now >= this.#easeAt && this.#share >= LEAST_EASED_SHARE && easedMs <= LONGEST_EASING_MS) {
@@ -181,21 +183,26 @@ export class RefusalsByChance {
   }
 
   #endEasing(now: number): EndOfChance | undefined {
-    if (this.#slotCalls * this.#share < EXPECTED_REFUSALS) return undefined;
-    const seen = this.#slotRefused / this.#slotCalls;
-    this.#isEased = false;
+    if (this.#slot.calls * this.#share < EXPECTED_REFUSALS) return undefined;
+    const { share: seen, isClustered } = this.#slot;
+    this.#startSlot(now);
+    if (isClustered || seen < RARER_SHARE * this.#share) {
+      if (this.#isDoubted) return 'rate';
+      // Chance does that once in a hundred times: the rate stays eased for a second slot.
+      this.#isDoubted = true;
+      return undefined;
+    }
+    this.#isEased = this.#isDoubted = false;
     this.#easedAt = now;
     // Requests have gathered meanwhile, and would come all at once.
     this.#rate = Math.min(this.#rate, (AFTER_EASING * this.acceptedRate) / (1 - this.#share));
-    this.#startSlot(now);
-    if (seen < RARER_SHARE * this.#share) return 'rate';
     this.#share = Math.min(MOST_SHARE, this.#share + (seen - this.#share) * EASED_WEIGHT);
     return undefined;
   }
 
   #startSlot(now: number): void {
     this.#slotStartedAt = now;
-    this.#slotCalls = this.#slotRefused = 0;
+    this.#slot = new RefusalCount();
     this.#isWaitedFor = false;
   }
 }
