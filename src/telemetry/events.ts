@@ -3,6 +3,10 @@
  * Parts never import a metrics or logging library. No event holds a token, a secret or a query string.
  */
 /** The statuses that may be a rate limit and that no setting names. */
+/** What a rate limit counts. */
+export const LIMIT_SCOPES = ['operation', 'route'] as const;
+export type LimitScope = (typeof LIMIT_SCOPES)[number];
+
 export const SUSPECT_STATUSES = [403, 420, 503, 509, 529] as const;
 export type SuspectStatus = (typeof SUSPECT_STATUSES)[number];
 
@@ -112,6 +116,8 @@ export type SidecarEvent =
   | {
       readonly kind: 'rate-limited';
       readonly route: string;
+      /** Which calls pause: those of one operation, or all of the route. */
+      readonly scope: LimitScope;
       readonly status: number;
       readonly pauseMs: number;
       readonly stated: boolean;

@@ -12,7 +12,8 @@ import { writeFileAtomically } from '../platform/atomic-write.ts';
 import { systemErrorCode } from '../platform/file-errors.ts';
 import type { CountEntry } from './declared/counted-calls.ts';
 import type { SavedLimit } from './declared/declared-limits.ts';
-import type { LearnedState, Throttle } from './throttle.ts';
+import { MAX_LANES } from './lanes/lane-set.ts';
+import type { LearnedLane, LearnedState, Throttle } from './throttle.ts';
 
 /** Whose limit was learned or counted; both members must be equal. */
 export interface LimitOwner {
@@ -297,8 +298,9 @@ async function readBounded(path: string, largestBytes: number): Promise<string> 
   }
 }
 
-export function formatLearnedState({ version, wallAt, governor }: LearnedState, owner: LimitOwner): object {
-  return { version, ...owner, wallAt, governor };
+export function formatLearnedState(state: LearnedState, owner: LimitOwner): object {
+  const { version, wallAt, governor = null, lanes = [] } = state;
+  return lanes.length === 0 ? { version, ...owner, wallAt, governor } : { version, ...owner, wallAt, governor, lanes };
 }
 
 /** Entries by the names of their throttles. */
@@ -327,15 +329,21 @@ export function parseLearnedState(
   wallNow: number,
 ): Parsed<{ readonly state: LearnedState }> {
   if (typeof value !== 'object' || value === null) return unusable(UNKNOWN_FORMAT);
-  const { version, upstream, client, wallAt, governor } = membersOf(value);
+  const { version, upstream, client, wallAt, governor, lanes = [] } = membersOf(value);
   if (version !== 1) return unusable('is of another version');
-  if (typeof wallAt !== 'number' || !Number.isFinite(wallAt) || typeof governor !== 'object' || governor === null)
-    return unusable(UNKNOWN_FORMAT);
+  if (!Array.isArray(lanes) || lanes.length > MAX_LANES || !lanes.every(isLearnedLane)) return unusable(UNKNOWN_FORMAT);
+  const hasGovernor = typeof governor === 'object' && (governor !== null || lanes.length > 0);
+  if (typeof wallAt !== 'number' || !Number.isFinite(wallAt) || !hasGovernor) return unusable(UNKNOWN_FORMAT);
   if (upstream !== owner.upstream) return unusable('was learned from another upstream');
   if (client !== owner.client) return unusable('was learned with another client id');
   if (wallNow - wallAt > MAX_AGE_MS) return unusable('is more than a day old');
   if (wallAt - wallNow > MAX_CLOCK_SKEW_MS) return unusable('is dated in the future');
-  return { kind: 'read', state: { version, wallAt, governor } };
+  return { kind: 'read', state: { version, wallAt, governor, lanes } };
+}
+
+function isLearnedLane(value: unknown): value is LearnedLane {
+  const { operation, governor } = membersOf(value);
+  return typeof operation === 'string' && typeof governor === 'object' && governor !== null;
 }
 
 /** Calls count for as long as their window says, whatever the age of the file. */

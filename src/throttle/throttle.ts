@@ -195,6 +195,8 @@ export interface LaneState {
   readonly usage: LimitUsage | undefined;
   /** Milliseconds left of its pause; 0 without one. */
   readonly pausedMs: number;
+  /** Requests that wait for it. */
+  readonly queued: number;
   /** Calls that the limit has refused. */
   readonly refused: number;
   /** Calls of other operations have shown that the limit is not the route's; otherwise that is being tested. */

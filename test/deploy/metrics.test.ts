@@ -54,7 +54,9 @@ const EVERY_EVENT: { readonly [K in RecordedEvent['kind']]: readonly RecordedEve
   ],
   retry: [{ kind: 'retry', route, reason: 'status' }],
   'retry-budget-exhausted': [{ kind: 'retry-budget-exhausted', route, reason: 'reset' }],
-  'rate-limited': [{ kind: 'rate-limited', route, status: 429, pauseMs: 1000, stated: true, fields: {} }],
+  'rate-limited': [
+    { kind: 'rate-limited', route, scope: 'route', status: 429, pauseMs: 1000, stated: true, fields: {} },
+  ],
   'unconfigured-refusal': [{ kind: 'unconfigured-refusal', route, status: 503 }],
   'assumed-refusal': [{ kind: 'assumed-refusal', route }],
   'limit-assumed': [{ kind: 'limit-assumed', route, status: 503, setting: 'throttle: {}', variable: 'X=' }],

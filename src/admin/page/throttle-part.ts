@@ -2,6 +2,7 @@
 import {
   describeDeclaredUse,
   describeFields,
+  describeLane,
   describeLearned,
   describeQuotaFields,
   describeRate,
@@ -36,6 +37,7 @@ function listFacts(throttle: ThrottleStatus, nowWallAt: number): (readonly [stri
     ['Current rate', markup`<strong>${describeRate(throttle)}</strong>`],
     ['Limit', mode === 'static' ? 'configured, not learned' : describeLimit(throttle)],
     ...limits.map((limit) => [`Declared: ${limit.name}`, describeDeclared(limit, nowWallAt)] as const),
+    ...throttle.lanes.map((lane) => ['Operation', describeLane(lane)] as const),
     ['Pause', describePause(throttle, nowWallAt)],
     ...describeQuotaFields(throttle).map((text) => ['Stated limit', text] as const),
     ['Queued', describeQueue(throttle)],
@@ -124,7 +126,7 @@ function renderTable(throttles: readonly ThrottleStatus[], nowWallAt: number): M
 <tbody>
 ${throttles.map(
   (throttle) => markup`<tr><th scope="row">${throttle.route}</th><td>${describeRate(throttle)}</td>
-<td>${throttle.mode === 'static' ? 'configured' : describeLimit(throttle)}${throttle.limits.map((limit) => markup`<br>${limit.name}: ${describeDeclared(limit, nowWallAt)}`)}</td><td>${describePause(throttle, nowWallAt)}${describeQuotaFields(throttle).map((text) => markup`<br>${text}`)}</td>
+<td>${throttle.mode === 'static' ? 'configured' : describeLimit(throttle)}${throttle.limits.map((limit) => markup`<br>${limit.name}: ${describeDeclared(limit, nowWallAt)}`)}${throttle.lanes.map((lane) => markup`<br>${describeLane(lane)}`)}</td><td>${describePause(throttle, nowWallAt)}${describeQuotaFields(throttle).map((text) => markup`<br>${text}`)}</td>
 <td class="number">${throttle.queued}</td><td class="number">${throttle.inFlight}</td></tr>\n`,
 )}</tbody>
 </table>

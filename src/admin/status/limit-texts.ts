@@ -9,6 +9,7 @@ import type { Status } from './status.ts';
 type Throttle = Status['throttle'];
 type Learned = NonNullable<Throttle['learned']>;
 type Declared = Throttle['limits'][number];
+type Lane = Throttle['lanes'][number];
 
 export type Row = readonly [name: string, words: string];
 
@@ -40,6 +41,23 @@ export function describeQuotaFields(throttle: Pick<Throttle, 'heldBy' | 'disbeli
   return heldBy === null ? wrong : [`held by the partner's field ${heldBy}`, ...wrong];
 }
 
+/** The limit of one operation beside that of its route. */
+export function describeLane({ operations, learned, pausedSeconds, queued, refused, scope }: Lane): string {
+  const state = scope === 'shown' ? 'its own limit' : 'perhaps its own limit, being tested';
+  const pause =
+    pausedSeconds === null || pausedSeconds < 1 ? '' : `, paused for ${formatDuration(pausedSeconds * 1000)}`;
+  return `${operations.join(', ')}: ${describeLearned(learned)}, ${state}${pause}, ${formatInteger(queued)} queued, ${formatInteger(refused)} refused`;
+}
+
+/** The operation that the refusals fall on, where no limit of single operations is learned. */
+export function describeRefusedOperation({
+  lanes,
+  refusedOperation,
+}: Pick<Throttle, 'lanes' | 'refusedOperation'>): string | undefined {
+  if (lanes.length > 0 || refusedOperation === null) return undefined;
+  return `the refusals fall on ${refusedOperation}: with throttle.lanes: true (SIDECAR_THROTTLE_LANES) its limit slows no other operation`;
+}
+
 export function describeDeclaredUse(limit: Declared): string {
   const { calls, per, used } = limit;
   return `${formatInteger(used)} of ${formatInteger(calls)} calls per ${per}${describeCounted(limit)}`;
@@ -59,12 +77,16 @@ export function describeFields(fields: Throttle['recentSignals'][number]['fields
 
 /** What was learned, declared and assumed of one throttle, and what was refused since the start. */
 export function listLimitRows(throttle: Throttle): readonly Row[] {
-  const { mode, learned, limits, assumed, refusals, recentSignals, unpaced } = throttle;
+  const { mode, learned, limits, lanes, refusedOperation, assumed, refusals, recentSignals, unpaced } = throttle;
   const since = learned === null || learned.confidence === 'none' ? '' : `, since ${learned.since}`;
   return [
     ['rate', `${describeRate(throttle)}${mode === 'static' && !unpaced ? ', configured' : ''}`],
     ...(mode === 'static' ? [] : [['learned', `${describeLearned(learned)}${since}`] as const]),
     ...limits.map((limit) => ['declared', describeDeclared(limit)] as const),
+    ...lanes.map((lane) => ['operation', describeLane(lane)] as const),
+    ...(refusedOperation === null || lanes.length > 0
+      ? []
+      : [['operation', `${refusedOperation} is refused, and no other`] as const]),
     ...assumed.map(
       ({ status, since: first, count, endpoints }) =>
         [

@@ -4,7 +4,7 @@
  */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
 import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.ts';
-import type { FleetQuotaState, LearnedLimit, LimitUsage, ThrottleState } from '../../throttle/throttle.ts';
+import type { FleetQuotaState, LaneState, LearnedLimit, LimitUsage, ThrottleState } from '../../throttle/throttle.ts';
 import type { AssumedRefusal } from '../../throttle/pacing/assumed-refusals.ts';
 import type { TokenState } from '../../token/token.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
@@ -181,6 +181,8 @@ function describeThrottle(throttle: ThrottleState, refusals: readonly CountedRef
     usage: describeUsage(throttle.usage),
     fleet: describeQuota(throttle.fleet),
     limits: (throttle.limits ?? []).map(describeDeclared),
+    lanes: (throttle.lanes ?? []).map(describeLane),
+    refusedOperation: throttle.refusedOperation ?? null,
     assumed: (throttle.assumed ?? []).map(describeAssumed),
     refusals: refusals.filter((refused) => refused.route === route).map(describeRefusals),
     recentSignals: throttle.recentSignals.map(({ wallAt, status, pauseMs, stated, fields }) => ({
@@ -199,6 +201,18 @@ function describeRefusals({ status, count, firstWallAt, lastWallAt }: CountedRef
 
 function describeDeclared({ usedUpAt, resetsAt, ...figures }: DeclaredLimitState) {
   return { ...figures, usedUpAt: instantOrNull(usedUpAt), resetsAt: instantOrNull(resetsAt) };
+}
+
+function describeLane({ operation, learned, usage, pausedMs, queued, refused, isConfirmed }: LaneState) {
+  return {
+    operations: [operation],
+    learned: describeLearned(learned),
+    usage: describeUsage(usage),
+    pausedSeconds: secondsOrNull(pausedMs),
+    queued,
+    refused,
+    scope: isConfirmed ? 'shown' : 'tested',
+  };
 }
 
 function describeAssumed({ since, ...assumed }: AssumedRefusal) {

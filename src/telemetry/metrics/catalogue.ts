@@ -12,6 +12,7 @@ import {
   QUEUE_REJECTION_REASONS,
   RELOAD_OUTCOMES,
   RETRY_REASONS,
+  LIMIT_SCOPES,
   SUSPECT_STATUSES,
   TOKEN_OUTCOMES,
 } from '../events.ts';
@@ -115,6 +116,11 @@ const METRICS = {
     help: 'Responses that signalled a rate limit.',
     labels: { route: 'throttles' },
     events: { 'rate-limited': ({ route }) => [route] },
+  },
+  limit_refusals_total: {
+    help: 'Responses that signalled a rate limit, by what the limit counts: one operation, or the whole route.',
+    labels: { route: 'throttles', scope: LIMIT_SCOPES },
+    events: { 'rate-limited': ({ route, scope }) => [route, scope] },
   },
   unconfigured_refusals_total: {
     help: 'Bare responses whose status may be a rate limit that throttle.refusals does not name.',

@@ -1,7 +1,7 @@
 /** The gauges: states of tokens, throttles and the fleet, read at a scrape and by the ring of samples. */
 import type { Registry } from 'prom-client';
 import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.ts';
-import type { LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
+import type { LaneState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
 import { expose, type Labels } from './series.ts';
 
@@ -15,6 +15,7 @@ export interface ThrottleSnapshot extends Pick<
   'route' | 'rate' | 'pausedMs' | 'queued' | 'queueMax' | 'inFlight' | 'inFlightLimit'
 > {
   readonly learned?: Pick<LearnedLimit, 'limit' | 'windowMs' | 'confidence'> | undefined;
+  readonly lanes?: readonly Pick<LaneState, 'pausedMs'>[] | undefined;
   readonly limits?: readonly Pick<DeclaredLimitState, 'name' | 'calls' | 'used' | 'usedUpAt'>[] | undefined;
 }
 
@@ -64,6 +65,12 @@ const GAUGES: readonly GaugeDefinition[] = [
     'limit_confidence',
     'Confidence in the learned limit: 0 none, 0.5 low, 1 high.',
     ({ learned }) => CONFIDENCE_VALUES[learned?.confidence ?? 'none'],
+  ),
+  perThrottle('lanes', 'Operations with a learned limit of their own.', ({ lanes = [] }) => lanes.length),
+  perThrottle(
+    'lanes_paused',
+    'Operations with a limit of their own that are paused.',
+    ({ lanes = [] }) => lanes.filter(({ pausedMs }) => pausedMs > 0).length,
   ),
   perLimit('declared_limit_calls', 'Calls that a limit of throttle.limits allows in its window.', ({ calls }) => calls),
   perLimit(

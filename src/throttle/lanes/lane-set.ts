@@ -15,7 +15,7 @@ import type { QueueTicket } from '../queue/queue-ticket.ts';
 import type { ResponseTimes } from '../queue/response-times.ts';
 import type { LaneState, LearnedLane, PermitReport, RateLimitReport } from '../throttle.ts';
 
-const MAX_LANES = 16;
+export const MAX_LANES = 16;
 /** So many closures of the last operation without a lane are the route's: a rest of the calls and all of them look alike. */
 const MAX_CLOSURES_OF_LAST = 4;
 /** Operations without an accepted call for so long are no witnesses. */
@@ -90,13 +90,14 @@ export class LaneSet {
     return decision;
   }
 
-  /** @param wallAt turns a monotonic instant into epoch milliseconds */
-  list(now: number, wallAt: (at: number) => number): readonly LaneState[] {
+  /** As OperationLanes'. */
+  list(now: number, wallAt: (at: number) => number, countQueued: (learner: Governor) => number): readonly LaneState[] {
     return Array.from(this.#lanes.values(), ({ operation, governor, odds, refusedCount }) => ({
       operation,
       learned: governor.ratePolicy.learner?.learned(wallAt),
       usage: governor.usage(now),
       pausedMs: governor.pausedMs(now),
+      queued: countQueued(governor),
       refused: refusedCount,
       isConfirmed: odds.isConfirmed,
     }));

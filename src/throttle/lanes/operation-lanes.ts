@@ -61,9 +61,12 @@ export class OperationLanes {
     return this.#options.route.settle(now, grant, report);
   }
 
-  /** @param wallAt turns a monotonic instant into epoch milliseconds */
-  state(now: number, wallAt: (at: number) => number): readonly LaneState[] {
-    return this.learned?.list(now, wallAt) ?? [];
+  /**
+   * @param wallAt turns a monotonic instant into epoch milliseconds
+   * @param countQueued of the requests that wait for the limit of a lane
+   */
+  state(now: number, wallAt: (at: number) => number, countQueued: (learner: Governor) => number): readonly LaneState[] {
+    return this.learned?.list(now, wallAt, countQueued) ?? [];
   }
 
   snapshot(now: number): readonly LearnedLane[] {

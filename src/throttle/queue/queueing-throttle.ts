@@ -111,7 +111,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#expiryTimer = new OneShotTimer(setTimer, pump);
     this.#stalledBodyTimer = new OneShotTimer(setTimer, pump);
     this.stalledResponses = new StalledResponses(this.governor, () => this.#terms.throttle, setTimer, pump);
-    if (restored) this.governor.restore(clock.now(), restored.governor, Math.max(0, clock.wallNow() - restored.wallAt));
+    if (restored) this.#restore(restored);
     fleet?.start(createFleetHost(this.governor, this.queue, clock, pump));
   }
 
@@ -187,9 +187,20 @@ class QueueingThrottle implements Throttle, TicketHost {
       usage: governor.usage(now),
       fleet: this.#fleet?.state(now),
       limits: governor.declared?.state(now),
-      lanes: this.lanes.state(now, (at) => this.clock.wallNow() - (now - at)),
+      lanes: this.lanes.state(
+        now,
+        (at) => this.clock.wallNow() - (now - at),
+        (learner) => queue.countOf(learner),
+      ),
       refusedOperation: this.lanes.refusedOperation,
     };
+  }
+
+  #restore({ wallAt, governor, lanes = [] }: LearnedState): void {
+    const now = this.clock.now();
+    const ageMs = Math.max(0, this.clock.wallNow() - wallAt);
+    this.governor.restore(now, governor, ageMs);
+    this.lanes.restore(now, lanes, ageMs);
   }
 
   snapshot(): LearnedState | undefined {
@@ -218,7 +229,8 @@ class QueueingThrottle implements Throttle, TicketHost {
     const pauseMs = Math.ceil(lengthMs);
     const recent: RecentSignal = { wallAt: this.clock.wallNow(), status, pauseMs, stated, fields };
     this.#recentSignals = [recent, ...this.#recentSignals.slice(0, MAX_RECENT_SIGNALS - 1)];
-    observe({ kind: 'rate-limited', route, status, pauseMs, stated, fields });
+    const scope = lane === undefined ? 'route' : 'operation';
+    observe({ kind: 'rate-limited', route, scope, status, pauseMs, stated, fields });
     if (lane !== undefined) {
       this.#rejectTooLateInLane(lane, this.clock.now());
       return;

@@ -65,6 +65,13 @@ export class RequestQueue {
     return this.#lanes.get(gate);
   }
 
+  /** Tickets that wait for a limit that this governor has learned. */
+  countOf(governor: LaneGate['governor']): number {
+    let count = 0;
+    for (const { gate, size } of this.#lanes.values()) if (gate.governor === governor) count += size;
+    return count;
+  }
+
   /** Callers that have a record, counted once for each priority and lane. */
   get callerCount(): number {
     let count = this.#order.fair.callerCount;

@@ -5,7 +5,7 @@ import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 
 const lost = (detail: string): SidecarEvent => ({ kind: 'fleet-lost', detail });
 const credential = 'default';
-const refusal = { kind: 'rate-limited', route: 'default', status: 429, fields: {} } as const;
+const refusal = { kind: 'rate-limited', route: 'default', scope: 'route', status: 429, fields: {} } as const;
 
 function start() {
   let wallAt = 1000;

@@ -22,6 +22,7 @@ const request: RequestRecord = {
 };
 const limited: SidecarEvent = {
   kind: 'rate-limited',
+  scope: 'route',
   route: 'default',
   status: 429,
   pauseMs: 1500.4,

@@ -190,7 +190,15 @@ describe('events', () => {
     observe({ ...failed, cause: undefined });
     observe({ kind: 'retry', route: 'default', reason: 'connect' });
     observe({ kind: 'retry-budget-exhausted', route: 'default', reason: 'status' });
-    observe({ kind: 'rate-limited', route: 'default', status: 429, pauseMs: 1000, stated: true, fields: {} });
+    observe({
+      kind: 'rate-limited',
+      route: 'default',
+      scope: 'route',
+      status: 429,
+      pauseMs: 1000,
+      stated: true,
+      fields: {},
+    });
     metrics.bindThrottle('default')(2000);
     observe({ kind: 'queue-rejected', route: 'default', reason: 'client_left' });
     observe({ kind: 'token-requested', credential: 'default', outcome: 'rejected', durationMs: 250 });
