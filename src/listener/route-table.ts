@@ -32,7 +32,7 @@ export interface RouteTable<R> {
 
 interface PrefixNode<R> {
   readonly children: Map<string, PrefixNode<R>>;
-  /** Of one prefix. */
+  /** Those of this prefix; no two serve one method. */
   readonly routes: R[];
 }
 

@@ -29,7 +29,7 @@ const MAX_VALUE_LENGTH = 64;
 /** Longest field of a declared limit, and its name. */
 const MAX_COUNTS_LENGTH = 8_000;
 const MAX_LIMIT_NAME_LENGTH = 300;
-/** Of limits with a count for each value, of all replicas. */
+/** Counts of limits with `each`, of all replicas together. */
 const MAX_VALUES = 4_000;
 /** More replicas than any fleet has; a hash with more fields than they need was written by others. */
 const MAX_REPLICAS = 1_000;

@@ -27,7 +27,7 @@ export interface LimitReport {
   readonly want: number;
   /** Not part of the last report. */
   readonly isNew: boolean;
-  /** It counts some operations alone: calls of others need no permit of it. */
+  /** Calls of other operations need no permit. */
   readonly isOfOperation: boolean;
   /** Calls that the store keeps back: `reserve`, or 0 while a request of high priority waits. */
   readonly reserve: number;
@@ -80,7 +80,7 @@ export class CountedLimit {
   readonly window: LimitWindow;
   /** Permits that may be used before the store has to know of more; Infinity without a store. */
   leased = Infinity;
-  /** Of a limit of some operations: how many of its calls wait. */
+  /** How many of the counted calls wait; Infinity, which bounds no wait, for a limit of all calls. */
   waiting: number;
   /** The store knows it, as of the last exchange. */
   isReported = false;

@@ -50,7 +50,6 @@ const WINDOW_TOLERANCE = 0.09;
 const MAX_SETS = 1024;
 
 export class DeclaredLimits implements Pick<Gate<TakenPermits>, 'giveBack' | 'settle'>, LimitOwner {
-  /** The limits that count every call. */
   readonly forAll: LimitSet;
   readonly requestPermits: (() => void) | undefined;
   readonly #part: LimitPart | undefined;
@@ -90,38 +89,9 @@ export class DeclaredLimits implements Pick<Gate<TakenPermits>, 'giveBack' | 'se
     return set;
   }
 
-  /** As a LimitSet's, for all limits that count this call. */
-  isOpen(now: number, { isHigh, operationLimits }: PacedCall): boolean {
-    return operationLimits?.isOpen(now, isHigh) !== false && this.forAll.isOpen(now, isHigh);
-  }
-
-  /** As a LimitSet's. */
-  nextAt(now: number, { isHigh, operationLimits }: PacedCall): number {
-    return Math.max(this.forAll.nextAt(now, isHigh), operationLimits?.nextAt(now, isHigh) ?? -Infinity);
-  }
-
-  /** As a LimitSet's. */
-  nthAt(now: number, ahead: number, { isHigh, operationLimits }: PacedCall): number {
-    return Math.max(this.forAll.nthAt(now, ahead, isHigh), operationLimits?.nthAt(now, ahead, isHigh) ?? -Infinity);
-  }
-
-  /** As a LimitSet's. */
-  available(now: number, { isHigh, operationLimits }: PacedCall): number {
-    return Math.min(this.forAll.available(now, isHigh), operationLimits?.available(now, isHigh) ?? Infinity);
-  }
-
-  /** As a LimitSet's. */
-  lastToOpen(now: number, ahead: number, { isHigh, operationLimits }: PacedCall): string {
-    const isOperations =
-      operationLimits !== undefined &&
-      operationLimits.nthAt(now, ahead, isHigh) > this.forAll.nthAt(now, ahead, isHigh);
-    return (isOperations ? operationLimits : this.forAll).lastToOpen(now, ahead, isHigh);
-  }
-
-  /** As a LimitSet's. */
-  take(now: number, operationLimits: LimitSet | undefined): TakenPermits {
-    const forAll = this.forAll.take(now);
-    return operationLimits === undefined ? forAll : operationLimits.take(now).concat(forAll);
+  /** All limits that count this call. */
+  limitsOf({ operationLimits }: PacedCall): LimitSet {
+    return operationLimits?.withForAll ?? this.forAll;
   }
 
   /** The calls of a permit had to wait for a connection. */

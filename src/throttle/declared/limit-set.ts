@@ -10,6 +10,8 @@ export interface LimitOwner {
   epochAt(now: number): number;
   /** Asks the store for permits; undefined without a store. Called at each call that finds or leaves few. */
   readonly requestPermits: (() => void) | undefined;
+  /** The limits that count every call. */
+  readonly forAll: LimitSet;
 }
 
 export class LimitSet {
@@ -19,6 +21,11 @@ export class LimitSet {
   constructor(limits: readonly CountedLimit[], owner: LimitOwner) {
     this.limits = limits;
     this.#owner = owner;
+  }
+
+  /** The limits of an operation, and those of all calls as they are declared now. */
+  get withForAll(): LimitSet {
+    return new LimitSet([...this.limits, ...this.#owner.forAll.limits], this.#owner);
   }
 
   /** Whether a call may go now. Asks the store where only leased permits are missing. */

@@ -5,7 +5,7 @@ import type { DeclaredLimit, DeclaredLimitState } from './declared-limit.ts';
 
 /** Further values share one count. */
 const MAX_VALUES = 64;
-/** Of a limit that is no longer declared, for calls that still wait for it. */
+/** Replaces the terms of a limit that is no longer declared, for calls that still wait for it. */
 const NO_LIMIT = { calls: Infinity, reserve: 0, spread: 'none' } as const;
 
 export class OperationLimit {

@@ -9,9 +9,9 @@ import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 
 /** What of a request decides which declared limits hold it back. */
 export interface PacedCall {
-  /** It may use their reserve. */
+  /** The call may use their reserve. */
   readonly isHigh: boolean;
-  /** Those that count its operation; undefined where only those of all calls do. */
+  /** The limits of its operation; undefined where only limits of all calls count it. */
   readonly operationLimits: LimitSet | undefined;
 }
 

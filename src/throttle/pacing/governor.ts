@@ -124,7 +124,7 @@ export class Governor {
   /** When this call may go; Infinity when only a freed slot, the fleet or a store can help. */
   nextAt(now: number, call: PacedCall): number {
     if (this.#inFlight >= this.#inFlightLimit) return Infinity;
-    const declaredAt = this.#declared?.nextAt(now, call) ?? -Infinity;
+    const declaredAt = this.#declared?.limitsOf(call).nextAt(now, call.isHigh) ?? -Infinity;
     return this.permits.nextAt(now, Math.max(now, this.openAt(now), declaredAt));
   }
 
@@ -137,7 +137,7 @@ export class Governor {
 
   /** As `nextAt`, for the declared limits alone and the call behind `ahead` others; leased permits do not count. */
   declaredAt(now: number, ahead: number, call: PacedCall): number {
-    return this.#declared?.nthAt(now, ahead, call) ?? -Infinity;
+    return this.#declared?.limitsOf(call).nthAt(now, ahead, call.isHigh) ?? -Infinity;
   }
 
   /**
@@ -217,7 +217,7 @@ export class Governor {
       this.#inFlight++;
       return this.take(now, false);
     }
-    if (hasSlot && this.#declared?.isOpen(now, call) === false) {
+    if (hasSlot && this.#declared?.limitsOf(call).isOpen(now, call.isHigh) === false) {
       // Waiting for a declared limit says nothing about the learned one.
       this.#waitsForRate = false;
       return undefined;
@@ -242,7 +242,7 @@ export class Governor {
 
   /** As `tryTake`, for a call that an assumed limit may hold up no longer. */
   tryTakeOverdue(now: number, call: PacedCall): PermitGrant | undefined {
-    const isHeldUp = this.#declared?.isOpen(now, call) === false || this.certainAt(now) > now;
+    const isHeldUp = this.#declared?.limitsOf(call).isOpen(now, call.isHigh) === false || this.certainAt(now) > now;
     // The number in flight may be limited by what is assumed, too.
     if (this.#inFlight >= this.#settings.maxInFlight || isHeldUp) return undefined;
     this.#inFlight++;
@@ -252,7 +252,7 @@ export class Governor {
   }
 
   /** A call goes out without regard to rate and slots. */
-  take(now: number, isWaitedFor: boolean, call?: PacedCall): PermitGrant {
+  take(now: number, isWaitedFor: boolean, call = ANY_CALL): PermitGrant {
     if (this.#allowance?.isResetProbeDue(now) === true) this.pause.requirePauseProbe(now);
     const exceedsStated = this.#allowance?.take(now);
     this.#lastGrantAt = now;
@@ -262,7 +262,7 @@ export class Governor {
     this.#inFlightCalls.add(now);
     const isLimitProbe = this.#ratePolicy.learner?.take(now, isWaitedFor) ?? false;
     const serial = ++this.#serial;
-    const declared = this.#declared?.take(now, call?.operationLimits);
+    const declared = this.#declared?.limitsOf(call).take(now);
     return {
       at: now,
       serial,
@@ -479,7 +479,7 @@ export class Governor {
   /** How many permits requests could use now if the rate allowed any number. */
   #usable(now: number, call: PacedCall): number {
     if (this.openAt(now) > now) return 0;
-    const declared = this.#declared?.available(now, call) ?? Infinity;
+    const declared = this.#declared?.limitsOf(call).available(now, call.isHigh) ?? Infinity;
     return Math.max(0, Math.min(this.#inFlightLimit - this.#inFlight, declared));
   }
 

@@ -449,7 +449,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     const expectedAt = isQuota
       ? this.governor.declaredAt(now, ahead, ticket)
       : Math.max(inLaneAt, this.governor.nthAt(now, ahead, ticket, maxPauseMs));
-    const limit = isQuota ? this.governor.declared?.lastToOpen(now, ahead, ticket) : undefined;
+    const limit = isQuota ? this.governor.declared?.limitsOf(ticket).lastToOpen(now, ahead, ticket.isHigh) : undefined;
     const error = createRejectionError(reason, expectedAt - now, ticket.reserveMs(now), limit);
     wait?.reject(error);
     return error;
