@@ -151,6 +151,12 @@ export class CountedLimit {
     this.#evenAt = -Infinity;
   }
 
+  /** The limit is no longer declared: calls that still wait for it may go. */
+  retire(): void {
+    this.reconfigure({ ...this.terms, calls: Infinity, reserve: 0, spread: 'none' });
+    this.leased = Infinity;
+  }
+
   /** Calls that the limit leaves to this process now; 0 or less: none. */
   left(at: number, isHigh: boolean): number {
     const kept = isHigh ? 0 : this.terms.reserve;

@@ -183,7 +183,7 @@ export class DeclaredLimits implements Pick<Gate<TakenPermits>, 'giveBack' | 'se
   restore(saved: readonly SavedLimit[], now: number): void {
     const at = this.epochAt(now);
     for (const { key, counts, leased } of saved) {
-      const operation = this.#forOperations.map((one) => one.restore(key, at)).find((found) => found !== undefined);
+      const operation = this.#forOperations.map((one) => one.findKey(key, at)).find((found) => found !== undefined);
       const limit = this.forAll.limits.find((one) => one.key === key) ?? operation;
       limit?.restore(at, counts, leased);
     }
@@ -230,22 +230,18 @@ export class DeclaredLimits implements Pick<Gate<TakenPermits>, 'giveBack' | 'se
 
   #declare(declared: readonly DeclaredLimit[]): void {
     const needsLease = this.#limits.some(({ leased }) => Number.isFinite(leased));
-    const operations: OperationLimit[] = [];
-    const forAll: CountedLimit[] = [];
-    for (const terms of declared) {
-      if (terms.match === undefined) {
-        const limit = new CountedLimit(terms, this.#part);
-        if (needsLease) limit.leased = 0;
-        forAll.push(keepCounts(this.forAll.limits, limit, terms));
-      } else {
-        const operation = new OperationLimit(terms, terms.match, this.#part);
-        if (needsLease) operation.shared.leased = 0;
-        operations.push(keepCounts(this.#forOperations, operation, terms));
-      }
-    }
-    for (const former of this.#forOperations) if (!operations.includes(former)) former.reconfigure(undefined);
-    this.forAll.limits = forAll;
-    this.#forOperations = operations;
+    const former = [...this.forAll.limits, ...this.#forOperations];
+    const limits = declared.map((terms) => {
+      const limit =
+        terms.match === undefined ? new CountedLimit(terms, this.#part) : new OperationLimit(terms, this.#part);
+      if (needsLease) limit.leased = 0;
+      const same = former.find(({ key }) => key === limit.key);
+      same?.reconfigure(terms);
+      return same ?? limit;
+    });
+    for (const limit of former) if (!limits.includes(limit)) limit.retire();
+    this.forAll.limits = limits.filter((limit) => !(limit instanceof OperationLimit));
+    this.#forOperations = limits.filter((limit) => limit instanceof OperationLimit);
     this.#sets.clear();
   }
 
@@ -266,14 +262,4 @@ function isShared({ terms, window }: CountedLimit): boolean {
 function isOf({ quota, windowMs }: StatedQuota, { terms, window }: CountedLimit): boolean {
   if (windowMs === undefined) return quota === terms.calls;
   return Math.abs(windowMs - window.lengthMs) <= window.lengthMs * WINDOW_TOLERANCE;
-}
-
-function keepCounts<L extends Pick<CountedLimit, 'key' | 'reconfigure'>>(
-  former: readonly L[],
-  created: L,
-  terms: DeclaredLimit,
-): L {
-  const same = former.find(({ key }) => key === created.key);
-  same?.reconfigure(terms);
-  return same ?? created;
 }
