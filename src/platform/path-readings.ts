@@ -31,6 +31,7 @@ export function* listReadings(path: string): Generator<Iterable<string>> {
   for (const decoded of decodeRounds(path)) {
     const segments = decoded.split(/[/\\]/).slice(1);
     yield normalizeSegments(segments, true);
+    yield normalizeSegments(segments.filter(Boolean), true);
     yield normalizeSegments(segments, false);
   }
 }

@@ -359,9 +359,10 @@ class QueueingThrottle implements Throttle, TicketHost {
 
   /** As `#nextReady`, at the instant when the first of the waiting requests may go. */
   #firstToOpen(now: number): QueueTicket | undefined {
-    const { queue, governor } = this;
-    const isClosed = governor.declared !== undefined && governor.declared.forAll.nthAt(now, 0) > now;
-    return isClosed ? (queue.nextReadyHigh ?? queue.nextReady) : queue.nextReady;
+    const next = this.#nextReady(now);
+    const limits = this.governor.declared?.forAll;
+    if (limits === undefined || next === undefined || next.isHigh || limits.nthAt(now, 0) <= now) return next;
+    return this.queue.nextReadyHigh ?? next;
   }
 
   enqueue(ticket: QueueTicket, now: number): SidecarError | undefined {

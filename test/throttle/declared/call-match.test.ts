@@ -34,6 +34,7 @@ it.each([
   ['/tenants/*', '/tenants/%61/b', 'a'],
   ['/tenants/*', '/tenants/%c3%bc', '\u00c3\u00bc'],
   ['/tenants/*', '/tenants/%C3%BC?a', '\u00c3\u00bc'],
+  ['/quotes/*', '//quotes%2f%3b', ''],
   ['/*/x/*', '/a/x/b/c', 'a/b'],
 ])('the limit of %s takes %s for %s', (path, target, value) => {
   expect(valueOf(path, target)).toBe(value);
