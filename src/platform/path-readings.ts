@@ -31,7 +31,6 @@ export function* listReadings(path: string): Generator<Iterable<string>> {
   for (const decoded of decodeRounds(path)) {
     const segments = decoded.split(/[/\\]/).slice(1);
     yield normalizeSegments(segments, true);
-    yield normalizeSegments(segments.filter(Boolean), true);
     yield normalizeSegments(segments, false);
   }
 }
@@ -39,7 +38,12 @@ export function* listReadings(path: string): Generator<Iterable<string>> {
 /** A generator: a path may have thousands of segments, and the first few decide. */
 function* normalizeSegments(segments: readonly string[], keepsEmpty: boolean): Generator<string> {
   for (const segment of segments) {
-    const name = segment.replace(/[;?#].*$/s, '').replace(/[\0- ]/g, '');
+    const name = cleanSegment(segment);
     if (keepsEmpty || name !== '') yield name;
   }
+}
+
+/** The segment without `;parameters` and white space. */
+export function cleanSegment(segment: string): string {
+  return segment.replace(/[;?#].*$/s, '').replace(/[\0- ]/g, '');
 }

@@ -3,7 +3,7 @@
  * have: a spelling that one of them takes for the path of the limit is counted. Dot segments are rejected before.
  */
 import { hash } from 'node:crypto';
-import { AMBIGUOUS_CHARACTERS, listReadings } from '../../platform/path-readings.ts';
+import { AMBIGUOUS_CHARACTERS, cleanSegment, decodeRounds } from '../../platform/path-readings.ts';
 
 /** At least one member is given. */
 export interface CallMatch {
@@ -27,7 +27,14 @@ const HASH_LENGTH = 16;
 export function readSegments(target: string): readonly (readonly string[])[] {
   const path = target.split('?', 1)[0] ?? '';
   if (!AMBIGUOUS_CHARACTERS.test(path)) return [path.split('/').filter(Boolean)];
-  return [...listReadings(path)].map((segments) => [...segments]).reverse();
+  return decodeRounds(path)
+    .reverse()
+    .flatMap((decoded) => [decoded.split(/[/\\]/), decoded.split('/')])
+    .flatMap(([, ...segments]) => [segments.filter(Boolean), segments])
+    .flatMap((segments) => {
+      const cleaned = segments.map(cleanSegment);
+      return [cleaned.filter(Boolean), cleaned, segments];
+    });
 }
 
 /** @returns what stands for the `*` segments, empty without one; undefined when the limit does not count the call */
