@@ -32,7 +32,7 @@ export interface RouteTable<R> {
 
 interface PrefixNode<R> {
   readonly children: Map<string, PrefixNode<R>>;
-  /** Those of this prefix; no two serve one method. */
+  /** No two serve one method. */
   readonly routes: R[];
 }
 
