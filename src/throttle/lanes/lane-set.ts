@@ -12,6 +12,7 @@ import { type RefusedOperations } from './refused-operations.ts';
 import { ANY_CALL, type PacedCall } from '../pacing/gate.ts';
 import type { Governor } from '../pacing/governor.ts';
 import type { QueueTicket } from '../queue/queue-ticket.ts';
+import type { RequestQueue } from '../queue/request-queue.ts';
 import type { ResponseTimes } from '../queue/response-times.ts';
 import type { LaneState, LearnedLane, PermitReport, RateLimitReport } from '../throttle.ts';
 
@@ -90,14 +91,14 @@ export class LaneSet {
     return decision;
   }
 
-  /** As OperationLanes'. */
-  list(now: number, wallAt: (at: number) => number, countQueued: (learner: Governor) => number): readonly LaneState[] {
+  /** @param wallAt turns a monotonic instant into epoch milliseconds */
+  list(now: number, wallAt: (at: number) => number, queue: RequestQueue): readonly LaneState[] {
     return Array.from(this.#lanes.values(), ({ operation, governor, odds, refusedCount }) => ({
       operation,
       learned: governor.ratePolicy.learner?.learned(wallAt),
       usage: governor.usage(now),
       pausedMs: governor.pausedMs(now),
-      queued: countQueued(governor),
+      queued: queue.lanesOf(governor).reduce((sum, { size }) => sum + size, 0),
       refused: refusedCount,
       isConfirmed: odds.isConfirmed,
     }));

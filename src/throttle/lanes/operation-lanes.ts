@@ -5,6 +5,7 @@ import type { LimitSet } from '../declared/limit-set.ts';
 import type { PacedCall } from '../pacing/gate.ts';
 import { Governor } from '../pacing/governor.ts';
 import { LaneGate } from '../queue/lane-gate.ts';
+import type { RequestQueue } from '../queue/request-queue.ts';
 import type { ResponseTimes } from '../queue/response-times.ts';
 import type { LaneState, LearnedLane, PermitReport, RateSettings } from '../throttle.ts';
 import type { LaneDecision, LaneGrant } from './lane.ts';
@@ -20,8 +21,7 @@ export interface OperationLanesOptions {
   readonly settings: () => RateSettings;
   readonly random: Random;
   readonly learning: LearningParameters | undefined;
-  /** Waiting requests may have other gates now. */
-  onChange(): void;
+  readonly queue: RequestQueue;
 }
 
 export class OperationLanes {
@@ -61,12 +61,9 @@ export class OperationLanes {
     return this.#options.route.settle(now, grant, report);
   }
 
-  /**
-   * @param wallAt turns a monotonic instant into epoch milliseconds
-   * @param countQueued of the requests that wait for the limit of a lane
-   */
-  state(now: number, wallAt: (at: number) => number, countQueued: (learner: Governor) => number): readonly LaneState[] {
-    return this.learned?.list(now, wallAt, countQueued) ?? [];
+  /** @param wallAt turns a monotonic instant into epoch milliseconds */
+  state(now: number, wallAt: (at: number) => number): readonly LaneState[] {
+    return this.learned?.list(now, wallAt, this.#options.queue) ?? [];
   }
 
   snapshot(now: number): readonly LearnedLane[] {
@@ -88,11 +85,16 @@ export class OperationLanes {
   }
 
   #create(): LaneSet {
-    const { route, times, settings, random, learning, onChange } = this.#options;
+    const { route, times, settings, random, learning } = this.#options;
     this.#refused ??= new RefusedOperations((at, each) => times.shareOf(at, each));
     // The configured limits are the route's.
     const createGovernor = () => new Governor({ ...settings(), maxRate: undefined, limits: [], random, learning });
-    return new LaneSet({ route, times, refused: this.#refused, createGovernor, onChange });
+    return new LaneSet({ route, times, refused: this.#refused, createGovernor, onChange: () => this.#changeGates() });
+  }
+
+  #changeGates(): void {
+    const { queue } = this.#options;
+    for (const ticket of queue.waitingTickets()) queue.changeGate(ticket, this.gateOf(ticket));
   }
 
   get #isWanted(): boolean {

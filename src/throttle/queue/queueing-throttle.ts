@@ -103,7 +103,7 @@ class QueueingThrottle implements Throttle, TicketHost {
       settings: () => this.#terms.throttle,
       random,
       learning,
-      onChange: () => this.#changeGates(),
+      queue: this.queue,
     });
     const pump = (): void => this.pump();
     this.#permitTimer = new OneShotTimer((at, run) => clock.exactlyAt(at, run), pump);
@@ -187,11 +187,7 @@ class QueueingThrottle implements Throttle, TicketHost {
       usage: governor.usage(now),
       fleet: this.#fleet?.state(now),
       limits: governor.declared?.state(now),
-      lanes: this.lanes.state(
-        now,
-        (at) => this.clock.wallNow() - (now - at),
-        (learner) => queue.countOf(learner),
-      ),
+      lanes: this.lanes.state(now, (at) => this.clock.wallNow() - (now - at)),
       refusedOperation: this.lanes.refusedOperation,
     };
   }
@@ -211,10 +207,6 @@ class QueueingThrottle implements Throttle, TicketHost {
     const lanes = this.lanes.snapshot(now);
     if (governor === undefined && lanes.length === 0) return undefined;
     return { version: 1, wallAt: this.clock.wallNow(), governor, lanes };
-  }
-
-  #changeGates(): void {
-    for (const ticket of this.queue.waitingTickets()) this.queue.changeGate(ticket, this.lanes.gateOf(ticket));
   }
 
   #tryTake(ticket: QueueTicket, now: number): LaneGrant | undefined {
@@ -243,10 +235,7 @@ class QueueingThrottle implements Throttle, TicketHost {
   #rejectTooLateInLane({ governor }: Lane, now: number): void {
     const certainAt = governor.certainAt(now);
     if (certainAt <= now) return;
-    const waiting = [...this.queue.lanes].flatMap((lane) =>
-      lane.gate.governor === governor ? lane.order.waitingTickets() : [],
-    );
-    for (const ticket of waiting)
+    for (const ticket of this.queue.lanesOf(governor).flatMap(({ order }) => order.waitingTickets()))
       if (ticket.wait !== undefined && ticket.expiresAt <= certainAt) this.reject(ticket, now, 'expected_wait');
   }
 

@@ -65,11 +65,9 @@ export class RequestQueue {
     return this.#lanes.get(gate);
   }
 
-  /** Tickets that wait for a limit that this governor has learned. */
-  countOf(governor: LaneGate['governor']): number {
-    let count = 0;
-    for (const { gate, size } of this.#lanes.values()) if (gate.governor === governor) count += size;
-    return count;
+  /** Lanes whose limit this governor has learned. */
+  lanesOf(governor: LaneGate['governor']): readonly QueueLane[] {
+    return [...this.#lanes.values()].filter(({ gate }) => gate.governor === governor);
   }
 
   /** Callers that have a record, counted once for each priority and lane. */
