@@ -329,21 +329,31 @@ export function parseLearnedState(
   wallNow: number,
 ): Parsed<{ readonly state: LearnedState }> {
   if (typeof value !== 'object' || value === null) return unusable(UNKNOWN_FORMAT);
-  const { version, upstream, client, wallAt, governor, lanes = [] } = membersOf(value);
+  const { version, upstream, client, wallAt, governor, lanes } = membersOf(value);
   if (version !== 1) return unusable('is of another version');
-  if (!Array.isArray(lanes) || lanes.length > MAX_LANES || !lanes.every(isLearnedLane)) return unusable(UNKNOWN_FORMAT);
-  const hasGovernor = typeof governor === 'object' && (governor !== null || lanes.length > 0);
-  if (typeof wallAt !== 'number' || !Number.isFinite(wallAt) || !hasGovernor) return unusable(UNKNOWN_FORMAT);
+  const hasGovernor = typeof governor === 'object' && (governor !== null || areLearnedLanes(lanes));
+  if (
+    typeof wallAt !== 'number' ||
+    !Number.isFinite(wallAt) ||
+    !hasGovernor ||
+    !(lanes === undefined || areLearnedLanes(lanes))
+  )
+    return unusable(UNKNOWN_FORMAT);
   if (upstream !== owner.upstream) return unusable('was learned from another upstream');
   if (client !== owner.client) return unusable('was learned with another client id');
   if (wallNow - wallAt > MAX_AGE_MS) return unusable('is more than a day old');
   if (wallAt - wallNow > MAX_CLOCK_SKEW_MS) return unusable('is dated in the future');
-  return { kind: 'read', state: { version, wallAt, governor, lanes } };
+  return {
+    kind: 'read',
+    state: lanes === undefined ? { version, wallAt, governor } : { version, wallAt, governor, lanes },
+  };
 }
 
-function isLearnedLane(value: unknown): value is LearnedLane {
-  const { operation, governor } = membersOf(value);
-  return typeof operation === 'string' && typeof governor === 'object' && governor !== null;
+function areLearnedLanes(value: unknown): value is readonly LearnedLane[] {
+  if (!Array.isArray(value) || value.length > MAX_LANES) return false;
+  return value.map(membersOf).every(({ operation, governor }) => {
+    return typeof operation === 'string' && typeof governor === 'object' && governor !== null;
+  });
 }
 
 /** Calls count for as long as their window says, whatever the age of the file. */

@@ -205,8 +205,9 @@ class QueueingThrottle implements Throttle, TicketHost {
     const now = this.clock.now();
     const governor = this.governor.ratePolicy.learner?.snapshot(now);
     const lanes = this.lanes.snapshot(now);
-    if (governor === undefined && lanes.length === 0) return undefined;
-    return { version: 1, wallAt: this.clock.wallNow(), governor, lanes };
+    const wallAt = this.clock.wallNow();
+    if (lanes.length > 0) return { version: 1, wallAt, governor, lanes };
+    return governor && { version: 1, wallAt, governor };
   }
 
   #tryTake(ticket: QueueTicket, now: number): LaneGrant | undefined {

@@ -151,6 +151,7 @@ describe('a pause', () => {
     expect(others.map((asking) => asking.permit?.grantedAt)).toEqual([2010, 2010, 2010]);
     expect(fixture.events.find((event) => event.kind === 'rate-limited')).toEqual({
       kind: 'rate-limited',
+      scope: 'route',
       route: 'default',
       status: 429,
       pauseMs: 2000,
