@@ -106,6 +106,7 @@ function createStatusReader(options: AdminOptions): () => StatusInputs {
       listener: options.listener(),
       insufficientScopes: activity.listInsufficientScopes(),
       refusals: activity.listRefusals(),
+      clockSkews: activity.listClockSkews(),
       configuration: options.configuration(),
       logTrouble: options.logTrouble(),
       unknownCallsFault: options.unknownCallsFault?.(),

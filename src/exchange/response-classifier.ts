@@ -3,7 +3,7 @@
  * state nothing, which costs one pass over the header names.
  */
 import type { Clock } from '../platform/clock.ts';
-import { readMadeAt } from '../platform/origin-clock.ts';
+import { readMadeAt, type MadeAt } from '../platform/origin-clock.ts';
 import { LIMIT_RELATED_NAME } from '../platform/rate-limit-fields/header-values.ts';
 import { SUSPECT_STATUSES, type EventObserver, type SuspectStatus } from '../telemetry/events.ts';
 import { ObservedSignalContext } from '../throttle/signals/observed-signal-context.ts';
@@ -19,6 +19,7 @@ import type { PermitReport } from '../throttle/throttle.ts';
 import type { Redact } from '../platform/secret-redaction.ts';
 import { findHeaderValues, listReceivedHeaders, type ResponseHead } from '../upstream/upstream-response.ts';
 import { readInsufficientScope } from './insufficient-scope.ts';
+import { readUnauthorizedReason } from './unauthorized-reason.ts';
 
 export interface ResponseClassification {
   readonly permitReport: PermitReport;
@@ -39,6 +40,10 @@ export interface ResponseClassifierOptions {
   readonly observe: EventObserver;
 }
 
+/** Their challenge says what is wrong with the token. */
+const CHALLENGED: ReadonlySet<number> = new Set([401, 403]);
+/** A clock goes wrong slowly. */
+const CLOCK_INTERVAL_MS = 60_000;
 const NOT_LIMITED = { isRateLimited: false, statedWaitMs: undefined };
 const ACCEPTED: ResponseClassification = { permitReport: { kind: 'accepted' }, ...NOT_LIMITED };
 const NO_FIELDS: ReadonlyMap<string, string> = new Map();
@@ -47,6 +52,7 @@ const UNKNOWN: ResponseClassification = { permitReport: { kind: 'unknown' }, ...
 export class ResponseClassifier {
   readonly #options: ResponseClassifierOptions;
   readonly #context = new ObservedSignalContext();
+  #comparedAt = -Infinity;
 
   constructor(options: ResponseClassifierOptions) {
     this.#options = options;
@@ -60,7 +66,7 @@ export class ResponseClassifier {
   /** @param isConfiguredRefusal the configuration calls it a rate-limit refusal. Default false */
   classify(head: ResponseHead, isConfiguredRefusal = false): ResponseClassification {
     const { status } = head;
-    const lacksScope = status === 403 && this.#reportInsufficientScope(head);
+    const lacksScope = CHALLENGED.has(status) && this.#reportChallenge(head);
     const isConfigured = isConfiguredRefusal && !lacksScope;
     const { hints } = this.#context;
     const stated =
@@ -71,6 +77,7 @@ export class ResponseClassifier {
     const [[date], [age]] = ['date', 'age'].map((name) => findHeaderValues(head.headers, name)) as [string[], string[]];
     const made = readMadeAt(date, age, clock.wallNow());
     this.#context.observe(stated, clock.now() - made.ageMs);
+    this.#compareClocks(made);
     const signal = readRateLimitSignal(status, stated, made, this.#context, isConfigured || undefined);
     const isRateLimited =
       isConfigured || status === 429 || (status === 403 && !lacksScope && isRateLimitRefusal(signal));
@@ -86,9 +93,18 @@ export class ResponseClassifier {
     return { permitReport: { kind: 'accepted', hint: shared }, isRateLimited, statedWaitMs };
   }
 
-  /** @returns whether it is one, for which no wait helps */
-  #reportInsufficientScope(head: ResponseHead): boolean {
+  #compareClocks({ originAt, ownAt }: MadeAt): void {
+    const { clock, observe, route } = this.#options;
+    if (clock.now() - this.#comparedAt < CLOCK_INTERVAL_MS) return;
+    this.#comparedAt = clock.now();
+    observe({ kind: 'clock-compared', from: `the partner (route ${route})`, skewMs: originAt - ownAt });
+  }
+
+  /** @returns whether the token lacks a scope, for which no wait helps */
+  #reportChallenge(head: ResponseHead): boolean {
     const { observe, route, maskSecrets = (text: string) => text } = this.#options;
+    const detail = head.status === 401 ? readUnauthorizedReason(head, maskSecrets) : undefined;
+    if (detail !== undefined) observe({ kind: 'unauthorized', route, detail });
     const refusal = readInsufficientScope(head, maskSecrets);
     if (refusal !== undefined) observe({ kind: 'insufficient-scope', route, needed: refusal.needed });
     return refusal !== undefined;

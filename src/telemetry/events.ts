@@ -192,6 +192,10 @@ export type SidecarEvent =
       readonly phase: 'fails' | 'fails-still' | 'works';
       readonly code: string | undefined;
     }
+  /** What the upstream says in a 401. */
+  | { readonly kind: 'unauthorized'; readonly route: string; readonly detail: string }
+  /** `skewMs`: how far the clock of a response's origin is ahead of ours. `from`: its host, or the route. */
+  | { readonly kind: 'clock-compared'; readonly from: string; readonly skewMs: number }
   /** A write of `throttle.stateFile` failed; the first one has a warning. */
   | { readonly kind: 'state-file-not-written' }
   | { readonly kind: 'authorization-overridden' }

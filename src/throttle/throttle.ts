@@ -223,6 +223,8 @@ export interface ThrottleState {
   readonly mode: 'static' | 'auto';
   /** Permits per second now; Infinity while unlimited. */
   readonly rate: number;
+  /** `throttle.maxRate`. Default: none. */
+  readonly maxRate?: number | undefined;
   /** Milliseconds left of the pause; 0 without one. */
   readonly pausedMs: number;
   /** Lower-case name of the partner's header field that holds requests back; undefined without one. */

@@ -83,6 +83,8 @@ const EVERY_EVENT: { readonly [K in RecordedEvent['kind']]: readonly RecordedEve
   'fleet-command': [{ kind: 'fleet-command', outcome: 'timeout' }],
   'configuration-read': [{ kind: 'configuration-read', outcome: 'invalid', lines: ['queue.max: 3 is wrong'] }],
   'unknown-calls-file': [{ kind: 'unknown-calls-file', phase: 'fails', code: 'ENOSPC' }],
+  unauthorized: [{ kind: 'unauthorized', route, detail: 'the partner says "invalid_token"' }],
+  'clock-compared': [{ kind: 'clock-compared', from: 'auth.test', skewMs: 0 }],
   'state-file-not-written': [{ kind: 'state-file-not-written' }],
   'authorization-overridden': [{ kind: 'authorization-overridden' }],
   listening: [{ kind: 'listening', server: 'proxy', url: 'http://127.0.0.1:18080' }],

@@ -25,6 +25,52 @@ function resultOf(status: number, ...fields: string[]): ResponseClassification['
   return read(status, ...fields).permitReport;
 }
 
+describe('a 401', () => {
+  const say = (challenge: string): readonly SidecarEvent[] => {
+    read(401, 'WWW-Authenticate', challenge);
+    return events;
+  };
+
+  it('with a reason in its challenge is quoted, bounded, in printable characters on one line', () => {
+    const words = String.raw`The \"token\" expired` + '\u0001\u00e9\n' + 'x'.repeat(400);
+    const [event, ...others] = say(`Basic realm="a", Bearer error="invalid_token", error_description="${words}"`);
+    expect(others).toEqual([]);
+    expect(event).toMatchObject({ kind: 'unauthorized', route: 'default' });
+    const { detail } = event as { detail: string };
+    expect(detail).toMatch(/^the partner says "invalid_token: The "token" expired x+"$/);
+    expect(detail.length).toBeLessThan(240);
+  });
+
+  it.each(['Bearer', 'Bearer realm="x"', ''])('without one says nothing: %j', (challenge) => {
+    expect(say(challenge)).toEqual([]);
+  });
+
+  it('shows no token that the upstream echoes', () => {
+    const maskSecrets = (text: string): string => text.replaceAll('the-token', '********');
+    const observe = (event: SidecarEvent) => events.push(event);
+    const fields = ['WWW-Authenticate', 'Bearer error_description="the-token is unknown"'];
+    new ResponseClassifier({ route: 'default', replicas: 1, clock, maskSecrets, observe }).classify({
+      status: 401,
+      statusText: '',
+      headers: fields,
+    });
+    expect(events).toMatchObject([{ detail: 'the partner says "******** is unknown"' }]);
+  });
+});
+
+describe('the clock of a response that states a limit', () => {
+  it('is compared once a minute', async () => {
+    const date = new Date(clock.wallNow() + 90_000).toUTCString();
+    for (let call = 0; call < 3; call++) read(200, 'X-RateLimit-Remaining', '5', 'Date', date);
+    const compared = () => events.filter(({ kind }) => kind === 'clock-compared');
+    expect(compared()).toHaveLength(1);
+    expect(Math.abs((compared()[0] as { skewMs: number }).skewMs - 90_000)).toBeLessThan(1001);
+    await clock.advance(60_000);
+    read(200, 'X-RateLimit-Remaining', '5', 'Date', date);
+    expect(compared()).toHaveLength(2);
+  });
+});
+
 describe('a response', () => {
   it.each([200, 201, 304, 400, 401, 404])('of %i was let through: it counts as accepted', (status) => {
     expect(read(status)).toEqual({ permitReport: { kind: 'accepted' }, isRateLimited: false, statedWaitMs: undefined });

@@ -183,6 +183,7 @@ export const ALERTS = {
       'The upstream rejects tokens that the authorization server has just issued: requests need a second attempt, or fail.',
     advice: [
       'Check `SIDECAR_AUDIENCE` and `SIDECAR_SCOPE`, and that `SIDECAR_AUTH_URL` and `SIDECAR_BASE_URL` are of the same environment.',
+      'If calls succeed between the 401s, other replicas or programs may use the same client, and each new token ends the one before: share it with `SIDECAR_REDIS_URL`, or use one client each.',
     ],
   }),
   BearerSidecarScopeMissing: warning('token', 15, {

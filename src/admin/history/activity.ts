@@ -7,12 +7,14 @@ import type { Redact } from '../../platform/secret-redaction.ts';
 import { ensureRequestId } from '../../platform/request-id.ts';
 import type { SidecarEvent } from '../../telemetry/events.ts';
 import type { RequestRecord } from '../../telemetry/request-record.ts';
-import type { CountedRefusals, InsufficientScopes, LastFault, RecentCall } from '../status/states.ts';
+import type { ClockSkew, CountedRefusals, InsufficientScopes, LastFault, RecentCall } from '../status/states.ts';
 import { EventLog } from './event-log.ts';
 
 export type Activity = ReturnType<typeof createActivity>;
 
 const MAX_CALLS = 50;
+/** Half of what a signed assertion is valid for. */
+const MAX_SKEW_MS = 30_000;
 
 /** @param keepsCalls default true @param mask for the texts in calls, when these are read: most are never. Default: none */
 export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true, mask: Redact = (text) => text) {
@@ -24,6 +26,7 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
   const lastFaults = new Map<string, LastFault>();
   const refusals = new Map<string, CountedRefusals>();
   const lastFailures = new Map<string, RecentCall>();
+  const clockSkews = new Map<string, number>();
   return {
     eventLog,
     /** Newest first; undefined when calls are not kept. */
@@ -36,16 +39,13 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
     listInsufficientScopes: () => [...insufficientScopes.values()],
     listLastFaults: () => [...lastFaults.values()],
     listRefusals: () => [...refusals.values()],
+    listClockSkews: () => Array.from(clockSkews, ([from, skewMs]) => ({ from, skewMs })),
     observe: (event: SidecarEvent): void => {
       if (event.kind === 'insufficient-scope') countScopes(insufficientScopes, event, clock.wallNow());
       if (event.kind === 'rate-limited') countRefusal(refusals, event, clock.wallNow());
-      const isFault = event.kind === 'attempt-failed' || event.kind === 'foreign-response';
-      // What the sidecar ended itself has no cause.
-      if (isFault && event.cause !== undefined) {
-        const { route, cause, detail } = event;
-        const advice = event.kind === 'attempt-failed' ? event.advice : undefined;
-        lastFaults.set(`${route} ${cause}`, { route, cause, detail, advice, wallAt: clock.wallNow() });
-      }
+      if (event.kind === 'clock-compared') noteSkew(clockSkews, event);
+      const fault = readFault(event, clock.wallNow());
+      if (fault !== undefined) lastFaults.set(`${fault.route} ${fault.cause}`, fault);
       eventLog.observe(event);
     },
     recordRequest: (record: RequestRecord): void => {
@@ -57,6 +57,20 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
       if (record.localReply !== undefined) eventLog.addLocalReply(record.localReply);
     },
   };
+}
+
+/** Undefined also for what the sidecar ended itself, which has no cause. */
+function readFault(event: SidecarEvent, wallAt: number): LastFault | undefined {
+  if (event.kind === 'unauthorized') return { route: event.route, cause: 'unauthorized', detail: event.detail, wallAt };
+  if (event.kind !== 'attempt-failed' && event.kind !== 'foreign-response') return undefined;
+  const { route, cause, detail } = event;
+  const advice = event.kind === 'attempt-failed' ? event.advice : undefined;
+  return cause && { route, cause, detail, advice, wallAt };
+}
+
+function noteSkew(skews: Map<string, number>, { from, skewMs }: ClockSkew): void {
+  if (Math.abs(skewMs) > MAX_SKEW_MS) skews.set(from, skewMs);
+  else skews.delete(from);
 }
 
 function countScopes(

@@ -3,7 +3,14 @@
  * whose text may be sent to the partner. It names no client, host or path but the operations that were refused.
  */
 import { describeStatedValue } from '../../throttle/signals/stated-fields.ts';
-import { describeCounted, formatCount, formatDuration, formatInteger, formatRate } from '../quantity-texts.ts';
+import {
+  describeCounted,
+  formatCount,
+  formatDuration,
+  formatInteger,
+  formatLatency,
+  formatRate,
+} from '../quantity-texts.ts';
 import type { Status } from './status.ts';
 
 type Throttle = Status['throttle'];
@@ -30,7 +37,7 @@ export function describeLearned(learned: Learned | null): string {
         ? `${perSecond}, burst ${limit}`
         : windowSeconds === null
           ? formatCount(limit, 'concurrent request')
-          : `${formatCount(limit, 'request')} per ${formatDuration(windowSeconds * 1000)}`;
+          : `${formatCount(limit, 'request')} per ${windowSeconds < 1 ? formatLatency(windowSeconds * 1000) : formatDuration(windowSeconds * 1000)}`;
   return `${calls} (${kind}, learned, ${confidence} confidence)`;
 }
 

@@ -3,7 +3,7 @@ import type { FleetConnectionState } from '../../fleet/redis/connection-health.t
 import { describeReloadFailure, describeUnknownCallsFault } from '../../telemetry/event-texts.ts';
 import type { LogDeliveryProblem } from '../../telemetry/events.ts';
 import type { TokenState } from '../../token/token.ts';
-import type { ConfigurationState, SidecarStates } from './states.ts';
+import type { ClockSkew, ConfigurationState, SidecarStates } from './states.ts';
 
 /** Names the credential in each text when there are several. */
 function prefixCredential(
@@ -52,18 +52,34 @@ function describeFailures({ consecutiveFailures, lastFailure, file }: TokenState
 
 /** The warnings: conditions that need an operator although requests still succeed. */
 export function describeDegradation(states: SidecarStates): string[] {
-  const { tokens, insufficientScopes = [], fleet, configuration, logTrouble, unknownCallsFault } = states;
+  const {
+    tokens,
+    insufficientScopes = [],
+    clockSkews = [],
+    fleet,
+    configuration,
+    logTrouble,
+    unknownCallsFault,
+  } = states;
   return [
     ...tokens.flatMap((token) => prefixCredential(token, tokens, describeTokenFaults(token))),
     ...insufficientScopes.map(
       ({ route, needed }) =>
         `route ${route}: the upstream requires a scope that the token does not have${needed === undefined ? '' : `: ${needed}`}`,
     ),
+    ...clockSkews.map(
+      (skew) =>
+        `clock: ${describeSkew(skew)}; find out which one is wrong, and synchronize it with a time server (NTP)`,
+    ),
     ...describeFleetFault(fleet),
     ...describeReloadFault(configuration),
     ...(logTrouble === undefined ? [] : [describeLogTrouble(logTrouble)]),
     ...(unknownCallsFault === undefined ? [] : [describeUnknownCallsFault(unknownCallsFault)]),
   ];
+}
+
+export function describeSkew({ from, skewMs }: ClockSkew): string {
+  return `that of ${from} is ${Math.round(Math.abs(skewMs) / 1000)} s ${skewMs > 0 ? 'ahead of' : 'behind'} ours`;
 }
 
 function describeFleetFault(fleet: FleetConnectionState | undefined): string[] {

@@ -20,6 +20,8 @@ export interface SidecarStates {
   readonly insufficientScopes?: readonly InsufficientScopes[];
   /** Default: none. */
   readonly refusals?: readonly CountedRefusals[] | undefined;
+  /** By more than 30 s. Default: none. */
+  readonly clockSkews?: readonly ClockSkew[] | undefined;
   readonly configuration?: ConfigurationState | undefined;
   /** Why log lines do not reach their destination. Default: no problem. */
   readonly logTrouble?: LogDeliveryProblem | undefined;
@@ -67,9 +69,16 @@ export interface CountedRefusals {
   readonly lastWallAt: number;
 }
 
+/** A clock that differs from ours. */
+export interface ClockSkew {
+  readonly from: string;
+  /** How far it is ahead of ours; negative: behind. */
+  readonly skewMs: number;
+}
+
 export interface LastFault {
   readonly route: string;
-  readonly cause: FaultCause | ForeignCause;
+  readonly cause: FaultCause | ForeignCause | 'unauthorized';
   readonly detail: string;
   /** What helps. Default: the cause says it. */
   readonly advice?: string | undefined;

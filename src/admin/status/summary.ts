@@ -119,7 +119,8 @@ function describeLimit({ mode, rate, learned, pausedSeconds }: Throttle): string
         ? `, paused for ${formatDuration(pausedSeconds * 1000)}`
         : '';
   const perSecond = rate === null ? '' : `${formatRate(rate)} requests per second`;
-  if (mode === 'static' || learned === null) return `${perSecond || 'none'}, configured${pause}`;
+  if (mode === 'static') return `${perSecond || 'none'}, configured${pause}`;
+  if (learned === null) return `${perSecond || 'none known'}${pause}`;
   return `${perSecond}${perSecond && ': '}${describeLearned(learned)}${pause}`;
 }
 

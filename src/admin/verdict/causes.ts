@@ -158,7 +158,8 @@ export const CAUSES = {
     token_refused: { headline: 'The partner does not accept the token (401)', advice: '{advice}' },
     partly_unauthorized: {
       headline: 'The partner responds 401 to {part}',
-      advice: 'Ask the partner whether these paths need another role, or one of its servers does not know the token.',
+      advice:
+        'Ask the partner whether these paths need another role, or one of its servers does not know the token. Where other replicas or programs use the same client, each new token may end the one before: share it with `SIDECAR_REDIS_URL`, or use one client each.',
     },
     scope_missing: {
       headline: 'The token lacks a scope that the partner requires',
@@ -192,7 +193,7 @@ export const CAUSES = {
     },
     clients_leave: {
       headline: 'The clients leave before {moment}',
-      advice: 'Let the application wait longer{than}, or send fewer calls.',
+      advice: 'Let the application wait longer{than}.',
     },
   }),
   ...blame('unclear', {
@@ -201,7 +202,7 @@ export const CAUSES = {
       advice: adviseOn('reset_before_sent'),
     },
     reset_after_sent: {
-      headline: 'Partner or network: connections break after the request was sent',
+      headline: 'Partner or network: connections break after the request was sent{methods}',
       advice:
         'Ask the partner whether these calls arrived, and whether they were carried out, before they are repeated.',
     },

@@ -13,6 +13,8 @@ export type RouteFacts = ReturnType<typeof readRouteFacts>;
 export const SLOW_MS = 2500;
 /** From this latency on, requests that wait for a place in flight wait for the upstream, and clients leave for it. */
 export const NOTABLE_MS = 1000;
+/** Who leaves earlier says nothing of the partner: usual responses take that long. */
+const PATIENT_MS = 1250;
 /** Without any response for this long, the upstream does not respond. */
 const HUNG_MS = 5000;
 /** Nearly all places: one may be free for a moment. */
@@ -58,8 +60,8 @@ export function readRouteFacts(
     faults: countBy('cause', 'upstream_faults_total'),
     insufficientScopes: samples.increase('insufficient_scope_total', windowMs, selector),
     ...latencies,
-    /** Attempts whose clients left within a second, where the upstream responds at all. */
-    leftEarly: !isHung && latencies.typicalLeftMs < NOTABLE_MS ? left : 0,
+    /** Attempts whose clients left early, where the upstream responds at all. */
+    leftEarly: !isHung && latencies.typicalLeftMs < PATIENT_MS ? left : 0,
     queuedMs: readQueued(windowMs),
     /** What an attempt takes now, by Little's law: attempts in flight, divided by those that end in a second. NaN: none. */
     presentMs: (working * Math.min(HUNG_MS, samples.spanMs)) / ended,
@@ -97,6 +99,20 @@ function readLatencies(samples: Samples, selector: Selector, windowMs: number, l
 }
 
 /**
+ * `, for POST only` where other methods get responses. Calls that are not idempotent are not repeated: where others were, their resets may
+ * have been repaired.
+ */
+export function describeBrokenMethods(samples: Samples, selector: Selector, windowMs: number): string {
+  if (samples.increase('retries_total', windowMs, { reason: 'reset' }) > 0) return '';
+  const countMethods = (more: Selector) =>
+    samples.increaseBy('method', 'requests_total', windowMs, { ...selector, ...more });
+  const [method, ...others] = countMethods({ code: '502', source: 'sidecar' }).keys();
+  const served = countMethods({ source: 'upstream' });
+  const isAlone = method !== undefined && others.length === 0 && !served.has(method) && served.size > 0;
+  return isAlone ? `, for ${method} only` : '';
+}
+
+/**
  * No response comes while attempts wait for one, or while clients leave after a while, which hides how long it would have taken.
  * @param queuedMs for a place in flight; undefined when places are free
  */
@@ -114,5 +130,5 @@ function hasNoResponse(
     samples.quantile('upstream_duration_seconds', share, HUNG_MS, selector) ?? 0;
   // Where all places are taken, requests wait in the queue for responses, too.
   const waitMs = queuedMs === undefined ? 0 : queuedMs + quantile(0.5);
-  return count('client_left') > 0 && Math.max(quantile(0.95), waitMs) >= NOTABLE_MS;
+  return count('client_left') > 0 && Math.max(quantile(0.95), waitMs) >= PATIENT_MS;
 }

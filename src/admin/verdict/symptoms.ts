@@ -1,6 +1,6 @@
 /** What failed and what was delayed in a window, by cause and route (pure). Where requests wait, the cause is what holds them. */
 import type { PendingAttempt } from '../../exchange/exchange.ts';
-import type { FaultCause } from '../../telemetry/events.ts';
+import type { FaultCause, ForeignCause } from '../../telemetry/events.ts';
 import { formatInstant } from '../../platform/instant-text.ts';
 import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
@@ -12,8 +12,8 @@ import { quotePattern, type Selector } from '../samples/samples.ts';
 import type { StatusPageSetting, LastFault, SidecarStates } from '../status/states.ts';
 import { validForMs } from '../status/readiness.ts';
 import type { CauseName } from './causes.ts';
-import { isUnchanged } from './past.ts';
-import { NOTABLE_MS, readRouteFacts, SLOW_MS, type RouteFacts } from './route-facts.ts';
+import { formatClock, isUnchanged } from './past.ts';
+import { describeBrokenMethods, NOTABLE_MS, readRouteFacts, SLOW_MS, type RouteFacts } from './route-facts.ts';
 import { adviseOnRejectedToken, adviseOnTokenFailure, describeTokenFailure } from './token-failures.ts';
 
 export interface Symptom {
@@ -29,6 +29,8 @@ export interface Symptom {
   readonly selector: Selector;
   /** A state that needs no number of requests to be seen. Default false. */
   readonly isCertain?: boolean;
+  /** When its state began, epoch milliseconds. Default: its counters tell. */
+  readonly beganWallAt?: number | undefined;
   /** By their names in the texts of the cause. Default: none. */
   readonly values?: Readonly<Record<string, string>>;
   /** What the symptom says itself. Default: what the last fault says. */
@@ -61,9 +63,16 @@ const EVERY = 0.9;
 const HALF = 0.5;
 /** With more than this share of the attempts, refusals hold the queue. */
 const REFUSED_SHARE = 0.25;
+/** From this length on, people want to know the end of a pause. */
+const LONG_PAUSE_MS = 60_000;
 const REJECTION = /_NOT_ALLOWED$|^BAD_REQUEST$|^HEADERS_TOO_LARGE$|^REQUEST_TIMEOUT$/;
 /** Faults of attempts whose response has a status. */
 const WITH_STATUS: ReadonlySet<string> = new Set<FaultCause>(['response_cut', 'intercepted']);
+const SHED = 'full|timeout|expected_wait|quota';
+const LEFT_QUEUE = {
+  moment: 'their turn',
+  than: ' than the queue does (`SIDECAR_QUEUE_TIMEOUT_MS`), or send fewer calls',
+};
 const INTERCEPTED = /^(?:403|406|407|451|503)$/;
 /** While a token is held again, of the failures there are the requests alone. */
 const TOKEN_IS_BACK = {
@@ -94,7 +103,7 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
       const throttle = findThrottle(route);
       const facts = readRouteFacts(inputs, route, throttle, windowMs);
       return [
-        ...listFaults(facts),
+        ...listFaults(facts, inputs, windowMs),
         ...listForeign(facts, inputs, windowMs),
         ...listStatuses(facts, throttle, inputs),
         ...listRejections(facts),
@@ -115,7 +124,7 @@ function hasRequests(throttle: ThrottleState, samples: Samples, windowMs: number
 }
 
 /** A credential without a usable token fails every request of its routes. */
-function listTokens({ samples, tokens, settings }: VerdictInputs, windowMs: number): Finding[] {
+function listTokens({ samples, tokens, settings, clockSkews }: VerdictInputs, windowMs: number): Finding[] {
   const failing = tokens.filter(({ lastFailure }) => lastFailure !== undefined);
   const token = failing.find((each) => validForMs(each) <= 0) ?? failing[0];
   const [metric, selector] = ['local_replies_total', { code: 'TOKEN_.*' }];
@@ -126,14 +135,14 @@ function listTokens({ samples, tokens, settings }: VerdictInputs, windowMs: numb
   const values = {
     of: tokens.length === 1 ? '' : ` for ${credential}`,
     failure: describeTokenFailure(lastFailure),
-    advice: adviseOnTokenFailure(credential, lastFailure, settings),
+    advice: adviseOnTokenFailure(credential, lastFailure, settings, clockSkews),
   };
   const { outcome: code, detail: words } = lastFailure;
   return [{ ...finding, code, words, isCertain: validForMs(token) <= 0, values }];
 }
 
 /** Faults of attempts as far as their requests failed, and attempts that become such a fault. */
-function* listFaults(facts: RouteFacts): Generator<Finding> {
+function* listFaults(facts: RouteFacts, { samples }: VerdictInputs, windowMs: number): Generator<Finding> {
   const { route, selector, faults, replies, unanswered, unconnected, isHung } = facts;
   const failed = sum([...replies].filter(([code]) => code.startsWith('UPSTREAM_')));
   const failedShare = Math.min(1, failed / Math.max(1, countBroken(facts)));
@@ -150,6 +159,7 @@ function* listFaults(facts: RouteFacts): Generator<Finding> {
       delayed: pending[cause] ?? 0,
       metric: 'upstream_faults_total',
       selector: { ...selector, cause },
+      values: { methods: cause === 'reset_after_sent' ? describeBrokenMethods(samples, selector, windowMs) : '' },
     };
   }
 }
@@ -163,7 +173,8 @@ function* listForeign(
   const metric = 'foreign_responses_total';
   const failed = samples.increase(metric, windowMs, selector);
   const part = Math.min(1, failed / sum([...codes]));
-  const isForeign = (fault: LastFault): boolean => fault.route === route && fault.cause.startsWith('foreign_');
+  const isForeign = (fault: LastFault): fault is LastFault & { readonly cause: ForeignCause } =>
+    fault.route === route && fault.cause.startsWith('foreign_');
   const last = faults.filter(isForeign).toSorted((one, other) => other.wallAt - one.wallAt)[0];
   if (last === undefined || part < EVERY) return;
   const words = `${last.detail} for ${formatShare(part)} of the calls of route ${last.route}`;
@@ -240,11 +251,11 @@ function* listSlow(facts: RouteFacts): Generator<Finding> {
   const { route, outcomes, slow, typicalLeftMs, typicalSlowMs, unanswered, isHung, leftEarly } = facts;
   const left = Math.max(0, (outcomes.get('client_left') ?? 0) - facts.brokenOff);
   const metric = 'upstream_attempts_total';
-  const responses = (outcomes.get('ok') ?? 0) + (outcomes.get('error_status') ?? 0);
+  const responses = countResponses(facts);
   const cause = isHung ? 'no_response_in_time' : leftEarly > 0 ? 'clients_leave' : 'slow';
   const values = {
-    moment: 'the end of their responses',
-    than: ' for its responses',
+    moment: `the end of their responses, after about ${formatLatency(Math.round(typicalLeftMs / 100) * 100)}`,
+    than: ' for its responses; how long the partner takes is not known while no client waits for it',
     typical: formatLatency(Math.max(typicalSlowMs, typicalLeftMs)),
   };
   yield { cause, route, failed: left, values, metric, selector: { ...facts.selector, outcome: 'client_left' } };
@@ -256,22 +267,21 @@ function* listSlow(facts: RouteFacts): Generator<Finding> {
 function* listQueue(
   throttle: ThrottleState,
   facts: RouteFacts,
-  { samples, wallNow }: VerdictInputs,
+  inputs: VerdictInputs,
   windowMs: number,
 ): Generator<Finding> {
+  const { samples, wallNow } = inputs;
   const { route, queued, pausedMs } = throttle;
   const selector: Selector = { route: quotePattern(route) };
-  const count = (metric: string, more: Selector = {}, overMs = windowMs): number =>
-    samples.increase(metric, overMs, { ...selector, ...more });
-  const waited = count('queue_wait_seconds_count') - count('queue_wait_seconds_bucket', { le: LONG_WAIT_SECONDS });
-  // A queue that is served within a second delays nothing.
-  const waiting = queued > count('permits_total', {}, 1000) ? queued : 0;
-  const limiter = isHeldByClients(throttle, facts) ? 'unread_responses' : findLimiter(throttle, facts, wallNow);
   const metric = 'queue_rejected_total';
-  const shed = { ...selector, reason: 'full|timeout|expected_wait|quota' };
+  const shed = { ...selector, reason: SHED };
   const leaving = { ...selector, reason: 'client_left' };
+  const isShort = isBurstShed(throttle, samples, windowMs);
+  const limiter = isHeldByClients(throttle, facts)
+    ? 'unread_responses'
+    : findLimiter(throttle, facts, wallNow, isShort);
   // A queue that is too short shows in what it refuses now: what it refused before had another cause.
-  const isPast = limiter === 'queue_setting' && samples.increase(metric, PRESENT_MS, shed) === 0;
+  const isPast = limiter === 'queue_setting' && !isShort && samples.increase(metric, PRESENT_MS, shed) === 0;
   const left = samples.increase(metric, windowMs, leaving);
   const isSlow = limiter === 'slow' || limiter === 'no_response_in_time';
   const isLong = isSlow || pausedMs >= 1000 || facts.queuedMs >= NOTABLE_MS || refusesMany(facts);
@@ -280,16 +290,37 @@ function* listQueue(
     cause: limiter,
     route,
     failed: (isPast ? 0 : samples.increase(metric, windowMs, shed)) + (isHeld ? left + facts.leftEarly : 0),
-    delayed: limiter === 'queue_setting' ? 0 : waited + waiting,
+    delayed: limiter === 'queue_setting' ? 0 : countDelayed(throttle, samples, windowMs),
     isCertain: pausedMs >= 1000 && queued > 0,
     values: describeThrottle(throttle, facts),
     metric: limiter === 'rate_limit' ? 'rate_limited_total' : metric,
     selector: limiter === 'rate_limit' ? selector : shed,
-    words: describePause(throttle) ?? (limiter === 'declared_limit' ? describeDeclaredUse(throttle) : undefined),
+    beganWallAt: findPauseBegin(throttle),
+    words:
+      describePause(throttle, wallNow) ?? (limiter === 'declared_limit' ? describeDeclaredUse(throttle) : undefined),
   };
   // Beside what holds the queue, the advice to wait longer helps, too.
-  const values = { moment: 'their turn', than: ' than the queue does (`SIDECAR_QUEUE_TIMEOUT_MS`)' };
-  if (!isSlow) yield { cause: 'clients_leave', route, failed: left, metric, selector: leaving, values };
+  if (!isSlow) yield { cause: 'clients_leave', route, failed: left, metric, selector: leaving, values: LEFT_QUEUE };
+}
+
+/** Requests that waited long, and that wait now: a queue that is served within a second delays nothing. */
+function countDelayed({ route, queued }: ThrottleState, samples: Samples, windowMs: number): number {
+  const selector: Selector = { route: quotePattern(route) };
+  const count = (metric: string, overMs: number, more: Selector = {}): number =>
+    samples.increase(metric, overMs, { ...selector, ...more });
+  const short = count('queue_wait_seconds_bucket', windowMs, { le: LONG_WAIT_SECONDS });
+  const waiting = queued > count('permits_total', 1000) ? queued : 0;
+  return count('queue_wait_seconds_count', windowMs) - short + waiting;
+}
+
+/** Whether the queue was full, although the configured rate was not used up over the window: a longer one would have kept the burst. */
+function isBurstShed({ route, mode, rate }: ThrottleState, samples: Samples, windowMs: number): boolean {
+  const count = (metric: string, more: Selector = {}): number =>
+    samples.increase(metric, windowMs, { route: quotePattern(route), ...more });
+  const allowed = (rate * Math.min(windowMs, samples.spanMs)) / 1000;
+  const isBelowRate = mode === 'static' && Number.isFinite(rate) && count('permits_total') < allowed * EVERY;
+  const metric = 'queue_rejected_total';
+  return isBelowRate && count(metric, { reason: 'full' }) > count(metric, { reason: SHED }) * HALF;
 }
 
 /** Places in flight that responses hold because their clients do not read. */
@@ -312,13 +343,31 @@ function isHeldByClients({ pausedMs }: ThrottleState, { isFullOfUnread, isHung }
   return isFullOfUnread && pausedMs === 0 && !isHung;
 }
 
-function describePause({ pausedMs, recentSignals: [signal] }: ThrottleState): string | undefined {
+function describePause({ pausedMs, recentSignals: [signal] }: ThrottleState, wallNow: number): string | undefined {
   if (pausedMs < 1000) return undefined;
-  return `paused for ${formatLatency(pausedMs)}${signal?.stated === true ? ', as the partner stated' : ''}`;
+  const end =
+    pausedMs === Infinity
+      ? 'until the partner accepts a call'
+      : pausedMs < LONG_PAUSE_MS
+        ? `for ${formatLatency(pausedMs)}`
+        : `until ${formatClock(wallNow + pausedMs, wallNow)}`;
+  return `paused ${end}${signal?.stated === true ? ', as the partner stated' : ''}`;
 }
 
-function findLimiter(throttle: ThrottleState, facts: RouteFacts, wallNow: number): CauseName {
-  const { mode, rate, learned, pausedMs, recentSignals } = throttle;
+/** When the first of the pauses began that followed each other until now. */
+function findPauseBegin({ pausedMs, recentSignals }: ThrottleState): number | undefined {
+  let began: number | undefined;
+  if (pausedMs < 1000) return began;
+  for (const { wallAt, pauseMs } of recentSignals) {
+    if (began !== undefined && wallAt + pauseMs + PRESENT_MS < began) break;
+    began = wallAt;
+  }
+  return began;
+}
+
+/** @param isShort the queue was full below the configured rate */
+function findLimiter(throttle: ThrottleState, facts: RouteFacts, wallNow: number, isShort: boolean): CauseName {
+  const { rate, learned, pausedMs, recentSignals } = throttle;
   const { isHung, isFull, unconnected, outcomes } = facts;
   if (isHung) return 'no_response_in_time';
   if (unconnected > 0 && !outcomes.has('ok')) return 'connect_timeout';
@@ -329,8 +378,14 @@ function findLimiter(throttle: ThrottleState, facts: RouteFacts, wallNow: number
   const isPaused = isPausedLately(throttle, wallNow);
   if (isPaused && !isRefused && recentSignals[0]?.status === 503) return 'unavailable';
   if (isRefused || isPaused || (learned !== undefined && learned.confidence !== 'none')) return 'rate_limit';
-  if (Number.isFinite(rate)) return mode === 'static' ? 'rate_setting' : 'max_rate_setting';
+  if (Number.isFinite(rate)) return isShort ? 'queue_setting' : nameRate(throttle);
   return isFull ? 'in_flight_setting' : 'queue_setting';
+}
+
+/** A rate of `auto` without a highest one is the partner's. */
+function nameRate({ mode, maxRate }: ThrottleState): CauseName {
+  if (mode === 'static') return 'rate_setting';
+  return maxRate === undefined ? 'rate_limit' : 'max_rate_setting';
 }
 
 /** The declared limit that is used up, or nearly: a sliding window under load is never quite full. A short one may just have opened. */
@@ -351,6 +406,8 @@ function describeDeclaredUse(throttle: ThrottleState): string | undefined {
 function isSlowNow({ rate, pausedMs, learned }: ThrottleState, facts: RouteFacts): boolean {
   // Where many calls are refused, or none may start, places that are free a moment later are not what requests wait for.
   if (pausedMs > 0 || refusesMany(facts)) return false;
+  // What clients do not wait for is not known.
+  if (facts.leftEarly > countResponses(facts)) return false;
   if (facts.isFull) return facts.presentMs >= (learned?.kind === 'concurrency' ? SLOW_MS : NOTABLE_MS);
   return rate === Infinity && (facts.typicalSlowMs >= NOTABLE_MS || facts.unanswered > 0);
 }
@@ -385,6 +442,10 @@ function describeThrottle(throttle: ThrottleState, facts: RouteFacts) {
     // None ends: it takes at least as long as the present reaches back.
     typical: formatLatency(Math.max(typicalSlowMs, Math.min(Number.isNaN(latencyMs) ? 0 : latencyMs, PRESENT_MS))),
   };
+}
+
+function countResponses({ outcomes }: RouteFacts): number {
+  return (outcomes.get('ok') ?? 0) + (outcomes.get('error_status') ?? 0);
 }
 
 function countBroken({ faults }: RouteFacts): number {

@@ -1,9 +1,13 @@
 /** The last failure of a token request in words (pure): what it means, and what helps. */
 import { ALERTS } from '../alerts/alert-table.ts';
-import type { StatusPageSetting } from '../status/states.ts';
+import { describeSkew } from '../status/readiness.ts';
+import type { ClockSkew, StatusPageSetting } from '../status/states.ts';
 
 type TokenFailure = Readonly<Record<'outcome' | 'detail', string>>;
 
+/** What servers say of an assertion whose times do not fit their clock. */
+const OUT_OF_TIME =
+  /\b(?:expired|exp|iat|nbf|not (?:yet )?valid (?:yet|before)|in the future|clock|skew|too (?:old|early))\b/i;
 const FILE_FAULT = /^auth\.[^:]+: the file /;
 const CHECK = 'Run `bearer-sidecar check`: it names the first fault between here and the authorization server.';
 /** Audience and scope were right a moment ago. */
@@ -27,8 +31,12 @@ export function adviseOnTokenFailure(
   credential: string,
   failure: TokenFailure,
   settings: readonly StatusPageSetting[] | undefined,
+  clockSkews: readonly ClockSkew[] = [],
 ): string {
   const { outcome, detail } = failure;
+  const [skew] = clockSkews;
+  if (outcome === 'rejected' && OUT_OF_TIME.test(detail) && sendsAssertion(settings))
+    return `Compare the clocks: an assertion is valid for a minute${skew === undefined ? '' : `, and the clock, ${describeSkew(skew)}`}. Synchronize the wrong one with a time server (NTP).`;
   if (FILE_FAULT.test(detail)) return 'Write or correct the file that is named there: it is read again every 2 s.';
   if (detail.includes('auth.issuer')) return 'Check `auth.issuer` and its metadata with `bearer-sidecar check`.';
   if (isTokenPathWrong(failure)) return adviseOnTokenPath(credential, settings);
@@ -46,6 +54,10 @@ export function adviseOnRejectedToken({ file = null }: { readonly file?: string 
   if (file !== null)
     return 'Ask the partner for a new token or API key, and write it into the file of `auth.tokenFile`: it is used within 2 s.';
   return wasAccepted ? REVOKED : ALERTS.BearerSidecarTokenNotAccepted.advice[0];
+}
+
+function sendsAssertion(settings: readonly StatusPageSetting[] = []): boolean {
+  return settings.some(({ key, value }) => /\.(?:method|grantType)$/.test(key) && value.includes('jwt'));
 }
 
 function isTokenPathWrong({ detail }: TokenFailure): boolean {

@@ -48,6 +48,7 @@ interface Candidate extends Symptom {
   readonly windowMs: number;
 }
 
+const SECOND_MS = 1000;
 const RECENT_MS = 15_000;
 const MINUTE_MS = 60_000;
 /** Where a minute has too few requests. */
@@ -147,13 +148,15 @@ function isCurrent(candidate: Candidate, inputs: VerdictInputs): boolean {
   return countOwnSuccesses(candidate, inputs, Math.max(quietMs, RECENT_MS)) * ownShare < MISSED_FAILURES;
 }
 
-/** How long nothing has failed, the successes of its route since then, and the calls of the window until then. */
+/** How long nothing has failed, the successes of its route since then, and the calls until then, from the first failure of the window on. */
 function readEnd(candidate: Candidate, inputs: VerdictInputs) {
   const { failed, metric, selector, windowMs } = candidate;
   const { samples } = inputs;
   const quietMs = failed === 0 ? RECENT_MS : samples.now - (samples.lastGrowthAt(metric, selector) ?? samples.now);
   const since = countOwnSuccesses(candidate, inputs, quietMs);
-  const before = Math.max(failed, samples.increase('requests_total', windowMs, selectRoute(candidate)) - since);
+  const beganAt = samples.growingSince(metric, windowMs, selector) ?? -Infinity;
+  const failingMs = Math.min(windowMs, samples.now - beganAt + SECOND_MS);
+  const before = Math.max(failed, samples.increase('requests_total', failingMs, selectRoute(candidate)) - since);
   return { quietMs, since, before };
 }
 
@@ -214,7 +217,8 @@ function detailOf(candidate: Candidate, inputs: VerdictInputs): string {
   const isOfRoute = route !== null && hasOthers && !text.headline.includes('{part}');
   const part = isOfRoute ? `: ${describePart(candidate)}` : '';
   const numbers = `${parts.join(' and ')}, of ${formatInteger(total)} ${describeWindow(windowMs, inputs)}${part}`;
-  const said = words ?? findLastFault(cause, route, inputs)?.detail;
+  const shown = cause === 'token_refused' || cause === 'partly_unauthorized' ? 'unauthorized' : cause;
+  const said = words ?? findLastFault(shown, route, inputs)?.detail;
   return [...(parts.length > 0 ? [numbers] : []), ...(said === undefined ? [] : [said])].map(toSentence).join(' ');
 }
 
@@ -239,6 +243,8 @@ function findBegin(candidate: Candidate, inputs: VerdictInputs): number | undefi
     const startedAt = pending.reduce((oldest, attempt) => Math.min(oldest, attempt.startedAt), grownSince ?? Infinity);
     if (startedAt !== Infinity) return wallNow - (samples.now - startedAt);
   }
+  // A stated pause has one refusal, at its begin.
+  if (candidate.beganWallAt !== undefined && grownSince === undefined) return candidate.beganWallAt;
   if (grownSince !== undefined && cause !== 'slow') return wallNow - (samples.now - grownSince);
   return findFirstDelay(candidate, inputs);
 }

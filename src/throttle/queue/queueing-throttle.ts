@@ -168,6 +168,7 @@ class QueueingThrottle implements Throttle, TicketHost {
       route: this.#options.route,
       mode: throttle.rate === 'auto' ? 'auto' : 'static',
       rate: governor.permits.rate,
+      maxRate: throttle.maxRate,
       pausedMs: governor.pausedMs(now),
       heldBy: queue.size > 0 || governor.certainAt(now) > now ? governor.heldBy(now) : undefined,
       disbelievedFields: governor.disbelievedFields(now),

@@ -222,12 +222,13 @@ async function readResponse(
   url: URL,
   response: Dispatcher.ResponseData,
   echoFilter: EchoFilter,
-  options: TokenResponseForm & Pick<TokenEndpointOptions, 'clock' | 'grantType'>,
+  options: TokenResponseForm & Pick<TokenEndpointOptions, 'clock' | 'grantType' | 'observe'>,
 ): Promise<TokenRequestResult | { readonly kind: 'not-found'; readonly detail: string }> {
   const { statusCode, headers } = response;
-  const { clock } = options;
+  const { clock, observe } = options;
   const readHeader = createFieldReader(headers);
   const made = readMadeAt(readHeader('date'), readHeader('age'), clock.wallNow());
+  observe({ kind: 'clock-compared', from: url.host, skewMs: made.originAt - made.ownAt });
   const summary = `${url.host} answered the token request with ${String(statusCode)}`;
   if (statusCode === 200 || statusCode === 201) {
     const { text, fault } = await readBoundedText(response, MAX_BODY_BYTES);

@@ -67,20 +67,26 @@ export class PlayedVerdict {
   }
 
   /** Requests that the sidecar replies to itself. */
-  reply(code: string, times = 1, route = 'default', status = code.startsWith('UPSTREAM') ? 502 : 503): this {
+  reply(
+    code: string,
+    times = 1,
+    route = 'default',
+    status = code.startsWith('UPSTREAM') ? 502 : 503,
+    method = 'GET',
+  ): this {
     this.played
-      .count('requests_total', { route, method: 'GET', code: String(status), source: 'sidecar' }, times)
+      .count('requests_total', { route, method, code: String(status), source: 'sidecar' }, times)
       .count('local_replies_total', { route, code }, times);
     return this;
   }
 
   /** Requests whose attempt fails. */
-  fail(cause: FaultCause, times = 1, route = 'default', upstreamMs = 5): this {
+  fail(cause: FaultCause, times = 1, route = 'default', upstreamMs = 5, method = 'GET'): this {
     const [outcome, code] = cause.startsWith('reset') ? ['reset', 'RESET'] : ['unreachable', 'UNREACHABLE'];
     const detail = `the upstream cannot be reached: ${cause} in its own words`;
     this.faults.push({ route, cause, detail, wallAt: this.wallNow });
     this.played.count('upstream_faults_total', { route, cause }, times);
-    return this.attempt(outcome, times, { route, upstreamMs }).reply(`UPSTREAM_${code}`, times, route);
+    return this.attempt(outcome, times, { route, upstreamMs }).reply(`UPSTREAM_${code}`, times, route, 502, method);
   }
 
   reject(reason: string, times = 1, route = 'default'): this {

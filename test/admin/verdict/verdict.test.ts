@@ -167,7 +167,41 @@ const SCENES: readonly (readonly [scene: string, where: string, words: string, p
     'a highest rate that is too low',
     'setting',
     'The configured highest rate is too low',
+    () => played(12, (s) => s.respond(200, 2, { queuedMs: 4000 })).with(throttle({ rate: 2, maxRate: 2, queued: 9 })),
+  ],
+  [
+    'a rate of auto below the demand, without a highest one',
+    'limit',
+    'The rate limit of the partner is reached',
     () => played(12, (s) => s.respond(200, 2, { queuedMs: 4000 })).with(throttle({ rate: 2, queued: 9 })),
+  ],
+  [
+    'a burst that does not fit into the queue, at a tenth of the configured rate',
+    'setting',
+    'The queue is too short for the bursts of the application: 1000 places',
+    () =>
+      played(60, (s) => s.respond(200, 5))
+        .reject('full', 50)
+        .play(1)
+        .with(throttle({ mode: 'static', rate: 50 })),
+  ],
+  [
+    'clients that leave after a second, while the partner needs 1.5 s',
+    'application',
+    'The clients leave before the end of their responses, after about 900 ms',
+    () =>
+      played(60, (s) => s.leave(4, { upstreamMs: 1000 }))
+        .hold(4, 900)
+        .with(throttle({ inFlight: 4 })),
+  ],
+  [
+    'resets of POSTs beside GETs that get responses',
+    'unclear',
+    'Partner or network: connections break after the request was sent, for POST only',
+    () =>
+      played(12, (s) => {
+        s.respond(200, 3).fail('reset_after_sent', 3, 'default', 5, 'POST');
+      }),
   ],
   [
     'a queue that is too short',
@@ -571,6 +605,34 @@ describe('the verdict', () => {
     }
   });
 
+  it('a stated pause has its end and its begin', () => {
+    const at = Date.UTC(2026, 10, 1, 0, 0, 2);
+    const signal = { wallAt: at, status: 429, pauseMs: 3_600_000, stated: true, fields: { 'retry-after': 3600 } };
+    const paused = throttle({ pausedMs: 3_600_000 - 98_000, queued: 3, recentSignals: [signal] });
+    const { verdict } = played(2, (s) => s.respond(200, 5))
+      .respond(429)
+      .play(98)
+      .with(paused);
+    expect(verdict.detail).toContain('Paused until 01:00:02 UTC, as the partner stated.');
+    expect(verdict.sinceWallAt).toBe(at);
+  });
+
+  it('quotes what the partner says in a 401', () => {
+    const scene = played(9, (s) => s.respond(401, 2));
+    scene.faults.push({ route: 'default', cause: 'unauthorized', detail: 'the partner says "expired"', wallAt: 0 });
+    expect(scene.verdict.detail).toContain('The partner says "expired".');
+  });
+
+  it('names the clock where an assertion is refused for its time, and not where a secret has expired', () => {
+    const refused = tokenWith('rejected', 'a.test responded with 401 and the error "invalid_client": JWT is expired');
+    const jwt = [{ key: 'auth.method', value: 'private_key_jwt', origin: 'default' }];
+    const clockSkews = [{ from: 'auth.test', skewMs: 95_000 }];
+    const adviceWith = (states: object) => played(9).with({ tokens: [refused], ...states }).verdict.advice;
+    expect(adviceWith({ settings: jwt, clockSkews })).toContain('that of auth.test is 95 s ahead of ours');
+    expect(adviceWith({ settings: jwt })).toMatch(/^Compare the clocks/);
+    expect(adviceWith({ clockSkews })).toContain('SIDECAR_CLIENT_SECRET_FILE');
+  });
+
   it('names no route for a cause of all routes', () => {
     const both = played(12, (s) => s.fail('egress_proxy', 2, 'orders').fail('egress_proxy', 2, 'stock')).with(
       twoRoutes,
@@ -625,7 +687,7 @@ describe('the verdict', () => {
     const scene = played(40, (s) => s.respond(200, 5, { queuedMs: 5000 }));
     const after = (pauseEndedMs: number) => {
       const signal = { ...with429, wallAt: scene.wallNow - pauseEndedMs - with429.pauseMs };
-      return scene.with(throttle({ rate: 5, learned, queued: 40, recentSignals: [signal] })).verdict.where;
+      return scene.with(throttle({ rate: 5, maxRate: 5, learned, queued: 40, recentSignals: [signal] })).verdict.where;
     };
     expect([100, 2000, 20_000, 600_000].map(after)).toEqual(['limit', 'limit', 'setting', 'setting']);
   });
