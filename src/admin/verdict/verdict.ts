@@ -7,6 +7,7 @@ import { formatHeadline } from '../alerts/active-alerts.ts';
 import { formatCount, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
 import { quotePattern, type Selector } from '../samples/samples.ts';
 import { countSuccesses, PASSED } from '../samples/traffic.ts';
+import { describeOperations } from '../status/limit-texts.ts';
 import { describeDegradation, validForMs } from '../status/readiness.ts';
 import type { LastFault } from '../status/states.ts';
 import { CAUSES, toSentence, type Cause, type VerdictPlace } from './causes.ts';
@@ -219,7 +220,12 @@ function detailOf(candidate: Candidate, inputs: VerdictInputs): string {
   const numbers = `${parts.join(' and ')}, of ${formatInteger(total)} ${describeWindow(windowMs, inputs)}${part}`;
   const shown = cause === 'token_refused' || cause === 'partly_unauthorized' ? 'unauthorized' : cause;
   const said = words ?? findLastFault(shown, route, inputs)?.detail;
-  return [...(parts.length > 0 ? [numbers] : []), ...(said === undefined ? [] : [said])].map(toSentence).join(' ');
+  const throttle = cause === 'rate_limit' ? inputs.throttles.find((each) => each.route === route) : undefined;
+  const operations = throttle && describeOperations(throttle);
+  return [parts.length > 0 ? numbers : undefined, said, operations]
+    .filter((text) => text !== undefined)
+    .map(toSentence)
+    .join(' ');
 }
 
 function findLastFault(cause: string, route: string | null, { faults }: VerdictInputs): LastFault | undefined {

@@ -78,6 +78,8 @@ describe('status', () => {
         usage: null,
         fleet: null,
         limits: [],
+        lanes: [],
+        refusedOperation: null,
         assumed: [],
         refusals: [],
         recentSignals: [
