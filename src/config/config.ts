@@ -136,7 +136,7 @@ function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings) {
     extraHeaders: toSecretSources(auth.extraHeaders),
     userAgent: auth.userAgent ?? `bearer-sidecar/${readProgramVersion()}`,
     caFile: auth.caFile ?? upstream.caFile ?? undefined,
-    tlsGroups: upstream.tlsGroups,
+    tlsGroups: upstream.tlsGroups ?? undefined,
   } as const;
 }
 

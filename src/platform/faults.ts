@@ -39,6 +39,7 @@ const TRAITS = {
   connect_timeout: trait('connection_timeout'),
   unroutable: trait('destination_ip_unroutable'),
   reset_before_sent: trait('connection_terminated'),
+  reset_after_sent: trait('connection_terminated'),
   certificate_expired: trait('tls_certificate_error', 'certain'),
   certificate_not_yet_valid: trait('tls_certificate_error', 'certain'),
   certificate_wrong_host: trait('tls_certificate_error', 'certain'),
@@ -125,6 +126,12 @@ const FAULTS: readonly FaultRow[] = [
   ['reset_before_sent', /^(?:ECONNRESET|EPIPE)$/, 'cut the connection', CUT_ON_THE_WAY],
   ['reset_before_sent', /^UND_ERR_SOCKET$/, 'closed the connection before its response was complete', CUT_ON_THE_WAY],
   [
+    'reset_after_sent',
+    /^RESET_AFTER_SENT$/,
+    'closed the connection before its response was complete',
+    'ask the partner whether these calls arrived, and whether they were carried out, before they are repeated; with http: in {address}, the server may speak TLS alone',
+  ],
+  [
     'certificate_expired',
     /^CERT_HAS_EXPIRED$/,
     'has a certificate that has expired',
@@ -193,7 +200,7 @@ const FAULTS: readonly FaultRow[] = [
     'tls',
     /_ALERT_HANDSHAKE_FAILURE$/,
     'ended the TLS handshake',
-    'set {certificate} if it requires a client certificate; otherwise ask the operator which ciphers it offers',
+    'set {certificate} if it requires a client certificate; otherwise ask the operator which ciphers and groups it offers',
   ],
   ['tls', /_UNRECOGNIZED_NAME$/, 'does not know this host name', 'check the name in {address}'],
   ['protocol', /_ALERT_NO_APPLICATION_PROTOCOL$/, HTTP2_ONLY, HTTP1_NEEDED, { proxyStatus: 'tls_protocol_error' }],
@@ -226,10 +233,9 @@ const FAULTS: readonly FaultRow[] = [
 ];
 const OTHER: FaultRow = ['other', /^/, 'cannot be reached', 'check host and port in {address}, then ask the operator'];
 
-/** @param error of a connector, of undici, node:http or TLS */
-export function describeFault(error: unknown, settings: FaultSettings): Fault {
+/** @param error of a connector, of undici, node:http or TLS @param condition Default: what the error says */
+export function describeFault(error: unknown, settings: FaultSettings, condition = identify(error)): Fault {
   if (error instanceof ProxyFault) return error.fault;
-  const condition = identify(error);
   const [cause, , clause, help, traits] = FAULTS.find(([, pattern]) => pattern.test(condition)) ?? OTHER;
   const reason = readLibraryReason(error);
   const { limitMs = 0, addresses = '' } = error instanceof ConnectFault ? error : {};

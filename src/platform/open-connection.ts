@@ -26,7 +26,7 @@ export function shareLookUps(lookUp: LookUpName): LookUpName {
 /** As the connections of Node.js do: only addresses of families that this machine has an address of, except on Windows. */
 const HINTS = process.platform === 'win32' ? 0 : dns.ADDRCONFIG;
 
-export const lookUpName: LookUpName = shareLookUps(
+const lookUpName: LookUpName = shareLookUps(
   (name) =>
     new Promise((resolve, reject) => {
       dns.lookup(name, { all: true, hints: HINTS }, (fault, addresses) => {

@@ -29,7 +29,7 @@ export interface ClientCertificate {
 export function loadTlsContext(
   caFile: string | undefined,
   files?: ClientCertificateFiles,
-  groups?: string | null,
+  groups?: string,
 ): SecureContext {
   const pem = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
   if (caFile !== undefined && pem !== undefined) assertCertificate(pem, `the file ${caFile} of trusted authorities`);
@@ -44,7 +44,7 @@ export function loadTlsContext(
 export function createTlsContextProvider(
   caFile: string | undefined,
   files?: ClientCertificateFiles,
-  groups?: string | null,
+  groups?: string,
 ): TlsContextProvider {
   const paths = [caFile, files?.certificateFile, files?.keyFile].filter((path) => path !== undefined);
   let version = fileVersions(paths);
@@ -67,11 +67,7 @@ export function createTlsContextProvider(
  * @param groups as of `loadTlsContext`
  * @throws Error of OpenSSL when a text cannot be used; `findClientCertificateFault` explains it
  */
-export function buildTlsContext(
-  ca: string | undefined,
-  client?: ClientCertificate,
-  groups?: string | null,
-): SecureContext {
+export function buildTlsContext(ca: string | undefined, client?: ClientCertificate, groups?: string): SecureContext {
   const isShared = ca === undefined && client === undefined && typeof groups !== 'string';
   if (isShared && systemRootsContext !== undefined) return systemRootsContext;
   const identity = client === undefined ? {} : { cert: client.certificate, key: client.key };

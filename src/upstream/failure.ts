@@ -23,7 +23,7 @@ export interface UpstreamFailure {
   /** Fit for a client and a log: names the fault and its error code, no secret. */
   readonly detail: string;
   /** What helps. Default: nothing, or the detail names it. */
-  readonly advice?: string;
+  readonly advice?: string | undefined;
   readonly proxyStatus: ProxyStatusError;
   /** Undefined when the sidecar ended the attempt itself, or could not send it. */
   readonly cause: FaultCause | undefined;
@@ -34,7 +34,7 @@ export interface UpstreamFailure {
 export const UPSTREAM_SETTINGS: FaultSettings = {
   address: 'upstream.baseUrl (SIDECAR_BASE_URL)',
   ca: 'upstream.caFile (SIDECAR_CA_FILE)',
-  certificate: 'upstream.tlsCertificateFile',
+  certificate: 'upstream.tlsCertificateFile (SIDECAR_UPSTREAM_TLS_CERTIFICATE_FILE)',
   groups: 'upstream.tlsGroups (SIDECAR_UPSTREAM_TLS_GROUPS)',
   limit: 'upstream.connectTimeoutMs (SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS)',
 };
@@ -94,13 +94,8 @@ export function classifyExchangeError(error: unknown, hasHead = true): UpstreamF
   if (fault.cause === 'protocol' && !isCutShort && (isParserError || !hasHead)) return toFailure('protocol', fault);
   if (/^bad (?:response|upgrade)$/.test(message) || /^ERR_(?:HTTP_|INVALID_|ASSERTION$)/.test(code))
     return parsingFailure(code);
-  return {
-    kind: 'reset',
-    detail: `the upstream closed the connection before its response was complete (${code})`,
-    proxyStatus: 'connection_terminated',
-    cause: hasHead ? 'response_cut' : 'reset_after_sent',
-    permanent: false,
-  };
+  const failure = toFailure('reset', describeFault(error, UPSTREAM_SETTINGS, 'RESET_AFTER_SENT'));
+  return hasHead ? { ...failure, cause: 'response_cut', advice: undefined } : failure;
 }
 
 export function timeoutFailure(afterMs: number): UpstreamFailure {

@@ -107,9 +107,8 @@ describe('the egress proxy', () => {
     const changes = { ...(await secureTokens()), HTTPS_PROXY: `http://legacy:wrong-password@${proxy.host}` };
     const run = await runCheck('a proxy that refuses', environment(changes));
     expect(run.lines('FAIL')).toEqual([
-      expect.stringMatching(/^tunnel +token endpoint .*does not accept the credentials .* -> /),
+      expect.stringMatching(/^connect +token endpoint .*does not accept the credentials .* -> /),
     ]);
-    expect(run.lines('ok')).toContainEqual(expect.stringMatching(/^tcp +egress proxy /));
     expect(run.stdout).not.toMatch(/wrong-password|right-password/);
   });
 
@@ -120,9 +119,9 @@ describe('the egress proxy', () => {
       environment({ ...(await secureTokens()), HTTPS_PROXY: `http://${proxy}` }),
     );
     expect(run.lines('FAIL')).toEqual([
-      expect.stringMatching(/^tcp +egress proxy .*ECONNREFUSED.* -> .*SIDECAR_EGRESS_PROXY/),
+      expect.stringMatching(/^connect +token endpoint .*the egress proxy .*ECONNREFUSED.* -> .*SIDECAR_EGRESS_PROXY/),
     ]);
-    expect(run.lines('skip')).toContainEqual(expect.stringMatching(/^tunnel +token endpoint .*cannot be used$/));
+    expect(run.lines('skip')).toContainEqual(expect.stringMatching(/^token +token endpoint .*was not reached$/));
   });
 
   it('lets through', async () => {
@@ -132,7 +131,9 @@ describe('the egress proxy', () => {
       environment({ ...(await secureTokens()), HTTPS_PROXY: `http://${proxy.host}` }),
     );
     expect(run.code).toBe(0);
-    expect(run.lines('ok')).toContainEqual(expect.stringMatching(/^tunnel +token endpoint .*through the egress proxy/));
+    expect(run.lines('ok')).toContainEqual(
+      expect.stringMatching(/^connect +token endpoint .*through the egress proxy/),
+    );
     expect(run.lines('ok')).toContainEqual(expect.stringMatching(/^token +token endpoint .*obtained from https:/));
   });
 });
@@ -143,7 +144,7 @@ describe('Redis', () => {
       'Redis away',
       environment({ SIDECAR_REDIS_URL: `redis://127.0.0.1:${await freePort()}` }),
     );
-    expect(run.lines('FAIL')).toEqual([expect.stringMatching(/^tcp +Redis .*ECONNREFUSED.* -> .*SIDECAR_REDIS_URL/)]);
+    expect(run.lines('FAIL')).toEqual([expect.stringMatching(/^fleet +Redis .*ECONNREFUSED.* -> .*SIDECAR_REDIS_URL/)]);
     expect(run.code).toBe(1);
   });
 
@@ -237,10 +238,10 @@ routes:
     const args = ['--config', file, '--probe', '/quotes/1'];
     const run = await runCheck('several routes', environment(), args);
     expect(run.lines('FAIL')).toEqual([
-      expect.stringMatching(/^dns +token endpoint gone .* -> check the name in url of the credential gone/),
-      expect.stringMatching(/^tcp +upstream gone .* -> .*baseUrl of the route gone/),
+      expect.stringMatching(/^connect +token endpoint gone .* -> check the name in url of the credential gone/),
+      expect.stringMatching(/^connect +upstream gone .* -> .*baseUrl of the route gone/),
     ]);
-    const upstreams = run.lines('ok').filter((line) => /^tcp +upstream/.test(line));
+    const upstreams = run.lines('ok').filter((line) => /^connect +upstream/.test(line));
     expect(upstreams).toHaveLength(1);
     expect(run.lines('ok').filter((line) => line.startsWith('token '))).toHaveLength(2);
     expect(upstream.requests.slice(before)).toMatchObject([
@@ -257,7 +258,7 @@ describe('the output', () => {
     for (const step of document.steps)
       expect(Object.keys(step)).toEqual(['step', 'target', 'outcome', 'ms', 'detail', 'advice']);
     expect(document.steps.filter(({ outcome }) => outcome === 'fail')).toMatchObject([
-      { step: 'dns', target: 'upstream', advice: expect.stringContaining('SIDECAR_BASE_URL') as string },
+      { step: 'connect', target: 'upstream', advice: expect.stringContaining('SIDECAR_BASE_URL') as string },
     ]);
     expect(run).toMatchObject({ code: 1, stderr: '' });
   });

@@ -61,18 +61,14 @@ it('with everything right says so, step by step, and exits with 0', async () => 
     [
       'ok configuration settings valid',
       `ok configuration client id ${environment().SIDECAR_CLIENT_ID ?? ''}`,
-      `ok dns token endpoint ${ms} 127\\.0\\.0\\.1 is an address`,
-      `ok tcp token endpoint ${ms} 127\\.0\\.0\\.1:\\d+ \\(connected\\)`,
-      'skip tls token endpoint not used, as configured',
+      `ok connect token endpoint ${ms} 127\\.0\\.0\\.1:\\d+ \\(connected\\)`,
       `ok token token endpoint ${ms} obtained from ${authorization.url}/oauth/token`,
       `ok scope token endpoint granted: ${scope}`,
       'ok lifetime token endpoint valid for 3600 s \\(until \\S+Z\\), renewed after 2700 s to 3060 s',
       'ok clock token endpoint its clock agrees with ours',
-      `ok dns upstream ${ms} 127\\.0\\.0\\.1 is an address`,
-      `ok tcp upstream ${ms} 127\\.0\\.0\\.1:\\d+ \\(connected\\)`,
-      'skip tls upstream not used, as configured',
+      `ok connect upstream ${ms} 127\\.0\\.0\\.1:\\d+ \\(connected\\)`,
       'skip clock upstream the upstream is called only with --probe PATH',
-      '0 FAIL, 0 warn, 10 ok, 3 skip',
+      '0 FAIL, 0 warn, 8 ok, 1 skip',
       'Next: \\S*node \\S+main\\.[jt]s',
       '',
     ].map((line) => expect.stringMatching(new RegExp(`^${line}$`)) as string),
@@ -215,10 +211,10 @@ describe('the token endpoint', () => {
       'a name that does not exist',
       { SIDECAR_AUTH_URL: 'https://login.partner.invalid' },
       [
-        /^dns .*login\.partner\.invalid:443 has a host name that cannot be resolved \(ENOTFOUND\) -> .*SIDECAR_AUTH_URL/,
+        /^connect .*login\.partner\.invalid:443 has a host name that cannot be resolved \(ENOTFOUND\) -> .*SIDECAR_AUTH_URL/,
       ],
     );
-    expect(run.lines('skip').filter((line) => line.includes(' token endpoint '))).toHaveLength(6);
+    expect(run.lines('skip').filter((line) => line.includes(' token endpoint '))).toHaveLength(4);
   });
 
   it('is not what the issuer names', async () => {
@@ -302,7 +298,7 @@ describe('the upstream', () => {
     await using server = await startSecure({ days: -1 });
     const changes = { SIDECAR_BASE_URL: server.url, SIDECAR_CA_FILE: server.caFile };
     await expectFaults('an expired certificate', changes, [
-      /^tls .*has a certificate that has expired.* -> if the local date \d{4}-\d\d-\d\d is right.*renew/,
+      /^tls .*has a certificate that has expired.* -> ask the operator to renew it.*local date \d{4}-\d\d-\d\d/,
     ]);
   });
 
@@ -321,7 +317,7 @@ describe('the upstream', () => {
     await using server = await startSecure({ names: 'DNS:api.partner.example,DNS:www.partner.example' });
     const changes = { SIDECAR_BASE_URL: server.url, SIDECAR_CA_FILE: server.caFile };
     await expectFaults('a certificate for another name', changes, [
-      /^tls .*it is for api\.partner\.example, www\.partner\.example .* -> .*SIDECAR_BASE_URL.* names 127\.0\.0\.1$/,
+      /^tls .*it is for api\.partner\.example, www\.partner\.example .* -> .*SIDECAR_BASE_URL/,
     ]);
   });
 
@@ -337,14 +333,14 @@ describe('the upstream', () => {
   it('is not there', async () => {
     const url = `https://127.0.0.1:${String(await freePort())}`;
     await expectFaults('a closed port', { SIDECAR_BASE_URL: url }, [
-      /^tcp .*refused the connection \(ECONNREFUSED\).* -> nothing listens there.*SIDECAR_BASE_URL/,
+      /^connect .*refused the connection \(ECONNREFUSED\).* -> nothing listens there.*SIDECAR_BASE_URL/,
     ]);
   });
 
   it('speaks plain HTTP where https: is configured', async () => {
     const url = upstreamUrl.replace('http:', 'https:');
     await expectFaults('plain HTTP behind an https URL', { SIDECAR_BASE_URL: url }, [
-      /^tls .*does not use TLS on this port, perhaps plain HTTP.* -> check the port in .*SIDECAR_BASE_URL/,
+      /^tls .*does not speak TLS on this port, perhaps plain HTTP.* -> check scheme and port in .*SIDECAR_BASE_URL/,
     ]);
   });
 
@@ -354,7 +350,9 @@ describe('the upstream', () => {
     running.defer(() => void silent.close());
     const url = `https://127.0.0.1:${String((silent.address() as AddressInfo).port)}`;
     const changes = { SIDECAR_BASE_URL: url, SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS: '300' };
-    await expectFaults('a server that says nothing', changes, [/^tls .*did not end the handshake in time.* -> /]);
+    await expectFaults('a server that says nothing', changes, [
+      /^tls .*the TLS handshake was not complete within 300 ms: upstream\.connectTimeoutMs.* -> /,
+    ]);
   });
 
   it('demands a client certificate: by TLS', async () => {

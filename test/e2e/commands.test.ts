@@ -133,7 +133,7 @@ describe('on a terminal', () => {
     await using terminal = openTerminal({ name: 'check', command: `${PROGRAM_COMMAND} check`, env });
     expect(await terminal.exit).toBe(1);
     expect(terminal.text()).toMatch(/^✔ configuration settings +valid$/m);
-    expect(terminal.text()).toMatch(/^✘ tcp +token endpoint .*refused.*\n(.*\n)?.* → nothing listens there/m);
+    expect(terminal.text()).toMatch(/^✘ connect +token endpoint .*refused.*\n(.*\n)?.* → nothing listens there/m);
     expect(
       terminal
         .text()
@@ -215,8 +215,7 @@ describe('check', () => {
       /^ok +token +token endpoint +\S+ ms +obtained from http:\S+$/,
       /^ok +scope +token endpoint +granted: urn:example\S+$/,
       /^ok +lifetime +token endpoint +valid for 3600 s /,
-      /^ok +tcp +upstream +\S+ ms +127\.0\.0\.1:\d+ \(connected\)$/,
-      /^skip +tls +upstream +not used, as configured$/,
+      /^ok +connect +upstream +\S+ ms +127\.0\.0\.1:\d+ \(connected\)$/,
     ])
       expect(lines).toContainEqual(expect.stringMatching(line));
   });

@@ -138,7 +138,7 @@ describe('through tinyproxy with a password', () => {
       });
       expect(await check.exit).toMatchObject({ code: 0 });
       expect(check.stdout()).toMatch(/^ok +token +token endpoint .*obtained from /m);
-      expect(check.stdout()).toMatch(/^ok +tunnel +upstream .*through the egress proxy 127\.0\.0\.1:/m);
+      expect(check.stdout()).toMatch(/^ok +connect +upstream .*through the egress proxy 127\.0\.0\.1:/m);
       expect(check.stdout()).toMatch(/^\w+ +tls +upstream .*TLSv1\.3/m);
     });
     expect(tunnels).toEqual([tokenHost, upstreamHost].toSorted());
@@ -182,7 +182,7 @@ describe('a proxy that stands in the way', () => {
     expect(response.status).toBe(503);
     expect(JSON.parse(response.text)).toMatchObject({
       code: 'TOKEN_UNAVAILABLE',
-      detail: expect.stringContaining(`${tokenHost} was not reached: the egress proxy ${proxy.host} `) as unknown,
+      detail: expect.stringContaining(`${tokenHost} cannot be reached: the egress proxy ${proxy.host} `) as unknown,
     });
   });
 

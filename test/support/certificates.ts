@@ -25,12 +25,14 @@ export interface IssuedFiles {
 export interface CertificateOptions {
   /** As openssl writes them. Default: 127.0.0.1 and localhost. */
   readonly names?: string;
+  /** Options of openssl for the server's key. Default: a key that is strong */
+  readonly serverKey?: readonly string[];
   /** How long the server's certificate is valid from now on; negative has run out. Default 2. */
   readonly days?: number;
 }
 
 export function makeCertificates(options: CertificateOptions = {}): Certificates {
-  const { names = 'IP:127.0.0.1,DNS:localhost', days = 2 } = options;
+  const { names = 'IP:127.0.0.1,DNS:localhost', days = 2, serverKey } = options;
   const folder = mkdtempSync(join(tmpdir(), 'certificates-'));
   const openssl = (...args: string[]): void => {
     execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
@@ -38,7 +40,7 @@ export function makeCertificates(options: CertificateOptions = {}): Certificates
   const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   writeFileSync(join(folder, 'server.ext'), `subjectAltName=${names}\n`);
   openssl('req', '-x509', ...newKey, '-keyout', 'ca.key', '-out', 'ca.pem', '-days', '2', '-subj', '/CN=Test CA');
-  openssl('req', ...newKey, '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=localhost');
+  openssl('req', ...(serverKey ?? newKey), '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=localhost');
   const signing = [
     '-CA',
     'ca.pem',

@@ -6,14 +6,16 @@ import type { Certificates } from './certificates.ts';
 import { freePort } from './loopback.ts';
 import { startServerProgram } from './server-program.ts';
 
-/** Responds to a GET with 200 and a page. */
-export async function startOpensslServer(certificates: Certificates): Promise<{ readonly url: URL } & AsyncDisposable> {
+/** Responds to a GET with 200 and a page. @param demands further options. Default: a client certificate is required */
+export async function startOpensslServer(
+  certificates: Pick<Certificates, 'serverFiles' | 'caFile'>,
+  demands: readonly string[] = ['-Verify', '1', '-verify_return_error'],
+): Promise<{ readonly url: URL } & AsyncDisposable> {
   const port = await freePort();
   const address = `127.0.0.1:${String(port)}`;
   const { certificateFile, keyFile } = certificates.serverFiles;
   const own = ['-cert', certificateFile, '-key', keyFile, '-CAfile', certificates.caFile];
-  const demands = ['-Verify', '1', '-verify_return_error', '-www', '-quiet'];
-  const args = ['s_server', '-accept', address, ...own, ...demands];
+  const args = ['s_server', '-accept', address, ...own, ...demands, '-www', '-quiet'];
   const program = await startServerProgram('openssl', { args, port });
   return { url: new URL(`https://${address}`), [Symbol.asyncDispose]: () => program.stop() };
 }

@@ -115,7 +115,7 @@ export const CAUSES = {
       advice: adviseOn('certificate_untrusted'),
     },
     client_certificate: {
-      headline: 'The partner does not accept the client certificate',
+      headline: 'The partner requires a client certificate, or another one',
       advice: adviseOn('client_certificate'),
     },
     rate_setting: {
@@ -203,8 +203,7 @@ export const CAUSES = {
     },
     reset_after_sent: {
       headline: 'Partner or network: connections break after the request was sent{methods}',
-      advice:
-        'Ask the partner whether these calls arrived, and whether they were carried out, before they are repeated.',
+      advice: adviseOn('reset_after_sent'),
     },
     response_cut: {
       headline: 'Partner or network: responses break off',

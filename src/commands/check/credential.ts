@@ -1,5 +1,7 @@
 /** Checks one credential: the connection to its token endpoint, discovery, one token request, and its response. */
 import type { AuthConfig, CredentialConfig, RequestingAuthConfig } from '../../config/config.ts';
+import { formatSettingName } from '../../config/load/problems.ts';
+import { adviseOnCause } from '../../platform/faults.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
 import { describeAssertion, readJwtExpiry } from '../../token/client/assertion-claims.ts';
 import { findAssertionSigning } from '../../token/client/client-authentication.ts';
@@ -8,14 +10,14 @@ import { TokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
 import { isRefreshTokenReplaced, REFRESH_TOKEN } from '../../token/store/refresh-tokens.ts';
 import { readTokenFile } from '../../token/source/file-token-source.ts';
 import { correctTokenUrl } from '../../token/endpoint/token-url.ts';
-import type { TokenRequestResult } from '../../token/endpoint/token-response.ts';
+import type { TokenRequestFailure, TokenRequestResult } from '../../token/endpoint/token-response.ts';
 import { evaluateSkew, formatSecond, type DatedResponse } from './clock-skew.ts';
-import { discoverTokenUrl, findPublishedEndpoint } from './discover.ts';
+import { findPublishedEndpoint } from './discover.ts';
 import { evaluateTokenFailure, evaluateLifetime, evaluateScope } from './evaluate/evaluate-token.ts';
 import type { TokenResponseHead } from './evaluate/evaluate-token.ts';
 import { createSettingNamer, formatTarget } from './step-runner.ts';
 import { StepRunner, type CheckFinding, type StepResult, type CheckStepName } from './step-runner.ts';
-import { checkConnectivity, type PartnerCheckContext } from './connectivity.ts';
+import { observeConnections, type PartnerCheckContext } from './connection.ts';
 
 type RequestingCredential = CredentialConfig & { readonly auth: RequestingAuthConfig };
 
@@ -26,14 +28,11 @@ export async function checkCredential({ auth, name }: CredentialConfig, check: P
   if (endpoint.kind === 'file') return checkTokenFile(endpoint.path, name, check);
   const credential = { name, auth: { ...auth, endpoint } };
   const runner = new StepRunner(formatTarget('token endpoint', name), check);
-  const isAssertionUsable = await checkAssertion(runner, credential, check);
-  const url = await locateEndpoint(runner, credential, check);
-  if (!isAssertionUsable || url === undefined) {
-    const why = isAssertionUsable ? 'the token endpoint was not reached' : 'nothing is sent without a usable assertion';
-    runner.skip(['token', ...STEPS_AFTER_TOKEN], why);
+  if (!(await checkAssertion(runner, credential, check))) {
+    runner.skip(['token', ...STEPS_AFTER_TOKEN], 'nothing is sent without a usable assertion');
     return { steps: runner.steps, token: undefined };
   }
-  const requested = await runner.run('token', () => requestToken(credential, url, check, runner));
+  const requested = await runner.run('token', () => requestToken(credential, check, runner));
   if (requested === undefined) {
     runner.skip(STEPS_AFTER_TOKEN, 'there is no response');
     return { steps: runner.steps, token: undefined };
@@ -90,36 +89,18 @@ async function checkAssertion(
   return found === true;
 }
 
-async function locateEndpoint(runner: StepRunner, credential: RequestingCredential, check: PartnerCheckContext) {
-  const { endpoint } = credential.auth;
-  if (endpoint.kind === 'url')
-    return (await checkEndpointConnectivity(runner, endpoint.url, credential, check)) ? endpoint.url : undefined;
-  const issuer = new URL(endpoint.issuer);
-  if (!(await checkEndpointConnectivity(runner, issuer, credential, check))) {
-    runner.skip(['discovery'], 'the issuer was not reached');
-    return undefined;
-  }
-  const tokenUrl = await runner.run('discovery', () => discoverTokenUrl(endpoint, credential, check));
-  if (tokenUrl === undefined || tokenUrl.origin === issuer.origin) return tokenUrl;
-  // The token endpoint may be another server than the issuer.
-  return (await checkEndpointConnectivity(runner, tokenUrl, credential, check)) ? tokenUrl : undefined;
-}
-
-function checkEndpointConnectivity(
-  runner: StepRunner,
-  url: URL,
-  { auth, name }: RequestingCredential,
-  check: PartnerCheckContext,
-): Promise<boolean> {
+/** Of credentials that share the authority of the upstream, the setting of both hosts is named. */
+function describeServer({ auth, name }: RequestingCredential, sharedCaFile: string | undefined) {
   const nameSetting = createSettingNamer('credential', name);
-  const { caFile, clientCertificate, timeoutMs, endpoint } = auth;
+  const { caFile, clientCertificate, endpoint } = auth;
   const names = {
     address: nameSetting(endpoint.kind === 'url' ? 'auth.url' : 'auth.issuer'),
-    ca: nameSetting('auth.caFile'),
+    ca: caFile === sharedCaFile ? formatSettingName('upstream.caFile') : nameSetting('auth.caFile'),
     certificate: nameSetting('auth.tlsCertificateFile'),
-    caFile,
+    groups: formatSettingName('upstream.tlsGroups'),
+    limit: nameSetting('auth.timeoutMs'),
   };
-  return checkConnectivity(runner, { url, clientCertificate, names, timeoutMs }, check);
+  return { names, caFile, clientCertificate };
 }
 
 const REPLACED = 'not requested: auth.cacheFile keeps a newer refresh token, which a request would use up';
@@ -134,43 +115,66 @@ interface TokenRequestOutcome {
 
 async function requestToken(
   credential: RequestingCredential,
-  url: URL,
   check: PartnerCheckContext,
   runner: StepRunner,
 ): Promise<StepResult<TokenRequestOutcome>> {
   const { clock, signal, secrets } = check;
-  const heads: DatedTokenResponse[] = [];
-  const endpoint = createEndpoint(credential, check, runner, (head) => heads.push(head));
+  const seen: SeenRequest = {};
+  const endpoint = createEndpoint(credential, check, runner, seen);
   const client = await endpoint.readCredential();
   if (client.kind === 'unreadable') return { outcome: 'fail', detail: client.detail, advice: 'fix that file' };
   for (const secret of [client.keyMaterial ?? [], client.sentSecrets].flat()) secrets.add(secret);
-  const { auth, name } = credential;
+  const { auth } = credential;
   const configured = client.extraParameters[REFRESH_TOKEN];
   if (auth.grantType === REFRESH_TOKEN && (await isRefreshTokenReplaced(auth.cacheFile, configured)))
     return { outcome: 'warn', detail: REPLACED, advice: 'see `bearer-sidecar status` of the running sidecar' };
   const sentAt = clock.wallNow();
   const response = await endpoint.request(client, signal);
   if (signal.aborted) throw signal.reason;
-  const [head] = heads;
-  const value = { response, skew: { date: head?.date, sentAt, receivedAt: head?.receivedAt ?? sentAt } };
-  if (response.kind === 'ok') {
-    secrets.addToken(response.value);
-    if (response.refreshToken !== undefined && response.refreshToken !== configured)
-      return { outcome: 'warn', detail: USED_UP, advice: USED_UP_ADVICE, value };
-    return { outcome: 'ok', detail: `obtained from ${maskQuery(url)}${describeRequestForm(auth)}`, value };
+  if (seen.isConnected === false) return { outcome: 'skip', detail: 'the token endpoint was not reached' };
+  const { head, url } = seen;
+  const isUnknown = url === undefined && auth.endpoint.kind === 'issuer' && seen.isConnected === true;
+  if (response.kind !== 'ok' && isUnknown) {
+    const nameIssuer = createSettingNamer('credential', credential.name)('auth.issuer');
+    const advice = `check ${nameIssuer}: it must be exactly the issuer in the server's metadata`;
+    runner.record('discovery', { outcome: 'fail', detail: response.detail, advice });
+    return { outcome: 'skip', detail: 'the token endpoint is not known' };
   }
+  const value = { response, skew: { date: head?.date, sentAt, receivedAt: head?.receivedAt ?? sentAt } };
+  if (response.kind !== 'ok') {
+    const finding = await explainResponse(response, seen, credential, check);
+    return head === undefined ? finding : { ...finding, value };
+  }
+  secrets.addToken(response.value);
+  if (response.refreshToken !== undefined && response.refreshToken !== configured)
+    return { outcome: 'warn', detail: USED_UP, advice: USED_UP_ADVICE, value };
+  const where = url === undefined ? '' : ` from ${maskQuery(url)}`;
+  return { outcome: 'ok', detail: `obtained${where}${describeRequestForm(auth)}`, value };
+}
+
+async function explainResponse(
+  response: TokenRequestFailure,
+  { head, url, isConnected }: SeenRequest,
+  credential: RequestingCredential,
+  check: PartnerCheckContext,
+): Promise<CheckFinding> {
+  const { auth, name } = credential;
   const isDiscovered = auth.endpoint.kind === 'issuer';
-  const isWrongPath = head?.status === 404 && !isDiscovered;
-  const finding = evaluateTokenFailure(response, {
-    url: maskQuery(url),
-    nameSetting: createSettingNamer('credential', name),
+  const nameSetting = createSettingNamer('credential', name);
+  if (isConnected === undefined && response.kind === 'unavailable' && response.isUnsent !== true) {
+    const { names } = describeServer(credential, check.sharedCaFile);
+    return { outcome: 'fail', detail: response.detail, advice: adviseOnCause('connect_timeout', names) };
+  }
+  const wrongUrl = head?.status === 404 && !isDiscovered ? url : undefined;
+  return evaluateTokenFailure(response, {
+    url: url === undefined ? '' : maskQuery(url),
+    nameSetting,
     auth,
     isDiscovered,
     head,
-    meantUrl: isWrongPath ? correctTokenUrl(url) : undefined,
-    published: isWrongPath ? await findPublishedEndpoint(url, credential, check) : undefined,
+    meantUrl: wrongUrl && correctTokenUrl(wrongUrl),
+    published: wrongUrl && (await findPublishedEndpoint(wrongUrl, credential, check)),
   });
-  return head === undefined ? finding : { ...finding, value };
 }
 
 /** What differs from RFC 6749 §4.4. */
@@ -182,12 +186,23 @@ function describeRequestForm({ grantType, bodyFormat }: AuthConfig): string {
 
 type DatedTokenResponse = TokenResponseHead & Omit<DatedResponse, 'sentAt'>;
 
+/** What the token endpoint reports of one request. */
+interface SeenRequest {
+  /** Default: no connection has been opened or refused yet. */
+  isConnected?: boolean;
+  url?: URL;
+  head?: DatedTokenResponse;
+}
+
 function createEndpoint(
-  { auth }: RequestingCredential,
-  { egress, clock }: PartnerCheckContext,
+  credential: RequestingCredential,
+  check: PartnerCheckContext,
   runner: StepRunner,
-  onHead: (head: DatedTokenResponse) => void,
+  seen: SeenRequest,
 ): TokenEndpoint {
+  const { auth } = credential;
+  const { egress, clock, sharedCaFile } = check;
+  const observe = observeConnections(runner, describeServer(credential, sharedCaFile), check);
   return new TokenEndpoint({
     ...auth,
     egress,
@@ -196,10 +211,19 @@ function createEndpoint(
       if (event.kind !== 'warning') return;
       runner.record('discovery', { outcome: 'warn', detail: event.message, advice: METADATA_ADVICE });
     },
+    onConnection: (...connection) => {
+      seen.isConnected = !(connection[0] instanceof Error);
+      observe(...connection);
+    },
+    onLocated: (url) => {
+      seen.url = url;
+      if (auth.endpoint.kind === 'issuer')
+        runner.record('discovery', { outcome: 'ok', detail: `${auth.endpoint.issuer} names ${maskQuery(url)}` });
+    },
     onResponseHead: ({ statusCode, headers }) => {
       const [contentType, date] = [String(headers['content-type'] ?? ''), String(headers.date ?? '')];
       const challenge = [headers['www-authenticate'] ?? []].flat().join(', ');
-      onHead({ status: statusCode, contentType, challenge, date, receivedAt: clock.wallNow() });
+      seen.head = { status: statusCode, contentType, challenge, date, receivedAt: clock.wallNow() };
     },
   });
 }

@@ -5,22 +5,21 @@ import { formatSettingName } from '../../config/load/problems.ts';
 import { redisPassword } from '../../config/schema/formats/redis-url.ts';
 import { measureLatency } from '../../fleet/redis/connection-check.ts';
 import { RedisFault } from '../../fleet/redis/redis-fault.ts';
-import { diagnoseServer, openRedisConnection } from '../../fleet/redis/redis-connection.ts';
+import { openRedisConnection } from '../../fleet/redis/redis-connection.ts';
 import { createFleetParts } from '../../composition/fleet.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { readSecret } from '../../token/client/secret-file.ts';
 import { StepRunner, type StepResult, type CheckStep, type CheckContext } from './step-runner.ts';
-import { checkConnectivity, type ConnectivityTarget, type PartnerCheckContext } from './connectivity.ts';
+import type { PartnerCheckContext } from './connection.ts';
 
 type FleetConfig = NonNullable<Config['fleet']>;
 type FleetCheckContext = CheckContext & Pick<PartnerCheckContext, 'secrets'>;
 
 const CLAIM = { leaseMs: 1000, declined: undefined, isUseless: false };
 const CONNECT_TIMEOUT_MS = 2000;
-const DEFAULT_PORT = 6379;
 
 export async function checkFleet(config: FleetConfig, context: FleetCheckContext): Promise<readonly CheckStep[]> {
-  const { clock, stop, signal, secrets } = context;
+  const { secrets } = context;
   const runner = new StepRunner('Redis', context);
   const reading = await readSecret('fleet.redisUrlFile', config.redisUrl);
   if (reading.kind === 'unreadable') {
@@ -29,39 +28,11 @@ export async function checkFleet(config: FleetConfig, context: FleetCheckContext
   }
   const password = redisPassword(reading.value);
   if (password !== undefined) secrets.add(password);
-  const target = createRedisTarget(reading.value, config);
-  // Redis is reached directly, never through a forward proxy.
-  const isReached = target === undefined || (await checkConnectivity(runner, target, { clock, stop, signal }));
-  if (isReached) await runner.run('fleet', () => joinAsReplica(config, reading.value, context, runner));
-  else await explainUnreached(reading.value, context, runner);
+  await runner.run('fleet', () => joinAsReplica(config, reading.value, context, runner));
   return runner.steps;
 }
 
 const NOT_SHARED = 'every replica uses its own token and its own rate until this is fixed';
-
-/** A failed TLS handshake does not say that the server does not speak TLS at all. */
-async function explainUnreached(url: string, { clock }: CheckContext, runner: StepRunner): Promise<void> {
-  const isOpened = runner.steps.some(({ step, outcome }) => step === 'tcp' && outcome === 'ok');
-  const cause = isOpened ? await diagnoseServer({ url, timeoutMs: CONNECT_TIMEOUT_MS, clock }) : undefined;
-  if (cause === undefined) runner.skip(['fleet'], `Redis was not reached: ${NOT_SHARED}`);
-  else runner.record('fleet', createFailure(`Redis ${cause}: ${NOT_SHARED}`));
-}
-
-/** Undefined for a socket file, which needs no connectivity check. */
-function createRedisTarget(url: string, { caFile }: FleetConfig): ConnectivityTarget | undefined {
-  if (/^unix:/i.test(url)) return undefined;
-  const { hostname, port, protocol } = new URL(url);
-  return {
-    url: new URL(`${protocol === 'rediss:' ? 'https' : 'http'}://${hostname}:${port || DEFAULT_PORT}`),
-    names: {
-      address: formatSettingName('fleet.redisUrl'),
-      ca: formatSettingName('fleet.caFile'),
-      certificate: 'none: Redis gets no client certificate',
-      caFile,
-    },
-    timeoutMs: CONNECT_TIMEOUT_MS,
-  };
-}
 
 async function joinAsReplica(
   config: FleetConfig,

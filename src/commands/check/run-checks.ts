@@ -1,6 +1,9 @@
-/** Runs all checks at once and yields their steps in a fixed order: settings and files, proxies, credentials, upstreams, fleet. */
+/**
+ * Asks a running sidecar first, then runs all checks at once and yields their steps in a fixed order: settings and files, credentials,
+ * upstreams, fleet.
+ */
 import { Secrets } from '../../platform/secrets.ts';
-import { authorizationServerUrl, type Config } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
 import type { LoadedConfig } from '../../config/load/load.ts';
 import { createProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { RouteHeaders } from '../../composition/route-headers.ts';
@@ -9,7 +12,7 @@ import { listProxyPasswords } from '../configured-secrets.ts';
 import { checkCredential } from './credential.ts';
 import { checkFiles } from './checked-files.ts';
 import { checkFleet } from './redis.ts';
-import { checkProxies, type PartnerCheckContext } from './connectivity.ts';
+import type { PartnerCheckContext } from './connection.ts';
 import { listDeclaredLimits } from './limit-steps.ts';
 import { checkRunningSidecar } from './running-sidecar.ts';
 import { redactSteps } from './report.ts';
@@ -28,9 +31,9 @@ export async function* runChecks(
   const headers = new RouteHeaders({ config, secrets, clock, observe: () => undefined });
   const { byRoute } = await headers.read();
   const egress = createProxySelector(config.egress);
-  const isProxied = listDestinations(config).some((url) => egress(url) !== undefined);
-  const proxies = checkProxies(config.egress, isProxied, context);
-  const check = { ...context, egress, proxies, secrets };
+  const check = { ...context, egress, secrets, sharedCaFile: config.routes[0].upstream.caFile };
+  // Before the token requests, which may end the token of that sidecar.
+  yield redactSteps(await checkRunningSidecar(config, context), secrets.mask);
   const groups = startChecks(config, warnings, probePath, check, byRoute);
   for (const group of groups) yield redactSteps(await group, secrets.mask);
 }
@@ -56,12 +59,10 @@ function startChecks(
   const probe = probePath === undefined ? undefined : planProbe(probePath);
   return [
     checkSettings(config, warnings, check),
-    check.proxies.steps,
     ...[...credentialChecks.values()].map(async (result) => (await result).steps),
     ...groupByUpstream(routes).map((group) => checkUpstream(group, probe, check)),
     ...(probePath !== undefined && probe === undefined ? [Promise.resolve([createNoRouteStep(probePath)])] : []),
     ...(fleet === undefined ? [] : [checkFleet(fleet, check)]),
-    checkRunningSidecar(config, check),
   ];
 }
 
@@ -96,12 +97,4 @@ async function listClientIds({ credentials }: Config): Promise<readonly CheckSte
 function createNoRouteStep(path: string): CheckStep {
   const finding = { outcome: 'fail', ms: 0, advice: 'give --probe a path of a route' } as const;
   return { step: 'probe', target: 'routes', ...finding, detail: `no route matches ${path.split('?', 1)[0] ?? ''}` };
-}
-
-/** The destinations that are known before discovery. */
-function listDestinations({ credentials, routes }: Config): readonly URL[] {
-  return [
-    ...credentials.flatMap(({ auth }) => authorizationServerUrl(auth) ?? []),
-    ...routes.map(({ upstream }) => upstream.baseUrl),
-  ];
 }

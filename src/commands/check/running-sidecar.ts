@@ -10,7 +10,10 @@ const RESPONSE_TIMEOUT_MS = 1000;
 type AssumedStatus = Status['throttle']['assumed'][number];
 
 /** One step for the verdict, and one for each assumed refusal. Never rejects. */
-export async function checkRunningSidecar({ admin }: Config, context: CheckContext): Promise<readonly CheckStep[]> {
+export async function checkRunningSidecar(
+  { admin, credentials }: Config,
+  context: CheckContext,
+): Promise<readonly CheckStep[]> {
   const until = AbortSignal.any([context.signal, AbortSignal.timeout(RESPONSE_TIMEOUT_MS)]);
   const { status, text } = await requestAdminPort(admin.address, '/status', until);
   const runner = new StepRunner('running sidecar', context);
@@ -21,6 +24,13 @@ export async function checkRunningSidecar({ admin }: Config, context: CheckConte
       outcome: verdict.where === 'none' ? 'ok' : 'warn',
       detail: `${verdict.headline}. ${verdict.detail}`,
       ...(verdict.advice !== null && { advice: verdict.advice.replaceAll('`', '') }),
+    });
+  if (status === 200 && credentials.some(({ auth }) => auth.endpoint.kind !== 'file') && holdsToken(text))
+    runner.record('token', {
+      outcome: 'warn',
+      detail: 'it holds a token, which ends with the next token request where the server keeps one for each client',
+      advice:
+        'interrupt the check if no call may be refused now; otherwise nothing is needed, since the sidecar requests another',
     });
   for (const { status: refused, count, setting, variable } of status === 200 ? readAssumed(text) : [])
     runner.record('refusals', {
@@ -39,6 +49,11 @@ export function readAssumed(text: string): readonly AssumedStatus[] {
     const assumed: unknown = throttle?.assumed;
     return Array.isArray(assumed) ? assumed.filter(isAssumed) : [];
   });
+}
+
+function holdsToken(text: string): boolean {
+  const tokens = parseJsonObject(text)?.tokens;
+  return Array.isArray(tokens) && tokens.some((token) => isJsonObject(token) && Number(token.validForSeconds) > 0);
 }
 
 function isAssumed(value: unknown): value is AssumedStatus {

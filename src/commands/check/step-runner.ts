@@ -9,9 +9,7 @@ export type CheckStepName =
   | 'configuration'
   | 'limits'
   | 'file'
-  | 'dns'
-  | 'tcp'
-  | 'tunnel'
+  | 'connect'
   | 'tls'
   | 'discovery'
   | 'assertion'
@@ -69,8 +67,9 @@ export class StepRunner {
     return this.#steps;
   }
 
-  record(step: CheckStepName, finding: CheckFinding): void {
-    this.#add(step, 0, finding);
+  /** @param ms how long it took. Default: it follows from another step */
+  record(step: CheckStepName, finding: CheckFinding, ms = 0): void {
+    this.#add(step, ms, finding);
   }
 
   skip(steps: readonly CheckStepName[], why: string): void {

@@ -3,13 +3,14 @@ import type { RouteConfig } from '../../config/config.ts';
 import { DEFAULT_NAME } from '../../config/schema/schema-routes.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { sendSingleRequest } from '../../token/endpoint/single-request.ts';
-import { classifyConnectError, classifyExchangeError, timeoutFailure } from '../../upstream/failure.ts';
+import { classifyExchangeError, timeoutFailure } from '../../upstream/failure.ts';
 import type { AddedHeaders } from '../../upstream/headers.ts';
 import { joinTarget } from '../../upstream/request-target.ts';
 import { evaluateSkew, type DatedResponse } from './clock-skew.ts';
 import { evaluateProbe, type ProbeResponseHead } from './evaluate/evaluate-probe.ts';
 import { createSettingNamer, formatTarget, StepRunner, type StepResult, type CheckStep } from './step-runner.ts';
-import { checkConnectivity, type PartnerCheckContext } from './connectivity.ts';
+import { checkConnection, observeConnections } from './connection.ts';
+import type { CheckedServer, ConnectionObserver, PartnerCheckContext } from './connection.ts';
 
 export interface UpstreamProbe {
   readonly route: RouteConfig;
@@ -46,32 +47,36 @@ export async function checkUpstream(
   const names = routes.map(({ name }) => name);
   const target = formatTarget('upstream', names.includes(DEFAULT_NAME) ? DEFAULT_NAME : names.join(','));
   const runner = new StepRunner(target, check);
-  const isReached = await checkUpstreamConnectivity(runner, first, check);
+  const server = describeServer(first);
   if (probe === undefined || !routes.includes(probe.route)) {
+    const { baseUrl: url, connectTimeoutMs: timeoutMs, tlsGroups } = first.upstream;
+    await checkConnection(runner, { ...server, url, timeoutMs, tlsGroups }, check);
     runner.skip(['clock'], 'the upstream is called only with --probe PATH');
     return runner.steps;
   }
   const token = await probe.token;
-  if (!isReached || token === undefined) {
-    runner.skip(['probe', 'clock'], isReached ? 'there is no token' : 'the upstream was not reached');
+  if (token === undefined) {
+    runner.skip(['probe', 'clock'], 'there is no token');
     return runner.steps;
   }
-  const head = await runner.run('probe', () => sendProbe(probe, token, check));
+  const head = await runner.run('probe', () =>
+    sendProbe(probe, token, check, observeConnections(runner, server, check)),
+  );
   if (head === undefined) runner.skip(['clock'], 'there is no response');
   else runner.record('clock', evaluateSkew({ ...head, date: head.field('date') }, false));
   return runner.steps;
 }
 
-function checkUpstreamConnectivity(runner: StepRunner, { name, upstream }: RouteConfig, check: PartnerCheckContext) {
+function describeServer({ name, upstream: { caFile, clientCertificate } }: RouteConfig): CheckedServer {
   const nameSetting = createSettingNamer('route', name);
-  const { baseUrl: url, caFile, clientCertificate, connectTimeoutMs: timeoutMs } = upstream;
   const names = {
     address: nameSetting('upstream.baseUrl'),
     ca: nameSetting('upstream.caFile'),
     certificate: nameSetting('upstream.tlsCertificateFile'),
-    caFile,
+    groups: nameSetting('upstream.tlsGroups'),
+    limit: nameSetting('upstream.connectTimeoutMs'),
   };
-  return checkConnectivity(runner, { url, clientCertificate, names, timeoutMs }, check);
+  return { names, caFile, clientCertificate };
 }
 
 type DatedProbeResponse = ProbeResponseHead & Omit<DatedResponse, 'date'>;
@@ -80,44 +85,54 @@ async function sendProbe(
   probe: UpstreamProbe,
   token: string,
   check: PartnerCheckContext,
+  observe: ConnectionObserver,
 ): Promise<StepResult<DatedProbeResponse>> {
-  const { route, path, own } = probe;
-  const { baseUrl, caFile, clientCertificate, tlsGroups, requestTimeoutMs, connectTimeoutMs } = route.upstream;
-  const local = route.stripPrefix && route.pathPrefix !== '/' ? path.slice(route.pathPrefix.length) : path;
-  const target = joinTarget(baseUrl.pathname, local.startsWith('/') ? local : `/${local}`);
+  const { baseUrl, requestTimeoutMs } = probe.route.upstream;
+  const target = findTarget(probe);
   if (typeof target !== 'string')
     return { outcome: 'fail', detail: target.message, advice: 'give --probe another path' };
   const { clock, egress } = check;
   const timeout = AbortSignal.timeout(requestTimeoutMs);
   const sentAt = clock.wallNow();
+  let wasReached = true;
   try {
     const exchange = {
+      ...buildProbeRequest(probe, token),
       url: new URL(target, baseUrl.origin),
-      method: 'GET' as const,
-      headers: [...own.filter(['Accept', '*/*']).headers, ...own.list(token)],
-      secureContext: baseUrl.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate, tlsGroups) : undefined,
       egress,
       clock,
-      timeoutMs: connectTimeoutMs,
       signal: AbortSignal.any([check.signal, timeout]),
+      onConnection: (...connection: Parameters<ConnectionObserver>): void => {
+        wasReached = !(connection[0] instanceof Error);
+        observe(...connection);
+      },
     };
-    const head = await sendSingleRequest(exchange, ({ statusCode, headers }) => {
+    const head = await sendSingleRequest(exchange, ({ statusCode: status, headers }) => {
       const field = (name: string): string | undefined => [headers[name] ?? []].flat().join(', ') || undefined;
-      const names = Object.keys(headers);
-      return Promise.resolve({ status: statusCode, field, names, sentAt, receivedAt: clock.wallNow() });
+      return Promise.resolve({ status, field, names: Object.keys(headers), sentAt, receivedAt: clock.wallNow() });
     });
     return { ...evaluateProbe(head, createProbeSettingNames(probe), head.receivedAt), value: head };
   } catch (error) {
     if (check.signal.aborted) throw error;
-    const { detail } = timeout.aborted ? timeoutFailure(requestTimeoutMs) : describeExchangeError(error);
-    const advice = `ask the operator of ${baseUrl.host} about GET ${baseUrl.pathname}`;
+    if (!wasReached) return { outcome: 'skip', detail: 'the upstream was not reached' };
+    const failure = timeout.aborted ? timeoutFailure(requestTimeoutMs) : classifyExchangeError(error, false);
+    const { detail, advice = `ask the operator of ${baseUrl.host} about GET ${baseUrl.pathname}` } = failure;
     return { outcome: 'fail', detail, advice };
   }
 }
 
-function describeExchangeError(error: unknown): { readonly detail: string } {
-  const failure = classifyExchangeError(error);
-  return failure.kind === 'reset' ? classifyConnectError(error) : failure;
+function buildProbeRequest({ route, own }: UpstreamProbe, token: string) {
+  const { baseUrl, caFile, clientCertificate, tlsGroups, connectTimeoutMs } = route.upstream;
+  const secureContext =
+    baseUrl.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate, tlsGroups) : undefined;
+  const headers = [...own.filter(['Accept', '*/*']).headers, ...own.list(token)];
+  return { method: 'GET' as const, headers, secureContext, timeoutMs: connectTimeoutMs };
+}
+
+function findTarget({ route, path }: UpstreamProbe): ReturnType<typeof joinTarget> {
+  const { stripPrefix, pathPrefix, upstream } = route;
+  const local = stripPrefix && pathPrefix !== '/' ? path.slice(pathPrefix.length) : path;
+  return joinTarget(upstream.baseUrl.pathname, local.startsWith('/') ? local : `/${local}`);
 }
 
 function createProbeSettingNames({ route, path, isTokenFile }: UpstreamProbe): Parameters<typeof evaluateProbe>[1] {
@@ -130,6 +145,7 @@ function createProbeSettingNames({ route, path, isTokenFile }: UpstreamProbe): P
     address: ofRoute('upstream.baseUrl'),
     audience: ofCredential('auth.audience'),
     scope: ofCredential('auth.scope'),
+    headers: ofRoute('upstream.headers'),
     placement: `${ofRoute('upstream.tokenHeader')} and ${ofRoute('upstream.tokenPrefix')}`,
     tokenFile: isTokenFile ? ofCredential('auth.tokenFile') : undefined,
     repeatedPath: base !== '' && `${pathname}/`.startsWith(`${base}/`) ? base : undefined,

@@ -129,7 +129,7 @@ const MAX_BYTES = 5;
  * @param timeoutMs for each of at most two connections
  * @returns a clause that follows the word "Redis" and names the setting; undefined when nothing was found
  */
-export async function diagnoseServer({
+async function diagnoseServer({
   url,
   timeoutMs,
   clock,

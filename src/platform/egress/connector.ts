@@ -27,8 +27,6 @@ export interface EgressConnectorOptions {
   readonly tried?: TriedAddress[];
   /** As of `openConnection`. */
   readonly lookUp?: LookUpName;
-  /** Called when the connection or the tunnel is open, before TLS. Default: not needed */
-  readonly onOpen?: () => void;
 }
 
 const RESET_CODE = /^(?:ECONNRESET|EPIPE)$/;
@@ -59,7 +57,6 @@ export function buildEgressConnector(options: EgressConnectorOptions): undici.co
     };
     path.open(signal, tried).then((socket) => {
       isOpen = true;
-      options.onOpen?.();
       const bytesBefore = socket.bytesRead;
       const onAbort = (): void => {
         socket.destroy();

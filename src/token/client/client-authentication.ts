@@ -52,7 +52,7 @@ export interface ClientAuthOptions {
   /** Offered with every method (RFC 8705 §3). */
   readonly clientCertificate: ClientCertificateFiles | undefined;
   /** As of `buildTlsContext`. */
-  readonly tlsGroups?: string | null;
+  readonly tlsGroups?: string | undefined;
   /** Undefined: the grant needs no assertion. */
   readonly assertionGrant: AssertionGrantOptions | undefined;
   /** Further parameters and header fields of the token request. */

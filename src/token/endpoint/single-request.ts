@@ -1,5 +1,6 @@
 /** Sends one HTTP request over a connection of its own: at about one request per hour a kept connection saves nothing and may be dead. */
 import type { Dispatcher } from 'undici';
+import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { unzipSync } from 'node:zlib';
 import type { Clock } from '../../platform/clock.ts';
@@ -26,6 +27,8 @@ export interface SingleRequest {
   readonly signal: AbortSignal;
   /** Gets the addresses that are tried. Default: not needed */
   readonly tried?: TriedAddress[];
+  /** Gets the connection, or why it was not opened, with the addresses that were tried. Default: not needed */
+  readonly onConnection?: ((outcome: Socket | Error, tried: readonly TriedAddress[], url: URL) => void) | undefined;
 }
 
 /** Most bytes of names and values in the header section of a response. */
@@ -36,8 +39,8 @@ export async function sendSingleRequest<T>(
   options: SingleRequest,
   read: (response: Dispatcher.ResponseData) => Promise<T>,
 ): Promise<T> {
-  const { url, method, headers, body, signal } = options;
-  const connect = buildEgressConnector({ ...options, destination: url });
+  const { url, method, headers, body, signal, tried = [], onConnection } = options;
+  const connect = buildEgressConnector({ ...options, tried, destination: url });
   let socketError: Error | undefined;
   const client = new Client(url.origin, MAX_HEADER_BYTES, {
     // The caller's signal is the only time limit.
@@ -47,7 +50,9 @@ export async function sendSingleRequest<T>(
       // undici does not pass the signal to a connection that is being opened: the connector has it.
       connect(target, (...result) => {
         // undici reports only that the connection ended, not the TLS alert before it.
-        result[1]?.on('error', (error: Error) => (socketError ??= client.describeOverflow(error)));
+        const [error, socket] = result;
+        onConnection?.(error ?? socket, tried, url);
+        socket?.on('error', (fault: Error) => (socketError ??= client.describeOverflow(fault)));
         callback(...result);
       });
     },
@@ -64,8 +69,8 @@ export async function sendSingleRequest<T>(
 
 const TOKEN_SETTINGS: FaultSettings = {
   address: 'auth.url (SIDECAR_AUTH_URL)',
-  ca: 'auth.caFile (SIDECAR_AUTH_CA_FILE)',
-  certificate: 'auth.tlsCertificateFile',
+  ca: 'upstream.caFile (SIDECAR_CA_FILE), or auth.caFile (SIDECAR_AUTH_CA_FILE) for the token endpoint alone,',
+  certificate: 'auth.tlsCertificateFile (SIDECAR_AUTH_TLS_CERTIFICATE_FILE)',
   groups: 'upstream.tlsGroups (SIDECAR_UPSTREAM_TLS_GROUPS)',
   limit: 'auth.timeoutMs (SIDECAR_AUTH_TIMEOUT_MS)',
 };

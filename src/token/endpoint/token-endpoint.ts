@@ -22,7 +22,8 @@ import { Discovery, readDocument, type GetDocument } from './discovery.ts';
 import { parseErrorResponse } from './error-response.ts';
 import { describeUnsupportedAuth, type ServerMetadata } from './server-metadata.ts';
 import { createEchoFilter, type EchoFilter } from './server-text.ts';
-import { describeConnectionFault, readBoundedText, sendSingleRequest, type BodyReadResult } from './single-request.ts';
+import { describeConnectionFault, readBoundedText, sendSingleRequest } from './single-request.ts';
+import type { BodyReadResult, SingleRequest } from './single-request.ts';
 import { buildTokenRequest, describeMissingTarget, listRequestedParameters } from './token-request.ts';
 import type { TokenGrantOptions } from './token-request.ts';
 import { correctTokenUrl, describeTokenUrlSettings } from './token-url.ts';
@@ -49,6 +50,10 @@ export interface TokenEndpointOptions extends ClientAuthOptions, TokenGrantOptio
   readonly observe: EventObserver;
   /** Masks tokens of this process that the server may echo, in texts that are kept. Default: none are known. */
   readonly maskSecrets?: Redact;
+  /** As of a single request, of metadata too. */
+  readonly onConnection?: SingleRequest['onConnection'];
+  /** Called with the URL that a token request is sent to. Default: not needed */
+  readonly onLocated?: (url: URL) => void;
   /** Called with the head of each token response. Default: none. */
   readonly onResponseHead?: (head: Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'>) => void;
 }
@@ -131,6 +136,7 @@ export class TokenEndpoint {
       const url = await this.#findTokenUrl(inputs, abandon);
       if (!(url instanceof URL)) return url;
       host = url.host;
+      this.#options.onLocated?.(url);
       return await this.#sendTo(url, inputs);
     } catch (error) {
       if (abandon.aborted) return { kind: 'unavailable', detail: 'the token request was abandoned' };
@@ -186,9 +192,9 @@ export class TokenEndpoint {
   }
 
   #buildRequestOptions(url: URL, { context, signal, tried }: RequestInputs) {
-    const { egress, clock, timeoutMs } = this.#options;
+    const { egress, clock, timeoutMs, onConnection } = this.#options;
     const secureContext = url.protocol === 'https:' ? context : undefined;
-    return { url, secureContext, egress, clock, timeoutMs, signal, tried };
+    return { url, secureContext, egress, clock, timeoutMs, signal, tried, onConnection };
   }
 
   #observe(event: Parameters<EventObserver>[0]): void {

@@ -36,7 +36,7 @@ test('the summary counts outcomes', () => {
 });
 
 test('the JSON document has every member in every step', () => {
-  const without: CheckStep = { step: 'dns', target: 'upstream', outcome: 'ok', ms: 1, detail: 'found' };
+  const without: CheckStep = { step: 'connect', target: 'upstream', outcome: 'ok', ms: 1, detail: 'found' };
   expect(JSON.parse(formatJsonReport([without], true))).toEqual({ ok: true, steps: [{ ...without, advice: null }] });
   expect(JSON.parse(formatJsonReport([without], false))).toMatchObject({ ok: false });
   expect(JSON.parse(formatJsonReport([step()], true))).toMatchObject({ ok: false, steps: [{ advice: 'mend it' }] });

@@ -15,7 +15,8 @@ const ASSUMED = {
 const context = { clock: systemClock, stop: new AbortController().signal, signal: new AbortController().signal };
 
 function configFor(port: number): Config {
-  return { admin: { address: { kind: 'tcp', host: 'localhost', port } } } as unknown as Config;
+  const credentials = [{ auth: { endpoint: { kind: 'url' } } }];
+  return { admin: { address: { kind: 'tcp', host: 'localhost', port } }, credentials } as unknown as Config;
 }
 
 async function checkAgainst(body: string, status = 200) {
@@ -47,6 +48,14 @@ test('says the verdict of a running sidecar', async () => {
   const { steps } = await checkAgainst(JSON.stringify({ verdict: { ...verdict, ...rest }, throttles: [] }));
   const detail = 'The partner is slow. 9 requests delayed.';
   expect(steps).toMatchObject([{ step: 'verdict', outcome: 'warn', detail, advice: 'Set SIDECAR_RATE.' }]);
+});
+
+test('warns of the next token request while a sidecar holds a token', async () => {
+  const { steps } = await checkAgainst(JSON.stringify({ tokens: [{ validForSeconds: 0 }, { validForSeconds: 9 }] }));
+  expect(steps).toMatchObject([
+    { step: 'token', outcome: 'warn', advice: expect.stringContaining('interrupt') as string },
+  ]);
+  expect((await checkAgainst(JSON.stringify({ tokens: [{ validForSeconds: null }, 7] }))).steps).toEqual([]);
 });
 
 test('says nothing when no sidecar runs, or another program responds', async () => {

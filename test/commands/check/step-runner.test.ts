@@ -15,29 +15,29 @@ const never = (): Promise<StepResult<never>> => new Promise(() => undefined);
 
 test('returns the value of a step and measures its duration', async () => {
   const { walk, clock } = startWalk();
-  const value = await walk.run('dns', async () => {
+  const value = await walk.run('connect', async () => {
     await clock.advance(12);
     return { outcome: 'ok', detail: 'found', value: 7 } as const;
   });
   expect(value).toBe(7);
-  expect(walk.steps).toEqual([{ step: 'dns', target: 'upstream', outcome: 'ok', ms: 12, detail: 'found' }]);
+  expect(walk.steps).toEqual([{ step: 'connect', target: 'upstream', outcome: 'ok', ms: 12, detail: 'found' }]);
 });
 
 test('reports the code of an unexpected error, not its message', async () => {
   const { walk } = startWalk();
   const error = Object.assign(new Error('the secret is 42'), { code: 'EODD' });
-  expect(await walk.run('tcp', () => Promise.reject(error))).toBeUndefined();
+  expect(await walk.run('connect', () => Promise.reject(error))).toBeUndefined();
   expect(walk.steps).toMatchObject([{ outcome: 'fail', detail: 'failed unexpectedly (EODD)' }]);
 });
 
 test('an interrupt ends the running step and skips the rest', async () => {
   const { walk, stop } = startWalk();
-  const step = walk.run('tcp', never);
+  const step = walk.run('connect', never);
   stop.abort();
   await step;
   await walk.run('tls', never);
   expect(walk.steps).toMatchObject([
-    { step: 'tcp', outcome: 'skip', detail: 'interrupted' },
+    { step: 'connect', outcome: 'skip', detail: 'interrupted' },
     { step: 'tls', outcome: 'skip', detail: 'interrupted' },
   ]);
 });

@@ -5,7 +5,7 @@ import type { CheckStep } from '../../../src/commands/check/step-runner.ts';
 import { paintNothing, wrapText } from '../../../src/commands/terminal.ts';
 
 const STEP: CheckStep = {
-  step: 'tcp',
+  step: 'connect',
   target: 'token endpoint',
   outcome: 'fail',
   ms: 3.25,
@@ -20,7 +20,7 @@ describe.each([[200], [100], [80], [40]])('at %i columns', (columns) => {
   });
   test('contains every word in order', () => {
     const words = lines.join(' ').split(/ +/).join(' ');
-    expect(words).toContain(`✘ tcp token endpoint`);
+    expect(words).toContain(`✘ connect token endpoint`);
     expect(words).toContain(STEP.detail);
     expect(words).toContain(`→ ${STEP.advice ?? ''}`);
   });

@@ -62,7 +62,9 @@ test('an unknown authority is refused with a hint, that of auth.caFile is truste
   const url = `https://localhost:${String(await listen('TLSv1.3'))}/oauth/token`;
   expect(await ask(url, undefined)).toEqual({
     kind: 'unavailable',
-    detail: containing(' has a self-signed certificate: set auth.caFile'),
+    detail: containing(
+      ' has a self-signed certificate (DEPTH_ZERO_SELF_SIGNED_CERT); set upstream.caFile (SIDECAR_CA_FILE), or auth.caFile',
+    ),
   });
   // Bundles have comments before their certificates.
   await writeFile(certificate, `# test\n${await readFile(certificate, 'utf8')}`);
@@ -84,7 +86,9 @@ test('an expired certificate is reported without advice to trust an authority', 
   const result = await ask(`https://127.0.0.1:${String((server.address() as AddressInfo).port)}/`, expired.caFile);
   expect(result).toMatchObject({
     kind: 'unavailable',
-    detail: containing('has a certificate that has expired: it must be renewed there, unless the clock here is wrong'),
+    detail: containing(
+      'has a certificate that has expired (CERT_HAS_EXPIRED); ask the operator to renew it, unless the clock here is wrong',
+    ),
   });
   expect(JSON.stringify(result)).not.toMatch(/CA_FILE|caFile/);
 });
@@ -96,7 +100,9 @@ test('a server that speaks only HTTP/2 is reported as such', async () => {
   const url = `https://127.0.0.1:${String((server.address() as AddressInfo).port)}/`;
   expect(await ask(url, certificates.caFile)).toMatchObject({
     kind: 'unavailable',
-    detail: containing(' speaks only HTTP/2, which is not supported: ask its operator for HTTP/1.1'),
+    detail: containing(
+      ' speaks only HTTP/2, which is not supported (ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL); ask the operator for HTTP/1.1',
+    ),
   });
   server.close();
 });
@@ -138,11 +144,11 @@ test('a server that requires a client certificate, or does not accept it, is rep
   const url = new URL('/oauth/token', demanding.url);
   expect(await askOnce(buildEndpoint(url, options))).toEqual({
     kind: 'unavailable',
-    detail: containing(`${url.host} asks for a client certificate: set auth.tlsCertificateFile (ERR_SSL_`),
+    detail: containing(`${url.host} requires a client certificate (ERR_SSL_`),
   });
   const stranger = { ...options, clientCertificate: strangers.issue('stranger') };
   expect(await askOnce(buildEndpoint(url, stranger))).toEqual({
     kind: 'unavailable',
-    detail: containing(`${url.host} does not accept the client certificate in auth.tlsCertificateFile (ERR_SSL_`),
+    detail: containing(`${url.host} does not accept the client certificate (ERR_SSL_`),
   });
 });

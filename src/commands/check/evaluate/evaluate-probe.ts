@@ -18,6 +18,8 @@ export interface ProbeSettingNames {
   readonly address: string;
   readonly audience: string;
   readonly scope: string;
+  /** The setting of fixed header fields. */
+  readonly headers: string;
   /** The settings of the header field that carries the token. */
   readonly placement: string;
   /** The setting of a token that is in a file. Default: an authorization server issues the token. */
@@ -66,7 +68,7 @@ function evaluateForbidden(head: ProbeResponseHead, detail: string, names: Probe
     headers: ['www-authenticate', head.field('www-authenticate') ?? ''],
   });
   if (refusal === undefined) {
-    const advice = 'the token is valid but not permitted: ask the partner which role or scope is required';
+    const advice = `set ${names.headers} if a gateway expects a key in a header field; otherwise the token is not permitted: ask the partner which role or scope is required`;
     return { outcome: 'fail', detail, advice };
   }
   const needed = refusal.needed === undefined ? '' : `: ${refusal.needed}`;

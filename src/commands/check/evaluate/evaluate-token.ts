@@ -69,7 +69,7 @@ export function evaluateTokenFailure(response: TokenRequestFailure, context: Tok
       `this is a login page, a proxy or a maintenance page, not a token endpoint: check ${where}`,
       `POST ${url} returned ${head.status} and a web page (HTML)`,
     );
-  if (head.status === 401) return fail(adviseByError('invalid_client', context));
+  if (head.status === 401 && !API_KEY.test(response.detail)) return fail(adviseByError('invalid_client', context));
   return fail(adviseByStatus(head.status, where, nameSetting));
 }
 
@@ -96,8 +96,15 @@ function adviseByStatus(status: number, where: string, nameSetting: NameSetting)
     return `set ${nameSetting('auth.tokenField')} if the token has another name in the response; otherwise it is not from a token endpoint: check ${where}, and ask the operator`;
   if (status === 400 || status === 415 || status === 422)
     return `the server expects another form of request: compare ${nameSetting('auth.bodyFormat')}, ${nameSetting('auth.grantType')} and ${nameSetting('auth.extraParameters')} with its documentation; or it is not a token endpoint: check ${where}`;
-  return `the response is not from a token endpoint but probably from something in front of it: check ${where}, and ask the operator`;
+  const key = `set ${nameSetting('auth.extraHeaders')} if a gateway expects a key in a header field; otherwise`;
+  return `the response is not from a token endpoint but probably from something in front of it: ${key} check ${where}, and ask the operator`;
 }
+
+/** As gateways write that a field with a key is missing. */
+const API_KEY = /\b(?:api|subscription)[ _-]?key\b/i;
+/** As servers write that `client_id` or `client_secret` is not in the body. */
+const LACKS_CLIENT =
+  /client[ _]?(?:id|secret|credentials)\b.{0,60}(?:missing|required|not (?:present|found|provided)|empty)|(?:missing|requires?|no)\b.{0,40}\bclient[ _]?(?:id|secret|credentials)/i;
 
 /** RFC 9449 §5, §8: an error, the type of the token, or a challenge. */
 const ASKS_FOR_DPOP = /"(?:use_dpop_nonce|invalid_dpop_proof|dpop)"|\bDPoP proof\b|, DPoP\b/i;
@@ -113,6 +120,8 @@ function adviseOnRejection(error: string, detail: string, context: TokenCheckCon
     return signing?.certificateFile === undefined && signing?.keyId === undefined
       ? `the assertion does not name its key: set ${certificate} to the certificate that is registered with the application (or ${nameSetting('auth.keyId')} to its thumbprint)`
       : `the server does not know the key that the assertion names: register the certificate in ${certificate} with the application, or set the one that is registered, with its key`;
+  if (auth.method.name === 'client_secret_basic' && LACKS_CLIENT.test(detail))
+    return `the server reads the client from the body of the request: set ${nameSetting('auth.method')} to client_secret_post`;
   if (describeMissingTarget(error, auth) !== undefined)
     return `ask the partner what to request, and set ${nameSetting('auth.audience')}, ${nameSetting('auth.scope')} or ${nameSetting('auth.resource')}${auth.assertionGrant === undefined ? '' : `, or correct the claim scope in ${nameSetting('auth.assertionClaims')}`}`;
   if (error === 'invalid_grant' && auth.assertionGrant !== undefined)

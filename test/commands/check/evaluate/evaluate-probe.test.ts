@@ -2,14 +2,14 @@
 import { expect, test } from 'vitest';
 import { evaluateProbe } from '../../../../src/commands/check/evaluate/evaluate-probe.ts';
 
-const names = { address: 'BASE_URL', audience: 'AUDIENCE', scope: 'SCOPE', placement: 'HEADER' };
+const names = { address: 'BASE_URL', audience: 'AUDIENCE', scope: 'SCOPE', placement: 'HEADER', headers: 'HEADERS' };
 
 test.each([
   [200, {}, 'ok', /^responded with 200, no rate limit stated$/, undefined],
   [302, {}, 'warn', /302/, /redirects are passed on/],
   [401, { 'www-authenticate': 'Bearer error="invalid_token"' }, 'fail', /\(invalid_token\)$/, /AUDIENCE and SCOPE/],
   [401, {}, 'fail', /401, no rate limit stated$/, /AUDIENCE/],
-  [403, {}, 'fail', /403/, /role or scope/],
+  [403, {}, 'fail', /403/, /set HEADERS if a gateway expects a key.*role or scope/],
   [
     403,
     { 'www-authenticate': 'Bearer error="insufficient_scope", scope="quotes.write"' },

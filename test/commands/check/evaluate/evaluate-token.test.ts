@@ -57,6 +57,25 @@ describe('a refusal', () => {
   });
 });
 
+test.each([
+  ['invalid_request', 'Missing parameter: client_id'],
+  ['invalid_request', 'client_id missing'],
+  ['invalid_client', "The 'client_secret' parameter is required."],
+])('%s: %s, of a client in HTTP Basic, names client_secret_post', (error, words) => {
+  const detail = `login.example answered the token request with 400 and the error "${error}": ${words}`;
+  const { advice } = evaluateTokenFailure({ kind: 'rejected', error, detail }, context);
+  expect(advice).toMatch(/set <auth\.method> to client_secret_post/);
+});
+
+test.each([
+  [401, 'Access denied due to missing subscription key'],
+  [403, 'Forbidden'],
+])('%i of a gateway: %s, names the header fields', (status, words) => {
+  const head = { status, contentType: 'application/json', challenge: '' };
+  const failure = { kind: 'unavailable', detail: `login.example answered with ${String(status)}: ${words}` } as const;
+  expect(evaluateTokenFailure(failure, { ...context, head }).advice).toContain('set <auth.extraHeaders>');
+});
+
 describe('a refusal of a signed assertion', () => {
   const signing = { keyFile: '/k', algorithm: undefined, audience: 'token_endpoint' };
   const unnamed = { name: 'private_key_jwt', ...signing, keyId: undefined, certificateFile: undefined } as const;
