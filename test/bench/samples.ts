@@ -2,10 +2,13 @@
  * Memory and time of the ring of samples after an hour, with 1, 5 and 20 routes that have every usual status, outcome and latency.
  * Run: npm run bench:samples
  */
+import { evaluateAlerts } from '../../src/admin/alerts/active-alerts.ts';
+import { evaluateVerdict } from '../../src/admin/verdict/verdict.ts';
 import { readLastMinute, readPlotRows } from '../../src/admin/samples/traffic.ts';
 import { Sampler } from '../../src/admin/samples/sampler.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { FAULT_CAUSES } from '../../src/telemetry/events.ts';
+import { unpaced, validToken } from '../admin/states.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const HOUR_SECONDS = 3600;
@@ -47,11 +50,27 @@ async function measure(count: number): Promise<void> {
   }
   const readMs = time(() => readLastMinute(sampler.read()));
   const plotMs = time(() => readPlotRows(sampler.ring, names.map(describeThrottle), 0));
+  const throttles = names.map((route) => ({ ...unpaced, route }));
+  const seen = {
+    version: '0',
+    uptimeMs: 1,
+    draining: false,
+    tokens: [validToken],
+    throttles,
+    samples: sampler.read(),
+    wallNow: clock.wallNow(),
+  };
+  const verdictMs = time(() =>
+    evaluateVerdict({ ...seen, alerts: evaluateAlerts(seen), faults: [], settings: undefined, pending: [] }),
+  );
+  const blockedMs = await findLongestBlock(() => metrics.render());
   const figures = [
     `${String(count).padStart(2)} routes: ${String(Math.round(sampler.ring.bytes / 1024))} KiB`,
     `a sample ${((sampledMs / HOUR_SECONDS) * 1000).toFixed(0)} us`,
     `the last minute ${(readMs * 1000).toFixed(0)} us`,
     `300 rows of plots ${plotMs.toFixed(1)} ms`,
+    `alerts and verdict ${verdictMs.toFixed(1)} ms`,
+    `longest delay of a call by a scrape ${blockedMs.toFixed(1)} ms`,
   ];
   console.log(figures.join(', '));
 }
@@ -59,6 +78,26 @@ async function measure(count: number): Promise<void> {
 function describeThrottle(route: string | undefined) {
   const state = { rate: 10, pausedMs: 0, queued: 3, queueMax: 1000, inFlight: 2, inFlightLimit: 4 };
   return { route: route ?? '', ...state };
+}
+
+/** How long the event loop stands still at most, in the quickest of a few runs, milliseconds. */
+async function findLongestBlock(run: () => Promise<unknown>): Promise<number> {
+  let [last, longest] = [performance.now(), 0];
+  let isRunning = true;
+  const tick = (): void => {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+    if (isRunning) setImmediate(tick);
+  };
+  tick();
+  const blocks: number[] = [];
+  for (let number = 0; number < 10; number++) {
+    longest = 0;
+    await run();
+    blocks.push(longest);
+  }
+  isRunning = false;
+  return Math.min(...blocks);
 }
 
 /** Of the quickest of a few runs, milliseconds. */

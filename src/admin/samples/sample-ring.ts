@@ -31,6 +31,12 @@ interface GaugeColumns {
   samples: number;
 }
 
+interface RouteIndex {
+  /** How many of the series are in the lists. */
+  indexed: number;
+  readonly lists: Map<string, CounterReading[]>;
+}
+
 /** What can be read at one instant. A window reaches from then back; where less was recorded, it is as long as that. */
 export type Samples = ReturnType<SampleRing['read']>;
 
@@ -45,6 +51,7 @@ export class SampleRing {
   readonly #counters = new Map<CounterReading, CounterColumns | undefined>();
   readonly #gauges = new Map<string, GaugeColumns>();
   readonly #durations: DurationColumns;
+  readonly #byRoute = new Map<string, RouteIndex>();
   #bytes: number;
   #statusBytes = 0;
 
@@ -174,7 +181,7 @@ export class SampleRing {
 
   #listCounters(metric: string, selector = EVERYTHING): CounterColumns[] {
     const found: CounterColumns[] = [];
-    for (const series of this.#source.counters.get(metric) ?? []) {
+    for (const series of this.#findSeries(metric, selector.route)) {
       if (series.count === 0 || !matchLabels(series.labels, selector)) continue;
       const columns = this.#counters.has(series)
         ? this.#counters.get(series)
@@ -182,6 +189,23 @@ export class SampleRing {
       if (columns !== undefined) found.push(columns);
     }
     return found;
+  }
+
+  /** A route has few of the series of all routes. */
+  #findSeries(metric: string, route: string | undefined): readonly CounterReading[] {
+    const all = this.#source.counters.get(metric) ?? [];
+    if (route === undefined) return all;
+    const index = this.#byRoute.get(metric) ?? { indexed: 0, lists: new Map<string, CounterReading[]>() };
+    this.#byRoute.set(metric, index);
+    for (; index.indexed < all.length; index.indexed++) {
+      const series = all[index.indexed];
+      const name = series?.labels.route ?? '';
+      const list = index.lists.get(name) ?? [];
+      index.lists.set(name, list);
+      if (series !== undefined) list.push(series);
+    }
+    // A pattern that is no name is looked for in all.
+    return index.lists.get(route) ?? all;
   }
 
   #listGauges(metric: string, selector = EVERYTHING): readonly GaugeColumns[] {

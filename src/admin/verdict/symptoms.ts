@@ -92,16 +92,23 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
   const isShared = ({ route }: ThrottleState): boolean => hasShared && !routes.includes(route);
   const findThrottle = (route: string): ThrottleState | undefined =>
     active.find((throttle) => throttle.route === route) ?? active.find(isShared) ?? throttles[0];
+  const known = new Map<string | null, RouteFacts>();
+  const readFacts = (route: string | null, throttle: ThrottleState | undefined): RouteFacts => {
+    const facts = known.get(route) ?? readRouteFacts(inputs, route, throttle, windowMs);
+    // A throttle and the route of its name are one.
+    if (route === throttle?.route) known.set(route, facts);
+    return facts;
+  };
   const findings: readonly Finding[] = [
     ...listTokens(inputs, windowMs),
     // Among equals the first is shown: what holds the queue, before that its clients leave.
     ...active.flatMap((throttle) => {
-      const facts = readRouteFacts(inputs, isShared(throttle) ? null : throttle.route, throttle, windowMs);
+      const facts = readFacts(isShared(throttle) ? null : throttle.route, throttle);
       return [...listQueue(throttle, facts, inputs, windowMs), describeUnread(throttle, facts)];
     }),
     ...routes.flatMap((route) => {
       const throttle = findThrottle(route);
-      const facts = readRouteFacts(inputs, route, throttle, windowMs);
+      const facts = readFacts(route, throttle);
       return [
         ...listFaults(facts, inputs, windowMs),
         ...listForeign(facts, inputs, windowMs),

@@ -36,6 +36,11 @@ export interface Verdict {
   readonly other?: string | undefined;
 }
 
+interface CachedInputs extends VerdictInputs {
+  /** Of one window, which are found once for all candidates. */
+  readonly listSymptoms: (windowMs: number) => readonly Symptom[];
+}
+
 /** Symptoms of one cause, of all routes. */
 interface Candidate extends Symptom {
   readonly text: Cause;
@@ -69,8 +74,17 @@ const EVERY = 0.995;
 const MAX_START_MS = 2 * MINUTE_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-export function evaluateVerdict(inputs: VerdictInputs): Verdict {
-  if (inputs.draining) return describeDrain(inputs);
+export function evaluateVerdict(given: VerdictInputs): Verdict {
+  if (given.draining) return describeDrain(given);
+  const symptoms = new Map<number, readonly Symptom[]>();
+  const inputs: CachedInputs = {
+    ...given,
+    listSymptoms(windowMs) {
+      const found = symptoms.get(windowMs) ?? listSymptoms(given, windowMs);
+      symptoms.set(windowMs, found);
+      return found;
+    },
+  };
   // The present first: in a minute, what has begun just now is a small part.
   const [recent, minute, past] = [RECENT_MS, MINUTE_MS, PAST_MS].map((windowMs) => rankCandidates(inputs, windowMs));
   const current = [recent, minute, past]
@@ -88,13 +102,13 @@ export function evaluateVerdict(inputs: VerdictInputs): Verdict {
 }
 
 /** The causes that explain enough requests, the largest first. */
-function rankCandidates(inputs: VerdictInputs, windowMs: number): Candidate[] {
+function rankCandidates(inputs: CachedInputs, windowMs: number): Candidate[] {
   const { samples, throttles, pending } = inputs;
   const countRequests = (route?: string): number =>
     samples.increase('requests_total', windowMs, route === undefined ? {} : { route });
   const waiting = throttles.reduce((total, { queued }) => total + queued, pending.length);
   const total = countRequests() + waiting;
-  const byCause = Map.groupBy(listSymptoms(inputs, windowMs), ({ cause }) => cause);
+  const byCause = Map.groupBy(inputs.listSymptoms(windowMs), ({ cause }) => cause);
   return [...byCause.values()]
     .map((symptoms) => mergeSymptoms(symptoms, total, windowMs, countRequests))
     .filter(
@@ -138,14 +152,14 @@ function mergeSymptoms(
 }
 
 /** Whether it goes on: it has gone when requests of its route have succeeded of which some would have failed. */
-function isCurrent(candidate: Candidate, inputs: VerdictInputs): boolean {
+function isCurrent(candidate: Candidate, inputs: CachedInputs): boolean {
   const { cause, ownShare, isCertain, failed, delayed } = candidate;
   if (isCertain === true) return true;
   const { quietMs, since, before } = readEnd(candidate, inputs);
   // With one more call of either kind, since there may be few.
   const survival = 1 - (failed + 1) / (before + 2);
   if (delayed === 0 && failed > 0 && survival ** since < MAX_CHANCE) return false;
-  if (listSymptoms(inputs, RECENT_MS).some((recent) => recent.cause === cause)) return true;
+  if (inputs.listSymptoms(RECENT_MS).some((recent) => recent.cause === cause)) return true;
   return countOwnSuccesses(candidate, inputs, Math.max(quietMs, RECENT_MS)) * ownShare < MISSED_FAILURES;
 }
 

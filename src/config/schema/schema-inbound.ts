@@ -115,7 +115,7 @@ export const log = {
 
 export const metrics = {
   buckets: setting(oneOf(['default', 'few', 'none']), 'default', {
-    doc: 'The buckets of the histograms in /metrics: default has 19 for each series, few has five (0.1, 1, 10 and 60 s, and +Inf), none exposes counts and sums only, as summaries.',
+    doc: 'The buckets of the histograms in /metrics: default has 19 for each series (ten for those of upstream_duration_seconds), few has five (0.1, 1, 10 and 60 s, and +Inf), none exposes counts and sums only, as summaries.',
   }),
 };
 

@@ -17,7 +17,14 @@ import {
   TOKEN_OUTCOMES,
 } from '../events.ts';
 import type { EventObserver, SidecarEvent } from '../events.ts';
-import type { CountedSeries, DurationSeries, SeriesOptions, SeriesRegistry, SeriesTable } from './series.ts';
+import type {
+  CountedSeries,
+  DurationSeries,
+  HistogramOptions,
+  SeriesOptions,
+  SeriesRegistry,
+  SeriesTable,
+} from './series.ts';
 
 export interface ConfiguredLabelValues {
   readonly routes: readonly string[];
@@ -30,7 +37,7 @@ interface MetricDefinition extends Pick<SeriesOptions, 'help'> {
   /** The values of each label, or which configured names they are. Default: no label. */
   readonly labels?: Readonly<Record<string, readonly string[] | 'routes' | 'throttles' | 'credentials'>>;
   /** A histogram of the same events. Default: none. */
-  readonly durations?: Pick<SeriesOptions, 'name' | 'help'>;
+  readonly durations?: HistogramOptions;
   /** The rare events that are counted, with their label values in the order of the labels; undefined: this one is not counted. */
   readonly events?: {
     readonly [Kind in SidecarEvent['kind']]?: (
@@ -85,6 +92,8 @@ const METRICS = {
     durations: {
       name: 'upstream_duration_seconds',
       help: 'Time from the permit to the response head, or to the end of an attempt without a response.',
+      // Of each outcome, so that every route has nine; 5 s is the threshold of an alert.
+      bounds: [0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 60],
     },
   },
   upstream_faults_total: {

@@ -10,6 +10,7 @@ import { readGauges, registerGauges, type GaugeStates } from './gauges.ts';
 import type { RecordObservers, RecordPermit } from '../request-record.ts';
 import { createRouteCounters } from './route-counters.ts';
 import { expose, SeriesRegistry } from './series.ts';
+import { renderMetrics } from './text-format.ts';
 
 /** Gauges of prom-client that `promtool check metrics` refuses: `_total` is for counters. */
 const EXCLUDED_DEFAULT_METRICS = [
@@ -73,7 +74,7 @@ export function createMetrics(options: MetricsOptions) {
     /** All metrics in the Prometheus text format. Rejects when a state cannot be read. */
     async render(): Promise<string> {
       states = readStates();
-      return await registry.metrics();
+      return await renderMetrics(registry);
     },
     contentType: registry.contentType,
   };
@@ -99,7 +100,7 @@ function limitBuckets(registry: Registry, exposed: 'few' | 'none'): void {
 function withoutBuckets(samples: Samples, exposed: 'few' | 'none'): Samples {
   // prom-client declares the type as a numeric enum and gives its name.
   if (String(samples.type) !== 'histogram') return samples;
-  const values = samples.values.filter(({ metricName, labels }) => {
+  const values = [...samples.values].filter(({ metricName, labels }) => {
     if (metricName !== `${samples.name}_bucket`) return true;
     return exposed === 'few' && (labels.le === '+Inf' || FEW_BUCKETS.includes(Number(labels.le)));
   });

@@ -72,6 +72,11 @@ function listCombinations(sets: readonly (readonly string[])[]): string[][] {
   return sets.reduce<string[][]>((lists, set) => lists.flatMap((list) => set.map((value) => [...list, value])), [[]]);
 }
 
+export interface HistogramOptions extends Pick<SeriesOptions, 'name' | 'help'> {
+  /** Which of the exposed bounds it has, seconds; each has the value that it would have among all. Default: all. */
+  readonly bounds?: readonly number[];
+}
+
 /** All counters and histograms of the sidecar, for the exposition and for the ring of samples. */
 export class SeriesRegistry {
   /** Both by name without the prefix. */
@@ -91,14 +96,14 @@ export class SeriesRegistry {
   }
 
   /** A histogram of durations in seconds, and a counter of the same events. */
-  addDurations(counter: SeriesOptions, histogram: Pick<SeriesOptions, 'name' | 'help'>): SeriesTable<DurationSeries> {
+  addDurations(counter: SeriesOptions, histogram: HistogramOptions): SeriesTable<DurationSeries> {
     const table = new SeriesTable(counter, (labels) => new DurationSeries(labels));
     this.#exposeCounter(counter, table.all);
     this.durations.set(histogram.name, table.all);
     const name = METRIC_PREFIX + histogram.name;
-    expose(this.#registry, 'histogram', histogram, () =>
-      table.all.flatMap((series) => listHistogramValues(name, series)),
-    );
+    expose(this.#registry, 'histogram', histogram, function* () {
+      for (const series of table.all) yield* listHistogramValues(name, series, histogram.bounds);
+    });
     return table;
   }
 
@@ -112,9 +117,12 @@ export function expose(
   registry: Registry,
   type: 'counter' | 'gauge' | 'histogram',
   { name, help }: Pick<SeriesOptions, 'name' | 'help'>,
-  listValues: () => readonly (Pick<MetricValueWithName<string>, 'labels' | 'value'> & {
-    readonly metricName?: string;
-  })[],
+  // Read while they are rendered: an array of them all would delay calls.
+  listValues: () => Iterable<
+    Pick<MetricValueWithName<string>, 'labels' | 'value'> & {
+      readonly metricName?: string;
+    }
+  >,
 ): void {
   const metric = { name: METRIC_PREFIX + name, help, type, aggregator: 'sum' };
   const get = () => Promise.resolve({ ...metric, values: listValues() });
@@ -122,13 +130,16 @@ export function expose(
   registry.registerMetric({ name: metric.name, get } as unknown as Metric);
 }
 
-function listHistogramValues(name: string, { labels, buckets, count, sum }: DurationSeries) {
+function listHistogramValues(
+  name: string,
+  { labels, buckets, count, sum }: DurationSeries,
+  bounds: HistogramOptions['bounds'],
+) {
+  const exposed = [...sumExposedBuckets(buckets)].filter(
+    ([le]) => le === '+Inf' || bounds === undefined || bounds.includes(le),
+  );
   return [
-    ...Array.from(sumExposedBuckets(buckets), ([le, value]) => ({
-      metricName: `${name}_bucket`,
-      labels: { le, ...labels },
-      value,
-    })),
+    ...exposed.map(([le, value]) => ({ metricName: `${name}_bucket`, labels: { le, ...labels }, value })),
     { metricName: `${name}_sum`, labels, value: sum },
     { metricName: `${name}_count`, labels, value: count },
   ];

@@ -56,8 +56,30 @@ it('none exposes no bucket, and summaries with the counts and sums of default', 
   );
 });
 
-it('few has about a quarter of the buckets', async () => {
+it('few has about a third of the buckets', async () => {
   const count = async (buckets: ExposedBuckets): Promise<number> =>
     [...(await expose(buckets, [])).samples.keys()].filter(isBucket).length;
-  expect((await count('few')) / (await count('default'))).toBeCloseTo(0.26, 2);
+  expect((await count('few')) / (await count('default'))).toBeCloseTo(0.36, 2);
+});
+
+it('the durations of attempts have half of the buckets of others, and each has the value that it has there', async () => {
+  await fc.assert(
+    fc.asyncProperty(durationsMs, async (durations) => {
+      const { samples } = await expose('default', durations);
+      const read = (histogram: string, labels: string) =>
+        new Map(
+          [...samples].flatMap(([series, value]) => {
+            const bound = /le="([^"]+)"/.exec(series)?.[1];
+            const isOwn = series.startsWith(`bearer_sidecar_${histogram}_bucket{`) && series.includes(labels);
+            return isOwn && bound !== undefined ? [[bound, value] as const] : [];
+          }),
+        );
+      const attempts = read('upstream_duration_seconds', 'outcome="ok"');
+      expect([...attempts.keys()].join(' ')).toBe('0.01 0.05 0.1 0.5 1 2.5 5 10 60 +Inf');
+      const waits = read('queue_wait_seconds', 'route="default"');
+      expect(waits.size).toBe(19);
+      for (const [bound, value] of attempts) expect(value, bound).toBe(waits.get(bound));
+    }),
+    { numRuns: 10 },
+  );
 });
