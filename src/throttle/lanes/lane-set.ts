@@ -23,6 +23,8 @@ const MAX_CLOSURES_OF_LAST = 4;
 const RECENT_MS = 10_000;
 /** A known limit that is used to this share explains a refusal. */
 const EXPLAINING_SHARE = 0.8;
+/** Odds that refusals which the route's learned limit explains fall on the operation alone, in bits. */
+const OWN_BITS = 6;
 /** After each inquest that found for the route, twice as many refusals have to come before the next. */
 const MAX_DOUBLINGS = 8;
 /** A lane without a refusal for so long goes when another one is wanted. */
@@ -45,6 +47,8 @@ export class LaneSet {
   #refusalCount = 0;
   #routeVerdicts = 0;
   #nextInquestAt = 0;
+  /** The route has learned from refusals of this operation while no other one was known. */
+  #onlyOperation: string | undefined;
 
   constructor(options: LaneSetOptions) {
     this.#options = options;
@@ -87,7 +91,10 @@ export class LaneSet {
     const isOwn = lane?.odds.isConfirmed === true && report.kind === 'accepted';
     // What the responses of the operation state as remaining belongs to its own limit.
     const decision = route.settle(now, grant, isOwn ? { kind: 'accepted' } : report);
-    if (report.kind === 'accepted') this.#recordAcceptedWitness(now, grant, lane);
+    if (report.kind !== 'accepted') return decision;
+    if (this.#onlyOperation !== undefined && this.#onlyOperation !== operation)
+      this.#moveToLane(now, this.#onlyOperation);
+    else this.#recordAcceptedWitness(now, grant, lane);
     return decision;
   }
 
@@ -144,10 +151,12 @@ export class LaneSet {
     const isOwn = lane !== undefined && (lane.odds.isConfirmed || inquest?.lanes.has(lane) === true);
     if (inquest !== undefined && !isOwn) return this.#recordRefusedWitness(now, inquest, grant, report, operation);
     const isFirst = this.#refused.recordRefused(now, grant.at) && inquest === undefined;
-    const isExplained = lane?.odds.isConfirmed === true || usedShare(route, now) >= EXPLAINING_SHARE;
-    if (isFirst && !isExplained) this.#refused.recordClosure(now, operation);
+    // The call that ends a pause is a retry of the operation that began it.
+    if (isFirst && !grant.isPauseProbe && lane?.odds.isConfirmed !== true) this.#refused.recordClosure(now, operation);
     if (lane === undefined) {
-      if (!this.#mayInquire(now, operation)) return route.settle(now, grant, report);
+      const isOnly = !this.#options.times.hasOther(new Set([operation]), now - RECENT_MS);
+      if (isOnly && this.#lanes.size === 0) this.#onlyOperation ??= operation;
+      if (isOnly || !this.#mayInquire(now, operation)) return route.settle(now, grant, report);
       lane = this.#createLane(now, operation);
     } else if (
       lane.odds.isConfirmed &&
@@ -233,15 +242,32 @@ export class LaneSet {
 
   #mayInquire(now: number, operation: string): boolean {
     const { route, times } = this.#options;
-    if (this.#refusalCount < this.#nextInquestAt || usedShare(route, now) >= EXPLAINING_SHARE) return false;
     const odds = this.#refused.oddsOf(operation);
-    if (odds?.isRefuted === true || !times.hasOther(new Set([operation]), now - RECENT_MS)) return false;
+    // What the route has learned explains them too, but then the others would be refused as often.
+    const isOwn = odds !== undefined && odds.bits >= OWN_BITS;
+    const isExplained = usedShare(route, now) >= EXPLAINING_SHARE || this.#refusalCount < this.#nextInquestAt;
+    if (isExplained && !isOwn) return false;
+    if (odds?.isRefuted === true) return false;
     const isLast = !times.hasOther(new Set([operation, ...this.#lanes.keys()]), now - RECENT_MS);
     if (isLast && (odds?.closures ?? 0) <= MAX_CLOSURES_OF_LAST) return false;
     // What the route has learned from these closures does not explain them.
-    if (isLast) route.forgetLearned(now);
+    if (isLast || isExplained) route.forgetLearned(now);
     for (const lane of this.#lanes.values()) if (now - lane.lastRefusedAt > IDLE_MS) this.#lanes.delete(lane.operation);
     return this.#lanes.size < MAX_LANES;
+  }
+
+  /** There are other operations now: what was learned from one is that operation's, until shown otherwise. */
+  #moveToLane(now: number, operation: string): void {
+    this.#onlyOperation = undefined;
+    const { route } = this.#options;
+    const learned = route.ratePolicy.learner?.snapshot(now);
+    const { governor } = this.#lanes.get(operation) ?? this.#createLane(now, operation);
+    governor.restore(now, learned, 0);
+    route.forgetLearned(now);
+    if (!route.pause.isClosed) return;
+    governor.joinPause(now, route.pausedMs(now));
+    route.pause.end();
+    route.applyRate(now);
   }
 
   #createLane(now: number, operation: string): Lane {

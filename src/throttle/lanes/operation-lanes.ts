@@ -12,9 +12,6 @@ import type { LaneDecision, LaneGrant } from './lane.ts';
 import { LaneSet } from './lane-set.ts';
 import { RefusedOperations } from './refused-operations.ts';
 
-/** An operation without a call for so long is no other one. */
-const RECENT_MS = 600_000;
-
 export interface OperationLanesOptions {
   readonly route: Governor;
   readonly times: ResponseTimes;
@@ -54,10 +51,10 @@ export class OperationLanes {
 
   /** As the governor's; to be called for refusals, and for every response while there are lanes. */
   settle(now: number, grant: LaneGrant, report: PermitReport, operation: string): LaneDecision {
-    if (report.kind === 'rate-limited') this.#prepare(now, operation);
+    if (report.kind === 'rate-limited') this.#prepare();
     if (this.learned !== undefined) return this.learned.settle(now, grant, report, operation);
     const isFirst = report.kind === 'rate-limited' && this.#refused?.recordRefused(now, grant.at) === true;
-    if (isFirst) this.#refused?.recordClosure(now, operation);
+    if (isFirst && !grant.isPauseProbe) this.#refused?.recordClosure(now, operation);
     return this.#options.route.settle(now, grant, report);
   }
 
@@ -76,12 +73,10 @@ export class OperationLanes {
     for (const lane of lanes) this.learned.restore(now, lane, ageMs);
   }
 
-  /** An operation can be refused alone where there are others. */
-  #prepare(now: number, operation: string): void {
+  #prepare(): void {
     const { times } = this.#options;
     this.#refused ??= new RefusedOperations((at, each) => times.shareOf(at, each));
-    if (this.learned === undefined && this.#isWanted && times.hasOther(new Set([operation]), now - RECENT_MS))
-      this.learned = this.#create();
+    if (this.learned === undefined && this.#isWanted) this.learned = this.#create();
   }
 
   #create(): LaneSet {

@@ -14,11 +14,8 @@ export class CallRing {
   mayGrow = false;
 
   add(at: number, ms: number): void {
-    if (this.mayGrow && 2 * this.#recorded === this.#values.length && this.#recorded < MAX_CALLS) {
-      const longer = new Float64Array(2 * this.#values.length);
-      longer.set(this.#values);
-      this.#values = longer;
-    }
+    const places = this.#values.length / 2;
+    if (this.mayGrow && this.#recorded >= places && places < MAX_CALLS) this.#grow();
     const index = (2 * this.#recorded++) % this.#values.length;
     this.#values[index] = at;
     this.#values[index + 1] = ms;
@@ -46,6 +43,15 @@ export class CallRing {
       .map(({ ms }) => ms)
       .sort((one, other) => one - other);
     return newest.length < MIN_SPREAD_CALLS ? 0 : (newest.at(-2) ?? 0) - (newest[1] ?? 0);
+  }
+
+  #grow(): void {
+    const oldest = (2 * this.#recorded) % this.#values.length;
+    const longer = new Float64Array(2 * this.#values.length);
+    longer.set(this.#values.subarray(oldest));
+    longer.set(this.#values.subarray(0, oldest), this.#values.length - oldest);
+    this.#recorded = this.#values.length / 2;
+    this.#values = longer;
   }
 
   get #size(): number {

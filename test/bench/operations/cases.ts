@@ -1,7 +1,7 @@
 /** Drawn partners with limits by operation, and the calls that an application makes there. */
 import type { Random } from '../../../src/platform/clock.ts';
 
-export const KINDS = ['own', 'shared', 'both', 'tenant word', 'tenant number', 'pair', 'idle'] as const;
+export const KINDS = ['own', 'shared', 'both', 'tenant word', 'tenant number', 'pair', 'idle', 'cold'] as const;
 export type Kind = (typeof KINDS)[number];
 
 export interface Operation {
@@ -81,6 +81,7 @@ function drawLimits(
       return [limit(all.slice(0, 2), pick(1.3, 3))];
     case 'own':
     case 'idle':
+    case 'cold':
       // Every second operation is free.
       return all.filter((index) => index % 2 === 0).map((index) => limit([index], pick(1.2, 4)));
   }

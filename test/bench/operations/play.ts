@@ -12,6 +12,7 @@ export const DURATION_MS = 120_000;
 const SETTLED_MS = 10_000;
 const DEADLINE_MS = 4000;
 const LAST_CALLS_MS = 8000;
+const CALLS_AT_ONCE = 12;
 
 export interface OperationResult {
   accepted: number;
@@ -40,6 +41,9 @@ export async function play(played: OperationsCase, seed: number, lanes: boolean)
     const result = results[index];
     if (result === undefined) continue;
     const call = new Call(clock, throttle, server, network, played.roundTripMs, operation, index, result);
+    // The first refusal may come before any call was accepted.
+    const atOnce = played.kind === 'cold' ? CALLS_AT_ONCE : 0;
+    for (let count = 0; count < atOnce; count++) clock.exactlyAt(0, () => void call.make());
     offer(clock, createRandom(seed, `arrivals ${index}`), operation, () => call.make());
   }
   await clock.runUntil(DURATION_MS + LAST_CALLS_MS);
