@@ -26,8 +26,8 @@ describe('lifecycle', () => {
 
   it.each([
     ['standalone', () => renderStandalone({ lifecycle })],
-    ['native', () => renderInAppChart({ lifecycle })],
-    ['classic', () => renderInAppChart({ mode: 'classic', lifecycle })],
+    ['native', () => renderInAppChart({ lifecycle, terminationGracePeriodSeconds: 60 })],
+    ['classic', () => renderInAppChart({ mode: 'classic', lifecycle, terminationGracePeriodSeconds: 60 })],
   ])('%s: is handed on to the container', (_, make) => {
     expect(sidecarOf(podsOf(make())[0]!)).toMatchObject({ lifecycle });
   });

@@ -93,6 +93,31 @@ describe('values', () => {
     ['a secret in the file', { configFile: { content: { auth: { clientSecret: 'x' } } } }, /clientSecretFile/],
     ['a secret in a list', { configFile: { content: { credentials: [{ clientSecret: 'x' }] } } }, /clientSecretFile/],
     ['a secret in the text', { configFile: { content: '{"auth": {"clientSecret": "x"}}' } }, /clientSecretFile/],
+    [
+      'a drain that is longer than Kubernetes gives a pod',
+      { config: { ...CONFIG, SIDECAR_DRAIN_MS: 60_000 } },
+      /SIDECAR_DRAIN_MS and preStop take 60 s, and the pod is killed 30 s after its SIGTERM, with every POST in flight: set terminationGracePeriodSeconds of the pod, and the value of that name, to 65 or more/,
+    ],
+    [
+      'a drain that is longer than the pod is said to have, with a hook before it',
+      {
+        config: CONFIG,
+        mode: 'classic',
+        terminationGracePeriodSeconds: 44,
+        lifecycle: { preStop: { sleep: { seconds: 5 } } },
+      },
+      /take 45 s, and the pod is killed 44 s after/,
+    ],
+    [
+      'a standalone pod with less than its drain',
+      { config: CONFIG, mode: 'standalone', terminationGracePeriodSeconds: 39 },
+      /take 40 s, and the pod is killed 39 s after/,
+    ],
+    [
+      'a drain that a variable sets',
+      { config: CONFIG, extraEnv: [{ name: 'SIDECAR_DRAIN_MS', value: '31000' }] },
+      /take 31 s, and the pod is killed 30 s after/,
+    ],
     ['a text that is no YAML', { configFile: { content: 'a: [' } }, /configFile\.content is no YAML/],
   ])('%s: refused when it is rendered, and not by lint', (_, values, message) => {
     const file = writeValues(values);
@@ -350,6 +375,7 @@ describe('what platform teams ask of the standalone Deployment', () => {
     expect(graceOf({})).toBe(45);
     expect(graceOf({ SIDECAR_DRAIN_MS: 120_500 })).toBe(126);
     expect(graceOf({ SIDECAR_DRAIN_MS: '' })).toBe(30);
+    expect(podSpecOf({ config: CONFIG, terminationGracePeriodSeconds: 90 }).terminationGracePeriodSeconds).toBe(90);
   });
 
   it('names, and an image by digest', () => {

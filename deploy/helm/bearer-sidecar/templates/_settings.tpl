@@ -39,6 +39,14 @@
 {{- mul (regexFind "^[0-9]+" .) (get (dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000) (regexFind "[a-z]+$" .)) -}}
 {{- end -}}
 
+{{/* What the sidecar takes to end, in seconds: those of a preStop sleep, then the drain. */}}
+{{- define "bearer-sidecar.secondsToEnd" -}}
+{{- $given := include "bearer-sidecar.given" . | fromYaml -}}
+{{- $config := include "bearer-sidecar.config" . | fromYaml -}}
+{{- $drain := get $given "SIDECAR_DRAIN_MS" | default $config.SIDECAR_DRAIN_MS | default "25000" -}}
+{{- add (div (add (int64 $drain) 999) 1000) (dig "preStop" "sleep" "seconds" 0 (.Values.lifecycle | default dict)) -}}
+{{- end -}}
+
 {{/* Here and not in the schema: helm lint judges the chart without values, and a configuration file may have all of them. */}}
 {{- define "bearer-sidecar.checkSettings" -}}
 {{- $given := include "bearer-sidecar.given" . | fromYaml -}}
@@ -74,6 +82,12 @@
 {{- if and .scrapeTimeout (gt (include "bearer-sidecar.milliseconds" .scrapeTimeout | int64) (include "bearer-sidecar.milliseconds" .interval | int64)) -}}
 {{- $faults = append $faults (printf "podMonitor.scrapeTimeout %s is longer than the interval %s, which Prometheus refuses" .scrapeTimeout .interval) -}}
 {{- end -}}
+{{- end -}}
+{{- /* Beside an app the pod is the app's own: what it has is said by a value, or as in the chart's README. */ -}}
+{{- $needed := include "bearer-sidecar.secondsToEnd" . | int64 -}}
+{{- $grace := .Values.terminationGracePeriodSeconds | default (ternary $needed (ternary 45 30 (eq .Values.mode "classic")) (eq .Values.mode "standalone")) | int64 -}}
+{{- if lt $grace $needed -}}
+{{- $faults = append $faults (printf "SIDECAR_DRAIN_MS and preStop take %d s, and the pod is killed %d s after its SIGTERM, with every POST in flight: set terminationGracePeriodSeconds of the pod, and the value of that name, to %d or more" $needed $grace (add $needed 5)) -}}
 {{- end -}}
 {{- with .Values.standalone.service -}}
 {{- if and .nodePort (eq .type "ClusterIP") -}}
