@@ -1,5 +1,6 @@
 /** Shell commands that a user may paste: this program again from the same directory, and words in quotes. */
-import { delimiter, dirname, isAbsolute, relative, sep } from 'node:path';
+import { existsSync } from 'node:fs';
+import { delimiter, dirname, isAbsolute, join, relative, sep } from 'node:path';
 import { isSea } from 'node:sea';
 import { toSingleLine } from '../config/load/problems.ts';
 
@@ -7,19 +8,22 @@ export interface ProgramContext {
   /** As it was called: `node`, the path of a Node.js such as `node_modules/.bin/node`, or the one-file binary. */
   readonly argv0: string;
   readonly script: string;
+  /** The launcher of the clone that has the script; undefined elsewhere. */
+  readonly launcher?: string | undefined;
   readonly isBinary: boolean;
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 /** The name on PATH or the path of the script; never `npx`, which outside of the clone fetches a package of this name and runs it. */
-export function findProgramCommand({ argv0, script, isBinary, folder, env }: ProgramContext): string {
+export function findProgramCommand({ argv0, script, launcher, isBinary, folder, env }: ProgramContext): string {
   if (isBinary) return quoteForShell(toSingleLine(argv0));
   // npm adds node_modules/.bin to PATH only for as long as its command runs.
   const isOnPath =
     !/node_modules[\\/]\.bin$/.test(dirname(script)) && (env.PATH ?? '').split(delimiter).includes(dirname(script));
   if (isOnPath && /[\\/]bearer-sidecar$/.test(script)) return 'bearer-sidecar';
-  return [shorten(argv0, folder), shorten(script, folder)].map((path) => quoteForShell(toSingleLine(path))).join(' ');
+  const words = launcher === undefined ? [argv0, script] : [launcher];
+  return words.map((path) => quoteForShell(toSingleLine(shorten(path, folder)))).join(' ');
 }
 
 function shorten(path: string, folder: string): string {
@@ -32,7 +36,11 @@ function shorten(path: string, folder: string): string {
 
 export function ownProgramCommand(env: ProgramContext['env']): string {
   const { argv0, argv } = process;
-  return findProgramCommand({ argv0, script: argv[1] ?? '', isBinary: isSea(), folder: process.cwd(), env });
+  const script = argv[1] ?? '';
+  const launcher = join(dirname(script), '..', 'bearer-sidecar');
+  const isClone = script.endsWith(join('dist', 'main.js')) && existsSync(launcher) && process.platform !== 'win32';
+  const context = { argv0, script, launcher: isClone ? launcher : undefined, isBinary: isSea(), folder: process.cwd() };
+  return findProgramCommand({ ...context, env });
 }
 
 /** `text` as one word of a POSIX shell, in quotes only where they are needed. */

@@ -52,7 +52,9 @@ export async function runSandbox(load: LoadOptions, version: string, stop: Abort
 
 function formatForTerminal(lines: readonly string[], version: string, end: string): string {
   const title = paintFor(process.stdout)('heading', `bearer-sidecar ${version}: the sandbox`);
-  return [title, '', ...lines, '', 'Paste the command after "try" into another terminal.', end, '', ''].join('\n');
+  const last = lines.at(-1) ?? '';
+  const how = 'Paste the command after "try" into another terminal:';
+  return [title, '', ...lines.slice(0, -1), '', end, '', how, '', last, '', ''].join('\n');
 }
 
 function presetFor(sandbox: Sandbox): Preset {
@@ -79,7 +81,7 @@ function readClient({
   return id === undefined || id === '' || secret === undefined || secret === '' ? undefined : { id, secret };
 }
 
-/** The lines for stdout, which scripts read; no secret is in them. The `try` line works when pasted into a POSIX shell. */
+/** The lines for stdout, which scripts read; no secret is in them. The last one, `try`, works when pasted into a POSIX shell. */
 export function formatSandboxLines(
   sandbox: Pick<Sandbox, 'tokenUrl' | 'apiUrl' | 'audience' | 'scope'>,
   urls: SidecarUrls,
@@ -89,10 +91,10 @@ export function formatSandboxLines(
     `admin ${urls.adminUrl}`,
     `token ${sandbox.tokenUrl.href}`,
     `api ${sandbox.apiUrl.href}`,
-    `try ${formatCurlCommand(urls.proxyUrl)}`,
     'note Everything behind the proxy is simulated in this process: no partner is called, nothing is sold.',
     `note Its token endpoint gives tokens for the audience ${sandbox.audience} and the scopes ${sandbox.scope}.`,
     "note The real API's paths, payloads, errors and rate limits are unknown; those here are invented.",
+    `try ${formatCurlCommand(urls.proxyUrl)}`,
   ];
 }
 

@@ -10,6 +10,8 @@ test.each([
     { argv0: 'node_modules/.bin/node', folder: '/srv/app' },
     'node_modules/.bin/node dist/main.js',
   ],
+  ['in its clone', { launcher: '/srv/app/bearer-sidecar', folder: '/srv/app' }, './bearer-sidecar'],
+  ['from another folder', { launcher: '/srv/app/bearer-sidecar' }, '/srv/app/bearer-sidecar'],
   [
     'by npx',
     {

@@ -78,7 +78,8 @@ export function checkCommand(command: Command): CommandCheck | undefined {
   if (program === 'curl') return { kind: 'run' };
   if (/^(?:build\/|node_modules\/\.bin\/)?bearer-sidecar$/.test(program)) return checkOwnCommand(args);
   if (program === 'npm') return read(faultsOfNpm(args));
-  if (program === 'node_modules/.bin/node') return checkInClone(args);
+  // The program of a clone, which may be started in the background.
+  if (program === './bearer-sidecar') return checkOwnCommand(args.filter((arg) => arg !== '&'));
   if (program === 'node') return read(filesMissing(args.slice(0, 1)));
   // names.test.ts checks names of settings everywhere.
   if (program === 'export') return read([]);
@@ -99,12 +100,6 @@ function checkOwnCommand(args: readonly string[]): CommandCheck {
   const { command, given } = reading.invocation;
   const isNonInteractive = command === 'init' && given.has('yes');
   return LONG_RUNNING.has(command) && !isNonInteractive ? read([]) : { kind: 'run' };
-}
-
-/** The program of a clone, which may be started in the background. */
-function checkInClone(args: readonly string[]): CommandCheck {
-  const [main, ...words] = args.filter((arg) => arg !== '&');
-  return main === 'dist/main.js' ? checkOwnCommand(words) : read([`no program ${main ?? ''}`]);
 }
 
 function read(faults: readonly string[]): CommandCheck {

@@ -14,7 +14,7 @@ it.each([
     undefined,
   ],
   ['```sh\ncat [x](docs/x.md)\n```', undefined],
-  ['```sh\nnode_modules/.bin/node dist/main.js check\n```', '```sh\nbearer-sidecar check\n```'],
+  ['```sh\n./bearer-sidecar check\n```', '```sh\nbearer-sidecar check\n```'],
   ['Look:\n\n![alt](docs/images/a.png)\n\nNext.', 'Look.\n\nNext.'],
   ['Look:\n\n<picture>\n  <img src="docs/a.png" />\n</picture>\n\nNext.', 'Look.\n\nNext.'],
   ['One.\n\n![alt](docs/images/a.png)\n\nNext.', 'One.\n\nNext.'],

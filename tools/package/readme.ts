@@ -4,7 +4,7 @@
  */
 
 /** Also as it is written in PowerShell. */
-const COMMAND_IN_CLONE = /node_modules[\\/]\.bin[\\/]node(?:\.cmd)? dist\/main\.js/g;
+const COMMAND_IN_CLONE = /\.\/bearer-sidecar(?![\w/])|node_modules\\\.bin\\node\.cmd dist\/main\.js/g;
 
 const NOTE =
   'With this package, `bearer-sidecar sandbox` takes the place of `npm ci && npm start`. Pages and files that are named here and not in it ' +

@@ -12,6 +12,14 @@ import { isObject, sectionList, type RawSection } from './one-or-many.ts';
 const MAX_CALLS = 1_000_000_000;
 const NAME = /^[a-z0-9-]{1,32}$/;
 const PERIOD = /^(?:([1-9][0-9]{0,6})([smhd])|1mo)$/;
+/** As partners write it: 10 000 calls per day. */
+const PERIOD_NAMES = new Map<unknown, string>([
+  ['second', '1s'],
+  ['minute', '1m'],
+  ['hour', '1h'],
+  ['day', '1d'],
+  ['month', '1mo'],
+]);
 const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 };
 const HOUR_SECONDS = UNIT_SECONDS.h;
 const MAX_QUOTED_CHARS = 100;
@@ -23,7 +31,7 @@ const LIMIT_SCHEMA: JsonSchema = {
   properties: {
     name: { type: 'string', pattern: NAME.source },
     calls: { type: 'integer', minimum: 1, maximum: MAX_CALLS },
-    per: { type: 'string', pattern: PERIOD.source },
+    per: { type: 'string', pattern: `${PERIOD.source}|^(?:${[...PERIOD_NAMES.keys()].join('|')})$` },
     window: { enum: ['sliding', 'calendar'] },
     timeZone: { type: 'string', minLength: 1 },
     countsRefused: { type: 'boolean' },
@@ -53,7 +61,8 @@ export const declaredLimits = sectionList<readonly DeclaredLimit[]>({
   example: '[{"calls":350,"per":"10s"},{"calls":10000,"per":"1h"}]',
   section: 'calls and per, such as { calls: 350, per: 10s }',
   schema: LIMIT_SCHEMA,
-  complete: (given) => {
+  complete: (written) => {
+    const given: RawSection = { ...written, per: PERIOD_NAMES.get(written.per) ?? written.per };
     const { calls, per, window } = given;
     // Without the calls, so that a limit that is raised keeps its count.
     const name = `per-${String(per)}${window === 'calendar' ? '-calendar' : ''}`;
@@ -122,7 +131,7 @@ function findWindowFault({ per, window, timeZone }: RawSection): string | undefi
   const parts = typeof per === 'string' ? PERIOD.exec(per) : null;
   const seconds = parts === null ? NaN : periodSeconds(parts);
   if (parts === null || seconds > MAX_SECONDS)
-    return 'per: expected a whole number and s, m, h or d, such as 10s, at most 31d; or 1mo';
+    return 'per: expected a whole number and s, m, h or d, such as 10s, at most 31d; 1mo; or second, minute, hour, day or month';
   if (window !== 'sliding' && window !== 'calendar') return 'window: expected sliding or calendar';
   const isOfDates = per === '1d' || per === '1mo';
   if (window === 'calendar' && !isOfDates && HOUR_SECONDS % seconds !== 0)

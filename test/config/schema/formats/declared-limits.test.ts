@@ -57,6 +57,17 @@ test('is empty by default', () => {
   expect(configOf().throttle.limits).toEqual([]);
 });
 
+test.each([
+  ['second', '1s'],
+  ['minute', '1m'],
+  ['hour', '1h'],
+  ['day', '1d'],
+  ['month', '1mo'],
+])('per %s, as partners write it, is per %s', (written, per) => {
+  const yaml = `throttle: { limits: [{ calls: 10, per: ${written} }] }`;
+  expect(configOf({}, fromFile(yaml)).throttle.limits).toEqual([{ ...DEFAULTS, name: `per-${per}`, calls: 10, per }]);
+});
+
 test('every valid list is read from a variable and from a file, with the defaults, and can be counted', () => {
   fc.assert(
     fc.property(limits, (given) => {
@@ -118,7 +129,10 @@ describe('an invalid value is one problem that names key, variable, entry and wh
     [of({ calls: 0 }), 'calls: expected'],
     [of({ calls: 1.5 }), 'calls: expected'],
     [of({ calls: 1_000_000_001 }), 'calls: expected'],
-    ['[{"calls":1}]', 'per: expected a whole number and s, m, h or d, such as 10s, at most 31d; or 1mo'],
+    [
+      '[{"calls":1}]',
+      'per: expected a whole number and s, m, h or d, such as 10s, at most 31d; 1mo; or second, minute, hour, day or month',
+    ],
     ...['', '10', '10 s', '0s', '01s', '1.5h', '-1s', '32d', '745h', '9999999d', '1w', '2mo', '10S'].map(
       (per): [string, string] => [of({ per }), 'per: expected'],
     ),
