@@ -16,8 +16,7 @@ import type { Block } from './pages.ts';
 import { startSandbox } from './sandbox.ts';
 import type { RunningSandbox } from './sandbox.ts';
 
-const OURS =
-  /^((?:[A-Z_]+=\S+ )*)(?:(?:build\/|node_modules\/\.bin\/)?bearer-sidecar|node_modules\/\.bin\/node dist\/main\.js)\b/;
+const OURS = /^((?:[A-Z_]+=\S+ )*)(?:\.\/|build\/|node_modules\/\.bin\/)?bearer-sidecar\b/;
 const TIMEOUT_MS = 60_000;
 const BLOCKS = PAGES.flatMap(blocksOf);
 const where = ({ page, line }: Block): string => `${page}:${String(line)}`;
@@ -85,6 +84,11 @@ test('a wrong command, option, script or file is reported', () => {
   expect(check('npm run no-such-script && npm test')).toMatchObject([{ faults: [expect.any(String)] }, { faults: [] }]);
   expect(check('docker compose -f deploy/none.yaml --sideways up')).toMatchObject([{ faults: { length: 2 } }]);
   expect(check('curl -d \'{ "a": 1 }\' \\\n  http://localhost:18080/x   # a comment')).toMatchObject([{ kind: 'run' }]);
+});
+
+test('the launcher of a clone runs the program from any folder', async () => {
+  const { stdout } = await promisify(execFile)(join(ROOT, 'bearer-sidecar'), ['--version'], { cwd: tmpdir() });
+  expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
 describe('run against the sandbox', () => {

@@ -68,6 +68,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   kill: '-HUP -TERM',
   wait: '',
   git: '',
+  grep: '-E',
   cd: '',
   cp: '-r',
 };
