@@ -50,193 +50,132 @@ const TRAITS = {
   other: trait('destination_unavailable'),
 } as const satisfies Partial<Record<FaultCause, Traits>>;
 
-/**
- * The condition is an error code, or a name that `identify` gives. In words and advice `{address}` and others stand for settings, `{reason}` for
- * what OpenSSL or the parser says.
- */
+/** What helps. `{address}` and others stand for settings. */
+const ADVICE = {
+  address: 'check host and port in {address}, then ask the operator',
+  listener: 'nothing listens there: check host and port in {address}, and that the service runs',
+  name: "check the name in {address}; a name that only the partner's network knows needs its name server",
+  nameServer: 'check that the name server of this machine or pod is reachable (/etc/resolv.conf, network policy)',
+  firewall:
+    'ask who runs the network whether a firewall drops connections from here, or set egress.proxy (SIDECAR_EGRESS_PROXY) if a proxy is required; ask the partner whether it accepts calls from this IP address',
+  interference:
+    'check scheme and port in {address}; ask who runs the network whether a proxy or firewall on the path interferes with TLS',
+  routes: 'check routes, VPN and firewall from this machine to the host in {address}',
+  firstMessage:
+    'check the port in {address}; a firewall on the path may refuse the first message for its length, which post-quantum groups need: try X25519:P-256 for {groups}; then ask the operator whether it accepts this IP address',
+  cut: 'ask the operator whether it accepts this IP address; a firewall may cut connections, too',
+  outcome:
+    'ask the partner whether these calls arrived, and whether they were carried out, before they are repeated; with http: in {address}, the server may speak TLS alone',
+  expired: 'ask the operator to renew it, unless the clock here is wrong',
+  clock: 'compare the clock here with the right time, then ask the operator',
+  otherName: 'use a name of the certificate in {address}, or ask the operator for a certificate with this name',
+  selfSigned: 'set {ca} to a file with this certificate, if the operator confirms that it is theirs',
+  authority:
+    'set {ca} to a file with the certificate of that authority, if it is private and trusted or belongs to a proxy that inspects TLS; if it is public, the server does not send its intermediate certificate: ask the operator',
+  strength: 'ask the operator for a certificate with a key of 2048 bits or more and a SHA-256 signature',
+  trust: 'check {ca}, then ask the operator',
+  certificate: 'set {certificate} to the certificate that you were given, or ask the operator which one it accepts',
+  certificateOrCipher:
+    'set {certificate} if it requires a client certificate; otherwise ask the operator which ciphers and groups it offers',
+  secureScheme: 'check scheme and port in {address}: https: needs a server with TLS',
+  plainScheme: 'check scheme and port in {address}: use https: for a server with TLS',
+  version: 'ask the operator for TLS 1.2 or 1.3: older versions are not used',
+  http1: 'ask the operator for HTTP/1.1, or put a gateway in between that accepts HTTP/1.1',
+  strictHttp: 'ask the operator to correct its responses: some clients accept them, and others read two responses',
+} as const;
+
+/** The condition is an error code, or a name that `identify` gives. In the words, `{reason}` is what OpenSSL or the parser says. */
 type FaultRow = readonly [
-  cause: keyof typeof TRAITS,
   condition: RegExp,
+  cause: keyof typeof TRAITS,
   words: string,
-  advice: string,
+  advice: keyof typeof ADVICE,
   traits?: Partial<Traits>,
 ];
 
-const NAME_SERVER = 'check that the name server of this machine or pod is reachable (/etc/resolv.conf, network policy)';
-const FIREWALL =
-  'ask who runs the network whether a firewall drops connections from here, or set egress.proxy (SIDECAR_EGRESS_PROXY) if a proxy is required; ask the partner whether it accepts calls from this IP address';
-const INTERFERENCE = 'ask who runs the network whether a proxy or firewall on the path interferes with TLS';
-const CUT_ON_THE_WAY = 'ask the operator whether it accepts this IP address; a firewall may cut connections, too';
-const CERTIFICATE =
-  'set {certificate} to the certificate that you were given, or ask the operator which one it accepts';
-const STRICT_HTTP =
-  'ask the operator to correct its responses: some clients accept them, and others read two responses';
-const HTTP2_ONLY = 'speaks only HTTP/2, which is not supported';
-const HTTP1_NEEDED = 'ask the operator for HTTP/1.1, or put a gateway in between that accepts HTTP/1.1';
-const INVALID_HTTP = 'sent a response that is not valid HTTP';
+const UNKNOWN_AUTHORITY =
+  /^(?:SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_GET_ISSUER_CERT(?:_LOCALLY)?|UNABLE_TO_VERIFY_LEAF_SIGNATURE)$/;
+const OTHER_CERTIFICATE_FAULT = /^(?:CERT_|UNABLE_TO_|ERR_TLS_CERT|CRL_|INVALID_|PATH_LENGTH_|CERTIFICATE_FAULT)/;
+const NOT_ACCEPTED =
+  /_ALERT_(?:BAD_CERTIFICATE|CERTIFICATE_UNKNOWN|UNSUPPORTED_CERTIFICATE|DECRYPT_ERROR|ACCESS_DENIED)$/;
+const OTHER_NAME = /^(?:ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)$/;
+const WEAK = /_TOO_(?:SMALL|WEAK)$|_SIGNATURE(?:_TYPE|_ALGORITHM)$/;
+const OTHER_TLS_FAULT = /^EPROTO$|^ERR_(?:SSL|TLS)_/;
+const NO_TLS = /_WRONG_VERSION_NUMBER$|_PACKET_LENGTH_TOO_LONG$|_HTTP_REQUEST$|_RECORD_LAYER_FAILURE$/;
+const LATE = 'cannot be reached:';
+const HTTP2 = 'speaks only HTTP/2, which is not supported';
+const INVALID = 'sent a response that is not valid HTTP';
 
 /** The first that fits. TLS alerts are known by their names (RFC 8446 §6.2): what stands before these differs between versions of OpenSSL. */
 const FAULTS: readonly FaultRow[] = [
+  [/^ECONNREFUSED$/, 'connection_refused', 'refused the connection', 'listener'],
+  [/^ENOTFOUND$/, 'dns', 'has a host name that cannot be resolved', 'name'],
+  [/^EAI_AGAIN$/, 'dns', 'has a host name that cannot be resolved now', 'nameServer'],
   [
-    'connection_refused',
-    /^ECONNREFUSED$/,
-    'refused the connection',
-    'nothing listens there: check host and port in {address}, and that the service runs',
-  ],
-  [
-    'dns',
-    /^ENOTFOUND$/,
-    'has a host name that cannot be resolved',
-    "check the name in {address}; a name that only the partner's network knows needs its name server",
-  ],
-  ['dns', /^EAI_AGAIN$/, 'has a host name that cannot be resolved now', NAME_SERVER],
-  [
-    'dns',
     /^LOOKUP_TIMEOUT$/,
-    'cannot be reached: its name was not resolved {within}',
-    NAME_SERVER,
+    'dns',
+    `${LATE} its name was not resolved {within}`,
+    'nameServer',
     { proxyStatus: 'dns_timeout' },
   ],
-  ['connect_timeout', /^CONNECT_TIMEOUT$/, 'cannot be reached: no connection was opened {within}', FIREWALL],
+  [/^CONNECT_TIMEOUT$/, 'connect_timeout', `${LATE} no connection was opened {within}`, 'firewall'],
+  [/^HANDSHAKE_TIMEOUT$/, 'connect_timeout', `${LATE} the TLS handshake was not complete {within}`, 'interference'],
+  [/^ETIMEDOUT$/, 'connect_timeout', 'could not be reached in time', 'firewall'],
+  [/^E(?:HOST|NET)UNREACH$/, 'unroutable', 'cannot be reached from this network', 'routes'],
   [
-    'connect_timeout',
-    /^HANDSHAKE_TIMEOUT$/,
-    'cannot be reached: the TLS handshake was not complete {within}',
-    INTERFERENCE,
-  ],
-  ['connect_timeout', /^ETIMEDOUT$/, 'could not be reached in time', FIREWALL],
-  [
-    'unroutable',
-    /^E(?:HOST|NET)UNREACH$/,
-    'cannot be reached from this network',
-    'check routes, VPN and firewall from this machine to the host in {address}',
-  ],
-  [
+    /^SILENT_RESET$/,
     'reset_before_sent',
-    /^SILENT_HANDSHAKE_RESET$/,
     'cut the connection in the TLS handshake, before it sent a byte',
-    'check the port in {address}; a firewall on the path may refuse the first message for its length, which post-quantum groups need: try X25519:P-256 for {groups}; then ask the operator whether it accepts this IP address',
+    'firstMessage',
   ],
+  [/^HANDSHAKE_RESET$/, 'reset_before_sent', 'cut the connection in the TLS handshake', 'interference'],
+  [/^(?:ECONNRESET|EPIPE)$/, 'reset_before_sent', 'cut the connection', 'cut'],
+  [/^UND_ERR_SOCKET$/, 'reset_before_sent', 'closed the connection before its response was complete', 'cut'],
+  [/^RESET_AFTER_SENT$/, 'reset_after_sent', 'closed the connection before its response was complete', 'outcome'],
+  [/^CERT_HAS_EXPIRED$/, 'certificate_expired', 'has a certificate that has expired', 'expired'],
+  [/^CERT_NOT_YET_VALID$/, 'certificate_not_yet_valid', 'has a certificate that is not valid yet', 'clock'],
+  [OTHER_NAME, 'certificate_wrong_host', 'has a certificate for another host name{names}', 'otherName'],
+  [/^DEPTH_ZERO_SELF_SIGNED_CERT$/, 'certificate_untrusted', 'has a self-signed certificate', 'selfSigned'],
+  [UNKNOWN_AUTHORITY, 'certificate_untrusted', 'has a certificate of an unknown authority', 'authority'],
+  [WEAK, 'certificate_untrusted', 'has a weak key or signature{reason}', 'strength', { permanence: 'likely' }],
+  [OTHER_CERTIFICATE_FAULT, 'certificate_untrusted', 'has a certificate that is not accepted{reason}', 'trust'],
+  [/_ALERT_CERTIFICATE_REQUIRED$/, 'client_certificate', 'requires a client certificate', 'certificate'],
+  [NOT_ACCEPTED, 'client_certificate', 'does not accept the client certificate', 'certificate'],
   [
-    'reset_before_sent',
-    /^HANDSHAKE_RESET$/,
-    'cut the connection in the TLS handshake',
-    `check the port in {address}; ${INTERFERENCE}`,
-  ],
-  ['reset_before_sent', /^(?:ECONNRESET|EPIPE)$/, 'cut the connection', CUT_ON_THE_WAY],
-  ['reset_before_sent', /^UND_ERR_SOCKET$/, 'closed the connection before its response was complete', CUT_ON_THE_WAY],
-  [
-    'reset_after_sent',
-    /^RESET_AFTER_SENT$/,
-    'closed the connection before its response was complete',
-    'ask the partner whether these calls arrived, and whether they were carried out, before they are repeated; with http: in {address}, the server may speak TLS alone',
-  ],
-  [
-    'certificate_expired',
-    /^CERT_HAS_EXPIRED$/,
-    'has a certificate that has expired',
-    'ask the operator to renew it, unless the clock here is wrong',
-  ],
-  [
-    'certificate_not_yet_valid',
-    /^CERT_NOT_YET_VALID$/,
-    'has a certificate that is not valid yet',
-    'compare the clock here with the right time, then ask the operator',
-  ],
-  [
-    'certificate_wrong_host',
-    /^(?:ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)$/,
-    'has a certificate for another host name{names}',
-    'use a name of the certificate in {address}, or ask the operator for a certificate with this name',
-  ],
-  [
-    'certificate_untrusted',
-    /^DEPTH_ZERO_SELF_SIGNED_CERT$/,
-    'has a self-signed certificate',
-    'set {ca} to a file with this certificate, if the operator confirms that it is theirs',
-  ],
-  [
-    'certificate_untrusted',
-    /^(?:SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_GET_ISSUER_CERT(?:_LOCALLY)?|UNABLE_TO_VERIFY_LEAF_SIGNATURE)$/,
-    'has a certificate of an unknown authority',
-    'set {ca} to a file with the certificate of that authority, if it is private and trusted or belongs to a proxy that inspects TLS; if it is public, the server does not send its intermediate certificate: ask the operator',
-  ],
-  [
-    'certificate_untrusted',
-    /_TOO_(?:SMALL|WEAK)$|_SIGNATURE(?:_TYPE|_ALGORITHM)$/,
-    'has a weak key or signature{reason}',
-    'ask the operator for a certificate with a key of 2048 bits or more and a SHA-256 signature',
-    { permanence: 'likely' },
-  ],
-  [
-    'certificate_untrusted',
-    /^(?:CERT_|UNABLE_TO_|ERR_TLS_CERT|CRL_|INVALID_|PATH_LENGTH_|CERTIFICATE_FAULT)/,
-    'has a certificate that is not accepted{reason}',
-    'check {ca}, then ask the operator',
-  ],
-  ['client_certificate', /_ALERT_CERTIFICATE_REQUIRED$/, 'requires a client certificate', CERTIFICATE],
-  [
+    /_ALERT_CERTIFICATE_EXPIRED$/,
     'client_certificate',
-    /_ALERT_(?:BAD_CERTIFICATE|CERTIFICATE_UNKNOWN|UNSUPPORTED_CERTIFICATE|DECRYPT_ERROR|ACCESS_DENIED)$/,
-    'does not accept the client certificate',
-    CERTIFICATE,
-  ],
-  ['client_certificate', /_ALERT_CERTIFICATE_EXPIRED$/, 'reports that the client certificate has expired', CERTIFICATE],
-  ['client_certificate', /_ALERT_CERTIFICATE_REVOKED$/, 'reports that the client certificate is revoked', CERTIFICATE],
-  ['client_certificate', /_ALERT_UNKNOWN_CA$/, 'does not know the authority of the client certificate', CERTIFICATE],
-  [
-    'tls',
-    /_WRONG_VERSION_NUMBER$|_PACKET_LENGTH_TOO_LONG$|_HTTP_REQUEST$|_RECORD_LAYER_FAILURE$/,
-    'does not speak TLS on this port, perhaps plain HTTP',
-    'check scheme and port in {address}: https: needs a server with TLS',
+    'reports that the client certificate has expired',
+    'certificate',
   ],
   [
-    'tls',
-    /_UNSUPPORTED_PROTOCOL$|_PROTOCOL_VERSION$/,
-    'offers no TLS version from 1.2 on',
-    'ask the operator for TLS 1.2 or 1.3: older versions are not used',
+    /_ALERT_CERTIFICATE_REVOKED$/,
+    'client_certificate',
+    'reports that the client certificate is revoked',
+    'certificate',
   ],
-  [
-    'tls',
-    /_ALERT_HANDSHAKE_FAILURE$/,
-    'ended the TLS handshake',
-    'set {certificate} if it requires a client certificate; otherwise ask the operator which ciphers and groups it offers',
-  ],
-  ['tls', /_UNRECOGNIZED_NAME$/, 'does not know this host name', 'check the name in {address}'],
-  ['protocol', /_ALERT_NO_APPLICATION_PROTOCOL$/, HTTP2_ONLY, HTTP1_NEEDED, { proxyStatus: 'tls_protocol_error' }],
-  [
-    'tls',
-    /^EPROTO$|^ERR_(?:SSL|TLS)_/,
-    'did not complete the TLS handshake{reason}',
-    `check scheme and port in {address}, and ask the operator; ${INTERFERENCE}`,
-    { permanence: undefined },
-  ],
-  ['protocol', /^HTTP2_FRAMES$/, HTTP2_ONLY, HTTP1_NEEDED],
-  [
-    'protocol',
-    /^TLS_INSTEAD_OF_HTTP$/,
-    'speaks TLS on this port, not plain HTTP',
-    'check scheme and port in {address}: use https: for a server with TLS',
-  ],
-  ['protocol', /^NO_HTTP$/, 'does not speak HTTP', 'check host and port in {address}'],
-  ['protocol', /^FOLDED_FIELD$/, `${INVALID_HTTP}: a header field is folded over two lines`, STRICT_HTTP],
-  ['protocol', /^BLANK_BEFORE_COLON$/, `${INVALID_HTTP}: a header field has a blank before its colon`, STRICT_HTTP],
-  [
-    'protocol',
-    /^CONTRADICTORY_LENGTHS$/,
-    `${INVALID_HTTP}: its header fields state contradictory lengths`,
-    STRICT_HTTP,
-  ],
-  ['protocol', /^BARE_LINE_FEED$/, `${INVALID_HTTP}: a line ends with LF alone`, STRICT_HTTP],
+  [/_ALERT_UNKNOWN_CA$/, 'client_certificate', 'does not know the authority of the client certificate', 'certificate'],
+  [NO_TLS, 'tls', 'does not speak TLS on this port, perhaps plain HTTP', 'secureScheme'],
+  [/_UNSUPPORTED_PROTOCOL$|_PROTOCOL_VERSION$/, 'tls', 'offers no TLS version from 1.2 on', 'version'],
+  [/_ALERT_HANDSHAKE_FAILURE$/, 'tls', 'ended the TLS handshake', 'certificateOrCipher'],
+  [/_UNRECOGNIZED_NAME$/, 'tls', 'does not know this host name', 'name'],
+  [/_ALERT_NO_APPLICATION_PROTOCOL$/, 'protocol', HTTP2, 'http1', { proxyStatus: 'tls_protocol_error' }],
+  [OTHER_TLS_FAULT, 'tls', 'did not complete the TLS handshake{reason}', 'interference', { permanence: undefined }],
+  [/^HTTP2_FRAMES$/, 'protocol', HTTP2, 'http1'],
+  [/^TLS_INSTEAD_OF_HTTP$/, 'protocol', 'speaks TLS on this port, not plain HTTP', 'plainScheme'],
+  [/^NO_HTTP$/, 'protocol', 'does not speak HTTP', 'address'],
+  [/^FOLDED_FIELD$/, 'protocol', `${INVALID}: a header field is folded over two lines`, 'strictHttp'],
+  [/^BLANK_BEFORE_COLON$/, 'protocol', `${INVALID}: a header field has a blank before its colon`, 'strictHttp'],
+  [/^CONTRADICTORY_LENGTHS$/, 'protocol', `${INVALID}: its header fields state contradictory lengths`, 'strictHttp'],
+  [/^BARE_LINE_FEED$/, 'protocol', `${INVALID}: a line ends with LF alone`, 'strictHttp'],
   // `HTTPParserError` is the name of an error whose code undici leaves out.
-  ['protocol', /^(?:HPE_|HTTPParserError$)/, `${INVALID_HTTP}{reason}`, 'ask the operator to correct its responses'],
+  [/^(?:HPE_|HTTPParserError$)/, 'protocol', `${INVALID}{reason}`, 'strictHttp'],
 ];
-const OTHER: FaultRow = ['other', /^/, 'cannot be reached', 'check host and port in {address}, then ask the operator'];
+const OTHER: FaultRow = [/^/, 'other', 'cannot be reached', 'address'];
 
 /** @param error of a connector, of undici, node:http or TLS @param condition Default: what the error says */
 export function describeFault(error: unknown, settings: FaultSettings, condition = identify(error)): Fault {
   if (error instanceof ProxyFault) return error.fault;
-  const [cause, , clause, help, traits] = FAULTS.find(([, pattern]) => pattern.test(condition)) ?? OTHER;
+  const [, cause, clause, help, traits] = findRow(([pattern]) => pattern.test(condition));
   const reason = readLibraryReason(error);
   const { limitMs = 0, addresses = '' } = error instanceof ConnectFault ? error : {};
   const words = fill(clause, {
@@ -245,14 +184,22 @@ export function describeFault(error: unknown, settings: FaultSettings, condition
     within: `within ${String(limitMs)} ms${settings.limit === undefined ? '' : `: ${settings.limit}`}`,
   });
   const code = limitMs === 0 ? ` (${errorCodeOf(error)})` : '';
-  const advice = fill(help, { ...settings }) ?? fill(OTHER[3], { ...settings }) ?? '';
+  const advice = advise(help, settings);
   return { cause, ...TRAITS[cause], ...traits, words: `${words ?? ''}${code}${addresses}`, advice };
 }
 
 /** What helps most often. */
 export function adviseOnCause(cause: FaultCause, settings: FaultSettings): string {
-  const [, , , advice] = FAULTS.find(([each]) => each === cause) ?? OTHER;
-  return fill(advice, { ...settings }) ?? '';
+  return advise(findRow(([, each]) => each === cause)[3], settings);
+}
+
+function findRow(fits: (row: FaultRow) => boolean): FaultRow {
+  return FAULTS.find(fits) ?? OTHER;
+}
+
+/** Without a setting for what helps: what a reader can do without one. */
+function advise(advice: keyof typeof ADVICE, settings: FaultSettings): string {
+  return fill(ADVICE[advice], { ...settings }) ?? fill(ADVICE.address, { ...settings }) ?? '';
 }
 
 /** Undefined when a value is missing. */
@@ -265,7 +212,7 @@ function fill(text: string, values: Readonly<Record<string, string>>): string | 
 function identify(error: unknown): string {
   const code = errorCodeOf(error);
   if (error instanceof ConnectFault && error.limitMs !== undefined) return `${error.stage.toUpperCase()}_TIMEOUT`;
-  if (error instanceof HandshakeReset) return error.hasReceived ? 'HANDSHAKE_RESET' : 'SILENT_HANDSHAKE_RESET';
+  if (error instanceof HandshakeReset) return error.hasReceived ? 'HANDSHAKE_RESET' : 'SILENT_RESET';
   // Node names by its reason alone what OpenSSL reports while it writes, or of a certificate that it has no code for.
   const reason = readLibraryReason(error)?.toUpperCase().replaceAll(/\W+/g, '_');
   if (code === 'EPROTO' && reason !== undefined) return `ERR_SSL_${reason}`;

@@ -25,9 +25,6 @@ export interface Cause {
 /** What an API refuses in ordinary use. */
 const USUAL_SHARE = 1 / 3;
 
-/** The last fault has the advice for its own case. */
-const adviseOn = (cause: FaultCause): string => toSentence(adviseOnCause(cause, UPSTREAM_SETTINGS));
-
 /** The name of a setting keeps its case. */
 export function toSentence(text: string): string {
   const first = /^[a-z]+\.[a-z]/.test(text) ? text.charAt(0) : text.charAt(0).toUpperCase();
@@ -39,21 +36,23 @@ function blame<Name extends string>(where: Cause['where'], causes: Readonly<Reco
   return Object.fromEntries(entries) as Readonly<Record<Name, Cause>>;
 }
 
+/** Their advice is that of the table of faults; the last fault has the one for its own case. */
+function blameFaults<Name extends FaultCause>(where: Cause['where'], headlines: Readonly<Record<Name, string>>) {
+  const entries = Object.entries<string>(headlines).map(([cause, headline]) => {
+    const advice = toSentence(adviseOnCause(cause as Name, UPSTREAM_SETTINGS));
+    return [cause, { where, headline, advice }];
+  });
+  return Object.fromEntries(entries) as Readonly<Record<Name, Cause>>;
+}
+
 /** By who or what has to change. */
 export const CAUSES = {
+  ...blameFaults('network', {
+    dns: 'The host name of the partner does not resolve',
+    connect_timeout: 'No connection to the partner opens in time',
+    unroutable: 'There is no route to the partner',
+  }),
   ...blame('network', {
-    dns: {
-      headline: 'The host name of the partner does not resolve',
-      advice: adviseOn('dns'),
-    },
-    connect_timeout: {
-      headline: 'No connection to the partner opens in time',
-      advice: adviseOn('connect_timeout'),
-    },
-    unroutable: {
-      headline: 'There is no route to the partner',
-      advice: adviseOn('unroutable'),
-    },
     egress_proxy: {
       headline: 'The egress proxy cannot be used',
       advice: 'Check `egress.proxy` or `HTTPS_PROXY` with its user and password, and ask who runs the proxy.',
@@ -70,6 +69,11 @@ export const CAUSES = {
       isOutage: true,
     },
   }),
+  ...blameFaults('partner', {
+    connection_refused: 'The partner refuses connections',
+    protocol: 'The partner does not send valid HTTP/1.1 responses',
+    certificate_expired: 'The certificate of the partner has expired',
+  }),
   ...blame('partner', {
     foreign_partner: {
       headline: 'The partner sends web pages or redirects instead of API responses',
@@ -77,22 +81,10 @@ export const CAUSES = {
         'Give the partner the time and path of a call under Recent calls, and ask whether a login or maintenance page stands before its API, or the API has moved; a proxy that inspects TLS (`SIDECAR_CA_FILE`) may send such pages, too.',
       isOutage: true,
     },
-    connection_refused: {
-      headline: 'The partner refuses connections',
-      advice: adviseOn('connection_refused'),
-    },
     no_response_in_time: {
       headline: 'The partner does not respond',
       advice:
         'Give the partner the time and path of such a call; `SIDECAR_REQUEST_TIMEOUT_MS` is how long it may take.',
-    },
-    protocol: {
-      headline: 'The partner does not send valid HTTP/1.1 responses',
-      advice: adviseOn('protocol'),
-    },
-    certificate_expired: {
-      headline: 'The certificate of the partner has expired',
-      advice: adviseOn('certificate_expired'),
     },
     server_error: {
       headline: 'The partner responds {code} to {part}',
@@ -109,15 +101,11 @@ export const CAUSES = {
       minShare: 0.2,
     },
   }),
+  ...blameFaults('setting', {
+    certificate_untrusted: 'The certificate of the partner is not trusted here',
+    client_certificate: 'The partner requires a client certificate, or another one',
+  }),
   ...blame('setting', {
-    certificate_untrusted: {
-      headline: 'The certificate of the partner is not trusted here',
-      advice: adviseOn('certificate_untrusted'),
-    },
-    client_certificate: {
-      headline: 'The partner requires a client certificate, or another one',
-      advice: adviseOn('client_certificate'),
-    },
     rate_setting: {
       headline: 'The configured rate is too low for the demand{rate}',
       advice: 'Raise `SIDECAR_RATE` as far as the partner allows, or send fewer calls.',
@@ -196,38 +184,22 @@ export const CAUSES = {
       advice: 'Let the application wait longer{than}.',
     },
   }),
+  ...blameFaults('unclear', {
+    reset_before_sent: 'Partner or network: connections are closed while they are opened',
+    reset_after_sent: 'Partner or network: connections break after the request was sent{methods}',
+    tls: 'Partner, network or address: the TLS handshake fails',
+    certificate_not_yet_valid: 'Partner or clock here: the certificate is not valid yet',
+    certificate_wrong_host: 'Partner or address: the certificate is for another host name',
+    other: 'Partner or network: the connections fail',
+  }),
   ...blame('unclear', {
-    reset_before_sent: {
-      headline: 'Partner or network: connections are closed while they are opened',
-      advice: adviseOn('reset_before_sent'),
-    },
-    reset_after_sent: {
-      headline: 'Partner or network: connections break after the request was sent{methods}',
-      advice: adviseOn('reset_after_sent'),
-    },
     response_cut: {
       headline: 'Partner or network: responses break off',
       advice: ALERTS.BearerSidecarResponsesCut.advice[0],
     },
-    tls: {
-      headline: 'Partner, network or address: the TLS handshake fails',
-      advice: adviseOn('tls'),
-    },
-    certificate_not_yet_valid: {
-      headline: 'Partner or clock here: the certificate is not valid yet',
-      advice: adviseOn('certificate_not_yet_valid'),
-    },
-    certificate_wrong_host: {
-      headline: 'Partner or address: the certificate is for another host name',
-      advice: adviseOn('certificate_wrong_host'),
-    },
     beyond_egress_proxy: {
       headline: 'Partner or network: the egress proxy cannot reach the partner',
       advice: 'Ask who runs the proxy whether other destinations work; if they do, ask the partner.',
-    },
-    other: {
-      headline: 'Partner or network: the connections fail',
-      advice: adviseOn('other'),
     },
   }),
 } satisfies Readonly<Record<FaultCause | ForeignCause, Cause>>;
