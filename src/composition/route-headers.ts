@@ -1,13 +1,15 @@
 /**
- * The header fields that the sidecar adds to the calls of each route. Values in files are polled, as client secrets are; while a file
+ * The header fields and query parameters that the sidecar adds to the calls of each route. Values in files are polled, as client secrets are; while a file
  * cannot be used, its last good value stays in use. A value may be a secret: it is masked in kept texts.
  */
 import type { Config } from '../config/config.ts';
-import { headerValueFault } from '../config/schema/formats/credentials.ts';
+import { headerValueFault, queryValueFault } from '../config/schema/formats/credentials.ts';
 import type { Cancel } from '../platform/clock.ts';
 import { memoizeLast } from '../platform/memoize.ts';
+import { Secrets } from '../platform/secrets.ts';
 import { pollFiles, readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import type { CredentialFault } from '../token/token.ts';
+import { createAddedQuery } from '../upstream/added-query.ts';
 import { createRequestHeaderFilter, type AddedHeaders } from '../upstream/headers.ts';
 import type { SidecarContext } from './context.ts';
 
@@ -16,11 +18,15 @@ const RANDOM_VALUE = /^(?=.*\d)(?=.*[a-z]).{16,}$/i;
 /** Their values are media types, languages and the like. */
 const PUBLIC_NAMES = /^(?:accept|content)(?:[-_]|$)/i;
 
+const VALUE_FAULTS = { headers: headerValueFault, query: queryValueFault } as const;
+type Section = keyof typeof VALUE_FAULTS;
+
 /** A value of the configuration: routes that share it have one fault. */
-interface HeaderValue {
+interface AddedValue {
   readonly source: SecretSource;
-  /** The first field that has it labels the events. */
+  /** The first field or parameter that has it labels the events. */
   readonly credential: string;
+  readonly section: Section;
   readonly name: string;
   /** The last good one. */
   text?: string;
@@ -31,19 +37,23 @@ type RouteHeadersOptions = Omit<SidecarContext, 'random'> & { readonly config: C
 
 export class RouteHeaders {
   readonly #options: RouteHeadersOptions;
-  /** By source. */
-  readonly #values = new Map<string, HeaderValue>();
+  /** By section and source. */
+  readonly #values = new Map<string, AddedValue>();
+  /** The keys among the parameters: a server may state one in another parameter, or one that a file had before. */
+  readonly #queryKeys: Secrets;
   /** Filled by `read`. */
   readonly byRoute = new Map<string, AddedHeaders>();
   #cancel: Cancel | undefined;
 
   constructor(options: RouteHeadersOptions) {
     this.#options = options;
+    this.#queryKeys = new Secrets(options.clock);
     for (const { credential, upstream } of options.config.routes)
-      for (const [name, source] of Object.entries(upstream.headers)) {
-        const key = JSON.stringify(source);
-        if (!this.#values.has(key)) this.#values.set(key, { source, credential, name });
-      }
+      for (const section of ['headers', 'query'] as const)
+        for (const [name, source] of Object.entries(upstream[section])) {
+          const key = createValueKey(section, source);
+          if (!this.#values.has(key)) this.#values.set(key, { source, credential, section, name });
+        }
   }
 
   /** Reads all values; before the other methods. @throws Error that names a file without a good value so far */
@@ -52,14 +62,20 @@ export class RouteHeaders {
     for (const [key, value] of this.#values) await this.#readValue(key, value);
     for (const { name: route, upstream } of routes) {
       const { tokenHeader, tokenPrefix, headers } = upstream;
-      const textOf = (source: SecretSource): string => this.#values.get(JSON.stringify(source))?.text ?? '';
-      const fixed = Object.entries(headers).flatMap(([name, source]) => [name, textOf(source)]);
+      const fixed = this.#listTexts('headers', headers).flat();
+      const parameters = this.#listTexts('query', upstream.query);
       const list = memoizeLast((token: string) => [tokenHeader, tokenPrefix + token, ...fixed]);
       const ownNames = [tokenHeader, ...Object.keys(headers)].concat(listen.requiredHeader?.name ?? []);
       const own = this.byRoute.get(route) ?? { filter: createRequestHeaderFilter(ownNames) };
-      this.byRoute.set(route, Object.assign(own, { list }));
+      const query = parameters.length === 0 ? undefined : createAddedQuery(parameters, this.#queryKeys.mask);
+      this.byRoute.set(route, Object.assign(own, { list, query }));
     }
     return this;
+  }
+
+  #listTexts(section: Section, sources: Readonly<Record<string, SecretSource>>): (readonly [string, string])[] {
+    const textOf = (source: SecretSource): string => this.#values.get(createValueKey(section, source))?.text ?? '';
+    return Object.entries(sources).map(([name, source]) => [name, textOf(source)]);
   }
 
   /** Why the calls of a credential have an earlier value than that of a file. */
@@ -76,11 +92,11 @@ export class RouteHeaders {
     this.#cancel?.();
   }
 
-  async #readValue(key: string, value: HeaderValue): Promise<void> {
+  async #readValue(key: string, value: AddedValue): Promise<void> {
     const { secrets, clock, observe } = this.#options;
-    const { source, credential, name, text: known } = value;
-    const setting = `upstream.headers ${name}`;
-    const reading = await readSecret(setting, source, headerValueFault);
+    const { source, credential, section, name, text: known } = value;
+    const setting = `upstream.${section} ${name}`;
+    const reading = await readSecret(setting, source, VALUE_FAULTS[section]);
     if (reading.kind === 'unreadable') {
       const { detail } = reading;
       if (known === undefined) throw new Error(detail);
@@ -92,11 +108,17 @@ export class RouteHeaders {
     value.fault = undefined;
     value.text = reading.value;
     if (value.text === known) return;
-    if (!PUBLIC_NAMES.test(name)) {
+    const isKey = RANDOM_VALUE.test(value.text);
+    if (section === 'query' && isKey) this.#queryKeys.add(value.text, key);
+    if (section === 'query' || !PUBLIC_NAMES.test(name)) {
       // A server may echo a part of it; words, as in a tenant's name, are no part of a secret.
-      if (RANDOM_VALUE.test(value.text)) secrets.addToken(value.text, key);
+      if (isKey) secrets.addToken(value.text, key);
       else secrets.add(value.text, key);
     }
     if (known !== undefined) observe({ kind: 'credential-rotation', credential, outcome: 'taken', detail: setting });
   }
+}
+
+function createValueKey(section: Section, source: SecretSource): string {
+  return `${section} ${JSON.stringify(source)}`;
 }

@@ -105,6 +105,7 @@ function assembleRoute({ entry, settings, givenBy }: ResolvedEntry, credentials:
     upstream: {
       ...toSection(upstream, 'tlsCertificateFile', 'tlsKeyFile'),
       headers: toSecretSources(upstream.headers),
+      query: toSecretSources(upstream.query),
       baseUrl: new URL(requireValue(upstream.baseUrl)),
       clientCertificate: assembleClientCertificate(upstream) ?? assembleClientCertificate(owner.settings.auth),
     },

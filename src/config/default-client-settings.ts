@@ -22,6 +22,7 @@ export const DEFAULT_CLIENT_SETTINGS: Preset['values'] = {
   'upstream.tokenHeader': null,
   'upstream.tokenPrefix': null,
   'upstream.headers': null,
+  'upstream.query': null,
   'upstream.caFile': null,
   'upstream.tlsGroups': null,
   'upstream.tlsCertificateFile': null,

@@ -85,9 +85,10 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     const { path, tracer } = exchange;
     const isInMemory = body.isInMemory || body.tryReadReceived();
     const headers = this.#context.buildHeaders(this.tokenUse.token.value);
+    const { query } = routeContext.addedHeaders;
     return {
       method,
-      path,
+      path: query === undefined ? path : query.addTo(path),
       headers: tracer?.startAttempt({ method, baseUrl: routeContext.baseUrl, path, headers }) ?? headers,
       body: isInMemory ? body.bytes : this.#streamBody(),
       contentLength: isInMemory ? undefined : body.declaredBytes,

@@ -250,10 +250,21 @@ export class Relay implements ResponseSink, ResponseClient {
 
 /** How the client of a request sees its route's upstream; what follows from it for header values is upstream/headers.ts's. */
 export function describeClientView(
-  { baseUrl, clientPath, cookieRoot }: Pick<RouteContext, 'baseUrl' | 'clientPath' | 'cookieRoot'>,
+  {
+    baseUrl,
+    clientPath,
+    cookieRoot,
+    addedHeaders,
+  }: Pick<RouteContext, 'baseUrl' | 'clientPath' | 'cookieRoot' | 'addedHeaders'>,
   request: Pick<Exchange, 'path' | 'clientPath'>,
 ): ClientView {
-  return { baseUrl, requestPath: request.path, clientPath: request.clientPath ?? clientPath, cookieRoot };
+  return {
+    baseUrl,
+    requestPath: request.path,
+    clientPath: request.clientPath ?? clientPath,
+    cookieRoot,
+    addedQuery: addedHeaders.query,
+  };
 }
 
 /** Bytes from the memory that requests share. A small head counts as none: it belongs to what each request has. */

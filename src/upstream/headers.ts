@@ -5,6 +5,7 @@
  */
 import { memoize } from '../platform/memoize.ts';
 import { LIMIT_RELATED_NAME } from '../platform/rate-limit-fields/header-values.ts';
+import type { AddedQuery } from './added-query.ts';
 import type { ClientView } from './client-view.ts';
 import { adaptCookie } from './cookies.ts';
 import { rewriteLink, rewriteReference, rewriteRefresh } from './references.ts';
@@ -44,12 +45,20 @@ type HeaderRewriter = (value: string, view: ClientView) => string;
 
 /** Response headers whose values a client of the sidecar could not use; by name in lower case. No other value is changed. */
 const REWRITERS: ReadonlyMap<string, HeaderRewriter> = new Map([
-  ['location', rewriteReference],
-  ['content-location', rewriteReference],
-  ['link', rewriteLink],
-  ['refresh', rewriteRefresh],
+  ['location', redacted(rewriteReference)],
+  ['content-location', redacted(rewriteReference)],
+  ['link', redacted(rewriteLink)],
+  ['refresh', redacted(rewriteRefresh)],
   ['set-cookie', adaptCookie],
 ]);
+
+/** Also where no reference was found. */
+function redacted(rewrite: HeaderRewriter): HeaderRewriter {
+  return (value, view) => {
+    const rewritten = rewrite(value, view);
+    return view.addedQuery === undefined ? rewritten : view.addedQuery.redact(rewritten);
+  };
+}
 
 /** What a name says of a response header. */
 export interface ResponseHeaderClass {
@@ -106,6 +115,8 @@ export interface AddedHeaders {
   readonly filter: FilterRequestHeaders;
   /** The fields of an attempt that is sent now: flat list [name, value, …], each name once. */
   readonly list: (token: string) => readonly string[];
+  /** The parameters of an attempt that is sent now. Default: none are added. */
+  readonly query?: AddedQuery | undefined;
 }
 
 /** @param ownNames the fields that the sidecar adds itself, and the one that admits clients: a client's own are not forwarded, in any spelling */

@@ -9,21 +9,26 @@ import { toClientPath, type ClientView } from './client-view.ts';
 const ABSOLUTE = /^(?:https?:\/\/|(?!https?:)[a-z][a-z\d+.-]*:)/i;
 const NON_ASCII_BYTE = /[\x80-\xff]/g;
 
-/** Rewrites a value that is one URI reference (RFC 9110 §8.7, §10.2.2). */
+/** Rewrites a value that is one URI reference (RFC 9110 §8.7, §10.2.2). The sidecar's own query parameters are removed. */
 export function rewriteReference(reference: string, view: ClientView): string {
+  const [rewritten, isOwnServer] = toClientReference(reference, view);
+  return view.addedQuery === undefined ? rewritten : view.addedQuery.removeFrom(rewritten, isOwnServer);
+}
+
+function toClientReference(reference: string, view: ClientView): [rewritten: string, isOwnServer: boolean] {
   // A byte that is not ASCII stands for itself; as a character, it would be encoded as two.
   const ascii = reference.replace(NON_ASCII_BYTE, encodeByte);
   const resolved = URL.parse(ascii, view.baseUrl.origin + view.requestPath);
-  if (resolved === null) return reference;
+  if (resolved === null) return [reference, true];
   // Without a scheme, the client would add the sidecar's.
-  if (!isSameServer(resolved, view.baseUrl)) return ABSOLUTE.test(reference) ? reference : resolved.href;
+  if (!isSameServer(resolved, view.baseUrl)) return [ABSOLUTE.test(reference) ? reference : resolved.href, false];
   const path = toClientPath(view, resolved.pathname);
   // On the upstream's origin, but not reachable through the sidecar: only the absolute form still points there.
-  if (path === undefined) return resolved.href;
+  if (path === undefined) return [resolved.href, true];
   resolved.username = resolved.password = '';
   const queryAndFragment = resolved.href.slice(resolved.origin.length + resolved.pathname.length);
   // A path that begins with two slashes would be read as another host (RFC 3986 §4.2).
-  return (path.startsWith('//') ? `/.${path}` : path) + queryAndFragment;
+  return [(path.startsWith('//') ? `/.${path}` : path) + queryAndFragment, true];
 }
 
 /** The server to which a reference leads; undefined where it stays on that of `url`, or cannot be parsed. @param url absolute */

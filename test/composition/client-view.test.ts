@@ -57,7 +57,10 @@ function createTable({ base, routes }: Layout): RouteTable<Route> {
   const loaded = loadConfig({ env: { ...BASE_ENV, SIDECAR_BASE_URL: base }, file });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
   const persistent = new Map(
-    loaded.config.routes.map((route) => [route.name, { baseUrl: route.upstream.baseUrl } as PersistentRouteParts]),
+    loaded.config.routes.map((route) => [
+      route.name,
+      { baseUrl: route.upstream.baseUrl, addedHeaders: {} } as PersistentRouteParts,
+    ]),
   );
   return buildRouteTable(loaded.config, persistent);
 }

@@ -14,6 +14,7 @@ import { startInProcess, until } from './in-process.ts';
 const SECRETS = {
   'the client secret of the other credential': 'Other+Secret/9 "of" 100% b',
   'a value of upstream.headers': 'K3y-of_the=partner~2026',
+  'a value of upstream.query': 'Qu3ry+Key/of=the&partner#9',
   'the value of the required header': 'local-password-77',
   'an access token': 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.c2lnbmF0dXJl',
 };
@@ -113,6 +114,7 @@ async function startSides(description?: string) {
     },
     env: {
       SIDECAR_UPSTREAM_HEADERS: JSON.stringify({ 'X-Key': SECRETS['a value of upstream.headers'] }),
+      SIDECAR_UPSTREAM_QUERY: JSON.stringify({ api_key: SECRETS['a value of upstream.query'] }),
       SIDECAR_LISTEN_REQUIRED_HEADER_NAME: 'X-Local',
       SIDECAR_LISTEN_REQUIRED_HEADER_VALUE: SECRETS['the value of the required header'],
       SIDECAR_ADMIN_RECENT_CALLS: 'true',

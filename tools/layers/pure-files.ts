@@ -46,5 +46,5 @@ export const PURE_FILES = [
   'src/token/endpoint/{json-object,server-metadata,server-text,token-request,token-response,token-url}.ts',
   'src/token/source/{kept-tokens,refresh-schedule,suspend-aware-clock,token-circuit-breaker,token-fetcher}.ts',
   'src/token/store/shared-token-store.ts',
-  'src/upstream/{circuit-breaker,client-view,cookies,failure,headers,references,request-target}.ts',
+  'src/upstream/{added-query,circuit-breaker,client-view,cookies,failure,headers,references,request-target}.ts',
 ];

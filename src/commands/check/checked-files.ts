@@ -61,12 +61,16 @@ function listAuthFiles(auth: AuthConfig, names: NameSetting): readonly CheckedFi
   ];
 }
 
-function listUpstreamFiles({ caFile, clientCertificate, headers }: UpstreamConfig, names: NameSetting): CheckedFile[] {
+function listUpstreamFiles(
+  { caFile, clientCertificate, headers, query }: UpstreamConfig,
+  names: NameSetting,
+): CheckedFile[] {
   return [
     ...listFile('certificate', names('upstream.tlsCertificateFile'), clientCertificate?.certificateFile),
     ...listFile('key', names('upstream.tlsKeyFile'), clientCertificate?.keyFile),
     ...listFile('authorities', names('upstream.caFile'), caFile),
     ...Object.values(headers).flatMap((one) => listSecretFile(names('upstream.headers'), one)),
+    ...Object.values(query).flatMap((one) => listSecretFile(names('upstream.query'), one)),
   ];
 }
 

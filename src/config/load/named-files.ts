@@ -38,6 +38,7 @@ const NAMED_FILES: readonly (readonly [key: SettingKey, fault: FindFault])[] = [
   ['auth.extraParameters', withoutLineEnd(secretFault)],
   ['auth.extraHeaders', withoutLineEnd(headerValueFault)],
   ['upstream.headers', withoutLineEnd(headerValueFault)],
+  ['upstream.query', withoutLineEnd(secretFault)],
 ];
 
 /** Credentials and certificate bundles are smaller; a wrong path may lead to a large file. */

@@ -39,7 +39,8 @@ export interface ResolvedEntries {
   readonly warnings: readonly string[];
 }
 
-const HEADERS_WITHOUT_API = 'found without upstream.baseUrl, whose API they belong to; give each route its own headers';
+/** Their values are secrets of the API of the top level. */
+const SECRETS_OF_API = ['headers', 'query'] as const;
 
 /** Never fails: invalid entries are resolved as far as possible, with their problems. */
 export function resolveEntries(topEntry: ConfigEntry, entries: ConfigEntries): ResolvedEntries {
@@ -65,8 +66,12 @@ export function resolveEntries(topEntry: ConfigEntry, entries: ConfigEntries): R
     if (!used.has(name))
       warnings.push(`${entry.label}: no route uses this credential, and no token is asked for with it`);
   }
-  if (!isRoute && Object.keys(top.settings.upstream.headers).length > 0)
-    problems.push({ key: 'upstream.headers', message: HEADERS_WITHOUT_API });
+  for (const name of isRoute ? [] : SECRETS_OF_API)
+    if (Object.keys(top.settings.upstream[name]).length > 0)
+      problems.push({
+        key: `upstream.${name}`,
+        message: `found without upstream.baseUrl, whose API they belong to; give each route its own ${name}`,
+      });
   const routes = routeEntries.map((entry) => (entry === topEntry ? top : inheritSettings(top, entry)));
   for (const route of routes.filter((one) => one !== top)) {
     problems.push(...findEntryProblems(route, (key) => route.entry.names.has(key)), ...findMissingUrl(route));
@@ -95,8 +100,9 @@ function inheritSettings(top: ResolvedEntry | undefined, entry: ConfigEntry): Re
 /** Also true for settings that the entry then overrides. */
 function isInherited(key: SettingKey, entry: ConfigEntry, top: ResolvedEntry): boolean {
   if (entry.given.has(key)) return true;
-  // The values are secrets of the API of the top level; and another API may carry out a repeated call twice, key or no key.
-  if (key === 'upstream.headers' || key === 'retry.idempotencyKey.header') return !isOtherOrigin(entry, top);
+  // Another API may carry out a repeated call twice, key or no key.
+  if (key === 'retry.idempotencyKey.header' || SECRETS_OF_API.some((name) => key === `upstream.${name}`))
+    return !isOtherOrigin(entry, top);
   const isCredential = entry.label.startsWith('credentials');
   const hasOwnServer = entry.given.has('auth.url') || entry.given.has('auth.issuer');
   if (isCredential && hasOwnServer && key.startsWith('auth.')) return INHERITED_WITH_OWN_SERVER.includes(key);

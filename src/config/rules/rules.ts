@@ -20,6 +20,7 @@ export const VALUE_AND_FILE_KEYS: readonly (readonly [value: SettingKey, file: S
 const RULES: readonly SettingsRule[] = [
   createEncryptionRule('upstream.baseUrl'),
   { keys: ['upstream.headers', 'upstream.tokenHeader'], fault: ({ upstream }) => headersFault(upstream) },
+  { keys: ['upstream.query'], fault: ({ upstream }) => queryFault(upstream.query) },
   {
     keys: ['retry.idempotencyKey.header', 'upstream.tokenHeader', 'upstream.headers', 'listen.requiredHeader.name'],
     fault: (settings) => keyHeaderFault(settings),
@@ -121,6 +122,12 @@ function headersFault({ headers, tokenHeader }: Settings['upstream']): string | 
   const isToken = canonical[at] === canonical.at(-1);
   const fault = isToken ? `is the field of ${formatSettingName('upstream.tokenHeader')}` : 'is there twice';
   return `${JSON.stringify(names[at])}: ${fault}; neither case nor "_" for "-" makes a difference`;
+}
+
+function queryFault(query: Settings['upstream']['query']): string | undefined {
+  const names = Object.keys(query).map((name) => name.toLowerCase());
+  const twice = names.find((name, at) => names.includes(name, at + 1));
+  return twice && `${JSON.stringify(twice)}: is there twice; case makes no difference`;
 }
 
 /** A client's own field of these names is removed: its key would be lost. */

@@ -1,5 +1,12 @@
 /** Settings of the upstream, its deadlines and retries. */
-import { headerValueFault, idempotencyKeyHeader, tokenHeader, upstreamHeaderNameFault } from './formats/credentials.ts';
+import {
+  headerValueFault,
+  idempotencyKeyHeader,
+  queryNameFault,
+  queryValueFault,
+  tokenHeader,
+  upstreamHeaderNameFault,
+} from './formats/credentials.ts';
 import { booleanValue, matching, oneOf, wholeNumber } from './formats/formats.ts';
 import { secretMap } from './formats/one-or-many.ts';
 import { fileSetting, NO_ENTRIES, setting, settingWithoutDefault } from './setting.ts';
@@ -27,6 +34,14 @@ export const upstream = {
     NO_ENTRIES,
     {
       doc: "Header fields that every call carries, each a text or { file: PATH }, which is read again when it changes. Their values are never shown. The client's own fields of these names are removed. Routes of another origin do not inherit them.",
+      sensitive: true,
+    },
+  ),
+  query: setting(
+    secretMap('parameter names with texts', '{"api_key":"a"}', queryNameFault, queryValueFault),
+    NO_ENTRIES,
+    {
+      doc: "Query parameters that every call carries, each a text or { file: PATH }, which is read again when it changes; the sidecar encodes names and values. Their values are never shown. The client's own parameters of these names are removed; the rest of its query stays as it is. Routes of another origin do not inherit them.",
       sensitive: true,
     },
   ),

@@ -178,12 +178,13 @@ class Handshake {
 
   #prepareRequest(proxyRequest: ClientRequest): void {
     const { path } = this.#upgrade;
+    const { list, query } = this.#routeContext.addedHeaders;
     this.#permit.markSent();
     this.#proxyRequest = proxyRequest;
     // http-proxy-3 would normalise the path.
-    proxyRequest.path = path;
+    proxyRequest.path = query === undefined ? path : query.addTo(path);
     // Not in http-proxy-3's options: NODE_DEBUG=net prints the options of a connection.
-    const own = this.#routeContext.addedHeaders.list(this.#tokenUse.token.value);
+    const own = list(this.#tokenUse.token.value);
     for (let at = 0; at + 1 < own.length; at += 2) proxyRequest.setHeader(own[at] ?? '', own[at + 1] ?? '');
     proxyRequest.once('socket', () => {
       this.#hasConnected = true;

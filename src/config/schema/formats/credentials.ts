@@ -20,6 +20,16 @@ export function secretFault(value: string): string | undefined {
   return undefined;
 }
 
+/** As secretFault, for a query parameter. */
+export function queryValueFault(value: string): string | undefined {
+  return secretFault(value) ?? (value.isWellFormed() ? undefined : 'must be Unicode text');
+}
+
+export function queryNameFault(name: string): string | undefined {
+  const isName = /^\P{Cc}+$/u.test(name) && name.isWellFormed() && name !== '__proto__';
+  return isName ? undefined : 'expected the name of a parameter, not encoded, such as api_key';
+}
+
 /** As secretFault; also refuses what a header field cannot carry unchanged. */
 export function headerValueFault(value: string): string | undefined {
   const fault = secretFault(value);
