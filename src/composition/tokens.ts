@@ -35,7 +35,14 @@ export function createTokens(options: TokensOptions): TokenSource {
   const { endpoint: address } = auth;
   const onToken = (value: string): void => secrets.addToken(value, `token of ${credential}`);
   const part: TokenPartOptions = { credential, clock, random, observe };
-  if (address.kind === 'file') return new FileTokenSource({ ...part, onToken, headerFault, path: address.path });
+  if (address.kind === 'file')
+    return new FileTokenSource({
+      ...part,
+      onToken,
+      headerFault,
+      path: address.path,
+      tokenPrefixes: auth.tokenPrefixes,
+    });
   const endpoint = new TokenEndpoint({
     ...auth,
     endpoint: address,

@@ -11,6 +11,7 @@ import type { ClientAuthOptions } from '../token/client/client-authentication.ts
 import type { SecretSource } from '../token/client/secret-file.ts';
 import type { AssertionSigningOptions } from '../token/client/signed-assertion.ts';
 import type { TokenEndpointAddress } from '../token/endpoint/token-endpoint.ts';
+import type { ConfigEntry } from './load/entries.ts';
 import { throttleGroupOf, type ResolvedEntries, type ResolvedEntry } from './load/resolve.ts';
 import { grantsByAssertion } from './rules/rules-auth.ts';
 import { parseHost, parseListenAddress } from './schema/formats/address.ts';
@@ -65,7 +66,7 @@ export function assembleConfig({ top, routes, credentials }: ResolvedEntries) {
     /** The credentials that a route uses. */
     credentials: credentials.map(({ entry, settings: own }) => ({
       name: requireValue(entry.own.name),
-      auth: assembleAuth(own),
+      auth: assembleAuth(own, listTokenPrefixes(entry, routes)),
     })),
     egress: assembleEgress(settings),
     listen: {
@@ -120,12 +121,19 @@ function assembleRoute({ entry, settings, givenBy }: ResolvedEntry, credentials:
   } as const;
 }
 
-function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings) {
+/** What the routes of a credential put before its token. */
+function listTokenPrefixes({ own }: ConfigEntry, routes: readonly ResolvedEntry[]): readonly string[] {
+  const users = routes.filter(({ entry }) => entry.own.credential === own.name);
+  return [...new Set(users.map(({ settings }) => settings.upstream.tokenPrefix))];
+}
+
+function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings, tokenPrefixes: readonly string[]) {
   const assertionGrant: ClientAuthOptions['assertionGrant'] = grantsByAssertion(auth)
     ? { ...assembleSigning(auth), claims: auth.assertionClaims }
     : undefined;
   return {
     ...toSection(auth, ...SERVER_SETTINGS, ...CLIENT_SETTINGS),
+    tokenPrefixes,
     endpoint: assembleEndpoint(auth, allowInsecureHttp),
     clientId: toSecretSource(auth.clientId, auth.clientIdFile),
     method: assembleClientMethod(auth),

@@ -25,7 +25,7 @@ const STEPS_AFTER_TOKEN: readonly CheckStepName[] = ['scope', 'lifetime', 'clock
 
 export async function checkCredential({ auth, name }: CredentialConfig, check: PartnerCheckContext) {
   const { endpoint } = auth;
-  if (endpoint.kind === 'file') return checkTokenFile(endpoint.path, name, check);
+  if (endpoint.kind === 'file') return checkTokenFile(endpoint.path, auth.tokenPrefixes, name, check);
   const credential = { name, auth: { ...auth, endpoint } };
   const runner = new StepRunner(formatTarget('token endpoint', name), check);
   if (!(await checkAssertion(runner, credential, check))) {
@@ -48,10 +48,15 @@ export async function checkCredential({ auth, name }: CredentialConfig, check: P
 }
 
 /** A token that another program writes into a file: whether it can be used, and when it ends, if it says so. */
-async function checkTokenFile(path: string, credential: string, check: PartnerCheckContext) {
+async function checkTokenFile(
+  path: string,
+  tokenPrefixes: readonly string[],
+  credential: string,
+  check: PartnerCheckContext,
+) {
   const runner = new StepRunner(formatTarget('token file', credential), check);
   const token = await runner.run('token', async () => {
-    const reading = await readTokenFile(path);
+    const reading = await readTokenFile(path, tokenPrefixes);
     const advice = `write the token into that file, or correct ${createSettingNamer('credential', credential)('auth.tokenFile')}`;
     if (reading.kind === 'unreadable') return { outcome: 'fail', detail: reading.detail, advice };
     check.secrets.addToken(reading.value);

@@ -144,7 +144,7 @@ export const auth = {
     doc: 'The unit of auth.expiresInField. A number that would be more than 30 years is the instant of the end (Unix time): above 1e12 in milliseconds, else in seconds.',
   }),
   tokenFile: fileSetting({
-    doc: 'For auth.method static: file of a token or API key that another program renews. Read again when it changes, and after a 401; one trailing line end is dropped.',
+    doc: 'For auth.method static: file of a token or API key that another program renews; with another upstream.tokenPrefix than Bearer any field value of printable ASCII. Read again when it changes, and after a 401; one trailing line end is dropped.',
   }),
   timeoutMs: setting(wholeNumber(1, HOUR_MS), 10_000, {
     doc: 'Longest time for one token request, from connecting to the last byte of the response; includes the request for the metadata of auth.issuer when it comes first.',

@@ -27,7 +27,7 @@ export const upstream = {
     doc: "The header field of a call that carries the token. The client's own field of this name, and its Authorization, are removed. Fields of another meaning, such as Content-Type or Accept, are refused.",
   }),
   tokenPrefix: setting(matching(/^(?:[!-~][ -~]*)?$/, 'printable ASCII such as "Bearer ", or nothing'), 'Bearer ', {
-    doc: 'What stands before the token in upstream.tokenHeader; in a file the empty text for nothing.',
+    doc: 'What stands before the token in upstream.tokenHeader; in a file the empty text for nothing. A token_type of this name is accepted, too.',
   }),
   headers: setting(
     secretMap('field names with texts', '{"X-Api-Key":"a"}', upstreamHeaderNameFault, headerValueFault),

@@ -78,6 +78,8 @@ export interface TokenResponseForm {
   readonly expiresInUnit: 'seconds' | 'milliseconds';
   /** The lifetime of a token whose own is not stated, milliseconds. */
   readonly defaultLifetimeMs: number;
+  /** What calls put before the token: a `token_type` that one of them names is accepted. Default: Bearer alone. */
+  readonly tokenPrefixes?: readonly string[];
 }
 
 const STANDARD_TOKEN_FIELD = 'access_token';
@@ -108,10 +110,7 @@ export function parseTokenResponse(
   if (holdsCredential(value)) return createMalformedResult(`${tokenField} that contains the credential of the client`);
   if (!TOKEN_SYNTAX.test(value))
     return createMalformedResult(`${tokenField} with characters that a bearer token may not have`);
-  if (
-    tokenField === STANDARD_TOKEN_FIELD &&
-    !BEARER_TYPES.includes(typeof type === 'string' ? type.toLowerCase() : type)
-  )
+  if (tokenField === STANDARD_TOKEN_FIELD && !isSentType(type, form))
     return createMalformedResult(`a token_type other than Bearer: ${showTokenType(type, value, echoFilter)}`);
   const names = readScope(scope);
   const grantedScope = names === '' ? undefined : redactScope(names, value, redact, requestedScope);
@@ -143,6 +142,11 @@ export function hideTokens(
   const tokens = [findMember(fields, tokenField), fields.refresh_token].filter((value) => typeof value === 'string');
   const redact = createRedact(tokens);
   return (text, maxChars) => showText(redact(text), maxChars);
+}
+
+function isSentType(type: unknown, { tokenPrefixes = [] }: TokenResponseForm): boolean {
+  const lower = typeof type === 'string' ? type.toLowerCase() : type;
+  return BEARER_TYPES.includes(lower) || tokenPrefixes.some((prefix) => prefix.trim().toLowerCase() === lower);
 }
 
 /** Masks what may be a token, in a response whose token is elsewhere than configured: long words with a digit. */

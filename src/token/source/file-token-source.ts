@@ -14,6 +14,8 @@ import type { TokenSourceOptions } from './token-source.ts';
 export interface FileTokenSourceOptions
   extends Omit<TokenPartOptions, 'random'>, Pick<TokenSourceOptions, 'onToken' | 'headerFault'> {
   readonly path: string;
+  /** What calls put before the token. Default: Bearer alone. */
+  readonly tokenPrefixes?: readonly string[];
 }
 
 /** A file that is truncated and then written is empty for a moment: a new fault is looked at again before it counts. */
@@ -125,13 +127,13 @@ export class FileTokenSource implements TokenSource {
   }
 
   async #readFile(): Promise<void> {
-    const { path, clock } = this.#options;
+    const { path, tokenPrefixes, clock } = this.#options;
     const startedAt = clock.now();
-    let reading = await readTokenFile(path);
+    let reading = await readTokenFile(path, tokenPrefixes);
     for (let reads = 1; reading.kind === 'unreadable' && this.#fault === undefined; reads++) {
       if (reads === READS_OF_NEW_FAULT || this.#stop.signal.aborted) break;
       await sleep(clock, READ_PAUSE_MS, this.#stop.signal);
-      reading = await readTokenFile(path);
+      reading = await readTokenFile(path, tokenPrefixes);
     }
     if (!this.#stop.signal.aborted) this.#apply(reading, clock.now() - startedAt);
   }
@@ -167,12 +169,20 @@ export class FileTokenSource implements TokenSource {
 /** As the longest access token of a token endpoint. */
 const LARGEST_TOKEN_BYTES = 16 * 1024;
 
-/** The token, without one trailing line end. Never rejects; a fault names the setting and the path, never the contents. */
-export function readTokenFile(path: string): Promise<SecretReadResult> {
+/** A field value (RFC 9110 §5.5) without the bytes above ASCII, which servers read in different ways. */
+const FIELD_VALUE = /^[!-~](?:[\t -~]*[!-~])?$/;
+
+/**
+ * The token, without one trailing line end. Never rejects; a fault names the setting and the path, never the contents.
+ * @param tokenPrefixes what calls put before the token: without Bearer among them it may be any field value, such as a list
+ */
+export function readTokenFile(path: string, tokenPrefixes: readonly string[] = ['Bearer ']): Promise<SecretReadResult> {
+  const isBearer = tokenPrefixes.some((prefix) => prefix.trim().toLowerCase() === 'bearer');
   return readSecret('auth.tokenFile', { kind: 'file', path }, (token) => {
     if (token.length > LARGEST_TOKEN_BYTES) return `is larger than ${String(LARGEST_TOKEN_BYTES)} bytes`;
-    return TOKEN_SYNTAX.test(token)
-      ? undefined
-      : 'holds characters that a token may not have, such as a blank, a comma or a second line';
+    if ((isBearer ? TOKEN_SYNTAX : FIELD_VALUE).test(token)) return undefined;
+    return isBearer
+      ? 'holds characters that a token may not have, such as a blank, a comma or a second line'
+      : 'holds what no header field can carry, such as a blank at an end, a second line or a character that is not ASCII';
   });
 }

@@ -95,6 +95,14 @@ describe('a success (RFC 6749 5.1)', () => {
   });
 });
 
+test('a token_type that no upstream.tokenPrefix names is malformed', () => {
+  const types = ['JWT', 'Token token', 'mac', 'MAC ', 'x'];
+  for (const type of types)
+    expect(parseResponse(grant({ token_type: type }), { tokenPrefixes: ['', 'JWTs ', 'Token token='] })).toMatchObject({
+      kind: 'malformed',
+    });
+});
+
 describe('a response of another form', () => {
   const result = (fields: object, form: Partial<TokenResponseForm>) => parseResponse(JSON.stringify(fields), form);
 
@@ -102,6 +110,18 @@ describe('a response of another form', () => {
     ['a member', { Token: 'abc' }, { tokenField: 'Token' }, { value: 'abc' }],
     ['a member of a member', { data: { auth: { jwt: 'abc' } } }, { tokenField: 'data.auth.jwt' }, { value: 'abc' }],
     ['a name with dots before a path', { 'a.b': 'abc', a: { b: 'def' } }, { tokenField: 'a.b' }, { value: 'abc' }],
+    [
+      'the token_type that upstream.tokenPrefix names',
+      { access_token: 'abc', token_type: 'JWT' },
+      { tokenPrefixes: ['Bearer ', 'jwt '] },
+      { value: 'abc' },
+    ],
+    [
+      'Bearer with another tokenPrefix',
+      { access_token: 'abc', token_type: 'Bearer' },
+      { tokenPrefixes: ['JWT '] },
+      { value: 'abc' },
+    ],
     ['any token_type', { jwt: 'abc', token_type: 'mac' }, { tokenField: 'jwt' }, { value: 'abc' }],
     [
       'a lifetime elsewhere',
