@@ -66,7 +66,7 @@ export class Guard {
       checkMethodAndSize(method, request.rawHeaders) ??
       checkFraming(httpVersion, head) ??
       this.#checkHost(httpVersion, head, absolute) ??
-      (head.mayComeFromPage ? this.#checkPage(url, head) : undefined);
+      (head.mayComeFromPage && !isOwnUpgrade(request, head) ? this.#checkPage(url, head) : undefined);
     if (error !== undefined) return error;
     const corsOrigin = head.origins[0]?.toLowerCase();
     const isPreflight = corsOrigin !== undefined && method === 'OPTIONS' && head.preflightMethods.length > 0;
@@ -154,6 +154,29 @@ function createHostNotAllowedError(host: string): SidecarError {
   return new SidecarError(
     'HOST_NOT_ALLOWED',
     `the host ${quoteForMessage(host)} is not allowed; to allow it, add it to SIDECAR_ALLOWED_HOSTS`,
+  );
+}
+
+const BROWSER_FIELD = /^sec-fetch-/i;
+
+/**
+ * A WebSocket upgrade of a program that names the listener as its origin, as Python's websocket-client does. A browser would do so for a
+ * page that came through the sidecar: it shows in Sec-Fetch-*, which some leave out here, and in a User-Agent that no page can change.
+ */
+function isOwnUpgrade({ method, url, httpVersion, rawHeaders }: GuardedRequest, head: RequestHead): boolean {
+  const valuesOf = (name: string): string[] =>
+    rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name);
+  const [origin = '', ...others] = head.origins;
+  const authority = /^https?:\/\/(.+)$/i.exec(origin)?.[1]?.toLowerCase();
+  return (
+    method === 'GET' &&
+    httpVersion === '1.1' &&
+    url?.startsWith('/') === true &&
+    valuesOf('upgrade').join().toLowerCase() === 'websocket' &&
+    others.length === 0 &&
+    authority === head.hosts[0]?.toLowerCase() &&
+    !rawHeaders.some((field, at) => at % 2 === 0 && BROWSER_FIELD.test(field)) &&
+    !valuesOf('user-agent').some((program) => program.startsWith('Mozilla/'))
   );
 }
 

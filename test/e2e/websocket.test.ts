@@ -37,6 +37,18 @@ describe('a WebSocket', () => {
     expect(chain.authorizations[0]).toMatch(/^Bearer tok-/);
   });
 
+  it('of a program that names the listener as its origin, as websocket-client of Python does, is let in', async () => {
+    await using chain = await startEchoChain({ SIDECAR_WEBSOCKET: 'true' });
+    const { proxyUrl } = chain.sidecar;
+    const socket = new WebSocket(`${proxyUrl.replace('http', 'ws')}/feed`, { origin: proxyUrl });
+    await once(socket, 'open');
+    socket.close();
+    await once(socket, 'close');
+    const browser = { origin: proxyUrl, 'sec-fetch-mode': 'websocket' };
+    expect(await statusOf(chain.sidecar, browser)).toBe(403);
+    expect(chain.authorizations).toHaveLength(1);
+  });
+
   it('from a foreign web page is refused, and never reaches the upstream', async () => {
     await using chain = await startEchoChain({ SIDECAR_WEBSOCKET: 'true' });
     const refused = await statusOf(chain.sidecar, { origin: 'https://evil.example' });

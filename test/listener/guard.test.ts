@@ -386,6 +386,34 @@ describe('a web page', () => {
     expect(decide(from(...fields))).toBe(expected);
   });
 
+  const UPGRADE = ['Upgrade', 'websocket', 'Connection', 'Upgrade'];
+  const OWN = ['Origin', 'http://localhost:18080'];
+  it.each([
+    ['a program that names the listener', [...OWN, ...UPGRADE], {}, 'pass'],
+    ['it in another case', ['origin', 'HTTP://LocalHost:18080', 'upgrade', 'WebSocket'], {}, 'pass'],
+    ['it behind a TLS proxy', ['Origin', 'https://localhost:18080', ...UPGRADE], {}, 'pass'],
+    ['it without an upgrade', OWN, {}, 'ORIGIN_NOT_ALLOWED'],
+    ['it with another upgrade', [...OWN, 'Upgrade', 'h2c'], {}, 'ORIGIN_NOT_ALLOWED'],
+    ['it with two upgrades', [...OWN, ...UPGRADE, 'Upgrade', 'websocket'], {}, 'ORIGIN_NOT_ALLOWED'],
+    ['it with a POST', [...OWN, ...UPGRADE], { method: 'POST' }, 'ORIGIN_NOT_ALLOWED'],
+    ['it in HTTP/1.0', [...OWN, ...UPGRADE], { httpVersion: '1.0' }, 'ORIGIN_NOT_ALLOWED'],
+    ['it twice', [...OWN, ...OWN, ...UPGRADE], {}, 'ORIGIN_NOT_ALLOWED'],
+    ['another port', ['Origin', 'http://localhost:3001', ...UPGRADE], {}, 'ORIGIN_NOT_ALLOWED'],
+    ['another name of the listener', ['Origin', 'http://127.0.0.1:18080', ...UPGRADE], {}, 'ORIGIN_NOT_ALLOWED'],
+    ['another site', ['Origin', 'https://evil.example', ...UPGRADE], {}, 'ORIGIN_NOT_ALLOWED'],
+    ['the null Origin', ['Origin', 'null', ...UPGRADE], {}, 'ORIGIN_NOT_ALLOWED'],
+    ['a browser', [...OWN, ...UPGRADE, 'Sec-Fetch-Mode', 'websocket'], {}, 'ORIGIN_NOT_ALLOWED'],
+    ['a browser, same-origin', [...OWN, ...UPGRADE, 'sec-fetch-site', 'same-origin'], {}, 'ORIGIN_NOT_ALLOWED'],
+    ['an older browser', [...OWN, ...UPGRADE, 'User-Agent', 'Mozilla/5.0 (X11)'], {}, 'ORIGIN_NOT_ALLOWED'],
+  ])('or not: a WebSocket upgrade of %s', (_, fields, request, expected) => {
+    expect(decide({ ...request, rawHeaders: ['Host', 'localhost:18080', ...fields] })).toBe(expected);
+  });
+
+  it('of a rebound name gets no WebSocket, although its Origin is its Host', () => {
+    const rawHeaders = ['Host', 'evil.example:18080', 'Origin', 'http://evil.example:18080', ...UPGRADE];
+    expect(decide({ rawHeaders })).toBe('HOST_NOT_ALLOWED');
+  });
+
   it('that is allowed may send a preflight without the required header', () => {
     const fields = [...HOST, 'Origin', ORIGIN, 'Access-Control-Request-Method', 'POST'];
     const head = { method: 'OPTIONS', rawHeaders: fields };
