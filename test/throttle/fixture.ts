@@ -4,7 +4,9 @@ import type { ReceivedCall } from '../../src/throttle/declared/call-match.ts';
 import type { DeclaredLimit } from '../../src/throttle/declared/declared-limit.ts';
 import { createThrottle, type ThrottleOptions } from '../../src/throttle/queue/queueing-throttle.ts';
 import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
+import { describeEndpoint } from '../../src/throttle/endpoint.ts';
 import type { PermitReport, Permit, QueueClass, Throttle, Ticket } from '../../src/throttle/throttle.ts';
+import type { LearnedState } from '../../src/throttle/throttle.ts';
 import { createPermitRecorder } from '../support/recorded-events.ts';
 import type { RecordedEvent } from '../support/recorded-events.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -19,8 +21,11 @@ export interface Settings {
   readonly queueMax?: number;
   readonly timeoutMs?: number;
   readonly limits?: readonly DeclaredLimit[];
+  /** Default false. */
+  readonly lanes?: boolean;
   /** What an earlier process had learned. Default: nothing. */
   readonly learned?: object;
+  readonly restored?: LearnedState | undefined;
 }
 
 export class Fixture {
@@ -30,12 +35,14 @@ export class Fixture {
 
   constructor(settings: Settings = {}) {
     const { rate = 'auto', burst = 1, maxInFlight = 64, maxStreams = 100, maxPauseMs = 300_000 } = settings;
-    const { isMaxInFlightGiven } = settings;
+    const { isMaxInFlightGiven, limits, lanes } = settings;
     const options: ThrottleOptions = {
       route: 'default',
-      throttle: { rate, burst, maxInFlight, isMaxInFlightGiven, maxStreams, maxPauseMs, limits: settings.limits },
+      throttle: { rate, burst, maxInFlight, isMaxInFlightGiven, maxStreams, maxPauseMs, limits, lanes },
       queue: { max: settings.queueMax ?? 1000, timeoutMs: settings.timeoutMs ?? 30_000 },
-      restored: settings.learned && { version: 1, wallAt: this.clock.wallNow(), governor: settings.learned },
+      restored:
+        settings.restored ??
+        (settings.learned && { version: 1, wallAt: this.clock.wallNow(), governor: settings.learned }),
       clock: this.clock,
       random: () => 0.5,
       observe: (event) => this.events.push(event),
@@ -46,7 +53,9 @@ export class Fixture {
 
   /** @param withinMs from now to the deadline */
   enter(withinMs = 60_000, queueClass?: QueueClass, call?: ReceivedCall): Ticket {
-    return this.throttle.enter(this.clock.now() + withinMs, queueClass, true, '', this.clock.now(), call);
+    const now = this.clock.now();
+    const endpoint = call === undefined ? '' : describeEndpoint(call.method, call.target);
+    return this.throttle.enter(now + withinMs, queueClass, true, endpoint, now, call);
   }
 
   /** A request that has its body already, at the gate. */

@@ -67,6 +67,15 @@ export class OperationLanes {
     return this.learned?.snapshot(now) ?? [];
   }
 
+  /** A configured rate ends the lanes: nothing is learned then. */
+  reconfigure(now: number): void {
+    if (this.learned === undefined) return;
+    for (const { governor } of this.learned.lanes.values()) governor.reconfigure(now, this.#laneSettings);
+    if (this.#options.settings().rate === 'auto') return;
+    this.learned = undefined;
+    this.#changeGates();
+  }
+
   restore(now: number, lanes: readonly LearnedLane[], ageMs: number): void {
     if (!this.#isWanted || lanes.length === 0) return;
     this.learned = this.#create();
@@ -80,16 +89,20 @@ export class OperationLanes {
   }
 
   #create(): LaneSet {
-    const { route, times, settings, random, learning } = this.#options;
+    const { route, times, random, learning } = this.#options;
     this.#refused ??= new RefusedOperations((at, each) => times.shareOf(at, each));
-    // The configured limits are the route's.
-    const createGovernor = () => new Governor({ ...settings(), maxRate: undefined, limits: [], random, learning });
+    const createGovernor = () => new Governor({ ...this.#laneSettings, random, learning });
     return new LaneSet({ route, times, refused: this.#refused, createGovernor, onChange: () => this.#changeGates() });
   }
 
   #changeGates(): void {
     const { queue } = this.#options;
     for (const ticket of queue.waitingTickets()) queue.changeGate(ticket, this.gateOf(ticket));
+  }
+
+  /** The configured limits are the route's. */
+  get #laneSettings(): RateSettings {
+    return { ...this.#options.settings(), maxRate: undefined, limits: [] };
   }
 
   get #isWanted(): boolean {

@@ -146,6 +146,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#terms = terms;
     this.#fleet?.reconfigure(terms.throttle);
     this.governor.reconfigure(this.clock.now(), terms.throttle);
+    this.lanes.reconfigure(this.clock.now());
     this.queue.setBodySlots(terms.throttle.maxInFlight);
     this.pump();
   }

@@ -47,6 +47,7 @@ export class RequestQueue {
   setBodySlots(bodySlots: number): void {
     this.#bodySlots = bodySlots;
     this.#order.fair.setBodySlots(bodySlots);
+    for (const { order } of this.#lanes.values()) order.fair.setBodySlots(bodySlots);
   }
 
   /** Tickets that wait for a body slot, for their body or for a permit. Stalled ones are not counted. */
