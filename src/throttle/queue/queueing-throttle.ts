@@ -238,8 +238,8 @@ class QueueingThrottle implements Throttle, TicketHost {
   #rejectTooLateInLane({ governor }: Lane, now: number): void {
     const certainAt = governor.certainAt(now);
     if (certainAt <= now) return;
-    for (const ticket of this.queue.lanesOf(governor).flatMap(({ order }) => order.waitingTickets()))
-      if (ticket.wait !== undefined && ticket.expiresAt <= certainAt) this.reject(ticket, now, 'expected_wait');
+    const tooLate = this.queue.waitingTickets().filter(({ wait, expiresAt }) => wait && expiresAt <= certainAt);
+    for (const ticket of tooLate) if (ticket.gate?.governor === governor) this.reject(ticket, now, 'expected_wait');
   }
 
   recordSuspect(status: SuspectStatus, isAssumed: boolean): void {

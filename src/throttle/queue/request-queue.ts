@@ -11,7 +11,7 @@ import { QueueLane } from './queue-lane.ts';
 import type { PendingWait, TicketPhase, QueueTicket } from './queue-ticket.ts';
 import type { Priority, QueueClass } from '../throttle.ts';
 
-/** Of body slots and places: what one lane may take while others wait. */
+/** What one lane may take, while others wait, of the body slots and places that the other lanes leave. */
 const LANE_SHARE = 0.5;
 /** Phases with a place in an order. */
 const WAITING: ReadonlySet<TicketPhase> = new Set(['queued', 'received', 'buffering', 'held', 'ready']);
@@ -20,6 +20,7 @@ export class RequestQueue {
   #bodySlots: number;
   readonly #order: PermitOrder;
   readonly #lanes = new Map<LaneGate, QueueLane>();
+  #laneBodySlotsUsed = 0;
   readonly #readers = new ArrivalQueue<QueueTicket>();
   readonly #expiries = new Heap<QueueTicket>((one, other) => one.expiresAt < other.expiresAt);
   readonly #counts = {
@@ -229,14 +230,22 @@ export class RequestQueue {
 
   /** The ticket to reject so that a new one of this class and operation finds a place in a queue of `max`. Never a retry. */
   evictionCandidate(queueClass: QueueClass, max: number, gate?: LaneGate): QueueTicket | undefined {
-    const [longest] = [...this.#lanes.values()].sort((one, other) => other.size - one.size);
-    const isTooLong = longest !== undefined && longest.gate !== gate && longest.size > LANE_SHARE * max;
-    const ticket = isTooLong
-      ? longest.order.fair.youngest
-      : (this.#orderOfGate(gate)?.fair.evictionCandidate(queueClass, max) ??
-        this.#order.fair.evictionCandidate(queueClass, max));
+    const ticket = this.#candidateByLane(queueClass, max, gate);
     // Without a pending wait there is no promise to reject.
     return ticket?.wait === undefined ? undefined : ticket;
+  }
+
+  #candidateByLane(queueClass: QueueClass, max: number, gate: LaneGate | undefined): QueueTicket | undefined {
+    const lanes = [...this.#lanes.values()];
+    const left = lanes.reduce((places, { size }) => places - size, max);
+    const shareOf = (lane: QueueLane): number => LANE_SHARE * (left + lane.size);
+    const [longest] = lanes.sort((one, other) => other.size - one.size);
+    const own = gate === undefined ? undefined : this.#lanes.get(gate);
+    if (longest !== undefined && longest !== own && longest.size > shareOf(longest)) return longest.order.fair.youngest;
+    // A lane that has its share takes no place from others.
+    const mayTakeOthers = own === undefined || own.size < shareOf(own);
+    const ofOthers = mayTakeOthers ? this.#order.fair.evictionCandidate(queueClass, max) : undefined;
+    return own?.order.fair.evictionCandidate(queueClass, max) ?? ofOthers;
   }
 
   #moveInLane(ticket: QueueTicket, gate: LaneGate, from: TicketPhase, to: TicketPhase): void {
@@ -248,7 +257,9 @@ export class RequestQueue {
     if (former !== next && WAITING.has(from) && WAITING.has(to)) transfer(ticket, former, next, from, to);
     else (WAITING.has(from) ? former : next).move(ticket, phaseInOrder(from), phaseInOrder(to));
     if (lane.nextQueued === ticket) lane.nextQueued = undefined;
-    lane.bodySlotsUsed += Number(WAITING.has(to) && ticket.holdsBodySlot) - Number(hadBodySlot);
+    const bodySlots = Number(WAITING.has(to) && ticket.holdsBodySlot) - Number(hadBodySlot);
+    lane.bodySlotsUsed += bodySlots;
+    this.#laneBodySlotsUsed += bodySlots;
     lane.heldCount += Number(to === 'held') - Number(from === 'held');
     lane.readyCount += Number(to === 'ready') - Number(from === 'ready');
     lane.size += Number(WAITING.has(to)) - Number(WAITING.has(from));
@@ -270,7 +281,8 @@ export class RequestQueue {
   }
 
   #hasBodySlotFor(lane: QueueLane): boolean {
-    return lane.bodySlotsUsed < Math.max(1, LANE_SHARE * this.#bodySlots);
+    const left = this.#bodySlots - this.#laneBodySlotsUsed + lane.bodySlotsUsed;
+    return lane.bodySlotsUsed < Math.max(1, LANE_SHARE * left);
   }
 
   #hasFreeBodySlot(): boolean {

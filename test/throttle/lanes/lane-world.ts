@@ -34,6 +34,10 @@ export class LaneWorld extends Fixture {
     return asking;
   }
 
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => this.clock.after(ms, resolve));
+  }
+
   /** A call with its response at once. */
   async responds(call: ReceivedCall, report: PermitReport): Promise<Asking> {
     const asking = await this.asks(call);

@@ -1,7 +1,7 @@
 /** What a closed lane may take of the queue: its own requests wait, and no others. */
 import { describe, expect, it } from 'vitest';
 import type { DeclaredLimit } from '../../../src/throttle/declared/declared-limit.ts';
-import { ACCEPTED, Asking, Fixture } from '../fixture.ts';
+import { ACCEPTED, Asking, Fixture, rateLimited } from '../fixture.ts';
 import { finish, GET, LaneWorld, POST, PUT } from './lane-world.ts';
 
 const CALLER = { priority: 'normal', caller: 'flood' } as const;
@@ -75,10 +75,16 @@ describe('a flood of 5 000 POSTs at a closed operation', () => {
   });
 
   it('shares the queue where two operations are closed', async () => {
-    const world = new Fixture({ limits: [declared('POST'), declared('PUT')], maxInFlight: 4, queueMax: 90 });
+    const world = new Fixture({
+      limits: [declared('POST'), declared('PUT')],
+      maxInFlight: 4,
+      queueMax: 90,
+      timeoutMs: 1e6,
+    });
     for (const call of [POST, PUT]) finish(await ask(world, call), ACCEPTED);
     for (let count = 0; count < 45; count++) for (const call of [POST, PUT]) await ask(world, call);
     for (let count = 0; count < 4; count++) await ask(world, GET);
+    expect(world.throttle.state().queued).toBe(90);
     const gets: Asking[] = [];
     for (let count = 0; count < 30; count++) gets.push(await ask(world, GET));
     expect(gets.map(({ outcome }) => outcome)).not.toContain('refused');
@@ -104,7 +110,7 @@ describe('body slots', () => {
 
   it('are left over where several lanes are closed', async () => {
     const methods = ['A', 'B', 'C', 'D'];
-    const world = new Fixture({ limits: methods.map(declared), maxInFlight: 32 });
+    const world = new Fixture({ limits: methods.map(declared), maxInFlight: 32, timeoutMs: 1e6 });
     for (const method of methods) finish(await ask(world, { method, target: '/policies' }), ACCEPTED);
     for (let count = 0; count < 32; count++)
       for (const method of methods) await ask(world, { method, target: '/policies' });
@@ -114,12 +120,13 @@ describe('body slots', () => {
 
 describe('the stated pause of a lane', () => {
   it('rejects its own requests at once that cannot outlast it, and no others', async () => {
-    const world = new LaneWorld({ maxInFlight: 1 });
+    const world = new LaneWorld({ maxInFlight: 2 });
     await world.warmUp();
     await world.refuseOnce('1');
     await world.clock.advance(60_000);
     const posted = await world.asks(POST);
     const [short, long] = [await world.asks(POST, 5_000), await world.asks(POST, 60_000)];
+    await world.asks(GET);
     const get = await world.asks(GET, 5_000);
     await world.refuseFirst(posted, '10');
     expect([short.outcome, long.outcome, get.outcome]).toEqual(['refused', 'waits', 'granted']);
@@ -129,6 +136,21 @@ describe('the stated pause of a lane', () => {
     finish(get, ACCEPTED);
     expect(() => world.enter(5_000, undefined, POST)).toThrow('longer than it may');
     expect(() => world.enter(5_000, undefined, GET)).not.toThrow();
+  });
+
+  it('rejects also the one that waits for a free place only', async () => {
+    const world = new LaneWorld({ maxInFlight: 2 });
+    await world.warmUp();
+    await world.refuseOnce('1');
+    await world.clock.advance(60_000);
+    await world.responds(POST, ACCEPTED);
+    await world.clock.advance(60_000);
+    const [posted] = [await world.asks(POST), await world.asks(GET)];
+    const short = await world.asks(POST, 5_000);
+    await world.clock.advance(2_000);
+    posted?.permit?.report(rateLimited('10'));
+    await world.clock.advance(0);
+    expect(short.outcome).toBe('refused');
   });
 });
 
