@@ -1,12 +1,14 @@
 /**
  * What 10 000 waiters cost, half of which leave at random, and what an uncontended request costs: all of one caller, and of
- * 1 000 callers and all three priorities.
+ * 1 000 callers and all three priorities; then what a grant costs where all wait for eight closed lanes, with 1 000 and with 10 000 waiters.
  * Run: node test/bench/queue-10000-waiters.ts
  */
 import { createThrottle } from '../../src/throttle/queue/queueing-throttle.ts';
 import type { Permit, QueueClass, Throttle, Ticket } from '../../src/throttle/throttle.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import type { DeclaredLimit } from '../../src/throttle/declared/declared-limit.ts';
 import { seeded } from '../throttle/simulation.ts';
+import { SteppingClock } from '../throttle/stepping-clock.ts';
 
 const WAITERS = 10_000;
 
@@ -96,3 +98,46 @@ for (const [title, standingOf] of [
   await serveUncontended(standingOf);
   await serveContended(standingOf);
 }
+
+const LANES = 8;
+/** Permits of each lane in each window of ten seconds. */
+const CALLS_PER_WINDOW = 100;
+
+/** Declared limits hold the waiters back in lanes; time passes by itself, as fast as it can. */
+async function serveLanes(waiters: number): Promise<void> {
+  const clock = new SteppingClock();
+  const limits = Array.from({ length: LANES }, (_, lane): DeclaredLimit => {
+    return {
+      name: `lane-${lane}`,
+      calls: CALLS_PER_WINDOW,
+      per: '10s',
+      window: 'sliding',
+      timeZone: 'UTC',
+      countsRefused: true,
+      spread: 'none',
+      reserve: 0,
+      match: { path: `/lane-${lane}` },
+    };
+  });
+  const throttle = createThrottle({
+    route: 'default',
+    throttle: { rate: 'auto', burst: 1, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000, limits },
+    queue: { max: waiters, timeoutMs: 600_000 },
+    clock,
+    random: seeded(1),
+    observe: () => undefined,
+  });
+  const ends: Promise<void>[] = [];
+  for (let index = 0; index < waiters; index++) {
+    const call = { method: 'GET', target: `/lane-${index % LANES}` };
+    const ticket = throttle.enter(600_000, allCallers[index % allCallers.length], false, call.target, 0, call);
+    ends.push(serve(ticket));
+  }
+  await measure(`  ${waiters} served by ${LANES} lanes`, waiters, async () => {
+    await clock.runUntilIdle();
+    await Promise.all(ends);
+  });
+}
+
+console.log('lanes that are closed');
+for (const waiters of [1000, WAITERS, 1000, WAITERS]) await serveLanes(waiters);

@@ -10,6 +10,8 @@ export interface HaproxyLimit {
   readonly requests: number;
   /** ... within this time, as its stick table counts them: a sliding time, guessed from two that follow one another. */
   readonly seconds: number;
+  /** Each method and path has a count of its own. Default false: each client has one. */
+  readonly byOperation?: boolean;
   readonly upstream: string;
 }
 
@@ -48,7 +50,8 @@ async function start(configure: (port: number) => string): Promise<Haproxy> {
   };
 }
 
-function configuration({ requests, seconds, upstream }: HaproxyLimit, port: number): string {
+function configuration({ requests, seconds, byOperation, upstream }: HaproxyLimit, port: number): string {
+  const ofOperation = 'http-request set-var-fmt(txn.operation) "%[method] %[path]"';
   return `defaults
   mode http
   timeout connect 5s
@@ -56,8 +59,9 @@ function configuration({ requests, seconds, upstream }: HaproxyLimit, port: numb
   timeout server 60s
 frontend in
   bind 127.0.0.1:${port}
-  stick-table type ip size 100 expire ${seconds * 6}s store http_req_rate(${seconds}s)
-  http-request track-sc0 src
+  stick-table type ${byOperation ? 'string len 64' : 'ip'} size 100 expire ${seconds * 6}s store http_req_rate(${seconds}s)
+  ${byOperation ? ofOperation : ''}
+  http-request track-sc0 ${byOperation ? 'var(txn.operation)' : 'src'}
   http-request deny deny_status 429 if { sc_http_req_rate(0) gt ${requests} }
   default_backend behind
 backend behind

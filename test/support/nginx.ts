@@ -14,6 +14,8 @@ export interface NginxLimit {
   readonly rate?: string;
   /** Calls let through beyond the rate at once, without delay. Default: none, which is the strictest there is. */
   readonly burst?: number;
+  /** What each count is of, in variables of nginx. Default: the client's address. */
+  readonly key?: string;
   /** The response past the rate; `own`: that of an nginx without `limit_req_status`, a bare 503. Default: 429 without Retry-After. */
   readonly refusal?: { readonly status: number; readonly retryAfter: string } | 'own';
   /** Base URL of the server behind it: limit_req does not limit the responses of nginx itself. */
@@ -112,8 +114,8 @@ function serverConfiguration(limit: NginxLimit | undefined): NginxServer {
   };
 }
 
-function limiterConfiguration({ rate, refusal, upstream }: NginxLimit): string {
-  const zone = `limit_req_zone $binary_remote_addr zone=all:1m rate=${rate ?? ''};`;
+function limiterConfiguration({ rate, refusal, upstream, key = '$binary_remote_addr' }: NginxLimit): string {
+  const zone = `limit_req_zone ${key} zone=all:1m rate=${rate ?? ''};`;
   return `
     ${rate === undefined ? '' : `${zone} ${refusal === 'own' ? '' : refusalConfiguration(refusal)}`}
     upstream behind { server ${new URL(upstream).host}; keepalive 16; }
