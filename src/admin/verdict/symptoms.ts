@@ -374,7 +374,7 @@ function findPauseBegin({ pausedMs, recentSignals }: ThrottleState): number | un
 
 /** @param isShort the queue was full below the configured rate */
 function findLimiter(throttle: ThrottleState, facts: RouteFacts, wallNow: number, isShort: boolean): CauseName {
-  const { rate, learned, lanes = [], pausedMs, recentSignals } = throttle;
+  const { rate, pausedMs, recentSignals } = throttle;
   const { isHung, isFull, unconnected, outcomes } = facts;
   if (isHung) return 'no_response_in_time';
   if (unconnected > 0 && !outcomes.has('ok')) return 'connect_timeout';
@@ -384,11 +384,15 @@ function findLimiter(throttle: ThrottleState, facts: RouteFacts, wallNow: number
     return 'declared_limit';
   const isPaused = isPausedLately(throttle, wallNow);
   if (isPaused && !isRefused && recentSignals[0]?.status === 503) return 'unavailable';
-  const isOfOperation = lanes.some(({ isConfirmed, queued }) => isConfirmed && queued > 0);
-  const isLearned = learned !== undefined && learned.confidence !== 'none';
-  if (isRefused || isPaused || isLearned || isOfOperation) return 'rate_limit';
+  if (isRefused || isPaused || isKnown(throttle)) return 'rate_limit';
   if (Number.isFinite(rate)) return isShort ? 'queue_setting' : nameRate(throttle);
   return isFull ? 'in_flight_setting' : 'queue_setting';
+}
+
+/** A limit of all calls was learned, or one of an operation whose calls wait. */
+function isKnown({ learned, lanes = [] }: ThrottleState): boolean {
+  const isOfOperation = lanes.some(({ isConfirmed, queued }) => isConfirmed && queued > 0);
+  return isOfOperation || (learned !== undefined && learned.confidence !== 'none');
 }
 
 /** A rate of `auto` without a highest one is the partner's. */

@@ -98,7 +98,7 @@ async function sendProbe(
   try {
     const exchange = {
       ...buildProbeRequest(probe, token),
-      url: new URL(own.query?.addTo(target) ?? target, baseUrl.origin),
+      url: new URL(probe.own.query?.addTo(target) ?? target, baseUrl.origin),
       egress,
       clock,
       signal: AbortSignal.any([check.signal, timeout]),
