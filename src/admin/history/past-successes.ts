@@ -67,9 +67,11 @@ export class PastSuccesses {
     this.#sinceWallAt = clock.wallNow();
   }
 
-  /** Of all subjects together: until the last of their successes. */
-  find(evidence: Evidence, subjects: readonly string[]): PastSuccess {
-    const found = subjects.flatMap((subject) => this.#entries.get(`${evidence} ${subject}`) ?? []);
+  /** Until the last success of the subject. @param subject a route or a credential; null: of all together */
+  find(evidence: Evidence, subject: string | null): PastSuccess {
+    const isMeant = (key: string): boolean =>
+      subject === null ? key.startsWith(`${evidence} `) : key === `${evidence} ${subject}`;
+    const found = [...this.#entries].flatMap(([key, entry]) => (isMeant(key) ? [entry] : []));
     const count = found.reduce((sum, { before, highest }) => sum + before + highest, 0);
     const untilWallAt = Math.max(0, ...found.map(({ wallAt }) => wallAt));
     const change = this.#changes.find(({ wallAt }) => wallAt >= untilWallAt - CHANGE_LAG_MS);

@@ -7,8 +7,6 @@ import type { CauseName } from './causes.ts';
 
 interface Known {
   readonly successes?: Pick<PastSuccesses, 'find'> | undefined;
-  readonly throttles: readonly { readonly route: string }[];
-  readonly tokens: readonly { readonly credential: string }[];
   readonly wallNow: number;
 }
 
@@ -46,12 +44,11 @@ export function formatClock(wallAt: number, wallNow: number): string {
 export function describePast(
   { cause, route }: { readonly cause: CauseName; readonly route: string | null },
   beganWallAt: number | undefined,
-  { successes, throttles, tokens, wallNow }: Known,
+  { successes, wallNow }: Known,
 ): string | undefined {
   const evidence = EVIDENCE.get(cause);
   if (evidence === undefined || successes === undefined) return undefined;
-  const routes = route === null ? throttles.map((throttle) => throttle.route) : [route];
-  const past = successes.find(evidence, evidence === 'token' ? tokens.map(({ credential }) => credential) : routes);
+  const past = successes.find(evidence, route);
   if (past.count === 0) return `It has not worked since the start at ${formatClock(past.sinceWallAt, wallNow)}.`;
   // Without a token, no request need fail.
   const until = beganWallAt ?? (evidence === 'token' ? Infinity : -Infinity);
@@ -68,6 +65,6 @@ function describeChange({ change }: PastSuccess, wallNow: number): string {
 
 /** It worked before, and nothing has changed here since: a setting that was right is right. */
 export function isUnchanged(evidence: Evidence, route: string, { successes }: Pick<Known, 'successes'>): boolean {
-  const past = successes?.find(evidence, [route]);
+  const past = successes?.find(evidence, route);
   return past !== undefined && past.count > 0 && past.change === undefined;
 }

@@ -23,18 +23,27 @@ describe('past successes', () => {
     call('404');
     call('401');
     call('502', 1, 'sidecar');
-    const found = (['succeeded', 'authorized', 'answered'] as const).map((kind) => successes.find(kind, ['orders']));
+    const found = (['succeeded', 'authorized', 'answered'] as const).map((kind) => successes.find(kind, 'orders'));
     expect(found.map(({ count, untilWallAt }) => [count, untilWallAt - START])).toEqual([
       [3, 1000],
       [4, 2000],
       [5, 3000],
     ]);
-    expect(successes.find('succeeded', ['stock'])).toEqual({
+    expect(successes.find('succeeded', 'stock')).toEqual({
       count: 0,
       untilWallAt: 0,
       change: undefined,
       sinceWallAt: START,
     });
+  });
+
+  it('of all routes together is that of the last one', () => {
+    const { played, successes, call } = setUp();
+    call('200', 3);
+    played.count('requests_total', { route: 'stock', method: 'GET', code: '200', source: 'upstream' }, 2).play(1);
+    successes.sample();
+    expect(successes.find('succeeded', null)).toMatchObject({ count: 5, untilWallAt: START + 2000 });
+    expect(successes.find('token', null).count).toBe(0);
   });
 
   it('a response that is none of the API is no success, also while its request goes on', () => {
@@ -43,7 +52,7 @@ describe('past successes', () => {
     played.count('foreign_responses_total', { route: 'orders' }).play(1);
     successes.sample();
     call('200');
-    expect(successes.find('succeeded', ['orders'])).toMatchObject({ count: 5, untilWallAt: START + 1000 });
+    expect(successes.find('succeeded', 'orders')).toMatchObject({ count: 5, untilWallAt: START + 1000 });
   });
 
   it('names what changed after the last success: a reload with changes, new credentials', () => {
@@ -51,13 +60,13 @@ describe('past successes', () => {
     successes.observe({ kind: 'configuration-read', outcome: 'ok', lines: ['log.level: debug'] });
     played.play(60);
     call('200');
-    expect(successes.find('succeeded', ['orders']).change).toBeUndefined();
+    expect(successes.find('succeeded', 'orders').change).toBeUndefined();
     played.play(10);
     successes.observe({ kind: 'configuration-read', outcome: 'ok', lines: [] });
     successes.observe({ kind: 'configuration-read', outcome: 'invalid', lines: ['throttle.rate: wrong'] });
-    expect(successes.find('succeeded', ['orders']).change).toBeUndefined();
+    expect(successes.find('succeeded', 'orders').change).toBeUndefined();
     successes.observe({ kind: 'credential-rotation', credential: 'default', outcome: 'taken' });
-    expect(successes.find('succeeded', ['orders']).change).toEqual({
+    expect(successes.find('succeeded', 'orders').change).toEqual({
       wallAt: START + 71_000,
       words: 'new credentials were applied',
     });
@@ -70,14 +79,14 @@ describe('past successes', () => {
     const after = setUp();
     after.played.play(3600);
     after.successes.restore(saved);
-    expect(after.successes.find('succeeded', ['orders'])).toMatchObject({
+    expect(after.successes.find('succeeded', 'orders')).toMatchObject({
       count: 420,
       untilWallAt: START + 1000,
       sinceWallAt: START,
       change: { words: 'the sidecar was restarted' },
     });
     after.call('200', 2);
-    expect(after.successes.find('succeeded', ['orders']).count).toBe(422);
+    expect(after.successes.find('succeeded', 'orders').count).toBe(422);
   });
 
   it('is saved once a minute, and at the end', () => {
@@ -102,7 +111,7 @@ describe('past successes', () => {
   ])('ignores what no sidecar has written: %j', (saved) => {
     const { successes } = setUp();
     successes.restore(saved);
-    const { count, sinceWallAt, change } = successes.find('succeeded', ['orders']);
+    const { count, sinceWallAt, change } = successes.find('succeeded', 'orders');
     expect({ count, sinceWallAt, change }).toEqual({ count: 0, sinceWallAt: START, change: undefined });
   });
 });
