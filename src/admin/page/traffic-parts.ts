@@ -121,12 +121,13 @@ ${routes.map(renderRoute)}</tbody></table></div></section>`;
 function renderRoute(traffic: PageView['status']['routes'][number]): Markup {
   const { route, perSecond, share, success, clientErrors, upstreamP50Seconds, upstreamP95Seconds } = traffic;
   const { lastFailure: last } = traffic;
-  const toLatency = (seconds: number | null): string => formatLatency(seconds === null ? undefined : seconds * 1000);
+  const toLatency = (seconds: number | null): string =>
+    keepTogether(formatLatency(seconds === null ? undefined : seconds * 1000));
   const level = success === null || success > 0.99 ? 'good' : success > 0.5 ? 'wait' : 'bad';
   const cells: Content[] = [
     formatRate(perSecond),
-    formatShare(share),
-    success === null ? '–' : markup`<span class="badge ${level}">${formatShare(success)}</span>`,
+    keepTogether(formatShare(share)),
+    success === null ? '–' : markup`<span class="badge ${level}">${keepTogether(formatShare(success))}</span>`,
     formatInteger(clientErrors),
     toLatency(upstreamP50Seconds),
     toLatency(upstreamP95Seconds),
