@@ -108,7 +108,7 @@ describe('Redis over TLS', () => {
     const { client, connectionEvents } = openClient({ url });
     expect(await client.whenReady()).toBe(false);
     expect(connectionEvents()).toEqual([
-      expect.stringMatching(/^lost: Redis has a certificate of an unknown authority: .*caFile/),
+      expect.stringMatching(/^lost: Redis has a certificate of an unknown authority \(.*\); .*caFile/),
     ]);
   });
 });
