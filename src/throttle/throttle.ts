@@ -153,6 +153,8 @@ export interface LearnedLimit {
   /** What the upstream counts, for people: `window`, `bucket` or `concurrency`; `unknown` while no limit is chosen. */
   readonly kind: string;
   readonly confidence: 'none' | 'low' | 'high';
+  /** Part of the calls that is refused at any rate, and repeated alone; absent while there is none. */
+  readonly refusedShare?: number | undefined;
   /** Epoch milliseconds of the decision for this limit, or of the first refusal that no limit explains. */
   readonly since: number;
 }

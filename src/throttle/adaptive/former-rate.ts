@@ -20,6 +20,14 @@ const MIN_STRAYS_MS = 30_000;
 /** Refused share from which on refusals are not rare, and from which on half of the strays are enough. */
 const STRAY_SHARE = 0.003;
 const OFTEN_SHARE = 0.08;
+/** Whatever refuses more is as good as closed. */
+const MOST_SHARE = 0.8;
+/** Of a process that has just begun no former rate is known: so many refusals among its newest calls are enough. */
+const NEW_MS = 300_000;
+const RECENT_CALLS = 40;
+const MIN_OFTEN = 8;
+/** Permits per second that are tried then at least: the rate has hardly left a call for seconds. */
+const FIRST_RATE = 2;
 /** Where calls are refused often, the former rate was hardly ever seen: a multiple of the rate in use is tried. */
 const RAISE_PER_SHARE = 20;
 const LEAST_RAISE = 2;
@@ -56,6 +64,8 @@ export class FormerRate {
   #calls = 0;
   #refused = 0;
   #strays: readonly Stray[] = [];
+  #recent = new RefusalCount();
+  #isNewUntil = -Infinity;
   #dueAt = -Infinity;
   #delayMs = FIRST_DELAY_MS;
   #refutedDelayMs = 0;
@@ -76,10 +86,12 @@ export class FormerRate {
     }
     this.#slotStartedAt = now;
     this.#dueAt = now + FIRST_DELAY_MS;
+    this.#isNewUntil = now + NEW_MS;
   }
 
   /** @param rate permits per second in use */
   recordAccepted(now: number, rate: number): void {
+    this.#recordRecent(true);
     if (rate <= FALLEN_SHARE * this.#rate) this.#calls++;
     this.#slotCalls++;
     const ms = now - this.#slotStartedAt;
@@ -94,12 +106,18 @@ export class FormerRate {
    * @param isStray the limit in use does not explain the refusal
    */
   recordRefused(now: number, rate: number, isStray: boolean): void {
+    this.#recordRecent(false);
     if (rate > FALLEN_SHARE * this.#rate) return;
     this.#calls++;
     this.#refused++;
     if (!isStray) return;
     const stray = { calls: this.#calls, refused: this.#refused, rate, at: now };
     this.#strays = [...this.#strays, stray].slice(-KEPT_STRAYS);
+  }
+
+  /** Soon after the first refusal. */
+  isFirstDue(now: number): boolean {
+    return now >= this.#dueAt && now < this.#isNewUntil && this.#isRefusedOften;
   }
 
   /** @param rate permits per second in use */
@@ -117,15 +135,17 @@ export class FormerRate {
 
   /** @param rate permits per second in use */
   startTest(now: number, rate: number): void {
-    const share = this.#strayShare;
+    const isFirst = this.isFirstDue(now);
+    const share = isFirst ? Math.max(this.#strayShare, this.#recent.mostShare) : this.#strayShare;
     const raise = Math.min(MOST_RAISE, Math.max(LEAST_RAISE, RAISE_PER_SHARE * share));
-    if (share >= OFTEN_SHARE) this.#rate = Math.max(this.#rate, raise * rate);
+    if (share >= OFTEN_SHARE) this.#rate = Math.max(this.#rate, raise * rate, isFirst ? FIRST_RATE : 0);
     this.#startedAt = now;
     this.#test = new RefusalCount();
     this.#expectedShare = Math.max(LEAST_SHARE, share);
     this.#dueAt = now + this.#delayMs;
     this.#delayMs = Math.min(LONGEST_DELAY_MS, 2 * this.#delayMs);
     this.#strays = [];
+    this.#recent = new RefusalCount();
   }
 
   /**
@@ -138,14 +158,15 @@ export class FormerRate {
     const share = this.#expectedShare;
     const expected = UNCERTAINTY * share * calls;
     const most = calls * (1 - KEPT_ACCEPTED * (1 - share));
-    if (isClustered || refused > SPARE_REFUSALS + Math.min(most, expected + Math.sqrt(expected))) {
+    const isTooMany = refused > SPARE_REFUSALS + Math.min(most, expected + Math.sqrt(expected));
+    if (isTooMany || (refused > SPARE_REFUSALS && isClustered)) {
       this.#rate = Math.max(rate, LOWER * this.#rate);
       return 'in vain';
     }
     const isEnough = calls >= MIN_TEST_CALLS && expected >= EXPECTED_REFUSALS;
     if (now - this.#startedAt < MIN_TEST_MS || !isEnough) return undefined;
     this.#delayMs = Math.max(FIRST_DELAY_MS, this.#refutedDelayMs);
-    return seen < share * TOO_FEW_SHARE ? 'in vain' : (share + seen) / 2;
+    return seen < share * TOO_FEW_SHARE || seen > MOST_SHARE ? 'in vain' : (share + seen) / 2;
   }
 
   /** The rate that a test found to be accepted was a limit's in the end. */
@@ -154,6 +175,17 @@ export class FormerRate {
     this.#refutedDelayMs = this.#delayMs;
     this.#dueAt = now + this.#delayMs;
     this.#rate *= LOWER;
+  }
+
+  #recordRecent(isAccepted: boolean): void {
+    if (this.#recent.calls >= RECENT_CALLS) this.#recent = new RefusalCount();
+    this.#recent.record(isAccepted);
+  }
+
+  /** At random, which no limit does while a lower rate is learned. */
+  get #isRefusedOften(): boolean {
+    const { refused, share, isClustered } = this.#recent;
+    return refused >= MIN_OFTEN && share >= OFTEN_SHARE && share <= MOST_SHARE && !isClustered;
   }
 
   get #strayShare(): number {

@@ -181,7 +181,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     if (this.#phase === 'unlimited') return false;
     if (isLimitProbe) this.#limitProbe.recordLimitProbeSent(now);
     this.#limitProbe.countCall(now, this.#isTrusted);
-    if (this.#phase === 'tracking' && waitedFor && this.#isTestDue(now)) {
+    if (this.#phase === 'tracking' && this.#isTestDue(now, waitedFor)) {
       this.#former.startTest(now, this.#limitRate);
       this.#phase = 'testing';
     } else if (this.#phase === 'tracking' && now >= this.#limitProbe.dueAt && waitedFor) {
@@ -310,7 +310,13 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
     if (this.#limitSince === undefined) return undefined;
-    return describeLimit(this.#limit?.choice, this.confirmedRate, this.#hasConfidence, wallAt(this.#limitSince));
+    const learned = describeLimit(
+      this.#limit?.choice,
+      this.confirmedRate,
+      this.#hasConfidence,
+      wallAt(this.#limitSince),
+    );
+    return this.#phase === 'chance' ? { ...learned, refusedShare: this.#chance.share } : learned;
   }
 
   countUsed(now: number): Omit<LimitUsage, 'opensInMs'> | undefined {
@@ -348,8 +354,10 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     if (snapshot.second !== undefined) this.#restoreLimit(now, snapshot.second, ageMs);
   }
 
-  #isTestDue(now: number): boolean {
-    return !this.#history.isClosed && this.#former.isDue(now, this.#limitRate);
+  #isTestDue(now: number, waitedFor: boolean): boolean {
+    // While half of all calls are refused, most of them are sent in pauses, when no call waits for the rate.
+    if (!this.#hasConfidence && this.#former.isFirstDue(now)) return true;
+    return waitedFor && !this.#history.isClosed && this.#former.isDue(now, this.#limitRate);
   }
 
   #evaluateTest(now: number, isAccepted: boolean): void {

@@ -27,6 +27,11 @@ export class RefusalCount {
     return this.refused / this.calls;
   }
 
+  /** One standard deviation more. */
+  get mostShare(): number {
+    return this.share + Math.sqrt((this.share * (1 - this.share)) / this.calls);
+  }
+
   /** The refusals come together more than chance explains (Wald and Wolfowitz, 1940: the number of runs). */
   get isClustered(): boolean {
     const { calls, refused } = this;

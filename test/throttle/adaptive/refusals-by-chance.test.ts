@@ -47,6 +47,15 @@ describe('refusals at any rate', () => {
     }
   });
 
+  it('are found within three minutes where half of all calls are refused from the first second', async () => {
+    for (const seed of [1, 2, 3, 4, 5, 6]) {
+      const conditions = { limiter: NO_LIMIT, load: { perSecond: 20 }, spuriousShare: 0.5, durationMs: 5 * MINUTE };
+      const { record } = await play({ ...conditions, seed });
+      const accepted = record.acceptedAt.filter((at) => at >= 3 * MINUTE).length;
+      expect(accepted / (20 * 120)).toBeGreaterThan(0.8);
+    }
+  });
+
   it('are not taken for chance where a limit is the cause: a lowered limit is hardly exceeded', async () => {
     const lowered: LimiterRule = {
       kind: 'steps',
