@@ -132,6 +132,10 @@ export const CAUSES = {
       headline: 'The rate limit of the partner is reached{rate}',
       advice: ALERTS.BearerSidecarQueueSlow.advice[0],
     },
+    random_refusals: {
+      headline: 'The partner refuses {refused} of the calls at any rate',
+      advice: 'The sidecar repeats these calls alone, and delays no others for them. Ask the partner for the cause.',
+    },
     declared_limit: {
       headline: 'A declared limit is reached{limit}',
       advice: ALERTS.BearerSidecarDeclaredLimitUsedUp.advice[0],

@@ -223,7 +223,11 @@ function* listStatuses(
       failed: sum(counts),
       metric: 'requests_total',
       selector: { ...selector, source: 'upstream', code: counts.map(([each]) => each).join('|') },
-      values: { advice, setting: `SIDECAR_THROTTLE_REFUSALS=[{"status":${String(setting ?? code)}}]` },
+      values: {
+        advice,
+        refused: formatShare(throttle?.learned?.refusedShare ?? 0),
+        setting: `SIDECAR_THROTTLE_REFUSALS=[{"status":${String(setting ?? code)}}]`,
+      },
     };
   }
 }
@@ -237,7 +241,8 @@ function causeOfStatus(
   const status = Number(code);
   if (status < 400) return undefined;
   const isRefusal = outcomes.has('rate_limited') && throttle?.recentSignals.some((signal) => signal.status === status);
-  if (status === 429 || isRefusal === true) return 'rate_limit';
+  if (status === 429 || isRefusal === true)
+    return throttle?.learned?.refusedShare === undefined ? 'rate_limit' : 'random_refusals';
   if (throttle?.assumed?.some((one) => one.status === status) === true) return 'likely_rate_limit';
   if (status === 401) return share > HALF ? 'token_refused' : 'partly_unauthorized';
   if (status >= 500) return status === 503 ? 'unavailable' : 'server_error';
@@ -287,6 +292,7 @@ function* listQueue(
   const limiter = isHeldByClients(throttle, facts)
     ? 'unread_responses'
     : findLimiter(throttle, facts, wallNow, isShort);
+  const isRefusing = limiter === 'rate_limit' || limiter === 'random_refusals';
   // A queue that is too short shows in what it refuses now: what it refused before had another cause.
   const isPast = limiter === 'queue_setting' && !isShort && samples.increase(metric, PRESENT_MS, shed) === 0;
   const left = samples.increase(metric, windowMs, leaving);
@@ -300,8 +306,8 @@ function* listQueue(
     delayed: limiter === 'queue_setting' ? 0 : countDelayed(throttle, samples, windowMs),
     isCertain: pausedMs >= 1000 && queued > 0,
     values: describeThrottle(throttle, facts),
-    metric: limiter === 'rate_limit' ? 'rate_limited_total' : metric,
-    selector: limiter === 'rate_limit' ? selector : shed,
+    metric: isRefusing ? 'rate_limited_total' : metric,
+    selector: isRefusing ? selector : shed,
     beganWallAt: findPauseBegin(throttle),
     words:
       describePause(throttle, wallNow) ?? (limiter === 'declared_limit' ? describeDeclaredUse(throttle) : undefined),
@@ -384,6 +390,7 @@ function findLimiter(throttle: ThrottleState, facts: RouteFacts, wallNow: number
     return 'declared_limit';
   const isPaused = isPausedLately(throttle, wallNow);
   if (isPaused && !isRefused && recentSignals[0]?.status === 503) return 'unavailable';
+  if (throttle.learned?.refusedShare !== undefined) return 'random_refusals';
   if (isRefused || isPaused || isKnown(throttle)) return 'rate_limit';
   if (Number.isFinite(rate)) return isShort ? 'queue_setting' : nameRate(throttle);
   return isFull ? 'in_flight_setting' : 'queue_setting';
@@ -446,6 +453,7 @@ function describeThrottle(throttle: ThrottleState, facts: RouteFacts) {
       ? `: ${mode === 'static' ? '' : 'about '}${formatRoundedRate(known)} requests per second`
       : '',
     limit: full === undefined ? '' : `: ${full.name} (${formatCount(full.calls, 'call')} per ${full.per})`,
+    refused: formatShare(learned?.refusedShare ?? 0),
     inFlight: String(inFlightLimit),
     queue: String(queueMax),
     unread:

@@ -145,6 +145,18 @@ const SCENES: readonly (readonly [scene: string, where: string, words: string, p
         .with(throttle({ pausedMs: 12_000, queued: 30, recentSignals: [with429] })),
   ],
   [
+    'refusals at any rate',
+    'limit',
+    'The partner refuses 25 % of the calls at any rate',
+    () =>
+      played(10, (s) => s.attempt('rate_limited', 2).respond(200, 5).respond(429)).with(
+        throttle({
+          learned: { kind: 'unknown', rate: 500, confidence: 'none', refusedShare: 0.25, since: 0 },
+          recentSignals: [with429],
+        }),
+      ),
+  ],
+  [
     'one client that waits for the end of a pause',
     'limit',
     'The rate limit of the partner is reached',
