@@ -1,6 +1,6 @@
 /**
  * Limits by operation, drawn and played in virtual time, without and with learned lanes.
- * Run: npm run bench:operations [-- --seed TEXT] [--cases 12] [--kind own] [--show]
+ * Run: npm run bench:operations [-- --seed TEXT] [--cases 12] [--kind own] [--replicas 1] [--show]
  */
 import { parseArgs } from 'node:util';
 import { createRandom } from '../governor/seeded.ts';
@@ -12,6 +12,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: 'open' },
     cases: { type: 'string', default: '12' },
     kind: { type: 'string' },
+    replicas: { type: 'string', default: '1' },
     show: { type: 'boolean', default: false },
   },
 });
@@ -33,7 +34,7 @@ for (const kind of KINDS.filter((each) => values.kind === undefined || each === 
     const sum: Sum = { accepted: 0, possible: 0, refused: 0, worst: Infinity, freeWaits: [] };
     for (let number = 1; number <= Number(values.cases); number++) {
       const played = drawCase(kind, createRandom(number, `case ${kind} ${values.seed}`));
-      const results = await play(played, number, lanes);
+      const results = await play(played, number, lanes, Number(values.replicas));
       add(sum, played, results);
       if (values.show) console.log(describe(played, results));
     }

@@ -23,28 +23,43 @@ export interface OperationResult {
   readonly waits: number[];
 }
 
-/** @param lanes `throttle.lanes` */
-export async function play(played: OperationsCase, seed: number, lanes: boolean): Promise<readonly OperationResult[]> {
+/**
+ * @param lanes `throttle.lanes`
+ * @param replicas that share the calls and the limits, and nothing else. Default 1
+ */
+export async function play(
+  played: OperationsCase,
+  seed: number,
+  lanes: boolean,
+  replicas = 1,
+): Promise<readonly OperationResult[]> {
   const clock = new VirtualClock();
-  const throttle = createThrottle({
-    route: 'default',
-    throttle: { rate: 'auto', burst: 1, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000, lanes },
-    queue: { max: 1000, timeoutMs: 30_000 },
-    clock,
-    random: createRandom(seed, 'client'),
-    observe: () => undefined,
-  });
+  const throttles = Array.from({ length: replicas }, (_, replica) =>
+    createThrottle({
+      route: 'default',
+      throttle: { rate: 'auto', burst: 1, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000, lanes },
+      queue: { max: 1000, timeoutMs: 30_000 },
+      clock,
+      random: createRandom(seed, replica === 0 ? 'client' : `client ${replica}`),
+      observe: () => undefined,
+    }),
+  );
   const server = new Server(played);
   const network = createRandom(seed, 'network');
   const results = played.operations.map(() => ({ accepted: 0, calls: 0, refused: 0, failed: 0, waits: [] }));
   for (const [index, operation] of played.operations.entries()) {
     const result = results[index];
     if (result === undefined) continue;
-    const call = new Call(clock, throttle, server, network, played.roundTripMs, operation, index, result);
+    const call = new Call(clock, server, network, played.roundTripMs, operation, index, result);
+    let made = 0;
+    const make = async (): Promise<void> => {
+      const throttle = throttles[made++ % replicas];
+      if (throttle !== undefined) await call.make(throttle);
+    };
     // The first refusal may come before any call was accepted.
     const atOnce = played.kind === 'cold' ? CALLS_AT_ONCE : 0;
-    for (let count = 0; count < atOnce; count++) clock.exactlyAt(0, () => void call.make());
-    offer(clock, createRandom(seed, `arrivals ${index}`), operation, () => call.make());
+    for (let count = 0; count < atOnce; count++) clock.exactlyAt(0, () => void make());
+    offer(clock, createRandom(seed, `arrivals ${index}`), operation, make);
   }
   await clock.runUntil(DURATION_MS + LAST_CALLS_MS);
   return results;
@@ -69,7 +84,6 @@ function offer(
 
 class Call {
   readonly #clock: VirtualClock;
-  readonly #throttle: Throttle;
   readonly #server: Server;
   readonly #network: Random;
   readonly #roundTripMs: number;
@@ -79,7 +93,6 @@ class Call {
 
   constructor(
     clock: VirtualClock,
-    throttle: Throttle,
     server: Server,
     network: Random,
     roundTripMs: number,
@@ -88,7 +101,6 @@ class Call {
     result: OperationResult,
   ) {
     this.#clock = clock;
-    this.#throttle = throttle;
     this.#server = server;
     this.#network = network;
     this.#roundTripMs = roundTripMs;
@@ -97,12 +109,12 @@ class Call {
     this.#result = result;
   }
 
-  async make(): Promise<void> {
+  async make(throttle: Throttle): Promise<void> {
     const arrivedAt = this.#clock.now();
     const deadlineAt = arrivedAt + DEADLINE_MS;
     const { method, path } = this.#operation;
     this.#result.calls++;
-    const ticket = this.#throttle.enter(deadlineAt, undefined, false, describeEndpoint(method, path));
+    const ticket = throttle.enter(deadlineAt, undefined, false, describeEndpoint(method, path));
     try {
       for (;;) {
         const permit = ticket.tryTakePermit() ?? (await ticket.waitForPermit());
@@ -129,9 +141,9 @@ class Call {
   /** @returns undefined when accepted; 0 or the stated wait when refused */
   async #send(): Promise<number | undefined> {
     await this.#clock.sleepUntil(this.#clock.now() + this.#oneWayMs());
-    const answer = this.#server.receive(this.#clock.now(), this.#index);
+    const statedWaitMs = this.#server.receive(this.#clock.now(), this.#index);
     await this.#clock.sleepUntil(this.#clock.now() + this.#oneWayMs());
-    return answer;
+    return statedWaitMs;
   }
 
   #oneWayMs(): number {
