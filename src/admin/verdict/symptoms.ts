@@ -380,7 +380,7 @@ function findPauseBegin({ pausedMs, recentSignals }: ThrottleState): number | un
 
 /** @param isShort the queue was full below the configured rate */
 function findLimiter(throttle: ThrottleState, facts: RouteFacts, wallNow: number, isShort: boolean): CauseName {
-  const { rate, pausedMs, recentSignals } = throttle;
+  const { pausedMs, recentSignals } = throttle;
   const { isHung, isFull, unconnected, outcomes } = facts;
   if (isHung) return 'no_response_in_time';
   if (unconnected > 0 && !outcomes.has('ok')) return 'connect_timeout';
@@ -392,8 +392,7 @@ function findLimiter(throttle: ThrottleState, facts: RouteFacts, wallNow: number
   if (isPaused && !isRefused && recentSignals[0]?.status === 503) return 'unavailable';
   if (throttle.learned?.refusedShare !== undefined) return 'random_refusals';
   if (isRefused || isPaused || isKnown(throttle)) return 'rate_limit';
-  if (Number.isFinite(rate)) return isShort ? 'queue_setting' : nameRate(throttle);
-  return isFull ? 'in_flight_setting' : 'queue_setting';
+  return nameSetting(throttle, isFull, isShort);
 }
 
 /** A limit of all calls was learned, or one of an operation whose calls wait. */
@@ -402,8 +401,10 @@ function isKnown({ learned, lanes = [] }: ThrottleState): boolean {
   return isOfOperation || (learned !== undefined && learned.confidence !== 'none');
 }
 
-/** A rate of `auto` without a highest one is the partner's. */
-function nameRate({ mode, maxRate }: ThrottleState): CauseName {
+/** The setting that holds calls back. A rate of `auto` without a highest one is the partner's. */
+function nameSetting({ rate, mode, maxRate }: ThrottleState, isFull: boolean, isShort: boolean): CauseName {
+  if (isShort) return 'queue_setting';
+  if (rate === Infinity) return isFull ? 'in_flight_setting' : 'queue_setting';
   if (mode === 'static') return 'rate_setting';
   return maxRate === undefined ? 'rate_limit' : 'max_rate_setting';
 }
