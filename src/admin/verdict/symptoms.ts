@@ -215,7 +215,6 @@ function* listStatuses(
   }
   for (const [cause, counts] of byCause) {
     const [code] = counts.reduce((most, next) => (next[1] > most[1] ? next : most));
-    const setting = throttle?.assumed?.[0]?.status;
     yield {
       cause,
       route,
@@ -223,13 +222,18 @@ function* listStatuses(
       failed: sum(counts),
       metric: 'requests_total',
       selector: { ...selector, source: 'upstream', code: counts.map(([each]) => each).join('|') },
-      values: {
-        advice,
-        refused: formatShare(throttle?.learned?.refusedShare ?? 0),
-        setting: `SIDECAR_THROTTLE_REFUSALS=[{"status":${String(setting ?? code)}}]`,
-      },
+      values: { ...describeRefusals(throttle, code), advice },
     };
   }
+}
+
+/** The share of the calls that is refused at any rate, and the setting that makes an assumed refusal certain. */
+function describeRefusals(throttle: ThrottleState | undefined, code: string) {
+  const status = throttle?.assumed?.[0]?.status ?? code;
+  return {
+    refused: formatShare(throttle?.learned?.refusedShare ?? 0),
+    setting: `SIDECAR_THROTTLE_REFUSALS=[{"status":${String(status)}}]`,
+  };
 }
 
 function causeOfStatus(
