@@ -2,9 +2,15 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { addAbortSignal } from 'node:stream';
-import { TLSSocket } from 'node:tls';
+import { TLSSocket, type SecureContext } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
-import { formatTried, HandshakeReset, NO_ROUTE_CODES, ProxyFault } from '../../platform/connection-faults.ts';
+import {
+  errorCodeOf,
+  formatTried,
+  HandshakeReset,
+  NO_ROUTE_CODES,
+  ProxyFault,
+} from '../../platform/connection-faults.ts';
 import type { TriedAddress } from '../../platform/connection-faults.ts';
 import { buildEgressConnector } from '../../platform/egress/connector.ts';
 import { getHostAndPort, type ProxySelector } from '../../platform/egress/proxy-selector.ts';
@@ -70,8 +76,15 @@ export async function checkConnection(
   }: CheckedServer & { url: URL; timeoutMs: number; tlsGroups: string | undefined },
   check: PartnerCheckContext,
 ): Promise<boolean> {
-  const { caFile, clientCertificate } = server;
-  const secureContext = url.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate, tlsGroups) : undefined;
+  const { caFile, clientCertificate, names } = server;
+  let secureContext: SecureContext | undefined;
+  try {
+    if (url.protocol === 'https:') secureContext = loadTlsContext(caFile, clientCertificate, tlsGroups);
+  } catch (error) {
+    const detail = `the files for TLS cannot be used (${errorCodeOf(error)})`;
+    runner.record('tls', { outcome: 'fail', detail, advice: `check ${names.ca} and ${names.certificate ?? ''}` });
+    return false;
+  }
   const tried: TriedAddress[] = [];
   const connect = buildEgressConnector({ ...check, destination: url, secureContext, timeoutMs, tried });
   const observe = observeConnections(runner, server, check);
@@ -81,6 +94,10 @@ export async function checkConnection(
       resolve(error ?? (socket as Socket));
     });
   });
+  if (check.signal.aborted) {
+    await runner.run('connect', () => Promise.reject(check.signal.reason as Error));
+    return false;
+  }
   const judged = outcome instanceof TLSSocket ? await whenAccepted(outcome, check) : outcome;
   observe(judged, tried, url);
   if (judged instanceof Error) return false;

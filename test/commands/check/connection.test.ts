@@ -36,10 +36,11 @@ interface Circumstances {
   readonly clock?: Clock;
   readonly signal?: AbortSignal;
   readonly proxy?: URL;
+  readonly caFile?: string;
 }
 
 async function stepsOf(url: string, addresses: readonly string[], circumstances: Circumstances = {}) {
-  const { clock = systemClock, signal = never, proxy } = circumstances;
+  const { clock = systemClock, signal = never, proxy, caFile } = circumstances;
   const lookUp: LookUpName = (name) => {
     if (name === 'silent.example') return new Promise(() => undefined);
     if (addresses.length > 0) return Promise.resolve(addresses.map((address) => ({ address, family: 4 })));
@@ -56,7 +57,7 @@ async function stepsOf(url: string, addresses: readonly string[], circumstances:
     egress: () => proxy && { url: proxy, tlsContext: undefined },
   };
   const runner = new StepRunner('upstream', context);
-  const server = { names, caFile: undefined, clientCertificate: undefined, tlsGroups: undefined };
+  const server = { names, caFile, clientCertificate: undefined, tlsGroups: undefined };
   const isReached = await checkConnection(runner, { ...server, url: new URL(url), timeoutMs: 5000 }, context);
   return { isReached, steps: runner.steps, outcomes: runner.steps.map(({ step, outcome }) => `${step} ${outcome}`) };
 }
@@ -144,4 +145,23 @@ test('a proxy that is not there is named, with its setting', async () => {
     'api.example:443 cannot be reached: the egress proxy 127.0.0.1:1 refused the connection (ECONNREFUSED)',
   );
   expect(steps[0]?.advice).toContain('SIDECAR_EGRESS_PROXY');
+});
+
+test('an interrupted check ends at once', async () => {
+  const { outcomes, steps } = await stepsOf(`http://127.0.0.1:${port}`, [], { signal: AbortSignal.abort() });
+  expect(outcomes).toEqual(['connect skip']);
+  expect(steps[0]?.detail).toBe('interrupted');
+});
+
+test('files for TLS that cannot be used are a fault of the TLS step', async () => {
+  const { steps, isReached } = await stepsOf('https://127.0.0.1:1', [], { caFile: '/nowhere/ca.pem' });
+  expect(isReached).toBe(false);
+  expect(steps).toMatchObject([
+    {
+      step: 'tls',
+      outcome: 'fail',
+      detail: 'the files for TLS cannot be used (ENOENT)',
+      advice: expect.stringContaining('CA_FILE') as string,
+    },
+  ]);
 });
