@@ -245,13 +245,16 @@ function causeOfStatus(
   const status = Number(code);
   if (status < 400) return undefined;
   const isRefusal = outcomes.has('rate_limited') && throttle?.recentSignals.some((signal) => signal.status === status);
-  if (status === 429 || isRefusal === true)
-    return throttle?.learned?.refusedShare === undefined ? 'rate_limit' : 'random_refusals';
+  if (status === 429 || isRefusal === true) return causeOfRefusals(throttle);
   if (throttle?.assumed?.some((one) => one.status === status) === true) return 'likely_rate_limit';
   if (status === 401) return share > HALF ? 'token_refused' : 'partly_unauthorized';
   if (status >= 500) return status === 503 ? 'unavailable' : 'server_error';
   if (share > EVERY && status === 403) return 'forbidden';
   return share > EVERY && status === 404 ? 'not_found' : 'client_error';
+}
+
+function causeOfRefusals(throttle: ThrottleState | undefined): CauseName {
+  return throttle?.learned?.refusedShare === undefined ? 'rate_limit' : 'random_refusals';
 }
 
 /** Requests that the sidecar rejected for what they are. */
@@ -394,8 +397,7 @@ function findLimiter(throttle: ThrottleState, facts: RouteFacts, wallNow: number
     return 'declared_limit';
   const isPaused = isPausedLately(throttle, wallNow);
   if (isPaused && !isRefused && recentSignals[0]?.status === 503) return 'unavailable';
-  if (throttle.learned?.refusedShare !== undefined) return 'random_refusals';
-  if (isRefused || isPaused || isKnown(throttle)) return 'rate_limit';
+  if (isRefused || isPaused || isKnown(throttle)) return causeOfRefusals(throttle);
   return nameSetting(throttle, isFull, isShort);
 }
 

@@ -245,8 +245,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.recordEnded(grant);
     this.#notRefused.remove(grant.at);
     if (this.#phase === 'testing') {
-      this.#evaluateTest(now, false);
-      return !grant.isPauseProbe && !this.#isTracking;
+      const isInVain = this.#evaluateTest(now, false);
+      return !grant.isPauseProbe && !isInVain;
     }
     if (this.#phase === 'chance') {
       this.#recordByChance(now, grant, false);
@@ -360,16 +360,18 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     return waitedFor && !this.#history.isClosed && this.#former.isDue(now, this.#limitRate);
   }
 
-  #evaluateTest(now: number, isAccepted: boolean): void {
+  /** @returns true when the test ends in vain */
+  #evaluateTest(now: number, isAccepted: boolean): boolean {
     const found = this.#former.recordTestCall(now, isAccepted, this.#limitRate);
-    if (found === undefined) return;
+    if (found === undefined) return false;
     if (found === 'in vain') {
       this.#phase = 'tracking';
-      return;
+      return true;
     }
     this.#chance.begin(now, found, this.#former.rate / (1 - found));
     this.#forgetLimit(now);
     this.#phase = 'chance';
+    return false;
   }
 
   #recordByChance(now: number, grant: PermitGrant, isAccepted: boolean): void {
@@ -386,10 +388,6 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#limitSince = now;
     this.#explainedRefusals = this.#agreeingClosures = 0;
     this.#margin.set(1);
-  }
-
-  get #isTracking(): boolean {
-    return this.#phase === 'tracking';
   }
 
   get #limitRate(): number {
