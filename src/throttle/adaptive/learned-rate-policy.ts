@@ -7,8 +7,7 @@
  *                  raised limit contradicts are forgotten.
  *   testing        The limit brings less than was accepted before, and yet calls are refused: the former rate is tried (former-rate.ts).
  *   chance         The former rate was accepted but for a share of the calls: these are repeated alone (refusals-by-chance.ts).
- * A refusal below a limit that has explained others, and that leaves the choice as it is, comes from jitter or from another client: less of
- * the rate is used for a while.
+ * An unexpected refusal that leaves the choice as it is comes from jitter or from another client: less of the rate is used for a while.
  */
 import type { CallResult, PermitGrant, StatedWait } from '../pacing/gate.ts';
 import type { AcceptedCall, RateLearner, RatePolicy } from '../pacing/rate-policy.ts';
@@ -305,17 +304,13 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   adopt(calls: readonly AcceptedCall[], inFlightLimit: number): void {
     for (const { at } of calls) this.#notRefused.add(at);
     for (const { ms } of calls) this.#roundTrip.addSample(ms);
-    this.#inFlightLimit.value = Math.min(this.#options.maxInFlight, Math.max(this.#inFlightLimit.value, inFlightLimit));
+    this.#inFlightLimit.value = Math.max(this.#inFlightLimit.value, inFlightLimit);
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
     if (this.#limitSince === undefined) return undefined;
-    const learned = describeLimit(
-      this.#limit?.choice,
-      this.confirmedRate,
-      this.#hasConfidence,
-      wallAt(this.#limitSince),
-    );
+    const since = wallAt(this.#limitSince);
+    const learned = describeLimit(this.#limit?.choice, this.confirmedRate, this.#hasConfidence, since);
     return this.#phase === 'chance' ? { ...learned, refusedShare: this.#chance.share } : learned;
   }
 

@@ -5,6 +5,7 @@ import type { LimitSet } from '../declared/limit-set.ts';
 import type { PacedCall } from '../pacing/gate.ts';
 import { Governor } from '../pacing/governor.ts';
 import { LaneGate } from '../queue/lane-gate.ts';
+import type { QueueTicket } from '../queue/queue-ticket.ts';
 import type { RequestQueue } from '../queue/request-queue.ts';
 import type { ResponseTimes } from '../queue/response-times.ts';
 import type { LaneState, LearnedLane, PermitReport, RateSettings } from '../throttle.ts';
@@ -47,6 +48,11 @@ export class OperationLanes {
     const gate = this.#gates.get(operationLimits) ?? new LaneGate(undefined, operationLimits);
     this.#gates.set(operationLimits, gate);
     return gate;
+  }
+
+  /** As the governor's. */
+  tryTake(now: number, hasWaited: boolean, call: QueueTicket): LaneGrant | undefined {
+    return (this.learned ?? this.#options.route).tryTake(now, hasWaited, call);
   }
 
   /** As the governor's; to be called for refusals, and for every response while there are lanes. */

@@ -212,11 +212,6 @@ class QueueingThrottle implements Throttle, TicketHost {
     return governor && { version: 1, wallAt, governor };
   }
 
-  #tryTake(ticket: QueueTicket, now: number): LaneGrant | undefined {
-    const { learned } = this.lanes;
-    return learned === undefined ? this.governor.tryTake(now, true, ticket) : learned.tryTake(now, true, ticket);
-  }
-
   recordPause({ signal, fields = {} }: RateLimitReport, lengthMs: number, stated: boolean, lane?: Lane): void {
     const { status, statedWaitMs } = signal;
     const { observe, route } = this.#options;
@@ -278,7 +273,7 @@ class QueueingThrottle implements Throttle, TicketHost {
         this.reject(next, now, 'timeout');
         continue;
       }
-      const grant = this.#tryTake(next, now);
+      const grant = this.lanes.tryTake(now, true, next);
       if (grant === undefined && next.gate !== undefined && next.gate.nextAt(now, next.isHigh) > now) {
         this.queue.move(next, 'held');
         continue;
