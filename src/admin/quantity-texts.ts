@@ -1,4 +1,5 @@
 /** Formats numbers, durations and shares for people (pure). */
+import type { ThrottleState } from '../throttle/throttle.ts';
 import type { DeclaredLimitState } from '../throttle/declared/declared-limit.ts';
 
 const DAY_S = 86_400;
@@ -53,4 +54,15 @@ export function formatCount(number: number, noun: string): string {
 export function describeCounted({ match, values }: Pick<DeclaredLimitState, 'match' | 'values'>): string {
   const fullest = values === undefined ? '' : `, the fullest of ${formatInteger(values)}`;
   return match === undefined ? '' : ` to ${match}${fullest}`;
+}
+
+/** Which operations the refusals fall on, and what helps the others; undefined while that is not known. */
+export function describeOperations({ lanes = [], refusedOperation }: ThrottleState): string | undefined {
+  const own = lanes.flatMap(({ operation, learned, isConfirmed }) => {
+    const isKnown = isConfirmed && learned !== undefined && Number.isFinite(learned.rate);
+    return isKnown ? [`${operation} is limited to about ${formatRate(learned.rate)} requests per second`] : [];
+  });
+  if (own.length > 0) return `${own.join(', ')}; other operations are not`;
+  if (refusedOperation === undefined || lanes.length > 0) return undefined;
+  return `the refusals fall on ${refusedOperation}: with throttle.lanes: true (SIDECAR_THROTTLE_LANES=true) its limit slows no other operation`;
 }

@@ -11,7 +11,6 @@ import {
   formatLatency,
   formatRate,
 } from '../quantity-texts.ts';
-import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { Status } from './status.ts';
 
 type Throttle = Status['throttle'];
@@ -55,17 +54,6 @@ export function describeLane({ operations, learned, pausedSeconds, queued, refus
   const pause =
     pausedSeconds === null || pausedSeconds < 1 ? '' : `, paused for ${formatDuration(pausedSeconds * 1000)}`;
   return `${operations.join(', ')}: ${describeLearned(learned)}, ${state}${pause}, ${formatInteger(queued)} queued, ${formatInteger(refused)} refused`;
-}
-
-/** Which operations the refusals fall on, and what helps the others; undefined while that is not known. */
-export function describeOperations({ lanes = [], refusedOperation }: ThrottleState): string | undefined {
-  const own = lanes.flatMap(({ operation, learned, isConfirmed }) => {
-    const isKnown = isConfirmed && learned !== undefined && Number.isFinite(learned.rate);
-    return isKnown ? [`${operation} is limited to about ${formatRate(learned.rate)} requests per second`] : [];
-  });
-  if (own.length > 0) return `${own.join(', ')}; other operations are not`;
-  if (refusedOperation === undefined || lanes.length > 0) return undefined;
-  return `the refusals fall on ${refusedOperation}: with throttle.lanes: true (SIDECAR_THROTTLE_LANES=true) its limit slows no other operation`;
 }
 
 export function describeDeclaredUse(limit: Declared): string {

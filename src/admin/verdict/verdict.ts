@@ -4,10 +4,9 @@
  */
 import { ALERTS, type AlertName } from '../alerts/alert-table.ts';
 import { formatHeadline } from '../alerts/active-alerts.ts';
-import { formatCount, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
+import { describeOperations, formatCount, formatInteger, formatLatency, formatShare } from '../quantity-texts.ts';
 import { quotePattern, type Selector } from '../samples/samples.ts';
 import { countSuccesses, PASSED } from '../samples/traffic.ts';
-import { describeOperations } from '../status/limit-texts.ts';
 import { describeDegradation, validForMs } from '../status/readiness.ts';
 import type { LastFault } from '../status/states.ts';
 import { CAUSES, toSentence, type Cause, type VerdictPlace } from './causes.ts';
