@@ -21,7 +21,7 @@ const MIN_STRAYS_MS = 30_000;
 const STRAY_SHARE = 0.003;
 const OFTEN_SHARE = 0.08;
 /** Whatever refuses more is as good as closed. */
-const MOST_SHARE = 0.8;
+const MOST_SHARE = 0.7;
 /** Of a process that has just begun no former rate is known: so many refusals among its newest calls are enough. */
 const NEW_MS = 300_000;
 const RECENT_CALLS = 40;
