@@ -154,9 +154,12 @@ export class LaneSet {
     // The call that ends a pause is a retry of the operation that began it.
     if (isFirst && !grant.isPauseProbe && lane?.odds.isConfirmed !== true) this.#refused.recordClosure(now, operation);
     if (lane === undefined) {
-      const isOnly = !this.#options.times.hasOther(new Set([operation]), now - RECENT_MS);
-      if (isOnly && this.#lanes.size === 0) this.#onlyOperation ??= operation;
-      if (isOnly || !this.#mayInquire(now, operation)) return route.settle(now, grant, report);
+      const { times } = this.#options;
+      const own = new Set([operation]);
+      // After a long pause no other is known of late, but the route has learned from all.
+      if (!times.hasOther(own, -Infinity) && this.#lanes.size === 0) this.#onlyOperation ??= operation;
+      if (!times.hasOther(own, now - RECENT_MS) || !this.#mayInquire(now, operation))
+        return route.settle(now, grant, report);
       lane = this.#createLane(now, operation);
     } else if (
       lane.odds.isConfirmed &&

@@ -37,6 +37,20 @@ describe('a limit for all operations', () => {
     expect(world.throttle.state().queued).toBe(0);
   });
 
+  it("stays the route's after a long pause, when no call of another operation was accepted of late", async () => {
+    const world = new LaneWorld({ restored: undefined });
+    await world.warmUp();
+    for (const call of [POST, GET, PUT]) (await world.asks(call)).permit?.report(rateLimited('20'));
+    const learned = world.throttle.state().learned;
+    expect(learned).toBeDefined();
+    await world.clock.advance(21_000);
+    await world.responds(POST, rateLimited('1'));
+    await world.clock.advance(10_000);
+    await world.responds(GET, ACCEPTED);
+    expect(world.lanes).toEqual([]);
+    expect(world.throttle.state().learned?.kind).toBe(learned?.kind);
+  });
+
   // A lane too many costs an operation a part of its share, and no calls of the limit.
   it('is used in the long run, and starves no operation', async () => {
     const limiter = bucketLimiter(5, 5);
