@@ -66,7 +66,7 @@ export class Guard {
       checkMethodAndSize(method, request.rawHeaders) ??
       checkFraming(httpVersion, head) ??
       this.#checkHost(httpVersion, head, absolute) ??
-      (head.mayComeFromPage && !isOwnUpgrade(request, head) ? this.#checkPage(url, head) : undefined);
+      (head.mayComeFromPage ? this.#checkPage(request, head) : undefined);
     if (error !== undefined) return error;
     const corsOrigin = head.origins[0]?.toLowerCase();
     const isPreflight = corsOrigin !== undefined && method === 'OPTIONS' && head.preflightMethods.length > 0;
@@ -78,7 +78,9 @@ export class Guard {
     return { target: absolute.path, upstream, corsOrigin, isPreflight };
   }
 
-  #checkPage(url: string, head: RequestHead): SidecarError | undefined {
+  #checkPage(request: GuardedRequest, head: RequestHead): SidecarError | undefined {
+    if (isOwnUpgrade(request, head)) return undefined;
+    const { url = '' } = request;
     const error = checkOrigin(this.#options, head);
     if (error !== undefined || this.#options.forwardProxy !== true || url.startsWith('/')) return error;
     return checkReferer(url, head.referers);
