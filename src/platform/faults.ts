@@ -229,10 +229,10 @@ function identifyInvalidHttp(error: unknown): string | undefined {
   if (HTTP2_SETTINGS.test(received)) return 'HTTP2_FRAMES';
   const reason = readText(error, 'reason') ?? readText(error, 'message') ?? '';
   if (/^[\x14-\x17]\x03[\0-\x04]/.test(received)) return 'TLS_INSTEAD_OF_HTTP';
-  if (/Expected HTTP\//.test(reason)) return 'NO_HTTP';
-  if (/Unexpected whitespace after header value/.test(reason)) return 'FOLDED_FIELD';
+  if (reason.includes('Expected HTTP/')) return 'NO_HTTP';
+  if (reason.includes('Unexpected whitespace after header value')) return 'FOLDED_FIELD';
   if (/(?:Duplicate|with) Content-Length|Content-Length can't/.test(reason)) return 'CONTRADICTORY_LENGTHS';
-  if (/Missing expected CR/.test(reason)) return 'BARE_LINE_FEED';
+  if (reason.includes('Missing expected CR')) return 'BARE_LINE_FEED';
   return /Invalid header (?:token|field char)/.test(reason) && /^[\t ]*:/.test(received)
     ? 'BLANK_BEFORE_COLON'
     : undefined;
@@ -245,8 +245,7 @@ function readLibraryReason(error: unknown): string | undefined {
   const code = errorCodeOf(error);
   const message = readText(error, 'message') ?? '';
   const [, quoted = readText(error, 'reason')] =
-    /:SSL routines:[^:]*:([^:]+):|HTTP\/1\.1 protocol \((.+)\)$/.exec(message)?.filter((part) => part !== undefined) ??
-    [];
+    /:SSL routines:[^:]*:([^:]+):|HTTP\/1\.1 protocol \((.+)\)$/.exec(message)?.filter(Boolean) ?? [];
   const reason = code === 'UNSPECIFIED' ? message : quoted;
   if (reason === undefined || !/^(?:UNSPECIFIED$|EPROTO$|ERR_SSL_|HPE_|HTTPParserError$)/.test(code)) return undefined;
   return truncate(reason.replaceAll(/[^\x20-\x7e]/g, '?'), MAX_REASON_CHARS, '...');

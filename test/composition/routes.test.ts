@@ -133,13 +133,9 @@ routes:
     expect((await post('/quotes/x%2f..%2fnew')).status).toBe(400);
     expect((await send(`${sidecar.url}/quotes/new`)).status).toBe(200);
     const status: unknown = await (await fetch(`${sidecar.sidecar.adminUrl}/status`)).json();
-    expect(status).toMatchObject({
-      throttles: expect.arrayContaining([
-        expect.objectContaining({
-          route: 'quotes',
-          limits: [expect.objectContaining({ name: 'posts', used: 2, match: 'POST /quotes/new' })],
-        }),
-      ]),
+    const { throttles } = status as { readonly throttles: readonly { readonly route: string }[] };
+    expect(throttles.find(({ route }) => route === 'quotes')).toMatchObject({
+      limits: [{ name: 'posts', used: 2, match: 'POST /quotes/new' }],
     });
   });
 

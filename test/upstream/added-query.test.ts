@@ -16,9 +16,9 @@ const ADDED = 'api_key=s3cret%20%26%3D%23%2B%25%2F%C3%BC%201&Sig%20Nat%C3%BCr=';
 const ownName = fc
   .tuple(fc.constantFrom(...OWN.map(([name]) => name)), fc.infiniteStream(fc.constantFrom(0, 1, 2)))
   .map(([name, ways]) =>
-    [...name]
+    Array.from(name)
       .map((char) => {
-        const way = ways.next().value;
+        const way = Number(ways.next().value);
         const cased = way === 1 && char !== 'ü' ? char.toUpperCase() : char;
         if (cased === ' ') return way === 2 ? '+' : '%20';
         const bytes = [...Buffer.from(cased)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');

@@ -91,7 +91,7 @@ export async function checkConnection(
   const { hostname, host, protocol, port } = url;
   const outcome = await new Promise<Outcome>((resolve) => {
     connect({ hostname, host, protocol, port }, (error, socket) => {
-      resolve(error ?? (socket as Socket));
+      resolve(error ?? socket);
     });
   });
   if (check.signal.aborted) {

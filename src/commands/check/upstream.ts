@@ -94,7 +94,7 @@ async function sendProbe(
   const { clock, egress } = check;
   const timeout = AbortSignal.timeout(requestTimeoutMs);
   const sentAt = clock.wallNow();
-  let wasReached = true;
+  const connections: { wasReached: boolean } = { wasReached: true };
   try {
     const exchange = {
       ...buildProbeRequest(probe, token),
@@ -103,7 +103,7 @@ async function sendProbe(
       clock,
       signal: AbortSignal.any([check.signal, timeout]),
       onConnection: (...connection: Parameters<ConnectionObserver>): void => {
-        wasReached = !(connection[0] instanceof Error);
+        connections.wasReached = !(connection[0] instanceof Error);
         observe(...connection);
       },
     };
@@ -114,7 +114,7 @@ async function sendProbe(
     return { ...evaluateProbe(head, createProbeSettingNames(probe), head.receivedAt), value: head };
   } catch (error) {
     if (check.signal.aborted) throw error;
-    if (!wasReached) return { outcome: 'skip', detail: 'the upstream was not reached' };
+    if (!connections.wasReached) return { outcome: 'skip', detail: 'the upstream was not reached' };
     const failure = timeout.aborted ? timeoutFailure(requestTimeoutMs) : classifyExchangeError(error, false);
     const { detail, advice = `ask the operator of ${baseUrl.host} about GET ${baseUrl.pathname}` } = failure;
     return { outcome: 'fail', detail, advice };

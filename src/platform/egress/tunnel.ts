@@ -53,7 +53,7 @@ function sendConnect(request: ClientRequest, explain: (response: IncomingMessage
         return;
       }
       if (head.length > 0) socket.unshift(head);
-      resolve(socket as Socket);
+      resolve(socket);
     });
     // Node.js reports a valid response to CONNECT through the event above.
     request.once('response', (response) => {

@@ -274,12 +274,12 @@ export class LaneSet {
   }
 
   #createLane(now: number, operation: string): Lane {
-    const { route, times, createGovernor, onChange } = this.#options;
-    const lane = new Lane(operation, createGovernor(), this.#refused.getOrCreate(operation));
+    const { route, times } = this.#options;
+    const lane = new Lane(operation, this.#options.createGovernor(), this.#refused.getOrCreate(operation));
     lane.lastRefusedAt = now;
     lane.governor.ratePolicy.learner?.adopt(times.callsOf(operation), route.inFlightLimit);
     this.#lanes.set(operation, lane);
-    onChange();
+    this.#options.onChange();
     return lane;
   }
 }

@@ -18,7 +18,7 @@ export class LaneGate {
   nextAt(now: number, isHigh: boolean): number {
     const governedAt = this.governor?.nextAt(now, ANY_CALL) ?? -Infinity;
     // Asks the store for permits where they are missing.
-    const isLimited = this.#limits?.isOpen(now, isHigh) === false;
-    return isLimited ? Math.max(governedAt, this.#limits?.nextAt(now, isHigh) ?? now) : governedAt;
+    if (this.#limits === undefined || this.#limits.isOpen(now, isHigh)) return governedAt;
+    return Math.max(governedAt, this.#limits.nextAt(now, isHigh));
   }
 }

@@ -148,7 +148,7 @@ describe('the stated pause of a lane', () => {
     const [posted] = [await world.asks(POST), await world.asks(GET)];
     const short = await world.asks(POST, 5_000);
     await world.clock.advance(2_000);
-    posted?.permit?.report(rateLimited('10'));
+    posted.permit?.report(rateLimited('10'));
     await world.clock.advance(0);
     expect(short.outcome).toBe('refused');
   });
