@@ -89,7 +89,7 @@ export const fleet = {
   keyPrefix: setting(matching(/^[\w.:-]{1,64}$/, '1 to 64 letters, digits or characters of "_.:-"'), 'bearer-sidecar', {
     doc: 'Prefix of every key, followed by a colon. Replicas with different prefixes share nothing.',
   }),
-  timeoutMs: setting(wholeNumber(1, 1000), 25, {
+  timeoutMs: setting(wholeNumber(1, 1000), 100, {
     doc: 'Longest wait for the reply to one command; after that this process continues alone.',
   }),
 };

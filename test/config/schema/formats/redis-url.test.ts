@@ -20,7 +20,7 @@ describe('a Redis URL', () => {
       redisUrl: { kind: 'value', value: url },
       caFile: undefined,
       keyPrefix: 'bearer-sidecar',
-      timeoutMs: 25,
+      timeoutMs: 100,
     });
   });
 
