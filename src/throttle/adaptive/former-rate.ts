@@ -23,7 +23,7 @@ const OFTEN_SHARE = 0.08;
 /** Whatever refuses more is as good as closed. */
 const MOST_SHARE = 0.7;
 /** Of a process that has just begun no former rate is known: so many refusals among its newest calls are enough. */
-const NEW_MS = 300_000;
+const NEW_MS = 90_000;
 const RECENT_CALLS = 40;
 const MIN_OFTEN = 8;
 /** Permits per second that are tried then at least: the rate has hardly left a call for seconds. */
