@@ -34,9 +34,9 @@ export interface LaneSetOptions {
   readonly route: Governor;
   readonly times: ResponseTimes;
   readonly refused: RefusedOperations;
-  createGovernor(): Governor;
+  readonly createGovernor: () => Governor;
   /** Waiting requests may have another lane now. */
-  onChange(): void;
+  readonly onChange: () => void;
 }
 
 export class LaneSet {
