@@ -31,7 +31,7 @@ interface Change {
 }
 
 interface Entry {
-  /** Of earlier processes. */
+  /** What earlier processes had counted. */
   readonly before: number;
   highest: number;
   wallAt: number;

@@ -63,7 +63,7 @@ function describeChange({ change }: PastSuccess, wallNow: number): string {
     : `${change.words} at ${formatClock(change.wallAt, wallNow)}`;
 }
 
-/** It worked before, and nothing has changed here since: a setting that was right is right. */
+/** The calls worked before, and nothing has changed here since: a setting that was right is right. */
 export function isUnchanged(evidence: Evidence, route: string, { successes }: Pick<Known, 'successes'>): boolean {
   const past = successes?.find(evidence, route);
   return past !== undefined && past.count > 0 && past.change === undefined;

@@ -36,7 +36,7 @@ export interface Verdict {
 }
 
 interface CachedInputs extends VerdictInputs {
-  /** Of one window, which are found once for all candidates. */
+  /** The symptoms of one window are found once for all candidates. */
   readonly listSymptoms: (windowMs: number) => readonly Symptom[];
 }
 
@@ -45,7 +45,7 @@ interface Candidate extends Symptom {
   readonly text: Cause;
   readonly weight: number;
   readonly share: number;
-  /** Of the requests of its own route. */
+  /** Share among the requests of the route alone. */
   readonly ownShare: number;
   /** Other routes have requests, too. */
   readonly hasOthers: boolean;
@@ -215,7 +215,7 @@ function fill(text: string, candidate: Candidate): string {
   return text.replaceAll(/\{(\w+)\}/g, (_, name: string) => known[name] ?? '');
 }
 
-/** Of which requests: beside other routes, the share of all says little of the one that fails. */
+/** The requests that fail, in words: beside other routes, the share of all says little of the one that fails. */
 function describePart({ route, share, ownShare, hasOthers }: Candidate): string {
   if (route === null || !hasOthers) return `${formatShare(share)} of the requests`;
   return `${ownShare >= EVERY ? 'every call' : `${formatShare(ownShare)} of the calls`} of route ${route}`;

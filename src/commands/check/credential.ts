@@ -94,7 +94,7 @@ async function checkAssertion(
   return found === true;
 }
 
-/** Of credentials that share the authority of the upstream, the setting of both hosts is named. */
+/** Credentials that share the authority of the upstream: the setting of both hosts is named. */
 function describeServer({ auth, name }: RequestingCredential, sharedCaFile: string | undefined) {
   const nameSetting = createSettingNamer('credential', name);
   const { caFile, clientCertificate, endpoint } = auth;

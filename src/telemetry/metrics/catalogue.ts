@@ -92,7 +92,7 @@ const METRICS = {
     durations: {
       name: 'upstream_duration_seconds',
       help: 'Time from the permit to the response head, or to the end of an attempt without a response.',
-      // Of each outcome, so that every route has nine; 5 s is the threshold of an alert.
+      // Each outcome has them, so that every route has nine; 5 s is the threshold of an alert.
       bounds: [0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 60],
     },
   },

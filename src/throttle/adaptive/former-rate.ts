@@ -22,7 +22,7 @@ const STRAY_SHARE = 0.003;
 const OFTEN_SHARE = 0.08;
 /** Whatever refuses more is as good as closed. */
 const MOST_SHARE = 0.7;
-/** Of a process that has just begun no former rate is known: so many refusals among its newest calls are enough. */
+/** A process that has just begun knows no former rate: so many refusals among its newest calls are enough. */
 const NEW_MS = 90_000;
 const RECENT_CALLS = 40;
 const MIN_OFTEN = 8;

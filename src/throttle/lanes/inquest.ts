@@ -10,7 +10,7 @@ const MIN_OPERATIONS_OF_ROUTE = 3;
 const MIN_DISTANCE_MS = 5;
 
 export class Inquest {
-  /** Those of the refused operations, which are no witnesses. */
+  /** Lanes of the refused operations, which are no witnesses. */
   readonly lanes: Set<Lane>;
   /** What the route learns of, if the limit is its. */
   readonly refusals: { readonly grant: LaneGrant; readonly report: RateLimitReport }[];

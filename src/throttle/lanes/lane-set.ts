@@ -178,7 +178,7 @@ export class LaneSet {
     const own = grant.lane?.lane === lane ? grant.lane.grant : lane.governor.grantFor(grant);
     const decision = lane.governor.settle(now, own, report);
     if (decision.kind === 'alone') {
-      // Its refusals do not depend on its rate, so that no limit of the operation explains them.
+      // The refusals do not depend on the rate of the operation, so that no limit of the operation explains them.
       lane.odds.refute();
       this.#lanes.delete(lane.operation);
       this.#options.onChange();

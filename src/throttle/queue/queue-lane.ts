@@ -8,15 +8,15 @@ import type { QueueTicket } from './queue-ticket.ts';
 
 export class QueueLane {
   readonly gate: LaneGate;
-  /** Those that wait for a body slot or for the gate; the others are in the order of all requests. */
+  /** Has the tickets that wait for a body slot or for the gate; the others are in the order of all requests. */
   readonly order: PermitOrder;
   /** Tickets of the lane that wait, wherever. */
   size = 0;
-  /** Of these, tickets that wait for the gate, and those that it has let go and that have no permit yet. */
+  /** Counts the tickets that wait for the gate; `readyCount` those that it has let go and that have no permit yet. */
   heldCount = 0;
   readyCount = 0;
   bodySlotsUsed = 0;
-  /** It waits for its body slot in the order of all requests. */
+  /** The ticket of the lane that waits for its body slot in the order of all requests. */
   nextQueued: QueueTicket | undefined;
 
   /** @param bodySlots as FairOrder's */

@@ -50,7 +50,7 @@ export class QueueTicket implements PacedCall {
   phase: TicketPhase;
   /** Undefined where no limit holds for its operation only. */
   gate: LaneGate | undefined;
-  /** It waits in the order of its lane, and not in that of all requests. */
+  /** The ticket waits in the order of its lane, and not in that of all requests. */
   isInLane = false;
   /** What waits now is a retry. */
   wasGranted = false;

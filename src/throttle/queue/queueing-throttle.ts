@@ -229,7 +229,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#fleet?.reportRefusal(statedWaitMs);
   }
 
-  /** Its stated pause rejects the requests of the lane at once, and no others. */
+  /** The stated pause of a lane rejects its own requests at once, and no others. */
   #rejectTooLateInLane({ governor }: Lane, now: number): void {
     const certainAt = governor.certainAt(now);
     if (certainAt <= now) return;
