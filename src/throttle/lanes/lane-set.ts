@@ -8,7 +8,7 @@
  */
 import { INQUEST_TIMEOUT_MS, Inquest } from './inquest.ts';
 import { Lane, type LaneDecision, type LaneGrant } from './lane.ts';
-import { type RefusedOperations } from './refused-operations.ts';
+import type { RefusedOperations } from './refused-operations.ts';
 import { ANY_CALL, type PacedCall } from '../pacing/gate.ts';
 import type { Governor } from '../pacing/governor.ts';
 import type { QueueTicket } from '../queue/queue-ticket.ts';
@@ -112,10 +112,12 @@ export class LaneSet {
   }
 
   snapshot(now: number): readonly LearnedLane[] {
-    return [...this.#lanes.values()].flatMap(({ operation, governor, odds }) => {
-      const learned = odds.isConfirmed ? governor.ratePolicy.learner?.snapshot(now) : undefined;
-      return learned === undefined ? [] : [{ operation, governor: learned }];
+    const learned = [...this.#lanes.values()].flatMap(({ operation, governor, odds }) => {
+      const own = odds.isConfirmed ? governor.ratePolicy.learner?.snapshot(now) : undefined;
+      return own === undefined ? [] : [{ operation, governor: own }];
     });
+    // An inquest may have added two more.
+    return learned.slice(0, MAX_LANES);
   }
 
   /** The next closure decides whether it is still so. */
