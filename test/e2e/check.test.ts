@@ -69,7 +69,7 @@ it('with everything right says so, step by step, and exits with 0', async () => 
       `ok connect upstream ${ms} 127\\.0\\.0\\.1:\\d+ \\(connected\\)`,
       'skip clock upstream the upstream is called only with --probe PATH',
       '0 FAIL, 0 warn, 8 ok, 1 skip',
-      'Next: \\S*node \\S+main\\.[jt]s',
+      'Next: (?:\\S*node \\S+main\\.[jt]s|\\S*bearer-sidecar)',
       '',
     ].map((line) => expect.stringMatching(new RegExp(`^${line}$`)) as string),
   );
@@ -158,7 +158,7 @@ describe('the token endpoint', () => {
     const run = await expectFaults('a token URL as auth.url', changes, [
       /^token .*POST \S+\/oauth\/token\/oauth\/token returned 404 -> .*twice; .*set auth\.url \(SIDECAR_AUTH_URL\) to \S+:\d+ and auth\.tokenPath \(SIDECAR_AUTH_TOKEN_PATH\) to \/oauth\/token$/,
     ]);
-    expect(run.stdout).toMatch(/\nNext, when that is corrected: \S*node \S+ check\n$/);
+    expect(run.stdout).toMatch(/\nNext, when that is corrected: (?:\S*node \S+|\S*bearer-sidecar) check\n$/);
   });
 
   it.each(['', '/realms/partner'])('is published by the same origin at the issuer %j', async (path) => {

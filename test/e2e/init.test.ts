@@ -64,7 +64,10 @@ describe('on a terminal', () => {
       [/Audience .*: /, `${AUDIENCE}\n`],
       [/Scopes.*: /, '\n'],
       [/Calls per second.* \[auto\]: /, '\n'],
-      [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret[^]*node \S+main\.[jt]s --config sidecar\.yaml/, ''],
+      [
+        /Written: sidecar\.yaml\nWritten: sidecar\.client-secret[^]*(?:node \S+main\.[jt]s|bearer-sidecar) --config sidecar\.yaml/,
+        '',
+      ],
       [/Run check on it now\? \[Y\/n\] /, '\n'],
       [/✔ token +token endpoint +\S+ ms +obtained/, ''],
     ]);
@@ -184,7 +187,7 @@ describe('a curl command of the partner', () => {
       [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret/, ''],
       [/Run check on it now\? \[Y\/n\] /, '\n'],
       [/✔ token +token endpoint +\S+ ms +obtained/, ''],
-      [/Next: \S*node \S+main\.[jt]s --config sidecar\.yaml/, ''],
+      [/Next: \S*(?:node \S+main\.[jt]s|bearer-sidecar) --config sidecar\.yaml/, ''],
     ]);
     expect(await terminal.exit).toBe(0);
     expect(terminal.screen()).not.toContain(Buffer.from(`${credential.id}:${credential.secret}`).toString('base64'));
@@ -403,7 +406,7 @@ describe('for a script', () => {
     const client = ['--client-id', credential.id, '--client-secret-file', secretFile];
     const written = await init([...urls, ...client, '--output', output]);
     expect(written).toMatchObject({ code: 0, lines: [''] });
-    expect(written.stdout).toContain(` ${MAIN} check --config ${output}\n`);
+    expect(written.stdout).toMatch(/(?:main\.[jt]s|bearer-sidecar) check --config \S+partner\.yaml\n/);
 
     await using check = spawnSidecar({ name: 'check-after-init', args: ['check', '--config', output] });
     expect(await check.exit).toEqual({ code: 0, signal: null });
