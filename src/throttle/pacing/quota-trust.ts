@@ -19,6 +19,8 @@ const MIN_CHECK_MS = SECOND_MS;
 /** Share of the quota that has to be accepted beyond it, and the number of calls at least. */
 const CONTRADICTED_SHARE = 0.25;
 const MIN_CONTRADICTIONS = 3;
+/** Kept as a multiple of these: refusals of another limit come in groups. */
+const MAX_CONTRADICTIONS = 10;
 /** With more accepted calls for each refused one, the refusals come from another limit. */
 const ACCEPTED_PER_REFUSAL = 4;
 
@@ -80,8 +82,10 @@ export class QuotaTrust {
    */
   take(now: number, isHeld: boolean, remaining: number, resetAt: number, uncounted: number): boolean {
     if (now >= (this.#check?.until ?? -Infinity)) {
-      const isDue = isHeld && (now >= this.#checkAt || this.isDisbelieved(now)) && canCheck(now, resetAt);
-      const until = resetAt - RESET_TOLERANCE_MS;
+      // While it is disbelieved, calls shortly before a reset count too: refused ones outweigh them where the statement is true.
+      const isDisbelieved = this.isDisbelieved(now);
+      const isDue = isHeld && (isDisbelieved ? now < resetAt : now >= this.#checkAt && canCheck(now, resetAt));
+      const until = isDisbelieved ? resetAt : resetAt - RESET_TOLERANCE_MS;
       this.#check = isDue ? { since: now, until, left: remaining, sent: 0, accepted: 0 } : undefined;
     }
     const check = this.#check;
@@ -105,7 +109,7 @@ export class QuotaTrust {
     if (this.#check === undefined || sentAt < this.#check.since) return;
     this.#check.accepted++;
     const enough = Math.max(MIN_CONTRADICTIONS, limit * CONTRADICTED_SHARE);
-    this.#contradictions = Math.min(this.#contradictions + 1, 2 * enough);
+    this.#contradictions = Math.min(this.#contradictions + 1, MAX_CONTRADICTIONS * enough);
     if (this.#contradictions < enough) return;
     if (!this.isDisbelieved(now)) this.#disbeliefMs = Math.min(HOUR_MS, this.#disbeliefMs * 2);
     this.#disbelievedUntil = now + this.#disbeliefMs;
