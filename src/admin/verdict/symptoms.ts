@@ -333,14 +333,18 @@ function countDelayed({ route, queued }: ThrottleState, samples: Samples, window
   return count('queue_wait_seconds_count', windowMs) - short + waiting;
 }
 
-/** Whether the queue was full, although the configured rate was not used up over the window: a longer one would have kept the burst. */
+/**
+ * Whether the queue was full, although the configured rate was not used up over the window, and by half at most of late: a longer queue would
+ * have kept the burst. Where the application calls too fast all the time, only the start of the window is idle.
+ */
 function isBurstShed({ route, mode, rate }: ThrottleState, samples: Samples, windowMs: number): boolean {
-  const count = (metric: string, more: Selector = {}): number =>
-    samples.increase(metric, windowMs, { route: quotePattern(route), ...more });
-  const allowed = (rate * Math.min(windowMs, samples.spanMs)) / 1000;
-  const isBelowRate = mode === 'static' && Number.isFinite(rate) && count('permits_total') < allowed * EVERY;
+  const count = (metric: string, overMs: number, more: Selector = {}): number =>
+    samples.increase(metric, overMs, { route: quotePattern(route), ...more });
+  const isUsed = (overMs: number, part: number): boolean =>
+    count('permits_total', overMs) >= ((rate * Math.min(overMs, samples.spanMs)) / 1000) * part;
+  if (mode !== 'static' || !Number.isFinite(rate) || isUsed(windowMs, EVERY) || isUsed(PRESENT_MS, HALF)) return false;
   const metric = 'queue_rejected_total';
-  return isBelowRate && count(metric, { reason: 'full' }) > count(metric, { reason: SHED }) * HALF;
+  return count(metric, windowMs, { reason: 'full' }) > count(metric, windowMs, { reason: SHED }) * HALF;
 }
 
 /** Places in flight that responses hold because their clients do not read. */
