@@ -59,7 +59,9 @@ it.each([
       where: 'network',
       headline: 'Something in front of the partner responds in its place',
     });
-    expect(verdict.detail).toMatch(new RegExp(`${seen} for (?:9\\d|100) % of the calls of route default\\. It worked until \\S+ UTC`));
+    expect(verdict.detail).toMatch(
+      new RegExp(`${seen} for (?:9\\d|100) % of the calls of route default\\. It worked until \\S+ UTC`),
+    );
     expect(verdict.since).not.toBeNull();
     expect(verdict.advice).toContain('login page');
     expect(await scene.readText('/metrics')).toMatch(/bearer_sidecar_foreign_responses_total\{route="default"\} [1-9]/);
