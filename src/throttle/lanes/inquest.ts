@@ -3,7 +3,7 @@ import type { RateLimitReport } from '../throttle.ts';
 import type { Lane, LaneGrant } from './lane.ts';
 
 /** A witness without a response for so long holds up no further call. */
-export const INQUEST_TIMEOUT_MS = 2_000;
+const WITNESS_TIMEOUT_MS = 2_000;
 /** From so many refused operations on the limit is the route's. */
 const MIN_OPERATIONS_OF_ROUTE = 3;
 /** Calls sent at a smaller distance may overtake each other. */
@@ -16,7 +16,7 @@ export class Inquest {
   readonly refusals: { readonly grant: LaneGrant; readonly report: RateLimitReport }[];
   /** Grant of the newest refused call. */
   refusedAt: number;
-  witnessSentAt = -Infinity;
+  #witness: LaneGrant | undefined;
   readonly #callsPerMs: number;
 
   /** @param callsPerMs calls of all operations, by which a limit for all would bring permits */
@@ -36,8 +36,18 @@ export class Inquest {
     return Math.min(1, Math.max(MIN_DISTANCE_MS, at - this.refusedAt) * this.#callsPerMs);
   }
 
-  recordWitness(now: number): void {
-    this.witnessSentAt = now;
+  /** The next call of another operation waits until then for the response of the last one. */
+  get heldUpUntil(): number {
+    return this.#witness === undefined ? -Infinity : this.#witness.at + WITNESS_TIMEOUT_MS;
+  }
+
+  recordWitness(grant: LaneGrant): void {
+    this.#witness = grant;
+  }
+
+  /** The call ended without a response that says anything, such as one whose client left. */
+  recordEnded(grant: LaneGrant): void {
+    if (this.#witness === grant) this.#witness = undefined;
   }
 
   recordOwnRefusal(grantedAt: number): void {
@@ -48,6 +58,6 @@ export class Inquest {
     this.refusals.push({ grant, report });
     this.lanes.add(lane);
     this.refusedAt = Math.max(this.refusedAt, grant.at);
-    this.witnessSentAt = -Infinity;
+    this.#witness = undefined;
   }
 }

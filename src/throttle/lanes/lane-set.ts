@@ -6,7 +6,7 @@
  * time, as witnesses. One that is accepted speaks for a limit of the operation; two that are refused show that it is the route's, which then
  * learns of all of them. The odds decide, and not one witness: with a limit for all, a permit may have come between the two calls.
  */
-import { INQUEST_TIMEOUT_MS, Inquest } from './inquest.ts';
+import { Inquest } from './inquest.ts';
 import { Lane, type LaneDecision, type LaneGrant } from './lane.ts';
 import type { RefusedOperations } from './refused-operations.ts';
 import { ANY_CALL, type PacedCall } from '../pacing/gate.ts';
@@ -64,7 +64,7 @@ export class LaneSet {
   heldUpUntil(lane: Lane | undefined): number {
     const inquest = this.#inquest;
     if (inquest === undefined || (lane !== undefined && inquest.lanes.has(lane))) return -Infinity;
-    return inquest.witnessSentAt + INQUEST_TIMEOUT_MS;
+    return inquest.heldUpUntil;
   }
 
   tryTake(now: number, hasWaited: boolean, call: QueueTicket): LaneGrant | undefined {
@@ -75,7 +75,7 @@ export class LaneSet {
         ? this.#options.route.tryTake(now, hasWaited, call)
         : this.#takeBoth(now, hasWaited, call, lane);
     if (grant !== undefined && (lane === undefined || this.#inquest?.lanes.has(lane) === false))
-      this.#inquest?.recordWitness(now);
+      this.#inquest?.recordWitness(grant);
     return grant;
   }
 
@@ -91,11 +91,19 @@ export class LaneSet {
     const isOwn = lane?.odds.isConfirmed === true && report.kind === 'accepted';
     // What the responses of the operation state as remaining belongs to its own limit.
     const decision = route.settle(now, grant, isOwn ? { kind: 'accepted' } : report);
-    if (report.kind !== 'accepted') return decision;
+    if (report.kind !== 'accepted') {
+      this.recordEnded(grant);
+      return decision;
+    }
     if (this.#onlyOperation !== undefined && this.#onlyOperation !== operation)
       this.#moveToLane(now, this.#onlyOperation);
     else this.#recordAcceptedWitness(now, grant, lane);
     return decision;
+  }
+
+  /** A call was given back, or ended without a response that says anything. */
+  recordEnded(grant: LaneGrant): void {
+    this.#inquest?.recordEnded(grant);
   }
 
   /** @param wallAt turns a monotonic instant into epoch milliseconds */

@@ -95,6 +95,7 @@ export class ActivePermit implements Permit, StalledPermit {
     if (result.kind === 'suspect') {
       const { kind } = governor.settleSuspect(now, this.#grant, result, endpoint);
       this.#grant.lane?.lane.governor.settleUnreported(now, this.#grant.lane.grant, true);
+      this.#host.lanes.learned?.recordEnded(this.#grant);
       this.#host.recordSuspect(result.status, kind === 'assumed');
       if (!this.#host.isQuiet) this.#host.pump();
       return 0;
@@ -119,6 +120,7 @@ export class ActivePermit implements Permit, StalledPermit {
       const { lane } = this.#grant;
       this.#host.governor.settleUnreported(now, this.#grant, this.#isSent, isTimedOut);
       lane?.lane.governor.settleUnreported(now, lane.grant, this.#isSent, isTimedOut);
+      this.#host.lanes.learned?.recordEnded(this.#grant);
     }
     if (!this.#isSpent) this.#spend();
     this.freeSlot();
@@ -133,6 +135,7 @@ export class ActivePermit implements Permit, StalledPermit {
       const now = this.#host.clock.now();
       this.#host.governor.giveBack(now, this.#grant);
       lane?.lane.governor.giveBack(now, lane.grant);
+      this.#host.lanes.learned?.recordEnded(this.#grant);
     }
     this.freeSlot();
     if (!this.#host.isQuiet) this.#host.pump();

@@ -175,3 +175,20 @@ describe('settings that change', () => {
     expect((await world.responds(PUT, ACCEPTED)).outcome).toBe('granted');
   });
 });
+
+describe('a witness without a response that says anything', () => {
+  it.each(['release', 'cancel', 'unknown', 'suspect'] as const)('holds up no other operation (%s)', async (end) => {
+    const world = new LaneWorld({ restored: undefined });
+    await world.warmUp();
+    await world.responds(POST, rateLimited());
+    const witness = await world.asks(GET);
+    const next = await world.asks(PUT);
+    expect([witness.outcome, next.outcome]).toEqual(['granted', 'waits']);
+    if (end !== 'cancel') witness.permit?.markSent();
+    if (end === 'unknown') witness.permit?.report({ kind: end });
+    else if (end === 'suspect') witness.permit?.report({ kind: end, status: 503 });
+    else witness.permit?.[end]();
+    await world.clock.advance(0);
+    expect(next.outcome).toBe('granted');
+  });
+});

@@ -93,9 +93,9 @@ describe('an inquest', () => {
 
   it('lets the next witness go once the last one was refused', () => {
     const inquest = new Inquest(lane('a'), grantAt(1000), REPORT, 0.001);
-    inquest.recordWitness(1010);
-    expect(inquest.witnessSentAt).toBe(1010);
+    inquest.recordWitness(grantAt(1010));
+    expect(inquest.heldUpUntil).toBe(3010);
     inquest.recordRefused(grantAt(1010), REPORT, lane('b'));
-    expect(inquest.witnessSentAt).toBe(-Infinity);
+    expect(inquest.heldUpUntil).toBe(-Infinity);
   });
 });
