@@ -42,7 +42,7 @@ export interface ResponseClassifierOptions {
 
 /** Their challenge says what is wrong with the token. */
 const CHALLENGED: ReadonlySet<number> = new Set([401, 403]);
-/** A clock goes wrong slowly. */
+/** Clocks drift slowly: one comparison in this time is enough. */
 const CLOCK_INTERVAL_MS = 60_000;
 const NOT_LIMITED = { isRateLimited: false, statedWaitMs: undefined };
 const ACCEPTED: ResponseClassification = { permitReport: { kind: 'accepted' }, ...NOT_LIMITED };

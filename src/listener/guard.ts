@@ -163,7 +163,7 @@ const BROWSER_FIELD = /^sec-fetch-/i;
 
 /**
  * A WebSocket upgrade of a program that names the listener as its origin, as Python's websocket-client does. A browser would do so for a
- * page that came through the sidecar: it shows in Sec-Fetch-*, which some leave out here, and in a User-Agent that no page can change.
+ * page that came through the sidecar. It sends Sec-Fetch-*, which some browsers leave out here, and a User-Agent that no page can change.
  */
 function isOwnUpgrade({ method, url, httpVersion, rawHeaders }: GuardedRequest, head: RequestHead): boolean {
   const valuesOf = (name: string): string[] =>

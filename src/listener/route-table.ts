@@ -32,7 +32,7 @@ export interface RouteTable<R> {
 
 interface PrefixNode<R> {
   readonly children: Map<string, PrefixNode<R>>;
-  /** No two serve one method. */
+  /** No two routes serve the same method. */
   readonly routes: R[];
 }
 

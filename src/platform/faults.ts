@@ -106,7 +106,7 @@ const LATE = 'cannot be reached:';
 const HTTP2 = 'speaks only HTTP/2, which is not supported';
 const INVALID = 'sent a response that is not valid HTTP';
 
-/** The first that fits. TLS alerts are known by their names (RFC 8446 §6.2): what stands before these differs between versions of OpenSSL. */
+/** The first row that fits is used. TLS alerts are known by their names (RFC 8446 §6.2): what stands before these differs between versions of OpenSSL. */
 const FAULTS: readonly FaultRow[] = [
   [/^ECONNREFUSED$/, 'connection_refused', 'refused the connection', 'listener'],
   [/^ENOTFOUND$/, 'dns', 'has a host name that cannot be resolved', 'name'],

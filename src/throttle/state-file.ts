@@ -356,7 +356,7 @@ function areLearnedLanes(value: unknown): value is readonly LearnedLane[] {
   });
 }
 
-/** Calls count for as long as their window says, whatever the age of the file. */
+/** Calls count until their window ends; the age of the file does not matter. */
 function parseCounts(value: unknown, owner: LimitOwner): Parsed<{ readonly limits: readonly SavedLimit[] }> {
   const { upstream, client, limits } = membersOf(value);
   if (!Array.isArray(limits) || !limits.every(isSavedLimit)) return unusable(UNKNOWN_FORMAT);

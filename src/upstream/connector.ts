@@ -9,6 +9,9 @@ import type { TlsContextProvider } from '../platform/tls.ts';
 import { UpstreamCircuitBreaker, PROBE_INTERVAL_MS, type ConnectDecision } from './circuit-breaker.ts';
 import { classifyConnectError, ConnectionFailed, type UpstreamFailure } from './failure.ts';
 
+/** A part of the servers behind a name may have a fault that the others do not have. */
+const RECENT_MS = 60_000;
+
 export interface ConnectorOptions {
   readonly clock: Clock;
   readonly baseUrl: URL;
@@ -63,6 +66,3 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
     });
   };
 }
-
-/** A part of the servers behind a name may have a fault that the others do not have. */
-const RECENT_MS = 60_000;

@@ -65,7 +65,7 @@ const any = (...conditions: readonly Condition[]): Condition => ({ form: 'any', 
 const REQUESTS = perRoute('requests_total');
 /** What the application cannot use. */
 const FAILED_REQUESTS = perRoute('requests_total', { code: '401|429|5..' });
-/** What the API, or a client that left, ended otherwise: the application's own, unless no call succeeds. */
+/** Responses with 4xx, and calls whose clients left: faults of the application, unless no call succeeds. */
 const CLIENT_ERRORS: Series = { ...perRoute('requests_total', { code: '4..' }), except: { code: '401|429' } };
 const RESPONSES = perRoute('requests_total', { source: 'upstream' });
 const FOREIGN = perRoute('foreign_responses_total');

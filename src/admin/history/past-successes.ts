@@ -43,11 +43,11 @@ interface SavedSuccesses {
   readonly entries: readonly (readonly [key: string, count: number, wallAt: number])[];
 }
 
-/** A second or less, and what a response takes. */
+/** A success is sampled a second late at most, and its response takes time: a change so shortly before it counts as later. */
 const CHANGE_LAG_MS = 5000;
 const MAX_CHANGES = 8;
 const MAX_ENTRIES = 1000;
-/** The file is not written for each call. */
+/** The file is written less often than calls come. */
 const SAVE_INTERVAL_MS = 60_000;
 /** 429 and 403 may come before the token is looked at. */
 const AUTHORIZED = /^(?:[123]|4(?!01|03|07|29))/;
@@ -67,7 +67,7 @@ export class PastSuccesses {
     this.#sinceWallAt = clock.wallNow();
   }
 
-  /** Until the last success of the subject. @param subject a route or a credential; null: of all together */
+  /** The successes of the subject so far. @param subject a route or a credential; null: of all together */
   find(evidence: Evidence, subject: string | null): PastSuccess {
     const isMeant = (key: string): boolean =>
       subject === null ? key.startsWith(`${evidence} `) : key === `${evidence} ${subject}`;
@@ -119,7 +119,7 @@ export class PastSuccesses {
     return (this.#saved = { since: this.#sinceWallAt, entries });
   }
 
-  /** What an earlier process has saved; another value counts as nothing. */
+  /** Takes over what an earlier process has saved; any other value is ignored. */
   restore(saved: unknown): void {
     const { since, entries } = (saved ?? {}) as Partial<SavedSuccesses>;
     if (!isInstant(since) || !Array.isArray(entries) || entries.length > MAX_ENTRIES) return;

@@ -30,7 +30,7 @@ const EVIDENCE = new Map<CauseName, Evidence>([
     ] as const
   ).map((cause) => [cause, 'succeeded'] as const),
 ]);
-/** The record is as old as its last sample, and a begin as its first failure. */
+/** The record is sampled, and failures are found after they began: both instants are late by up to this. */
 const SAMPLE_MS = 2000;
 const HALF_DAY_MS = 12 * 3_600_000;
 

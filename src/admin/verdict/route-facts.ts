@@ -13,7 +13,7 @@ export type RouteFacts = ReturnType<typeof readRouteFacts>;
 export const SLOW_MS = 2500;
 /** From this latency on, requests that wait for a place in flight wait for the upstream, and clients leave for it. */
 export const NOTABLE_MS = 1000;
-/** Who leaves earlier says nothing of the partner: usual responses take that long. */
+/** A client that leaves earlier shows nothing about the partner, whose usual responses take that long. */
 const PATIENT_MS = 1250;
 /** Without any response for this long, the upstream does not respond. */
 const HUNG_MS = 5000;

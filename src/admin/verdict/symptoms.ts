@@ -58,12 +58,12 @@ export interface VerdictInputs extends SidecarStates {
 const LONG_WAIT_SECONDS = '1';
 /** How far back the present reaches. */
 const PRESENT_MS = 5000;
-/** More than this is every call. */
+/** A larger share is described as every call. */
 const EVERY = 0.9;
 const HALF = 0.5;
 /** With more than this share of the attempts, refusals hold the queue. */
 const REFUSED_SHARE = 0.25;
-/** From this length on, people want to know the end of a pause. */
+/** A pause of this length is described by its end, a shorter one by its length. */
 const LONG_PAUSE_MS = 60_000;
 const REJECTION = /_NOT_ALLOWED$|^BAD_REQUEST$|^HEADERS_TOO_LARGE$|^REQUEST_TIMEOUT$/;
 /** Faults of attempts whose response has a status. */

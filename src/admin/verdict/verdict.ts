@@ -67,7 +67,7 @@ const MIN_SHARE = 0.05;
 const MISSED_FAILURES = 3;
 /** Successes in a row end a cause at once where they would be so unlikely while it lasts. */
 const MAX_CHANCE = 1e-5;
-/** More than this is every call. */
+/** A larger share is described as every call. */
 const EVERY = 0.995;
 /** As long as the alert on a missing token waits, a first token is only being requested. */
 const MAX_START_MS = 2 * MINUTE_MS;

@@ -9,7 +9,7 @@ export interface LimitsRequest {
   /** Rises with each report that the store has confirmed; the counts of one number are counted once. */
   readonly sequence: number;
   readonly limits: readonly LimitReport[];
-  /** The store may have lost its data: it is told what this replica knows of it. */
+  /** The store may have lost its data: this replica reports what it knows of it. */
   readonly reportsKnown: boolean;
 }
 

@@ -20,7 +20,7 @@ const MIN_STRAYS_MS = 30_000;
 /** Refused share from which on refusals are not rare, and from which on half of the strays are enough. */
 const STRAY_SHARE = 0.003;
 const OFTEN_SHARE = 0.08;
-/** Whatever refuses more is as good as closed. */
+/** An upstream that refuses a larger share is taken for closed. */
 const MOST_SHARE = 0.7;
 /** A process that has just begun knows no former rate: so many refusals among its newest calls are enough. */
 const NEW_MS = 90_000;
@@ -182,7 +182,7 @@ export class FormerRate {
     this.#recent.record(isAccepted);
   }
 
-  /** At random, which no limit does while a lower rate is learned. */
+  /** Refusals are frequent and do not come together; a limit refuses calls in groups while a lower rate is learned. */
   get #isRefusedOften(): boolean {
     const { refused, share, isClustered } = this.#recent;
     return refused >= MIN_OFTEN && share >= OFTEN_SHARE && share <= MOST_SHARE && !isClustered;

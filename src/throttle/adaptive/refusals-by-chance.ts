@@ -188,7 +188,7 @@ export class RefusalsByChance {
     this.#startSlot(now);
     if (isClustered || seen < RARER_SHARE * this.#share) {
       if (this.#isDoubted) return 'rate';
-      // Chance does that once in a hundred times: the rate stays eased for a second slot.
+      // Chance alone does that in one of a hundred slots: the rate stays eased for a second one.
       this.#isDoubted = true;
       return undefined;
     }

@@ -8,7 +8,7 @@ import { CountedCalls, type CountEntry } from './counted-calls.ts';
 import type { DeclaredLimit, DeclaredLimitState } from './declared-limit.ts';
 import { createLimitWindow, type LimitWindow } from './limit-window.ts';
 
-/** What a store is told of one limit. */
+/** The report on one limit for a store. */
 export interface LimitReport {
   /** Names the limit and its window: counts of another window are of no use. */
   readonly key: string;
@@ -278,7 +278,7 @@ export class CountedLimit {
     this.#takenSinceLease = undefined;
   }
 
-  /** What a store of many replicas is told; the same calls again until it confirms them. Without `isActive` all permits are given back. */
+  /** The report for a store of many replicas; it repeats its calls until the store confirms them. Without `isActive` all permits are given back. */
   report(at: number, isActive: boolean, isHighWaiting: boolean): LimitReport {
     this.#reported ??= new CountedCalls(this.#own.entriesAt(at));
     // After a time without the store calls go on while it is asked; before the first reply they wait.

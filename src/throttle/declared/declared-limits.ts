@@ -190,8 +190,8 @@ export class DeclaredLimits implements Pick<Gate<TakenPermits>, 'giveBack' | 'se
   }
 
   /**
-   * What the fleet's store is told. Shorter limits of all calls are not among them: they are dealt out by the rate. Idle counts of operations hold
-   * no permits, and those that held none before are left out.
+   * The reports for the fleet's store. A shorter limit of all calls has none, since the rate of the fleet keeps it. Nor has an idle count of an
+   * operation that holds no permits.
    * @param isActive calls are to be expected: permits are needed
    */
   report(now: number, isActive: boolean, isHighWaiting: boolean): readonly LimitReport[] {
@@ -254,7 +254,7 @@ export class DeclaredLimits implements Pick<Gate<TakenPermits>, 'giveBack' | 'se
   }
 }
 
-/** The rate is that of all calls: a limit of operations is leased whatever its length. */
+/** The rate of the fleet paces all calls together, so that it can keep no limit of single operations. */
 function isShared({ terms, window }: CountedLimit): boolean {
   return terms.match !== undefined || window.lengthMs >= MIN_SHARED_MS;
 }

@@ -17,6 +17,7 @@ export interface LimitOwner {
 export class LimitSet {
   limits: readonly CountedLimit[];
   readonly #owner: LimitOwner;
+  #withForAll: { readonly forAll: readonly CountedLimit[]; readonly set: LimitSet } | undefined;
 
   constructor(limits: readonly CountedLimit[], owner: LimitOwner) {
     this.limits = limits;
@@ -25,7 +26,10 @@ export class LimitSet {
 
   /** The limits of an operation, and those of all calls as they are declared now. */
   get withForAll(): LimitSet {
-    return new LimitSet([...this.limits, ...this.#owner.forAll.limits], this.#owner);
+    const forAll = this.#owner.forAll.limits;
+    if (this.#withForAll?.forAll !== forAll)
+      this.#withForAll = { forAll, set: new LimitSet([...this.limits, ...forAll], this.#owner) };
+    return this.#withForAll.set;
   }
 
   /** Whether a call may go now. Asks the store where only leased permits are missing. */

@@ -89,7 +89,7 @@ export class LimitWindow {
 
 const HOUR_MS = UNIT_MS.h;
 
-/** The first instant after `at` with another local date or month: windows end where the calendar says, whatever clocks do before. */
+/** The first instant after `at` with another local date or month: windows end where the calendar says, also when clocks are changed before. */
 function localWindowEnd(per: string, timeZone: string): (at: number) => number {
   const parts = per === MONTH ? ({ month: 'numeric' } as const) : ({ month: 'numeric', day: 'numeric' } as const);
   const format = new Intl.DateTimeFormat('en', { timeZone, calendar: 'gregory', year: 'numeric', ...parts });

@@ -12,7 +12,7 @@ const MIN_DISTANCE_MS = 5;
 export class Inquest {
   /** Lanes of the refused operations, which are no witnesses. */
   readonly lanes: Set<Lane>;
-  /** What the route learns of, if the limit is its. */
+  /** The route learns of these, if the limit is its own. */
   readonly refusals: { readonly grant: LaneGrant; readonly report: RateLimitReport }[];
   /** Grant of the newest refused call. */
   refusedAt: number;

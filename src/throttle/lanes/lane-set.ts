@@ -3,8 +3,8 @@
  * need a permit of both. Nothing here exists before the first refusal.
  *
  * The first refusal of an operation opens an inquest: the operation gets a lane, which pauses, and the calls of other operations go one at a
- * time, as witnesses. One that is accepted speaks for a limit of the operation; two that are refused show that it is the route's, which then
- * learns of all of them. The odds decide, and not one witness: with a limit for all, a permit may have come between the two calls.
+ * time, as witnesses. One that is accepted speaks for a limit of the operation; a third
+ * operation that is refused shows that it is the route's, which then learns of all of them. The odds decide, and not one witness: with a limit for all, a permit may have come between the two calls.
  */
 import { Inquest } from './inquest.ts';
 import { Lane, type LaneDecision, type LaneGrant } from './lane.ts';
@@ -242,7 +242,7 @@ export class LaneSet {
     const { times, route } = this.#options;
     // What was sent before the refused call, or about then, says nothing.
     if (inquest === undefined || grant.at <= inquest.refusedAt + times.spreadMs() / 2) return;
-    // The call of a suspect shows no more than that the time of refusals is over.
+    // An accepted call of a refused operation shows only that the time of refusals is over.
     const isOver = lane !== undefined && inquest.lanes.has(lane);
     for (const { odds } of inquest.lanes) odds.recordAcceptedWitness(isOver ? 1 : inquest.chanceOfPermit(grant.at));
     if ([...inquest.lanes].every(({ odds }) => odds.isRefuted)) {

@@ -37,7 +37,7 @@ export class OperationLanes {
 
   /** The only operation that the refusals fall on; undefined while that is not certain. */
   get refusedOperation(): string | undefined {
-    return this.#refused?.confirmed;
+    return this.#refused?.only;
   }
 
   /** The limits of the call's operation; undefined where none is its own. */

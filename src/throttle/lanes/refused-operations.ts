@@ -40,9 +40,9 @@ export class RefusedOperations {
     for (const [each, odds] of this.#odds) odds.recordClosure(each === operation, this.#shareOf(now, each));
   }
 
-  /** The operation that the refusals fall on; undefined while that is not certain, or where there are several. */
-  get confirmed(): string | undefined {
-    const confirmed = [...this.#odds].filter(([, odds]) => odds.isConfirmed);
-    return confirmed.length === 1 ? confirmed[0]?.[0] : undefined;
+  /** The operation that the refusals fall on, as far as they go; undefined while that is not certain, or where there are several. */
+  get only(): string | undefined {
+    const likely = [...this.#odds].filter(([, odds]) => odds.isLikely);
+    return likely.length === 1 ? likely[0]?.[0] : undefined;
   }
 }

@@ -34,7 +34,12 @@ export class ScopeOdds {
 
   /** Once confirmed it stays: limits for all make closures as well, and a lane too many is raised by its own probes until it holds up nothing. */
   get isConfirmed(): boolean {
-    return (this.#wasConfirmed ||= this.bits >= CONFIRMED_BITS);
+    return (this.#wasConfirmed ||= this.isLikely);
+  }
+
+  /** As confirmed, and not contradicted by what came later. */
+  get isLikely(): boolean {
+    return this.bits >= CONFIRMED_BITS;
   }
 
   get isRefuted(): boolean {

@@ -10,7 +10,7 @@ export class QueueLane {
   readonly gate: LaneGate;
   /** Has the tickets that wait for a body slot or for the gate; the others are in the order of all requests. */
   readonly order: PermitOrder;
-  /** Tickets of the lane that wait, wherever. */
+  /** Tickets of the lane that wait, in either order. */
   size = 0;
   /** Counts the tickets that wait for the gate; `readyCount` those that it has let go and that have no permit yet. */
   heldCount = 0;

@@ -70,12 +70,12 @@ export class ResponseTimes {
     return Math.max(count(1000), count(5000));
   }
 
-  /** In order of their grants. Longer histories are kept from now on. */
+  /** In order of their grants. */
   callsOf(endpoint: string): readonly AcceptedCall[] {
     return this.#byEndpoint.get(endpoint)?.calls?.list() ?? [];
   }
 
-  /** Longer histories are kept from now on. */
+  /** From now on longer histories are kept. */
   growCalls(): void {
     for (const { calls } of this.#byEndpoint.values()) if (calls !== undefined) calls.mayGrow = true;
   }
