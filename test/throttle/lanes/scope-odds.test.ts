@@ -1,6 +1,7 @@
 /** The odds that a limit is one operation's, and how an inquest counts. */
 import { describe, expect, it } from 'vitest';
 import { Inquest } from '../../../src/throttle/lanes/inquest.ts';
+import { RefusedOperations } from '../../../src/throttle/lanes/refused-operations.ts';
 import { ScopeOdds } from '../../../src/throttle/lanes/scope-odds.ts';
 import type { PermitGrant } from '../../../src/throttle/pacing/gate.ts';
 import type { Lane } from '../../../src/throttle/lanes/lane.ts';
@@ -97,5 +98,15 @@ describe('an inquest', () => {
     expect(inquest.heldUpUntil).toBe(3010);
     inquest.recordRefused(grantAt(1010), REPORT, lane('b'));
     expect(inquest.heldUpUntil).toBe(-Infinity);
+  });
+});
+
+describe('the operation that the refusals fall on', () => {
+  it('is named while the odds say so, and no longer once others are refused as often', () => {
+    const refused = new RefusedOperations(() => 0.2);
+    for (let count = 0; count < 6; count++) refused.recordClosure(0, 'POST /policies');
+    expect(refused.only).toBe('POST /policies');
+    for (let count = 0; count < 30; count++) refused.recordClosure(0, `GET /${String(count % 5)}`);
+    expect(refused.only).toBeUndefined();
   });
 });
