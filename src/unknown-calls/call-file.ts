@@ -230,8 +230,11 @@ export class CallFile {
   #flush(): void {
     if (this.#compaction === undefined) this.#examine();
     if (this.#pending !== '' && !this.#isAstray) this.#append('');
+    const wasAstray = this.#isAstray;
     if (this.#compaction !== undefined && this.#runSlice()) this.#flushAfter(SLICE_PAUSE_MS);
     else if (this.#isAstray) this.#flushAfter(RETRY_INTERVAL_MS);
+    // Ends have waited for the file, which has just been found again.
+    else if (wasAstray && this.#pending !== '') this.#append('');
   }
 
   /** Compares the file with its name and with what was written to it. */

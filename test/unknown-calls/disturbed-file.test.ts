@@ -154,6 +154,9 @@ describe('a file that was renamed or removed', () => {
   });
 });
 
+/** The file was moved while it could not be used, and an end was still to be written. */
+const FOUND_ONCE = (['add', 'fail', 'end', 'rename', 'pass'] as const).map((act): [typeof act, number] => [act, 0]);
+
 it('no open call is missing, whatever other programs and the disk do', async () => {
   const act = fc.constantFrom('add', 'add', 'end', 'leave', 'pass', 'rename', 'create', 'remove', 'restart', 'fail');
   await fc.assert(
@@ -196,7 +199,7 @@ it('no open call is missing, whatever other programs and the disk do', async () 
       running.close();
       expect(idsIn(path)).toEqual([...calls]);
     }),
-    { numRuns: 200 },
+    { numRuns: 200, examples: [[FOUND_ONCE]] },
   );
 });
 
