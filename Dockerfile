@@ -1,7 +1,7 @@
 # A small image in three layers: Node.js with the libraries that it is linked to, the runtime packages, the sidecar. No shell, no
 # package manager, no npm. What each step takes along, tools/image/assemble-root.ts says.
 
-# Can be given with a digest: docs/image.md shows how to pin and to verify it.
+# Can be given with a digest: docs/install.md shows how to pin and to verify it.
 ARG NODE_IMAGE=node:26.10.0-bookworm-slim
 
 FROM ${NODE_IMAGE} AS packages

@@ -26,7 +26,7 @@ const VIEWS = {
   dark: { colorScheme: 'dark', viewport: { width: 1120, height: 820 } },
   phone: { colorScheme: 'light', viewport: { width: 360, height: 760 } },
 } as const;
-/** What README.md and docs/status-page.md show. */
+/** What README.md and docs/operations.md show. */
 const SCREENSHOTS: readonly (readonly [name: SceneName, looks: readonly ViewName[]])[] = [
   ['healthy', ['light']],
   ['throttled', ['light', 'dark']],

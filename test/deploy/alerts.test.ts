@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { ROOT } from '../../tools/dashboard/made-files.ts';
@@ -21,6 +21,8 @@ import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-p
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 import { render } from './chart.ts';
+
+const RUNBOOKS = readFileSync(join(ROOT, 'docs', 'runbooks.md'), 'utf8');
 
 /** Several processes start together, on a machine that may be busy. */
 const TIMEOUT_MS = 60_000;
@@ -81,7 +83,7 @@ describe('each alert', () => {
     for (const { alert = '', labels, annotations } of alerts) {
       expect(labels?.severity, alert).toMatch(/^(critical|warning)$/);
       expect(Object.keys(annotations ?? {}), alert).toEqual(['summary', 'description', 'runbook_url']);
-      expect(annotations?.runbook_url).toBe(`docs/runbooks/${alert}.md`);
+      expect(annotations?.runbook_url).toBe(`docs/runbooks.md#${alert.toLowerCase()}`);
     }
   });
 
@@ -89,7 +91,7 @@ describe('each alert', () => {
     const page = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8');
     const [, command = ''] = /^(sed .* deploy\/prometheus\/alerts\.yaml) > alerts\.yaml$/m.exec(page) ?? [];
     const rewritten = execFileSync('sh', ['-c', command], { cwd: ROOT, encoding: 'utf8' });
-    const expected = alerts.map(({ alert = '' }) => `https://wiki.example/runbooks/${alert}.md`);
+    const expected = alerts.map(({ alert = '' }) => `https://wiki.example/runbooks#${alert.toLowerCase()}`);
     expect(runbookUrlsIn((parse(rewritten) as RuleFile).groups)).toEqual(expected);
     for (const runbookBaseUrl of ['https://wiki.example/runbooks', 'https://wiki.example/runbooks/']) {
       const objects = render({ mode: 'standalone', podMonitor: { enabled: true, runbookBaseUrl } });
@@ -102,32 +104,25 @@ describe('each alert', () => {
   });
 
   it('has a runbook, and each runbook an alert', () => {
-    const pages = globSync('*.md', { cwd: join(ROOT, 'docs', 'runbooks') });
-    expect(pages.map((page) => basename(page, '.md')).sort()).toEqual(names);
-    for (const page of pages) {
-      const text = readFileSync(join(ROOT, 'docs', 'runbooks', page), 'utf8');
-      expect(text.match(/^##? .*$/gm), page).toEqual([
-        `# ${basename(page, '.md')}`,
-        '## Confirm',
-        '## Do',
-        '## Do not',
-      ]);
-    }
+    const sections = RUNBOOKS.split(/^## /m).slice(1);
+    expect(sections.map((section) => section.split('\n')[0]).sort()).toEqual(names);
+    // What it means, a query that confirms it, what to do, and at the end what not to do.
+    for (const section of sections)
+      expect(section).toMatch(/^\w+\n\n\S.*?\n\n```promql\n.*?```\n\n.*?\n\n\*\*Do not\*\* .*\s$/s);
   });
 });
 
 it('the queries of the runbooks are understood by Prometheus', async () => {
   const prometheus = await startPrometheus({ targets: [] });
-  const queries = globSync('*.md', { cwd: join(ROOT, 'docs', 'runbooks') }).flatMap((page) => {
-    const text = readFileSync(join(ROOT, 'docs', 'runbooks', page), 'utf8');
-    return [...text.matchAll(/```promql\n([\s\S]*?)```/g)].flatMap(([, block = '']) => block.trim().split('\n'));
-  });
+  const queries = [...RUNBOOKS.matchAll(/```promql\n([\s\S]*?)```/g)].flatMap(([, block = '']) =>
+    block.trim().split('\n'),
+  );
   expect(queries.length).toBeGreaterThan(names.length);
   for (const query of queries) await expect(prometheus.query(query), query).resolves.toEqual([]);
 });
 
 describe('docs/operations.md and the runbooks', () => {
-  const pages = globSync(['operations.md', 'runbooks/*.md'], { cwd: join(ROOT, 'docs') }).map((page) => {
+  const pages = ['operations.md', 'runbooks.md'].map((page) => {
     const file = join(ROOT, 'docs', page);
     return { file, text: readFileSync(file, 'utf8') };
   });

@@ -230,7 +230,7 @@ it('every metric that rules, dashboard and pages name exists', async () => {
   expect(named.filter(({ name }) => !known.includes(name))).toEqual([]);
 
   const page = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8');
-  const shown = [...page.matchAll(/^\| `(bearer_sidecar_\w+)(?:\{[\w,]+\})?` +\| (\w+) /gm)].map(
+  const shown = [...page.matchAll(/^- `(bearer_sidecar_\w+)(?:\{[\w,]+\})?` \((\w+)\): /gm)].map(
     ([, name, type]) => `${name} ${type}`,
   );
   expect(shown).toEqual(describeMetrics(text).map(({ name, type }) => `${name} ${type}`));

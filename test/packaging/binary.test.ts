@@ -176,9 +176,9 @@ function printedList(label: string): readonly string[] {
   return new RegExp(`^${label}: (.*)$`, 'm').exec(report)?.[1]?.split(', ') ?? [];
 }
 
-/** Names in the first two columns of the table in docs/binary.md. */
+/** Names in the first two columns of the table in docs/install.md. */
 function documentedRequirements(): string[] {
-  const page = readFileSync(join(ROOT, 'docs', 'binary.md'), 'utf8');
+  const page = readFileSync(join(ROOT, 'docs', 'install.md'), 'utf8');
   const rows = page.split('\n').filter((line) => line.startsWith('| `'));
   return rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)).sort();
 }

@@ -1,6 +1,6 @@
 /** deploy/prometheus/alerts.yaml, from the table of the alerts: conditions as PromQL, and their texts as annotations. */
 import { stringify } from 'yaml';
-import { ALERTS } from '../../src/admin/alerts/alert-table.ts';
+import { ALERTS, runbookOf } from '../../src/admin/alerts/alert-table.ts';
 import type { Alert, AlertText } from '../../src/admin/alerts/alert-table.ts';
 import { listSubjectKinds } from '../../src/admin/alerts/conditions.ts';
 import { METRIC_PREFIX } from '../../src/telemetry/metrics/series.ts';
@@ -9,8 +9,8 @@ import type { ListLabels } from './promql.ts';
 import { OUTSIDE_ALERTS } from './outside-alerts.ts';
 
 const HEAD = `# Made by npm run dashboard from src/admin/alerts/alert-table.ts and tools/dashboard/outside-alerts.ts; do not edit.
-# One page for each alert is in docs/runbooks. runbook_url is a path in this repository until it is replaced by the address where you
-# publish these pages: docs/operations.md has the command; the Helm chart has podMonitor.runbookBaseUrl.
+# docs/runbooks.md has a section for each alert. runbook_url is a path in this repository until it is replaced by the address where you
+# publish that page: docs/operations.md has the command; the Helm chart has podMonitor.runbookBaseUrl.
 # critical: requests of the application fail, or will fail within minutes. warning: needs attention within a day.
 `;
 
@@ -57,7 +57,7 @@ function describeRule({ name, expr, severity, forMs, headline, subject, descript
     annotations: {
       summary: `${fillIn(headline)} (${subject.map(nameSubject).join('')}{{ $labels.instance }})`,
       description,
-      runbook_url: `docs/runbooks/${name}.md`,
+      runbook_url: runbookOf(name),
     },
   };
 }

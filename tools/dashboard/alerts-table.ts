@@ -1,5 +1,6 @@
 /** The list of alerts, read from the rules. */
 import { parse } from 'yaml';
+import { runbookOf } from '../../src/admin/alerts/alert-table.ts';
 
 interface RuleFile {
   readonly groups: readonly {
@@ -15,7 +16,8 @@ interface RuleFile {
 export function renderAlertsList(rules: string): string {
   const alerts = (parse(rules) as RuleFile).groups.flatMap((group) => group.rules);
   const rows = alerts.map(
-    (rule) => `- [${rule.alert}](runbooks/${rule.alert}.md): ${rule.labels.severity}, ${rule.for ?? 'at once'}`,
+    (rule) =>
+      `- [${rule.alert}](${runbookOf(rule.alert).replace('docs/', '')}): ${rule.labels.severity}, ${rule.for ?? 'at once'}`,
   );
   return [...rows, ''].join('\n');
 }

@@ -1,4 +1,4 @@
-/** The table of the sidecar's own metrics, read from what a sidecar with a fleet shows before its first request. */
+/** The list of the sidecar's own metrics, read from what a sidecar with a fleet shows before its first request. */
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 
 /** One metric as its exposition has it. */
@@ -17,9 +17,9 @@ const BUCKET_LABEL = 'le';
 export async function renderMetricsTable(): Promise<string> {
   const rows = describeMetrics(await renderExample()).map(
     ({ name, type, help, labels }) =>
-      `| \`${name}${labels.length === 0 ? '' : `{${labels.join(',')}}`}\` | ${type} | ${help} |`,
+      `- \`${name}${labels.length === 0 ? '' : `{${labels.join(',')}}`}\` (${type}): ${help}`,
   );
-  return ['| metric | type | meaning |', '|---|---|---|', ...rows, ''].join('\n');
+  return [...rows, ''].join('\n');
 }
 
 /** The labels of each of the sidecar's own metrics, without `le`. @throws Error for a name that no metric has */

@@ -372,3 +372,8 @@ export const ALERTS = {
 export type AlertName = keyof typeof ALERTS;
 
 export const ALERT_NAMES = Object.keys(ALERTS) as readonly AlertName[];
+
+/** @returns its path in this repository */
+export function runbookOf(alert: string): string {
+  return `docs/runbooks.md#${alert.toLowerCase()}`;
+}

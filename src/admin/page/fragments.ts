@@ -1,5 +1,5 @@
 /** The parts of the page that are updated while it is open, by the id of their element. */
-import { ALERTS } from '../alerts/alert-table.ts';
+import { ALERTS, runbookOf } from '../alerts/alert-table.ts';
 import { markup, renderAdvice, renderClockTime, renderElapsed, type Markup, type PageView } from './markup.ts';
 import { renderThrottles } from './throttle-part.ts';
 import { renderTokens } from './token-part.ts';
@@ -84,7 +84,7 @@ function renderAlerts(alerts: PageView['status']['alerts']): Markup {
     ({ name, severity, forSeconds, subject }) =>
       markup`<details><summary>Alert <b>${name}</b> (${severity}${subject !== null && subject !== 'default' && `, ${subject}`}${
         forSeconds > 0 && `, if it lasts ${formatDuration(forSeconds * 1000).replace(/ 0 s$/, '')}`
-      })</summary>${renderAdvice([...ALERTS[name].advice, `The runbook is \`docs/runbooks/${name}.md\` of this version.`])}</details>`,
+      })</summary>${renderAdvice([...ALERTS[name].advice, `The runbook is \`${runbookOf(name)}\` of this version.`])}</details>`,
   )}</div>`;
 }
 

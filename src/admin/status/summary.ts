@@ -93,7 +93,7 @@ function describeLastFailure({ lastFailure: last }: Status['routes'][number]): s
   return last === null ? '' : `; last failure ${last.status} at ${last.at}`;
 }
 
-/** Each has a page of that name in docs/runbooks. */
+/** docs/runbooks.md has a section of that name for each. */
 function describeAlert({ name, subject, severity }: Status['alerts'][number]): string {
   return `${name}${subject === null ? '' : ` (${subject})`}, ${severity}`;
 }
