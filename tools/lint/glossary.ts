@@ -1,4 +1,4 @@
-/** Words that no declared name of src/ or test/ may hold, and what they are called instead; docs/adr/0031-one-word-for-one-thing.md has the whole list. */
+/** Words that no declared name of src/ or test/ may hold, and what they are called instead (docs/adr/0031-one-word-for-one-thing.md). */
 
 export interface RefusedWord {
   /** One word of a name in camel case, in lower case. */
