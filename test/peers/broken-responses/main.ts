@@ -19,7 +19,8 @@ for (const line of installMissingPrograms()) console.error(`!!! ${line}`);
 await using cleanup = new AsyncDisposableStack();
 const site = cleanup.use(await startBrokenSite('broken-table'));
 const { folder } = cleanup.use(createBuildFolder());
-const rows = ['| client | called | `Content-Length` | chunked | until close |', '| --- | --- | --- | --- | --- |'];
+/** The programs with the same cells, by how they called and these cells. */
+const rows = new Map<string, string[]>();
 
 for (const client of BROKEN_CLIENTS) {
   if (client.needs !== undefined && !existsSync(client.needs)) {
@@ -32,16 +33,19 @@ for (const client of BROKEN_CLIENTS) {
   if (isWorse) process.exitCode = 1;
   const [cells, directCells] = [describe(through), describe(direct)];
   console.log(`${client.name}\n  direct  ${directCells}\n  sidecar ${cells}`);
-  if (cells === directCells) rows.push(`| ${client.name} | both ways | ${cells} |`);
-  else rows.push(`| ${client.name} | directly | ${directCells} |`, `| ${client.name} | by the sidecar | ${cells} |`);
+  const ways =
+    cells === directCells ? [`both ways | ${cells}`] : [`directly | ${directCells}`, `by the sidecar | ${cells}`];
+  for (const way of ways) rows.set(way, [...(rows.get(way) ?? []), client.name]);
 }
 
 if (MAIN === 'src/main.ts') {
   const page = readFileSync(PAGE, 'utf8');
   const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (from < 0 || to < from) throw new Error(`the page has no ${BEGIN} … ${END}`);
-  const table = `${page.slice(0, from)}${BEGIN}\n\n${rows.join('\n')}\n\n${page.slice(to)}`;
-  writeFileSync(PAGE, await formatText(table, PAGE));
+  const head = ['| client | called | `Content-Length` | chunked | until close |', '| --- | --- | --- | --- | --- |'];
+  const table = [...head, ...[...rows].map(([way, names]) => `| ${names.join(', ')} | ${way} |`)].join('\n');
+  const text = `${page.slice(0, from)}${BEGIN}\n\n${table}\n\n${page.slice(to)}`;
+  writeFileSync(PAGE, await formatText(text, PAGE));
 }
 
 /** A cell for each framing: bytes that the program got at each place, with a word where it takes them for the whole body. */
