@@ -1,9 +1,8 @@
 /**
  * The hostile corpus against the sidecar and its peers, each before the same witness of bytes. Exits 1 when the sidecar
  * lets one through, drops one that must arrive, or falls.
- * Run: npm run bench:hostile [-- --list], which names the cases as well; --write writes docs/benchmarks/hostile.md.
+ * Run: npm run bench:hostile [-- --list], which names the cases as well; --write writes docs/benchmarks/robustness.md.
  */
-import { writeFileSync } from 'node:fs';
 import { installMissingPrograms } from '../../tools/test-run/test-programs.ts';
 import { CORPUS } from '../hostile/corpus/corpus.ts';
 import type { HostileCase } from '../hostile/corpus/case.ts';
@@ -11,6 +10,7 @@ import { CONTENDERS } from '../hostile/contenders.ts';
 import type { Contender } from '../hostile/contenders.ts';
 import { arrivedAsMeant, reachedUpstream, send } from '../hostile/case-run.ts';
 import type { Outcome } from '../hostile/case-run.ts';
+import { writeRobustness } from './robustness-page.ts';
 import { formatAsMarkdown } from './speed/table.ts';
 
 interface ProxyScore {
@@ -79,17 +79,13 @@ for (const contender of CONTENDERS) {
   if (contender === CONTENDERS[0] && Object.values(score).flat().length > 0) process.exitCode = 1;
 }
 console.table(table);
-if (process.argv.includes('--write'))
-  writeFileSync(new URL('../../docs/benchmarks/hostile.md', import.meta.url), writePage());
+if (process.argv.includes('--write')) await writeRobustness('hostile', describeScores());
 
-function writePage(): string {
+function describeScores(): string {
   const head = ['proxy', `of ${byRfc} by RFC`, 'good request not served after'];
-  return `# Hostile requests
-
-Written by \`npm run bench:hostile -- --write\`. ${CORPUS.length} raw requests (\`test/hostile/corpus\`) are sent one at a time to each proxy, before a server that records every byte.
+  return `${CORPUS.length} raw requests (\`test/hostile/corpus\`) are sent one at a time to each proxy, before a server that records every byte.
 RFC 9110, 9112 or 3986 require ${byRfc} of them to be refused. The first column counts how many of these reached the server, the second the good
 requests that were not served after a hostile one.
 
-${formatAsMarkdown([head, ...rows])}
-`;
+${formatAsMarkdown([head, ...rows])}`;
 }

@@ -18,7 +18,7 @@ export interface StubResult {
 export function replaceSection(page: string, section: string, text: string): string {
   const [begin, end] = [`<!-- begin ${section} -->`, `<!-- end ${section} -->`];
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`${SERVER_PAGE} has no section ${section}`);
+  if (from < 0 || to < from) throw new Error(`the page has no section ${section}`);
   return `${page.slice(0, from + begin.length)}\n\n${text}\n\n${page.slice(to)}`;
 }
 

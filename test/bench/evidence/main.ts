@@ -1,19 +1,18 @@
 /**
  * What `throttle.assumeRefusals` costs where bare 503 and 403 are no rate limit: for how long calls were delayed wrongly, in seconds an hour.
- * `npm run bench:evidence -- --seeds 3 --first-seed 1001 --only outages`; with --write it writes docs/benchmarks/evidence.md.
+ * `npm run bench:evidence -- --seeds 3 --first-seed 1001 --only outages`; with --write it writes docs/benchmarks/robustness.md.
  */
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
+import { writeRobustness } from '../robustness-page.ts';
 import type { CaseOrder, RunPair } from './case-worker.ts';
 import { CASES } from './cases.ts';
-import { type CaseDelays, describeDelays, HEADINGS, writeEvidencePage } from './page.ts';
+import { type CaseDelays, describeDelays, HEADINGS, writeEvidence } from './page.ts';
 import type { Case } from './world.ts';
 
 const HOUR_MS = 3_600_000;
-const PAGE = new URL('../../../docs/benchmarks/evidence.md', import.meta.url);
 
 const { values } = parseArgs({
   options: {
@@ -71,4 +70,4 @@ const late = delays.filter(({ delayedSeconds }) => delayedSeconds > 30);
 console.log(`${delays.length - late.length} of ${delays.length} cases are delayed by at most 30 s an hour`);
 const only = values.only === '' ? '' : ` --only '${values.only}'`;
 const options = `--seeds ${values.seeds} --first-seed ${values['first-seed']}${only}`;
-if (values.write) writeFileSync(PAGE, writeEvidencePage(delays, options));
+if (values.write) await writeRobustness('outages', writeEvidence(delays, options));

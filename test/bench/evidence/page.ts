@@ -1,4 +1,4 @@
-/** docs/benchmarks/evidence.md: a row for each case in which calls were delayed. Pure. */
+/** The outages of docs/benchmarks/robustness.md: a row for each case in which calls were delayed. Pure. */
 import { formatAsMarkdown } from '../speed/table.ts';
 
 /** Figures of all runs of a case, an hour. */
@@ -23,21 +23,14 @@ export function describeDelays(delays: CaseDelays): readonly string[] {
 }
 
 /** @param options of `npm run bench:evidence`, with which it was run */
-export function writeEvidencePage(all: readonly CaseDelays[], options: string): string {
+export function writeEvidence(all: readonly CaseDelays[], options: string): string {
   const assumed = all.filter(({ assumedPerHour }) => assumedPerHour > 0);
   const within = all.filter(({ delayedSeconds }) => delayedSeconds <= 30);
-  return `# Outages beside assumed refusals
-
-What \`throttle.assumeRefusals\` costs where bare 503 and 403 are no rate limit, in virtual time. Written by this command:
-
-\`\`\`sh
-npm run bench:evidence -- ${options} --write
-\`\`\`
+  return `Options of this run: \`${options}\`.
 
 Figures are those of an hour: refusals that were taken for a limit's; the time in which at least one call waited that would not have waited with
 \`assumeRefusals: false\`; the waits of all calls together; the longest wait; calls that were rejected by it. Cases without such a refusal
 (${all.length - assumed.length} of ${all.length}) are left out. In ${within.length} of ${all.length} cases calls were delayed for at most 30 s an hour.
 
-${formatAsMarkdown([HEADINGS, ...assumed.map(describeDelays)])}
-`;
+${formatAsMarkdown([HEADINGS, ...assumed.map(describeDelays)])}`;
 }

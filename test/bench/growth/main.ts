@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { writeProgram } from '../../../tools/bundle/write-program.ts';
 import { startTokenServer } from '../../support/token-server.ts';
+import { writeRobustness } from '../robustness-page.ts';
 import { BodyVerifier } from '../speed/comparison.ts';
 import { median } from '../speed/figures.ts';
 import { readImageFlags } from '../speed/image-flags.ts';
@@ -21,7 +22,7 @@ import { formatForTerminal } from '../speed/table.ts';
 import { startUpstream } from '../speed/upstream.ts';
 import { startWrk, runWrk, type WrkOptions } from '../speed/wrk.ts';
 import { CURVES, type Curve } from './curves.ts';
-import { FIGURES, writeGrowthPage, type GrowthRow } from './page.ts';
+import { FIGURES, writeGrowth, type GrowthRow } from './page.ts';
 
 const { values } = parseArgs({
   options: {
@@ -48,7 +49,6 @@ const POLL_MS = 200;
 const MIB = 1024 * 1024;
 const seconds = Number(values.seconds);
 const nodeFlags = values['node-flags']?.split(' ').filter((flag) => flag !== '') ?? readImageFlags();
-const out = values.out ?? (values.write ? join(ROOT, 'docs', 'benchmarks') : undefined);
 
 process.once('SIGINT', () => process.exit(130)).once('SIGTERM', () => process.exit(143));
 for (const line of installPrograms()) fail(line);
@@ -73,10 +73,10 @@ await upstream.stop();
 for (const altered of comparison.altered) fail(altered);
 if (comparison.compared === 0) fail('no body was compared');
 console.log(`bodies compared beside wrk: ${comparison.compared}, altered: ${comparison.altered.length}`);
-if (out !== undefined) {
-  const date = new Date().toISOString().slice(0, 10);
-  writeFileSync(join(out, 'growth.md'), writeGrowthPage(rows, { date, machine, rounds: values.rounds, seconds }));
-}
+const date = new Date().toISOString().slice(0, 10);
+const text = writeGrowth(rows, { date, machine, rounds: values.rounds, seconds });
+if (values.out !== undefined) writeFileSync(join(values.out, 'growth.md'), `${text}\n`);
+else if (values.write) await writeRobustness('growth', text);
 
 /** All sizes are up at once and take turns, so that what else the machine does meets all of them. */
 async function measureCurve(curve: Curve): Promise<GrowthRow['steps']> {

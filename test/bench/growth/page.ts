@@ -1,4 +1,4 @@
-/** docs/benchmarks/growth.md: one row for each thing that grows, with its figures in the order of its sizes. Pure. */
+/** The growth of docs/benchmarks/robustness.md: one row for each thing that grows, with its figures in the order of its sizes. Pure. */
 import { formatAsMarkdown, type Table } from '../speed/table.ts';
 
 export interface GrowthRow {
@@ -17,16 +17,14 @@ export interface GrowthTerms {
   readonly seconds: number;
 }
 
-export function writeGrowthPage(rows: readonly GrowthRow[], { date, machine, rounds, seconds }: GrowthTerms): string {
+export function writeGrowth(rows: readonly GrowthRow[], { date, machine, rounds, seconds }: GrowthTerms): string {
   const list = (steps: GrowthRow['steps'], column: number): string =>
     steps.map((step) => step[column] ?? '').join(', ') || 'not measured';
   const table: Table = [
     ['what grows', ...FIGURES],
     ...rows.map(({ title, steps }) => [title, ...FIGURES.map((_, column) => list(steps, column))]),
   ];
-  return `# What a request costs as work grows
-
-Written by \`npm run bench:growth -- --write\` on ${date}.
+  return `Measured on ${date}.
 
 ${machine.map((line) => `- ${line}`).join('\n')}
 
@@ -34,6 +32,5 @@ Each size is a process of its own with the default settings, on one core; the si
 system time of all threads for one request (median), and should not grow: the next column is its ratio to the smallest size of the same
 round. The bare pass-through shows what many busy connections cost in every proxy.
 
-${formatAsMarkdown(table)}
-`;
+${formatAsMarkdown(table)}`;
 }
