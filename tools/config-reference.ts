@@ -28,6 +28,10 @@ On SIGHUP the file is read again. Keys marked *changes on SIGHUP* take effect at
 \`throttle.rate\`, \`throttle.maxRate\`, \`throttle.burst\` and \`throttle.maxInFlight\` need a restart too.
 `;
 
+const LINE_WIDTH = 150;
+
+type Described = Pick<Setting, 'doc' | 'format' | 'default' | 'required'>;
+
 const DEFAULT_HEAD = `# Every setting with its default. Generated from the schema by \`node tools/config-reference.ts\`; do not edit.
 # null = not set. Copy only the changed settings into your own file, as in example.yaml.
 `;
@@ -37,12 +41,9 @@ function renderReference(): string {
   let section = '';
   for (const [key, setting] of SETTINGS) {
     const next = key.includes('.') ? key.slice(0, key.indexOf('.')) : 'top level';
-    if (next !== section)
-      text += `\n## ${next}\n\n| key | variable | format | default | what it does |\n|---|---|---|---|---|\n`;
+    if (next !== section) text += `\n## ${next}\n\n`;
     section = next;
-    const cells = [`\`${key}\``, `\`${setting.env}\``, setting.format.expected, showDefault(setting), setting.doc];
-    const mark = setting.isLive ? ' *Changes on SIGHUP.*' : '';
-    text += `| ${cells.map(escapeCell).join(' | ')}${mark} |\n`;
+    text += renderEntry(`**\`${key}\`** (\`${setting.env}\`)`, setting, setting.isLive ? ' *Changes on SIGHUP.*' : '');
   }
   return text + renderEntries();
 }
@@ -53,8 +54,6 @@ const ROUTES_HEAD = `
 In a file only: a list of sections, one for each API or part of one. Without it the settings above are the only route, \`default\`.
 With it they remain that route, for every path that no other route takes, if \`upstream.baseUrl\` is set.
 
-| key | format | default | what it does |
-|---|---|---|---|
 `;
 
 const INHERITANCE = `
@@ -77,15 +76,35 @@ Keys of a credential, each as in \`auth\`:`;
 
 function renderEntries(): string {
   let text = ROUTES_HEAD;
-  for (const [key, { doc, format, default: value, ...rest }] of Object.entries(ROUTE_SETTINGS)) {
-    const shown = showDefault({ default: value, ...rest });
-    text += `| ${[`\`${key}\``, format.expected, shown, doc].map(escapeCell).join(' | ')} |\n`;
-  }
+  for (const [key, setting] of Object.entries(ROUTE_SETTINGS)) text += renderEntry(`**\`${key}\`**`, setting, '');
   const names = (keys: ReadonlyMap<string, unknown>): string => [...keys.keys()].map((key) => `\`${key}\``).join(', ');
-  return `${text}${INHERITANCE} ${names(INHERITED_BY_ROUTES)}.\n${CREDENTIALS} ${names(INHERITED_BY_CREDENTIALS)}.\n`;
+  const [ofRoute, ofCredential] = [INHERITED_BY_ROUTES, INHERITED_BY_CREDENTIALS].map((keys) =>
+    wrap(`${names(keys)}.`, ''),
+  );
+  return `${text}${INHERITANCE}\n${ofRoute}\n${CREDENTIALS}\n${ofCredential}\n`;
 }
 
-function showDefault({ default: value, required }: Pick<Setting, 'default' | 'required'>): string {
+/** @param mark what follows the description */
+function renderEntry(title: string, setting: Described, mark: string): string {
+  const { doc, format } = setting;
+  const text = `- ${title}: ${escapeMarkup(doc)}${mark} Format: ${escapeMarkup(format.expected)}. Default: ${showDefault(setting)}.`;
+  return `${wrap(text, '  ')}\n`;
+}
+
+/** A line begins with a letter or code only, since a number or a sign there may be markup. */
+function wrap(text: string, indent: string): string {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line.length + word.length >= LINE_WIDTH && /^[a-z`(]/i.test(word)) {
+      lines.push(line);
+      line = indent + word;
+    } else line += line === '' ? word : ` ${word}`;
+  }
+  return [...lines, line].join('\n');
+}
+
+function showDefault({ default: value, required }: Described): string {
   if (required !== undefined) return 'required';
   if (value === null) return 'not set';
   return isEmpty(value) ? 'none' : `\`${asText(value)}\``;
@@ -100,9 +119,9 @@ function isEmpty(value: SettingValue): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 }
 
-function escapeCell(text: string): string {
-  // Outside of code, `*` and `<` would be read as markup.
-  return text.startsWith('`') ? text : text.replaceAll(/[|*<\\]/g, String.raw`\$&`);
+/** Outside of code, `*` and `<` would be read as markup. */
+function escapeMarkup(text: string): string {
+  return text.replaceAll(/[*<\\]/g, String.raw`\$&`);
 }
 
 function renderDefaults(): string {
