@@ -64,7 +64,10 @@ describe('sampling', () => {
 
 describe('docs/logs.md', () => {
   const text = readFileSync(join(import.meta.dirname, '../../..', 'docs', 'logs.md'), 'utf8');
-  const rows = [...text.matchAll(/^\| `(\w+)` +\| (yes|no) /gm)].map(([, field = '', always = '']) => [field, always]);
+  const rows = [...text.matchAll(/^- (\(?)`(\w+)`\)?: /gm)].map(([, optional = '', field = '']) => ({
+    field,
+    isAlways: optional === '',
+  }));
 
   it('names the fields of a real line, in their order', async () => {
     const full: RequestRecord = {
@@ -76,11 +79,11 @@ describe('docs/logs.md', () => {
       upstreamRequestId: 'theirs',
       traceId: 'ab'.repeat(16),
     };
-    expect(Object.keys(await lineOf(full))).toEqual(rows.map(([field]) => field));
+    expect(Object.keys(await lineOf(full))).toEqual(rows.map(({ field }) => field));
   });
 
   it('states which fields are always present', async () => {
-    const always = rows.filter(([, isAlways]) => isAlways === 'yes').map(([field]) => field);
+    const always = rows.filter(({ isAlways }) => isAlways).map(({ field }) => field);
     expect(Object.keys(await lineOf(request, 1))).toEqual(always);
   });
 
