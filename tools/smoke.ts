@@ -4,38 +4,11 @@
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
+import { trySandbox } from './release/try-sandbox.ts';
 
 const MAIN = 'dist/main.js';
 const run = promisify(execFile);
-
-async function trySandbox(): Promise<void> {
-  const env = { PATH: process.env.PATH ?? '', SIDECAR_LISTEN: '127.0.0.1:0', SIDECAR_ADMIN_LISTEN: '127.0.0.1:0' };
-  const sandbox = spawn(process.execPath, [MAIN, 'sandbox'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const ended = once(sandbox, 'exit') as Promise<[number | null, string | null]>;
-  try {
-    const curl = await readCurlLine(sandbox.stdout);
-    const { stdout } = await run('sh', ['-c', `${curl} --silent --max-time 10 --write-out '\\n%{http_code}'`]);
-    const [status = '', ...rest] = stdout.trim().split('\n').toReversed();
-    if (!/^2\d\d$/.test(status)) throw new Error(`the pasted line returned ${status}: ${rest.join(' ')}`);
-    const body = JSON.parse(rest[0] ?? '') as { simulated?: unknown };
-    if (body.simulated !== true) throw new Error(`not the sandbox's response: ${rest[0] ?? ''}`);
-    console.log(`smoke: ${curl}\nsmoke: responded with ${status} ${rest[0] ?? ''}`);
-  } finally {
-    sandbox.kill('SIGTERM');
-  }
-  const [code, signal] = await ended;
-  if (code !== 0) throw new Error(`SIGTERM ended it with ${String(code ?? signal)}, not 0`);
-  console.log('smoke: SIGTERM, exit 0');
-}
-
-async function readCurlLine(stdout: NodeJS.ReadableStream): Promise<string> {
-  const impatient = AbortSignal.timeout(15_000);
-  for await (const line of createInterface({ input: stdout, signal: impatient }))
-    if (line.startsWith('try ')) return line.slice('try '.length);
-  throw new Error('the sandbox printed no line to try');
-}
 
 /** Says nothing has been shown where the machine has no old Node. */
 async function tryOldNode(): Promise<void> {
@@ -67,5 +40,6 @@ async function runToEnd(
   return { code, stdout, stderr };
 }
 
-await trySandbox();
+const response = await trySandbox([process.execPath, MAIN, 'sandbox'], { env: { PATH: process.env.PATH } });
+console.log(`smoke: responded with ${response}; SIGTERM, exit 0`);
 await tryOldNode();

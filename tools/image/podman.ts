@@ -16,6 +16,8 @@ export interface CommandResult {
 }
 
 export interface Podman extends Disposable {
+  /** With it, the command `podman` uses the same images. */
+  readonly env: NodeJS.ProcessEnv;
   /** @throws Error with what podman said when it fails */
   readonly run: (...args: string[]) => string;
   /** As `run`, for what may fail. */
@@ -79,6 +81,7 @@ export function openPodman(folder: string): Podman {
     return stdout.trim();
   };
   return {
+    env,
     run,
     tryRun: attempt,
     runPrinting: (...args) => {
