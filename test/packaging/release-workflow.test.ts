@@ -7,31 +7,11 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { parse } from 'yaml';
+import { ACTIONS, NOT_REHEARSED, actionOf, readWorkflow, type Step } from '../../tools/release/workflow.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const text = readFileSync(join(ROOT, '.github', 'workflows', 'release.yml'), 'utf8');
+const { text, workflow } = readWorkflow(ROOT);
 
-interface Step {
-  readonly name?: string;
-  readonly run?: string;
-  readonly uses?: string;
-  readonly with?: Readonly<Record<string, string | number | boolean>>;
-}
-
-interface Job {
-  readonly needs?: string | readonly string[];
-  readonly permissions: Readonly<Record<string, string>>;
-  readonly strategy?: { readonly matrix: { readonly include: readonly Readonly<Record<string, string>>[] } };
-  readonly steps: readonly Step[];
-}
-
-interface Workflow {
-  readonly permissions: Readonly<Record<string, string>>;
-  readonly jobs: Readonly<Record<'version' | 'packages' | 'platforms' | 'release', Job>>;
-}
-
-const workflow = parse(text) as Workflow;
 const steps = Object.values(workflow.jobs).flatMap((job) => job.steps);
 const scripts = steps.flatMap(({ run }) => (run === undefined ? [] : [run]));
 const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
@@ -62,6 +42,13 @@ it('names npm scripts and files that exist', () => {
   );
   expect(files.length).toBeGreaterThan(3);
   expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
+});
+
+it('is rehearsed step by step: `npm run release:rehearse` runs the script, does what the action does, or says why not', () => {
+  const known = new Set([...Object.keys(ACTIONS), ...Object.keys(NOT_REHEARSED)]);
+  const ways = (step: Step) => [step.name ?? '', actionOf(step)].filter((way) => known.has(way));
+  expect(steps.filter((step) => step.run === undefined && ways(step).length === 0)).toEqual([]);
+  expect(new Set(steps.flatMap(ways))).toEqual(known);
 });
 
 it('gives each file a name of its own', () => {
