@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readImageFlags, readImageMemory } from '../../tools/image/image-flags.ts';
 import { MAIN } from '../support/main-file.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
@@ -25,14 +26,7 @@ export interface MachineLimits {
 }
 
 /** As the image starts it. */
-export const IMAGE_LIMITS: MachineLimits = {
-  flags: ['--no-concurrent-recompilation', '--heap-growing-percent=150', '--expose-gc'],
-  env: {
-    NODE_OPTIONS: '--max-semi-space-size=4 --max-old-space-size-percentage=40',
-    MALLOC_ARENA_MAX: '1',
-    MALLOC_TRIM_THRESHOLD_: '131072',
-  },
-};
+export const IMAGE_LIMITS: MachineLimits = { flags: readImageFlags(), env: readImageMemory() };
 
 export interface ClientLoad {
   readonly kind:

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { ASSET_NAMES, locateAsset } from '../../src/platform/asset.ts';
 import { bundleIntoOne } from '../bundle/bundle.ts';
 import { gatherLicences } from '../bundle/licences.ts';
+import { readImageFlags } from '../image/image-flags.ts';
 import { readHostRequirements, type HostRequirements } from './host-requirements.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -70,13 +71,8 @@ function copyNode(executable: string): boolean {
   return isStripped;
 }
 
-/** Those of the image (Dockerfile). V8 accepts compiled code only under the flags that it was compiled with. */
-const RUNTIME_FLAGS = [
-  '--max-semi-space-size=4',
-  '--no-concurrent-recompilation',
-  '--heap-growing-percent=150',
-  '--expose-gc',
-];
+/** V8 accepts compiled code only under the flags that it was compiled with. The share of the memory limit is left to the host. */
+const RUNTIME_FLAGS = readImageFlags().filter((flag) => !flag.startsWith('--max-old-space-size'));
 
 function embedProgram(work: string, paths: { main: string; executable: string; output: string }): void {
   const settings = join(work, 'sea.json');

@@ -16,7 +16,7 @@ import { newCredential } from '../../support/secrets.ts';
 import { baseSettings } from '../../support/sidecar-process.ts';
 import { startTokenServer } from '../../support/token-server.ts';
 import { median } from '../speed/figures.ts';
-import { readImageFlags } from '../speed/image-flags.ts';
+import { readImageFlags } from '../../../tools/image/image-flags.ts';
 import { waitUntilResponding } from '../speed/ready.ts';
 import { sendAll } from './closed-loop.ts';
 import { startPlainUpstream } from './plain-upstream.ts';

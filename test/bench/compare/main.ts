@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startTokenServer } from '../../support/token-server.ts';
 import { BodyVerifier } from '../speed/comparison.ts';
-import { readImageFlags } from '../speed/image-flags.ts';
+import { readImageFlags } from '../../../tools/image/image-flags.ts';
 import { DIRECT, withProxyRuns, type BenchmarkContext } from '../speed/measure.ts';
 import { installPrograms } from '../speed/programs.ts';
 import { SCENARIOS, type Scenario } from '../speed/scenarios.ts';

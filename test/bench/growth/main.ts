@@ -13,7 +13,7 @@ import { startTokenServer } from '../../support/token-server.ts';
 import { writeRobustness } from '../robustness-page.ts';
 import { BodyVerifier } from '../speed/comparison.ts';
 import { median } from '../speed/figures.ts';
-import { readImageFlags } from '../speed/image-flags.ts';
+import { readImageFlags } from '../../../tools/image/image-flags.ts';
 import { describeLoad, describeMachine } from '../speed/machine.ts';
 import { cpuSecondsOf, memoryOf } from '../speed/processes.ts';
 import { installPrograms } from '../speed/programs.ts';

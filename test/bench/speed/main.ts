@@ -12,7 +12,7 @@ import { startTokenServer } from '../../support/token-server.ts';
 import { BodyVerifier } from './comparison.ts';
 import { summarize } from './figures.ts';
 import { evaluateGoals, summarizeStarts, type ScenarioResult, type Results } from './goals.ts';
-import { readImageFlags } from './image-flags.ts';
+import { readImageFlags } from '../../../tools/image/image-flags.ts';
 import { describeLoad, describeMachine } from './machine.ts';
 import { runScenario, type BenchmarkContext } from './measure.ts';
 import { runOpenLoop } from './open-loop.ts';

@@ -8,7 +8,7 @@ import { CORES, launch } from './processes.ts';
 import type { LaunchedProcess } from './processes.ts';
 import { waitUntilResponding } from './ready.ts';
 import { caddyConfiguration, haproxyConfiguration, nginxConfiguration } from './servers.ts';
-import { readImageMemory } from './image-flags.ts';
+import { readImageMemory } from '../../../tools/image/image-flags.ts';
 
 /** Where it is to stand. */
 export interface SubjectStartOptions {

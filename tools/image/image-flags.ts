@@ -1,7 +1,7 @@
 /** What the image gives to Node.js: what is measured is what runs there. */
 import { readFileSync } from 'node:fs';
 
-const DOCKERFILE = new URL('../../../Dockerfile', import.meta.url);
+const DOCKERFILE = new URL('../../Dockerfile', import.meta.url);
 
 /** Flags of `NODE_OPTIONS` and of the entry point; none where the Dockerfile names none. */
 export function readImageFlags(): string[] {
