@@ -2,12 +2,13 @@
  * Compares the CPU time for a request of the working tree with that of a revision: both are built, started several times, and are under load at the
  * same time on the same core, so that other work of the machine slows both alike. Says faster, slower or the same, with the 95 % interval of the ratio.
  * README.md in ../speed says how to read it.
- * Run: npm run bench:compare -- 7ad1256 [--scenario get64,post64] [--starts 12] [--against-itself] [--slower-by 5]
+ * Run: npm run bench:compare -- 7ad1256 [--scenario get64,post64] [--starts 12] [--against-itself] [--slower-by 5] [--then-flags='--expose-gc']
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { inMegabytes } from '../../../tools/image/sizes.ts';
 import { startTokenServer } from '../../support/token-server.ts';
 import { BodyVerifier } from '../speed/comparison.ts';
 import { readImageFlags } from '../../../tools/image/image-flags.ts';
@@ -28,14 +29,18 @@ const { values, positionals } = parseArgs({
     'warm-up': { type: 'string', default: '5' },
     /** The revision is left out: two starts of the same build are compared. */
     'against-itself': { type: 'boolean', default: false },
+    /** Flags for Node.js of the build that is compared with; default: the image's, as for the working tree. Without a revision it is the same build. */
+    'then-flags': { type: 'string' },
     /** Per cent of the CPU time of a request that the working tree's build takes more, to try the comparison. */
     'slower-by': { type: 'string', default: '0' },
     json: { type: 'string' },
   },
 });
 
+const nodeFlags = readImageFlags();
 const [revision] = positionals;
-if (revision === undefined && !values['against-itself']) {
+const thenFlags = values['then-flags']?.split(' ').filter((flag) => flag !== '') ?? nodeFlags;
+if (revision === undefined && !values['against-itself'] && values['then-flags'] === undefined) {
   console.error('usage: npm run bench:compare -- REVISION [--scenario get64,post64] [--starts 12]');
   process.exit(2);
 }
@@ -43,7 +48,6 @@ process.once('SIGINT', () => process.exit(130)).once('SIGTERM', () => process.ex
 for (const line of installPrograms()) fail(line);
 
 const NAMES = { now: 'now', then: 'then', bare: 'bare' } as const;
-const nodeFlags = readImageFlags();
 const starts = Number(values.starts);
 const scenarios = values.scenario.split(',').map(findScenario);
 const seconds = Number(values.seconds);
@@ -53,11 +57,13 @@ const roundPlan = { rounds: 1, seconds, warmUpSeconds: 0 };
 /** Iterations of a loop in each request, from which the number for `--slower-by` is computed. */
 const TRIED_ITERATIONS = 50_000;
 
-/** Of one start, microseconds of CPU for a request. */
+/** Of one start: microseconds of CPU for a request, and bytes. */
 interface StartFigures {
   readonly now: number;
   readonly then: number;
   readonly bare: number;
+  readonly nowPeak: number;
+  readonly thenPeak: number;
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'compare-'));
@@ -88,8 +94,10 @@ const all: Record<string, StartFigures[]> = {};
   );
 
   function contextFor(nowMain: string, start: number): BenchmarkContext {
-    const sidecar = (name: string, main: string) => sidecarSubject({ name, title: name, main, nodeFlags });
-    const both = [sidecar(NAMES.now, nowMain), sidecar(NAMES.then, then.main)];
+    const both = [
+      sidecarSubject({ name: NAMES.now, title: NAMES.now, main: nowMain, nodeFlags }),
+      sidecarSubject({ name: NAMES.then, title: NAMES.then, main: then.main, nodeFlags: thenFlags }),
+    ];
     return {
       // Neither build is always started first.
       subjects: [...(start % 2 === 0 ? both : both.toReversed()), bareSubject(nodeFlags)],
@@ -120,8 +128,16 @@ async function playOneStart(
   const measured = proxies.map((turn) => turn.getMeasurement());
   for (const { name, samples } of measured)
     if (samples.some(({ failed }) => failed > 0)) fail(`${name}: requests failed`);
-  const cpuUs = (name: string): number => measured.find((one) => one.name === name)?.samples[0]?.cpuUs ?? NaN;
-  return { now: cpuUs(NAMES.now), then: cpuUs(NAMES.then), bare: cpuUs(NAMES.bare) };
+  const of = (name: string) => measured.find((one) => one.name === name);
+  const cpuUs = (name: string): number => of(name)?.samples[0]?.cpuUs ?? NaN;
+  const peakBytes = (name: string): number => of(name)?.peakBytes ?? NaN;
+  return {
+    now: cpuUs(NAMES.now),
+    then: cpuUs(NAMES.then),
+    bare: cpuUs(NAMES.bare),
+    nowPeak: peakBytes(NAMES.now),
+    thenPeak: peakBytes(NAMES.then),
+  };
 }
 
 function report(scenario: Scenario, figures: readonly StartFigures[]): string {
@@ -133,6 +149,7 @@ function report(scenario: Scenario, figures: readonly StartFigures[]): string {
     `\n${scenario.title}: ${kind}`,
     `  CPU for a request, of ${revision ?? 'itself'}: ${ratio.toFixed(3)} (95 %: ${interval.map((end) => end.toFixed(3)).join(' to ')}), ${String(figures.length)} starts`,
     `  µs: now ${mean('now').toFixed(1)}, then ${mean('then').toFixed(1)}, bare ${mean('bare').toFixed(1)}; added to bare: ${added.toFixed(2)} of then's`,
+    `  peak, mean of the starts: now ${inMegabytes(mean('nowPeak'))}, then ${inMegabytes(mean('thenPeak'))}`,
   ].join('\n');
 }
 

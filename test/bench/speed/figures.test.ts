@@ -1,6 +1,6 @@
 /** How the benchmark comes from samples to figures and to its verdict. */
 import { expect, it } from 'vitest';
-import { median, summarize } from './figures.ts';
+import { median, mergeStarts, summarize } from './figures.ts';
 import { evaluateGoals } from './goals.ts';
 import { DIRECT, type ProxyMeasurement, type Sample } from './measure.ts';
 import { drawPlot } from './plot.ts';
@@ -32,6 +32,16 @@ it('ratios are taken within a round before their median, and what is added on to
   const sidecar = summarize(ALL, 'bare').find(({ name }) => name === 'sidecar');
   expect(sidecar).toMatchObject({ requestsPerSecond: 32_000, ratio: 0.8, cpuRatio: 0.8, addedCpuUs: 5, failed: 3 });
   expect(sidecar).toMatchObject({ addedP50Us: 100, addedP99Us: 1000, p50Us: 110 });
+});
+
+it('the rounds of all starts count, of the starts the median, and of the peaks the highest', () => {
+  const second = ALL.map((one) => ({ ...one, startMs: 350, peakBytes: one.peakBytes * 2 }));
+  const merged = mergeStarts([...ALL, ...second]);
+  expect(merged.map(({ name }) => name)).toEqual(ALL.map(({ name }) => name));
+  for (const { samples, startMs, peakBytes } of merged) {
+    expect(samples).toHaveLength(6);
+    expect([startMs, peakBytes]).toEqual([300, 200 * 1024 * 1024]);
+  }
 });
 
 it('without the yardstick there are no ratios to it', () => {

@@ -23,6 +23,18 @@ export interface ProxySummary {
   readonly cpuRatio: number;
 }
 
+/** One measurement for each proxy: the rounds of all its starts, its median start, and the highest of its peaks. */
+export function mergeStarts(all: readonly ProxyMeasurement[]): ProxyMeasurement[] {
+  return [...Map.groupBy(all, ({ name }) => name)].map(([name, starts]) => ({
+    name,
+    title: starts[0]?.title ?? name,
+    samples: starts.flatMap(({ samples }) => samples),
+    startMs: median(starts.map(({ startMs }) => startMs)),
+    idleBytes: median(starts.map(({ idleBytes }) => idleBytes)),
+    peakBytes: Math.max(...starts.map(({ peakBytes }) => peakBytes)),
+  }));
+}
+
 export function summarize(all: readonly ProxyMeasurement[], yardstick: string): ProxySummary[] {
   const samplesOf = (name: string): readonly Sample[] => all.find((one) => one.name === name)?.samples ?? [];
   const direct = samplesOf(DIRECT);

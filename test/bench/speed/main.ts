@@ -10,11 +10,11 @@ import { parseArgs } from 'node:util';
 import { writeProgram } from '../../../tools/bundle/write-program.ts';
 import { startTokenServer } from '../../support/token-server.ts';
 import { BodyVerifier } from './comparison.ts';
-import { summarize } from './figures.ts';
+import { mergeStarts, summarize } from './figures.ts';
 import { evaluateGoals, summarizeStarts, type ScenarioResult, type Results } from './goals.ts';
 import { readImageFlags } from '../../../tools/image/image-flags.ts';
 import { describeLoad, describeMachine } from './machine.ts';
-import { runScenario, type BenchmarkContext } from './measure.ts';
+import { runStarts, type BenchmarkContext } from './measure.ts';
 import { runOpenLoop } from './open-loop.ts';
 import { drawPlot } from './plot.ts';
 import { installPrograms } from './programs.ts';
@@ -26,7 +26,8 @@ import { startUpstream } from './upstream.ts';
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '5' },
+    starts: { type: 'string', default: '3' },
+    rounds: { type: 'string', default: '2' },
     seconds: { type: 'string', default: '2' },
     // After two seconds V8 has not compiled all that is hot: a proxy with more code is then slower than later.
     'warm-up': { type: 'string', default: '6' },
@@ -48,6 +49,7 @@ const YARDSTICK = 'bare';
 const nodeFlags = values['node-flags']?.split(' ').filter((flag) => flag !== '') ?? readImageFlags();
 const out = values.out ?? (values.write ? join(ROOT, 'docs', 'benchmarks') : undefined);
 const pace = {
+  starts: whole('--starts', values.starts),
   rounds: Number(values.rounds),
   seconds: whole('--seconds', values.seconds),
   warmUpSeconds: whole('--warm-up', values['warm-up']),
@@ -88,11 +90,11 @@ async function measure(): Promise<Results> {
   };
   const played: ScenarioResult[] = [];
   for (const scenario of SCENARIOS.filter(({ name }) => scenarios.includes(name))) {
-    const measured = await runScenario(scenario, stage).catch((error: unknown) => {
+    const measured = await runStarts(scenario, stage, pace.starts).catch((error: unknown) => {
       fail(`${scenario.title}: ${String(error)}`);
       return [];
     });
-    const figures = summarize(measured, YARDSTICK);
+    const figures = summarize(mergeStarts(measured), YARDSTICK);
     played.push({ scenario: scenario.name, title: scenario.title, figures });
     console.log(`\n${scenario.title} (load ${describeLoad()})`);
     console.log(formatForTerminal(tabulate(figures, ({ name }) => name)));

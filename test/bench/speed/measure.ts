@@ -20,7 +20,7 @@ export interface Sample {
 export interface ProxyMeasurement {
   readonly name: string;
   readonly title: string;
-  /** In the order of the rounds. */
+  /** In the order of the starts and, within each, of the rounds. */
   readonly samples: readonly Sample[];
   readonly startMs: number;
   /** Before the first request under load, and the most until the end; bytes. */
@@ -51,12 +51,19 @@ export interface BenchmarkContext {
   readonly onStartFailed: (name: string, fault: Error) => void;
 }
 
-/** As fast as they can. */
-export function runScenario(scenario: Scenario, stage: BenchmarkContext): Promise<ProxyMeasurement[]> {
-  return withProxyRuns(scenario, stage, async (turns) => {
-    await runRounds(turns, stage.roundPlan);
-    return turns.map((turn) => turn.getMeasurement());
-  });
+/** As fast as they can, started afresh several times: V8 compiles differently from start to start. @returns a measurement of each in each start */
+export async function runStarts(
+  scenario: Scenario,
+  stage: BenchmarkContext,
+  starts: number,
+): Promise<ProxyMeasurement[]> {
+  const all: ProxyMeasurement[] = [];
+  for (let start = 0; start < starts; start++)
+    await withProxyRuns(scenario, stage, async (turns) => {
+      await runRounds(turns, stage.roundPlan);
+      all.push(...turns.map((turn) => turn.getMeasurement()));
+    });
+  return all;
 }
 
 /** Each round begins with the next of them. */

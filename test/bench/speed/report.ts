@@ -5,6 +5,7 @@ import { formatAsMarkdown, tabulateGoals, tabulateOpenLoop, tabulatePeers, tabul
 export interface RunConditions {
   readonly date: string;
   readonly machine: readonly string[];
+  readonly starts: number;
   readonly rounds: number;
   readonly seconds: number;
   readonly nodeFlags: readonly string[];
@@ -34,7 +35,7 @@ export function writeReport(results: Results, circumstances: RunConditions): str
   return `${parts.join('\n\n')}\n`;
 }
 
-function describe({ date, machine, rounds, seconds, nodeFlags }: RunConditions): string {
+function describe({ date, machine, starts, rounds, seconds, nodeFlags }: RunConditions): string {
   const flags = nodeFlags.length === 0 ? 'no flags' : `\`${nodeFlags.join(' ')}\``;
   return `# Speed and memory
 
@@ -44,8 +45,8 @@ ${markdownList(machine)}
 
 The sidecar has all on that is on by default (bearer, governor \`auto\`, metrics, access log), with the flags of the image (${flags}). The bare
 pass-through is node:http and an undici pool with the bearer put in and nothing else, with the same flags. Each proxy has a core to itself, the client (wrk)
-and the upstream (nginx, 500 bytes of JSON) share the other; all are started afresh for each scenario and take turns, ${String(rounds)} rounds of ${String(seconds)} s. Figures are
-medians, ratios are taken within a round. What was missed comes first.`;
+and the upstream (nginx, 500 bytes of JSON) share the other; all are started afresh ${String(starts)} times for each scenario and take turns, ${String(rounds)} rounds of ${String(seconds)} s after each start.
+Figures are medians (peak memory the highest), ratios are taken within a round. What was missed comes first.`;
 }
 
 function markdownList(lines: readonly string[]): string {
