@@ -68,16 +68,16 @@ async function findFreePort(): Promise<number> {
 
 /** Podman leaves health checks to systemd, which does not run here. */
 async function untilHealthy(podman: Podman): Promise<void> {
-  for (let tries = 0; tries < 50; tries++) {
+  for (let tries = 0; tries < 300; tries++) {
     if (podman.tryRun('healthcheck', 'run', SIDECAR).code === 0) return;
     await delay(200);
   }
-  throw new Error(`not healthy within 10 s:\n${podman.tryRun('logs', SIDECAR).stderr}`);
+  throw new Error(`not healthy within 60 s:\n${podman.tryRun('logs', SIDECAR).stderr}`);
 }
 
 /** What the app has printed, a status a line, once there are three. */
 async function readStatuses(podman: Podman): Promise<string[]> {
-  for (let tries = 0; tries < 50; tries++) {
+  for (let tries = 0; tries < 300; tries++) {
     const lines = podman.tryRun('logs', APP).stdout.trim().split('\n');
     if (lines.length >= 3) {
       if (lines.every((line) => /^\d{3}$/.test(line))) return lines;
@@ -85,5 +85,5 @@ async function readStatuses(podman: Podman): Promise<string[]> {
     }
     await delay(200);
   }
-  throw new Error('the app printed nothing within 10 s');
+  throw new Error('the app printed nothing within 60 s');
 }

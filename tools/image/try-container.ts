@@ -149,12 +149,12 @@ async function tryPublished(podman: Podman, image: string, say: ReportProgress):
 }
 
 async function readUrl(podman: Podman, container: string, port: 'proxy' | 'admin'): Promise<string> {
-  for (let tries = 0; tries < 200; tries++) {
+  for (let tries = 0; tries < 1200; tries++) {
     const url = new RegExp(`^${port} (\\S+)$`, 'm').exec(podman.tryRun('logs', container).stdout)?.[1];
     if (url !== undefined) return url;
     await delay(50);
   }
-  throw new Error(`no address within 10 s:\n${podman.tryRun('logs', container).stderr}`);
+  throw new Error(`no address within 60 s:\n${podman.tryRun('logs', container).stderr}`);
 }
 
 /** The body of the call that the sandbox says to try. */
