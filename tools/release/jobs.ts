@@ -39,10 +39,12 @@ async function runJob(
 ): Promise<void> {
   const { platform } = matrix;
   const own = `${process.platform}-${process.arch}`;
-  if (platform !== undefined && platform !== own)
-    return await stage.report.step(`${name} on ${platform}`, () => {
+  if (platform !== undefined && platform !== own) {
+    await stage.report.step(`${name} on ${platform}`, () => {
       throw new CannotRunError(`this machine is ${own}`);
     });
+    return;
+  }
   const folder = join(stage.folder, name);
   execFileSync('git', ['clone', '--quiet', '--no-checkout', stage.root, folder]);
   execFileSync('git', ['-C', folder, 'checkout', '--quiet', '--detach', stage.commit]);

@@ -6,13 +6,13 @@ export class CannotRunError extends Error {}
 export class Report {
   hasFailed = false;
 
-  /** Goes on after a failure: what else fails is of interest, too. @param attempt returns what is worth knowing, or nothing */
-  async step(name: string, attempt: () => string | void | Promise<string | void>): Promise<void> {
+  /** Goes on after a failure: what else fails is of interest, too. @param attempt returns a text that is worth printing, or anything else */
+  async step(name: string, attempt: () => unknown): Promise<void> {
     const begun = performance.now();
     try {
       const detail = await attempt();
       const seconds = ((performance.now() - begun) / 1000).toFixed(0);
-      console.log(`ok             ${name} (${seconds} s)${detail === undefined ? '' : `: ${detail}`}`);
+      console.log(`ok             ${name} (${seconds} s)${typeof detail === 'string' ? `: ${detail}` : ''}`);
     } catch (error) {
       const { message } = error as Error;
       if (error instanceof CannotRunError) console.log(`could not run  ${name}: ${message}`);

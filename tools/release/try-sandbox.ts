@@ -34,7 +34,7 @@ export async function trySandbox(
 }
 
 async function readCurlLine(stdout: NodeJS.ReadableStream): Promise<string> {
-  const impatient = AbortSignal.timeout(15_000);
+  const impatient = AbortSignal.timeout(60_000);
   for await (const line of createInterface({ input: stdout, signal: impatient }))
     if (line.startsWith('try ')) return line.slice('try '.length);
   throw new Error('the sandbox printed no line to try');
