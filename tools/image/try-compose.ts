@@ -9,6 +9,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Podman } from './podman.ts';
+import { untilHealthy } from './try-container.ts';
 
 const PROJECT = 'trial';
 const SIDECAR = `${PROJECT}_sidecar_1`;
@@ -34,7 +35,7 @@ export async function tryCompose(podman: Podman, file: string, say: (text: strin
   };
   compose('config', '--quiet');
   compose('up', '--detach', '--no-build', '--no-deps', 'sidecar');
-  await untilHealthy(podman);
+  await untilHealthy(podman, SIDECAR);
   compose('up', '--detach', '--no-build', '--no-deps', 'app');
   say('compose: the sidecar is healthy, the app is started');
 
@@ -64,15 +65,6 @@ async function findFreePort(): Promise<number> {
   server.close();
   await once(server, 'close');
   return port;
-}
-
-/** Podman leaves health checks to systemd, which does not run here. */
-async function untilHealthy(podman: Podman): Promise<void> {
-  for (let tries = 0; tries < 300; tries++) {
-    if (podman.tryRun('healthcheck', 'run', SIDECAR).code === 0) return;
-    await delay(200);
-  }
-  throw new Error(`not healthy within 60 s:\n${podman.tryRun('logs', SIDECAR).stderr}`);
 }
 
 /** What the app has printed, a status a line, once there are three. */

@@ -60,7 +60,7 @@ export async function tryContainer(podman: Podman, image: string, say: ReportPro
   execute('health', 'ready');
   say(`exec bearer-sidecar --version: ${version}; health ready: exit 0`);
   const begun = performance.now();
-  podman.run('healthcheck', 'run', container);
+  await untilHealthy(podman, container);
   say(`HEALTHCHECK: healthy, in ${(performance.now() - begun).toFixed(0)} ms`);
 
   podman.run('stop', '--time', '10', container);
@@ -80,7 +80,7 @@ async function tryArbitraryUser(podman: Podman, image: string, say: ReportProgre
   const container = podman.run('run', '--detach', ...user, ...STRICT_OPTIONS, ...ISOLATED_OPTIONS, image, 'sandbox');
   await readUrl(podman, container, 'proxy');
   expectFields(statusOf(podman, container), { Uid: /^1000650000\t/, Gid: /^0\t/, CapEff: /^0+$/ });
-  podman.run('healthcheck', 'run', container);
+  await untilHealthy(podman, container);
   podman.run('stop', '--time', '10', container);
   const code = podman.run('wait', container);
   if (code !== '0') throw new Error(`as an arbitrary user it ended with ${code}`);
@@ -155,6 +155,15 @@ async function readUrl(podman: Podman, container: string, port: 'proxy' | 'admin
     await delay(50);
   }
   throw new Error(`no address within 60 s:\n${podman.tryRun('logs', container).stderr}`);
+}
+
+/** Podman leaves health checks to systemd, which does not run here. */
+export async function untilHealthy(podman: Podman, container: string): Promise<void> {
+  for (let tries = 0; tries < 50; tries++) {
+    if (podman.tryRun('healthcheck', 'run', container).code === 0) return;
+    await delay(200);
+  }
+  throw new Error(`not healthy after 50 checks:\n${podman.tryRun('logs', container).stderr}`);
 }
 
 /** The body of the call that the sandbox says to try. */

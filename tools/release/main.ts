@@ -50,7 +50,7 @@ function checkAction(line: string): void {
   const { status, stdout, stderr } = spawnSync('git', args, { env, encoding: 'utf8', timeout: 20_000 });
   if (status !== 0)
     throw new CannotRunError(
-      `it is named by a commit; that this is the commit of ${tag} was NOT CHECKED: ${stderr.trim()}`,
+      `it is a commit; whether it is that of ${tag} was NOT CHECKED: ${stderr.trim().replace(/.*': /, '')}`,
     );
   if (!stdout.includes(commit)) throw new Error(`${tag} is another commit:\n${stdout}`);
 }

@@ -16,20 +16,24 @@ export async function trySandbox(
   options: SpawnOptions,
 ): Promise<string> {
   const env = { ...options.env, SIDECAR_LISTEN: '127.0.0.1:0', SIDECAR_ADMIN_LISTEN: '127.0.0.1:0' };
-  const sandbox = spawn(program, args, { ...options, env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const sandbox = spawn(program, args, { ...options, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(sandbox, 'exit') as Promise<[number | null, string | null]>;
+  let log = '';
+  sandbox.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
   let response: string;
   try {
     const curl = await readCurlLine(sandbox.stdout);
     const { stdout } = await run('sh', ['-c', `${curl} --silent --max-time 10 --write-out '\\n%{http_code}'`]);
     const [status = '', body = ''] = stdout.trim().split('\n').toReversed();
     response = `${status} ${body}`;
+  } catch (error) {
+    throw new Error(`no response: ${log}`, { cause: error });
   } finally {
     sandbox.kill('SIGTERM');
   }
   if (!/^2\d\d .*"simulated":true/.test(response)) throw new Error(`not the sandbox's response: ${response}`);
   const [code, signal] = await ended;
-  if (code !== 0) throw new Error(`SIGTERM ended it with ${String(code ?? signal)}, not 0`);
+  if (code !== 0) throw new Error(`SIGTERM ended it with ${String(code ?? signal)}, not 0: ${log}`);
   return response;
 }
 
