@@ -1,9 +1,9 @@
 /**
- * The package as npm packs it, two ways to install it (as npm does from the registry, and without a network from what this
- * project has installed already). The project's own dist/ is left alone: others may be running it.
+ * The package as npm packs it, and a way to install it without a network, from what this project has installed already. The
+ * project's own dist/ is left alone: others may be running it.
  */
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, readdirSync, symlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -46,16 +46,6 @@ interface PackReport {
   readonly size: number;
   readonly unpackedSize: number;
   readonly files: readonly { readonly path: string }[];
-}
-
-/** `npm install FILE` in an empty folder; asks the registry for the dependencies. */
-export async function installFromRegistry(tarball: string, folder: string): Promise<void> {
-  mkdirSync(folder);
-  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
-  await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', tarball], {
-    cwd: folder,
-    env: ENVIRONMENT,
-  });
 }
 
 /** Puts into the folder what npm would put there: the package, and of the lock file's packages those that are not for development. */

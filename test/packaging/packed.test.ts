@@ -1,6 +1,6 @@
 /**
- * The package that `npm pack` makes, installed in an empty folder and used as a person uses it. `npm run pack:check` lets npm
- * install it from the registry; otherwise the dependencies come from this project's own folder, which needs no network.
+ * The package that `npm pack` makes, installed in an empty folder and used as a person uses it. The dependencies come from this
+ * project's own folder, which needs no network; `npm run release:rehearse` lets npm install them from the registry.
  */
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call } from '../support/calls.ts';
 import { OLDEST_NODE, installNode } from '../support/node-versions.ts';
 import { newCredential } from '../support/secrets.ts';
-import { ENVIRONMENT, installFromHere, installFromRegistry, packPackage, scriptsOf } from './package-install.ts';
+import { ENVIRONMENT, installFromHere, packPackage, scriptsOf } from './package-install.ts';
 import type { Tarball } from './package-install.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -36,10 +36,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'packed-'));
   project = join(folder, 'project');
   tarball = await packPackage(folder);
-  await (process.env.npm_lifecycle_event === 'pack:check' ? installFromRegistry : installFromHere)(
-    tarball.file,
-    project,
-  );
+  await installFromHere(tarball.file, project);
   const { contents, bytes, unpackedBytes } = tarball;
   console.log(`package: ${contents.length} files, ${bytes} bytes packed, ${unpackedBytes} bytes unpacked`);
 }, SETUP_MS);

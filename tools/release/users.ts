@@ -57,14 +57,7 @@ export async function tryPackage({ release, name, folder, env }: Trial, nodeVers
   });
   if (stderr !== '') throw new Error(`npm install printed ${stderr}`);
   const response = await trySandbox([join(installed, 'bin', 'bearer-sidecar'), 'sandbox'], user);
-  const packages = listPackages(join(installed, 'lib')).filter((each) => !each.startsWith('bearer-sidecar@'));
-  const listed = readBom(release, `${name}.sbom.cdx.json`);
-  const names = new Set([...listed].map(withoutVersion));
-  const unknown = packages.filter((each) => !names.has(withoutVersion(each)));
-  if (unknown.length > 0) throw new Error(`not in the bill of materials: ${unknown.join(' ')}`);
-  const others = packages.filter((each) => !listed.has(each));
-  const difference = others.length === 0 ? '' : `, in other versions: ${others.join(' ')}`;
-  return `${response}; ${String(packages.length)} packages, all in the bill of materials${difference}`;
+  return `${response}; ${checkBom(release, `${name}.sbom.cdx.json`, installed)}`;
 }
 
 /** Starts the binary where there is no Node.js, with nothing writable, as an arbitrary user. @param root a Debian's files with Node.js in usr/local */
@@ -73,24 +66,8 @@ export async function tryBinary({ release, name, folder, podman }: Trial, root: 
   mkdirSync(bare);
   await run('tar', ['-xf', root, '-C', bare, '--exclude=./usr/local', '--exclude=./dev']);
   const binary = join(release, `${name}-${process.platform}-${process.arch}`);
-  const strict = [
-    '--read-only',
-    '--read-only-tmpfs=false',
-    '--cap-drop',
-    'all',
-    '--user',
-    '1000650000:0',
-    '--network',
-    'host',
-  ];
-  const program = [
-    '--volume',
-    `${binary}:/opt/bearer-sidecar:ro`,
-    '--env',
-    'SIDECAR_LISTEN',
-    '--env',
-    'SIDECAR_ADMIN_LISTEN',
-  ];
+  const strict = ['--read-only', '--read-only-tmpfs=false', '--cap-drop=all', '--user=1000650000:0', '--network=host'];
+  const program = [`--volume=${binary}:/opt/bearer-sidecar:ro`, '--env=SIDECAR_LISTEN', '--env=SIDECAR_ADMIN_LISTEN'];
   const start = ['run', '--rm', ...strict, ...program, '--rootfs', bare];
   podman.run(...start, 'sh', '-c', '! command -v node');
   return await trySandbox(['podman', ...start, '/opt/bearer-sidecar', 'sandbox'], { env: podman.env });
@@ -113,11 +90,8 @@ export async function tryImage({ release, name, podman, folder }: Trial, registr
   const app = join(folder, 'app');
   const container = podman.run('create', published);
   podman.run('cp', `${container}:/app`, app);
-  const listed = readBom(release, `${name}-image-${process.platform}-${process.arch}.sbom.cdx.json`);
-  const packages = listPackages(app);
-  const unknown = packages.filter((each) => !listed.has(each));
-  if (unknown.length > 0) throw new Error(`not in the bill of materials: ${unknown.join(' ')}`);
-  return [...seen, `${String(packages.length)} packages, all in the bill of materials`].join('\n               ');
+  const bom = `${name}-image-${process.platform}-${process.arch}.sbom.cdx.json`;
+  return [...seen, checkBom(release, bom, app)].join('\n               ');
 }
 
 /** Renders the chart with each file of values that comes with it. */
@@ -127,29 +101,25 @@ export async function tryChart({ release, name, folder, env }: Trial): Promise<s
   const files = globSync(join(folder, 'bearer-sidecar', 'ci', '*.yaml'));
   if (files.length === 0) throw new Error('there are no values in the chart');
   for (const values of files) {
-    const { stdout } = await run(
-      'helm',
-      ['template', 'trial', chart, '--kube-version', KUBERNETES, '--values', values],
-      { env },
-    );
+    const options = [`--kube-version=${KUBERNETES}`, `--values=${values}`];
+    const { stdout } = await run('helm', ['template', 'trial', chart, ...options], { env });
     if (!/^kind: /m.test(stdout)) throw new Error(`${values} makes nothing`);
   }
   return `helm template with ${String(files.length)} files of values`;
 }
 
-/** `name@version` of each package below a folder. */
-function listPackages(folder: string): string[] {
-  return globSync('**/node_modules/{*,@*/*}/package.json', { cwd: folder }).map((file) => {
-    const { name, version } = JSON.parse(readFileSync(join(folder, file), 'utf8')) as { name: string; version: string };
-    return `${name}@${version}`;
-  });
-}
-
-function readBom(release: string, file: string): Set<string> {
+/** @throws Error unless the file lists exactly the packages below the folder */
+function checkBom(release: string, file: string, folder: string): string {
   const { components } = JSON.parse(readFileSync(join(release, file), 'utf8')) as Bom;
-  return new Set(components.map((part) => part['bom-ref']));
-}
-
-function withoutVersion(packageReference: string): string {
-  return packageReference.replace(/@[^@]*$/, '');
+  const listed = components.filter(({ purl }) => purl.startsWith('pkg:npm/')).map((part) => part['bom-ref']);
+  const installed = globSync('**/node_modules/{*,@*/*}/package.json', { cwd: folder }).flatMap((path) => {
+    const { name, version } = JSON.parse(readFileSync(join(folder, path), 'utf8')) as { name: string; version: string };
+    return name === 'bearer-sidecar' ? [] : [`${name}@${version}`];
+  });
+  const wrong = [
+    ...listed.filter((each) => !installed.includes(each)),
+    ...installed.filter((each) => !listed.includes(each)),
+  ];
+  if (wrong.length > 0) throw new Error(`only in ${file}, or only installed: ${wrong.join(' ')}`);
+  return `the ${String(listed.length)} packages of ${file}`;
 }
