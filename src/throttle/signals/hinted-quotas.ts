@@ -13,22 +13,7 @@ import {
   type ReadHeader,
 } from '../../platform/rate-limit-fields/header-values.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
-import { parseFieldName, VENDOR_QUOTAS, type VendorQuotaFields } from './vendor-fields.ts';
-
-/** What each meaning states of a quota. A name that ends in `Ms` counts milliseconds, `resetIn`, `retryAfter` and `window` count seconds. */
-const QUOTA_MEMBERS = {
-  remaining: 'remaining',
-  limit: 'quota',
-  resetAt: 'resetInMs',
-  resetIn: 'resetInMs',
-  resetInMs: 'resetInMs',
-  retryAfter: 'waitMs',
-  retryAfterMs: 'waitMs',
-  window: 'windowMs',
-  windowMs: 'windowMs',
-} as const satisfies Record<string, keyof StatedQuota | 'waitMs'>;
-
-export type HintMeaning = keyof typeof QUOTA_MEMBERS;
+import { parseFieldName, QUOTA_MEMBERS, VENDOR_QUOTAS, type HintMeaning } from './vendor-fields.ts';
 
 /** The meanings that `throttle.hints` knows. */
 export const HINT_MEANINGS = Object.keys(QUOTA_MEMBERS) as readonly HintMeaning[];
@@ -57,22 +42,37 @@ export interface HintedLimits {
 
 /** The one quota and the wait that the configured fields state; of several fields with one meaning the first that is understood. */
 export function readConfiguredHints(readHeader: ReadHeader, hints: FieldHints, made: MadeAt): HintedLimits {
-  const values: Partial<Record<(typeof QUOTA_MEMBERS)[HintMeaning], number | undefined>> = {};
-  for (const [name, meaning] of hints) values[QUOTA_MEMBERS[meaning]] ??= readMeaning(meaning, readHeader(name), made);
-  const { waitMs, ...quota } = values;
-  const field = [...hints.keys()].find((name) => hints.get(name) === 'remaining');
-  return { quotas: [{ ...quota, field }], waitMs };
+  const { waitMs, ...quota } = readMeanings(readHeader, [...hints], made);
+  return { quotas: [{ ...quota, field: findField([...hints], 'remaining') }], waitMs };
 }
 
 /** The quotas of each vendor, in the order of the table, and the first wait. */
 export function readVendorLimits(readHeader: ReadHeader, made: MadeAt): HintedLimits {
   const quotas: StatedQuota[] = [];
   let waitMs: number | undefined;
-  for (const row of VENDOR_QUOTAS) {
-    quotas.push(...readRow(readHeader, row, made));
-    waitMs ??= readWait(readHeader, row.retryAfter, made);
+  for (const { fields, windowMs, usage, windows } of VENDOR_QUOTAS) {
+    const hints = Object.entries(fields);
+    const { waitMs: statedMs, ...quota } = readMeanings(readHeader, hints, made);
+    waitMs ??= statedMs;
+    const field = findField(hints, quota.remaining === undefined ? 'limit' : 'remaining');
+    if (quota.quota !== undefined || quota.remaining !== undefined) quotas.push({ windowMs, ...quota, field });
+    if (usage !== undefined) quotas.push(...readUsageQuota(usage, readHeader(usage)));
+    if (windows !== undefined)
+      quotas.push(...readWindows(windows.counts, readHeader(windows.limits), readHeader(windows.counts)));
   }
   return { quotas, waitMs };
+}
+
+type Hint = readonly [name: string, meaning: HintMeaning];
+
+function readMeanings(readHeader: ReadHeader, hints: readonly Hint[], made: MadeAt) {
+  const values: Partial<Record<(typeof QUOTA_MEMBERS)[HintMeaning], number | undefined>> = {};
+  for (const [name, meaning] of hints) values[QUOTA_MEMBERS[meaning]] ??= readMeaning(meaning, readHeader(name), made);
+  return values;
+}
+
+function findField(hints: readonly Hint[], wanted: HintMeaning): string | undefined {
+  return hints.find(([, meaning]) => meaning === wanted)?.[0];
 }
 
 function readMeaning(meaning: HintMeaning, text: string | undefined, made: MadeAt): number | undefined {
@@ -139,41 +139,6 @@ function readNamedReset(text: string, made: MadeAt, windowMs = LONGEST_SPREAD_MS
 /** The rest of a longer quota would be spread over its window where no reset is stated. */
 function shortWindow(windowMs: number | undefined): number | undefined {
   return windowMs !== undefined && windowMs <= LONGEST_SPREAD_MS ? windowMs : undefined;
-}
-
-function readRow(readHeader: ReadHeader, row: VendorQuotaFields, made: MadeAt): StatedQuota[] {
-  if (row.usage !== undefined) return readUsageQuota(row.usage, readHeader(row.usage));
-  if (row.counts !== undefined)
-    return readWindows(row.counts, readField(readHeader, row.limit), readHeader(row.counts));
-  const quota = positiveOrUndefined(readNumber(readField(readHeader, row.limit)));
-  const remaining = readNumber(readField(readHeader, row.remaining));
-  if (quota === undefined && remaining === undefined) return [];
-  return [
-    {
-      quota,
-      windowMs: readWindow(readHeader, row.window, made),
-      remaining,
-      resetInMs: readWait(readHeader, row.reset, made),
-      field: remaining === undefined ? row.limit : row.remaining,
-    },
-  ];
-}
-
-function readField(readHeader: ReadHeader, field: string | undefined): string | undefined {
-  return field === undefined ? undefined : readHeader(field);
-}
-
-function readWait(readHeader: ReadHeader, field: string | undefined, made: MadeAt): number | undefined {
-  return readMeaning(isInMs(field) ? 'resetInMs' : 'resetIn', readField(readHeader, field), made);
-}
-
-function readWindow(readHeader: ReadHeader, window: VendorQuotaFields['window'], made: MadeAt): number | undefined {
-  if (typeof window === 'number' || window === undefined) return window;
-  return readMeaning(isInMs(window) ? 'windowMs' : 'window', readField(readHeader, window), made);
-}
-
-function isInMs(field: string | undefined): boolean {
-  return field !== undefined && /-(?:ms|milliseconds)$/.test(field);
 }
 
 /** `39/40`, or `api-usage=39/40` among other members. */

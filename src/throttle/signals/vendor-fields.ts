@@ -4,24 +4,34 @@
  * servers. A remainder of tokens, bytes, cost points, concurrent calls or calls free of charge does not limit requests.
  * hinted-quotas.ts reads them.
  */
+import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 
-/**
- * The lower-case names of the fields of one quota of one vendor; members that the vendor does not state are absent. A wait in a field whose
- * name does not end in a unit is seconds, epoch seconds, epoch milliseconds or a date, distinguished by size.
- */
+/** What each meaning states of a quota. A name that ends in `Ms` counts milliseconds, `resetIn`, `retryAfter` and `window` count seconds. */
+export const QUOTA_MEMBERS = {
+  remaining: 'remaining',
+  limit: 'quota',
+  resetAt: 'resetInMs',
+  resetIn: 'resetInMs',
+  resetInMs: 'resetInMs',
+  retryAfter: 'waitMs',
+  retryAfterMs: 'waitMs',
+  window: 'windowMs',
+  windowMs: 'windowMs',
+} as const satisfies Record<string, keyof StatedQuota | 'waitMs'>;
+
+export type HintMeaning = keyof typeof QUOTA_MEMBERS;
+
+/** What the fields of one quota of one vendor mean, by their lower-case names. */
 export interface VendorQuotaFields {
   readonly vendor: string;
   readonly documentedIn: string;
-  readonly limit?: string;
-  readonly remaining?: string;
-  readonly reset?: string;
-  readonly retryAfter?: string;
-  /** A field, or the documented length in milliseconds. */
-  readonly window?: string | number;
-  /** `39/40`: used calls and limit in one field. */
+  readonly fields: Readonly<Record<string, HintMeaning>>;
+  /** Where it is documented, and in no field. */
+  readonly windowMs?: number;
+  /** A field with `39/40`: used calls and limit. */
   readonly usage?: string;
-  /** `1:1,2:120`: used calls and seconds of each window of `limit`, which is written likewise. */
-  readonly counts?: string;
+  /** Fields with `20:1,100:120` and `1:1,2:120`: the limits and the used calls, each with the seconds of its window. */
+  readonly windows?: { readonly limits: string; readonly counts: string };
 }
 
 const SECOND_MS = 1000;
@@ -31,7 +41,7 @@ const HOUR_MS = 3_600_000;
 export interface NamedField {
   /** Fields of one family state one quota. */
   readonly family: string;
-  readonly meaning: 'limit' | 'remaining' | 'reset' | 'resetIn' | 'resetInMs' | 'retryAfter' | 'retryAfterMs';
+  readonly meaning: HintMeaning | 'reset';
   /** Undefined: the name states none. */
   readonly windowMs: number | undefined;
 }
@@ -94,67 +104,78 @@ export const VENDOR_QUOTAS: readonly VendorQuotaFields[] = [
   {
     vendor: 'BigCommerce',
     documentedIn: 'API rate limits',
-    limit: 'x-rate-limit-requests-quota',
-    remaining: 'x-rate-limit-requests-left',
-    reset: 'x-rate-limit-time-reset-ms',
-    window: 'x-rate-limit-time-window-ms',
+    fields: {
+      'x-rate-limit-requests-quota': 'limit',
+      'x-rate-limit-requests-left': 'remaining',
+      'x-rate-limit-time-reset-ms': 'resetInMs',
+      'x-rate-limit-time-window-ms': 'windowMs',
+    },
   },
-  ...['token', 'key'].map((part) => ({
+  ...['token', 'key'].map((part): VendorQuotaFields => ({
     vendor: 'Trello',
     documentedIn: 'REST API rate limits',
-    limit: `x-rate-limit-api-${part}-max`,
-    remaining: `x-rate-limit-api-${part}-remaining`,
-    window: `x-rate-limit-api-${part}-interval-ms`,
+    fields: {
+      [`x-rate-limit-api-${part}-max`]: 'limit',
+      [`x-rate-limit-api-${part}-remaining`]: 'remaining',
+      [`x-rate-limit-api-${part}-interval-ms`]: 'windowMs',
+    },
   })),
   {
     vendor: 'HubSpot',
     documentedIn: 'API usage guidelines, rate limit headers',
-    limit: 'x-hubspot-ratelimit-max',
-    remaining: 'x-hubspot-ratelimit-remaining',
-    window: 'x-hubspot-ratelimit-interval-milliseconds',
+    fields: {
+      'x-hubspot-ratelimit-max': 'limit',
+      'x-hubspot-ratelimit-remaining': 'remaining',
+      'x-hubspot-ratelimit-interval-milliseconds': 'windowMs',
+    },
   },
   {
     vendor: 'HubSpot',
     documentedIn: 'API usage guidelines, rate limit headers',
-    limit: 'x-hubspot-ratelimit-daily',
-    remaining: 'x-hubspot-ratelimit-daily-remaining',
+    fields: { 'x-hubspot-ratelimit-daily': 'limit', 'x-hubspot-ratelimit-daily-remaining': 'remaining' },
   },
-  { vendor: 'Contentful', documentedIn: 'API rate limits, headers', retryAfter: 'x-contentful-ratelimit-reset' },
+  {
+    vendor: 'Contentful',
+    documentedIn: 'API rate limits, headers',
+    fields: { 'x-contentful-ratelimit-reset': 'retryAfter' },
+  },
   {
     vendor: 'Etsy',
     documentedIn: 'Open API rate limits',
-    limit: 'x-limit-per-second',
-    remaining: 'x-remaining-this-second',
-    window: SECOND_MS,
+    fields: { 'x-limit-per-second': 'limit', 'x-remaining-this-second': 'remaining' },
+    windowMs: SECOND_MS,
   },
-  { vendor: 'Etsy', documentedIn: 'Open API rate limits', limit: 'x-limit-per-day', remaining: 'x-remaining-today' },
+  {
+    vendor: 'Etsy',
+    documentedIn: 'Open API rate limits',
+    fields: { 'x-limit-per-day': 'limit', 'x-remaining-today': 'remaining' },
+  },
   {
     vendor: 'Jira and Bitbucket Data Center',
     documentedIn: 'Improving instance stability with rate limiting',
-    limit: 'x-ratelimit-fillrate',
-    window: 'x-ratelimit-interval-seconds',
+    fields: { 'x-ratelimit-fillrate': 'limit', 'x-ratelimit-interval-seconds': 'window' },
   },
   {
     vendor: 'Shopify',
     documentedIn: 'REST Admin API rate limits',
+    fields: {},
     usage: 'x-shopify-shop-api-call-limit',
   },
   {
     vendor: 'Salesforce',
     documentedIn: 'REST API, Limit Info header',
+    fields: {},
     usage: 'sforce-limit-info',
   },
   {
     vendor: 'Riot Games',
     documentedIn: 'Developer portal, rate limiting',
-    limit: 'x-app-rate-limit',
-    counts: 'x-app-rate-limit-count',
+    fields: {},
+    windows: { limits: 'x-app-rate-limit', counts: 'x-app-rate-limit-count' },
   },
 ];
 
 /** The names of all fields of the table. */
-export const VENDOR_FIELD_NAMES: readonly string[] = VENDOR_QUOTAS.flatMap((row) =>
-  [row.limit, row.remaining, row.reset, row.retryAfter, row.window, row.usage, row.counts].filter(
-    (field) => typeof field === 'string',
-  ),
+export const VENDOR_FIELD_NAMES: readonly string[] = VENDOR_QUOTAS.flatMap(({ fields, usage, windows }) =>
+  [...Object.keys(fields), usage, windows?.limits, windows?.counts].filter((name) => name !== undefined),
 );

@@ -2,7 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readMadeAt } from '../../../src/platform/origin-clock.ts';
-import { createFieldHints, HINT_MEANINGS, type HintMeaning } from '../../../src/throttle/signals/hinted-quotas.ts';
+import { createFieldHints, HINT_MEANINGS } from '../../../src/throttle/signals/hinted-quotas.ts';
+import type { HintMeaning } from '../../../src/throttle/signals/vendor-fields.ts';
 import { readRateLimitSignal, type RateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 
 const WALL_NOW = Date.UTC(2026, 10, 1, 12);
