@@ -36,7 +36,7 @@ export const PURE_FILES = [
   'src/retry/budget.ts',
   'src/retry/policy.ts',
   'src/unknown-calls/call-records.ts',
-  'src/throttle/adaptive/{call-log,closure-history,counter-bank,learned-rate-policy,learning-parameters,limit-choice,limit-in-use,limit-probe,limit-snapshot,penalty,rate-margin,round-trip-estimator}.ts',
+  'src/throttle/adaptive/{call-log,closure-history,counter-bank,learned-rate-policy,limit-choice,limit-in-use,limit-probe,limit-snapshot,penalty,rate-margin,round-trip-estimator}.ts',
   'src/fleet/shared-quota/{call-report,clock-offset,fleet-leader,fleet-limit-learner,fleet-rate-policy,leader-election,quota-lease,quota-store}.ts',
   'src/throttle/pacing/{gate,governor,pause,permit-bucket,quota-tracker,rate-policy,stated-allowance}.ts',
   'src/throttle/endpoint.ts',

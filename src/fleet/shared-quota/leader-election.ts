@@ -5,7 +5,6 @@
 import type { QuotaReply } from './quota-store.ts';
 import { FleetLeader, parseModel } from './fleet-leader.ts';
 import type { ClockOffset } from './clock-offset.ts';
-import { FLEET_LEARNING } from '../../throttle/adaptive/learning-parameters.ts';
 import type { LearnedLimit, RateSettings } from '../../throttle/throttle.ts';
 
 /** All replicas report at once when a pause is pushed; the leader waits this long for them. */
@@ -104,7 +103,7 @@ export class LeaderElection {
     const configured = rate === 'auto' ? undefined : { rate, burst };
     const { rate: storedRate = Infinity, replicaCount, reportsKeptFrom: reportsFrom } = reply;
     const isStored = storedRate < (this.#settings.maxRate ?? Infinity);
-    const options = { ...this.#settings, learning: FLEET_LEARNING };
+    const options = { ...this.#settings, isOfFleet: true };
     const model = parseModel(this.#model);
     const known =
       (isObject(model.snapshot) ? withoutUse(model.snapshot) : undefined) ??

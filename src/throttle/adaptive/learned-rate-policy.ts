@@ -14,9 +14,8 @@ import type { AcceptedCall, RateLearner, RatePolicy } from '../pacing/rate-polic
 import type { LearnedLimit, LimitUsage } from '../throttle.ts';
 import { CallLog } from './call-log.ts';
 import { ClosureHistory } from './closure-history.ts';
-import { CounterBank } from './counter-bank.ts';
+import { COUNTER_KINDS, CounterBank } from './counter-bank.ts';
 import { FormerRate } from './former-rate.ts';
-import type { LearningParameters } from './learning-parameters.ts';
 import { type ChosenLimit, choosePair, MIN_CLOSURES_IN_FLIGHT } from './limit-choice.ts';
 import { InFlightLimit } from './in-flight-limit.ts';
 import { LimitInUse, LimitPair } from './limit-in-use.ts';
@@ -53,6 +52,8 @@ const MIN_TRUSTED_REFUSALS = 4;
 const RESTORED_REFUSALS = 1;
 /** A choice whose rate differs by less is the same. */
 const SAME_RATE_SHARE = 0.1;
+/** Share of a window's limit that may be spent at once after a quiet time, until probes have confirmed the window. */
+const BURST_SHARE = 0.05;
 /** Growth of the burst of a window at each refused probe and at each unexpected refusal. */
 const BURST_GROWTH = 1.5;
 const BURST_DECREASE = 0.25;
@@ -66,7 +67,8 @@ export interface LearnedRatePolicyOptions {
   readonly maxRate?: number | undefined;
   /** Calls that may be in flight at the start. Default: 4. */
   readonly startInFlight?: number | undefined;
-  readonly learning: LearningParameters;
+  /** How many calls of other replicas are in flight is not known. Default: false */
+  readonly isOfFleet?: boolean | undefined;
   /** Calls without a response; the governor adds and removes them. */
   readonly inFlightCalls: CallLog;
 }
@@ -82,7 +84,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   readonly #bank: CounterBank;
   readonly #history: ClosureHistory;
   readonly #limitProbe: LimitProbe;
-  readonly #roundTrip: RoundTripEstimator;
+  readonly #roundTrip = new RoundTripEstimator();
   #phase: LearningPhase = 'unlimited';
   #limit: LimitPair | undefined;
   /** Since when the limit is what it is, or no limit explains the refusals; undefined before the first refusal. */
@@ -93,10 +95,11 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   #agreeingClosures = 0;
   /** Permits per second while no counter explains the refusals. */
   #unexplainedRate = MIN_UNEXPLAINED_RATE;
-  readonly #margin: RateMargin;
-  readonly #chance = new RefusalsByChance();
+  readonly #margin = new RateMargin();
+  /** Replaced when its phase begins. */
+  #chance = new RefusalsByChance(0, 0, Infinity);
   readonly #former = new FormerRate();
-  #burstShare: number;
+  #burstShare = BURST_SHARE;
   /** Calls per second accepted shortly before the newest closure. */
   #rateBeforeClosure = 1;
   /** What the last refusal stated. */
@@ -105,15 +108,15 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
 
   constructor(options: LearnedRatePolicyOptions) {
     this.#options = options;
-    this.#burstShare = options.learning.burstShare;
-    const { learning, maxInFlight, startInFlight, inFlightCalls } = options;
+    const { maxInFlight, startInFlight, isOfFleet = false, inFlightCalls } = options;
     this.#inFlightLimit = new InFlightLimit(maxInFlight, startInFlight);
     this.#pending = inFlightCalls;
-    this.#bank = new CounterBank(learning.kinds, this.#notRefused);
+    this.#bank = new CounterBank(
+      COUNTER_KINDS.filter((kind) => kind !== 'concurrency' || !isOfFleet),
+      this.#notRefused,
+    );
     this.#history = new ClosureHistory(this.#bank);
-    this.#limitProbe = new LimitProbe(learning);
-    this.#roundTrip = new RoundTripEstimator(learning.jitterDeviations);
-    this.#margin = new RateMargin(learning.toleratedRefusalFactor);
+    this.#limitProbe = new LimitProbe(isOfFleet);
   }
 
   get isUnlimited(): boolean {
@@ -363,7 +366,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
       this.#phase = 'tracking';
       return true;
     }
-    this.#chance.begin(now, found, this.#former.rate / (1 - found));
+    this.#chance = new RefusalsByChance(now, found, this.#former.rate / (1 - found));
     this.#forgetLimit(now);
     this.#phase = 'chance';
     return false;
@@ -414,7 +417,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   get #madeUpMs(): number {
     return this.#limit === undefined || this.limitsConcurrency
       ? 0
-      : (this.#limit.burst(this.#options.learning.burstShare) * 1000) / this.#limit.rate;
+      : (this.#limit.burst(BURST_SHARE) * 1000) / this.#limit.rate;
   }
 
   #acceptedPerSecond(now: number): number {
@@ -435,10 +438,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     );
     // Right after a change nothing is known: what was known before is used, with its margin.
     if (pair === undefined) return false;
-    this.#limit = new LimitPair(
-      pair,
-      (choice) => new LimitInUse(choice, this.#notRefused, this.#pending, this.#options.learning),
-    );
+    this.#limit = new LimitPair(pair, (choice) => new LimitInUse(choice, this.#notRefused, this.#pending));
     const { choice } = this.#limit;
     // Refusals by the additional limit lowered the margin, which a limit in flight does not use.
     if (before?.counter.kind === 'concurrency' && !hadAdditional && pair.additional !== undefined) this.#margin.set(1);
@@ -490,7 +490,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   /** A probe that is refused where it should be confirms the window, and with it larger bursts. */
   #adjustBurst(isExpected: boolean): void {
     const share = this.#burstShare * (isExpected ? BURST_GROWTH : BURST_DECREASE);
-    this.#burstShare = Math.min(1, Math.max(this.#options.learning.burstShare, share));
+    this.#burstShare = Math.min(1, Math.max(BURST_SHARE, share));
   }
 
   #reduceMargin(now: number): void {

@@ -1,10 +1,12 @@
 /** The chosen limits as they are kept to (pure): rate and burst, when they allow the next call, and whether calls have shown that one was raised. */
 import type { CallLog } from './call-log.ts';
 import { WINDOW_TOLERANCE } from './counter-bank.ts';
-import type { LearningParameters } from './learning-parameters.ts';
 import type { ChosenLimit, ChosenPair } from './limit-choice.ts';
 import type { LimitUsage } from '../throttle.ts';
 
+/** Share of a learned rate that is used, for windows and for buckets. */
+const WINDOW_RATE_SHARE = 0.99;
+const BUCKET_RATE_SHARE = 0.985;
 /** A window of at least this many calls is used up to this share, since its count is approximate. */
 const LARGE_WINDOW_CALLS = 100;
 const LARGE_WINDOW_SHARE = 0.995;
@@ -23,7 +25,6 @@ export class LimitInUse {
   readonly choice: ChosenLimit;
   readonly #calls: CallLog;
   readonly #pending: CallLog;
-  readonly #parameters: LearningParameters;
   /** Calls that had not leaked out of a bucket at the last grant. */
   #level = 0;
   #grantedAt = -Infinity;
@@ -33,11 +34,10 @@ export class LimitInUse {
    * @param calls those that were not refused
    * @param pending those without a response
    */
-  constructor(choice: ChosenLimit, calls: CallLog, pending: CallLog, parameters: LearningParameters) {
+  constructor(choice: ChosenLimit, calls: CallLog, pending: CallLog) {
     this.choice = choice;
     this.#calls = calls;
     this.#pending = pending;
-    this.#parameters = parameters;
     if (choice.counter.kind === 'bucket')
       for (let index = Math.max(0, calls.size - MAX_REPLAYED_CALLS); index < calls.size; index++)
         this.recordGrant(calls.at(index));
@@ -48,8 +48,7 @@ export class LimitInUse {
   get rate(): number {
     const { counter, rate } = this.choice;
     if (counter.kind === 'concurrency') return Infinity;
-    const { bucketRateShare, windowRateShare } = this.#parameters;
-    return rate * (counter.kind === 'bucket' ? bucketRateShare : windowRateShare);
+    return rate * (counter.kind === 'bucket' ? BUCKET_RATE_SHARE : WINDOW_RATE_SHARE);
   }
 
   /** Permits that may be saved up, at least 1; `windowShare` is a share of a window's limit. */

@@ -3,8 +3,21 @@
  * probed only after a time in use and a number of calls without a refusal. Within a probe, calls beyond the limit go one at a time, until more
  * of them were accepted than the limiter can have saved up.
  */
-import type { LearningParameters } from './learning-parameters.ts';
 
+/** A stable limit is probed again after this time in use and this number of calls. */
+export const PROBE_INTERVAL_MS = 30_000;
+export const PROBE_INTERVAL_CALLS = 400;
+/** After the limit has changed, fewer calls are enough for a time. */
+export const PROBE_INTERVAL_CALLS_AFTER_CHANGE = 60;
+const AFTER_CHANGE_MS = 900_000;
+/**
+ * In a fleet, a limit that has not explained enough refusals yet is probed after this time or this number of calls: the fleet begins from
+ * less, what its replicas did alone. One process loses by early probes, docs/adr/0015 has the figures.
+ */
+export const UNTRUSTED_PROBE_MS = 10_000;
+export const UNTRUSTED_PROBE_CALLS = 60;
+/** A probe begins at the learned rate times this. */
+export const PROBE_GAIN = 1.25;
 /** The next call beyond the limit waits for the response to the last one for at most this time. */
 const MAX_RESPONSE_WAIT_MS = 2_000;
 /** This many accepted calls beyond what a limiter can save up allow one more at a time. */
@@ -20,8 +33,8 @@ const GROWTH_SHARE = 0.6;
 
 /** The schedule of probes, and the one in progress. Its public fields are written here only. */
 export class LimitProbe {
-  readonly #parameters: LearningParameters;
-  #gain: number;
+  readonly #isOfFleet: boolean;
+  #gain = PROBE_GAIN;
   /** When the next probe may begin; Infinity while too few calls were sent since the last refusal. */
   dueAt = Infinity;
   #intervalStartedAt = 0;
@@ -40,9 +53,8 @@ export class LimitProbe {
   #lastLimitProbeAt = -Infinity;
   #lastIncreaseAt = 0;
 
-  constructor(parameters: LearningParameters) {
-    this.#parameters = parameters;
-    this.#gain = parameters.limitProbeGain;
+  constructor(isOfFleet = false) {
+    this.#isOfFleet = isOfFleet;
   }
 
   /** @param slowdown how many times more rarely the limit is probed */
@@ -59,21 +71,19 @@ export class LimitProbe {
   }
 
   recordLimitChange(now: number): void {
-    this.#afterChangeUntil = now + this.#parameters.afterChangeMs;
+    this.#afterChangeUntil = now + AFTER_CHANGE_MS;
   }
 
   /** @param isTrusted the limit has explained enough refusals */
   countCall(now: number, isTrusted: boolean): void {
-    const { limitProbeIntervalMs, limitProbeIntervalCalls, limitProbeIntervalCallsAfterChange } = this.#parameters;
-    const { untrustedLimitProbeMs, untrustedLimitProbeCalls } = this.#parameters;
-    const minCalls = now < this.#afterChangeUntil ? limitProbeIntervalCallsAfterChange : limitProbeIntervalCalls;
+    const minCalls = now < this.#afterChangeUntil ? PROBE_INTERVAL_CALLS_AFTER_CHANGE : PROBE_INTERVAL_CALLS;
     this.#callsInInterval++;
-    const isLong = now - this.#intervalStartedAt >= untrustedLimitProbeMs * this.#slowdown;
-    if (!isTrusted && (isLong || this.#callsInInterval > untrustedLimitProbeCalls * this.#slowdown))
-      this.dueAt = Math.min(this.dueAt, now);
+    const isLong = now - this.#intervalStartedAt >= UNTRUSTED_PROBE_MS * this.#slowdown;
+    const isOften = this.#callsInInterval > UNTRUSTED_PROBE_CALLS * this.#slowdown;
+    if (this.#isOfFleet && !isTrusted && (isLong || isOften)) this.dueAt = Math.min(this.dueAt, now);
     // A refusal that costs more time is made up for by time: the calls are few already.
     if (this.#callsInInterval <= minCalls) return;
-    this.dueAt = Math.min(this.dueAt, Math.max(now, this.#intervalStartedAt + limitProbeIntervalMs * this.#slowdown));
+    this.dueAt = Math.min(this.dueAt, Math.max(now, this.#intervalStartedAt + PROBE_INTERVAL_MS * this.#slowdown));
   }
 
   /**
@@ -98,15 +108,13 @@ export class LimitProbe {
   end(): void {
     const excess = this.#gain - 1;
     if (this.acceptedCalls < TOO_FAST_CALLS) this.#gain = Math.max(MIN_GAIN, 1 + excess / 2);
-    else if (this.acceptedCalls > TOO_SLOW_CALLS)
-      this.#gain = Math.min(this.#parameters.limitProbeGain, 1 + excess * 1.5);
+    else if (this.acceptedCalls > TOO_SLOW_CALLS) this.#gain = Math.min(PROBE_GAIN, 1 + excess * 1.5);
   }
 
   /** When the next call may go, as far as calls beyond the limit without a response delay it; -Infinity: now. */
   openAt(now: number): number {
     const unexplained = Math.max(0, this.#acceptedLimitProbes - this.#explainableCalls);
-    const allowed =
-      this.#parameters.maxOpenLimitProbes + Math.floor(unexplained / ACCEPTED_CALLS_PER_EXTRA_LIMIT_PROBE);
+    const allowed = 1 + Math.floor(unexplained / ACCEPTED_CALLS_PER_EXTRA_LIMIT_PROBE);
     const waitsUntil = this.#lastLimitProbeAt + MAX_RESPONSE_WAIT_MS;
     return this.#openLimitProbes >= allowed && now < waitsUntil ? waitsUntil : -Infinity;
   }

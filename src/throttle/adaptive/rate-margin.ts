@@ -3,6 +3,8 @@
  * clients, and rises again after enough accepted calls.
  */
 
+/** Multiplies the margin at an unexpected refusal below a trusted limit. */
+const TOLERATED_REFUSAL_FACTOR = 0.98;
 /** Before a limit is trusted the margin falls faster, and rises again by this share of what is missing. */
 const UNTRUSTED_FACTOR = 0.95;
 const UNTRUSTED_RECOVERY_CALLS = 10;
@@ -16,15 +18,10 @@ const RECOVERY_MS = 5_000;
 const RECOVERY_FACTOR = 1.008;
 
 export class RateMargin {
-  readonly #factor: number;
   share = 1;
   #acceptedInARow = 0;
   #acceptedSinceAt = -Infinity;
   #reducedSinceAt = Infinity;
-
-  constructor(toleratedRefusalFactor: number) {
-    this.#factor = toleratedRefusalFactor;
-  }
 
   set(share: number): void {
     this.share = share;
@@ -41,7 +38,7 @@ export class RateMargin {
     // Before a limit is trusted, refusals follow each other because it is not known yet.
     if (this.share === 1 || this.#reducedSinceAt === Infinity) this.#reducedSinceAt = isTrusted ? now : Infinity;
     this.#acceptedSinceAt = now;
-    this.share = Math.max(MIN_MARGIN, this.share * (isTrusted ? this.#factor : UNTRUSTED_FACTOR) ** cost);
+    this.share = Math.max(MIN_MARGIN, this.share * (isTrusted ? TOLERATED_REFUSAL_FACTOR : UNTRUSTED_FACTOR) ** cost);
     return this.share <= CHANGED_MARGIN && this.#reducedSinceAt <= now ? this.#reducedSinceAt : undefined;
   }
 

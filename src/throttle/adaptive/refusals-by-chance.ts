@@ -54,16 +54,16 @@ const MOST_SHARE = 0.7;
 export type EndOfChance = 'over' | 'rate';
 
 export class RefusalsByChance {
-  #share = 0;
-  #rate = Infinity;
+  #share: number;
+  #rate: number;
   #isEased = false;
   /** The eased slot before showed a limit. */
   #isDoubted = false;
-  #easeAt = Infinity;
-  #easedAt = 0;
+  #easeAt: number;
+  #easedAt: number;
   #easeDelayMs = FIRST_EASE_DELAY_MS;
   #run = 0;
-  #slotStartedAt = 0;
+  #slotStartedAt: number;
   #slot = new RefusalCount();
   #isWaitedFor = false;
   #acceptedRates: readonly number[] = [];
@@ -73,6 +73,14 @@ export class RefusalsByChance {
   #isStart = true;
   #measuredCalls = 0;
   #measuredRefused = 0;
+
+  /** @param rate permits per second, of which all but `share` were accepted */
+  constructor(now: number, share: number, rate: number) {
+    this.#share = Math.min(MOST_SHARE, share);
+    this.#rate = rate;
+    this.#easedAt = this.#slotStartedAt = now;
+    this.#easeAt = now + FIRST_EASE_DELAY_MS;
+  }
 
   /** Part of the calls that is refused at any rate. */
   get share(): number {
@@ -87,24 +95,6 @@ export class RefusalsByChance {
   /** Calls per second that were accepted lately. */
   get acceptedRate(): number {
     return this.#acceptedRates.length === 0 ? this.#rate * (1 - this.#share) : Math.max(...this.#acceptedRates);
-  }
-
-  /** @param rate permits per second, of which all but `share` were accepted */
-  begin(now: number, share: number, rate: number): void {
-    this.#share = Math.min(MOST_SHARE, share);
-    this.#rate = rate;
-    this.#isEased = this.#isDoubted = false;
-    this.#easeDelayMs = FIRST_EASE_DELAY_MS;
-    this.#easedAt = now;
-    this.#easeAt = now + FIRST_EASE_DELAY_MS;
-    this.#acceptedRates = [];
-    this.#slotsToRise = 1;
-    this.#slotsSinceRise = 0;
-    this.#hasRisen = false;
-    this.#isStart = true;
-    this.#run = 0;
-    this.#measuredCalls = this.#measuredRefused = 0;
-    this.#startSlot(now);
   }
 
   /** So many calls in a row were refused that chance does not explain it: all calls should wait. */

@@ -2,19 +2,16 @@
 
 const MIN_JITTER_MS = 2;
 const MAX_JITTER_MS = 100;
+/** Mean deviations of the round trip that count as jitter. */
+const JITTER_DEVIATIONS = 3;
 
 export class RoundTripEstimator {
   /** Smoothed; NaN before the first response. */
   meanMs = NaN;
   #deviationMs = 0;
-  readonly #jitterDeviations: number;
-
-  constructor(jitterDeviations: number) {
-    this.#jitterDeviations = jitterDeviations;
-  }
 
   get jitterMs(): number {
-    return Math.min(MAX_JITTER_MS, Math.max(MIN_JITTER_MS, this.#jitterDeviations * this.#deviationMs));
+    return Math.min(MAX_JITTER_MS, Math.max(MIN_JITTER_MS, JITTER_DEVIATIONS * this.#deviationMs));
   }
 
   addSample(ms: number): void {

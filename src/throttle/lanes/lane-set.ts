@@ -1,20 +1,23 @@
 /**
- * Limits that hold for one operation only, learned from refusals (pure). A lane is a governor for one operation under the route's: its calls
- * need a permit of both. Nothing here exists before the first refusal.
+ * The operations of one route (pure): which limits hold back their calls, and which of them the refusals fall on. Limits that hold for one
+ * operation only are learned from refusals: a lane is a governor for one operation under the route's, and its calls need a permit of both.
  *
  * The first refusal of an operation opens an inquest: the operation gets a lane, which pauses, and the calls of other operations go one at a
  * time, as witnesses. One that is accepted speaks for a limit of the operation; a third
  * operation that is refused shows that it is the route's, which then learns of all of them. The odds decide, and not one witness: with a limit for all, a permit may have come between the two calls.
  */
-import { Inquest } from './inquest.ts';
-import { Lane, type LaneDecision, type LaneGrant } from './lane.ts';
-import type { RefusedOperations } from './refused-operations.ts';
+import type { Random } from '../../platform/clock.ts';
+import type { LimitSet } from '../declared/limit-set.ts';
 import { ANY_CALL, type PacedCall } from '../pacing/gate.ts';
-import type { Governor } from '../pacing/governor.ts';
+import { Governor } from '../pacing/governor.ts';
+import { LaneGate } from '../queue/lane-gate.ts';
 import type { QueueTicket } from '../queue/queue-ticket.ts';
 import type { RequestQueue } from '../queue/request-queue.ts';
 import type { ResponseTimes } from '../queue/response-times.ts';
-import type { LaneState, LearnedLane, PermitReport, RateLimitReport } from '../throttle.ts';
+import type { LaneState, LearnedLane, PermitReport, RateLimitReport, RateSettings } from '../throttle.ts';
+import { Inquest } from './inquest.ts';
+import { Lane, type LaneDecision, type LaneGrant } from './lane.ts';
+import { RefusedOperations } from './refused-operations.ts';
 
 export const MAX_LANES = 16;
 /** So many closures of the last operation without a lane are the route's: a rest of the calls and all of them look alike. */
@@ -33,16 +36,19 @@ const IDLE_MS = 600_000;
 export interface LaneSetOptions {
   readonly route: Governor;
   readonly times: ResponseTimes;
-  readonly refused: RefusedOperations;
-  readonly createGovernor: () => Governor;
-  /** Waiting requests may have another lane now. */
-  readonly onChange: () => void;
+  readonly queue: RequestQueue;
+  readonly settings: () => RateSettings;
+  readonly random: Random;
 }
 
 export class LaneSet {
-  readonly #refused: RefusedOperations;
+  /** A refusal may be that of one operation only: from the first one on, with `throttle.lanes`. */
+  isLearning = false;
   readonly #options: LaneSetOptions;
+  readonly #refused: RefusedOperations;
   readonly #lanes = new Map<string, Lane>();
+  /** By declared limits, for operations whose limits are declared only. */
+  readonly #gates = new WeakMap<LimitSet, LaneGate>();
   #inquest: Inquest | undefined;
   #refusalCount = 0;
   #routeVerdicts = 0;
@@ -52,12 +58,22 @@ export class LaneSet {
 
   constructor(options: LaneSetOptions) {
     this.#options = options;
-    this.#refused = options.refused;
-    options.times.growCalls();
+    this.#refused = new RefusedOperations((at, each) => options.times.shareOf(at, each));
   }
 
-  get lanes(): ReadonlyMap<string, Lane> {
-    return this.#lanes;
+  /** The only operation that the refusals fall on; undefined while that is not certain. */
+  get refusedOperation(): string | undefined {
+    return this.#refused.only;
+  }
+
+  /** The limits of the call's operation; undefined where none is its own. */
+  gateOf({ endpoint, operationLimits }: PacedCall & { readonly endpoint: string }): LaneGate | undefined {
+    const lane = this.#lanes.get(endpoint);
+    if (lane !== undefined) return lane.gateOf(operationLimits);
+    if (operationLimits === undefined) return undefined;
+    const gate = this.#gates.get(operationLimits) ?? new LaneGate(undefined, operationLimits);
+    this.#gates.set(operationLimits, gate);
+    return gate;
   }
 
   /** When calls of other operations than the tested one may go again; a past instant or -Infinity: now. */
@@ -67,6 +83,7 @@ export class LaneSet {
     return inquest.heldUpUntil;
   }
 
+  /** As the governor's. */
   tryTake(now: number, hasWaited: boolean, call: QueueTicket): LaneGrant | undefined {
     const lane = this.#lanes.get(call.endpoint);
     if (this.heldUpUntil(lane) > now) return undefined;
@@ -79,8 +96,15 @@ export class LaneSet {
     return grant;
   }
 
+  /** As the governor's; to be called for refusals, and for every response while `isLearning`. */
   settle(now: number, grant: LaneGrant, report: PermitReport, operation: string): LaneDecision {
     const { route } = this.#options;
+    if (report.kind === 'rate-limited' && !this.isLearning && this.#isWanted) this.#start();
+    if (!this.isLearning) {
+      const isFirst = report.kind === 'rate-limited' && this.#refused.recordRefused(now, grant.at);
+      if (isFirst && !grant.isPauseProbe) this.#refused.recordClosure(now, operation);
+      return route.settle(now, grant, report);
+    }
     // A 503 that no setting names may be a node that shuts down.
     if (report.kind === 'rate-limited' && (report.signal.status !== 503 || report.isConfigured === true))
       return this.#settleRefused(now, grant, report, operation);
@@ -107,13 +131,13 @@ export class LaneSet {
   }
 
   /** @param wallAt turns a monotonic instant into epoch milliseconds */
-  list(now: number, wallAt: (at: number) => number, queue: RequestQueue): readonly LaneState[] {
+  list(now: number, wallAt: (at: number) => number): readonly LaneState[] {
     return Array.from(this.#lanes.values(), ({ operation, governor, odds, refusedCount }) => ({
       operation,
       learned: governor.ratePolicy.learner?.learned(wallAt),
       usage: governor.usage(now),
       pausedMs: governor.pausedMs(now),
-      queued: queue.lanesOf(governor).reduce((sum, { size }) => sum + size, 0),
+      queued: this.#options.queue.lanesOf(governor).reduce((sum, { size }) => sum + size, 0),
       refused: refusedCount,
       isConfirmed: odds.isConfirmed,
     }));
@@ -128,10 +152,47 @@ export class LaneSet {
     return learned.slice(0, MAX_LANES);
   }
 
-  /** The next closure decides whether it is still so. */
-  restore(now: number, { operation, governor }: LearnedLane, ageMs: number): void {
-    this.#refused.getOrCreate(operation).restore();
-    this.#createLane(now, operation).governor.restore(now, governor, ageMs);
+  /** The next closure decides whether a limit is still that of the operation. */
+  restore(now: number, lanes: readonly LearnedLane[], ageMs: number): void {
+    if (!this.#isWanted || lanes.length === 0) return;
+    this.#start();
+    for (const { operation, governor } of lanes) {
+      this.#refused.getOrCreate(operation).restore();
+      this.#createLane(now, operation).governor.restore(now, governor, ageMs);
+    }
+  }
+
+  /** A configured rate ends the lanes: nothing is learned then. */
+  reconfigure(now: number): void {
+    for (const { governor } of this.#lanes.values()) governor.reconfigure(now, this.#laneSettings);
+    if (!this.isLearning || this.#options.settings().rate === 'auto') return;
+    this.isLearning = false;
+    this.#lanes.clear();
+    this.#inquest = undefined;
+    this.#onlyOperation = undefined;
+    this.#refusalCount = this.#routeVerdicts = this.#nextInquestAt = 0;
+    this.#changeGates();
+  }
+
+  get #isWanted(): boolean {
+    const { rate, lanes } = this.#options.settings();
+    return rate === 'auto' && lanes === true;
+  }
+
+  /** The configured limits are the route's. */
+  get #laneSettings(): RateSettings {
+    return { ...this.#options.settings(), maxRate: undefined, limits: [] };
+  }
+
+  #start(): void {
+    this.isLearning = true;
+    this.#options.times.growCalls();
+  }
+
+  /** Waiting requests may have another lane now. */
+  #changeGates(): void {
+    const { queue } = this.#options;
+    for (const ticket of queue.waitingTickets()) queue.changeGate(ticket, this.gateOf(ticket));
   }
 
   #takeBoth(now: number, hasWaited: boolean, call: PacedCall, lane: Lane): LaneGrant | undefined {
@@ -191,7 +252,7 @@ export class LaneSet {
       // The refusals do not depend on the rate of the operation, so that no limit of the operation explains them.
       lane.odds.refute();
       this.#lanes.delete(lane.operation);
-      this.#options.onChange();
+      this.#changeGates();
       return this.#options.route.settle(now, grant, report);
     }
     const scoped: LaneDecision = decision.kind === 'limited' ? { ...decision, lane } : decision;
@@ -233,7 +294,7 @@ export class LaneSet {
         this.#lanes.delete(lane.operation);
     let decision: LaneDecision = { kind: 'unlimited' };
     for (const { grant, report } of inquest.refusals) decision = this.#options.route.settle(now, grant, report);
-    this.#options.onChange();
+    this.#changeGates();
     return decision;
   }
 
@@ -284,12 +345,13 @@ export class LaneSet {
   }
 
   #createLane(now: number, operation: string): Lane {
-    const { route, times } = this.#options;
-    const lane = new Lane(operation, this.#options.createGovernor(), this.#refused.getOrCreate(operation));
+    const { route, times, random } = this.#options;
+    const governor = new Governor({ ...this.#laneSettings, random });
+    const lane = new Lane(operation, governor, this.#refused.getOrCreate(operation));
     lane.lastRefusedAt = now;
     lane.governor.ratePolicy.learner?.adopt(times.callsOf(operation), route.inFlightLimit);
     this.#lanes.set(operation, lane);
-    this.#options.onChange();
+    this.#changeGates();
     return lane;
   }
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { SuspectStatus } from '../../telemetry/events.ts';
 import type { RecordPermit } from '../../telemetry/request-record.ts';
 import type { Lane, LaneDecision, LaneGrant } from '../lanes/lane.ts';
-import type { OperationLanes } from '../lanes/operation-lanes.ts';
+import type { LaneSet } from '../lanes/lane-set.ts';
 import type { Governor } from './governor.ts';
 import type { QueueTicket } from '../queue/queue-ticket.ts';
 import type { ResponseTimes } from '../queue/response-times.ts';
@@ -17,7 +17,7 @@ export interface PermitHost {
   readonly responseTimes: ResponseTimes;
   readonly stalledResponses: StalledResponses;
   readonly recordPermit: RecordPermit | undefined;
-  readonly lanes: OperationLanes;
+  readonly lanes: LaneSet;
   /** A refusal has begun or lengthened a pause; the governor already applies it. @param lane that it is of. Default: all calls pause */
   recordPause(report: RateLimitReport, pauseMs: number, stated: boolean, lane?: Lane): void;
   /** A bare response came that may be a refusal. */
@@ -95,12 +95,12 @@ export class ActivePermit implements Permit, StalledPermit {
     if (result.kind === 'suspect') {
       const { kind } = governor.settleSuspect(now, this.#grant, result, endpoint);
       this.#grant.lane?.lane.governor.settleUnreported(now, this.#grant.lane.grant, true);
-      this.#host.lanes.learned?.recordEnded(this.#grant);
+      this.#host.lanes.recordEnded(this.#grant);
       this.#host.recordSuspect(result.status, kind === 'assumed');
       if (!this.#host.isQuiet) this.#host.pump();
       return 0;
     }
-    const isOrdinary = this.#host.lanes.learned === undefined && result.kind !== 'rate-limited';
+    const isOrdinary = !this.#host.lanes.isLearning && result.kind !== 'rate-limited';
     const decision: LaneDecision = isOrdinary
       ? governor.settle(now, this.#grant, result)
       : this.#host.lanes.settle(now, this.#grant, result, endpoint);
@@ -120,7 +120,7 @@ export class ActivePermit implements Permit, StalledPermit {
       const { lane } = this.#grant;
       this.#host.governor.settleUnreported(now, this.#grant, this.#isSent, isTimedOut);
       lane?.lane.governor.settleUnreported(now, lane.grant, this.#isSent, isTimedOut);
-      this.#host.lanes.learned?.recordEnded(this.#grant);
+      this.#host.lanes.recordEnded(this.#grant);
     }
     if (!this.#isSpent) this.#spend();
     this.freeSlot();
@@ -135,7 +135,7 @@ export class ActivePermit implements Permit, StalledPermit {
       const now = this.#host.clock.now();
       this.#host.governor.giveBack(now, this.#grant);
       lane?.lane.governor.giveBack(now, lane.grant);
-      this.#host.lanes.learned?.recordEnded(this.#grant);
+      this.#host.lanes.recordEnded(this.#grant);
     }
     this.freeSlot();
     if (!this.#host.isQuiet) this.#host.pump();

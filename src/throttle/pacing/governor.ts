@@ -8,7 +8,6 @@ import type { Random } from '../../platform/clock.ts';
 import type { RefusalRule } from '../refusal-rule.ts';
 import { CallLog } from '../adaptive/call-log.ts';
 import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../adaptive/learned-rate-policy.ts';
-import { DEFAULT_LEARNING, type LearningParameters } from '../adaptive/learning-parameters.ts';
 import { DeclaredLimits } from '../declared/declared-limits.ts';
 import type { FleetMembership } from '../fleet-membership.ts';
 import type { LimitUsage, PermitReport, RateLimitReport, RateSettings, SuspectReport } from '../throttle.ts';
@@ -21,8 +20,6 @@ import { StatedAllowance } from './stated-allowance.ts';
 
 export interface GovernorOptions extends RateSettings {
   readonly random: Random;
-  /** For experiments. */
-  readonly learning?: LearningParameters | undefined;
   readonly fleet?: Pick<FleetMembership, 'wrapPermits' | 'wrapRatePolicy'> | undefined;
   /** Epoch milliseconds of a monotonic instant, for declared limits. Default: the instants of this governor are such already. */
   readonly toEpoch?: ((now: number) => number) | undefined;
@@ -75,11 +72,11 @@ export class Governor {
   #hasCertainRefusal = false;
 
   constructor(options: GovernorOptions) {
-    const { fleet, random, maxInFlight, maxRate, maxPauseMs, learning = DEFAULT_LEARNING } = options;
+    const { fleet, random, maxInFlight, maxRate, maxPauseMs } = options;
     this.#settings = options;
     this.#random = random;
     this.#wrapRatePolicy = fleet && ((own) => fleet.wrapRatePolicy(own));
-    this.#learnedRateOptions = { maxInFlight, maxRate, learning, inFlightCalls: this.#inFlightCalls };
+    this.#learnedRateOptions = { maxInFlight, maxRate, inFlightCalls: this.#inFlightCalls };
     this.pause = new SharedPause(maxPauseMs, random, () => this.#ratePolicy.limitsConcurrency);
     const { toEpoch = (now: number) => now, requestPermits } = options;
     this.assumedRefusals = new AssumedRefusals(this.#inFlightCalls);

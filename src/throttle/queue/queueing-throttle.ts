@@ -8,14 +8,13 @@ import type { EventObserver, QueueRejectionReason, SuspectStatus } from '../../t
 import type { RecordPermit } from '../../telemetry/request-record.ts';
 import type { ReceivedCall } from '../declared/call-match.ts';
 import type { DeclaredLimits } from '../declared/declared-limits.ts';
-import type { LearningParameters } from '../adaptive/learning-parameters.ts';
 import type { FleetHost, FleetMembership } from '../fleet-membership.ts';
 import { ActivePermit } from '../pacing/active-permit.ts';
 import { type AssumedRefusal, MAX_ASSUMED_WAIT_MS } from '../pacing/assumed-refusals.ts';
 import { ANY_CALL } from '../pacing/gate.ts';
 import { Governor } from '../pacing/governor.ts';
 import type { Lane, LaneGrant } from '../lanes/lane.ts';
-import { OperationLanes } from '../lanes/operation-lanes.ts';
+import { LaneSet } from '../lanes/lane-set.ts';
 import { OneShotTimer } from '../pacing/one-shot-timer.ts';
 import { createRejectionError, type RejectionReason } from './rejection.ts';
 import type { LearnedState, QueueClass, RateLimitReport, RecentSignal, Throttle } from '../throttle.ts';
@@ -35,8 +34,6 @@ export interface ThrottleOptions extends ThrottleTerms {
   readonly fleet?: FleetMembership | undefined;
   /** Asks the store of the declared limits, if it is not a fleet's, for permits. Default: there is none. */
   readonly requestPermits?: (() => void) | undefined;
-  /** For experiments. */
-  readonly learning?: LearningParameters | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: EventObserver;
@@ -63,7 +60,7 @@ class QueueingThrottle implements Throttle, TicketHost {
   readonly governor: Governor;
   readonly queue: RequestQueue;
   readonly responseTimes: ResponseTimes;
-  readonly lanes: OperationLanes;
+  readonly lanes: LaneSet;
   readonly stalledResponses: StalledResponses;
   readonly #options: ThrottleOptions;
   readonly clock: Clock;
@@ -85,7 +82,7 @@ class QueueingThrottle implements Throttle, TicketHost {
   isShutDown = false;
 
   constructor(options: ThrottleOptions) {
-    const { clock, random, throttle, fleet, learning, restored } = options;
+    const { clock, random, throttle, fleet, restored } = options;
     this.#options = options;
     this.clock = clock;
     this.recordPermit = options.recordPermit;
@@ -94,15 +91,14 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.isQuiet = fleet === undefined;
     const toEpoch = (now: number): number => clock.wallNow() - clock.now() + now;
     const requestPermits = fleet === undefined ? options.requestPermits : () => fleet.requestPermits();
-    this.governor = new Governor({ ...throttle, random, learning, fleet, toEpoch, requestPermits });
+    this.governor = new Governor({ ...throttle, random, fleet, toEpoch, requestPermits });
     this.queue = new RequestQueue(throttle.maxInFlight);
     this.responseTimes = new ResponseTimes(throttle.lanes);
-    this.lanes = new OperationLanes({
+    this.lanes = new LaneSet({
       route: this.governor,
       times: this.responseTimes,
       settings: () => this.#terms.throttle,
       random,
-      learning,
       queue: this.queue,
     });
     const pump = (): void => this.pump();
@@ -136,7 +132,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     const operationLimits = call && limits.length > 0 ? this.governor.declared?.select(call, arrivedAt) : undefined;
     const arrival = { arrivalNumber, arrivedAt, deadlineAt, queueClass, awaitsBody, endpoint, operationLimits };
     const ticket = new RequestTicket(this, arrival, this.#terms.queue.timeoutMs);
-    if (this.lanes.learned !== undefined || operationLimits !== undefined) ticket.gate = this.lanes.gateOf(ticket);
+    if (this.lanes.isLearning || operationLimits !== undefined) ticket.gate = this.lanes.gateOf(ticket);
     const rejection = awaitsBody ? this.enqueue(ticket, arrivedAt) : undefined;
     if (rejection !== undefined) throw rejection;
     return ticket;
@@ -189,7 +185,7 @@ class QueueingThrottle implements Throttle, TicketHost {
       usage: governor.usage(now),
       fleet: this.#fleet?.state(now),
       limits: governor.declared?.state(now),
-      lanes: this.lanes.state(now, (at) => this.clock.wallNow() - (now - at)),
+      lanes: this.lanes.list(now, (at) => this.clock.wallNow() - (now - at)),
       refusedOperation: this.lanes.refusedOperation,
     };
   }
@@ -299,7 +295,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     const hasReady = counts.ready > 0;
     const first = hasReady ? this.#firstToOpen(now) : undefined;
     let nextAt = first === undefined ? Infinity : this.governor.nextAt(now, first);
-    if (this.lanes.learned !== undefined) nextAt = Math.max(nextAt, this.lanes.learned.heldUpUntil(undefined));
+    nextAt = Math.max(nextAt, this.lanes.heldUpUntil(undefined));
     for (const lane of this.queue.lanes) if (lane.readyCount === 0) nextAt = Math.min(nextAt, lane.opensAt(now));
     this.#permitTimer.set(nextAt);
     this.#expiryTimer.setNoLaterThan(this.queue.nextExpiryAt);

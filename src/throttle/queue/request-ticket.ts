@@ -86,12 +86,11 @@ export class RequestTicket extends QueueTicket implements Ticket {
   tryTakePermit(now = this.#throttle.clock.now()): Permit | undefined {
     const { queue, governor, isShutDown, lanes } = this.#throttle;
     if (this.phase === 'left' || this.wait !== undefined || isShutDown) return undefined;
-    if (lanes.learned !== undefined || this.operationLimits !== undefined) queue.changeGate(this, lanes.gateOf(this));
+    if (lanes.isLearning || this.operationLimits !== undefined) queue.changeGate(this, lanes.gateOf(this));
     const isBehind =
       queue.counts.ready > 0 || (this.gate !== undefined && (queue.laneOf(this.gate)?.heldCount ?? 0) > 0);
     if (isBehind || this.deadlineAt <= now) return undefined;
-    const grant =
-      lanes.learned === undefined ? governor.tryTake(now, false, this) : lanes.learned.tryTake(now, false, this);
+    const grant = (lanes.isLearning ? lanes : governor).tryTake(now, false, this);
     if (grant === undefined) return undefined;
     if (!queue.tryGrantUncontended(this)) {
       queue.move(this, 'granted');

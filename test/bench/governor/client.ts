@@ -39,8 +39,6 @@ export interface ClientContext {
   readonly limiter: LimiterRule;
   /** The sustained limit, calls per second. */
   readonly perSecond: number;
-  /** A rule that our governor runs without. */
-  readonly leaveOut: string | undefined;
 }
 
 export type CreateClient = (surroundings: ClientContext) => Client;

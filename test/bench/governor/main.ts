@@ -14,8 +14,6 @@ import { type Job, play } from './play.ts';
 import { drawPlot } from './plot.ts';
 import { playAll, type Result } from './pool.ts';
 import { writeReport } from './report.ts';
-import { compareRules } from './rules-report.ts';
-import { RULES } from './rules.ts';
 import { type Case, findScenario, listAllCases, listCases, readAllScenarios } from './scenario.ts';
 import type { Tracing } from './world.ts';
 
@@ -27,8 +25,6 @@ const { values } = parseArgs({
     load: { type: 'string' },
     hint: { type: 'string' },
     replicas: { type: 'string' },
-    'leave-out': { type: 'string' },
-    rules: { type: 'boolean', default: false },
     trace: { type: 'string' },
     all: { type: 'boolean', default: false },
     quick: { type: 'boolean', default: false },
@@ -47,8 +43,7 @@ const clients = values.client?.map(findClient) ?? CLIENTS;
 const scenarios = values.scenario?.map(findScenario) ?? readAllScenarios();
 const isFiltered = [values.load, values.hint, values.replicas].some((filter) => filter !== undefined) || values.all;
 
-if (values.rules) await leaveOutEach();
-else if (values.trace === undefined) await benchmark();
+if (values.trace === undefined) await benchmark();
 else await trace(Number(values.trace) * 1000);
 
 async function benchmark(): Promise<void> {
@@ -64,31 +59,18 @@ async function benchmark(): Promise<void> {
   writeFileSync(join(values.out, 'governor.svg'), drawPlot(results));
 }
 
-/** Our client without each of its rules, in the common cases. */
-async function leaveOutEach(): Promise<void> {
-  const jobs = [undefined, ...RULES.keys()].flatMap((rule) =>
-    scenarios.flatMap((scenario) =>
-      listCases(scenario)
-        .filter(isCommonCase)
-        .map((played) => createJob(findClient('ours'), played, seeds, rule)),
-    ),
-  );
-  console.log(compareRules(await playAll(jobs, Number(values.workers), () => undefined)));
-}
-
 /** Without a filter the cases of the plan; with one, or `--all`, every case that fits. */
 function listJobs(): Job[] {
   return scenarios.flatMap((scenario) =>
     clients.flatMap((client) => {
-      const leaveOut = values['leave-out'];
       if (values.quick)
         return listCases(scenario)
           .filter(isCommonCase)
-          .map((played) => createJob(client, played, seeds, leaveOut));
-      if (!isFiltered) return planScenario(scenario, client, seeds).map((job) => ({ ...job, leaveOut }));
+          .map((played) => createJob(client, played, seeds));
+      if (!isFiltered) return planScenario(scenario, client, seeds);
       return listAllCases(scenario)
         .filter(isWanted)
-        .map((played) => createJob(client, played, seeds, leaveOut));
+        .map((played) => createJob(client, played, seeds));
     }),
   );
 }

@@ -12,14 +12,13 @@ export interface Job {
   readonly client: string;
   readonly played: Case;
   readonly seeds: readonly number[];
-  readonly leaveOut: string | undefined;
 }
 
 /** @returns the figures of each seed */
-export async function play({ client, played, seeds, leaveOut }: Job, tracing?: () => Tracing): Promise<Figures[]> {
+export async function play({ client, played, seeds }: Job, tracing?: () => Tracing): Promise<Figures[]> {
   const runs: Figures[] = [];
   for (const seed of seeds) {
-    const record = await playRun(client, played.conditions, seed, { leaveOut, tracing: tracing?.() });
+    const record = await playRun(client, played.conditions, seed, { tracing: tracing?.() });
     runs.push(measure(record));
   }
   return runs;
@@ -30,7 +29,7 @@ export async function playRun(
   client: string,
   conditions: RunConditions,
   seed: number,
-  extras: Pick<RunOptions, 'leaveOut' | 'tracing'> = {},
+  extras: Pick<RunOptions, 'tracing'> = {},
 ): Promise<RunRecord> {
   const { needsVirtualGlobals, load } = findClient(client);
   if (needsVirtualGlobals) installVirtualGlobals();

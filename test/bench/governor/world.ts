@@ -86,7 +86,6 @@ export interface RunOptions {
   readonly conditions: RunConditions;
   readonly seed: number;
   readonly createClient: CreateClient;
-  readonly leaveOut?: string | undefined;
   readonly tracing?: Tracing | undefined;
   /** Given when the virtual globals use it. Default: a new clock. */
   readonly clock?: VirtualClock;
@@ -143,7 +142,6 @@ class World {
         replicas,
         limiter: conditions.limiter,
         perSecond: this.#limiter.model.rateAt(0) * 1000,
-        leaveOut: options.leaveOut,
       }),
     );
   }

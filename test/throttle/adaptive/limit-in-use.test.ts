@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallLog } from '../../../src/throttle/adaptive/call-log.ts';
 import type { Counter } from '../../../src/throttle/adaptive/counter-bank.ts';
-import { DEFAULT_LEARNING } from '../../../src/throttle/adaptive/learning-parameters.ts';
 import { LimitInUse } from '../../../src/throttle/adaptive/limit-in-use.ts';
 
 interface Limit {
@@ -36,7 +35,7 @@ function perMsOf({ counter, capacity }: Limit): number {
 
 function use(limit: Limit, calls: CallLog): LimitInUse {
   const choice = { ...limit, index: 0, rate: perMsOf(limit) * 1000, isContradicted: false };
-  return new LimitInUse(choice, calls, new CallLog(100, 1e9), DEFAULT_LEARNING);
+  return new LimitInUse(choice, calls, new CallLog(100, 1e9));
 }
 
 /** Calls as soon as the limit allows it, apart from the gaps. @returns the instants */

@@ -16,7 +16,6 @@ import {
   QUEUE_TIMEOUT_MS,
   type Send,
 } from '../client.ts';
-import { findRule } from '../rules.ts';
 
 /** `retry` with the configuration's defaults. */
 export const RULES = {
@@ -43,11 +42,8 @@ class OurClient implements Client {
   readonly #throttle: Throttle;
   readonly #signals: ResponseClassifier;
   readonly #clock: ClientContext['clock'];
-  readonly #retriesAtHead: boolean;
 
-  constructor({ clock, random, leaveOut }: ClientContext) {
-    const rule = leaveOut === undefined ? undefined : findRule(leaveOut);
-    this.#retriesAtHead = rule?.retriesAtHead ?? true;
+  constructor({ clock, random }: ClientContext) {
     this.#clock = clock;
     this.#signals = new ResponseClassifier({ route: 'default', replicas: 1, clock, observe: () => undefined });
     this.#throttle = createThrottle({
@@ -57,7 +53,6 @@ class OurClient implements Client {
       clock,
       random,
       observe: () => undefined,
-      learning: rule?.without,
     });
   }
 
@@ -86,10 +81,6 @@ class OurClient implements Client {
         const decision = decideAfterResponse(RULES, { ...KNOWN_CALL, countedAttempts }, status, classification);
         if (decision.kind !== 'await-permit') return 'refused-to-caller';
         if (ticket.retryWaitMs() >= deadlineAt - this.#clock.now()) return 'refused-to-caller';
-        if (this.#retriesAtHead) continue;
-        ticket.leave();
-        ticket = this.#throttle.enter(deadlineAt);
-        await ticket.waitForBodySlot();
       }
     } catch (error) {
       if (!(error instanceof SidecarError)) throw error;
