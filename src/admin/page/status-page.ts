@@ -22,7 +22,7 @@ interface PlotSeries {
   /** Index of its values in a `PlotRow`. */
   readonly rowIndex: number;
   readonly colour: string;
-  readonly look?: 'dashed' | 'bars';
+  readonly look: 'line' | 'dashed' | 'bars';
 }
 
 interface Plot {
@@ -90,19 +90,13 @@ function renderCallsSection({ calls }: Fragments): Markup {
 <div class="scroll" id="calls" tabindex="0" role="region" aria-label="Recent calls, table">${calls}</div></section>`;
 }
 
-const LATENCY_PLOT: Plot = {
-  name: 'latency',
-  title: 'Latency',
-  unit: 'ms',
-  series: [
-    nameSeries('p50', 'p50Ms', 'sent'),
-    { ...nameSeries('p95', 'p95Ms', 'own'), look: 'dashed' },
-    nameSeries('p99', 'p99Ms', 'wait'),
-  ],
-};
-
-function nameSeries(label: string, name: (typeof ROW_COLUMNS)[number], colour: string): PlotSeries {
-  return { label, rowIndex: ROW_COLUMNS.indexOf(name), colour };
+function nameSeries(
+  label: string,
+  name: (typeof ROW_COLUMNS)[number],
+  colour: string,
+  look: PlotSeries['look'] = 'line',
+): PlotSeries {
+  return { label, rowIndex: ROW_COLUMNS.indexOf(name), colour, look };
 }
 
 function listPlots(routes: readonly string[]): Plot[] {
@@ -111,38 +105,25 @@ function listPlots(routes: readonly string[]): Plot[] {
     const label = routes.length === 1 ? 'limit' : `limit: ${route}`;
     return { label, rowIndex: ROW_COLUMNS.length + index, colour: `allowed-${index}`, look: 'dashed' };
   });
+  const requests = [
+    nameSeries('success', 'ok', 'good'),
+    nameSeries('4xx', 'clientErrors', 'wait'),
+    nameSeries('5xx, foreign', 'serverErrors', 'bad'),
+    nameSeries('sidecar errors', 'own', 'own', 'dashed'),
+  ];
+  const attempts = nameSeries('attempts', 'sent', 'sent');
+  const governor = [attempts, ...allowed, nameSeries('rate limited', 'refused', 'bad', 'bars')];
+  const latency = [
+    nameSeries('p50', 'p50Ms', 'sent'),
+    nameSeries('p95', 'p95Ms', 'own', 'dashed'),
+    nameSeries('p99', 'p99Ms', 'wait'),
+  ];
+  const queue = [nameSeries('queued', 'queued', 'wait'), nameSeries('in flight', 'inFlight', 'sent', 'dashed')];
   return [
-    {
-      name: 'requests',
-      title: 'Requests per second',
-      unit: 'per-second',
-      series: [
-        nameSeries('success', 'ok', 'good'),
-        nameSeries('4xx', 'clientErrors', 'wait'),
-        nameSeries('5xx, foreign', 'serverErrors', 'bad'),
-        { ...nameSeries('sidecar errors', 'own', 'own'), look: 'dashed' },
-      ],
-    },
-    {
-      name: 'governor',
-      title: 'Attempts and rate limit per second',
-      unit: 'per-second',
-      series: [
-        nameSeries('attempts', 'sent', 'sent'),
-        ...allowed,
-        { ...nameSeries('rate limited', 'refused', 'bad'), look: 'bars' },
-      ],
-    },
-    LATENCY_PLOT,
-    {
-      name: 'queue',
-      title: 'Queued and in flight',
-      unit: 'number',
-      series: [
-        nameSeries('queued', 'queued', 'wait'),
-        { ...nameSeries('in flight', 'inFlight', 'sent'), look: 'dashed' },
-      ],
-    },
+    { name: 'requests', title: 'Requests per second', unit: 'per-second', series: requests },
+    { name: 'governor', title: 'Attempts and rate limit per second', unit: 'per-second', series: governor },
+    { name: 'latency', title: 'Latency', unit: 'ms', series: latency },
+    { name: 'queue', title: 'Queued and in flight', unit: 'number', series: queue },
   ];
 }
 
@@ -150,7 +131,7 @@ function renderPlot({ name, title, unit, series }: Plot, summary: Markup | undef
   return markup`<figure class="card"><figcaption><h2 id="plot-${name}-title">${title}</h2>
 <ul class="legend">${series.map(
     ({ label, rowIndex, colour, look }) =>
-      markup`<li data-at="${rowIndex}" data-colour="${colour}" data-look="${look ?? 'line'}"><i class="${colour} ${look ?? 'line'}"></i>${label} <b></b></li>`,
+      markup`<li data-at="${rowIndex}" data-colour="${colour}" data-look="${look}"><i class="${colour} ${look}"></i>${label} <b></b></li>`,
   )}</ul></figcaption>
 <div class="plot" data-plot="${name}" data-unit="${unit}" role="img" aria-labelledby="plot-${name}-title" aria-describedby="say-${name}"></div>
 <p class="say" id="say-${name}">${summary}</p></figure>\n`;

@@ -31,10 +31,10 @@ interface GaugeColumns {
   samples: number;
 }
 
+/** Made anew when there are more series. */
 interface RouteIndex {
-  /** How many of the series are in the lists. */
-  indexed: number;
-  readonly lists: Map<string, CounterReading[]>;
+  readonly size: number;
+  readonly lists: ReadonlyMap<string, readonly CounterReading[]>;
 }
 
 /** What can be read at one instant. A window reaches from then back; where less was recorded, it is as long as that. */
@@ -195,14 +195,10 @@ export class SampleRing {
   #findSeries(metric: string, route: string | undefined): readonly CounterReading[] {
     const all = this.#source.counters.get(metric) ?? [];
     if (route === undefined) return all;
-    const index = this.#byRoute.get(metric) ?? { indexed: 0, lists: new Map<string, CounterReading[]>() };
-    this.#byRoute.set(metric, index);
-    for (; index.indexed < all.length; index.indexed++) {
-      const series = all[index.indexed];
-      const name = series?.labels.route ?? '';
-      const list = index.lists.get(name) ?? [];
-      index.lists.set(name, list);
-      if (series !== undefined) list.push(series);
+    let index = this.#byRoute.get(metric);
+    if (index?.size !== all.length) {
+      index = { size: all.length, lists: Map.groupBy(all, ({ labels }) => labels.route ?? '') };
+      this.#byRoute.set(metric, index);
     }
     // A pattern that is no name is looked for in all.
     return index.lists.get(route) ?? all;
