@@ -300,7 +300,7 @@ async function readBounded(path: string, largestBytes: number): Promise<string> 
 
 export function formatLearnedState(state: LearnedState, owner: LimitOwner): object {
   const { version, wallAt, governor = null, lanes = [] } = state;
-  return lanes.length === 0 ? { version, ...owner, wallAt, governor } : { version, ...owner, wallAt, governor, lanes };
+  return { version, ...owner, wallAt, governor, lanes: lanes.length === 0 ? undefined : lanes };
 }
 
 /** Entries by the names of their throttles. */
@@ -309,8 +309,8 @@ export function formatStateFile(
   counts?: ReadonlyMap<string, object>,
   successes?: unknown,
 ): string {
-  const counted = counts === undefined || counts.size === 0 ? {} : { counts: [...counts] };
-  return `${JSON.stringify({ version: FILE_VERSION, limits: [...limits], ...counted, successes })}\n`;
+  const counted = counts === undefined || counts.size === 0 ? undefined : [...counts];
+  return `${JSON.stringify({ version: FILE_VERSION, limits: [...limits], counts: counted, successes })}\n`;
 }
 
 /** Checks the file's form; parseLearnedState checks each entry. */
@@ -331,22 +331,15 @@ export function parseLearnedState(
   if (typeof value !== 'object' || value === null) return unusable(UNKNOWN_FORMAT);
   const { version, upstream, client, wallAt, governor, lanes } = membersOf(value);
   if (version !== 1) return unusable('is of another version');
-  const hasGovernor = typeof governor === 'object' && (governor !== null || areLearnedLanes(lanes));
-  if (
-    typeof wallAt !== 'number' ||
-    !Number.isFinite(wallAt) ||
-    !hasGovernor ||
-    !(lanes === undefined || areLearnedLanes(lanes))
-  )
+  const hasLanes = lanes === undefined || areLearnedLanes(lanes);
+  const hasGovernor = typeof governor === 'object' && (governor !== null || lanes !== undefined);
+  if (typeof wallAt !== 'number' || !Number.isFinite(wallAt) || !hasGovernor || !hasLanes)
     return unusable(UNKNOWN_FORMAT);
   if (upstream !== owner.upstream) return unusable('was learned from another upstream');
   if (client !== owner.client) return unusable('was learned with another client id');
   if (wallNow - wallAt > MAX_AGE_MS) return unusable('is more than a day old');
   if (wallAt - wallNow > MAX_CLOCK_SKEW_MS) return unusable('is dated in the future');
-  return {
-    kind: 'read',
-    state: lanes === undefined ? { version, wallAt, governor } : { version, wallAt, governor, lanes },
-  };
+  return { kind: 'read', state: { version, wallAt, governor, lanes } };
 }
 
 function areLearnedLanes(value: unknown): value is readonly LearnedLane[] {
