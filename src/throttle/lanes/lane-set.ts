@@ -99,7 +99,7 @@ export class LaneSet {
   /** As the governor's; to be called for refusals, and for every response while `isLearning`. */
   settle(now: number, grant: LaneGrant, report: PermitReport, operation: string): LaneDecision {
     const { route } = this.#options;
-    if (report.kind === 'rate-limited' && !this.isLearning && this.#isWanted) this.#start();
+    if (report.kind === 'rate-limited' && !this.isLearning && this.#isWanted) this.isLearning = true;
     if (!this.isLearning) {
       const isFirst = report.kind === 'rate-limited' && this.#refused.recordRefused(now, grant.at);
       if (isFirst && !grant.isPauseProbe) this.#refused.recordClosure(now, operation);
@@ -155,7 +155,7 @@ export class LaneSet {
   /** The next closure decides whether a limit is still that of the operation. */
   restore(now: number, lanes: readonly LearnedLane[], ageMs: number): void {
     if (!this.#isWanted || lanes.length === 0) return;
-    this.#start();
+    this.isLearning = true;
     for (const { operation, governor } of lanes) {
       this.#refused.getOrCreate(operation).restore();
       this.#createLane(now, operation).governor.restore(now, governor, ageMs);
@@ -182,11 +182,6 @@ export class LaneSet {
   /** The configured limits are the route's. */
   get #laneSettings(): RateSettings {
     return { ...this.#options.settings(), maxRate: undefined, limits: [] };
-  }
-
-  #start(): void {
-    this.isLearning = true;
-    this.#options.times.growCalls();
   }
 
   /** Waiting requests may have another lane now. */

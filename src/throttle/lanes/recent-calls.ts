@@ -10,12 +10,10 @@ const MIN_SPREAD_CALLS = 5;
 export class CallRing {
   #values = new Float64Array(2 * FIRST_CALLS);
   #recorded = 0;
-  /** Refusals have come: longer windows have to be known. */
-  mayGrow = false;
 
   add(at: number, ms: number): void {
     const places = this.#values.length / 2;
-    if (this.mayGrow && this.#recorded >= places && places < MAX_CALLS) this.#grow();
+    if (this.#recorded >= places && places < MAX_CALLS) this.#grow();
     const index = (2 * this.#recorded++) % this.#values.length;
     this.#values[index] = at;
     this.#values[index + 1] = ms;

@@ -18,7 +18,7 @@ export class ResponseTimes {
   readonly #others = new AgedTimes(undefined);
   readonly #keepsCalls: boolean;
 
-  /** @param keepsCalls the newest calls of each endpoint can be asked for, about 1 kB for each. Default false */
+  /** @param keepsCalls the newest calls of each endpoint can be asked for, up to 16 kB for each. Default false */
   constructor(keepsCalls = false) {
     this.#keepsCalls = keepsCalls;
   }
@@ -73,11 +73,6 @@ export class ResponseTimes {
   /** In order of their grants. */
   callsOf(endpoint: string): readonly AcceptedCall[] {
     return this.#byEndpoint.get(endpoint)?.calls?.list() ?? [];
-  }
-
-  /** From now on longer histories are kept. */
-  growCalls(): void {
-    for (const { calls } of this.#byEndpoint.values()) if (calls !== undefined) calls.mayGrow = true;
   }
 
   /** By how much the newest durations of an endpoint differ at most. */
