@@ -92,7 +92,8 @@ function chooseLimit(
   closures: readonly Closure[],
   roundTripMs: number,
 ): ChosenLimit | undefined {
-  const scores = new Float64Array(counters.length);
+  const newest = closures.slice(-1);
+  const candidates: { readonly choice: ChosenLimit; readonly score: number }[] = [];
   let highest = 0;
   for (const [index, counter] of counters.entries()) {
     const capacity = capacityOf(index, counter, closures);
@@ -101,17 +102,15 @@ function chooseLimit(
     if (rate < EQUAL_SHARE * highest || rate === 0) continue;
     const contradicted = countContradictions(index, counter, capacity, closures);
     if (counter.kind === 'concurrency' && contradicted > 0) continue;
-    scores[index] = rate * (1 - (CONTRADICTION_WEIGHT * contradicted) / closures.length);
-    highest = Math.max(highest, scores[index] ?? 0);
+    const score = rate * (1 - (CONTRADICTION_WEIGHT * contradicted) / closures.length);
+    highest = Math.max(highest, score);
+    const isContradicted = countContradictions(index, counter, capacity, newest) > 0;
+    candidates.push({ choice: { index, counter, capacity, rate, isContradicted }, score });
   }
   let best: ChosenLimit | undefined;
-  for (const [index, counter] of counters.entries()) {
-    if ((scores[index] ?? 0) < EQUAL_SHARE * highest || highest === 0) continue;
-    const capacity = capacityOf(index, counter, closures);
-    const rate = rateOf(counter, capacity, closures.length, roundTripMs);
-    const isContradicted = countContradictions(index, counter, capacity, closures.slice(-1)) > 0;
-    const one = { index, counter, capacity, rate, isContradicted };
-    if (best === undefined || memoryMsOf(one) > memoryMsOf(best)) best = one;
+  for (const { choice, score } of candidates) {
+    if (score < EQUAL_SHARE * highest) continue;
+    if (best === undefined || memoryMsOf(choice) > memoryMsOf(best)) best = choice;
   }
   return best;
 }

@@ -3,7 +3,7 @@
  * machine's clock or, in a fleet, by the store's.
  */
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
-import type { CallResult, Gate, PacedCall, PermitGrant } from '../pacing/gate.ts';
+import type { CallResult, PacedCall, PermitGrant } from '../pacing/gate.ts';
 import { readSegments, type ReceivedCall } from './call-match.ts';
 import { CountedLimit, type LimitGrant, type LimitPart, type LimitReport, type TakenPermits } from './counted-limit.ts';
 import type { CountEntry } from './counted-calls.ts';
@@ -49,7 +49,7 @@ const WINDOW_TOLERANCE = 0.09;
 /** Beyond this number equal sets may become two. */
 const MAX_SETS = 1024;
 
-export class DeclaredLimits implements Pick<Gate<TakenPermits>, 'giveBack' | 'settle'>, LimitOwner {
+export class DeclaredLimits implements LimitOwner {
   readonly forAll: LimitSet;
   readonly requestPermits: (() => void) | undefined;
   readonly #part: LimitPart | undefined;

@@ -75,16 +75,3 @@ export type LimitDecision =
   | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean }
   /** The refusal concerns this call alone, which should wait so long before its next attempt. */
   | { readonly kind: 'alone'; readonly delayMs: number };
-
-/** What may hold a call back: the pause, the learner, what responses state as remaining, the rate, the declared limits. */
-export interface Gate<Taken> {
-  /** When the next call may go; a past instant or -Infinity: now. Infinity when another event has to open the gate. */
-  nextAt(now: number): number;
-  /** When the call behind `ahead` others may go, as far as that is known. */
-  nthAt(now: number, ahead: number): number;
-  /** A call goes. @returns what is kept of that until its end */
-  take(now: number, isWaitedFor: boolean): Taken;
-  /** The call was never made. */
-  giveBack(now: number, grant: PermitGrant): void;
-  settle(now: number, grant: PermitGrant, result: CallResult): void;
-}

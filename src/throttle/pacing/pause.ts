@@ -3,7 +3,7 @@
  * response is a refusal is the governor's decision.
  */
 import type { Random } from '../../platform/clock.ts';
-import type { CallResult, Gate, PermitGrant } from './gate.ts';
+import type { CallResult, PermitGrant } from './gate.ts';
 
 /** Full jitter: the first pause is up to this; every refused probe in a row doubles it, up to the cap. */
 export const BACKOFF_BASE_MS = 200;
@@ -22,7 +22,7 @@ const MIN_SILENCE_MS = 100;
 const REFUSAL_TIME_DECAY = 0.9;
 
 /** Open, or closed until an instant, and after that for all calls but probes. */
-export class SharedPause implements Gate<boolean> {
+export class SharedPause {
   #maxPauseMs: number;
   readonly #random: Random;
   readonly #limitsConcurrency: () => boolean;

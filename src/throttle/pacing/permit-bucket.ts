@@ -3,10 +3,8 @@
  * the instant it names and the instant at which it grants are the same number.
  */
 
-import type { Gate } from './gate.ts';
-
 /** The bucket here, or one that a fleet wraps. A permit that was taken stays taken unless it is given back. */
-export interface PermitSource extends Omit<Gate<boolean>, 'take' | 'settle'> {
+export interface PermitSource {
   /** Permits per second; Infinity while unlimited. */
   readonly rate: number;
   /** False while a request waits for the exchange with a fleet and not for a permit. */
@@ -14,6 +12,8 @@ export interface PermitSource extends Omit<Gate<boolean>, 'take' | 'settle'> {
   tryTake(now: number): boolean;
   /** The instant, not before `from`, at which a permit is available; Infinity when only the fleet can bring one. */
   nextAt(now: number, from?: number): number;
+  /** When the one behind `ahead` others is available, as far as that is known. */
+  nthAt(now: number, ahead: number): number;
   /** Whole permits available at `now`; Infinity while unlimited. */
   available(now: number): number;
   /** Milliseconds that the one behind `ahead` others waits at least; undefined where `nthAt` is the best estimate. */

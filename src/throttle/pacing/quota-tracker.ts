@@ -3,6 +3,7 @@
  * overtake one another, and calls in flight are in no response yet: a call that may not have been counted counts as used. Three
  * quarters may be used at once, so that an application below its limit never waits; the last quarter is spread over the time left.
  */
+import type { CallLog } from '../adaptive/call-log.ts';
 import type { PermitGrant } from './gate.ts';
 import { QuotaTrust } from './quota-trust.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
@@ -46,13 +47,21 @@ export class QuotaTracker {
   #baselineRemaining = 0;
   #baselineSerial = 0;
   readonly #maxHoldMs: () => number;
+  readonly #inFlightCalls: CallLog;
+  /** When the last call went, whether this quota was stated already or not. */
+  #lastSentAt: number;
   readonly trust = new QuotaTrust();
   /** Name of the header field that states the remainder, or else the quota. */
   field: string | undefined;
 
-  /** @param maxHoldMs a reset further away than this is probed before it comes */
-  constructor(maxHoldMs: () => number) {
+  /**
+   * @param maxHoldMs a reset further away than this is probed before it comes
+   * @param inFlightCalls calls without a response
+   */
+  constructor(maxHoldMs: () => number, inFlightCalls: CallLog, lastSentAt: number) {
     this.#maxHoldMs = maxHoldMs;
+    this.#inFlightCalls = inFlightCalls;
+    this.#lastSentAt = lastSentAt;
   }
 
   /** When the newest response came. */
@@ -60,14 +69,9 @@ export class QuotaTracker {
     return this.#observedAt;
   }
 
-  /** Calls sent before this instant have been counted. */
-  get countedUntil(): number {
-    return this.#sentAt - REORDER_WINDOW_MS;
-  }
-
   /** A request waits for this quota. */
-  recordHeld(now: number, uncounted: number, lastSentAt: number): void {
-    if (this.#heldUntil(now, uncounted, lastSentAt) > now) this.trust.recordHeld(now);
+  recordHeld(now: number): void {
+    if (this.#heldUntil(now, this.#countUncounted()) > now) this.trust.recordHeld(now);
   }
 
   /** True when two resets have passed since the last statement. */
@@ -87,22 +91,22 @@ export class QuotaTracker {
     return this.#remaining < 1 && now >= this.#reopensAt && !this.trust.isDisbelieved(now);
   }
 
-  /**
-   * When the next call may go; -Infinity: now.
-   * @param uncounted calls in flight that may not have been counted
-   */
-  nextAt(now: number, uncounted: number, lastSentAt: number): number {
-    const heldUntil = this.#heldUntil(now, uncounted, lastSentAt);
+  /** When the next call may go; -Infinity: now. */
+  nextAt(now: number): number {
+    const uncounted = this.#countUncounted();
+    const heldUntil = this.#heldUntil(now, uncounted);
     if (heldUntil <= now) return heldUntil;
     return this.trust.nextAt(now, heldUntil, this.#remaining, this.#trustedUntil, uncounted);
   }
 
   /**
-   * @param uncounted as for `nextAt`
-   * @returns whether the call exceeds what is stated
+   * To be called before the call is in flight.
+   * @returns whether it exceeds what is stated
    */
-  take(now: number, uncounted: number, lastSentAt: number): boolean {
-    const isHeld = this.#heldUntil(now, uncounted, lastSentAt) > now;
+  take(now: number): boolean {
+    const uncounted = this.#countUncounted();
+    const isHeld = this.#heldUntil(now, uncounted) > now;
+    this.#lastSentAt = now;
     const isExcess = this.trust.take(now, isHeld, this.#remaining, this.#trustedUntil, uncounted);
     if (now >= this.#resetAt) this.#assumeReset(now, uncounted);
     else if (now >= this.#recheckAt) this.#recheckAt = now + this.#maxHoldMs();
@@ -120,7 +124,17 @@ export class QuotaTracker {
     return this.#statesRemaining && this.#isAssumed ? -Infinity : this.#resetAt;
   }
 
-  #heldUntil(now: number, uncounted: number, lastSentAt: number): number {
+  /** Calls sent before this instant have been counted. */
+  get #countedUntil(): number {
+    return this.#sentAt - REORDER_WINDOW_MS;
+  }
+
+  /** Calls in flight that may not have been counted. */
+  #countUncounted(): number {
+    return this.#inFlightCalls.count(this.#countedUntil, Infinity);
+  }
+
+  #heldUntil(now: number, uncounted: number): number {
     if (now >= this.#resetAt)
       return this.#remainingAfterReset(now, uncounted) >= 1 ? -Infinity : now + this.#refillIntervalMs;
     if (now >= this.#recheckAt) return -Infinity;
@@ -131,16 +145,13 @@ export class QuotaTracker {
         ? this.#observedAt + (1 - ours) * this.#refillIntervalMs
         : this.#reopensAt;
     if (this.#remaining - uncounted >= this.#limit * SPREAD_THRESHOLD) return -Infinity;
-    const leftMs = this.#resetAt - lastSentAt;
+    const leftMs = this.#resetAt - this.#lastSentAt;
     const surelyMs = Math.max(leftMs - ROUNDING_MS, leftMs / 3);
-    return lastSentAt + Math.min(MAX_SPACING_MS, surelyMs / (ours + 1));
+    return this.#lastSentAt + Math.min(MAX_SPACING_MS, surelyMs / (ours + 1));
   }
 
-  /**
-   * @param call whose response stated the quota
-   * @param uncounted calls in flight that this response may not have counted
-   */
-  update(now: number, call: PermitGrant, stated: StatedQuota, uncounted: number): void {
+  /** @param call whose response stated the quota */
+  update(now: number, call: PermitGrant, stated: StatedQuota): void {
     // A reset that is stated as an instant may have passed on the way.
     const { quota, windowMs, remaining, resetInMs = windowMs ?? 0, field } = stated;
     this.#isStated = true;
@@ -151,13 +162,12 @@ export class QuotaTracker {
       this.#startPeriod(now, call, this.#limit, this.#periodMs);
     this.#statesRemaining ||= remaining !== undefined;
     if (remaining === undefined) this.recordUncounted(call.at);
-    else if (call.at >= this.countedUntil)
-      this.#applyRemaining(now, call, remaining, resetInMs + this.#resetLagMs, uncounted);
+    else if (call.at >= this.#countedUntil) this.#applyRemaining(now, call, remaining, resetInMs + this.#resetLagMs);
   }
 
   /** A call ended, and no response states whether it was counted. */
   recordUncounted(sentAt: number): void {
-    if (sentAt < this.countedUntil) return;
+    if (sentAt < this.#countedUntil) return;
     this.#remaining--;
     this.#ownCalls++;
   }
@@ -172,7 +182,8 @@ export class QuotaTracker {
     return Math.min(this.#resetAt, this.#recheckAt);
   }
 
-  #applyRemaining(now: number, call: PermitGrant, remaining: number, resetInMs: number, uncounted: number): void {
+  #applyRemaining(now: number, call: PermitGrant, remaining: number, resetInMs: number): void {
+    const uncounted = this.#countUncounted();
     const isNewer = call.at > this.#sentAt + REORDER_WINDOW_MS;
     const isSettled = !this.#isAssumed && now < this.#resetAt;
     this.#ownCalls++;

@@ -1,6 +1,6 @@
 /** Rate and number in flight that hold now (pure): fixed by configuration, or learned from calls in adaptive/. A fleet wraps either. */
 import type { LearnedLimit, LimitUsage } from '../throttle.ts';
-import type { CallResult, Gate, PermitGrant } from './gate.ts';
+import type { CallResult, PermitGrant } from './gate.ts';
 
 export interface RatePolicy {
   /** Permits per second; Infinity while unlimited. */
@@ -22,12 +22,16 @@ export interface AcceptedCall {
   readonly ms: number;
 }
 
-/** What learns from each call; `take` returns true when the call exceeds the selected limit. */
-export interface RateLearner extends Omit<Gate<boolean>, 'nthAt' | 'settle'> {
+/** What learns from each call. */
+export interface RateLearner {
   /** Nothing was refused yet: calls are recorded, and not paced. */
   readonly isUnlimited: boolean;
-  /** As a gate's, apart from rate and slots. @param isPaused a penalty counts during a pause only. Default: false */
+  /** When the next call may go; -Infinity: now. @param isPaused a penalty counts during a pause only. Default: false */
   nextAt(now: number, isPaused?: boolean): number;
+  /** A call goes. @returns true when it exceeds the selected limit */
+  take(now: number, isWaitedFor: boolean): boolean;
+  /** The call was never made. */
+  giveBack(now: number, grant: PermitGrant): void;
   /** @returns true when a refusal concerns this call alone: the upstream refuses a share of the calls at any rate */
   settle(now: number, grant: PermitGrant, result: CallResult): boolean;
   /** Counts calls from before this learner, in order. @param inFlightLimit calls that may be in flight at least */

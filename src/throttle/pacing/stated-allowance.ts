@@ -2,7 +2,7 @@
  * What accepted responses state as remaining (pure): one tracker for each quota, and the tightest decides. Refusals are the
  * pause's, for all stated values.
  */
-import type { CallResult, Gate, PermitGrant } from './gate.ts';
+import type { CallResult, PermitGrant } from './gate.ts';
 import type { CallLog } from '../adaptive/call-log.ts';
 import { QuotaTracker } from './quota-tracker.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
@@ -10,7 +10,7 @@ import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.
 /** With more quotas than this, the one that was stated longest ago goes. */
 const MAX_TRACKERS = 16;
 
-export class StatedAllowance implements Gate<boolean> {
+export class StatedAllowance {
   readonly #trackers = new Map<string, QuotaTracker>();
   readonly #inFlightCalls: CallLog;
   #lastSentAt: number;
@@ -28,8 +28,7 @@ export class StatedAllowance implements Gate<boolean> {
 
   nextAt(now: number): number {
     let nextAt = -Infinity;
-    for (const tracker of this.#trackers.values())
-      nextAt = Math.max(nextAt, tracker.nextAt(now, this.#countUncounted(tracker), this.#lastSentAt));
+    for (const tracker of this.#trackers.values()) nextAt = Math.max(nextAt, tracker.nextAt(now));
     return nextAt;
   }
 
@@ -48,15 +47,14 @@ export class StatedAllowance implements Gate<boolean> {
 
   /** A request has to wait. */
   recordHeld(now: number): void {
-    for (const tracker of this.#trackers.values())
-      tracker.recordHeld(now, this.#countUncounted(tracker), this.#lastSentAt);
+    for (const tracker of this.#trackers.values()) tracker.recordHeld(now);
   }
 
   /** Name of the field that holds back the next call; undefined without one. */
   heldBy(now: number): string | undefined {
     let last = { at: now, field: undefined as string | undefined };
     for (const tracker of this.#trackers.values()) {
-      const at = tracker.nextAt(now, this.#countUncounted(tracker), this.#lastSentAt);
+      const at = tracker.nextAt(now);
       if (at > last.at) last = { at, field: tracker.field };
     }
     return last.field;
@@ -83,14 +81,10 @@ export class StatedAllowance implements Gate<boolean> {
     let isExcess = false;
     for (const [key, tracker] of this.#trackers) {
       if (tracker.isStale(now)) this.#trackers.delete(key);
-      else if (tracker.take(now, this.#countUncounted(tracker), this.#lastSentAt)) isExcess = true;
+      else if (tracker.take(now)) isExcess = true;
     }
     this.#lastSentAt = now;
     return isExcess;
-  }
-
-  giveBack(): void {
-    // A call that was not made leaves no trace but in `inFlightCalls`.
   }
 
   settle(now: number, call: PermitGrant, { kind, quotas }: CallResult): void {
@@ -108,7 +102,7 @@ export class StatedAllowance implements Gate<boolean> {
     for (const [key, tracker] of this.#trackers) if (!stated.has(key)) tracker.recordUncounted(call.at);
     for (const [key, quota] of stated) {
       const tracker = this.#trackers.get(key) ?? this.#createTracker(key);
-      tracker.update(now, call, quota, this.#countUncounted(tracker));
+      tracker.update(now, call, quota);
     }
   }
 
@@ -121,16 +115,12 @@ export class StatedAllowance implements Gate<boolean> {
     return usable;
   }
 
-  #countUncounted(tracker: QuotaTracker): number {
-    return this.#inFlightCalls.count(tracker.countedUntil, Infinity);
-  }
-
   #createTracker(key: string): QuotaTracker {
     if (this.#trackers.size >= MAX_TRACKERS) {
       const [oldest] = [...this.#trackers].sort(([, one], [, other]) => one.observedAt - other.observedAt);
       this.#trackers.delete(oldest?.[0] ?? key);
     }
-    const tracker = new QuotaTracker(this.#maxPauseMs);
+    const tracker = new QuotaTracker(this.#maxPauseMs, this.#inFlightCalls, this.#lastSentAt);
     this.#trackers.set(key, tracker);
     return tracker;
   }

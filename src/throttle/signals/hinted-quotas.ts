@@ -107,7 +107,7 @@ function isDuration(seconds: number | undefined): seconds is number {
  * The quotas and the longest wait of fields whose names say what they state.
  * @param fields values by lower-case name; those with another meaning are left out
  */
-export function readNamedLimits(fields: ReadonlyMap<string, string>, made: MadeAt): HintedLimits {
+export function readNamedLimits(fields: Iterable<readonly [string, string]>, made: MadeAt): HintedLimits {
   const families = new Map<string, StatedQuota>();
   let waitMs: number | undefined;
   for (const [name, text] of fields) {

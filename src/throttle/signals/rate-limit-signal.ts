@@ -51,17 +51,17 @@ export interface SignalContext {
 /** Without earlier responses: partitions are ours, resets are in seconds. */
 const NO_CONTEXT: SignalContext = { isOwnPartition: () => true, resetUnitMs: 1000, hints: new Map() };
 
-const STANDARD_FIELDS: ReadonlySet<string> = new Set([
+const VENDOR_FIELDS: ReadonlySet<string> = new Set(VENDOR_FIELD_NAMES);
+const NO_LIMITS: HintedLimits = { quotas: [], waitMs: undefined };
+/** Lower-case names of the header fields that are read without a hint, but for those whose names say what they state. */
+export const SIGNAL_HEADERS: ReadonlySet<string> = new Set([
   'retry-after',
   ...RETRY_AFTER_MS_HEADERS,
   'ratelimit',
   'ratelimit-policy',
   ...PLAIN_QUOTA_HEADERS,
+  ...VENDOR_FIELDS,
 ]);
-const VENDOR_FIELDS: ReadonlySet<string> = new Set(VENDOR_FIELD_NAMES);
-const NO_LIMITS: HintedLimits = { quotas: [], waitMs: undefined };
-/** Lower-case names of the header fields that are read without a hint, but for those whose names say what they state. */
-export const SIGNAL_HEADERS: ReadonlySet<string> = new Set([...STANDARD_FIELDS, ...VENDOR_FIELDS]);
 
 /** Whether a field with this name in lower case is read without a hint. */
 export function isLimitField(name: string): boolean {
@@ -81,21 +81,24 @@ export function readRateLimitSignal(
   context: SignalContext = NO_CONTEXT,
   isRefused = status === 429 || status === 403,
 ): RateLimitSignal {
-  const { hinted, standard, vendor, named } = sortFields(fields, context.hints);
-  const readStandard: ReadHeader = (name) => standard.get(name);
-  const configured = readConfiguredHints((name) => hinted.get(name), context.hints, made);
-  const vendors = vendor.size === 0 ? NO_LIMITS : readVendorLimits((name) => vendor.get(name), made);
-  const byName = named.size === 0 ? NO_LIMITS : readNamedLimits(named, made);
-  const structured = readStructuredQuotas(
-    standard.get('ratelimit'),
-    standard.get('ratelimit-policy'),
-    context.isOwnPartition,
+  const { hints, isOwnPartition } = context;
+  const texts = new Map<string, string>();
+  for (const [name, value] of fields) if (value.length <= MAX_PARSED_LENGTH) texts.set(name, value.trim());
+  const configured = readConfiguredHints((name) => texts.get(name), hints, made);
+  // Each field has one meaning: the configured one, or by its name.
+  const read: ReadHeader = (name) => (hints.has(name) ? undefined : texts.get(name));
+  const isVendors = (name: string): boolean => VENDOR_FIELDS.has(name) && !hints.has(name);
+  const vendors = [...texts.keys()].some(isVendors) ? readVendorLimits(read, made) : NO_LIMITS;
+  const byName = readNamedLimits(
+    [...texts].filter(([name]) => !hints.has(name) && !SIGNAL_HEADERS.has(name)),
+    made,
   );
-  const plain = [...readPlainQuotas(readStandard, made, context.resetUnitMs), [...byName.quotas, ...vendors.quotas]];
+  const structured = readStructuredQuotas(read('ratelimit'), read('ratelimit-policy'), isOwnPartition);
+  const plain = [...readPlainQuotas(read, made, context.resetUnitMs), [...byName.quotas, ...vendors.quotas]];
   const tightest = selectTightest([configured.quotas, structured.map(boundReset), ...plain]);
   const waitMs =
     configured.waitMs ??
-    readRetryAfterMs(readStandard, made) ??
+    readRetryAfterMs(read, made) ??
     byName.waitMs ??
     vendors.waitMs ??
     (isRefused && tightest.remaining === 0 ? tightest.resetInMs : undefined);
@@ -109,23 +112,6 @@ export function readRateLimitSignal(
 function ageQuota({ quota, windowMs, remaining, resetInMs, field }: StatedQuota, made: MadeAt): StatedQuota {
   const hasEnded = (resetInMs ?? windowMs ?? Infinity) < made.ageMs;
   return { quota, windowMs, remaining: hasEnded ? undefined : remaining, resetInMs: leftOf(resetInMs, made), field };
-}
-
-/** Each field has one meaning: the configured one, or by its name. */
-function sortFields(fields: ReadonlyMap<string, string>, hints: FieldHints) {
-  const hinted = new Map<string, string>();
-  const standard = new Map<string, string>();
-  const vendor = new Map<string, string>();
-  const named = new Map<string, string>();
-  for (const [name, value] of fields) {
-    if (value.length > MAX_PARSED_LENGTH) continue;
-    const text = value.trim();
-    if (hints.has(name)) hinted.set(name, text);
-    else if (STANDARD_FIELDS.has(name)) standard.set(name, text);
-    else if (VENDOR_FIELDS.has(name)) vendor.set(name, text);
-    else named.set(name, text);
-  }
-  return { hinted, standard, vendor, named };
 }
 
 /** True when a quota has no calls remaining. */
