@@ -44,7 +44,12 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
       const wallAt = clock.wallNow();
       if (event.kind === 'insufficient-scope') {
         const { route, needed } = event;
-        insufficientScopes.set(route, { route, count: (insufficientScopes.get(route)?.count ?? 0) + 1, wallAt, needed });
+        insufficientScopes.set(route, {
+          route,
+          count: (insufficientScopes.get(route)?.count ?? 0) + 1,
+          wallAt,
+          needed,
+        });
       }
       if (event.kind === 'rate-limited') countRefusal(refusals, event, wallAt);
       if (event.kind === 'clock-compared' && Math.abs(event.skewMs) > MAX_SKEW_MS)

@@ -46,9 +46,7 @@ export function describePlots({
 }: PageView): Readonly<Record<'requests' | 'governor' | 'latency' | 'queue', string>> {
   const highest = (name: RowColumn): string => formatRate(findHighest(rows, name));
   const now = (name: RowColumn): string => formatRate(getLatest(rows, name));
-  const failed = rows.some((row) =>
-    ['clientErrors', 'serverErrors', 'own'].some((name) => getCell(row, name as RowColumn) > 0),
-  );
+  const failed = (['clientErrors', 'serverErrors', 'own'] as const).some((name) => findHighest(rows, name) > 0);
   const refused =
     findHighest(rows, 'refused') === 0 ? 'None rate limited.' : `Rate limited: max ${highest('refused')} per second.`;
   const isLimited = status.throttles.some(({ rate }) => rate !== null);

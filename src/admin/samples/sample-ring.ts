@@ -80,6 +80,10 @@ export class SampleRing {
   /** @param now monotonic milliseconds, as all instants here; each window is at most an hour */
   read(now: number) {
     let gauges: readonly GaugeReading[] | undefined;
+    const valuesOf = (wanted: string, selector = EVERYTHING): number[] =>
+      (gauges ??= this.#source.gauges())
+        .filter(({ metric, labels }) => metric === wanted && matchLabels(labels, selector))
+        .map(({ value }) => value);
     return {
       now,
       /** How long samples have been taken, at most an hour. */
@@ -90,11 +94,15 @@ export class SampleRing {
       /** The same for each value of one label; values without growth are left out. */
       increaseBy: (label: string, metric: string, windowMs: number, selector?: Selector): ReadonlyMap<string, number> =>
         this.#increaseBy(label, metric, now - windowMs, selector),
-      gauge: (metric: string, selector?: Selector): number | undefined =>
-        foldGauges((gauges ??= this.#source.gauges()), metric, add, selector),
-      /** The smallest of the present values; undefined without one. */
-      least: (metric: string, selector?: Selector): number | undefined =>
-        foldGauges((gauges ??= this.#source.gauges()), metric, Math.min, selector),
+      /** The sum of the present values; undefined without one, as the smallest of them is. */
+      gauge: (metric: string, selector?: Selector): number | undefined => {
+        const values = valuesOf(metric, selector);
+        return values.length === 0 ? undefined : sumOf(values, (value) => value);
+      },
+      least: (metric: string, selector?: Selector): number | undefined => {
+        const values = valuesOf(metric, selector);
+        return values.length === 0 ? undefined : Math.min(...values);
+      },
       /** The mean of the samples of a kept gauge; undefined without a sample. */
       average: (metric: string, windowMs: number, selector?: Selector): number | undefined =>
         this.#average(metric, now - windowMs, selector),
@@ -296,20 +304,4 @@ function memoizeLists<T>(list: (metric: string, selector: Selector) => readonly 
 
 function sumOf<T>(parts: readonly T[], read: (part: T) => number): number {
   return parts.reduce((sum, part) => sum + read(part), 0);
-}
-
-function foldGauges(
-  gauges: readonly GaugeReading[],
-  metric: string,
-  fold: (one: number, other: number) => number,
-  selector: Selector = EVERYTHING,
-): number | undefined {
-  let folded: number | undefined;
-  for (const { metric: name, labels, value } of gauges)
-    if (name === metric && matchLabels(labels, selector)) folded = folded === undefined ? value : fold(folded, value);
-  return folded;
-}
-
-function add(one: number, other: number): number {
-  return one + other;
 }
