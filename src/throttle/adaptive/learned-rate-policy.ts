@@ -244,8 +244,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
    * @returns true when it concerns this call alone
    */
   recordRefused(now: number, grant: PermitGrant, statedWait?: StatedWait): boolean {
-    this.recordEnded(grant);
-    this.#notRefused.remove(grant.at);
+    this.giveBack(now, grant);
     if (this.#phase === 'testing') {
       const isInVain = this.#evaluateTest(now, false);
       return !grant.isPauseProbe && !isInVain;
@@ -275,16 +274,19 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
       this.#unexplainedRate = Math.max(MIN_UNEXPLAINED_RATE, UNEXPLAINED_SHARE * this.#acceptedPerSecond(now));
     if (!isExpected || !grant.isPauseProbe) this.#adjustBurst(isExpected);
     if (isExpected) this.#explainedRefusals++;
-    else if (!hasChanged && this.#limit !== undefined) this.#reduceMargin(now);
-    this.#scheduleLimitProbe(now);
+    else if (!hasChanged && this.#limit !== undefined) {
+      const changedAt = this.#margin.reduce(now, this.#isTrusted, this.#marginCost);
+      if (changedAt !== undefined) this.#history.forget(changedAt);
+    }
+    this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
+    if (this.#limit === undefined) this.#limitProbe.scheduleFirst(now, UNEXPLAINED_LIMIT_PROBE_DELAY_MS);
     this.#limitSince ??= now;
     this.#phase = 'tracking';
   }
 
   /** A refusal of a call that was already in flight at the last refusal. */
-  recordLateRefusal(_now: number, grant: PermitGrant): void {
-    this.recordEnded(grant);
-    this.#notRefused.remove(grant.at);
+  recordLateRefusal(now: number, grant: PermitGrant): void {
+    this.giveBack(now, grant);
     this.#history.recordLateRefusal(grant, this.#roundTrip.jitterMs);
   }
 
@@ -468,11 +470,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
       this.#phase = 'tracking';
       return;
     }
-    this.#history.forget(now);
+    this.#forgetLimit(now);
     this.#limitProbe.recordLimitChange(now);
-    this.#limit = undefined;
-    this.#limitSince = now;
-    this.#explainedRefusals = 0;
     this.#limitProbe.continueFrom(this.#limitProbe.rate);
   }
 
@@ -482,19 +481,9 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#phase = 'limit-probing';
   }
 
-  #scheduleLimitProbe(now: number): void {
-    this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
-    if (this.#limit === undefined) this.#limitProbe.scheduleFirst(now, UNEXPLAINED_LIMIT_PROBE_DELAY_MS);
-  }
-
   /** A probe that is refused where it should be confirms the window, and with it larger bursts. */
   #adjustBurst(isExpected: boolean): void {
     const share = this.#burstShare * (isExpected ? BURST_GROWTH : BURST_DECREASE);
     this.#burstShare = Math.min(1, Math.max(BURST_SHARE, share));
-  }
-
-  #reduceMargin(now: number): void {
-    const changedAt = this.#margin.reduce(now, this.#isTrusted, this.#marginCost);
-    if (changedAt !== undefined) this.#history.forget(changedAt);
   }
 }

@@ -119,13 +119,8 @@ export class CountedLimit {
   constructor(terms: DeclaredLimit, part: LimitPart = WHOLE, calls?: string) {
     const { name, per, window, timeZone } = terms;
     this.terms = terms;
-    this.key = [
-      name,
-      per,
-      window,
-      ...(window === 'calendar' ? [timeZone] : []),
-      ...(calls === undefined ? [] : [calls]),
-    ].join(' ');
+    const zone = window === 'calendar' ? timeZone : undefined;
+    this.key = [name, per, window, zone, calls].filter((part) => part !== undefined).join(' ');
     this.window = createLimitWindow(terms);
     this.part = part;
     this.waiting = calls === undefined ? Infinity : 0;

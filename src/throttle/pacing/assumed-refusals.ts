@@ -65,9 +65,7 @@ export class AssumedRefusals {
   readonly #accepted = new Uint32Array(SLOTS);
   #newestSlot = -1;
   #firstSlot = -1;
-  readonly #sums = WINDOWS.map(() => 0);
-  #peaks = WINDOWS.map(() => 0);
-  #formerPeaks = WINDOWS.map(() => 0);
+  readonly #windows = WINDOWS.map((window) => ({ ...window, sum: 0, peak: 0, formerPeak: 0 }));
   #peaksSince = 0;
   #hasBegun = false;
   #run = 0;
@@ -188,13 +186,12 @@ export class AssumedRefusals {
   }
 
   #isAtPeak(slot: number): boolean {
-    return WINDOWS.some(({ slots, peakShare }, index) => {
+    return this.#windows.some(({ slots, peakShare, peak, formerPeak }, index) => {
       // While a window fills for the first time, each number is the most so far.
       if (index > 0 && slot - this.#firstSlot < 2 * slots) return false;
       const from = (slot - slots + 1) * SLOT_MS;
       const calls = this.#countAccepted(slot, slots) + this.#inFlightCalls.count(from, (slot + 1) * SLOT_MS);
-      const peak = Math.max(this.#peaks[index] ?? 0, this.#formerPeaks[index] ?? 0);
-      return calls >= Math.max(1, peakShare * peak);
+      return calls >= Math.max(1, peakShare * Math.max(peak, formerPeak));
     });
   }
 
@@ -208,20 +205,21 @@ export class AssumedRefusals {
   #advance(slot: number): void {
     if (this.#firstSlot < 0) this.#firstSlot = this.#newestSlot = slot;
     if (slot - this.#peaksSince >= PEAK_SLOTS) {
-      this.#formerPeaks = this.#peaks;
-      this.#peaks = WINDOWS.map(() => 0);
+      for (const window of this.#windows) {
+        window.formerPeak = window.peak;
+        window.peak = 0;
+      }
       this.#peaksSince = slot;
     }
     const until = Math.min(slot, this.#newestSlot + SLOTS);
     for (let next = this.#newestSlot + 1; next <= until; next++) {
       this.#accepted[next % SLOTS] = 0;
       const last = next - LAG_SLOTS;
-      for (let index = 0; index < WINDOWS.length && last >= 0; index++) {
-        const { slots } = WINDOWS[index] ?? WINDOWS[0];
-        const left = last < slots ? 0 : (this.#accepted[(last - slots) % SLOTS] ?? 0);
-        const sum = (this.#sums[index] ?? 0) + (this.#accepted[last % SLOTS] ?? 0) - left;
-        this.#sums[index] = sum;
-        this.#peaks[index] = Math.max(this.#peaks[index] ?? 0, sum);
+      if (last < 0) continue;
+      for (const window of this.#windows) {
+        const left = last < window.slots ? 0 : (this.#accepted[(last - window.slots) % SLOTS] ?? 0);
+        window.sum += (this.#accepted[last % SLOTS] ?? 0) - left;
+        window.peak = Math.max(window.peak, window.sum);
       }
     }
     // After so long a time without calls all slots are empty.

@@ -1,6 +1,6 @@
 /**
- * The one question of pacing, when may the next call go, and what its answers depend on: the calls that went, and how they ended (pure).
- * A call goes when all gates let it go.
+ * What the gates of pacing know of a call (pure): which limits hold it back, its permit, how it ended, and what follows. The gates are the pause,
+ * the learner, what responses state as remaining, the rate and the declared limits; a call goes when all of them let it go.
  */
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 import type { TakenPermits } from '../declared/counted-limit.ts';

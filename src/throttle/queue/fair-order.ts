@@ -82,9 +82,8 @@ export class FairOrder {
     return this.nextQueued === undefined && this.#canUseMoreBodySlots(this.#byPriority[priority]);
   }
 
-  sizesByPriority(): Record<Priority, number> {
-    const { high, normal, low } = this.#byPriority;
-    return { high: high.callers.size, normal: normal.callers.size, low: low.callers.size };
+  addSizesTo(sizes: Record<Priority, number>): void {
+    for (const { priority, callers } of this.#classes) sizes[priority] += callers.size;
   }
 
   /** Moves a ticket in, on or out; `granted` costs its priority and its caller the turn. */

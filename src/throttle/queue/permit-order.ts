@@ -34,10 +34,7 @@ export class PermitOrder {
 
   /** Adds waiting tickets by priority to `sizes`. O(1) plus the number of retries. */
   addSizesTo(sizes: Record<Priority, number>): void {
-    const { high, normal, low } = this.fair.sizesByPriority();
-    sizes.high += high;
-    sizes.normal += normal;
-    sizes.low += low;
+    this.fair.addSizesTo(sizes);
     for (const { queueClass } of this.#retries) sizes[queueClass.priority]++;
   }
 

@@ -107,7 +107,7 @@ export class QueueTicket implements PacedCall {
    * request first has to wait, so that a request that was admitted is not rejected for what is learned later.
    */
   reserveMs(now: number): number {
-    this.#reservedMs ??= Math.min(this.#responseTimes.longestMs(now, this.endpoint), this.#maxReserveMs);
+    this.#reservedMs ??= Math.min(this.#responseTimes.timesOf(this.endpoint).longestMs(now), this.#maxReserveMs);
     return this.#reservedMs;
   }
 
@@ -116,10 +116,10 @@ export class QueueTicket implements PacedCall {
    * @param isContended other requests wait: one that is surer to be served in time takes the permit
    */
   isTooLateToSend(now: number, isContended: boolean): boolean {
-    const shareWithin = (ms: number): number => this.#responseTimes.shareWithin(now, this.endpoint, ms);
-    const inTime = shareWithin(this.deadlineAt - now);
-    const inTimeAtOnce = shareWithin(2 * this.#maxReserveMs);
-    if (inTime < LEAST_IN_TIME * Math.max(inTimeAtOnce, shareWithin(Infinity))) return true;
+    const times = this.#responseTimes.timesOf(this.endpoint);
+    const inTime = times.shareWithin(now, this.deadlineAt - now);
+    const inTimeAtOnce = times.shareWithin(now, 2 * this.#maxReserveMs);
+    if (inTime < LEAST_IN_TIME * Math.max(inTimeAtOnce, times.shareWithin(now, Infinity))) return true;
     return isContended && inTime < LEAST_IN_TIME_CONTENDED * inTimeAtOnce;
   }
 

@@ -33,17 +33,9 @@ export class ResponseTimes {
     times.add(now, ms, hasResponded);
   }
 
-  /** Milliseconds within which almost every call responds; 0 while too little is known, Infinity when too few respond. */
-  longestMs(now: number, endpoint: string): number {
-    return this.#timesOf(endpoint).longestMs(now);
-  }
-
-  /**
-   * Share of the calls that respond within `ms`, rounded down; 1 while too little is known, or none was given as long.
-   * @param ms Infinity: the share of those that respond at all, as far as is known
-   */
-  shareWithin(now: number, endpoint: string, ms: number): number {
-    return this.#timesOf(endpoint).shareWithin(now, ms);
+  /** Those of its own, or those of all that found no place. */
+  timesOf(endpoint: string): AgedTimes {
+    return this.#byEndpoint.get(endpoint) ?? this.#others;
   }
 
   /** Share of an endpoint among the responses of late. */
@@ -80,10 +72,6 @@ export class ResponseTimes {
     let spreadMs = 0;
     for (const { calls } of this.#byEndpoint.values()) spreadMs = Math.max(spreadMs, calls?.spreadMs() ?? 0);
     return spreadMs;
-  }
-
-  #timesOf(endpoint: string): AgedTimes {
-    return this.#byEndpoint.get(endpoint) ?? this.#others;
   }
 
   /** Only an endpoint without calls of late gives its place to another. */
@@ -160,7 +148,7 @@ class AgedTimes {
     return (this.#current?.count ?? 0) + (this.#former?.count ?? 0);
   }
 
-  /** At most 19 % too high. */
+  /** Milliseconds within which almost every call responds, at most 19 % too high; 0 while too little is known, Infinity when too few respond. */
   longestMs(now: number): number {
     if (this.count(now) < MIN_CALLS) return 0;
     this.#shares ??= this.#computeShares();
@@ -168,6 +156,10 @@ class AgedTimes {
     return bucket === -1 ? Infinity : 2 ** (bucket / PER_DOUBLING);
   }
 
+  /**
+   * Share of the calls that respond within `ms`, rounded down; 1 while too little is known, or none was given as long.
+   * @param ms Infinity: the share of those that respond at all, as far as is known
+   */
   shareWithin(now: number, ms: number): number {
     if (this.count(now) < MIN_CALLS) return 1;
     const shares = (this.#shares ??= this.#computeShares());

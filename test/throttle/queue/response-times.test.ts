@@ -19,11 +19,11 @@ describe('response times', () => {
   it('are known from the twentieth call on', () => {
     const times = new ResponseTimes();
     recordMany(times, 19, 300);
-    expect([times.longestMs(0, 'GET /'), times.shareWithin(0, 'GET /', 200)]).toEqual([0, 1]);
+    expect([times.timesOf('GET /').longestMs(0), times.timesOf('GET /').shareWithin(0, 200)]).toEqual([0, 1]);
     recordMany(times, 1, 300);
-    expect(times.longestMs(0, 'GET /')).toBeGreaterThanOrEqual(300);
-    expect(times.shareWithin(0, 'GET /', 200)).toBe(0);
-    expect(times.longestMs(0, 'GET /other')).toBe(0);
+    expect(times.timesOf('GET /').longestMs(0)).toBeGreaterThanOrEqual(300);
+    expect(times.timesOf('GET /').shareWithin(0, 200)).toBe(0);
+    expect(times.timesOf('GET /other').longestMs(0)).toBe(0);
   });
 
   it('are those of 995 in 1000 calls, at most a fifth too high, and so are those of any other share', () => {
@@ -34,11 +34,11 @@ describe('response times', () => {
         for (const ms of durations) times.record(0, 'GET /', ms, true);
         const sorted = durations.sort((one, other) => one - other);
         const countWithin = (ms: number): number => durations.filter((each) => each <= ms).length / durations.length;
-        const longestMs = times.longestMs(0, 'GET /');
+        const longestMs = times.timesOf('GET /').longestMs(0);
         expect(countWithin(longestMs)).toBeGreaterThanOrEqual(0.995 - 1e-9);
         expect(longestMs).toBeLessThanOrEqual(1.2 * sorted[Math.ceil(0.995 * durations.length - 1e-9) - 1]!);
         for (const ms of [1, requestedMs, ...durations]) {
-          const share = times.shareWithin(0, 'GET /', ms);
+          const share = times.timesOf('GET /').shareWithin(0, ms);
           if (ms > 1.2 * sorted.at(-1)!) expect(share).toBeGreaterThanOrEqual(1 - 1e-9);
           else expect(share).toBeLessThanOrEqual(countWithin(ms) + 1e-9);
           expect(share).toBeGreaterThanOrEqual(countWithin(ms / 1.2) - 1e-9);
@@ -54,8 +54,8 @@ describe('response times', () => {
       fc.property(fc.array(burst, { minLength: 1, maxLength: 12 }), fc.nat(700_000), (bursts, laterMs) => {
         const [often, once] = [new ResponseTimes(), new ResponseTimes()];
         const ask = (times: ResponseTimes, at: number) => [
-          times.longestMs(at, 'GET /'),
-          times.shareWithin(at, 'GET /', 1000),
+          times.timesOf('GET /').longestMs(at),
+          times.timesOf('GET /').shareWithin(at, 1000),
         ];
         let at = 0;
         for (const { call, hasResponded, count } of bursts) {
@@ -75,37 +75,37 @@ describe('response times', () => {
     const times = new ResponseTimes();
     recordMany(times, 500, 300);
     recordMany(times, 50, 50, false);
-    expect(times.longestMs(0, 'GET /')).toBeLessThan(360);
+    expect(times.timesOf('GET /').longestMs(0)).toBeLessThan(360);
     recordMany(times, 50, 400, false);
-    expect(times.longestMs(0, 'GET /')).toBe(Infinity);
-    expect(times.shareWithin(0, 'GET /', 360)).toBeGreaterThan(0.9);
-    expect(times.shareWithin(0, 'GET /', 400)).toBeLessThan(0.995);
+    expect(times.timesOf('GET /').longestMs(0)).toBe(Infinity);
+    expect(times.timesOf('GET /').shareWithin(0, 360)).toBeGreaterThan(0.9);
+    expect(times.timesOf('GET /').shareWithin(0, 400)).toBeLessThan(0.995);
     recordMany(times, 50, 2000);
-    expect(times.longestMs(0, 'GET /')).toBeGreaterThanOrEqual(2000);
-    expect(times.longestMs(0, 'GET /')).toBeLessThan(2400);
+    expect(times.timesOf('GET /').longestMs(0)).toBeGreaterThanOrEqual(2000);
+    expect(times.timesOf('GET /').longestMs(0)).toBeLessThan(2400);
   });
 
   it('are not guessed beyond the longest time that a call was given', () => {
     const times = new ResponseTimes();
     recordMany(times, 50, 300);
     recordMany(times, 50, 400, false);
-    expect(times.shareWithin(0, 'GET /', 400)).toBeCloseTo(0.5);
-    expect(times.shareWithin(0, 'GET /', 2000)).toBe(1);
-    expect(times.shareWithin(0, 'GET /', Infinity)).toBeCloseTo(0.5);
+    expect(times.timesOf('GET /').shareWithin(0, 400)).toBeCloseTo(0.5);
+    expect(times.timesOf('GET /').shareWithin(0, 2000)).toBe(1);
+    expect(times.timesOf('GET /').shareWithin(0, Infinity)).toBeCloseTo(0.5);
   });
 
   it('of an upstream that became quick are forgotten within half a minute, when there are enough new ones', () => {
     const times = new ResponseTimes();
     recordMany(times, 200, 4000);
     for (let at = 0; at <= 31_000; at += 100) times.record(at, 'GET /', 20, true);
-    expect(times.longestMs(31_000, 'GET /')).toBeLessThan(24);
+    expect(times.timesOf('GET /').longestMs(31_000)).toBeLessThan(24);
   });
 
   it('are kept for five minutes while few calls come, and forgotten when none came for ten', () => {
     const times = new ResponseTimes();
     for (let call = 0; call < 20; call++) times.record(call * 12_000, 'GET /', 300, true);
-    expect(times.longestMs(4 * MINUTE_MS, 'GET /')).toBeGreaterThan(0);
-    expect(times.longestMs(10 * MINUTE_MS, 'GET /')).toBe(0);
+    expect(times.timesOf('GET /').longestMs(4 * MINUTE_MS)).toBeGreaterThan(0);
+    expect(times.timesOf('GET /').longestMs(10 * MINUTE_MS)).toBe(0);
   });
 
   it.each([-MINUTE_MS, 1e12])('survive a jump of the clock by %d ms', (jumpMs) => {
@@ -113,18 +113,18 @@ describe('response times', () => {
     recordMany(times, 30, 5000);
     recordMany(times, 30, 20, true, jumpMs);
     recordMany(times, 30, 20, true, jumpMs + 15_000);
-    expect(times.longestMs(jumpMs + 15_000, 'GET /')).toBeLessThan(24);
+    expect(times.timesOf('GET /').longestMs(jumpMs + 15_000)).toBeLessThan(24);
   });
 
   it('are kept for 64 endpoints; an endpoint without calls of late gives its place to another, and the rest share one', () => {
     const times = new ResponseTimes();
     for (let endpoint = 0; endpoint < 64; endpoint++) recordMany(times, 20, 300, true, 0, `GET /${endpoint}`);
     for (let endpoint = 64; endpoint < 1000; endpoint++) recordMany(times, 1, 2000, true, 0, `GET /${endpoint}`);
-    expect(times.longestMs(0, 'GET /0')).toBeLessThan(360);
-    expect(times.longestMs(0, 'GET /1001')).toBeGreaterThanOrEqual(2000);
+    expect(times.timesOf('GET /0').longestMs(0)).toBeLessThan(360);
+    expect(times.timesOf('GET /1001').longestMs(0)).toBeGreaterThanOrEqual(2000);
     const later = 10 * MINUTE_MS;
     for (let endpoint = 0; endpoint < 64; endpoint++) recordMany(times, 20, 20, true, later, `PUT /${endpoint}`);
     for (let endpoint = 0; endpoint < 64; endpoint++)
-      expect(times.longestMs(later, `PUT /${endpoint}`)).toBeLessThan(24);
+      expect(times.timesOf(`PUT /${endpoint}`).longestMs(later)).toBeLessThan(24);
   });
 });
