@@ -7,7 +7,7 @@ import type { Redact } from '../../platform/secret-redaction.ts';
 import { ensureRequestId } from '../../platform/request-id.ts';
 import type { SidecarEvent } from '../../telemetry/events.ts';
 import type { RequestRecord } from '../../telemetry/request-record.ts';
-import type { CountedRefusals, InsufficientScopes, LastFault, RecentCall } from '../status/states.ts';
+import type { ClockSkew, CountedRefusals, InsufficientScopes, LastFault, RecentCall } from '../status/states.ts';
 import { EventLog } from './event-log.ts';
 
 export type Activity = ReturnType<typeof createActivity>;
@@ -41,21 +41,10 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
     listRefusals: () => [...refusals.values()],
     listClockSkews: () => Array.from(clockSkews, ([from, skewMs]) => ({ from, skewMs })),
     observe: (event: SidecarEvent): void => {
-      const wallAt = clock.wallNow();
-      if (event.kind === 'insufficient-scope') {
-        const { route, needed } = event;
-        insufficientScopes.set(route, {
-          route,
-          count: (insufficientScopes.get(route)?.count ?? 0) + 1,
-          wallAt,
-          needed,
-        });
-      }
-      if (event.kind === 'rate-limited') countRefusal(refusals, event, wallAt);
-      if (event.kind === 'clock-compared' && Math.abs(event.skewMs) > MAX_SKEW_MS)
-        clockSkews.set(event.from, event.skewMs);
-      else if (event.kind === 'clock-compared') clockSkews.delete(event.from);
-      const fault = readFault(event, wallAt);
+      if (event.kind === 'insufficient-scope') countScopes(insufficientScopes, event, clock.wallNow());
+      if (event.kind === 'rate-limited') countRefusal(refusals, event, clock.wallNow());
+      if (event.kind === 'clock-compared') noteSkew(clockSkews, event);
+      const fault = readFault(event, clock.wallNow());
       if (fault !== undefined) lastFaults.set(`${fault.route} ${fault.cause}`, fault);
       eventLog.observe(event);
     },
@@ -77,6 +66,19 @@ function readFault(event: SidecarEvent, wallAt: number): LastFault | undefined {
   const { route, cause, detail } = event;
   const advice = event.kind === 'attempt-failed' ? event.advice : undefined;
   return cause && { route, cause, detail, advice, wallAt };
+}
+
+function noteSkew(skews: Map<string, number>, { from, skewMs }: ClockSkew): void {
+  if (Math.abs(skewMs) > MAX_SKEW_MS) skews.set(from, skewMs);
+  else skews.delete(from);
+}
+
+function countScopes(
+  scopes: Map<string, InsufficientScopes>,
+  { route, needed }: Pick<InsufficientScopes, 'route' | 'needed'>,
+  wallAt: number,
+): void {
+  scopes.set(route, { route, count: (scopes.get(route)?.count ?? 0) + 1, wallAt, needed });
 }
 
 /** By route and status, of which an upstream has few that say "too fast". */

@@ -48,8 +48,7 @@ export class QuotaTracker {
   #baselineSerial = 0;
   readonly #maxHoldMs: () => number;
   readonly #inFlightCalls: CallLog;
-  /** When the last call went, whether this quota was stated already or not. */
-  #lastSentAt: number;
+  readonly #lastSentAt: () => number;
   readonly trust = new QuotaTrust();
   /** Name of the header field that states the remainder, or else the quota. */
   field: string | undefined;
@@ -57,8 +56,9 @@ export class QuotaTracker {
   /**
    * @param maxHoldMs a reset further away than this is probed before it comes
    * @param inFlightCalls calls without a response
+   * @param lastSentAt when the last call went
    */
-  constructor(maxHoldMs: () => number, inFlightCalls: CallLog, lastSentAt: number) {
+  constructor(maxHoldMs: () => number, inFlightCalls: CallLog, lastSentAt: () => number) {
     this.#maxHoldMs = maxHoldMs;
     this.#inFlightCalls = inFlightCalls;
     this.#lastSentAt = lastSentAt;
@@ -100,13 +100,12 @@ export class QuotaTracker {
   }
 
   /**
-   * To be called before the call is in flight.
+   * To be called before the call is in flight, or the last one that went.
    * @returns whether it exceeds what is stated
    */
   take(now: number): boolean {
     const uncounted = this.#countUncounted();
     const isHeld = this.#heldUntil(now, uncounted) > now;
-    this.#lastSentAt = now;
     const isExcess = this.trust.take(now, isHeld, this.#remaining, this.#trustedUntil, uncounted);
     if (now >= this.#resetAt) this.#assumeReset(now, uncounted);
     else if (now >= this.#recheckAt) this.#recheckAt = now + this.#maxHoldMs();
@@ -145,9 +144,9 @@ export class QuotaTracker {
         ? this.#observedAt + (1 - ours) * this.#refillIntervalMs
         : this.#reopensAt;
     if (this.#remaining - uncounted >= this.#limit * SPREAD_THRESHOLD) return -Infinity;
-    const leftMs = this.#resetAt - this.#lastSentAt;
+    const leftMs = this.#resetAt - this.#lastSentAt();
     const surelyMs = Math.max(leftMs - ROUNDING_MS, leftMs / 3);
-    return this.#lastSentAt + Math.min(MAX_SPACING_MS, surelyMs / (ours + 1));
+    return this.#lastSentAt() + Math.min(MAX_SPACING_MS, surelyMs / (ours + 1));
   }
 
   /** @param call whose response stated the quota */

@@ -13,14 +13,15 @@ const MAX_TRACKERS = 16;
 export class StatedAllowance {
   readonly #trackers = new Map<string, QuotaTracker>();
   readonly #inFlightCalls: CallLog;
-  #lastSentAt: number;
+  readonly #lastSentAt: () => number;
   readonly #maxPauseMs: () => number;
 
   /**
    * @param maxPauseMs a reset further away than this is probed before it comes
    * @param inFlightCalls calls without a response; the governor adds and removes them
+   * @param lastSentAt when the last call went
    */
-  constructor(maxPauseMs: () => number, inFlightCalls: CallLog, lastSentAt = -Infinity) {
+  constructor(maxPauseMs: () => number, inFlightCalls: CallLog, lastSentAt: () => number) {
     this.#inFlightCalls = inFlightCalls;
     this.#maxPauseMs = maxPauseMs;
     this.#lastSentAt = lastSentAt;
@@ -74,7 +75,7 @@ export class StatedAllowance {
   }
 
   /**
-   * To be called before the call is added to `inFlightCalls`.
+   * To be called before the call is added to `inFlightCalls`, and is the last one that went.
    * @returns whether it exceeds what is stated
    */
   take(now: number): boolean {
@@ -83,7 +84,6 @@ export class StatedAllowance {
       if (tracker.isStale(now)) this.#trackers.delete(key);
       else if (tracker.take(now)) isExcess = true;
     }
-    this.#lastSentAt = now;
     return isExcess;
   }
 

@@ -12,11 +12,17 @@ const RESULT: CallResult = { kind: 'accepted', isCurrent: true, quotas: [], late
 /** Sends calls and receives their responses one by one. */
 class Caller {
   readonly #inFlight = new CallLog(65_536, 86_400_000);
-  readonly allowance = new StatedAllowance(() => 300_000, this.#inFlight);
+  #lastSentAt = -Infinity;
+  readonly allowance = new StatedAllowance(
+    () => 300_000,
+    this.#inFlight,
+    () => this.#lastSentAt,
+  );
   #serial = 0;
 
   send(at: number): PermitGrant {
     this.allowance.take(at);
+    this.#lastSentAt = at;
     this.#inFlight.add(at);
     this.#serial++;
     return {
