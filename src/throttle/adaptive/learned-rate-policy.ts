@@ -274,12 +274,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
       this.#unexplainedRate = Math.max(MIN_UNEXPLAINED_RATE, UNEXPLAINED_SHARE * this.#acceptedPerSecond(now));
     if (!isExpected || !grant.isPauseProbe) this.#adjustBurst(isExpected);
     if (isExpected) this.#explainedRefusals++;
-    else if (!hasChanged && this.#limit !== undefined) {
-      const changedAt = this.#margin.reduce(now, this.#isTrusted, this.#marginCost);
-      if (changedAt !== undefined) this.#history.forget(changedAt);
-    }
-    this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
-    if (this.#limit === undefined) this.#limitProbe.scheduleFirst(now, UNEXPLAINED_LIMIT_PROBE_DELAY_MS);
+    else if (!hasChanged && this.#limit !== undefined) this.#reduceMargin(now);
+    this.#scheduleLimitProbe(now);
     this.#limitSince ??= now;
     this.#phase = 'tracking';
   }
@@ -479,6 +475,16 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   #probeLimitAfterOutage(now: number): void {
     this.#limitProbe.start(this.#rateBeforeClosure, Infinity, this.#limit?.slower.startLimitProbe(now) ?? 0);
     this.#phase = 'limit-probing';
+  }
+
+  #reduceMargin(now: number): void {
+    const changedAt = this.#margin.reduce(now, this.#isTrusted, this.#marginCost);
+    if (changedAt !== undefined) this.#history.forget(changedAt);
+  }
+
+  #scheduleLimitProbe(now: number): void {
+    this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
+    if (this.#limit === undefined) this.#limitProbe.scheduleFirst(now, UNEXPLAINED_LIMIT_PROBE_DELAY_MS);
   }
 
   /** A probe that is refused where it should be confirms the window, and with it larger bursts. */

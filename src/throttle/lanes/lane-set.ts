@@ -100,11 +100,7 @@ export class LaneSet {
   settle(now: number, grant: LaneGrant, report: PermitReport, operation: string): LaneDecision {
     const { route } = this.#options;
     if (report.kind === 'rate-limited' && !this.isLearning && this.#isWanted) this.isLearning = true;
-    if (!this.isLearning) {
-      const isFirst = report.kind === 'rate-limited' && this.#refused.recordRefused(now, grant.at);
-      if (isFirst && !grant.isPauseProbe) this.#refused.recordClosure(now, operation);
-      return route.settle(now, grant, report);
-    }
+    if (!this.isLearning) return this.#settleForRoute(now, grant, report, operation);
     // A 503 that no setting names may be a node that shuts down.
     if (report.kind === 'rate-limited' && (report.signal.status !== 503 || report.isConfigured === true))
       return this.#settleRefused(now, grant, report, operation);
@@ -188,6 +184,12 @@ export class LaneSet {
   #changeGates(): void {
     const { queue } = this.#options;
     for (const ticket of queue.waitingTickets()) queue.changeGate(ticket, this.gateOf(ticket));
+  }
+
+  #settleForRoute(now: number, grant: LaneGrant, report: PermitReport, operation: string): LaneDecision {
+    const isFirst = report.kind === 'rate-limited' && this.#refused.recordRefused(now, grant.at);
+    if (isFirst && !grant.isPauseProbe) this.#refused.recordClosure(now, operation);
+    return this.#options.route.settle(now, grant, report);
   }
 
   #takeBoth(now: number, hasWaited: boolean, call: PacedCall, lane: Lane): LaneGrant | undefined {
