@@ -93,14 +93,14 @@ function clientIdFault(contents: string, { auth }: Settings): string | undefined
 function signingKeyFault(contents: string, { auth }: Settings): string | undefined {
   if (!signsAssertions(auth)) return undefined;
   const reading = parseSigningKey(contents, auth.signingAlgorithm ?? undefined);
-  return reading.kind === 'read' ? undefined : reading.fault;
+  return typeof reading === 'string' ? reading : undefined;
 }
 
 function signingCertificateFault(contents: string, { auth }: Settings): string | undefined {
   const key = parseSigningKey(readOrUndefined(auth.privateKeyFile) ?? '', undefined);
   // An unreadable key is reported separately.
-  if (key.kind === 'unusable') return certificateFault(contents);
-  return certificateFault(contents) ?? findSigningCertificateFault(contents, key.signingKey.key);
+  if (typeof key === 'string') return certificateFault(contents);
+  return certificateFault(contents) ?? findSigningCertificateFault(contents, key.key);
 }
 
 function tlsKeyFault(owner: 'auth' | 'upstream'): FindFault {

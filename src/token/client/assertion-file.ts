@@ -53,11 +53,7 @@ async function isClusterToken(
 ): Promise<boolean> {
   const folders = [resolve(clusterTokenFolder), await resolveLinks(clusterTokenFolder)];
   const paths = [resolve(path), realPath];
-  return folders.some((folder) => folder !== undefined && paths.some((candidate) => isWithin(candidate, folder)));
-}
-
-function isWithin(path: string | undefined, folder: string): boolean {
-  return path?.startsWith(folder + sep) === true;
+  return folders.some((folder) => paths.some((one) => folder !== undefined && one?.startsWith(folder + sep)));
 }
 
 async function resolveLinks(path: string): Promise<string | undefined> {

@@ -214,15 +214,13 @@ async function readExtraFields(options: ClientAuthOptions) {
   } as const;
 }
 
-interface AuthMethodReadResult {
+/** Default of each optional member: the method has none of its own. */
+interface AuthMethodReadResult extends Partial<
+  Pick<ClientCredential, 'keyMaterial' | 'algorithm' | 'proofVersion' | 'readAssertion'>
+> {
   readonly kind: 'read';
-  /** Default: the method has none of its own. */
-  readonly keyMaterial?: string;
   readonly secret?: string;
   readonly versionParts: readonly string[];
-  readonly algorithm?: SigningAlgorithm;
-  readonly proofVersion?: string;
-  readonly readAssertion?: ClientCredential['readAssertion'];
   readonly authenticate: (clientId: string, target: AssertionTarget) => Promise<ClientAuthentication | Unreadable>;
 }
 

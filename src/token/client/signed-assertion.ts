@@ -1,8 +1,8 @@
 /** Signs assertions (RFC 7523): short-lived JWTs for one token request each, of the client (§2.2) or as the grant itself (§2.1). */
 import { createHash, randomUUID, X509Certificate, type KeyObject } from 'node:crypto';
 import type { JWTHeaderParameters, SignJWT } from 'jose';
-import { LARGEST_PEM_BYTES, describeUnreadable, readTextFile, type Unreadable } from './secret-file.ts';
-import { parseSigningKey, type SigningAlgorithm, type SigningKey } from './signing-key.ts';
+import { LARGEST_PEM_BYTES, describeUnreadable, readTextFile } from './secret-file.ts';
+import { parseSigningKey, type SigningAlgorithm } from './signing-key.ts';
 
 export interface AssertionSigningOptions {
   /** PEM or one JWK. */
@@ -24,19 +24,6 @@ export interface AssertionTarget {
   readonly wallNow: number;
 }
 
-export interface AssertionSigner extends Pick<SigningKey, 'algorithm'> {
-  readonly kind: 'ready';
-  /** The private key, equal for every encoding of it. */
-  readonly keyMaterial: string;
-  /** Change with everything that was read. */
-  readonly versionParts: readonly string[];
-  /**
-   * A new JWT in compact form. Rejects when the platform cannot sign with the key.
-   * @param claims Default of `sub`: the client id
-   */
-  readonly sign: (clientId: string, target: AssertionTarget, claims?: AssertionClaims) => Promise<string>;
-}
-
 type AssertionClaims = Readonly<Record<string, unknown>>;
 
 /** A server whose clock is behind would reject a JWT issued now as one of the future. */
@@ -45,7 +32,7 @@ const BACKDATED_S = 10;
 const LIFETIME_S = 60;
 
 /** Reads the files of key and certificate, which must belong together. Never rejects. */
-export async function readAssertionSigner(options: AssertionSigningOptions): Promise<AssertionSigner | Unreadable> {
+export async function readAssertionSigner(options: AssertionSigningOptions) {
   const { keyFile, certificateFile } = options;
   const [file, certificate] = await Promise.all([
     readTextFile('auth.privateKeyFile', keyFile, LARGEST_PEM_BYTES),
@@ -53,8 +40,8 @@ export async function readAssertionSigner(options: AssertionSigningOptions): Pro
   ]);
   if (file.kind === 'unreadable') return file;
   const reading = parseSigningKey(file.value, options.algorithm);
-  if (reading.kind === 'unusable') return describeUnreadable('auth.privateKeyFile', keyFile, reading.fault);
-  const { key, algorithm, keyId: ownKeyId } = reading.signingKey;
+  if (typeof reading === 'string') return describeUnreadable('auth.privateKeyFile', keyFile, reading);
+  const { key, algorithm, keyId: ownKeyId } = reading;
   const { keyId = ownKeyId } = options;
   const header: JWTHeaderParameters = { alg: algorithm, typ: 'JWT', ...(keyId === undefined ? {} : { kid: keyId }) };
   if (certificateFile && certificate) {
@@ -68,13 +55,15 @@ export async function readAssertionSigner(options: AssertionSigningOptions): Pro
     kind: 'ready',
     algorithm,
     keyMaterial,
+    /** Change with everything that was read. */
     versionParts: [keyMaterial, JSON.stringify(header)],
-    sign: async (clientId, target, claims) => {
+    /** A new JWT in compact form. Rejects when the platform cannot sign with the key. @param claims Default of `sub`: the client id */
+    sign: async (clientId: string, target: AssertionTarget, claims?: AssertionClaims): Promise<string> => {
       const payload = await createPayload({ sub: clientId, ...claims }, target.wallNow);
       const audience = chooseAudience(options.audience, target);
       return payload.setProtectedHeader(header).setIssuer(clientId).setAudience(audience).sign(key);
     },
-  };
+  } as const;
 }
 
 async function createPayload(claims: AssertionClaims, wallNow: number): Promise<SignJWT> {

@@ -13,29 +13,24 @@ export interface SigningKey {
   readonly keyId: string | undefined;
 }
 
-export type SigningKeyParseResult =
-  | { readonly kind: 'read'; readonly signingKey: SigningKey }
-  /** `fault` follows the name of the file, and shows nothing of its contents. */
-  | { readonly kind: 'unusable'; readonly fault: string };
-
 /** RFC 7518 §3.3; servers and jose reject shorter keys. */
 const MIN_RSA_BITS = 2048;
 
-/** Never throws. @param requested undefined = the JWK's own algorithm, else the usual one for the kind of key */
-export function parseSigningKey(text: string, requested: SigningAlgorithm | undefined): SigningKeyParseResult {
+/**
+ * The key, or a fault, which follows the name of the file and shows nothing of its contents. Never throws.
+ * @param requested undefined = the JWK's own algorithm, else the usual one for the kind of key
+ */
+export function parseSigningKey(text: string, requested: SigningAlgorithm | undefined): SigningKey | string {
   const trimmed = text.trim();
   const source = trimmed.startsWith('{') ? parseJwk(trimmed) : parsePem(trimmed);
-  if (typeof source === 'string') return { kind: 'unusable', fault: source };
+  if (typeof source === 'string') return source;
   const possible = listAlgorithms(source.key);
-  if (typeof possible === 'string') return { kind: 'unusable', fault: possible };
+  if (typeof possible === 'string') return possible;
   const wanted = requested ?? source.algorithm;
   const algorithm = wanted === undefined ? possible[0] : possible.find((name) => name === wanted);
   if (algorithm === undefined)
-    return {
-      kind: 'unusable',
-      fault: `holds a key for ${possible.join(', ')}, which cannot sign ${sanitizeAlgorithm(wanted)}`,
-    };
-  return { kind: 'read', signingKey: { key: source.key, algorithm, keyId: source.keyId } };
+    return `holds a key for ${possible.join(', ')}, which cannot sign ${sanitizeAlgorithm(wanted)}`;
+  return { key: source.key, algorithm, keyId: source.keyId };
 }
 
 interface ParsedKey {

@@ -22,10 +22,6 @@ export type GetDocument = (url: URL, signal: AbortSignal) => Promise<DocumentRes
 /** The body of a 200 only. */
 export type DocumentResponse = Partial<BodyReadResult> & { readonly status: number };
 
-export type DiscoveryResult =
-  | { readonly kind: 'located'; readonly metadata: ServerMetadata }
-  | { readonly kind: 'failed'; readonly failure: TokenRequestFailure };
-
 const FRESH_FOR_MS = 3_600_000;
 /** After a failed refresh. */
 const REFRESH_RETRY_MS = 60_000;
@@ -47,11 +43,15 @@ export class Discovery {
    * Returns the cached metadata, if any; an old copy is refreshed in the background. Rejects without a copy when the issuer does not respond.
    * @param signal ends the fetch that the caller waits for, `backgroundSignal` the refresh of an old copy
    */
-  async locate(get: GetDocument, signal: AbortSignal, backgroundSignal: AbortSignal): Promise<DiscoveryResult> {
+  async locate(
+    get: GetDocument,
+    signal: AbortSignal,
+    backgroundSignal: AbortSignal,
+  ): Promise<ServerMetadata | TokenRequestFailure> {
     if (this.#metadata === undefined) return this.#fetch(get, signal);
     if (this.#options.clock.now() >= this.#freshUntil)
       this.#refresh ??= this.#refreshInBackground(get, backgroundSignal);
-    return { kind: 'located', metadata: this.#metadata };
+    return this.#metadata;
   }
 
   /** The token endpoint that was found responded with 404. */
@@ -64,7 +64,7 @@ export class Discovery {
     const timeout = new AbortController();
     const cancel = clock.after(timeoutMs, () => timeout.abort());
     const fault = await this.#fetch(get, AbortSignal.any([signal, timeout.signal])).then(
-      (located) => (located.kind === 'failed' ? located.failure.detail : undefined),
+      (found) => ('kind' in found ? found.detail : undefined),
       () => `${issuer} cannot be reached`,
     );
     cancel();
@@ -75,7 +75,7 @@ export class Discovery {
     this.#hasWarned = true;
   }
 
-  async #fetch(get: GetDocument, signal: AbortSignal): Promise<DiscoveryResult> {
+  async #fetch(get: GetDocument, signal: AbortSignal): Promise<ServerMetadata | TokenRequestFailure> {
     const { issuer, allowInsecureHttp, clock } = this.#options;
     const failures: TokenRequestFailure[] = [];
     for (const url of listMetadataUrls(issuer)) {
@@ -86,14 +86,13 @@ export class Discovery {
       }
       const reading = parseServerMetadata(response.text, issuer, allowInsecureHttp);
       if (reading.kind === 'read') {
-        this.#metadata = reading.metadata;
         this.#freshUntil = clock.now() + FRESH_FOR_MS;
         this.#hasWarned = false;
-        return { kind: 'located', metadata: reading.metadata };
+        return (this.#metadata = reading.metadata);
       }
       failures.push({ kind: 'malformed', detail: `the metadata of ${url.href} ${reading.fault}` });
     }
-    return { kind: 'failed', failure: selectFailure(failures) };
+    return selectFailure(failures);
   }
 }
 

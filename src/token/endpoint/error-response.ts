@@ -5,15 +5,6 @@
 import { findMember, parseJsonObject, type JsonFields } from './json-object.ts';
 import type { ShowServerText } from './server-text.ts';
 
-export interface ErrorResponse {
-  /** Undefined when the server named none. */
-  readonly code: string | undefined;
-  /** The code says that an early retry cannot help. */
-  readonly isRejection: boolean;
-  /** Follows "… answered with 401": code, description and ids, cleaned, bounded and masked. Empty when there are none. */
-  readonly text: string;
-}
-
 /** The server is busy or broken, and the client is not at fault (RFC 6749 §4.1.2.1, RFC 8628 §3.5). */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set(['slow_down', 'temporarily_unavailable', 'server_error']);
 
@@ -43,12 +34,12 @@ const MAX_DESCRIPTION_CHARS = 240;
 const MAX_ID_CHARS = 64;
 const MAX_ERROR_NUMBERS = 5;
 
-/** Never throws. @param challenge the value of `WWW-Authenticate`, if there is one */
-export function parseErrorResponse(
-  body: string | undefined,
-  challenge: string | undefined,
-  showText: ShowServerText,
-): ErrorResponse {
+/**
+ * The code, if the server named one; whether it says that an early retry cannot help; and a text that follows "… answered with 401": code,
+ * description and ids, cleaned, bounded and masked, empty when there are none. Never throws.
+ * @param challenge the value of `WWW-Authenticate`, if there is one
+ */
+export function parseErrorResponse(body: string | undefined, challenge: string | undefined, showText: ShowServerText) {
   const fields = parseJsonObject(body ?? '') ?? {};
   const ofBody = readBody(fields);
   const hasCode = (ofBody.oauthCode ?? ofBody.vendorCode) !== undefined;
@@ -58,8 +49,8 @@ export function parseErrorResponse(
   const rawCode = oauthCode ?? vendorCode ?? '';
   const code = REGISTERED_CODES.has(rawCode) ? rawCode : showText(rawCode, MAX_CODE_CHARS);
   const text = formatWords(code, showText(description ?? '', MAX_DESCRIPTION_CHARS), fields, showText);
-  const isRejection = vendorCode !== undefined || !TRANSIENT_CODES.has(rawCode);
-  return { code: code === '' ? undefined : code, isRejection: code !== '' && isRejection, text };
+  const isRejection = code !== '' && (vendorCode !== undefined || !TRANSIENT_CODES.has(rawCode));
+  return { code: code === '' ? undefined : code, isRejection, text };
 }
 
 interface ErrorWords {

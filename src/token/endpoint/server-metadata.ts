@@ -61,17 +61,11 @@ export function parseServerMetadata(body: string, issuer: string, allowInsecureH
   return { kind: 'read', metadata: { tokenUrl, mtlsTokenUrl, methods, signingAlgorithms, requiresDpop } };
 }
 
-interface UsedClientAuth {
-  readonly method: string;
-  readonly algorithm: string | undefined;
-}
-
 /** What the server requires or does not list of the client authentication; undefined when it lists all or states nothing. */
 export function describeUnsupportedAuth(
   { methods, signingAlgorithms, requiresDpop }: ServerMetadata,
-  used: UsedClientAuth,
+  { method, algorithm }: { readonly method: string; readonly algorithm: string | undefined },
 ): string | undefined {
-  const { method, algorithm } = used;
   if (requiresDpop) return 'the authorization server requires DPoP (RFC 9449), which is not supported';
   // What the extra parameters are is not known.
   if (method === 'none') return undefined;

@@ -159,9 +159,9 @@ export class TokenEndpoint {
         readDocument,
       );
     const found = await this.#address.locate(get, inputs.signal, backgroundSignal);
-    if (found.kind === 'failed') return found.failure;
-    this.#warnOnMismatch(found.metadata, inputs.credential);
-    const { tokenUrl, mtlsTokenUrl = tokenUrl } = found.metadata;
+    if ('kind' in found) return found;
+    this.#warnOnMismatch(found, inputs.credential);
+    const { tokenUrl, mtlsTokenUrl = tokenUrl } = found;
     return inputs.credential.hasCertificate ? mtlsTokenUrl : tokenUrl;
   }
 
@@ -201,8 +201,8 @@ export class TokenEndpoint {
     this.#options.observe(event.kind === 'warning' ? { ...event, message: this.#redact(event.message) } : event);
   }
 
-  #warnOnMismatch(metadata: ServerMetadata, { method, algorithm }: ClientCredential): void {
-    const mismatch = describeUnsupportedAuth(metadata, { method, algorithm });
+  #warnOnMismatch(metadata: ServerMetadata, credential: ClientCredential): void {
+    const mismatch = describeUnsupportedAuth(metadata, credential);
     if (mismatch !== undefined && mismatch !== this.#lastMismatch)
       this.#observe({ kind: 'warning', message: mismatch });
     this.#lastMismatch = mismatch;

@@ -16,11 +16,6 @@ export interface TokenGrantOptions {
   readonly resource: readonly string[];
 }
 
-export interface TokenRequest {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
 type ExtraFields = Pick<ClientCredential, 'extraParameters' | 'extraHeaders'>;
 type NameValue = readonly [name: string, value: string];
 
@@ -29,24 +24,21 @@ export function buildTokenRequest(
   { userAgent, ...grant }: TokenGrantOptions & { readonly userAgent: string },
   extra: ExtraFields,
   { authorization, parameters }: ClientAuthentication,
-): TokenRequest {
+) {
   const all = [...listGrantParameters(grant, extra), ...parameters];
   const isJson = grant.bodyFormat === 'json';
+  // Two of the same name would be a list of products.
+  const hasUserAgent = Object.keys(extra.extraHeaders).some((name) => name.toLowerCase() === 'user-agent');
   return {
     headers: {
       ...(authorization === undefined ? {} : { Authorization: authorization }),
       'Content-Type': isJson ? 'application/json' : 'application/x-www-form-urlencoded',
       Accept: 'application/json',
-      ...(hasUserAgent(extra.extraHeaders) ? {} : { 'User-Agent': userAgent }),
+      ...(hasUserAgent ? {} : { 'User-Agent': userAgent }),
       ...extra.extraHeaders,
     },
     body: isJson ? formatJson(all) : new URLSearchParams(all.map(([name, value]) => [name, value])).toString(),
   };
-}
-
-/** Two of the same name would be a list of products. */
-function hasUserAgent(headers: Readonly<Record<string, unknown>>): boolean {
-  return Object.keys(headers).some((name) => name.toLowerCase() === 'user-agent');
 }
 
 function formatJson(parameters: readonly NameValue[]): string {

@@ -4,29 +4,23 @@
  */
 import { maskQueryValues } from '../../platform/secret-redaction.ts';
 
-/** The two settings of one URL. Joined with one slash between them they are the URL again. */
-export interface TokenUrlParts {
-  readonly authUrl: string;
-  /** The value of `auth.tokenPath`, with the query. */
-  readonly tokenPath: string;
-}
-
 const DEFAULT_TOKEN_PATH = '/oauth/token';
 /** A last segment such as `token`, `accesstoken`, `token.oauth2` or `tokens`. */
 const TOKEN_SEGMENT = /token/i;
 
 /** Whether a path is that of a token endpoint, by its last segment. */
 export function isTokenPath(pathname: string): boolean {
-  return TOKEN_SEGMENT.test(lastSegmentOf(pathname));
+  return TOKEN_SEGMENT.test(pathname.replace(/\/+$/, '').split('/').at(-1) ?? '');
 }
 
 /**
- * Splits the whole URL of a token endpoint; undefined when it has no path, or one that two joined settings cannot express. Fragment and
- * user information are left out.
+ * Splits the whole URL of a token endpoint into the two settings that are the URL again when one slash joins them, the query with the path;
+ * undefined when it has no path, or one that two joined settings cannot express. Fragment and user information are left out.
  */
-export function splitTokenUrl({ origin, pathname, search }: URL): TokenUrlParts | undefined {
+export function splitTokenUrl({ origin, pathname, search }: URL) {
   const defaultAt = pathname.endsWith(DEFAULT_TOKEN_PATH) ? [pathname.length - DEFAULT_TOKEN_PATH.length] : [];
-  const afterEmptySegments = Array.from(pathname.matchAll(/\/\/+[^/]+/g), endOf);
+  const emptySegments = pathname.matchAll(/\/\/+[^/]+/g);
+  const afterEmptySegments = Array.from(emptySegments, ({ index, 0: text }) => index + text.length);
   const at = [...defaultAt, 0, ...afterEmptySegments].find((start) => canSplitAt(pathname, start));
   return at === undefined
     ? undefined
@@ -37,10 +31,6 @@ export function splitTokenUrl({ origin, pathname, search }: URL): TokenUrlParts 
 function canSplitAt(pathname: string, at: number): boolean {
   const [base, path] = [pathname.slice(0, at), pathname.slice(at)];
   return !base.endsWith('/') && /^\/[^/]/.test(path) && !path.includes('//');
-}
-
-function endOf({ index, 0: text }: RegExpExecArray): number {
-  return index + text.length;
 }
 
 /**
@@ -82,8 +72,4 @@ const MAX_SEGMENTS = 32;
 function dropAfterEndpoint(segments: readonly string[]): readonly string[] | undefined {
   const at = segments.findIndex((segment) => TOKEN_SEGMENT.test(segment));
   return at < 0 || at === segments.length - 1 ? undefined : segments.slice(0, at + 1);
-}
-
-function lastSegmentOf(pathname: string): string {
-  return pathname.replace(/\/+$/, '').split('/').at(-1) ?? '';
 }

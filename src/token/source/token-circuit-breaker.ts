@@ -15,24 +15,17 @@ const FAILURES_TO_OPEN = 5;
 const HALF_OPEN_TIMEOUT_MS = 3_500;
 const UNTIMED_EVERY = 8;
 
+/** Only this class writes the public fields. */
 export class TokenCircuitBreaker {
-  #failures = 0;
+  phase: CircuitPhase = 'closed';
+  /** Consecutive. */
+  failures = 0;
   #lastingFailures = 0;
-  #phase: CircuitPhase = 'closed';
   /** Since it opened. */
   #halfOpenRequests = 0;
   /** The next attempt while a caller waits, and the next one otherwise, which is not earlier. */
   #eagerAt = 0;
   #idleAt = 0;
-
-  get phase(): CircuitPhase {
-    return this.#phase;
-  }
-
-  /** Consecutive. */
-  get failures(): number {
-    return this.#failures;
-  }
 
   /** When the endpoint may be requested; valid only after a failure. @param isWanted a caller waits for a token */
   nextAttemptAt(isWanted: boolean): number {
@@ -40,37 +33,37 @@ export class TokenCircuitBreaker {
   }
 
   recordAttemptStart(): void {
-    if (this.#phase !== 'open') return;
-    this.#phase = 'half-open';
+    if (this.phase !== 'open') return;
+    this.phase = 'half-open';
     this.#halfOpenRequests++;
   }
 
   /** The time limit of the attempt in flight; undefined = none beside the request's own. */
   get attemptTimeoutMs(): number | undefined {
-    const isUntimed = this.#phase !== 'half-open' || this.#halfOpenRequests % UNTIMED_EVERY === 0;
+    const isUntimed = this.phase !== 'half-open' || this.#halfOpenRequests % UNTIMED_EVERY === 0;
     return isUntimed ? undefined : HALF_OPEN_TIMEOUT_MS;
   }
 
   recordNoResult(): void {
-    if (this.#phase === 'half-open') this.#phase = 'open';
+    if (this.phase === 'half-open') this.phase = 'open';
   }
 
   recordSuccess(): void {
-    this.#failures = 0;
+    this.failures = 0;
     this.#lastingFailures = 0;
     this.#halfOpenRequests = 0;
-    this.#phase = 'closed';
+    this.phase = 'closed';
   }
 
   /** The request that started at `startedAt` brought no token. @param random in [0, 1) */
   recordFailure(failure: TokenRequestFailure, startedAt: number, now: number, random: number): void {
-    this.#failures++;
+    this.failures++;
     if (isLasting(failure)) this.#lastingFailures++;
-    if (this.#phase !== 'closed' || this.#failures >= FAILURES_TO_OPEN) this.#phase = 'open';
+    if (this.phase !== 'closed' || this.failures >= FAILURES_TO_OPEN) this.phase = 'open';
     const { eagerMs, idleMs } = chooseRetryDelays(failure, {
-      failures: this.#failures,
+      failures: this.failures,
       lastingFailures: this.#lastingFailures,
-      isCircuitOpen: this.#phase === 'open',
+      isCircuitOpen: this.phase === 'open',
       requestDurationMs: now - startedAt,
       random,
     });

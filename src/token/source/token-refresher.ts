@@ -47,7 +47,8 @@ export class TokenRefresher {
   readonly #holder: TokenHolder;
   readonly #stop = new AbortController();
   readonly #circuitBreaker = new TokenCircuitBreaker();
-  #pendingRequest: Promise<void> | undefined;
+  /** Read only. */
+  pendingRequest: Promise<void> | undefined;
   #failure: { readonly result: TokenRequestFailure; readonly wallAt: number } | undefined;
   #refreshAt: number | undefined;
   /** A caller that needs a token has been rejected since the last request. */
@@ -78,15 +79,11 @@ export class TokenRefresher {
   joinOrStart(): Promise<void> | SidecarError {
     if (this.#stop.signal.aborted) return createShutdownError();
     const waitMs = this.#circuitBreaker.nextAttemptAt(true) - this.#clock.now();
-    if (this.#pendingRequest === undefined && this.#failure !== undefined && waitMs > 0) {
+    if (this.pendingRequest === undefined && this.#failure !== undefined && waitMs > 0) {
       this.#markWanted();
       return createTokenError(this.#failure.result, waitMs);
     }
-    return this.#pendingRequest ?? this.#startRequest(this.#holder.currentNeed());
-  }
-
-  get pendingRequest(): Promise<void> | undefined {
-    return this.#pendingRequest;
+    return this.pendingRequest ?? this.#startRequest(this.#holder.currentNeed());
   }
 
   get isStopped(): boolean {
@@ -125,7 +122,7 @@ export class TokenRefresher {
   #tryNewCredentials(): void {
     const failure = this.#failure?.result;
     const isDown = failure !== undefined && !isLasting(failure) && failure.isUnsent !== true;
-    if (this.#stop.signal.aborted || this.#pendingRequest !== undefined || isDown) return;
+    if (this.#stop.signal.aborted || this.pendingRequest !== undefined || isDown) return;
     const need = this.#holder.currentNeed();
     void this.#startRequest(need.reason === 'refresh' ? { ...need, reason: 'rotated' } : need);
   }
@@ -134,7 +131,7 @@ export class TokenRefresher {
     this.#cancelTimer?.();
     this.#isWanted = false;
     this.#circuitBreaker.recordAttemptStart();
-    return (this.#pendingRequest = this.#request(need));
+    return (this.pendingRequest = this.#request(need));
   }
 
   async #request(need: TokenNeed): Promise<void> {
@@ -148,7 +145,7 @@ export class TokenRefresher {
     const currentNeed = this.#holder.currentNeed();
     if (fetched.kind === 'declined' && currentNeed.reason !== 'refresh' && !this.#stop.signal.aborted)
       return this.#request(currentNeed);
-    this.#pendingRequest = undefined;
+    this.pendingRequest = undefined;
     if (this.#stop.signal.aborted) return;
     const durationMs = this.#clock.now() - startedAt;
     if (fetched.kind === 'declined') this.#circuitBreaker.recordNoResult();
@@ -253,7 +250,7 @@ export class TokenRefresher {
   }
 
   #dueInMs(): number | undefined {
-    if (this.#pendingRequest !== undefined || this.#stop.signal.aborted) return undefined;
+    if (this.pendingRequest !== undefined || this.#stop.signal.aborted) return undefined;
     const dueAt = this.#failure === undefined ? this.#refreshAt : this.#circuitBreaker.nextAttemptAt(this.#isWanted);
     return dueAt === undefined ? undefined : Math.max(0, dueAt - this.#clock.now());
   }

@@ -45,10 +45,11 @@ export class RefreshTokens {
   readonly #options: RefreshTokensOptions;
   #kept: KeptRefreshToken | undefined;
   /** From a file; the configured one that opens it is known when a request is sent. */
-  #sealed: string | undefined;
+  sealed: string | undefined;
   #isRetried = false;
   #hasWarned = false;
-  #pending: Promise<unknown> = Promise.resolve();
+  /** Settles when no request is in flight whose response may have another one, and what came is written. */
+  whenKept: Promise<unknown> = Promise.resolve();
   /** False while the file has an older one. */
   isWritten = true;
   /** Writes the file, and is awaited before a new access token is used. */
@@ -58,11 +59,6 @@ export class RefreshTokens {
     this.#options = options;
   }
 
-  /** Settles when no request is in flight whose response may have another one, and what came is written. */
-  get whenKept(): Promise<unknown> {
-    return this.#pending;
-  }
-
   /** Why the next process cannot request a token, and what to do; undefined when it can. */
   get fault(): string | undefined {
     const cause = this.#options.lossCause ?? (this.isWritten ? undefined : 'auth.cacheFile cannot be written');
@@ -70,21 +66,17 @@ export class RefreshTokens {
     return `the authorization server replaces the refresh token at each use, and ${cause}: after a restart the configured one is refused; use one replica with auth.cacheFile (SIDECAR_AUTH_CACHE_FILE) on a disk that stays, or the grant client_credentials`;
   }
 
-  restore(sealed: string): void {
-    this.#sealed = sealed;
-  }
-
   /** One line of printable ASCII; undefined without one. */
   seal(): string | undefined {
-    if (this.#kept === undefined) return this.#sealed;
+    if (this.#kept === undefined) return this.sealed;
     const { configured, newest } = this.#kept;
     return sealText(JSON.stringify([newest]), { binding: {}, keyMaterial: configured }, 'bsr1');
   }
 
   /** One after the other and each to its end: the response that nothing waits for may hold the only one that is still good. */
   request(credential: ClientCredential): Promise<TokenRequestResult> {
-    const result = this.#pending.then(() => this.#request(credential));
-    this.#pending = result;
+    const result = this.whenKept.then(() => this.#request(credential));
+    this.whenKept = result;
     return result;
   }
 
@@ -102,8 +94,8 @@ export class RefreshTokens {
   }
 
   #open(configured: string): string {
-    const opened = open(this.#sealed, configured);
-    this.#sealed = undefined;
+    const opened = open(this.sealed, configured);
+    this.sealed = undefined;
     if (opened !== undefined) this.#keep({ configured, newest: opened });
     return this.#kept?.configured === configured ? this.#kept.newest : configured;
   }

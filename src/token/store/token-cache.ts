@@ -66,7 +66,7 @@ export class CachedTokenFetcher implements TokenFetcher {
     const reading = await readTextFile('auth.cacheFile', path, MAX_FILE_BYTES);
     if (reading.kind === 'unreadable') return `${reading.detail}: it is not used`;
     const [sealed = '', refreshToken] = reading.value.split('\n');
-    if (refreshToken) refreshTokens?.restore(refreshToken);
+    if (refreshToken && refreshTokens) refreshTokens.sealed = refreshToken;
     const identity = await readIdentity();
     if (identity === undefined || (sealed === '' && refreshToken)) return undefined;
     const token = openToken(sealed.trimEnd(), identity, 'bst3');

@@ -30,15 +30,12 @@ describe('a key is read, with its usual algorithm', () => {
     ['an Ed25519 JWK', `\n ${jwk(ed25519.privateKey)}\n`, 'EdDSA'],
     ['PEM behind a remark', `# of legacy-app\n${pem(p256.privateKey)}`, 'ES256'],
   ])('%s', (_, text, algorithm) => {
-    expect(parseSigningKey(text, undefined)).toMatchObject({
-      kind: 'read',
-      signingKey: { algorithm, keyId: undefined },
-    });
+    expect(parseSigningKey(text, undefined)).toMatchObject({ algorithm, keyId: undefined });
   });
 
   test('the configured algorithm overrides that of the JWK, and the kid is kept', () => {
     const text = jwk(rsa.privateKey, { alg: 'PS256', kid: 'k1' });
-    expect(parseSigningKey(text, 'RS512')).toMatchObject({ signingKey: { algorithm: 'RS512', keyId: 'k1' } });
+    expect(parseSigningKey(text, 'RS512')).toMatchObject({ algorithm: 'RS512', keyId: 'k1' });
   });
 });
 
@@ -89,7 +86,7 @@ describe('a key that cannot sign is refused, without its contents', () => {
     ['a JWK for encryption', jwk(p256.privateKey, { alg: 'ECDH-ES' }), undefined, 'which cannot sign ECDH-ES'],
   ])('%s', (_, text, requested, fault) => {
     const reading = parseSigningKey(text, requested);
-    expect(reading).toMatchObject({ kind: 'unusable', fault: expect.stringContaining(fault) as unknown });
-    expect(JSON.stringify(reading)).not.toContain('sesame');
+    expect(reading).toEqual(expect.stringContaining(fault));
+    expect(reading).not.toContain('sesame');
   });
 });
