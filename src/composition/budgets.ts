@@ -5,6 +5,7 @@
 import { formatSettingName } from '../config/load/problems.ts';
 import { findThrottleGroups, type Config } from '../config/config.ts';
 import { listen as settings } from '../config/schema/schema-inbound.ts';
+import type { PortLimits } from '../listener/open-connections.ts';
 
 /** The resources of this process at its start. */
 export interface Machine {
@@ -31,23 +32,10 @@ export interface Demand {
   readonly replayTotalBytes: number;
 }
 
-export interface Budgets {
-  /** Client connections that are served at once. */
-  readonly connections: number;
-  /** Refused connections that may stay open until their clients have read the reply. */
-  readonly rejectedConnections: number;
+export interface Budgets extends PortLimits {
   readonly adminConnections: number;
-  /** Requests under way at once, waiting ones included; from the machine alone. */
-  readonly requests: number;
-  /** For the heads of all pending requests. */
-  readonly headBytes: number;
   readonly replayTotalBytes: number;
 }
-
-export type BudgetDecision =
-  | { readonly kind: 'fits'; readonly budgets: Budgets; readonly warnings: readonly string[] }
-  /** Not even one client can be served. */
-  | { readonly kind: 'too-small'; readonly problem: string };
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -59,12 +47,7 @@ const MIN_SHARED_DESCRIPTORS = 8;
 const MAX_REFUSED = 4096;
 const MAX_ADMIN = 64;
 
-/** The cost of one item, and the share of the resource that all such items may take. */
-interface Cost {
-  readonly bytes: number;
-  readonly share: number;
-}
-
+// Each item has its cost, and the share of the resource that all such items may take.
 /** Resident memory. */
 const MEMORY = {
   /** Under load, without buffered requests. */
@@ -111,10 +94,10 @@ function countSockets(address: Config['listen']['address']): number {
   return address.kind === 'tcp' && address.host === 'localhost' ? 2 : 1;
 }
 
-/** Divides descriptors and memory among their uses; each gets a minimum. */
-export function planBudgets(machine: Machine, demand: Demand): BudgetDecision {
+/** Divides descriptors and memory among their uses; each gets a minimum. @throws Error when not even one client can be served */
+export function planBudgets(machine: Machine, demand: Demand) {
   const descriptors = shareDescriptors(machine, demand);
-  if (descriptors === undefined) return { kind: 'too-small', problem: describeTooFew(machine, demand) };
+  if (descriptors === undefined) throw new Error(describeTooFew(machine, demand));
   const memory = shareMemory(machine, demand);
   const budgets: Budgets = {
     connections: Math.min(demand.connections, descriptors.connections, memory.connections),
@@ -124,17 +107,12 @@ export function planBudgets(machine: Machine, demand: Demand): BudgetDecision {
     headBytes: memory.requests * HEAD_BYTES,
     replayTotalBytes: memory.replayTotalBytes,
   };
-  return { kind: 'fits', budgets, warnings: [...warnOfDescriptors(machine, demand, descriptors), ...memory.warnings] };
+  const warnings = [...warnOfDescriptors(machine, demand, descriptors.connections), ...memory.warnings];
+  return { budgets, warnings };
 }
 
-interface DescriptorShares {
-  readonly refused: number;
-  readonly admin: number;
-  readonly connections: number;
-  readonly requests: number;
-}
-
-function shareDescriptors({ descriptorLimit, openDescriptors }: Machine, demand: Demand): DescriptorShares | undefined {
+/** Undefined when not even one client can be served. */
+function shareDescriptors({ descriptorLimit, openDescriptors }: Machine, demand: Demand) {
   const limit = descriptorLimit ?? Number.MAX_SAFE_INTEGER;
   const shared = limit - openDescriptors - SPARE_DESCRIPTORS - demand.otherDescriptors;
   if (shared < MIN_SHARED_DESCRIPTORS) return undefined;
@@ -152,7 +130,7 @@ function computeUpstreamDescriptors({ upstreamConnections }: Demand): number {
   return Math.ceil(upstreamConnections * 1.125);
 }
 
-function warnOfDescriptors(machine: Machine, demand: Demand, { connections }: DescriptorShares): string[] {
+function warnOfDescriptors(machine: Machine, demand: Demand, connections: number): string[] {
   if (machine.descriptorLimit === undefined || connections >= demand.connections) return [];
   const served = demand.connections + computeUpstreamDescriptors(demand) + MAX_ADMIN;
   const shared = Math.min(served + MAX_REFUSED, Math.ceil((served * 4) / 3));
@@ -175,15 +153,7 @@ function describeDescriptorLimit({ descriptorLimit }: Machine): string {
   return `the limit of ${String(descriptorLimit)} file descriptors`;
 }
 
-interface MemoryShares {
-  readonly connections: number;
-  readonly requests: number;
-  readonly refused: number;
-  readonly replayTotalBytes: number;
-  readonly warnings: readonly string[];
-}
-
-function shareMemory(machine: Machine, demand: Demand): MemoryShares {
+function shareMemory(machine: Machine, demand: Demand) {
   const memoryBytes = Math.max(0, 0.95 * machine.memoryLimitBytes - MEMORY.baseBytes);
   const heapBytes = Math.max(0, 0.9 * machine.heapLimitBytes - HEAP.baseBytes);
   const replayTotalBytes = Math.min(demand.replayTotalBytes, Math.floor(memoryBytes / 2));
@@ -203,7 +173,7 @@ function shareMemory(machine: Machine, demand: Demand): MemoryShares {
   return { ...shares, warnings: warnOfMemory(limit, machine, demand, shares) };
 }
 
-function computeCapacity(freeBytes: number, { bytes, share }: Cost): number {
+function computeCapacity(freeBytes: number, { bytes, share }: typeof MEMORY.request): number {
   return Math.floor((share * freeBytes) / bytes);
 }
 
@@ -211,7 +181,7 @@ function warnOfMemory(
   limit: string,
   machine: Machine,
   demand: Demand,
-  { connections, requests, replayTotalBytes }: Omit<MemoryShares, 'warnings'>,
+  { connections, requests, replayTotalBytes }: Pick<Budgets, 'connections' | 'requests' | 'replayTotalBytes'>,
 ): string[] {
   const warnings = [];
   if (requests < demand.requests)

@@ -1,6 +1,6 @@
 /** Stops a sidecar in the reverse order of its start, so that no accepted request is lost (invariant 10). */
 import type { Server } from 'node:http';
-import type { Clock } from '../platform/clock.ts';
+import { waitAtMost } from '../platform/clock.ts';
 import { closeBoundServers, type BoundServers } from '../listener/bind.ts';
 import type { ProxyServer } from '../listener/proxy-server.ts';
 import type { Observation } from './observation.ts';
@@ -16,17 +16,13 @@ const LATE_REQUESTS_MS = 200;
 /** For writing the state file to a slow disk. */
 const STATE_WRITE_TIMEOUT_MS = 500;
 
-export interface DrainState {
-  isDraining: boolean;
-}
-
 /** The parts of one sidecar. */
 export interface SidecarParts extends RoutesOptions {
   readonly observation: Observation;
   readonly routes: RunningRoutes;
   readonly reloader: Reloader;
   readonly proxy: ProxyServer;
-  readonly drainState: DrainState;
+  readonly drainState: { isDraining: boolean };
 }
 
 /** Stops the parts of a sidecar that could not bind a port. */
@@ -100,13 +96,4 @@ function sumThrottles(throttles: RunningRoutes['throttles']): { inFlight: number
     queued += state.queued;
   }
   return { inFlight, queued };
-}
-
-async function waitAtMost(work: Promise<unknown>, clock: Clock, delayMs: number): Promise<void> {
-  let cancel = (): void => undefined;
-  const timeout = new Promise<void>((resolve) => {
-    cancel = clock.after(delayMs, resolve);
-  });
-  await Promise.race([work, timeout]);
-  cancel();
 }

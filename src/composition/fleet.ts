@@ -14,16 +14,8 @@ import type { FleetMembership } from '../throttle/fleet-membership.ts';
 import type { RateSettings } from '../throttle/throttle.ts';
 import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import type { SidecarContext } from './context.ts';
-import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 
-export interface FleetParts {
-  readonly client: RedisScriptClient;
-  readonly tokenStore: SharedTokenStore;
-  /** Makes this process a member of the replicas that share one quota. */
-  joinQuota(quota: QuotaIdentity, settings: RateSettings): FleetMembership;
-  /** Waits for the scripts in flight, then closes both connections. */
-  close(): Promise<void>;
-}
+export type FleetParts = NonNullable<ReturnType<typeof createFleetParts>>;
 
 /** Replicas that have all of this in common share a quota. */
 export interface QuotaIdentity {
@@ -36,7 +28,7 @@ export interface QuotaIdentity {
 const CONNECT_TIMEOUT_MS = 2000;
 
 /** Undefined when no fleet is configured. `client.start()` connects. */
-export function createFleetParts(fleet: Config['fleet'], context: SidecarContext): FleetParts | undefined {
+export function createFleetParts(fleet: Config['fleet'], context: SidecarContext) {
   if (fleet === undefined) return undefined;
   const { keyPrefix } = fleet;
   const open = createConnector(fleet, context);
@@ -55,13 +47,15 @@ export function createFleetParts(fleet: Config['fleet'], context: SidecarContext
   return {
     client,
     tokenStore: createRedisTokenStore(client, keyPrefix),
-    joinQuota(quota, settings) {
+    /** Makes this process a member of the replicas that share one quota. */
+    joinQuota(quota: QuotaIdentity, settings: RateSettings): FleetMembership {
       const key = createQuotaKeyReader(keyPrefix, quota);
       const addConnectionListener = (listener: ConnectionListener) => void listeners.push(listener);
       const store = createRedisQuotaStore(client, subscriber, key, addConnectionListener);
       return new FleetMember({ store, id: replicaId, settings, clock: context.clock });
     },
-    async close() {
+    /** Waits for the scripts in flight, then closes both connections. */
+    async close(): Promise<void> {
       subscriber.close();
       await client.close();
     },

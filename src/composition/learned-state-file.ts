@@ -26,7 +26,9 @@ export async function openLearnedStateFile(
     await Promise.all(
       config.credentials.map(async (credential) => {
         const clientId = await readSecret('auth.clientId', identifyClient(credential));
-        return [credential.name, hashClientId(clientId.kind === 'read' ? clientId.value : '')] as const;
+        // Distinguishes clients without disclosing their ids.
+        const hash = createHash('sha256').update(clientId.kind === 'read' ? clientId.value : '');
+        return [credential.name, hash.digest('base64url').slice(0, 22)] as const;
       }),
     ),
   );
@@ -40,9 +42,4 @@ export async function openLearnedStateFile(
   const countFailure = (): void => observe({ kind: 'state-file-not-written' });
   const file = new StateFile({ path, owners, clock, successes, warn, countFailure });
   return { file, restored: await file.restore() };
-}
-
-/** Distinguishes clients without disclosing their ids. */
-function hashClientId(clientId: string): string {
-  return createHash('sha256').update(clientId).digest('base64url').slice(0, 22);
 }

@@ -6,26 +6,19 @@ import type { Config } from '../config/config.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import { computeDemand, planBudgets, type Budgets, type Machine } from './budgets.ts';
 
-interface BudgetOptions {
-  /** Default: read from this process. */
-  readonly machine?: Machine | undefined;
-  /** Present when requests are traced. */
-  readonly startTracer?: unknown;
-}
-
 /**
  * The limits of this process; emits a warning for each that is lower than the configuration asks for.
  * @throws Error when the resources are not enough for one client
  */
 export function determineBudgets(
   config: Config,
-  { machine, startTracer }: BudgetOptions,
+  { machine, startTracer }: { readonly machine?: Machine | undefined; readonly startTracer?: unknown },
   observe: EventObserver,
 ): Budgets {
-  const decision = planBudgets(machine ?? readMachine(), computeDemand(config, startTracer !== undefined));
-  if (decision.kind === 'too-small') throw new Error(decision.problem);
-  for (const message of decision.warnings) observe({ kind: 'warning', message });
-  return decision.budgets;
+  const demand = computeDemand(config, startTracer !== undefined);
+  const { budgets, warnings } = planBudgets(machine ?? readMachine(), demand);
+  for (const message of warnings) observe({ kind: 'warning', message });
+  return budgets;
 }
 
 function readMachine(): Machine {

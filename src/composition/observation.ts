@@ -1,16 +1,15 @@
 /** What observes the sidecar: the metrics, the ring of their samples and the record of notable events, with the log of the command. */
-import { createActivity, type Activity } from '../admin/history/activity.ts';
+import { createActivity } from '../admin/history/activity.ts';
 import { PastSuccesses } from '../admin/history/past-successes.ts';
 import { Sampler } from '../admin/samples/sampler.ts';
 import type { Clock } from '../platform/clock.ts';
 import { findThrottleGroups, type Config } from '../config/config.ts';
 import { DEFAULT_NAME } from '../config/schema/schema-routes.ts';
 import { maskEvent } from '../telemetry/event-texts.ts';
-import type { EventObserver } from '../telemetry/events.ts';
+import type { SidecarEvent } from '../telemetry/events.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { GaugeStates } from '../telemetry/metrics/gauges.ts';
-import { createMetrics, type Metrics } from '../telemetry/metrics/metrics.ts';
-import type { RecordPermit, RouteCounters } from '../telemetry/request-record.ts';
+import { createMetrics } from '../telemetry/metrics/metrics.ts';
 
 export interface ObservationOptions {
   readonly config: Config;
@@ -21,17 +20,9 @@ export interface ObservationOptions {
   readonly log: Pick<Log, 'observe' | 'recorders' | 'droppedLines' | 'secrets'>;
 }
 
-export interface Observation {
-  readonly metrics: Metrics;
-  readonly activity: Activity;
-  readonly successes: PastSuccesses;
-  readonly sampler: Sampler;
-  readonly observe: EventObserver;
-  readonly bindRoute: (route: string) => RouteCounters;
-  readonly bindThrottle: (group: string) => RecordPermit;
-}
+export type Observation = ReturnType<typeof createObservation>;
 
-export function createObservation({ config, clock, log, readStates }: ObservationOptions): Observation {
+export function createObservation({ config, clock, log, readStates }: ObservationOptions) {
   const metrics = createMetrics({
     ...config.metrics,
     readStates,
@@ -54,14 +45,14 @@ export function createObservation({ config, clock, log, readStates }: Observatio
     activity,
     successes,
     sampler,
-    observe: (received) => {
+    observe: (received: SidecarEvent): void => {
       const event = maskEvent(received, log.secrets.mask);
       log.observe(event);
       metrics.observe(event);
       activity.observe(event);
       successes.observe(event);
     },
-    bindRoute: (route) => metrics.bindRoute(route, log.recorders),
-    bindThrottle: (group) => metrics.bindThrottle(group, log.recorders),
+    bindRoute: (route: string) => metrics.bindRoute(route, log.recorders),
+    bindThrottle: (group: string) => metrics.bindThrottle(group, log.recorders),
   };
 }

@@ -27,18 +27,12 @@ export interface ReloadOptions {
   readonly observe: EventObserver;
 }
 
-export interface Reloader {
-  /** Never throws. Emits the outcome as an event, and keeps it for `state`. */
-  readonly reload: () => void;
-  readonly state: () => ConfigurationState;
-  /** The configuration in force; undefined without a source. */
-  readonly current: () => LoadedConfig | undefined;
-}
+export type Reloader = ReturnType<typeof createReloader>;
 
 /** As a file is found that is being written: truncated first. */
 const EMPTY_FILE = 'configuration file: it is empty, and was not when it was read before; an empty one needs a restart';
 
-export function createReloader({ source, apply, log, clock, observe }: ReloadOptions): Reloader {
+export function createReloader({ source, apply, log, clock, observe }: ReloadOptions) {
   let inForce = source?.loaded;
   let loadedWallAt = clock.wallNow();
   let lastReload: ConfigurationState['lastReload'];
@@ -59,7 +53,8 @@ export function createReloader({ source, apply, log, clock, observe }: ReloadOpt
     setLevel();
   };
   return {
-    reload() {
+    /** Never throws. Emits the outcome as an event, and keeps it for `state`. */
+    reload(): void {
       const result = source?.load?.();
       if (result === undefined || inForce === undefined) {
         observe({ kind: 'warning', message: 'there is no configuration file to reload: nothing was changed' });
@@ -75,7 +70,8 @@ export function createReloader({ source, apply, log, clock, observe }: ReloadOpt
         else applyConfig(result, applied);
       }
     },
-    state: () => ({ loadedWallAt, isReloadable: source?.load !== undefined, lastReload }),
+    state: (): ConfigurationState => ({ loadedWallAt, isReloadable: source?.load !== undefined, lastReload }),
+    /** The configuration in force; undefined without a source. */
     current: () => inForce,
   };
 }

@@ -47,27 +47,14 @@ export interface RoutesOptions extends SidecarContext, Pick<Observation, 'bindRo
   readonly budgets: Budgets;
 }
 
-/** The parts that requests use. Token sources are not started yet. */
-export interface RunningRoutes {
-  readonly table: RouteTable<Route>;
-  /** By credential. */
-  readonly tokens: ReadonlyMap<string, TokenSource>;
-  /** By throttle group. */
-  readonly throttles: ReadonlyMap<string, Throttle>;
-  /**
-   * Applies the settings that can change while running; the others must be equal. Requests under way keep their settings, except those of
-   * the throttle.
-   */
-  readonly reconfigure: (config: Config) => void;
-  /** Closes all connections to upstreams, also those in use, and stops reading the files of their header fields. */
-  closeUpstreams(): Promise<void>;
-}
+/** The parts that requests use: tokens by credential, throttles by group. Token sources are not started yet. */
+export type RunningRoutes = ReturnType<typeof createRoutes>;
 
 /** What a route keeps when its settings change. */
 export type PersistentRouteParts = Omit<RouteContext, 'clientPath' | keyof ReturnType<typeof readRouteSettings>> &
   Pick<Route, 'serveUpgrade'>;
 
-export function createRoutes(options: RoutesOptions): RunningRoutes {
+export function createRoutes(options: RoutesOptions) {
   const { config, headers } = options;
   const egress = createProxySelector(config.egress);
   const tokens = createTokenSources(options, egress);
@@ -78,6 +65,10 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
   const persistent = new Map(config.routes.map((route) => [route.name, createRouteParts(route, options, shared)]));
   // A copy: routes of an earlier configuration go on using their own table.
   const table: RouteTable<Route> = { ...buildRouteTable(config, persistent) };
+  /**
+   * Applies the settings that can change while running; the others must be equal. Requests under way keep their settings, except those of
+   * the throttle.
+   */
   const reconfigure = (next: Config): void => {
     // Pools before the throttles that let more requests through to them.
     for (const [key, { client }] of upstreams) client.resize(computeMaxConnections(next.routes, key));
@@ -88,6 +79,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
     for (const [group, terms] of readThrottleTerms(next)) requireDefined(throttles.get(group)).reconfigure(terms);
     void options.learned?.file.lease();
   };
+  /** Closes all connections to upstreams, also those in use, and stops reading the files of their header fields. */
   const closeUpstreams = async (): Promise<void> => {
     headers.stop();
     await Promise.all([...upstreams.values()].map(({ client }) => client.close()));
@@ -95,7 +87,9 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
   return { table, tokens, throttles, reconfigure, closeUpstreams };
 }
 
-interface SharedParts extends Pick<RunningRoutes, 'tokens' | 'throttles'> {
+interface SharedParts {
+  readonly tokens: ReadonlyMap<string, TokenSource>;
+  readonly throttles: ReadonlyMap<string, Throttle>;
   readonly egress: ProxySelector;
   /** By the key of their settings. */
   readonly upstreams: ReadonlyMap<string, UpstreamPool>;

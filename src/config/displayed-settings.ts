@@ -2,7 +2,8 @@
 import { listEntryValues } from './load/entries.ts';
 import { isTextList, type SettingValue } from './schema/formats/formats.ts';
 import type { LoadedConfig } from './load/load.ts';
-import { isSettingMap, settingOf, type SettingKey } from './schema/schema.ts';
+import { settingOf, type SettingKey } from './schema/schema.ts';
+import { isJsonObject } from '../token/endpoint/json-object.ts';
 import { MASK } from '../platform/secret-redaction.ts';
 
 export interface DisplayedSetting {
@@ -17,7 +18,7 @@ export function maskSetting(key: SettingKey, value: SettingValue): SettingValue 
   const { sensitive, format } = settingOf(key);
   if (value === null) return value;
   // Neither the names in a map nor the paths of files are secret.
-  if (sensitive && isSettingMap(value))
+  if (sensitive && isJsonObject(value))
     return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, typeof one === 'object' ? one : MASK]));
   if (sensitive) return MASK;
   if (isTextList(value)) return value.map((entry) => format.show(entry));

@@ -10,6 +10,7 @@ import type { TokenSource } from '../token/token.ts';
 import type { RetryBudget } from '../retry/budget.ts';
 import type { RetryRules } from '../retry/policy.ts';
 import type { AttemptTimeouts, ResponseCut } from '../upstream/response-receiver.ts';
+import type { ClientView } from '../upstream/client-view.ts';
 import type { Upstream } from '../upstream/client.ts';
 import type { AddedHeaders } from '../upstream/headers.ts';
 import type { ForeignResponses } from './foreign-responses.ts';
@@ -19,7 +20,8 @@ import type { RequestLifetime } from './request-lifetime.ts';
 import type { ReplayMemory } from './request-body/replay-body.ts';
 import type { RequestTracer } from './request-tracer.ts';
 
-export interface RouteContext {
+export interface RouteContext
+  extends Pick<ClientView, 'baseUrl' | 'clientPath'>, Partial<Pick<ClientView, 'cookieRoot'>> {
   /** Configured name, used as a label. */
   readonly route: string;
   readonly clock: Clock;
@@ -34,11 +36,6 @@ export interface RouteContext {
   readonly refusals?: EvaluateHead | undefined;
   /** Routes to one origin may share it. */
   readonly upstream: Upstream;
-  readonly baseUrl: URL;
-  /** The client's path for a path below the upstream's base; undefined when there is none. */
-  readonly clientPath: (path: string) => string | undefined;
-  /** The path below the base to which the cookies of the route are limited; undefined: cookies are not adapted. */
-  readonly cookieRoot?: string | undefined;
   readonly retryBudget: RetryBudget;
   readonly memory: ReplayMemory;
   readonly retry: RetryRules & { readonly replayBufferBytes: number };

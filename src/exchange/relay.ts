@@ -43,12 +43,6 @@ function flushRelays(): void {
 const JOINED_MAX_BYTES = 16 * 1024;
 const EARLY_RESPONSE_DRAIN_MAX_BYTES = 64 * 1024 * 1024;
 
-interface UnsentHead {
-  readonly status: number;
-  readonly statusText: string;
-  readonly headers: string[];
-}
-
 type HeldResult = Extract<AttemptResult, { kind: 'held' }>;
 
 export class Relay implements ResponseSink, ResponseClient {
@@ -58,7 +52,7 @@ export class Relay implements ResponseSink, ResponseClient {
   isPending = false;
   nextPending: Relay | undefined;
   /** Not given to node:http yet: can be dropped. */
-  #unsent: UnsentHead | undefined;
+  #unsent: Pick<UpstreamResponse, 'status' | 'statusText' | 'headers'> | undefined;
   /** Small chunks, and all that came with an unsent head. For node:http each of them would be several objects and writes. */
   #joined: GrowableBuffer | undefined;
   #isAwaitingWrite = false;

@@ -79,10 +79,10 @@ export class ResponseClassifier {
     this.#context.observe(stated, clock.now() - made.ageMs);
     this.#compareClocks(made);
     const signal = readRateLimitSignal(status, stated, made, this.#context, isConfigured || undefined);
+    const { statedWaitMs } = signal;
     const isRateLimited =
       isConfigured || status === 429 || (status === 403 && !lacksScope && isRateLimitRefusal(signal));
-    const isRefusal = isRateLimited || (status === 503 && signal.statedWaitMs !== undefined);
-    const { statedWaitMs } = signal;
+    const isRefusal = isRateLimited || (status === 503 && statedWaitMs !== undefined);
     const shared = divideSignal(signal, replicas);
     if (isRefusal) {
       const fields = readStatedFields(stated, clock.wallNow());

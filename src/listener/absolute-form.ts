@@ -48,7 +48,9 @@ export function readAbsoluteTarget(
   if (split instanceof SidecarError) return split;
   const { authority, path } = split;
   const parsed = parseAuthority(authority);
-  if (parsed === undefined) return allowedHosts === undefined ? { kind: 'own', path } : createAuthorityError(authority);
+  if (parsed === undefined && allowedHosts === undefined) return { kind: 'own', path };
+  if (parsed === undefined)
+    return reject(`the request target has the invalid authority ${quoteForMessage(authority.text)}`);
   const { host, port } = parsed;
   const ownEntries = allowedHosts?.filter((entry) => entry.host === host && (entry.port ?? port) === port) ?? [];
   const namesUpstream = baseUrls.some((baseUrl) => matchBaseUrl(baseUrl, parsed) !== undefined);
@@ -60,10 +62,9 @@ export function readAbsoluteTarget(
 
 function splitTarget(target: string): { readonly authority: Authority; readonly path: string } | SidecarError {
   const [, secure, text, rest = ''] = /^http(s?):\/\/([^/?#]*)(.*)$/is.exec(target) ?? [];
-  if (text === undefined)
-    return new SidecarError('BAD_REQUEST', 'the request target is neither a path nor an http: URL of an allowed host');
+  if (text === undefined) return reject('the request target is neither a path nor an http: URL of an allowed host');
   // Not quoted: it may contain a password.
-  if (text.includes('@')) return new SidecarError('BAD_REQUEST', 'the request target has user information: remove it');
+  if (text.includes('@')) return reject('the request target has user information: remove it');
   return { authority: { isSecure: secure !== '', text }, path: rest.startsWith('/') ? rest : `/${rest}` };
 }
 
@@ -72,10 +73,6 @@ type HostAndPort = HostPort & { readonly port: number };
 function parseAuthority({ isSecure, text }: Authority): HostAndPort | undefined {
   const parsed = parseHostPort(text);
   return parsed && { host: parsed.host, port: parsed.port ?? (isSecure ? 443 : 80) };
-}
-
-function createAuthorityError({ text }: Authority): SidecarError {
-  return new SidecarError('BAD_REQUEST', `the request target has the invalid authority ${quoteForMessage(text)}`);
 }
 
 function createForeignTargetError({ text }: Authority, namesUpstream: boolean): SidecarError {
@@ -94,7 +91,7 @@ export function findHostConflict(
   const stated = parseAuthority({ ...authority, text: hostField });
   if (stated?.host === host && stated.port === port) return undefined;
   const names = `${quoteForMessage(hostField)} in Host, ${quoteForMessage(authority.text)} in the request target`;
-  return new SidecarError('BAD_REQUEST', `the request names two hosts: ${names}`);
+  return reject(`the request names two hosts: ${names}`);
 }
 
 /**

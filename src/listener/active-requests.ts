@@ -111,10 +111,7 @@ export class ActiveRequests {
 
 /** A request that passed the check, until the connection is done with its response. */
 export interface ActiveExchange extends ActiveRequest, Exchange {
-  readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly lifetime: RequestLifetime;
-  readonly stats: RequestStats;
   readonly routeContext: RouteContext;
   outcome: RequestOutcome | undefined;
   isBroken: boolean;

@@ -3,6 +3,7 @@
  * after unneeded escapes are decoded (RFC 3986 §6.2.2), so that no spelling passes the list. Dot segments are rejected before.
  */
 import { SidecarError } from '../platform/errors.ts';
+import { tryRead } from '../platform/try-read.ts';
 
 export interface AllowListRule {
   /** Undefined allows every method. */
@@ -19,7 +20,9 @@ export function createAllowList(rules: readonly AllowListRule[]): AllowListCheck
   const parsedRules = rules.map(({ methods, path }) => ({ methods, segments: splitSegments(path) }));
   return (method, target) => {
     const path = target.split('?', 1)[0] ?? '';
-    const requested = isWellEncoded(path) ? splitSegments(path) : undefined;
+    // Lenient decoders read other escapes each in their own way (RFC 3986 §2.1, RFC 3629 §3).
+    const isWellEncoded = tryRead(() => decodeURIComponent(path)) !== undefined;
+    const requested = isWellEncoded ? splitSegments(path) : undefined;
     const matching = parsedRules.filter(({ segments }) => requested !== undefined && startsWith(requested, segments));
     if (matching.some(({ methods }) => methods?.includes(method) ?? true)) return undefined;
     const what = matching.length === 0 ? 'this path' : `the method ${method} on this path`;
@@ -28,16 +31,6 @@ export function createAllowList(rules: readonly AllowListRule[]): AllowListCheck
       `${what} is not allowed; to allow it, add it to SIDECAR_LISTEN_ALLOW (listen.allow)`,
     );
   };
-}
-
-/** Lenient decoders read other escapes each in their own way (RFC 3986 §2.1, RFC 3629 §3). */
-function isWellEncoded(path: string): boolean {
-  try {
-    decodeURIComponent(path);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function splitSegments(path: string): string[] {

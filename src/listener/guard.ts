@@ -11,7 +11,6 @@ import {
   readAbsoluteTarget,
   type AbsoluteFormOptions,
   type AbsoluteTarget,
-  type UpstreamTarget,
 } from './absolute-form.ts';
 import { createHeadReader, type ReadRequestHead, type RequestHead } from './request-head.ts';
 
@@ -30,15 +29,6 @@ export interface GuardedRequest {
   readonly socket?: { readonly localPort?: number | undefined };
 }
 
-export interface AdmittedRequest {
-  readonly target: string;
-  /** Set when a target in absolute-form names the server of a base URL. */
-  readonly upstream: UpstreamTarget | undefined;
-  readonly corsOrigin: string | undefined;
-  /** A CORS preflight of an allowed page: the listener responds to it. */
-  readonly isPreflight: boolean;
-}
-
 /** Each costs memory of its own beside its bytes. node:http rejects more than one above it, or drops them: see http-server.ts. */
 export const MAX_HEADER_FIELDS = 200;
 
@@ -54,8 +44,8 @@ export class Guard {
     this.readHead = createHeadReader(options.requiredHeader?.name);
   }
 
-  /** @param head of the request. Default: it is read */
-  check(request: GuardedRequest, head = this.readHead(request.rawHeaders)): AdmittedRequest | SidecarError {
+  /** What an admitted request asks for, or the error that rejects it. @param head of the request. Default: it is read */
+  check(request: GuardedRequest, head = this.readHead(request.rawHeaders)) {
     const { method = '', url = '', httpVersion } = request;
     const { requiredHeader } = this.#options;
     const absolute = url.startsWith('/')
@@ -69,6 +59,7 @@ export class Guard {
       (head.mayComeFromPage ? this.#checkPage(request, head) : undefined);
     if (error !== undefined) return error;
     const corsOrigin = head.origins[0]?.toLowerCase();
+    // Of an allowed page: the listener responds to it.
     const isPreflight = corsOrigin !== undefined && method === 'OPTIONS' && head.preflightMethods.length > 0;
     // A browser adds no header field of the page's own to a preflight.
     if (requiredHeader !== undefined && !isPreflight && !hasValue(head.required, requiredHeader.value))

@@ -4,7 +4,6 @@ import type { Clock } from '../platform/clock.ts';
 import { SidecarError } from '../platform/errors.ts';
 import type { Exchange, RouteContext } from '../exchange/exchange.ts';
 import { RequestLifetime } from '../exchange/request-lifetime.ts';
-import type { QueueClass } from '../throttle/throttle.ts';
 import { joinTarget, withoutTrailingSlash } from '../upstream/request-target.ts';
 import type { AllowListCheck } from './allow-list.ts';
 import { findProxiedRoute, type UpstreamTarget } from './absolute-form.ts';
@@ -33,23 +32,23 @@ export interface RequestCheckOptions {
 }
 
 export type CheckedRequest =
-  | {
-      readonly kind: 'rejected';
-      readonly error: SidecarError;
-      /** The route of its path; undefined when it has none, or was rejected before. */
-      readonly route: Route | undefined;
-    }
+  | RejectedRequest
   | { readonly kind: 'preflight'; readonly corsOrigin: string }
-  | {
-      readonly kind: 'passed';
-      readonly route: Route;
-      readonly path: string;
-      readonly target: string;
-      readonly clientPath: Exchange['clientPath'];
-      readonly corsOrigin: string | undefined;
-      readonly queueClass: QueueClass;
-      readonly lifetime: RequestLifetime;
-    };
+  | (SelectedRoute &
+      Pick<Exchange, 'corsOrigin' | 'queueClass' | 'lifetime'> & {
+        readonly kind: 'passed';
+      });
+
+interface RejectedRequest {
+  readonly kind: 'rejected';
+  readonly error: SidecarError;
+  /** The route of its path; undefined when it has none, or was rejected before. */
+  readonly route: Route | undefined;
+}
+
+interface SelectedRoute extends Pick<Exchange, 'path' | 'target' | 'clientPath'> {
+  readonly route: Route;
+}
 
 /** @param arrivedAt monotonic */
 export function checkRequest(
@@ -65,7 +64,7 @@ export function checkRequest(
   const { method = '' } = request;
   const selection =
     upstream === undefined ? selectRoute(routes, guarded.target, method) : selectProxiedRoute(routes, upstream, method);
-  if (selection.kind === 'rejected') return selection;
+  if ('error' in selection) return selection;
   const { route, path, target, clientPath } = selection;
   const denied = checkAllowList?.(method, target);
   if (denied !== undefined) return reject(denied, route);
@@ -82,19 +81,8 @@ export function checkRequest(
   return { kind: 'passed', route, path, target, clientPath, corsOrigin, queueClass, lifetime };
 }
 
-type RejectedRequest = Extract<CheckedRequest, { kind: 'rejected' }>;
-
 function reject(error: SidecarError, route: Route | undefined): RejectedRequest {
   return { kind: 'rejected', error, route };
-}
-
-interface SelectedRoute {
-  readonly kind: 'selected';
-  readonly route: Route;
-  readonly path: string;
-  /** Path and query of a client that calls the sidecar itself. */
-  readonly target: string;
-  readonly clientPath: Exchange['clientPath'];
 }
 
 /** For a target that names the upstream: the client's paths are those of the upstream, base path included. */
@@ -107,7 +95,7 @@ function selectProxiedRoute(
   if (match instanceof SidecarError) return reject(match, undefined);
   const { route, target } = match;
   const basePath = withoutTrailingSlash(route.context.baseUrl.pathname);
-  return { kind: 'selected', route, path: upstream.path, target, clientPath: (path) => basePath + path };
+  return { route, path: upstream.path, target, clientPath: (path) => basePath + path };
 }
 
 /** The path that is sent is below the base of the route whose token it carries: both come from one selection. */
@@ -117,7 +105,7 @@ function selectRoute(routes: RouteTable<Route>, target: string, method: string):
   const strippedLength = match.kind === 'matched' ? match.strippedLength : 0;
   const path = joinTarget(route?.context.baseUrl.pathname ?? '/', target, strippedLength);
   if (path instanceof SidecarError) return reject(path, route);
-  if (route !== undefined) return { kind: 'selected', route, path, target, clientPath: undefined };
+  if (route !== undefined) return { route, path, target, clientPath: undefined };
   const error =
     match.kind === 'ambiguous'
       ? new SidecarError('BAD_REQUEST', 'the path could belong to several routes: send it without unneeded escapes')

@@ -53,13 +53,6 @@ export class RequestHead implements Record<HeadField, readonly string[]> {
   bytes = REQUEST_BYTES;
 }
 
-interface NameClass {
-  readonly field: HeadField | undefined;
-  readonly isOptional: boolean;
-  readonly isOfPages: boolean;
-  readonly isRequired: boolean;
-}
-
 const OPTIONAL = /^(?:x-|traceparent$)/;
 const OF_PAGES = /^(?:origin|referer|sec-fetch-site)$/;
 
@@ -67,7 +60,7 @@ export type ReadRequestHead = (rawHeaders: readonly string[]) => RequestHead;
 
 /** @param requiredName of `listen.requiredHeader`, in lower case. Default: none @returns reads a flat list [name, value, …] */
 export function createHeadReader(requiredName?: string): ReadRequestHead {
-  const classes = memoize((name): NameClass => {
+  const classes = memoize((name) => {
     const lower = name.toLowerCase();
     const field = FIELD_BY_NAME.get(lower);
     const isOptional = field !== undefined && OPTIONAL.test(lower);

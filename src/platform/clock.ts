@@ -104,6 +104,13 @@ export async function sleep(clock: Pick<Clock, 'after'>, delayMs: number, signal
   signal.removeEventListener('abort', end);
 }
 
+/** Settles as `work` does, or resolves with undefined after `delayMs`; `work` goes on. */
+export function waitAtMost<T>(work: Promise<T>, clock: Pick<Clock, 'after'>, delayMs: number): Promise<T | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  const cancel = clock.after(delayMs, () => late.resolve(undefined));
+  return Promise.race([work, late.promise]).finally(cancel);
+}
+
 /** Settles as `work` does, or rejects with the signal's reason as soon as it is aborted; `work` goes on. */
 export function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {

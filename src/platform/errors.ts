@@ -67,16 +67,6 @@ export type LocalReplyCode = keyof typeof ENTRIES;
 export const LOCAL_REPLIES: Readonly<Record<LocalReplyCode, LocalReplyEntry>> = ENTRIES;
 export const LOCAL_REPLY_CODES = Object.keys(LOCAL_REPLIES) as LocalReplyCode[];
 
-export interface SidecarErrorOptions {
-  /** Milliseconds until a retry makes sense; becomes `Retry-After` (whole seconds, rounded up, at least 1). */
-  readonly retryAfterMs?: number;
-  /** A more specific RFC 9209 error type than the default of the code. */
-  readonly proxyStatus?: ProxyStatusError;
-  /** With METHOD_NOT_ALLOWED: the allowed methods (RFC 9110 §10.2.1). Default: all that are forwarded. */
-  readonly allow?: readonly string[];
-  readonly cause?: unknown;
-}
-
 /**
  * An error that ends a request with a local reply. The client gets `message` as `detail`: it names the fault and what is expected, and
  * never contains a secret, a token or a stack.
@@ -84,11 +74,18 @@ export interface SidecarErrorOptions {
 export class SidecarError extends Error {
   override readonly name = 'SidecarError';
   readonly code: LocalReplyCode;
+  /** Milliseconds until a retry makes sense; becomes `Retry-After` (whole seconds, rounded up, at least 1). */
   readonly retryAfterMs: number | undefined;
+  /** A more specific RFC 9209 error type than the default of the code. */
   readonly proxyStatus: ProxyStatusError | undefined;
+  /** With METHOD_NOT_ALLOWED: the allowed methods (RFC 9110 §10.2.1). Default: all that are forwarded. */
   readonly allow: readonly string[] | undefined;
 
-  constructor(code: LocalReplyCode, message: string, options: SidecarErrorOptions = {}) {
+  constructor(
+    code: LocalReplyCode,
+    message: string,
+    options: Partial<Pick<SidecarError, 'retryAfterMs' | 'proxyStatus' | 'allow' | 'cause'>> = {},
+  ) {
     // Under overload most requests end with one: to capture a stack, which is shown nowhere, would be most of its cost. An assignment would
     // throw with --frozen-intrinsics.
     const limit = Error.stackTraceLimit;

@@ -10,8 +10,9 @@ const INITIAL_CAPACITY = 64 * 1024;
  * allocated before the first byte.
  */
 export class GrowableBuffer {
+  /** Read only. */
+  length = 0;
   #memory: Buffer = EMPTY;
-  #length = 0;
   readonly #expectedBytes: number;
 
   /** @param expectedBytes bytes that will come. Default: unknown */
@@ -19,13 +20,9 @@ export class GrowableBuffer {
     this.#expectedBytes = expectedBytes;
   }
 
-  get length(): number {
-    return this.#length;
-  }
-
   /** The bytes so far; valid until the next `append`. */
   get bytes(): Buffer {
-    return this.#memory.subarray(0, this.#length);
+    return this.#memory.subarray(0, this.length);
   }
 
   get capacity(): number {
@@ -33,20 +30,20 @@ export class GrowableBuffer {
   }
 
   append(chunk: Buffer): void {
-    const length = this.#length + chunk.length;
-    if (this.#length === 0) {
+    const length = this.length + chunk.length;
+    if (this.length === 0) {
       // Most bodies come in one chunk, which is not copied.
       this.#memory = chunk;
     } else {
       if (length > this.#memory.length) this.#grow(length);
-      chunk.copy(this.#memory, this.#length);
+      chunk.copy(this.#memory, this.length);
     }
-    this.#length = length;
+    this.length = length;
   }
 
   clear(): void {
     this.#memory = EMPTY;
-    this.#length = 0;
+    this.length = 0;
   }
 
   #grow(needed: number): void {
@@ -54,7 +51,7 @@ export class GrowableBuffer {
     const isExpected = needed <= this.#expectedBytes;
     const capacity = isExpected ? Math.min(this.#expectedBytes, Math.max(doubled, INITIAL_CAPACITY)) : doubled;
     const memory = Buffer.allocUnsafeSlow(capacity);
-    this.#memory.copy(memory, 0, 0, this.#length);
+    this.#memory.copy(memory, 0, 0, this.length);
     this.#memory = memory;
   }
 }

@@ -43,7 +43,7 @@ function* normalizeSegments(segments: readonly string[], keepsEmpty: boolean): G
   }
 }
 
-/** The segment without `;parameters` and white space. */
+/** The segment without `;parameters`, what follows `?` or `#`, and white space. */
 export function cleanSegment(segment: string): string {
   return segment.replace(/[;?#].*$/s, '').replace(/[\0- ]/g, '');
 }

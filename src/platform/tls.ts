@@ -5,6 +5,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
+import { tryRead } from './try-read.ts';
 
 /** The context for a new connection; the same object until a file changes. */
 export type TlsContextProvider = () => SecureContext;
@@ -50,14 +51,11 @@ export function createTlsContextProvider(
   let version = fileVersions(paths);
   let context = loadTlsContext(caFile, files, groups);
   return () => {
-    try {
-      const current = fileVersions(paths);
-      if (current !== version) context = loadTlsContext(caFile, files, groups);
-      version = current;
-    } catch {
-      return context;
-    }
-    return context;
+    const current = tryRead(() => fileVersions(paths));
+    const changed = current === version ? undefined : tryRead(() => loadTlsContext(caFile, files, groups));
+    if (current === undefined || changed === undefined) return context;
+    version = current;
+    return (context = changed);
   };
 }
 
@@ -94,15 +92,6 @@ function readClientCertificate({ certificateFile, keyFile }: ClientCertificateFi
   const fault = findClientCertificateFault(client);
   if (fault !== undefined) throw new Error(`the files ${certificateFile} and ${keyFile}: ${fault}`);
   return client;
-}
-
-function tryRead<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch {
-    // OpenSSL's message would not help the operator.
-    return undefined;
-  }
 }
 
 /** createSecureContext accepts a text without certificates, and then trusts no server. */

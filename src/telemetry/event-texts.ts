@@ -69,8 +69,8 @@ const TEXTS: { readonly [Kind in SidecarEvent['kind']]?: (event: EventOf<Kind>) 
     const fields = {
       credential,
       outcome,
-      detail: truncateDetail(detail),
-      nextInMs: roundIfKnown(nextInMs),
+      detail: detail && truncate(detail),
+      nextInMs: nextInMs && Math.round(nextInMs),
       file,
       durationMs: Math.round(durationMs * 10) / 10,
       lifetimeMs,
@@ -88,7 +88,7 @@ const TEXTS: { readonly [Kind in SidecarEvent['kind']]?: (event: EventOf<Kind>) 
     return { log: warn(logged, { fields }), page: error(shown + appendDetail(detail)) };
   },
   'token-not-asked': ({ credential, outcome, detail, nextInMs, from }) => {
-    const fields = { credential, outcome, detail: truncate(detail), nextInMs: roundIfKnown(nextInMs), from };
+    const fields = { credential, outcome, detail: truncate(detail), nextInMs: nextInMs && Math.round(nextInMs), from };
     return {
       log: warn('token request of another process failed', { fields }),
       page: warn(`No token requested${nameCredential(credential)}, because ${from} has just failed: ${detail}`),
@@ -134,7 +134,7 @@ const TEXTS: { readonly [Kind in SidecarEvent['kind']]?: (event: EventOf<Kind>) 
           page: warn(`Token${nameCredential(credential)} lacks requested scopes: ${missing.join(' ')}`),
         },
   'credential-rotation': ({ credential, outcome, detail }) => {
-    const fields = { credential, outcome, detail: truncateDetail(detail) };
+    const fields = { credential, outcome, detail: detail && truncate(detail) };
     const subject = `New credentials${nameCredential(credential)}`;
     return outcome === 'taken'
       ? { log: info('new credentials applied', { fields }), page: info(`${subject} applied`) }
@@ -248,14 +248,6 @@ function describeLifetime(ms: number | undefined): string {
 
 function appendDetail(detail: string | undefined): string {
   return detail === undefined ? '' : `: ${detail}`;
-}
-
-function truncateDetail(detail: string | undefined): string | undefined {
-  return detail === undefined ? undefined : truncate(detail);
-}
-
-function roundIfKnown(ms: number | undefined): number | undefined {
-  return ms === undefined ? undefined : Math.round(ms);
 }
 
 type More = Pick<EventText, 'fields' | 'key'>;

@@ -2,11 +2,11 @@
  * The events of the sidecar: one closed union that every part may emit, and that log, metrics, traces and the status page observe.
  * Parts never import a metrics or logging library. No event holds a token, a secret or a query string.
  */
-/** The statuses that may be a rate limit and that no setting names. */
 /** What a rate limit counts. */
 export const LIMIT_SCOPES = ['operation', 'route'] as const;
 export type LimitScope = (typeof LIMIT_SCOPES)[number];
 
+/** The statuses that may be a rate limit and that no setting names. */
 export const SUSPECT_STATUSES = [403, 420, 503, 509, 529] as const;
 export type SuspectStatus = (typeof SUSPECT_STATUSES)[number];
 

@@ -59,12 +59,10 @@ export type DebugEvent =
     }
   | { readonly kind: 'permit-granted'; readonly route: string; readonly waitedMs: number };
 
-export type DebugObserver = (event: DebugEvent) => void;
-
 /** Who gets what is recorded, besides the counters. */
 export interface RecordObservers {
   /** Called with each record, in this order. */
   readonly requests: RecordRequest[];
   /** Undefined unless the level of the log is `debug`; read for each attempt. */
-  debug?: DebugObserver | undefined;
+  debug?: ((event: DebugEvent) => void) | undefined;
 }

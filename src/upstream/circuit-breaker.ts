@@ -12,45 +12,37 @@ export const PROBE_INTERVAL_MS = 1000;
 /** The result of a `probe` decides for all. */
 export type ConnectDecision = 'try' | 'probe' | 'fail-fast';
 
-type State =
-  | { readonly kind: 'closed' }
-  /** Nothing is tried before `probeAt`. */
-  | { readonly kind: 'open'; readonly probeAt: number }
-  | { readonly kind: 'probing' };
-
 export class UpstreamCircuitBreaker {
-  #state: State = { kind: 'closed' };
+  /** Nothing is tried before: Infinity during a probe, undefined while the breaker is closed. */
+  #probeAt: number | undefined;
   #failures = 0;
   /** When the first connection of the failures in a row was begun. */
   #firstFailureAt = 0;
 
   /** Called before each connection; unless it fails fast, its result is to be recorded. @param now monotonic milliseconds */
   decide(now: number): ConnectDecision {
-    if (this.#state.kind === 'closed') return 'try';
-    if (this.#state.kind === 'probing' || now < this.#state.probeAt) return 'fail-fast';
-    this.#state = { kind: 'probing' };
+    if (this.#probeAt === undefined) return 'try';
+    if (now < this.#probeAt) return 'fail-fast';
+    this.#probeAt = Infinity;
     return 'probe';
   }
 
   /** A connection opened. @returns whether this closes the breaker */
   recordSuccess(): boolean {
-    const wasClosed = this.#state.kind === 'closed';
-    this.#state = { kind: 'closed' };
+    const wasOpen = this.#probeAt !== undefined;
+    this.#probeAt = undefined;
     this.#failures = 0;
-    return !wasClosed;
+    return wasOpen;
   }
 
   /** A connection that was begun at `startedAt` did not open. @returns whether this opens the breaker */
   recordFailure(decision: ConnectDecision, startedAt: number, now: number): boolean {
-    if (decision === 'probe' && this.#state.kind === 'probing') {
-      this.#state = { kind: 'open', probeAt: now + PROBE_INTERVAL_MS };
-      return false;
-    }
-    if (this.#state.kind !== 'closed') return false;
+    if (decision === 'probe' && this.#probeAt === Infinity) this.#probeAt = now + PROBE_INTERVAL_MS;
+    if (this.#probeAt !== undefined) return false;
     this.#firstFailureAt = this.#failures === 0 ? startedAt : Math.min(this.#firstFailureAt, startedAt);
     this.#failures++;
     if (this.#failures < FAILURE_THRESHOLD || now - this.#firstFailureAt < FAILURE_MIN_SPAN_MS) return false;
-    this.#state = { kind: 'open', probeAt: now + PROBE_INTERVAL_MS };
+    this.#probeAt = now + PROBE_INTERVAL_MS;
     return true;
   }
 }

@@ -35,12 +35,6 @@ const UNFORWARDED_REQUEST_HEADERS = new Set([
 
 const CORS_HEADER = /^access-control-allow-(?:origin|credentials)$|^access-control-expose-headers$/;
 
-interface RequestHeaderClass {
-  /** In lower case, with underscores read as hyphens: gateways such as CGI cannot distinguish the two. */
-  readonly canonical: string;
-  readonly isRemoved: boolean;
-}
-
 type HeaderRewriter = (value: string, view: ClientView) => string;
 
 /** Response headers whose values a client of the sidecar could not use; by name in lower case. No other value is changed. */
@@ -61,16 +55,7 @@ function redacted(rewrite: HeaderRewriter): HeaderRewriter {
 }
 
 /** What a name says of a response header. */
-export interface ResponseHeaderClass {
-  readonly lower: string;
-  readonly isRemoved: boolean;
-  readonly isCors: boolean;
-  readonly rewrite: HeaderRewriter | undefined;
-  readonly isLimitRelated: boolean;
-  readonly isFraming: boolean;
-}
-
-export const responseHeaderClasses = memoize((name): ResponseHeaderClass => {
+export const responseHeaderClasses = memoize((name) => {
   const lower = name.toLowerCase();
   return {
     lower,
@@ -122,7 +107,7 @@ export interface AddedHeaders {
 /** @param ownNames the fields that the sidecar adds itself, and the one that admits clients: a client's own are not forwarded, in any spelling */
 export function createRequestHeaderFilter(ownNames: readonly string[]): FilterRequestHeaders {
   const own = new Set(ownNames.map(canonicalizeName));
-  const classes = memoize((name): RequestHeaderClass => {
+  const classes = memoize((name) => {
     const canonical = canonicalizeName(name);
     const isOfSidecar = own.has(canonical) || canonical.startsWith('x-sidecar-');
     return { canonical, isRemoved: isOfSidecar || UNFORWARDED_REQUEST_HEADERS.has(canonical) };
@@ -210,6 +195,7 @@ function namesNoHeader(connection: string): boolean {
   return connection === 'keep-alive' || connection === 'close';
 }
 
+/** In lower case, with underscores read as hyphens: gateways such as CGI cannot distinguish the two. */
 function canonicalizeName(name: string): string {
   const lower = name.toLowerCase();
   return lower.includes('_') ? lower.replaceAll('_', '-') : lower;

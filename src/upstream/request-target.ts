@@ -4,7 +4,7 @@
  * segments. The guard has converted absolute-form targets before.
  */
 import { SidecarError } from '../platform/errors.ts';
-import { decodeRounds } from '../platform/path-readings.ts';
+import { cleanSegment, decodeRounds } from '../platform/path-readings.ts';
 
 /**
  * @param basePath pathname of the base URL; a trailing slash is ignored
@@ -36,10 +36,6 @@ function reject(why: string): SidecarError {
 
 /** Whether a server that decodes, converts backslashes, or drops `;parameters`, `?`, `#` or white space could read a dot segment. */
 function hasDotSegment(path: string): boolean {
+  const isDotSegment = (segment: string): boolean => /^\.\.?$/.test(cleanSegment(segment));
   return decodeRounds(path).some((decoded) => decoded.split(/[/\\]/).some(isDotSegment));
-}
-
-function isDotSegment(segment: string): boolean {
-  const name = segment.split(/[;?#]/, 1)[0]?.replace(/[\0- ]/g, '');
-  return name === '.' || name === '..';
 }

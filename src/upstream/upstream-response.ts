@@ -116,8 +116,12 @@ class ReceivedHead implements UpstreamResponse {
 
   #readFraming(name: string, value: string): void {
     const isLength = name === 'content-length';
-    if (this.contentLength !== undefined || this.#hasCoding) this.framingFault = CONTRADICTION;
-    else this.framingFault = isLength ? findLengthFault(value) : findCodingFault(value);
+    if (this.contentLength !== undefined || this.#hasCoding)
+      this.framingFault = 'more than one Content-Length or Transfer-Encoding';
+    else if (!(isLength ? PLAIN_LENGTH : REMOVED_CODING).test(value))
+      this.framingFault = isLength
+        ? 'a Content-Length that is not a plain number'
+        : 'a Transfer-Encoding other than chunked';
     if (isLength) this.contentLength = value;
     else this.#hasCoding = true;
   }
@@ -131,16 +135,6 @@ class ReceivedHead implements UpstreamResponse {
     this.headers = all.filter((_, at) => !isNominated(at));
     this.connectionHeaders = [...connectionHeaders, ...all.filter((_, at) => isNominated(at))];
   }
-}
-
-const CONTRADICTION = 'more than one Content-Length or Transfer-Encoding';
-
-function findLengthFault(contentLength: string): string | undefined {
-  return PLAIN_LENGTH.test(contentLength) ? undefined : 'a Content-Length that is not a plain number';
-}
-
-function findCodingFault(coding: string): string | undefined {
-  return REMOVED_CODING.test(coding) ? undefined : 'a Transfer-Encoding other than chunked';
 }
 
 /** The first that is there, and valid, is taken. */

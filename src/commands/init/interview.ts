@@ -17,11 +17,9 @@ export interface GivenOptions {
   readonly isForced: boolean;
 }
 
-export interface InitPlan {
-  readonly settings: InitSettings;
+export interface InitPlan extends GivenOptions {
   readonly secret: SecretLocation;
   readonly output: string;
-  readonly isForced: boolean;
 }
 
 /** A setting that has a question; the others are only read from a curl command. */

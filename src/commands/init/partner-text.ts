@@ -3,17 +3,16 @@ import { toSingleLine } from '../../config/load/problems.ts';
 import type { Paint } from '../terminal.ts';
 import { isTokenPath, splitTokenUrl } from '../../token/endpoint/token-url.ts';
 import { splitCommands } from './curl/shell-words.ts';
-import { readTokenCommand, type AssumedKind, type UnderstoodCommand } from './curl/token-command.ts';
+import { readTokenCommand } from './curl/token-command.ts';
+import type { AssumedKind, CommandReading, UnderstoodCommand } from './curl/token-command.ts';
 import type { InitSettingKey } from './init-settings.ts';
 
 export type PartnerText =
   | { readonly kind: 'empty' }
   | { readonly kind: 'address'; readonly settings: ReadonlyMap<InitSettingKey, string> }
-  | { readonly kind: 'command'; readonly command: UnderstoodCommand }
   /** More lines may follow. `fault` is for a text that has ended. */
   | { readonly kind: 'incomplete'; readonly fault: string }
-  /** `fault` follows "the pasted text" and quotes no value. Of `unclear`: an assumption is needed. */
-  | { readonly kind: 'refused' | 'unclear'; readonly fault: string };
+  | CommandReading;
 
 /** Whether a line begins or holds a curl command, so that its text may be a secret. */
 export function isCurlCommand(line: string): boolean {

@@ -1,5 +1,6 @@
 /** Reads the text that is piped or redirected to the standard input, bounded in size and in the wait for its first byte. */
 import type { Clock } from '../../platform/clock.ts';
+import { tryRead } from '../../platform/try-read.ts';
 
 /** One more than can be read is enough to refuse it. */
 const MAX_BYTES = 2 * 1024 * 1024;
@@ -36,13 +37,6 @@ export async function readPipedText(
   } finally {
     cancel();
   }
-  return decode(Buffer.concat(chunks));
-}
-
-function decode(bytes: Buffer): PipedText {
-  try {
-    return { kind: 'read', text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };
-  } catch {
-    return { kind: 'refused', fault: 'is not UTF-8' };
-  }
+  const text = tryRead(() => new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)));
+  return text === undefined ? { kind: 'refused', fault: 'is not UTF-8' } : { kind: 'read', text };
 }

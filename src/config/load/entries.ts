@@ -38,10 +38,7 @@ export interface ConfigEntry {
   readonly names: ReadonlyMap<SettingKey, string>;
 }
 
-export interface ConfigEntries {
-  readonly routes: readonly ConfigEntry[];
-  readonly credentials: readonly ConfigEntry[];
-}
+export type ConfigEntries = Readonly<Record<ListKey, readonly ConfigEntry[]>>;
 
 interface EntryKind {
   /** Key within the entry to the top-level setting of the same meaning. */

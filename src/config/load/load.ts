@@ -103,8 +103,8 @@ function readNamedFile({ env, file: named }: LoadOptions): typeof NO_FILE | Conf
   const [path, variable] = named === undefined ? [env[CONFIG_VARIABLE], CONFIG_VARIABLE] : [named, undefined];
   if (path === undefined || (path === '' && variable !== undefined)) return NO_FILE;
   const file = readConfigFile(path);
-  if (file.kind === 'read') return file.value;
-  return { key: 'configuration file', variable, message: `${JSON.stringify(path)}: ${file.fault}` };
+  if (typeof file !== 'string') return file;
+  return { key: 'configuration file', variable, message: `${JSON.stringify(path)}: ${file}` };
 }
 
 type Layer = ReadonlyMap<SettingKey, RawValue>;

@@ -7,14 +7,16 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { describeFileError } from '../../platform/file-errors.ts';
 import { findClientCertificateFault } from '../../platform/tls.ts';
+import { tryRead } from '../../platform/try-read.ts';
 import { findSigningCertificateFault } from '../../token/client/signed-assertion.ts';
 import { parseSigningKey } from '../../token/client/signing-key.ts';
-import { dropLineEnd, headerValueFault, secretFault } from '../schema/formats/credentials.ts';
+import { isJsonObject } from '../../token/endpoint/json-object.ts';
+import { headerValueFault, secretFault } from '../schema/formats/credentials.ts';
 import { createSettingProblem, type SettingProblem } from './problems.ts';
 import type { SecretMap, SettingValue } from '../schema/formats/formats.ts';
 import { redisUrlFault } from '../schema/formats/redis-url.ts';
 import { isColonForbidden, colonFault, signsAssertions } from '../rules/rules-auth.ts';
-import { isSettingMap, valueOfSetting, type SettingKey, type Settings } from '../schema/schema.ts';
+import { valueOfSetting, type SettingKey, type Settings } from '../schema/schema.ts';
 
 /** The fault of the contents, without quoting them; undefined when there is none. */
 type FindFault = (contents: string, settings: Settings) => string | undefined;
@@ -63,7 +65,7 @@ export function findFileProblems(
 /** The value itself, or the files in a map of secrets. */
 function listPaths(value: SettingValue): string[] {
   if (typeof value === 'string') return [value];
-  return isSettingMap(value)
+  return isJsonObject(value)
     ? Object.values(value as SecretMap).flatMap((one) => (typeof one === 'string' ? [] : one.file))
     : [];
 }
@@ -82,7 +84,7 @@ function checkFile(path: string, fault: (contents: string) => string | undefined
 
 /** As the value is read later. */
 function withoutLineEnd(fault: FindFault): FindFault {
-  return (contents, settings) => fault(dropLineEnd(contents.replace(/^\uFEFF/, '')), settings);
+  return (contents, settings) => fault(contents.replace(/^\uFEFF/, '').replace(/\r?\n$/, ''), settings);
 }
 
 function clientIdFault(contents: string, { auth }: Settings): string | undefined {
@@ -114,11 +116,7 @@ function tlsKeyFault(owner: 'auth' | 'upstream'): FindFault {
 }
 
 function readOrUndefined(path: string | null): string | undefined {
-  try {
-    return path === null ? undefined : readFileSync(path, 'utf8');
-  } catch {
-    return undefined;
-  }
+  return path === null ? undefined : tryRead(() => readFileSync(path, 'utf8'));
 }
 
 function redisUrlContentsFault(contents: string): string | undefined {
@@ -134,14 +132,6 @@ export function splitPemCertificates(text: string): readonly string[] {
 function certificateFault(contents: string): string | undefined {
   const blocks = splitPemCertificates(contents);
   if (blocks.length === 0) return 'holds no PEM certificate (-----BEGIN CERTIFICATE-----)';
-  const broken = blocks.findIndex((block) => !isCertificate(block));
+  const broken = blocks.findIndex((block) => tryRead(() => new X509Certificate(block)) === undefined);
   return broken < 0 ? undefined : `holds a certificate that cannot be read, number ${String(broken + 1)}`;
-}
-
-function isCertificate(pem: string): boolean {
-  try {
-    return new X509Certificate(pem).raw.length > 0;
-  } catch {
-    return false;
-  }
 }

@@ -24,10 +24,7 @@ function normalizeName(name: string): string {
 
 /** Insertions, deletions and substitutions that turn `a` into `b`; one swap of neighbours counts as one. */
 function editDistance(a: string, b: string): number {
-  const swapped = Array.from({ length: Math.max(0, a.length - 1) }, (_, at) => 1 + distance(swapNeighbours(a, at), b));
+  const swapNeighbours = (at: number): string => a.slice(0, at) + a.charAt(at + 1) + a.charAt(at) + a.slice(at + 2);
+  const swapped = Array.from({ length: Math.max(0, a.length - 1) }, (_, at) => 1 + distance(swapNeighbours(at), b));
   return Math.min(distance(a, b), ...swapped);
-}
-
-function swapNeighbours(text: string, at: number): string {
-  return text.slice(0, at) + text.charAt(at + 1) + text.charAt(at) + text.slice(at + 2);
 }

@@ -12,17 +12,11 @@ export interface SectionOptions {
   readonly refused?: ReadonlyMap<string, string>;
 }
 
-export interface SectionReadResult<K extends string> {
-  /** By dotted key, without the prefix. Empty values and null are left out. */
-  readonly values: ReadonlyMap<K, unknown>;
-  readonly problems: readonly ConfigProblem[];
-}
-
-/** @typeParam K the keys of `options` */
+/** The values by dotted key, without the prefix; empty values and null are left out. @typeParam K the keys of `options` */
 export function readSections<K extends string>(
   tree: ReadonlyMap<unknown, unknown>,
   options: SectionOptions & { readonly keys: readonly K[] },
-): SectionReadResult<K> {
+) {
   const values = new Map<K, unknown>();
   const problems: ConfigProblem[] = [];
   const known: ReadonlySet<string> = new Set(options.keys);

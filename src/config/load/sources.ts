@@ -6,6 +6,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { LineCounter, parseDocument } from 'yaml';
 import { describeEnds, truncate, type ConfigProblem, type RawValue } from './problems.ts';
 import { describeFileError, systemErrorCode } from '../../platform/file-errors.ts';
+import { tryRead } from '../../platform/try-read.ts';
 import { findNearest } from './nearest.ts';
 import { CONFIG_VARIABLE, REMOVED_SETTINGS, SETTINGS, settingOf } from '../schema/schema.ts';
 import { VARIABLE_PREFIX, variableOfPath } from '../schema/schema.ts';
@@ -54,33 +55,31 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
 }
 
 function describeUnknownVariable(variable: string, known: Iterable<string>): string {
-  const meant = findVariableByPath(variable) ?? findSimilarVariable(variable, known);
+  // Settings with a short variable are also found under the long name that their path would give.
+  const byPath = [...SETTINGS].find(([key]) => variableOfPath(key) === variable)?.[1].env;
+  // With the common prefix, short names would all look similar.
+  const names = [...known].map((name) => name.slice(VARIABLE_PREFIX.length));
+  const similar = findNearest(variable.slice(VARIABLE_PREFIX.length), names);
+  const meant = byPath ?? (similar && VARIABLE_PREFIX + similar);
   const hint = meant === undefined ? 'it is ignored' : `did you mean ${meant}?`;
   return `environment variable ${truncate(variable)} is not a setting; ${hint}`;
 }
 
-/** Settings with a short variable are also found under the long name that their path would give. */
-function findVariableByPath(variable: string): string | undefined {
-  return [...SETTINGS].find(([key]) => variableOfPath(key) === variable)?.[1].env;
+/** A configuration file that cannot be read. The message follows its path, and quotes nothing of it. */
+class FileFault extends Error {
+  override readonly name = 'FileFault';
 }
 
-function findSimilarVariable(variable: string, known: Iterable<string>): string | undefined {
-  // With the common prefix, short names would all look similar.
-  const names = [...known].map((name) => name.slice(VARIABLE_PREFIX.length));
-  const meant = findNearest(variable.slice(VARIABLE_PREFIX.length), names);
-  return meant === undefined ? undefined : `${VARIABLE_PREFIX}${meant}`;
-}
-
-type Reading<T> =
-  | { readonly kind: 'read'; readonly value: T }
-  | { readonly kind: 'unreadable'; readonly fault: string };
-
-/** Reads a configuration file, or a pipe that is being written, as in `--config <(…)`. An empty value or null counts as not set. */
-export function readConfigFile(path: string): Reading<ConfigSource> {
-  const contents = readContents(path);
-  if (contents.kind === 'unreadable') return contents;
-  const parsed = parseYaml(contents.value);
-  return parsed.kind === 'read' ? { kind: 'read', value: toConfigSource(parsed.value, path) } : parsed;
+/**
+ * Reads a configuration file, or a pipe that is being written, as in `--config <(…)`. An empty value or null counts as not set.
+ * @returns the fault when it cannot be read
+ */
+export function readConfigFile(path: string): ConfigSource | string {
+  try {
+    return toConfigSource(parseYaml(readContents(path)), path);
+  } catch (error) {
+    return error instanceof FileFault ? error.message : describeFileError(error);
+  }
 }
 
 /** A wrong path may lead to a device that never ends. */
@@ -88,7 +87,7 @@ const MAX_FILE_BYTES = 1024 * 1024;
 /** Longest wait for the writer of a pipe, and between two attempts to read. */
 const [PIPE_TIMEOUT_MS, PIPE_POLL_MS] = [10_000, 10];
 
-function readContents(path: string): Reading<string> {
+function readContents(path: string): string {
   let fd: number | undefined;
   try {
     // Otherwise a pipe without a writer blocks the process, its signals included.
@@ -98,11 +97,9 @@ function readContents(path: string): Reading<string> {
     let length = 0;
     for (let read = -1; read !== 0 && length < bytes.length; length += read)
       read = readWritten(fd, bytes.subarray(length), endsAt);
-    if (length > MAX_FILE_BYTES) return { kind: 'unreadable', fault: `is larger than ${String(MAX_FILE_BYTES)} bytes` };
-    if (length === 0 && fstatSync(fd).isFIFO()) return { kind: 'unreadable', fault: 'is a pipe without a writer' };
-    return { kind: 'read', value: bytes.toString('utf8', 0, length) };
-  } catch (error) {
-    return { kind: 'unreadable', fault: describeFileError(error) };
+    if (length > MAX_FILE_BYTES) throw new FileFault(`is larger than ${String(MAX_FILE_BYTES)} bytes`);
+    if (length === 0 && fstatSync(fd).isFIFO()) throw new FileFault('is a pipe without a writer');
+    return bytes.toString('utf8', 0, length);
   } finally {
     if (fd !== undefined) closeSync(fd);
   }
@@ -120,7 +117,7 @@ function readWritten(fd: number, bytes: Buffer, endsAt: number): number {
   }
 }
 
-function parseYaml(contents: string): Reading<ReadonlyMap<unknown, unknown>> {
+function parseYaml(contents: string): ReadonlyMap<unknown, unknown> {
   const lineCounter = new LineCounter();
   const document = parseDocument(contents, { lineCounter, prettyErrors: false, stringKeys: true, logLevel: 'error' });
   const [error] = [...document.errors, ...document.warnings];
@@ -128,21 +125,13 @@ function parseYaml(contents: string): Reading<ReadonlyMap<unknown, unknown>> {
     // The parser's messages quote the file, which may hold a secret: only its code is shown.
     const { line, col } = lineCounter.linePos(error.pos[0]);
     const code = error.code.toLowerCase().replaceAll('_', ' ');
-    return {
-      kind: 'unreadable',
-      fault: `line ${String(line)}, column ${String(col)}: not valid YAML or JSON (${code})`,
-    };
+    throw new FileFault(`line ${String(line)}, column ${String(col)}: not valid YAML or JSON (${code})`);
   }
-  let value: unknown;
-  try {
-    value = document.toJS({ mapAsMap: true });
-  } catch {
-    return { kind: 'unreadable', fault: 'holds a YAML alias (*name) without its anchor, or too many of them' };
-  }
-  if (value === null || value === undefined) return { kind: 'read', value: new Map() };
-  return value instanceof Map
-    ? { kind: 'read', value }
-    : { kind: 'unreadable', fault: 'expected sections such as "upstream:" at the top level' };
+  const read = tryRead(() => [document.toJS({ mapAsMap: true }) as unknown]);
+  if (read === undefined) throw new FileFault('holds a YAML alias (*name) without its anchor, or too many of them');
+  const value = read[0] ?? new Map<unknown, unknown>();
+  if (value instanceof Map) return value;
+  throw new FileFault('expected sections such as "upstream:" at the top level');
 }
 
 function toConfigSource(tree: ReadonlyMap<unknown, unknown>, path: string): ConfigSource {

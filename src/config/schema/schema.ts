@@ -3,6 +3,7 @@
  * config/reference.md is generated from it.
  */
 import convict from 'convict';
+import { isJsonObject } from '../../token/endpoint/json-object.ts';
 import type { SettingMap, SettingValue } from './formats/formats.ts';
 import * as authorization from './schema-auth.ts';
 import * as inbound from './schema-inbound.ts';
@@ -84,7 +85,7 @@ export function completeSettings(values: Iterable<readonly [SettingKey, SettingV
   const maps: [SettingKey, SettingMap][] = [];
   for (const [key, value] of values) {
     // convict would read a dot in a name as a path.
-    if (isSettingMap(value)) maps.push([key, value]);
+    if (isJsonObject(value)) maps.push([key, value]);
     else store.set<string>(key, value);
   }
   const settings = store.validate({ allowed: 'strict' }).getProperties();
@@ -101,8 +102,4 @@ export function valueOfSetting(settings: Settings, key: SettingKey): SettingValu
 
 function nodeAt(settings: Settings, path: readonly string[]): unknown {
   return path.reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], settings);
-}
-
-export function isSettingMap(value: SettingValue): value is SettingMap {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

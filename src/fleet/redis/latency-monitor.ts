@@ -25,14 +25,11 @@ export interface LateReplies {
 export class LatencyMonitor {
   /** Latencies of late replies, milliseconds; undefined for a reply in time. */
   readonly #window: (number | undefined)[] = [];
-  #isDegraded = false;
+  /** Read only. */
+  isDegraded = false;
   #inTimeInARow = 0;
   #recoveryReplies = RECOVERY_REPLIES;
   #endedAt = -Infinity;
-
-  get isDegraded(): boolean {
-    return this.#isDegraded;
-  }
 
   get isLastLate(): boolean {
     return this.#window.length > 0 && this.#inTimeInARow === 0;
@@ -41,8 +38,8 @@ export class LatencyMonitor {
   recordInTime(now: number): void {
     this.#push(undefined);
     this.#inTimeInARow++;
-    if (!this.#isDegraded || this.#inTimeInARow < this.#recoveryReplies) return;
-    this.#isDegraded = false;
+    if (!this.isDegraded || this.#inTimeInARow < this.#recoveryReplies) return;
+    this.isDegraded = false;
     this.#endedAt = now;
   }
 
@@ -51,8 +48,8 @@ export class LatencyMonitor {
     this.#push(latencyMs);
     this.#inTimeInARow = 0;
     const { late, commands } = this.describe();
-    if (this.#isDegraded || (late < MAX_LATE && (late < FIRST_LATE || late < commands))) return;
-    this.#isDegraded = true;
+    if (this.isDegraded || (late < MAX_LATE && (late < FIRST_LATE || late < commands))) return;
+    this.isDegraded = true;
     const isRelapse = now - this.#endedAt < RELAPSE_MS;
     this.#recoveryReplies = isRelapse ? Math.min(MAX_RECOVERY_REPLIES, this.#recoveryReplies * 2) : RECOVERY_REPLIES;
   }

@@ -24,7 +24,8 @@ const LASTING_FAULT_BACKOFF_MS = 30_000;
 
 export class ReconnectingConnection {
   readonly #options: ReconnectingConnectionOptions;
-  #current: RedisConnection | undefined;
+  /** The open connection. Read only. */
+  current: RedisConnection | undefined;
   #connectedAt = 0;
   #attempts = 0;
   #cancelRetry: Cancel | undefined;
@@ -34,10 +35,6 @@ export class ReconnectingConnection {
     this.#options = options;
   }
 
-  get current(): RedisConnection | undefined {
-    return this.#current;
-  }
-
   /** Starts to connect; later calls do nothing. */
   start(): void {
     if (this.#attempts === 0) void this.#connect();
@@ -45,9 +42,9 @@ export class ReconnectingConnection {
 
   /** Closes a connection that is of no more use; another one is opened. */
   drop(connection: RedisConnection, fault: RedisFault): void {
-    if (connection !== this.#current) return;
+    if (connection !== this.current) return;
     connection.destroy();
-    this.#current = undefined;
+    this.current = undefined;
     // A connection that is dropped right after it opened counts as a failed attempt.
     if (this.#options.clock.now() - this.#connectedAt >= MAX_BACKOFF_MS) this.#attempts = 0;
     this.#scheduleRetry(fault);
@@ -56,8 +53,8 @@ export class ReconnectingConnection {
   close(): void {
     this.#isClosed = true;
     this.#cancelRetry?.();
-    this.#current?.destroy();
-    this.#current = undefined;
+    this.current?.destroy();
+    this.current = undefined;
   }
 
   async #connect(): Promise<void> {
@@ -74,7 +71,7 @@ export class ReconnectingConnection {
       connection.destroy();
       return;
     }
-    this.#current = connection;
+    this.current = connection;
     this.#connectedAt = this.#options.clock.now();
     void connection.ended.then((fault) => this.drop(connection, fault));
     this.#options.onConnected();

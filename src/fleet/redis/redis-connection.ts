@@ -3,9 +3,10 @@
  * they would delay commands, while this process must be able to go on without Redis. The handshake has a time limit here; a
  * missing reply is up to the caller, and reconnecting to reconnecting-connection.ts.
  */
+import { once } from 'node:events';
 import { connect, isIPv6, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import type { Clock } from '../../platform/clock.ts';
+import { waitAtMost, type Clock } from '../../platform/clock.ts';
 import { openConnection } from '../../platform/open-connection.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { toRedisFault, RedisFault } from './redis-fault.ts';
@@ -169,22 +170,16 @@ function readFirstBytes(socket: Socket, timeoutMs: number, clock: Pick<Clock, 'a
   });
 }
 
-function completesTlsHandshake(
+async function completesTlsHandshake(
   address: { readonly host: string; readonly port: number },
   timeoutMs: number,
   clock: Pick<Clock, 'after'>,
 ): Promise<boolean> {
-  return new Promise((resolve) => {
-    // Safe, since nothing is sent: whether the certificate is trusted does not matter here.
-    const socket = connectTls({ ...address, rejectUnauthorized: false });
-    const end = (isSecured: boolean): void => {
-      cancel();
-      socket.destroy();
-      resolve(isSecured);
-    };
-    const cancel = clock.after(timeoutMs, () => end(false));
-    socket.once('secureConnect', () => end(true));
-    socket.on('error', () => end(false));
-    socket.on('close', () => end(false));
-  });
+  // Safe, since nothing is sent: whether the certificate is trusted does not matter here.
+  const socket = connectTls({ ...address, rejectUnauthorized: false });
+  const secured = once(socket, 'secureConnect').then(() => true);
+  const closed = once(socket, 'close').then(() => false);
+  const isSecured = await waitAtMost(Promise.race([secured, closed]), clock, timeoutMs).catch(() => false);
+  socket.on('error', () => undefined).destroy();
+  return isSecured === true;
 }

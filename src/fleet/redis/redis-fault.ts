@@ -4,24 +4,19 @@
  */
 import { describeFault } from '../../platform/faults.ts';
 
-interface FaultDetails {
-  /** First word of an error reply, such as `NOAUTH`; undefined without an error reply. */
-  readonly replyCode?: string | undefined;
-  /** The code of a connection's error, such as `ECONNRESET`. */
-  readonly code?: string;
-  /** The server cannot be used until it or its address changes: it is tried again at long intervals. Default: false. */
-  readonly isLasting?: boolean;
-}
-
 /** A failed command or connection. `message` follows the word "Redis" and holds no secret. */
 export class RedisFault extends Error {
   override readonly name = 'RedisFault';
+  /** First word of an error reply, such as `NOAUTH`; undefined without an error reply. */
   readonly replyCode: string | undefined;
+  /** The code of a connection's error, such as `ECONNRESET`. */
   readonly code: string | undefined;
+  /** The server cannot be used until it or its address changes: it is tried again at long intervals. Default: false. */
   readonly isLasting: boolean;
 
-  constructor(message: string, { replyCode, code, isLasting = false }: FaultDetails = {}) {
+  constructor(message: string, details: Partial<Pick<RedisFault, 'replyCode' | 'code' | 'isLasting'>> = {}) {
     super(message);
+    const { replyCode, code, isLasting = false } = details;
     this.replyCode = replyCode;
     this.code = code;
     this.isLasting = isLasting;

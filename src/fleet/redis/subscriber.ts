@@ -6,9 +6,9 @@ import type { EventObserver } from '../../telemetry/events.ts';
 import { toRedisFault } from './redis-fault.ts';
 import { ReconnectingConnection, type ReconnectingConnectionOptions } from './reconnecting-connection.ts';
 
-type SubscriberOptions = Pick<ReconnectingConnectionOptions, 'open' | 'clock' | 'random'> & {
+interface SubscriberOptions extends Pick<ReconnectingConnectionOptions, 'open' | 'clock' | 'random'> {
   readonly observe: EventObserver;
-};
+}
 
 /** Connects once it has been started and has a channel. Warns once if the server rejects SUBSCRIBE. */
 export class Subscriber {

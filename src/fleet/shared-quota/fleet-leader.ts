@@ -9,6 +9,7 @@ import { FleetLimitLearner, type FleetLearnerOptions, type FleetLimit } from './
 import type { PublishedLimit, QuotaReply } from './quota-store.ts';
 import { parseLearnedLimit } from '../../throttle/adaptive/limit-snapshot.ts';
 import type { QuotaLease } from './quota-lease.ts';
+import { tryRead } from '../../platform/try-read.ts';
 import type { FleetHost } from '../../throttle/fleet-membership.ts';
 import type { LearnedLimit } from '../../throttle/throttle.ts';
 
@@ -173,21 +174,14 @@ export class FleetLeader {
 /** Empty for a malformed text. */
 export function parseModel(text: string): Model {
   if (text === '') return {};
-  const { snapshot, learned, until, learnedFrom } = Object(parse(text)) as Readonly<Record<string, unknown>>;
+  const parsed: unknown = Object(tryRead(() => JSON.parse(text) as unknown));
+  const { snapshot, learned, until, learnedFrom } = parsed as Readonly<Record<string, unknown>>;
   return {
     snapshot,
     learned: parseLearnedLimit(learned),
     until: typeof until === 'number' ? until : undefined,
     learnedFrom: typeof learnedFrom === 'number' ? learnedFrom : undefined,
   };
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function hasChanged({ rate, burst }: FleetLimit, published: FleetLimit | undefined): boolean {

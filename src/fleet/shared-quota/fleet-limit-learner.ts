@@ -51,9 +51,16 @@ interface OpenCall {
 
 /** What all replicas together have learned. */
 export class FleetLimitLearner {
-  #isShared = false;
+  // Only this class writes the public fields.
+  /**
+   * One limit holds for all replicas. Until enough refusals agree with it, or until replicas that learn alone disturb each other, each of
+   * them learns alone.
+   */
+  isShared = false;
+  /** Calls that ended before this instant are learned. */
+  learnedUntil = -Infinity;
+  policy: LearnedRatePolicy;
   readonly #options: LearnedRatePolicyOptions;
-  #policy: LearnedRatePolicy;
   readonly #recentAccepted = new CallLog(MAX_RECENT_CALLS, MAX_RECENT_AGE_MS);
   #separateRefusals = 0;
   #restartedAt = -Infinity;
@@ -64,7 +71,6 @@ export class FleetLimitLearner {
   #pendingCalls: ReportedCalls[] = [];
   /** Sorted by response, the first at the end. */
   readonly #openCalls: OpenCall[] = [];
-  #learnedUntil = -Infinity;
   /** A restored limit has explained the refusals before this instant. */
   #knownUntil = -Infinity;
   #epoch = 0;
@@ -77,25 +83,12 @@ export class FleetLimitLearner {
 
   constructor(options: FleetLearnerOptions) {
     this.#options = { ...options, inFlightCalls: this.#inFlightCalls };
-    this.#policy = new LearnedRatePolicy(this.#options);
-  }
-
-  /**
-   * One limit holds for all replicas. Until enough refusals agree with it, or until replicas that learn alone disturb each other, each of
-   * them learns alone.
-   */
-  get isShared(): boolean {
-    return this.#isShared;
-  }
-
-  /** Calls that ended before this instant are learned. */
-  get learnedUntil(): number {
-    return this.#learnedUntil;
+    this.policy = new LearnedRatePolicy(this.#options);
   }
 
   /** No limit explains the refusals. */
   get isTentative(): boolean {
-    return this.#policy.learned(identity)?.limit === undefined;
+    return this.policy.learned(identity)?.limit === undefined;
   }
 
   addCalls(calls: readonly ReportedCalls[]): void {
@@ -114,8 +107,8 @@ export class FleetLimitLearner {
   recordLoss(at: number): void {
     if (!(at > this.#lostAt)) return;
     this.#lostAt = at;
-    this.#policy.postponeLimitProbe(at);
-    const { rate, limit, windowMs } = this.#policy.learned(identity) ?? {};
+    this.policy.postponeLimitProbe(at);
+    const { rate, limit, windowMs } = this.policy.learned(identity) ?? {};
     const memoryMs =
       limit === undefined || rate === undefined ? UNKNOWN_MEMORY_MS : (windowMs ?? (limit * 1000) / rate);
     this.#incompleteUntil = at + Math.min(MAX_INCOMPLETE_MS, Math.max(MIN_INCOMPLETE_MS, memoryMs));
@@ -139,13 +132,13 @@ export class FleetLimitLearner {
     }
     this.#pendingCalls.splice(0, learned);
     this.#learnResponses(end);
-    this.#isShared ||= this.#policy.explainedRefusals >= MIN_EXPLAINED_REFUSALS;
-    if (this.extraRate === 0) this.#burst = Math.max(1, this.#policy.burst);
+    this.isShared ||= this.policy.explainedRefusals >= MIN_EXPLAINED_REFUSALS;
+    if (this.extraRate === 0) this.#burst = Math.max(1, this.policy.burst);
   }
 
   get limit(): FleetLimit {
-    const rate = this.#policy.confirmedRate;
-    const { kind, limit, windowMs } = this.#policy.learned(identity) ?? { kind: 'free' };
+    const rate = this.policy.confirmedRate;
+    const { kind, limit, windowMs } = this.policy.learned(identity) ?? { kind: 'free' };
     if (kind !== 'window' || limit === undefined || windowMs === undefined) return { rate, burst: this.#burst };
     const burst = Math.max(1, Math.min(this.#burst, Math.floor(limit * WINDOW_BURST_SHARE)));
     // The burst and a window's permits together stay below the limit.
@@ -155,37 +148,33 @@ export class FleetLimitLearner {
 
   /** Permits per second above the published limit, while a probe is in progress. */
   get extraRate(): number {
-    const { rate, confirmedRate } = this.#policy;
+    const { rate, confirmedRate } = this.policy;
     return Number.isFinite(rate) ? Math.max(0, rate - confirmedRate) : 0;
-  }
-
-  get policy(): LearnedRatePolicy {
-    return this.#policy;
   }
 
   /** @param knownUntil refusals before this instant are known to the snapshot; calls that are reported as accepted still count */
   restore(now: number, snapshot: unknown, knownUntil: number): void {
-    this.#policy.restore(now, snapshot, 0);
+    this.policy.restore(now, snapshot, 0);
     this.#knownUntil = knownUntil;
     // A restored limit has proved itself with the former leader.
-    this.#isShared = this.#policy.explainedRefusals > 0;
+    this.isShared = this.policy.explainedRefusals > 0;
   }
 
   #isUnaware(grant: PermitGrant): boolean {
     if (grant.at < this.#incompleteUntil || grant.at < this.#knownUntil) return true;
-    if (!this.#isShared || grant.at < this.#restartedAt + UNAWARE_ALONE_MS)
+    if (!this.isShared || grant.at < this.#restartedAt + UNAWARE_ALONE_MS)
       return grant.at < this.#lastRefusedAt + UNAWARE_ALONE_MS;
     return !grant.isPauseProbe && (grant.epoch !== this.#epoch || grant.at < this.#lastRefusedAt + UNAWARE_MS);
   }
 
   /** All keep one schedule from now on. It begins with the calls that they made, and forgets the refusals that they have caused alone. */
   #restart(now: number): void {
-    this.#isShared = true;
+    this.isShared = true;
     this.#restartedAt = now;
-    this.#policy = new LearnedRatePolicy(this.#options);
+    this.policy = new LearnedRatePolicy(this.#options);
     // With calls left out a window would seem to allow fewer.
     for (let index = 0; index < this.#recentAccepted.size; index++)
-      this.#policy.take(this.#recentAccepted.at(index), false);
+      this.policy.take(this.#recentAccepted.at(index), false);
   }
 
   /**
@@ -199,13 +188,13 @@ export class FleetLimitLearner {
 
   #learnGrant({ at: madeAt, tookMs, isRefused, isWaitedFor: hasWaited, isPauseProbe }: ReportedCalls): void {
     // A call that was reported too late counts as made now.
-    const at = Math.max(madeAt, this.#learnedUntil);
-    this.#learnedUntil = at;
-    const { rate } = this.#policy;
+    const at = Math.max(madeAt, this.learnedUntil);
+    this.learnedUntil = at;
+    const { rate } = this.policy;
     const isWaitedFor = hasWaited && this.#isRateInUse(at, rate);
     const inFlight = this.#inFlightCalls.size;
     this.#inFlightCalls.add(at);
-    const isLimitProbe = this.#policy.take(at, isWaitedFor);
+    const isLimitProbe = this.policy.take(at, isWaitedFor);
     const serial = ++this.#serial;
     const grant = { at, serial, epoch: this.#epoch, rate, isWaitedFor, isLimitProbe, inFlight, isPauseProbe };
     this.#addOpenCall({ respondedAt: Math.max(at, madeAt + tookMs), isRefused, grant });
@@ -228,19 +217,19 @@ export class FleetLimitLearner {
   }
 
   #learnResponse({ respondedAt, isRefused, grant }: OpenCall): void {
-    this.#learnedUntil = Math.max(this.#learnedUntil, respondedAt);
+    this.learnedUntil = Math.max(this.learnedUntil, respondedAt);
     this.#inFlightCalls.remove(grant.at);
     const isCurrent = grant.epoch === this.#epoch;
     if (!isRefused) {
-      this.#policy.recordAccepted(respondedAt, grant, isCurrent);
+      this.policy.recordAccepted(respondedAt, grant, isCurrent);
       this.#recentAccepted.add(grant.at);
-    } else if (this.#isUnaware(grant)) this.#policy.giveBack(respondedAt, grant);
+    } else if (this.#isUnaware(grant)) this.policy.giveBack(respondedAt, grant);
     else {
       this.#lastRefusedAt = respondedAt;
       this.#epoch++;
-      if (!this.#isShared && this.#replicaCount > 1 && ++this.#separateRefusals >= MAX_SEPARATE_REFUSALS)
+      if (!this.isShared && this.#replicaCount > 1 && ++this.#separateRefusals >= MAX_SEPARATE_REFUSALS)
         this.#restart(respondedAt);
-      this.#policy.recordRefused(respondedAt, grant);
+      this.policy.recordRefused(respondedAt, grant);
     }
   }
 }

@@ -14,28 +14,21 @@ const FORMER_LEADER_PRIORITY_MS = 3_000;
 
 /** The present leader, if it is this replica, and the former one. */
 export class LeaderElection {
+  // Only this class writes the public fields.
+  /** Undefined while another replica leads. */
+  leader: FleetLeader | undefined;
+  /** From this instant on all replicas have reported for the last pause. */
+  reportsCompleteAt = Infinity;
   readonly #clockOffset: ClockOffset;
   #settings: RateSettings;
-  #leader: FleetLeader | undefined;
   /** Kept while the store is away. */
   #formerLeader: FleetLeader | undefined;
   #model = '';
   #reconnectedAt = -Infinity;
-  #reportsCompleteAt = Infinity;
 
   constructor(clockOffset: ClockOffset, settings: RateSettings) {
     this.#clockOffset = clockOffset;
     this.#settings = settings;
-  }
-
-  /** Undefined while another replica leads. */
-  get leader(): FleetLeader | undefined {
-    return this.#leader;
-  }
-
-  /** From this instant on all replicas have reported for the last pause. */
-  get reportsCompleteAt(): number {
-    return this.#reportsCompleteAt;
   }
 
   reconfigure(settings: RateSettings): void {
@@ -43,7 +36,7 @@ export class LeaderElection {
     this.#settings = settings;
     if (isSame) return;
     // The model in the store keeps what was learned.
-    this.#leader = undefined;
+    this.leader = undefined;
     this.#formerLeader = undefined;
   }
 
@@ -53,12 +46,12 @@ export class LeaderElection {
   }
 
   onDisconnected(): void {
-    this.#formerLeader = this.#leader ?? this.#formerLeader;
-    this.#leader = undefined;
+    this.#formerLeader = this.leader ?? this.#formerLeader;
+    this.leader = undefined;
   }
 
   onPaused(now: number): void {
-    this.#reportsCompleteAt = now + REPORT_WAIT_MS;
+    this.reportsCompleteAt = now + REPORT_WAIT_MS;
   }
 
   /** Another replica should lead for now. */
@@ -68,7 +61,7 @@ export class LeaderElection {
 
   /** Position up to which this replica has learned from the reports; 0 when it has learned from none. */
   get reportsReadUpTo(): number {
-    return (this.#leader ?? this.#formerLeader)?.reportsReadUpTo ?? 0;
+    return (this.leader ?? this.#formerLeader)?.reportsReadUpTo ?? 0;
   }
 
   /**
@@ -78,23 +71,23 @@ export class LeaderElection {
   applyReply(now: number, reply: QuotaReply, ownSnapshot: () => object | undefined): number {
     if (reply.model !== '') this.#model = reply.model;
     if (!reply.isLeader) {
-      this.#leader = undefined;
+      this.leader = undefined;
       if (now > this.#reconnectedAt + FORMER_LEADER_PRIORITY_MS) this.#formerLeader = undefined;
       return 0;
     }
-    const leader = (this.#leader ??= this.#formerLeader ?? this.#createLeader(now, reply, ownSnapshot));
-    if (reply.isFleetPaused && this.#reportsCompleteAt === Infinity) this.onPaused(now);
-    return leader.applyReply(now, reply, reply.isFleetPaused && now >= this.#reportsCompleteAt);
+    const leader = (this.leader ??= this.#formerLeader ?? this.#createLeader(now, reply, ownSnapshot));
+    if (reply.isFleetPaused && this.reportsCompleteAt === Infinity) this.onPaused(now);
+    return leader.applyReply(now, reply, reply.isFleetPaused && now >= this.reportsCompleteAt);
   }
 
   learned(wallAt: (at: number) => number): Omit<LearnedLimit, 'rate'> | undefined {
-    if (this.#leader !== undefined) return this.#leader.learned(wallAt);
+    if (this.leader !== undefined) return this.leader.learned(wallAt);
     const { learned } = parseModel(this.#model);
     return learned && { ...learned, since: wallAt(this.#clockOffset.toLocalTime(learned.since)) };
   }
 
   snapshot(now: number): object | undefined {
-    const known = this.#leader?.snapshot(now) ?? parseModel(this.#model).snapshot;
+    const known = this.leader?.snapshot(now) ?? parseModel(this.#model).snapshot;
     return isObject(known) ? known : undefined;
   }
 

@@ -5,6 +5,7 @@
  */
 import { parseDictionary, parseList, Token } from 'structured-headers';
 import type { MadeAt } from '../origin-clock.ts';
+import { tryRead } from '../try-read.ts';
 import { numberOrUndefined, positiveOrUndefined, secondsToMs, waitMsOf } from './header-values.ts';
 import type { StatedQuota } from './stated-quota.ts';
 
@@ -126,10 +127,5 @@ function nameOf(value: unknown): string {
 }
 
 function parseOrEmpty<T>(parse: (text: string) => Iterable<T>, text: string | undefined): Iterable<T> {
-  if (text === undefined) return [];
-  try {
-    return parse(text);
-  } catch {
-    return [];
-  }
+  return text === undefined ? [] : (tryRead(() => parse(text)) ?? []);
 }

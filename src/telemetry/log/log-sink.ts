@@ -77,7 +77,8 @@ export class LogSink {
   #errorCode: string | undefined;
   /** The code of an error that has ended and is not reported yet. */
   #unreportedCode: string | undefined;
-  #dropped = 0;
+  /** Lines dropped since the start: every line that does not reach the destination as a whole. Read only. */
+  droppedLines = 0;
   #reportedDrops = 0;
   #noticeAt = -Infinity;
 
@@ -85,13 +86,8 @@ export class LogSink {
     this.#options = options;
   }
 
-  /** Lines dropped since the start: every line that does not reach the destination as a whole. */
-  get droppedLines(): number {
-    return this.#dropped;
-  }
-
   get deliveryProblem(): LogDeliveryProblem | undefined {
-    const lostLines = this.#dropped - this.#reportedDrops;
+    const lostLines = this.droppedLines - this.#reportedDrops;
     if (this.#errorCode === undefined && (lostLines === 0 || !this.#hasUnwritten())) return undefined;
     return { code: this.#errorCode, lostLines };
   }
@@ -99,7 +95,7 @@ export class LogSink {
   /** Takes a line with its line end, or drops it when 1 MiB is unwritten. */
   write(line: string): void {
     if (this.#closing !== undefined || this.#bufferedBytes + line.length > MAX_BUFFERED_BYTES) {
-      this.#dropped++;
+      this.droppedLines++;
       return;
     }
     this.#currentBatch += line;
@@ -210,14 +206,14 @@ export class LogSink {
   }
 
   #dropUnwritten(keep: Uint8Array): void {
-    this.#dropped += countLines(this.#rest) - countLines(keep);
-    for (const batch of this.#batches) this.#dropped += batch.split('\n').length - 1;
+    this.droppedLines += countLines(this.#rest) - countLines(keep);
+    for (const batch of this.#batches) this.droppedLines += batch.split('\n').length - 1;
     this.#rest = keep;
     this.#batches.length = this.#batchedChars = 0;
   }
 
   #reportRecovery(): void {
-    const lostLines = this.#dropped - this.#reportedDrops;
+    const lostLines = this.droppedLines - this.#reportedDrops;
     const code = this.#unreportedCode;
     if (this.#closing !== undefined || this.#errorCode !== undefined || (lostLines === 0 && code === undefined)) return;
     // The notice must not be dropped itself.
@@ -230,7 +226,7 @@ export class LogSink {
       });
       return;
     }
-    this.#reportedDrops = this.#dropped;
+    this.#reportedDrops = this.droppedLines;
     this.#unreportedCode = undefined;
     this.#noticeAt = this.#options.clock.now() + DROP_NOTICE_INTERVAL_MS;
     this.#options.onRecovered({ code, lostLines });

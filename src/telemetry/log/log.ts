@@ -124,6 +124,7 @@ function createSink(
   secrets: Secrets,
   onRecovered: (problem: LogDeliveryProblem) => void,
 ): LogSink {
+  const escapeControl = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
   const redact = (lines: string): string => secrets.maskLines(lines.replace(RAW_CONTROLS, escapeControl));
   return new LogSink({
     writer: destination ?? createDescriptorWriter(process.stdout),
@@ -135,10 +136,6 @@ function createSink(
 
 /** DEL, the C1 controls (8-bit CSI included) and the two line separators that JSON does not escape. */
 const RAW_CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;
-
-function escapeControl(char: string): string {
-  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
-}
 
 type RepeatingEvent = Extract<SidecarEvent, { readonly kind: keyof typeof SUMMARIES }>;
 

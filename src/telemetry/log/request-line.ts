@@ -15,19 +15,20 @@ export interface AccessLogSampling {
   readonly random: Random;
 }
 
-/** Undefined: this request is not logged. */
-export type DescribeAccess = (event: RequestRecord) => Readonly<Record<string, unknown>> | undefined;
-
 /** Returns `warn` where the sidecar itself failed the request. */
 export function levelOfRequest({ code, localReply }: RequestRecord): 'info' | 'warn' {
   return localReply !== undefined && code >= 500 ? 'warn' : 'info';
 }
 
-/** @param sampling Default: every request is logged, without the field `sampled` @param mask for a path before it is cut */
-export function createAccessDescriber(sampling?: AccessLogSampling, mask: Redact = (text) => text): DescribeAccess {
-  if (sampling === undefined || sampling.share >= 1) return (event) => accessFields(event, undefined, mask);
-  const { share, slowMs, random } = sampling;
-  return (event) => {
+/**
+ * Gives the fields of a line; undefined for a request that is not logged.
+ * @param sampling Default: every request is logged, without the field `sampled`
+ * @param mask for a path before it is cut
+ */
+export function createAccessDescriber(sampling?: AccessLogSampling, mask: Redact = (text) => text) {
+  const { share, slowMs, random } = sampling ?? { share: 1, slowMs: 0, random: () => 0 };
+  return (event: RequestRecord) => {
+    if (share >= 1) return accessFields(event, undefined, mask);
     if (!isOrdinary(event, slowMs)) return accessFields(event, 1, mask);
     return random() < share ? accessFields(event, share, mask) : undefined;
   };

@@ -47,6 +47,20 @@ interface GaugeDefinition {
   readonly read: (states: GaugeStates) => readonly (readonly [labels: Labels, value: number | undefined])[];
 }
 
+/** Defines one series for each part that is listed with its labels. */
+function per<T>(list: (states: GaugeStates) => readonly (readonly [labels: Labels, part: T])[]) {
+  return (name: string, help: string, read: (part: T) => number | undefined): GaugeDefinition => {
+    const readAll = (states: GaugeStates) => list(states).map(([labels, part]) => [labels, read(part)] as const);
+    return { name, help, read: readAll };
+  };
+}
+
+const perThrottle = per(({ throttles }) => throttles.map((throttle) => [{ route: throttle.route }, throttle]));
+const perLimit = per(({ throttles }) =>
+  throttles.flatMap(({ route, limits = [] }) => limits.map((limit) => [{ route, limit: limit.name }, limit] as const)),
+);
+const perToken = per(({ tokens }) => tokens.map((token) => [{ credential: token.credential }, token]));
+
 const CONFIDENCE_VALUES = { none: 0, low: 0.5, high: 1 } as const;
 
 const GAUGES: readonly GaugeDefinition[] = [
@@ -138,34 +152,6 @@ function listGauges(hasFleet: boolean): readonly GaugeDefinition[] {
 
 function readGauge({ name, read }: GaugeDefinition, states: GaugeStates): GaugeReading[] {
   return read(states).flatMap(([labels, value]) => (value === undefined ? [] : [{ metric: name, labels, value }]));
-}
-
-function perThrottle(
-  name: string,
-  help: string,
-  read: (throttle: ThrottleSnapshot) => number | undefined,
-): GaugeDefinition {
-  const readAll = ({ throttles }: GaugeStates) =>
-    throttles.map((throttle) => [{ route: throttle.route }, read(throttle)] as const);
-  return { name, help, read: readAll };
-}
-
-function perLimit(
-  name: string,
-  help: string,
-  read: (limit: NonNullable<ThrottleSnapshot['limits']>[number]) => number | undefined,
-): GaugeDefinition {
-  const readAll = ({ throttles }: GaugeStates) =>
-    throttles.flatMap(({ route, limits = [] }) =>
-      limits.map((limit) => [{ route, limit: limit.name }, read(limit)] as const),
-    );
-  return { name, help, read: readAll };
-}
-
-function perToken(name: string, help: string, read: (token: TokenSnapshot) => number | undefined): GaugeDefinition {
-  const readAll = ({ tokens }: GaugeStates) =>
-    tokens.map((token) => [{ credential: token.credential }, read(token)] as const);
-  return { name, help, read: readAll };
 }
 
 function toSeconds(ms: number | undefined): number | undefined {

@@ -17,7 +17,7 @@ import {
   type SpanExporter,
 } from '@opentelemetry/sdk-trace';
 import type { RequestTracer, TracedRequest } from '../../exchange/request-tracer.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { waitAtMost, type Clock } from '../../platform/clock.ts';
 import type { Redact } from '../../platform/secret-redaction.ts';
 import type { EventObserver, SidecarEvent } from '../events.ts';
 import { SpanLossReporter } from './loss-report.ts';
@@ -70,8 +70,9 @@ export function createTracing(
     },
     /** Sends the remaining spans, waiting at most `timeoutMs`; later spans are dropped. Never rejects. */
     async close(timeoutMs: number): Promise<void> {
-      const [outcome] = await Promise.allSettled([withTimeout(provider.shutdown(), timeoutMs, clock)]);
-      if (outcome.status === 'fulfilled' && outcome.value === 'late')
+      const shutdown = provider.shutdown().then(() => 'done');
+      const [outcome] = await Promise.allSettled([waitAtMost(shutdown, clock, timeoutMs)]);
+      if (outcome.status === 'fulfilled' && outcome.value === undefined)
         observe({
           kind: 'warning',
           message: `the last spans could not be exported in time: ${losses.newestFault ?? 'the collector has not responded'}`,
@@ -103,10 +104,4 @@ function onSpansDropped(report: (spans: number) => void): void {
   };
   const logger = { error: ignore, warn, info: ignore, debug: ignore, verbose: ignore };
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
-}
-
-function withTimeout(work: Promise<void>, timeoutMs: number, clock: Clock): Promise<'done' | 'late'> {
-  const late = Promise.withResolvers<'late'>();
-  const cancel = clock.after(timeoutMs, () => late.resolve('late'));
-  return Promise.race([work.then(() => 'done' as const), late.promise]).finally(cancel);
 }

@@ -19,20 +19,18 @@ interface ExportRequest {
   readonly response?: IncomingMessage;
 }
 
-type ExportCallback = Parameters<SpanExporter['export']>[1];
-type SpanExportResult = Parameters<ExportCallback>[0];
-
 const SUMMARY_INTERVAL_MS = 60_000;
 const EXPORT_SUCCEEDED = 0;
 
 export class SpanLossReporter {
   readonly #coalescer: EventCoalescer<string>;
   #spans = 0;
-  #newestFault: string | undefined;
+  /** Why the newest request to the collector failed; undefined while it is under way, or when it did not. Read only. */
+  newestFault: string | undefined;
   readonly #onRequestEnd = (message: unknown): void => {
     const { request, error, response } = message as ExportRequest;
     const isExport = USER_AGENT_OF_EXPORTER.test(String(request.getHeader('user-agent')));
-    if (isExport) this.#newestFault = error === undefined ? describeStatus(response?.statusCode) : describeError(error);
+    if (isExport) this.newestFault = error === undefined ? describeStatus(response?.statusCode) : describeError(error);
   };
 
   constructor(clock: Clock, observe: EventObserver) {
@@ -47,11 +45,6 @@ export class SpanLossReporter {
       onSummary: (_, last) => warn(last),
     });
     for (const channel of [REQUEST_FAILED, RESPONSE_RECEIVED]) subscribe(channel, this.#onRequestEnd);
-  }
-
-  /** Why the newest request to the collector failed; undefined while it is under way, or when it did not. */
-  get newestFault(): string | undefined {
-    return this.#newestFault;
   }
 
   report(spans: number, reason: string): void {
@@ -80,12 +73,12 @@ export class SpanLossReporter {
     for (const channel of [REQUEST_FAILED, RESPONSE_RECEIVED]) unsubscribe(channel, this.#onRequestEnd);
   }
 
-  #explain(error: SpanExportResult['error']): string {
+  #explain(error: Error | undefined): string {
     const own = OWN_FAULTS[error?.message ?? ''];
     if (own !== undefined) return own;
     const code: unknown = error !== undefined && 'code' in error ? error.code : undefined;
     if (typeof code === 'number') return describeStatus(code) ?? 'the collector sent a response that is not valid';
-    return code === undefined && this.#newestFault !== undefined ? this.#newestFault : describeError(error);
+    return code === undefined && this.newestFault !== undefined ? this.newestFault : describeError(error);
   }
 }
 

@@ -3,6 +3,7 @@
  * token endpoint (RFC 7523 §3). Pure. The authorization server verifies the signature: the issuer's keys are not known here.
  */
 import { quoteForMessage } from '../../platform/truncate.ts';
+import { tryRead } from '../../platform/try-read.ts';
 import { parseJsonObject } from '../endpoint/json-object.ts';
 
 /** What decides whether the assertion is sent, and what may be shown of it. Values of another party: not cleaned. */
@@ -86,12 +87,8 @@ export function describeAssertion({ issuer, subject, audiences, expiresWallAt }:
 }
 
 function parseJsonPart(part: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    return parseJsonObject(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(part, 'base64url')));
-  } catch {
-    // Not UTF-8.
-    return undefined;
-  }
+  const decode = () => new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(part, 'base64url'));
+  return parseJsonObject(tryRead(decode) ?? '');
 }
 
 /** A NumericDate (RFC 7519 §2), which may have a fraction. */

@@ -1,6 +1,7 @@
 /** Signs assertions (RFC 7523): short-lived JWTs for one token request each, of the client (§2.2) or as the grant itself (§2.1). */
 import { createHash, randomUUID, X509Certificate, type KeyObject } from 'node:crypto';
 import type { JWTHeaderParameters, SignJWT } from 'jose';
+import { tryRead } from '../../platform/try-read.ts';
 import { LARGEST_PEM_BYTES, describeUnreadable, readTextFile } from './secret-file.ts';
 import { parseSigningKey, type SigningAlgorithm } from './signing-key.ts';
 
@@ -76,13 +77,9 @@ async function createPayload(claims: AssertionClaims, wallNow: number): Promise<
 
 /** Why the first certificate of a PEM text cannot stand for a key, after the name of its file; undefined when it can. Never throws. */
 export function findSigningCertificateFault(pem: string, key: KeyObject): string | undefined {
-  try {
-    if (new X509Certificate(pem).checkPrivateKey(key)) return undefined;
-    return 'holds the certificate of another key; expected that of the key in auth.privateKeyFile';
-  } catch {
-    // OpenSSL's message would not help the operator.
-    return 'holds no PEM certificate';
-  }
+  const isOfKey = tryRead(() => new X509Certificate(pem).checkPrivateKey(key));
+  if (isOfKey === undefined) return 'holds no PEM certificate';
+  return isOfKey ? undefined : 'holds the certificate of another key; expected that of the key in auth.privateKeyFile';
 }
 
 /** RFC 7515 §4.1.7, §4.1.8: of the DER encoding, in base64url. */

@@ -1,5 +1,6 @@
 /** Parses the private key that signs assertions (RFC 7523): PEM, or one JWK (RFC 7517). */
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
+import { tryRead } from '../../platform/try-read.ts';
 
 const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] as const;
 const CURVE_ALGORITHMS = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' } as const;
@@ -42,44 +43,24 @@ interface ParsedKey {
 function parsePem(text: string): ParsedKey | string {
   if (/-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m.test(text))
     return 'holds an encrypted key; expected one without a passphrase';
-  try {
-    return { key: createPrivateKey(text) };
-  } catch {
-    return isPublicPem(text)
-      ? 'holds a public key or a certificate; expected the private key'
-      : 'holds no private key in PEM or JWK';
-  }
-}
-
-function isPublicPem(text: string): boolean {
-  try {
-    return createPublicKey(text).type === 'public';
-  } catch {
-    // Neither a private nor a public key: the caller reports that.
-    return false;
-  }
+  const key = tryRead(() => createPrivateKey(text));
+  if (key !== undefined) return { key };
+  return tryRead(() => createPublicKey(text)) === undefined
+    ? 'holds no private key in PEM or JWK'
+    : 'holds a public key or a certificate; expected the private key';
 }
 
 function parseJwk(text: string): ParsedKey | string {
-  let jwk: Readonly<Record<string, unknown>>;
-  try {
-    jwk = JSON.parse(text) as Readonly<Record<string, unknown>>;
-  } catch {
-    return 'begins like a JWK and is not JSON';
-  }
+  const jwk = tryRead(() => JSON.parse(text) as Readonly<Record<string, unknown>>);
+  if (jwk === undefined) return 'begins like a JWK and is not JSON';
   if (Array.isArray(jwk.keys)) return 'holds a set of keys; expected one JWK';
   if (jwk.kty === 'oct') return 'holds a symmetric key; expected a private one';
   if (typeof jwk.d !== 'string')
     return 'holds JSON that is no private JWK (no "d"); of a Google key file use the text of "private_key" alone, as PEM';
-  try {
-    return {
-      key: createPrivateKey({ key: jwk, format: 'jwk' }),
-      algorithm: typeof jwk.alg === 'string' ? jwk.alg : undefined,
-      keyId: typeof jwk.kid === 'string' && jwk.kid !== '' ? jwk.kid : undefined,
-    };
-  } catch {
-    return 'holds a JWK that is no usable private key';
-  }
+  const key = tryRead(() => createPrivateKey({ key: jwk, format: 'jwk' }));
+  if (key === undefined) return 'holds a JWK that is no usable private key';
+  const algorithm = typeof jwk.alg === 'string' ? jwk.alg : undefined;
+  return { key, algorithm, keyId: typeof jwk.kid === 'string' && jwk.kid !== '' ? jwk.kid : undefined };
 }
 
 /** The first is the usual one; a fault when there is none. */

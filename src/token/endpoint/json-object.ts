@@ -1,15 +1,12 @@
 /** Reads a JSON object that a server sent. Pure. */
+import { tryRead } from '../../platform/try-read.ts';
 
 export type JsonFields = Readonly<Record<string, unknown>>;
 
-/** Undefined when the body is not a JSON object. Never throws: the parser's message would quote the body. */
+/** Undefined when the body is not a JSON object. */
 export function parseJsonObject(body: string): JsonFields | undefined {
-  try {
-    const parsed: unknown = JSON.parse(body);
-    return isJsonObject(parsed) ? parsed : undefined;
-  } catch {
-    return undefined;
-  }
+  const parsed = tryRead(() => JSON.parse(body) as unknown);
+  return isJsonObject(parsed) ? parsed : undefined;
 }
 
 /** The own member of exactly this name, else the one to which its dots lead (`data.token`); undefined when there is none. */

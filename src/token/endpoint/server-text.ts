@@ -15,15 +15,7 @@ const MAX_READ_CHARS = 1024;
 const MAX_MASKED_CHARS = 8 * MAX_READ_CHARS;
 
 /** Keeps what the authorization server knows out of its response, in case the server echoes it. */
-export interface EchoFilter {
-  /** Whether a token contains the client's credential: the upstream, to which the token goes, must not get it. */
-  readonly holdsCredential: (token: string) => boolean;
-  /** Masks sent secrets, and tokens in use, in a text. */
-  readonly redact: Redact;
-  readonly showText: ShowServerText;
-  /** Requested scopes, separated by blanks: these names are shown as they are. */
-  readonly requestedScope: string | undefined;
-}
+export type EchoFilter = ReturnType<typeof createEchoFilter>;
 
 /** For the secrets of one request, those of every request of the client included. @param maskSecrets Default: no tokens in use are known */
 export function createEchoFilter(
@@ -33,18 +25,21 @@ export function createEchoFilter(
     scope: requestedScope,
     maskSecrets = (text) => text,
   }: { readonly scope: string | undefined; readonly maskSecrets?: Redact },
-): EchoFilter {
+) {
   const secrets = [...sentSecrets, ...valuesToRedact];
   const redact = createRedact(secrets);
   const showText = createServerTextFilter(secrets, clientId);
   const redactCredential = createRedact(valuesToRedact.flatMap((value) => listWithId(value, clientId)));
   return {
-    holdsCredential: (token) =>
+    /** Whether a token contains the client's credential: the upstream, to which the token goes, must not get it. */
+    holdsCredential: (token: string): boolean =>
       [token, decodePercent(token, 'latin1')].some((reading) => redactCredential(reading) !== reading),
-    redact: (text) => maskSecrets(redact(text)),
+    /** Masks sent secrets, and tokens in use. */
+    redact: (text: string): string => maskSecrets(redact(text)),
     // Before and after the cut: the mask may be longer than what it replaces.
-    showText: (text, maxChars) =>
+    showText: (text: string, maxChars: number): string =>
       maskSecrets(showText(maskSecrets(text.slice(0, MAX_MASKED_CHARS)), maxChars)).slice(0, maxChars),
+    /** Separated by blanks: these names are shown as they are. */
     requestedScope,
   };
 }

@@ -1,32 +1,21 @@
 /** Sends one HTTP request over a connection of its own: at about one request per hour a kept connection saves nothing and may be dead. */
 import type { Dispatcher } from 'undici';
 import type { Socket } from 'node:net';
-import type { SecureContext } from 'node:tls';
 import { unzipSync } from 'node:zlib';
-import type { Clock } from '../../platform/clock.ts';
 import { HeaderOverflow, type TriedAddress } from '../../platform/connection-faults.ts';
-import { buildEgressConnector } from '../../platform/egress/connector.ts';
-import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
+import { buildEgressConnector, type EgressConnectorOptions } from '../../platform/egress/connector.ts';
 import { describeFault, type FaultSettings } from '../../platform/faults.ts';
 import { GrowableBuffer } from '../../platform/growable-buffer.ts';
 import { Client, request } from '../../platform/undici.ts';
 
-export interface SingleRequest {
+export interface SingleRequest extends Omit<EgressConnectorOptions, 'destination' | 'lookUp'> {
   readonly url: URL;
   readonly method: 'GET' | 'POST';
   /** As a flat list [name, value, …] too. */
   readonly headers: Readonly<Record<string, string>> | string[];
   readonly body?: string;
-  /** For `https:`. */
-  readonly secureContext: SecureContext | undefined;
-  readonly egress: ProxySelector;
-  readonly clock: Pick<Clock, 'after'>;
-  /** Longest time for the connection to open, milliseconds. */
-  readonly timeoutMs: number;
   /** Aborts the request, also while the connection is being opened. */
   readonly signal: AbortSignal;
-  /** Gets the addresses that are tried. Default: not needed */
-  readonly tried?: TriedAddress[];
   /** Gets the connection, or why it was not opened, with the addresses that were tried. Default: not needed */
   readonly onConnection?: ((outcome: Socket | Error, tried: readonly TriedAddress[], url: URL) => void) | undefined;
 }

@@ -1,7 +1,7 @@
 /** Sends one token request (RFC 6749 §4.4, RFC 7523 §2.1) to a token endpoint that is given by its URL or found by its issuer. */
 import type { SecureContext } from 'node:tls';
 import type { Dispatcher } from 'undici';
-import type { Clock } from '../../platform/clock.ts';
+import { waitAtMost, type Clock } from '../../platform/clock.ts';
 import { ConnectFault, type TriedAddress } from '../../platform/connection-faults.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { MAX_PARSED_LENGTH } from '../../platform/rate-limit-fields/header-values.ts';
@@ -290,12 +290,8 @@ async function readExplanation(
   response: Dispatcher.ResponseData,
   clock: TokenEndpointOptions['clock'],
 ): Promise<Partial<BodyReadResult>> {
-  const { promise: late, resolve } = Promise.withResolvers<Partial<BodyReadResult>>();
-  const cancel = clock.after(EXPLANATION_TIMEOUT_MS, () => resolve({}));
   const text = readBoundedText(response, MAX_BODY_BYTES).catch(() => ({}));
-  const first = await Promise.race([text, late]);
-  cancel();
-  return first;
+  return (await waitAtMost(text, clock, EXPLANATION_TIMEOUT_MS)) ?? {};
 }
 
 /** The file is read and checked each time: TLS silently accepts one without certificates, and then trusts none. */

@@ -200,13 +200,6 @@ function readLifetime(
 
 /** Each once, in the order requested. @param granted undefined or empty = unknown, which counts as all granted */
 export function findMissingScopes(requested: string | undefined, granted: string | undefined): readonly string[] {
-  const missing = new Set(splitScope(requested));
-  const grantedNames = splitScope(granted);
-  if (grantedNames.length === 0) return [];
-  for (const name of grantedNames) missing.delete(name);
-  return [...missing];
-}
-
-function splitScope(scope: string | undefined): string[] {
-  return (scope ?? '').split(' ').filter((name) => name !== '');
+  const [wanted, known] = [requested, granted].map((scope = '') => scope.split(' ').filter((name) => name !== ''));
+  return known?.length === 0 ? [] : [...new Set(wanted)].filter((name) => known?.includes(name) !== true);
 }

@@ -4,6 +4,7 @@
  * Replicas with another secret neither find nor disturb the record. Where a text is kept is up to the caller.
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { tryRead } from '../../platform/try-read.ts';
 import type { TokenRequestFailure } from '../endpoint/token-response.ts';
 import { MAX_STORED_CHARS } from './shared-token-store.ts';
 
@@ -152,13 +153,10 @@ export function openList(
   decipher.setAAD(Buffer.from(serializeBinding(binding), 'utf8'));
   decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
   const body = bytes.subarray(SALT_BYTES + NONCE_BYTES, -TAG_BYTES);
-  try {
-    const plain: unknown = JSON.parse(Buffer.concat([decipher.update(body), decipher.final()]).toString('utf8'));
-    return Array.isArray(plain) ? (plain as readonly unknown[]) : undefined;
-  } catch {
-    // The tag does not match.
-    return undefined;
-  }
+  // Undefined where the tag does not match.
+  const plain = tryRead(() => Buffer.concat([decipher.update(body), decipher.final()]).toString('utf8'));
+  const list = tryRead(() => JSON.parse(plain ?? '') as unknown);
+  return Array.isArray(list) ? (list as readonly unknown[]) : undefined;
 }
 
 function deriveKey(keyMaterial: string, salt: Uint8Array, format: SealedFormat): Uint8Array {

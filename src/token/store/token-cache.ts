@@ -5,7 +5,7 @@
 import { rm, stat } from 'node:fs/promises';
 import { writeFileAtomically } from '../../platform/atomic-write.ts';
 import { systemErrorCode } from '../../platform/file-errors.ts';
-import type { Cancel } from '../../platform/clock.ts';
+import { waitAtMost, type Cancel } from '../../platform/clock.ts';
 import { readTextFile } from '../client/secret-file.ts';
 import { isUsable } from '../source/refresh-schedule.ts';
 import type { DeclinableFetchResult, TokenNeed, TokenFetcher, TokenPartOptions } from '../source/token-fetcher.ts';
@@ -79,9 +79,7 @@ export class CachedTokenFetcher implements TokenFetcher {
   }
 
   #saveInTime(token: StoredToken | undefined): Promise<void> {
-    const { promise: late, resolve } = Promise.withResolvers<undefined>();
-    const cancel = this.#options.clock.after(MAX_WRITE_MS, () => resolve(undefined));
-    return Promise.race([this.#save(token).finally(cancel), late]);
+    return waitAtMost(this.#save(token), this.#options.clock, MAX_WRITE_MS);
   }
 
   #save(token: StoredToken | undefined): Promise<void> {

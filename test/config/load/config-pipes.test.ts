@@ -36,7 +36,7 @@ async function writeTo(path: string, script: string): Promise<void> {
 describe('a pipe', () => {
   it('without a writer is refused at once', () => {
     const startedAt = performance.now();
-    expect(readConfigFile(createPipe())).toEqual({ kind: 'unreadable', fault: 'is a pipe without a writer' });
+    expect(readConfigFile(createPipe())).toBe('is a pipe without a writer');
     expect(performance.now() - startedAt).toBeLessThan(1000);
   });
 
@@ -47,14 +47,14 @@ describe('a pipe', () => {
     const path = createPipe();
     await writeTo(path, script);
     const reading = readConfigFile(path);
-    expect(reading).toMatchObject({ kind: 'read', value: { problems: [] } });
-    expect(reading.kind === 'read' && reading.value.given.get('upstream.baseUrl')?.value).toBe('http://localhost');
+    expect(reading).toMatchObject({ problems: [] });
+    expect(typeof reading === 'object' && reading.given.get('upstream.baseUrl')?.value).toBe('http://localhost');
   });
 
   it('whose writer never ends is refused once it has written too much', async () => {
     const path = createPipe();
     await writeTo(path, 'cat /dev/zero');
-    expect(readConfigFile(path)).toEqual({ kind: 'unreadable', fault: 'is larger than 1048576 bytes' });
+    expect(readConfigFile(path)).toBe('is larger than 1048576 bytes');
   });
 });
 
@@ -64,7 +64,7 @@ describe('another kind of file', () => {
     ['/tmp', 'is a directory'],
     ['/dev/null/x', 'does not exist'],
   ])('is refused: %s %s', (path, fault) => {
-    expect(readConfigFile(path)).toEqual({ kind: 'unreadable', fault });
+    expect(readConfigFile(path)).toBe(fault);
   });
 
   it('is refused: a socket', async () => {
@@ -72,19 +72,19 @@ describe('another kind of file', () => {
     const server = createServer().listen(path);
     onTestFinished(() => void server.close());
     await once(server, 'listening');
-    expect(readConfigFile(path)).toEqual({ kind: 'unreadable', fault: 'cannot be read (ENXIO)' });
+    expect(readConfigFile(path)).toBe('cannot be read (ENXIO)');
   });
 
   it('is empty: /dev/null', () => {
-    expect(readConfigFile('/dev/null')).toMatchObject({ kind: 'read', value: { given: new Map() } });
+    expect(readConfigFile('/dev/null')).toMatchObject({ given: new Map() });
   });
 
   it('is read up to the largest size', () => {
     const path = scratchPath();
     const bytes = Buffer.alloc(1024 * 1024, ' ');
     writeFileSync(path, bytes);
-    expect(readConfigFile(path).kind).toBe('read');
+    expect(readConfigFile(path)).toBeTypeOf('object');
     writeFileSync(path, Buffer.concat([bytes, Buffer.from(' ')]));
-    expect(readConfigFile(path).kind).toBe('unreadable');
+    expect(readConfigFile(path)).toBeTypeOf('string');
   });
 });

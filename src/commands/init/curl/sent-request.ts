@@ -2,7 +2,7 @@
 import { isLoopbackHost } from '../../../platform/loopback.ts';
 import { decodePercent } from '../../../platform/secret-redaction.ts';
 import { parseJsonObject } from '../../../token/endpoint/json-object.ts';
-import type { CurlData, CurlRequest } from './curl-arguments.ts';
+import type { CurlRequest } from './curl-arguments.ts';
 import { isPlaceholder } from './placeholders.ts';
 
 export interface Field {
@@ -45,7 +45,11 @@ export function describeSentRequest(curl: CurlRequest): SentRequest {
     method: /^[a-z]{1,9}$/i.test(method) ? method.toUpperCase() : 'another method',
     headers: curl.headers.filter(([name]) => !isAuthorization(name)),
     query: parseForm(/\?([^#]*)/.exec(url ?? '')?.[1] ?? ''),
-    body: json ?? data.flatMap(parseFormFields),
+    body:
+      json ??
+      data.flatMap((piece) =>
+        piece.kind === 'raw' ? parseForm(piece.text) : { name: piece.name, value: piece.value },
+      ),
     bodyFormat: isJson ? 'json' : 'form',
     bodyFault: curl.bodyFault ?? (isUnreadable ? 'requests a token by JSON that cannot be read' : undefined),
   };
@@ -66,10 +70,6 @@ export function parseUrl(text: string): URL | undefined {
   const scheme = isLoopbackHost(host) ? 'http:' : 'https:';
   const url = URL.parse(/^[a-z][a-z\d+.-]*:\/\//i.test(text) ? text : `${scheme}//${text}`);
   return url !== null && /^https?:$/.test(url.protocol) ? url : undefined;
-}
-
-function parseFormFields(data: CurlData): readonly Field[] {
-  return data.kind === 'field' ? [{ name: data.name, value: data.value }] : parseForm(data.text);
 }
 
 function parseForm(text: string): readonly Field[] {

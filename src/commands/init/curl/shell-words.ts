@@ -18,9 +18,11 @@ export function splitCommands(text: string): CommandSplit {
     .replace(/^\uFEFF/, '')
     .replaceAll(CODE_FENCE, '');
   // The noncharacters are marks of ours.
-  const control = /[^\P{Cc}\t\n]|[\uFDD0-\uFDD1]/u.exec(plain)?.[0];
-  if (control !== undefined)
-    return { kind: 'refused', fault: `holds the control character U+${formatCodePoint(control)}` };
+  const control = /[^\P{Cc}\t\n]|[\uFDD0-\uFDD1]/u.exec(plain)?.[0].codePointAt(0);
+  if (control !== undefined) {
+    const digits = control.toString(16).toUpperCase().padStart(4, '0');
+    return { kind: 'refused', fault: `holds the control character U+${digits}` };
+  }
   const split = collectCommands(listPosixPieces(plain));
   return split.kind === 'refused' && isUnfinished(plain) ? { kind: 'incomplete', fault: split.fault } : split;
 }
@@ -66,10 +68,6 @@ function collectCommands(pieces: Iterable<Piece>): CommandSplit {
 function isUnfinished(text: string): boolean {
   const unquoted = text.replaceAll(/'[^']*'|"[^"]*"/g, '');
   return /["']/.test(unquoted) || /[\\`^]\s*$/.test(text) || text.lastIndexOf('$(') > text.lastIndexOf(')');
-}
-
-function formatCodePoint(character: string): string {
-  return (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
 }
 
 type Piece =

@@ -6,11 +6,6 @@ import { MASK } from '../../../platform/secret-redaction.ts';
 import { isHeaderValue } from '../../../token/client/secret-file.ts';
 import { checkedText, matching, quotedText, type Format } from './formats.ts';
 
-/** Removes one trailing line end, which editors and `echo` add. */
-export function dropLineEnd(contents: string): string {
-  return contents.replace(/\r?\n$/, '');
-}
-
 /** The fault of a client secret, without quoting it; undefined when there is none. */
 export function secretFault(value: string): string | undefined {
   if (value === '') return 'must not be empty';

@@ -4,10 +4,12 @@
  */
 import type { DeclaredLimit } from '../../../throttle/declared/declared-limit.ts';
 import { truncate } from '../../../platform/truncate.ts';
+import { tryRead } from '../../../platform/try-read.ts';
 import { ANY_SEGMENT } from '../../../throttle/declared/call-match.ts';
 import { isForwardedMethod, isPlainPath } from './allow-rules.ts';
 import type { JsonSchema } from './formats.ts';
-import { isObject, sectionList, type RawSection } from './one-or-many.ts';
+import { isJsonObject } from '../../../token/endpoint/json-object.ts';
+import { sectionList, type RawSection } from './one-or-many.ts';
 
 const MAX_CALLS = 1_000_000_000;
 const NAME = /^[a-z0-9-]{1,32}$/;
@@ -94,7 +96,7 @@ function findFault(limit: RawSection): string | undefined {
 /** Methods in capitals, and the plain object of a section of a file. */
 function completeMatch(given: unknown): unknown {
   const match: unknown = given instanceof Map ? Object.fromEntries(given) : given;
-  if (!isObject(match) || !Array.isArray(match.methods)) return match;
+  if (!isJsonObject(match) || !Array.isArray(match.methods)) return match;
   return {
     ...match,
     methods: match.methods.map((one: unknown) => (typeof one === 'string' ? one.toUpperCase() : one)),
@@ -103,7 +105,7 @@ function completeMatch(given: unknown): unknown {
 
 function findMatchFault({ match, each = false }: RawSection): string | undefined {
   if (typeof each !== 'boolean') return 'each: expected true or false, without quotes';
-  const { methods, path, ...others } = isObject(match) ? match : {};
+  const { methods, path, ...others } = isJsonObject(match) ? match : {};
   if (match !== undefined && ((methods ?? path) === undefined || Object.keys(others).length > 0))
     return `match: found ${quote(match)}; expected methods, path or both, such as { methods: [POST], path: /policies }`;
   const wrongMethods = methods === undefined ? undefined : findWrongMethods(methods);
@@ -149,11 +151,7 @@ function periodSeconds([, number, unit]: RegExpExecArray): number {
 /** An offset such as +01:00 is none: it knows no change of clocks. */
 function isTimeZone(name: unknown): boolean {
   if (typeof name !== 'string' || !/^[A-Za-z]/.test(name)) return false;
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
-  } catch {
-    return false;
-  }
+  return tryRead(() => new Intl.DateTimeFormat('en', { timeZone: name })) !== undefined;
 }
 
 function isWhole(value: unknown, min: number, max: number): value is number {

@@ -2,6 +2,8 @@
  * Formats of several texts: lists whose entries may contain commas, and maps from names to texts. In a variable both are JSON.
  * Comma-separated lists are in formats.ts.
  */
+import { tryRead } from '../../../platform/try-read.ts';
+import { isJsonObject } from '../../../token/endpoint/json-object.ts';
 import { format, type Format, type JsonSchema } from './formats.ts';
 import type { SecretMap, SettingMap, SettingValue, TextMap } from './formats.ts';
 
@@ -80,7 +82,7 @@ export function secretMap(
 }
 
 function isFileReference(value: unknown): boolean {
-  const { file, ...rest } = isObject(value) ? value : {};
+  const { file, ...rest } = isJsonObject(value) ? value : {};
   return typeof file === 'string' && file !== '' && !/\p{Cc}/u.test(file) && Object.keys(rest).length === 0;
 }
 
@@ -100,7 +102,7 @@ function map<T extends SettingMap>(
   return format({
     expected: `${what}; as a variable a JSON object such as ${example}`,
     check: (value) => {
-      if (!isObject(value)) return false;
+      if (!isJsonObject(value)) return false;
       for (const [name, one] of Object.entries(value)) {
         const fault = nameFault(name) ?? valueFault(one);
         if (fault !== undefined) return `${JSON.stringify(name)}: ${fault}`;
@@ -111,11 +113,6 @@ function map<T extends SettingMap>(
     fromFile: toPlainValue,
     schema: { type: 'object', additionalProperties: valueSchema },
   });
-}
-
-/** Whether it is a section, or an object of JSON. */
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The sections of a file are maps. */
@@ -150,17 +147,17 @@ interface SectionListOptions {
 export function sectionList<T extends readonly unknown[] & SettingValue>(options: SectionListOptions): Format<T> {
   const { noun, maxEntries, members, schema, findFault } = options;
   const faultOf = (entry: unknown, earlier: readonly unknown[]): string | undefined => {
-    if (!isObject(entry)) return `expected a section with ${options.section}`;
+    if (!isJsonObject(entry)) return `expected a section with ${options.section}`;
     const unknown = Object.keys(entry).find((name) => !members.includes(name));
     return unknown === undefined
-      ? findFault(entry, earlier.filter(isObject))
+      ? findFault(entry, earlier.filter(isJsonObject))
       : `unknown member ${JSON.stringify(unknown.slice(0, 40))}; expected ${members.join(', ')}`;
   };
   const complete = (value: unknown): unknown => {
     if (!Array.isArray(value)) return value;
     return value.map((entry: unknown) => {
       const given: unknown = entry instanceof Map ? Object.fromEntries(entry) : entry;
-      return isObject(given) ? options.complete(given) : given;
+      return isJsonObject(given) ? options.complete(given) : given;
     });
   };
   return format({
@@ -170,7 +167,7 @@ export function sectionList<T extends readonly unknown[] & SettingValue>(options
       if (value.length > maxEntries) return `expected at most ${String(maxEntries)} ${noun}s`;
       const faults = value.flatMap((entry: unknown, at) => {
         const fault = faultOf(entry, value.slice(0, at));
-        const name = isObject(entry) ? options.describe(entry) : '';
+        const name = isJsonObject(entry) ? options.describe(entry) : '';
         return fault === undefined ? [] : `${noun} ${String(at + 1)}${name}: ${fault}`;
       });
       return faults.length === 0 || faults.join('; ');
@@ -183,10 +180,5 @@ export function sectionList<T extends readonly unknown[] & SettingValue>(options
 
 /** Undefined when the text is not JSON. */
 function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    // The parser's message quotes the text, which may be a secret.
-    return undefined;
-  }
+  return tryRead(() => JSON.parse(text) as unknown);
 }

@@ -1,6 +1,7 @@
 /** Formats of forward proxies and of destinations without one. platform/egress chooses the proxy of a destination. */
 import { parseNoProxyEntry } from '../../../platform/egress/no-proxy.ts';
 import { isLoopbackHost } from '../../../platform/loopback.ts';
+import { tryRead } from '../../../platform/try-read.ts';
 import { parseHost, parseListenAddress } from './address.ts';
 import { checkedText, list } from './formats.ts';
 import { maskUrl } from './url.ts';
@@ -25,16 +26,9 @@ export function parseProxyUrl(text: string): URL | undefined {
     return undefined;
   const url = new URL(href);
   const isBare = url.pathname === '/' && url.search === '' && url.hash === '';
-  return isBare && hasDecodableUser(url) ? url : undefined;
-}
-
-function hasDecodableUser({ username, password }: URL): boolean {
-  try {
-    return !decodeURIComponent(username + password).includes('\0');
-  } catch {
-    // A percent sign that begins no escape is ambiguous.
-    return false;
-  }
+  // Undefined where a percent sign begins no escape, which is ambiguous.
+  const user = tryRead(() => decodeURIComponent(url.username + url.password));
+  return isBare && user?.includes('\0') === false ? url : undefined;
 }
 
 export const noProxy = list('host[:port], .suffix, address, network in CIDR notation or *', 0, (entry) =>

@@ -1,6 +1,7 @@
 /** The format of a Redis URL: the IANA registrations of `redis` and `rediss`, and `unix:` for a socket file. */
 import { isLoopbackHost } from '../../../platform/loopback.ts';
 import { MASK } from '../../../platform/secret-redaction.ts';
+import { tryRead } from '../../../platform/try-read.ts';
 import { checkedText } from './formats.ts';
 import { maskUrl } from './url.ts';
 
@@ -23,19 +24,11 @@ export function redisUrlFault(text: string): string | undefined {
   if (!isNetwork && !SOCKET_URL.test(text)) return expected;
   if (text.includes(MASK)) return 'is masked: the password itself is expected';
   // The Redis client would report this only at the first connection, and would quote the URL.
-  if (!isDecodable(text)) return 'expected a percent sign in it to be written as %25';
+  if (tryRead(() => decodeURIComponent(text)) === undefined)
+    return 'expected a percent sign in it to be written as %25';
   if (!isNetwork) return undefined;
   const { hostname, pathname } = new URL(text);
   return hostname !== '' && /^\/?$|^\/\d{1,5}$/.test(pathname) ? undefined : expected;
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** The decoded password of a Redis URL; undefined when there is none. */
