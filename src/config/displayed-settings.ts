@@ -6,14 +6,6 @@ import { settingOf, type SettingKey } from './schema/schema.ts';
 import { isJsonObject } from '../token/endpoint/json-object.ts';
 import { MASK } from '../platform/secret-redaction.ts';
 
-export interface DisplayedSetting {
-  /** As in a file; in an entry after the entry's label: `routes[1].throttle.rate`. */
-  readonly key: string;
-  readonly value: string;
-  /** `default`, `file PATH`, `environment VARIABLE` or the name of a preset. */
-  readonly origin: string;
-}
-
 export function maskSetting(key: SettingKey, value: SettingValue): SettingValue {
   const { sensitive, format } = settingOf(key);
   if (value === null) return value;
@@ -25,8 +17,11 @@ export function maskSetting(key: SettingKey, value: SettingValue): SettingValue 
   return typeof value === 'string' ? format.show(value) : value;
 }
 
-/** Every setting in the order of the reference, then the own settings of `credentials` and `routes`. */
-export function listDisplayedSettings({ top, entries }: LoadedConfig): DisplayedSetting[] {
+/**
+ * Every setting in the order of the reference, then the own settings of `credentials` and `routes`. A key is as in a file, in an entry after
+ * the entry's label: `routes[1].throttle.rate`; an origin is `default`, `file PATH`, `environment VARIABLE` or the name of a preset.
+ */
+export function listDisplayedSettings({ top, entries }: LoadedConfig) {
   return [top, ...entries.credentials, ...entries.routes].flatMap((entry) =>
     [...listEntryValues(entry)].map(([path, { key, value, origin }]) => ({
       key: entry === top ? path : `${entry.label}.${path}`,

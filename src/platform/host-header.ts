@@ -27,19 +27,12 @@ export function parseHostPort(text: string): HostPort | undefined {
   return { host: host.toLowerCase(), port: port === '' ? undefined : Number(port) };
 }
 
-export type HostHeaderParseResult =
-  | { readonly kind: 'valid'; readonly value: string; readonly hostPort: HostPort }
-  | { readonly kind: 'absent' }
-  /** `fault` follows "the request has". */
-  | { readonly kind: 'invalid'; readonly fault: string };
-
-/** @param hosts the values of all Host fields, as received */
-export function parseHostHeader(hosts: readonly string[]): HostHeaderParseResult {
+/** A fault follows "the request has". @param hosts the values of all Host fields, as received */
+export function parseHostHeader(hosts: readonly string[]) {
   const [value] = hosts;
-  if (value === undefined) return { kind: 'absent' };
-  if (hosts.length > 1) return { kind: 'invalid', fault: `${String(hosts.length)} Host fields` };
+  if (value === undefined) return { kind: 'absent' } as const;
+  if (hosts.length > 1) return { kind: 'invalid', fault: `${String(hosts.length)} Host fields` } as const;
   const hostPort = parseHostPort(value);
-  return hostPort === undefined
-    ? { kind: 'invalid', fault: `the invalid Host ${quoteForMessage(value)}` }
-    : { kind: 'valid', value, hostPort };
+  if (hostPort !== undefined) return { kind: 'valid', value, hostPort } as const;
+  return { kind: 'invalid', fault: `the invalid Host ${quoteForMessage(value)}` } as const;
 }

@@ -3,21 +3,18 @@
 const MAX_ENTRIES = 1000;
 const MAX_KEY_LENGTH = 64;
 
-export interface Memo<V> {
-  /** Results so far. A loop over many texts looks here first, which costs no call. */
-  readonly known: ReadonlyMap<string, V>;
-  readonly find: (text: string) => V;
-}
-
-/** Caches the results for the first thousand texts of at most 64 characters. */
-export function memoize<V extends object | boolean>(compute: (text: string) => V): Memo<V> {
+/**
+ * Caches the results for the first thousand texts of at most 64 characters. A loop over many texts looks into `known`, the results so far, before
+ * it calls `find`, which costs no call.
+ */
+export function memoize<V extends object | boolean>(compute: (text: string) => V) {
   const known = new Map<string, V>();
   const find = (text: string): V => {
     const value = known.get(text) ?? compute(text);
     if (known.size < MAX_ENTRIES && text.length <= MAX_KEY_LENGTH) known.set(text, value);
     return value;
   };
-  return { known, find };
+  return { known: known as ReadonlyMap<string, V>, find };
 }
 
 /** Caches the last result, and returns it while the key is the same. */

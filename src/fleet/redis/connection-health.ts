@@ -3,9 +3,9 @@
  * connections and rejects every command, or replies too late, counts as not available.
  */
 import type { Clock } from '../../platform/clock.ts';
+import type { EventObserver } from '../../telemetry/events.ts';
 import type { RedisFault } from './redis-fault.ts';
 import type { LateReplies } from './latency-monitor.ts';
-import type { RedisScriptClientOptions } from './script-client.ts';
 
 /** What the admin port and the metrics show. Holds no secret. */
 export interface FleetConnectionState {
@@ -22,8 +22,11 @@ export interface FleetConnectionState {
 /** Stands for all faults of this kind, whose figures differ each time. */
 const DEGRADED = 'degraded';
 
-interface ConnectionHealthOptions extends Pick<RedisScriptClientOptions, 'observe' | 'timeoutMs'> {
+interface ConnectionHealthOptions {
   readonly clock: Pick<Clock, 'wallNow'>;
+  readonly observe: EventObserver;
+  /** Longest wait for the reply to one command, milliseconds. */
+  readonly timeoutMs: number;
 }
 
 export class ConnectionHealth {

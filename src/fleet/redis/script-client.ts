@@ -3,7 +3,7 @@
  * without Redis. While replies are too late (latency-monitor.ts), only heartbeats are sent. Keys and scripts belong to the stores; the
  * connection is kept open by reconnecting-connection.ts and checked by connection-check.ts.
  */
-import type { Cancel, Clock } from '../../platform/clock.ts';
+import { waitAtMost, type Cancel, type Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { ConnectionHealth, type FleetConnectionState } from './connection-health.ts';
 import { findModeFault, CHECK_SCRIPT, checkKey, checkScripts } from './connection-check.ts';
@@ -47,7 +47,7 @@ export class RedisScriptClient {
   readonly #connection: ReconnectingConnection;
   readonly #health: ConnectionHealth;
   readonly #pendingRuns = new Set<Promise<unknown>>();
-  readonly #readyWaiters = new Set<() => void>();
+  readonly #readyWaiters = new Set<(woken: undefined) => void>();
   readonly #latencies = new LatencyMonitor();
   #phase: ConnectionPhase = 'disconnected';
   /** Some proxies close the connection on INFO: the next attempt does without it. */
@@ -117,16 +117,11 @@ export class RedisScriptClient {
     const isFirstConnect = this.#phase === 'first-connect';
     const mayBecomeReady = isFirstConnect || (this.#phase === 'usable' && this.#stall !== undefined);
     if (this.#isClosed || !mayBecomeReady) return this.#usableConnection() !== undefined;
-    await new Promise<void>((resolve) => {
-      const wake = (): void => {
-        cancel?.();
-        this.#readyWaiters.delete(wake);
-        resolve();
-      };
-      // The first attempt to connect has its own time-out.
-      const cancel = isFirstConnect ? undefined : this.#options.clock.after(LATE_REPLY_MS, wake);
-      this.#readyWaiters.add(wake);
-    });
+    const { promise: woken, resolve: wake } = Promise.withResolvers<undefined>();
+    this.#readyWaiters.add(wake);
+    // The first attempt to connect has its own time-out.
+    await (isFirstConnect ? woken : waitAtMost(woken, this.#options.clock, LATE_REPLY_MS));
+    this.#readyWaiters.delete(wake);
     return this.#usableConnection() !== undefined;
   }
 
@@ -181,7 +176,7 @@ export class RedisScriptClient {
   }
 
   #notifyWaiters(): void {
-    for (const wake of this.#readyWaiters) wake();
+    for (const wake of this.#readyWaiters) wake(undefined);
   }
 
   /** Undefined when the reply is late or an error. */

@@ -13,12 +13,6 @@ const REQUEST_FAILED = 'http.client.request.error';
 const RESPONSE_RECEIVED = 'http.client.response.finish';
 const USER_AGENT_OF_EXPORTER = /(?:^| )OTel-OTLP-Exporter-JavaScript\//;
 
-interface ExportRequest {
-  readonly request: ClientRequest;
-  readonly error?: Error;
-  readonly response?: IncomingMessage;
-}
-
 const SUMMARY_INTERVAL_MS = 60_000;
 const EXPORT_SUCCEEDED = 0;
 
@@ -28,7 +22,11 @@ export class SpanLossReporter {
   /** Why the newest request to the collector failed; undefined while it is under way, or when it did not. Read only. */
   newestFault: string | undefined;
   readonly #onRequestEnd = (message: unknown): void => {
-    const { request, error, response } = message as ExportRequest;
+    const { request, error, response } = message as {
+      request: ClientRequest;
+      error?: Error;
+      response?: IncomingMessage;
+    };
     const isExport = USER_AGENT_OF_EXPORTER.test(String(request.getHeader('user-agent')));
     if (isExport) this.newestFault = error === undefined ? describeStatus(response?.statusCode) : describeError(error);
   };

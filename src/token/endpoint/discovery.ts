@@ -1,13 +1,20 @@
 /** Finds the token endpoint in its issuer's metadata, and caches it: for an hour, and longer while the issuer cannot be reached. */
 import type { Dispatcher } from 'undici';
+import type { Clock } from '../../platform/clock.ts';
+import type { EventObserver } from '../../telemetry/events.ts';
 import { listMetadataUrls, parseServerMetadata, type ServerMetadata } from './server-metadata.ts';
 import { readBoundedText, type BodyReadResult } from './single-request.ts';
-import type { TokenEndpointAddress, TokenEndpointOptions } from './token-endpoint.ts';
 import type { TokenRequestFailure } from './token-response.ts';
 
-/** `timeoutMs` is the longest time for a refresh in the background, too. */
-type DiscoveryOptions = Extract<TokenEndpointAddress, { kind: 'issuer' }> &
-  Pick<TokenEndpointOptions, 'clock' | 'timeoutMs' | 'observe'>;
+interface DiscoveryOptions {
+  /** Exactly as in the metadata. */
+  readonly issuer: string;
+  readonly allowInsecureHttp: boolean;
+  readonly clock: Pick<Clock, 'now' | 'after'>;
+  /** Longest time for a refresh in the background, milliseconds. */
+  readonly timeoutMs: number;
+  readonly observe: EventObserver;
+}
 
 /** Sends one GET; rejects when there is no response. */
 export type GetDocument = (url: URL, signal: AbortSignal) => Promise<DocumentResponse>;

@@ -53,14 +53,8 @@ export function parseErrorResponse(body: string | undefined, challenge: string |
   return { code: code === '' ? undefined : code, isRejection, text };
 }
 
-interface ErrorWords {
-  readonly oauthCode: string | undefined;
-  /** Okta's `errorCode`. */
-  readonly vendorCode: string | undefined;
-  readonly description: string | undefined;
-}
-
-function readBody(fields: JsonFields): ErrorWords {
+/** The `vendorCode` is Okta's. */
+function readBody(fields: JsonFields) {
   const texts = DESCRIPTION_MEMBERS.map((path) => readText(findMember(fields, path)));
   const description = texts.find((text) => text !== undefined);
   return { oauthCode: readText(fields.error), vendorCode: readText(fields.errorCode), description };
@@ -69,7 +63,7 @@ function readBody(fields: JsonFields): ErrorWords {
 /** One parameter of a challenge, or a quoted text that is none. */
 const CHALLENGE_PART = /([\w-]{1,40})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))|"(?:[^"\\]|\\.)*"/g;
 
-function readChallenge(challenge: string): ErrorWords {
+function readChallenge(challenge: string) {
   const parameters = new Map<string, string>();
   for (const [, name, quoted, token] of challenge.matchAll(CHALLENGE_PART)) {
     const value = quoted?.replaceAll(/\\(.)/g, '$1') ?? token;

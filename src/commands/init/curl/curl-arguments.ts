@@ -1,6 +1,6 @@
 /**
  * Reads the arguments of one curl command as curl does (curl.1), as far as they decide what a request carries: URL, method, user,
- * header fields, body and client certificate. Files are not read. Pure.
+ * header fields, body and client certificate. Files are not read.
  */
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import type { CommandWords } from './shell-words.ts';
