@@ -47,7 +47,7 @@ async function dispatch(invocation: Invocation, stop: AbortSignal, warnings: rea
     case 'run':
       return (await import('./run.ts')).run({ ...load, warnings }, VERSION, stop);
     case 'sandbox':
-      return (await import('./run-sandbox.ts')).runSandbox(load, VERSION, stop);
+      return (await import('./run-sandbox.ts')).runSandbox(load, values.get('scenario'), VERSION, stop);
     case 'check': {
       const options = { json: given.has('json'), probe: values.get('probe') };
       return (await import('./check.ts')).check(load, options, stop);

@@ -85,6 +85,7 @@ export const OPTIONS = {
     refused:
       'the process list would show the secret; expected it in SIDECAR_CLIENT_SECRET, or in a file: --client-secret-file FILE (SIDECAR_CLIENT_SECRET_FILE)',
   },
+  scenario: { value: 'FILE', description: 'limits, faults and rights of the simulated partner' },
   json: { description: 'one JSON document instead of lines' },
   limits: { description: 'what is known of the rate limits, for the partner' },
   probe: { value: 'PATH', description: 'also GET this upstream path with the token' },
@@ -115,14 +116,17 @@ export const COMMANDS = {
   },
   sandbox: {
     summary: 'try it in front of a simulated partner',
-    options: CONFIGURATION_OPTIONS,
+    options: ['scenario', ...CONFIGURATION_OPTIONS],
     description: [
       'Starts a simulated authorization server and Sales API in this process, and',
       'the sidecar in front of them. It needs no settings and calls no partner.',
       'Prints the addresses and a curl command. SIDECAR_LISTEN,',
       'SIDECAR_ADMIN_LISTEN, throttle and log settings apply.',
     ],
-    examples: ['bearer-sidecar sandbox', 'bearer-sidecar sandbox --listen localhost:8000 --rate 2'],
+    examples: [
+      'bearer-sidecar sandbox --listen localhost:8000 --rate 2',
+      'bearer-sidecar sandbox --scenario config/scenarios/hidden-limit.yaml',
+    ],
   },
   init: {
     summary: 'ask questions, write a configuration file',

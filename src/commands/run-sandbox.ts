@@ -1,10 +1,12 @@
 /** `bearer-sidecar sandbox`: the sidecar in front of a simulated partner in the same process. */
 import { loadConfig, hasConfigFile, type LoadOptions, type Preset } from '../config/load/load.ts';
 import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';
-import { formatProblems, formatWarnings } from '../config/load/problems.ts';
+import { formatProblems, formatWarnings, type ConfigProblem } from '../config/load/problems.ts';
+import { trustOnly } from '../platform/tls.ts';
 import { startSandbox, type Sandbox, type SandboxClient } from '../sandbox/sandbox.ts';
 import { describeShutdown, type SidecarUrls } from './banner.ts';
 import { quoteForShell } from './program-command.ts';
+import { readScenario } from './read-scenario.ts';
 import { paintFor } from './terminal.ts';
 import { openLog, breakLineOnStop } from './readable-log.ts';
 import { serve } from './run.ts';
@@ -16,8 +18,21 @@ const EXAMPLE_REQUEST = {
   travellers: [{ birthDate: '1990-05-17' }],
 };
 
-export async function runSandbox(load: LoadOptions, version: string, stop: AbortSignal): Promise<number> {
-  const sandbox = await startSandbox(readClient(load.env));
+/** @param scenarioFile default: a friendly partner */
+export async function runSandbox(
+  load: LoadOptions,
+  scenarioFile: string | undefined,
+  version: string,
+  stop: AbortSignal,
+): Promise<number> {
+  const problems: ConfigProblem[] = [];
+  const scenario = scenarioFile === undefined ? undefined : readScenario(scenarioFile, problems);
+  if (problems.length > 0) {
+    process.stderr.write(formatProblems(problems));
+    return 2;
+  }
+  const sandbox = await startSandbox(readClient(load.env), scenario);
+  trustOnly(sandbox.authority);
   try {
     const readConfig = () => loadConfig({ ...load, preset: presetFor(sandbox) });
     const loaded = readConfig();
@@ -83,7 +98,7 @@ function readClient({
 
 /** The lines for stdout, which scripts read; no secret is in them. The last one, `try`, works when pasted into a POSIX shell. */
 export function formatSandboxLines(
-  sandbox: Pick<Sandbox, 'tokenUrl' | 'apiUrl' | 'audience' | 'scope'>,
+  sandbox: Pick<Sandbox, 'tokenUrl' | 'apiUrl' | 'authorityUrl' | 'audience' | 'scope'>,
   urls: SidecarUrls,
 ): readonly string[] {
   return [
@@ -93,6 +108,7 @@ export function formatSandboxLines(
     `api ${sandbox.apiUrl.href}`,
     'note Everything behind the proxy is simulated in this process: no partner is called, nothing is sold.',
     `note Its token endpoint gives tokens for the audience ${sandbox.audience} and the scopes ${sandbox.scope}.`,
+    `note Its certificates are of this start; other clients trust them with: curl -sko ca.pem ${sandbox.authorityUrl.href}`,
     "note The real API's paths, payloads, errors and rate limits are unknown; those here are invented.",
     `try ${formatCurlCommand(urls.proxyUrl)}`,
   ];

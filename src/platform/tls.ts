@@ -67,15 +67,27 @@ export function createTlsContextProvider(
  */
 export function buildTlsContext(ca: string | undefined, client?: ClientCertificate, groups?: string): SecureContext {
   const isShared = ca === undefined && client === undefined && typeof groups !== 'string';
-  if (isShared && systemRootsContext !== undefined) return systemRootsContext;
+  if (isShared && sharedContext !== undefined) return sharedContext;
   const identity = client === undefined ? {} : { cert: client.certificate, key: client.key };
   const ecdhCurve = groups ?? 'auto';
-  const context = createSecureContext({ ca: ca ?? systemRoots(), ...identity, ecdhCurve, minVersion: 'TLSv1.2' });
-  if (isShared) systemRootsContext = context;
+  const context = createSecureContext({
+    ca: ca ?? ownRoot ?? systemRoots(),
+    ...identity,
+    ecdhCurve,
+    minVersion: 'TLSv1.2',
+  });
+  if (isShared) sharedContext = context;
   return context;
 }
 
-let systemRootsContext: SecureContext | undefined;
+let sharedContext: SecureContext | undefined;
+let ownRoot: string | undefined;
+
+/** From now on a PEM certificate takes the place of Node's and the system's roots: for servers of this process, on a disk that may be read-only. */
+export function trustOnly(root: string): void {
+  ownRoot = root;
+  sharedContext = undefined;
+}
 
 /** What is wrong with a certificate and its key, without their contents; undefined when they can be used. */
 export function findClientCertificateFault({ certificate, key }: ClientCertificate): string | undefined {

@@ -1,19 +1,16 @@
 /**
  * A simulated OAuth 2.0 authorization server on loopback: `POST /oauth/token` for the client credentials grant
- * (RFC 6749 §4.4), and `GET /.well-known/jwks.json` with the key of its tokens. Error texts and token contents are invented, since
- * those of the real server are unknown; they never quote the request.
+ * (RFC 6749 §4.4), `GET /.well-known/jwks.json` with the key of its tokens, and `GET /ca.pem` with the authority of the certificates. Error
+ * texts and token contents are invented, since those of the real server are unknown; they never quote the request.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
+import type { ServerIdentity } from './certificate.ts';
 import { jsonResponse, pathOf, readBody, RequestRejection, serveOnLoopback } from './loopback-server.ts';
 import type { SandboxResponse } from './loopback-server.ts';
+import { KNOWN_SCOPES, type SandboxScenario } from './scenario.ts';
 import { LIFETIME_S, TokenIssuer } from './token-issuer.ts';
-
-/** The scope names that were seen at the real service, with `example` in the vendor's place. */
-export const POLICIES_SCOPE = 'urn:example.partners.sales.individual.travel.policies.write';
-export const QUOTES_SCOPE = 'urn:example.partners.sales.individual.travel.quotesrequests.write';
-export const KNOWN_SCOPES: readonly string[] = [POLICIES_SCOPE, QUOTES_SCOPE];
 
 export interface RegisteredClient {
   /** Without a colon (RFC 7617 §2). */
@@ -30,32 +27,46 @@ export type AuthorizationServer = Awaited<ReturnType<typeof startAuthorizationSe
 
 const TOKEN_PATH = '/oauth/token';
 const JWKS_PATH = '/.well-known/jwks.json';
+const AUTHORITY_PATH = '/ca.pem';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 const BODY_LIMIT_BYTES = 16 * 1024;
 
 /** @throws the listen error of node:net */
-export async function startAuthorizationServer(client: RegisteredClient, clock: Clock) {
+export async function startAuthorizationServer(
+  identity: ServerIdentity,
+  client: RegisteredClient,
+  scenario: SandboxScenario,
+  clock: Clock,
+) {
   const issuer = new TokenIssuer(clock);
-  const server = await serveOnLoopback(async (request) => {
+  const server = await serveOnLoopback(identity, async (request) => {
     switch (pathOf(request)) {
       case TOKEN_PATH:
         return request.method === 'POST'
-          ? handleTokenRequest(request, client, issuer)
+          ? handleTokenRequest(request, client, scenario, issuer)
           : errorResponse(405, 'invalid_request', 'The token endpoint takes POST only.', { allow: 'POST' });
       case JWKS_PATH:
         return request.method === 'GET'
           ? jsonResponse(200, { keys: [issuer.publicJwk] })
           : errorResponse(405, 'invalid_request', 'The key set takes GET only.', { allow: 'GET' });
+      case AUTHORITY_PATH:
+        return { status: 200, headers: { 'content-type': 'application/x-pem-file' }, body: identity.authority };
       default:
         return errorResponse(404, 'invalid_request', `Nothing here: the token endpoint is ${TOKEN_PATH}.`);
     }
   });
-  return { ...server, tokenUrl: new URL(TOKEN_PATH, server.url), issuer };
+  return {
+    ...server,
+    tokenUrl: new URL(TOKEN_PATH, server.url),
+    authorityUrl: new URL(AUTHORITY_PATH, server.url),
+    issuer,
+  };
 }
 
 async function handleTokenRequest(
   request: IncomingMessage,
   client: RegisteredClient,
+  { role, scopes, scopeField, tokenType }: SandboxScenario,
   issuer: TokenIssuer,
 ): Promise<SandboxResponse> {
   // The real service is described with this type and no charset: a parameter should fail here, not in production.
@@ -74,9 +85,10 @@ async function handleTokenRequest(
   if (grantType === '') throw reject('invalid_request', 'grant_type is missing.');
   if (grantType !== 'client_credentials')
     throw reject('unsupported_grant_type', 'Only client_credentials is supported.');
-  const scope = grantScope(client, form);
-  const token = issuer.issue({ clientId: client.id, audience: client.audience, scope });
-  return tokenResponse(200, { access_token: token, token_type: 'Bearer', expires_in: LIFETIME_S, scope });
+  const scope = grantScope(client, scopes, form);
+  const token = issuer.issue({ clientId: client.id, audience: client.audience, scope, role });
+  const stated = { granted: scope, empty: '', absent: undefined }[scopeField];
+  return tokenResponse(200, { access_token: token, token_type: tokenType, expires_in: LIFETIME_S, scope: stated });
 }
 
 function authenticateClient(client: RegisteredClient, authorization: string | undefined, form: URLSearchParams): void {
@@ -92,17 +104,17 @@ function authenticateClient(client: RegisteredClient, authorization: string | un
   if (!sameId || !sameSecret) throw reject('invalid_client', 'Unknown client or wrong secret.');
 }
 
-/** Without a scope all known ones are granted. The audience is the client's own. */
-function grantScope(client: RegisteredClient, form: URLSearchParams): string {
+/** Those of `allowed` that are requested; without a requested one all of them. The audience is the client's own. */
+function grantScope(client: RegisteredClient, allowed: readonly string[], form: URLSearchParams): string {
   const audience = form.get('audience') ?? '';
-  const scopes = new Set((form.get('scope') ?? '').split(' ').filter((name) => name !== ''));
-  if (audience === '' && scopes.size === 0)
+  const requested = (form.get('scope') ?? '').split(' ').filter((name) => name !== '');
+  if (audience === '' && requested.length === 0)
     throw reject('invalid_request', 'Neither audience nor scope is given: at least one is expected.');
   if (audience !== '' && audience !== client.audience)
     throw reject('invalid_target', 'This client may not have a token for the audience.');
-  if (![...scopes].every((name) => KNOWN_SCOPES.includes(name)))
-    throw reject('invalid_scope', 'A scope is unknown, or not for this client.');
-  return [...(scopes.size === 0 ? KNOWN_SCOPES : scopes)].join(' ');
+  if (!requested.every((name) => KNOWN_SCOPES.includes(name))) throw reject('invalid_scope', 'A scope is unknown.');
+  const wanted = requested.length === 0 ? allowed : new Set(requested);
+  return [...wanted].filter((name) => allowed.includes(name)).join(' ');
 }
 
 /** RFC 7617 §2 with UTF-8; the first colon ends the id, further ones belong to the secret. */

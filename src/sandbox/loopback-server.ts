@@ -1,10 +1,12 @@
-/** An HTTP server on a free loopback port for the simulated servers: a handler returns each response as a value. */
+/** An HTTPS server on a free loopback port for the simulated servers: a handler returns each response as a value. */
 import { once } from 'node:events';
-import { createServer, STATUS_CODES } from '../platform/http.ts';
-import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:https';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { STATUS_CODES } from '../platform/http.ts';
+import type { ServerIdentity } from './certificate.ts';
 
 /** A response. A text body is sent with its length, any other body is streamed. */
 export interface SandboxResponse {
@@ -35,18 +37,28 @@ const KEEP_ALIVE_MS = 75_000;
 const MAX_DROPPED_BYTES = 1024 * 1024;
 
 /** Listens on a free port of 127.0.0.1. @throws the listen error of node:net */
-export async function serveOnLoopback(handle: SandboxRequestHandler) {
-  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
+export async function serveOnLoopback({ cert, key }: ServerIdentity, handle: SandboxRequestHandler) {
+  const server = createServer({ cert, key, keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     void handleRequest(handle, request, response);
+  });
+  // The server itself does not know the connections whose handshake goes on.
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   let closed: Promise<void> | undefined;
   return {
-    url: new URL(`http://127.0.0.1:${port.toString()}/`),
+    url: new URL(`https://127.0.0.1:${port.toString()}/`),
     /** Closes the listener and all connections; further calls wait for the same end. */
-    close: (): Promise<void> => (closed ??= closeImmediately(server)),
+    close: (): Promise<void> => {
+      closed ??= new Promise((resolve) => server.close(() => resolve()));
+      for (const socket of sockets) socket.destroy();
+      return closed;
+    },
   };
 }
 
@@ -105,11 +117,4 @@ async function sendResponse(response: ServerResponse, reply: SandboxResponse): P
   response.writeHead(reply.status, reply.headers);
   if (typeof reply.body === 'string') response.end(reply.body);
   else await pipeline(Readable.from(reply.body), response);
-}
-
-async function closeImmediately(server: Server): Promise<void> {
-  const end = once(server, 'close');
-  server.close();
-  server.closeAllConnections();
-  await end;
 }

@@ -1,13 +1,15 @@
 /**
- * A simulated Sales API on loopback: limits the rate, checks the bearer token and its scope, validates input, returns JSON.
+ * A simulated Sales API on loopback: limits the rate, checks the bearer token, its role and its scope, validates input, returns JSON.
  * Paths, payloads and error bodies are invented, since the real ones are unknown; every body has `"simulated": true`.
  */
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import { sleep, type Clock } from '../platform/clock.ts';
 import { parseJsonObject, type JsonFields } from '../token/endpoint/json-object.ts';
-import { HiddenLimit, type HiddenLimitOptions } from './hidden-limit.ts';
+import type { ServerIdentity } from './certificate.ts';
+import { createLimiter } from './limits.ts';
 import {
   jsonResponse,
   pathOf,
@@ -17,23 +19,28 @@ import {
   serveOnLoopback,
 } from './loopback-server.ts';
 import type { SandboxResponse } from './loopback-server.ts';
-import { checkPolicyRequest, checkQuoteRequest, createInputRejection } from './sales-input.ts';
+import {
+  checkPolicyRequest,
+  checkQuoteRequest,
+  createInputRejection,
+  isRecordId,
+  RECORD_ID_MESSAGE,
+} from './sales-input.ts';
 import type { PolicyRequest, QuoteRequest } from './sales-input.ts';
-import type { TokenIssuer, TokenVerification } from './token-issuer.ts';
-import { POLICIES_SCOPE, QUOTES_SCOPE } from './authorization-server.ts';
+import type { TokenClaims, TokenIssuer, TokenVerification } from './token-issuer.ts';
+import { drawFate, POLICIES_SCOPE, QUOTES_SCOPE, type SandboxScenario } from './scenario.ts';
 
 export interface SalesApiOptions {
+  readonly identity: ServerIdentity;
   readonly tokens: TokenIssuer;
   readonly audience: string;
   readonly clock: Clock;
-  /** Default: 5 permits per second, 5 saved up: a shell loop reaches it, a first try does not. */
-  readonly limit?: HiddenLimitOptions;
+  readonly scenario: SandboxScenario;
 }
 
 export type SalesApi = Awaited<ReturnType<typeof startSalesApi>>;
 
-const DEFAULT_LIMIT: HiddenLimitOptions = { permitsPerSecond: 5, burst: 5 };
-
+const BASE_PATH = '/v1';
 const BODY_LIMIT_BYTES = 64 * 1024;
 
 interface SalesApiCall {
@@ -62,15 +69,33 @@ const ROUTES: readonly SalesApiRoute[] = [
 
 /** @throws the listen error of node:net */
 export async function startSalesApi(options: SalesApiOptions) {
-  const { tokens, audience, clock, limit = DEFAULT_LIMIT } = options;
-  const service = new SalesService();
-  const hiddenLimit = new HiddenLimit(clock, limit);
+  const { identity, clock, scenario } = options;
+  const limiter = createLimiter(scenario.limits);
+  const serve = createService(options);
+  let calls = 0;
 
-  const server = await serveOnLoopback(async (request, gone) => {
-    const retryAfter = hiddenLimit.take();
-    if (retryAfter !== undefined)
-      return problemResponse(429, 'Too many calls.', {}, { 'retry-after': String(retryAfter) });
-    const scopes = checkBearer(request, tokens, audience);
+  const server = await serveOnLoopback(identity, async (request, gone) => {
+    const { fault, delayMs } = drawFate(scenario, calls++);
+    const path = pathOf(request).slice(BASE_PATH.length);
+    const { status, headers, release } = limiter(clock.wallNow(), request.method ?? '', path);
+    gone.addEventListener('abort', release);
+    if (delayMs > 0) await sleep(clock, delayMs, gone);
+    if (status !== undefined) return problemResponse(status, 'Too many calls.', {}, headers);
+    if (fault?.status !== undefined)
+      return problemResponse(fault.status, 'The scenario wants this fault.', {}, headers);
+    const response = await serve(request, gone);
+    if (fault?.breaks === 'reset') request.socket.destroy();
+    const body =
+      fault?.breaks === 'cut' && typeof response.body === 'string' ? cutInHalf(response.body) : response.body;
+    return { ...response, headers: { ...response.headers, ...headers }, body };
+  });
+  return { ...server, baseUrl: new URL(BASE_PATH, server.url) };
+}
+
+function createService({ tokens, audience, clock }: SalesApiOptions) {
+  const service = new SalesService();
+  return async (request: IncomingMessage, gone: AbortSignal): Promise<SandboxResponse> => {
+    const { scope, roles } = checkBearer(request, tokens, audience);
     const path = pathOf(request);
     const matches = ROUTES.filter((route) => route.path.test(path));
     const route = matches.find(({ method }) => method === request.method);
@@ -79,10 +104,20 @@ export async function startSalesApi(options: SalesApiOptions) {
       const allow = matches.map(({ method }) => method).join(', ');
       return problemResponse(405, `This resource takes ${allow} only.`, {}, { allow });
     }
-    if (route.scope !== undefined && !scopes.has(route.scope)) return rejectScope(route.scope);
+    if (route.method === 'POST' && !roles.includes('seller'))
+      return problemResponse(403, `The role ${roles.join(', ')} of this client may read only.`);
+    if (route.scope !== undefined && !scope.split(' ').includes(route.scope)) return rejectScope(route.scope);
+    const [parameter] = new URL(request.url ?? '', audience).searchParams.keys();
+    if (parameter !== undefined) throw createInputRejection([{ field: `?${parameter}`, message: 'is not known' }]);
     return route.serve({ service, clock, request, gone, id: route.path.exec(path)?.[1] ?? '' });
-  });
-  return { ...server, baseUrl: new URL('/v1', server.url) };
+  };
+}
+
+/** The half that is sent before the connection breaks off. */
+async function* cutInHalf(body: string): AsyncGenerator<string> {
+  yield body.slice(0, body.length / 2);
+  await setImmediate();
+  throw new Error('the scenario cuts this response');
 }
 
 const REASONS: Record<Extract<TokenVerification, { kind: 'invalid' }>['reason'] | 'audience', string> = {
@@ -92,8 +127,8 @@ const REASONS: Record<Extract<TokenVerification, { kind: 'invalid' }>['reason'] 
   audience: 'The access token is for another audience.',
 };
 
-/** The scopes of the token; checks it and its audience (RFC 6750 §3.1). @throws RequestRejection */
-function checkBearer(request: IncomingMessage, tokens: TokenIssuer, audience: string): ReadonlySet<string> {
+/** The claims of the token; checks it and its audience (RFC 6750 §3.1). @throws RequestRejection */
+function checkBearer(request: IncomingMessage, tokens: TokenIssuer, audience: string): TokenClaims {
   const authorization = request.headersDistinct.authorization ?? [];
   if (authorization.length > 1)
     throw createBearerRejection(400, 'invalid_request', 'The request carries more than one access token.');
@@ -104,7 +139,7 @@ function checkBearer(request: IncomingMessage, tokens: TokenIssuer, audience: st
   const verification = tokens.verify(token);
   if (verification.kind === 'invalid') throw createBearerRejection(401, 'invalid_token', REASONS[verification.reason]);
   if (verification.claims.aud !== audience) throw createBearerRejection(401, 'invalid_token', REASONS.audience);
-  return new Set(verification.claims.scope.split(' '));
+  return verification.claims;
 }
 
 function createBearerRejection(status: 400 | 401, error: string, detail: string): RequestRejection {
@@ -128,11 +163,12 @@ async function createQuote({ service, request }: SalesApiCall): Promise<SandboxR
 async function createPolicy({ service, request }: SalesApiCall): Promise<SandboxResponse> {
   const policy = service.issuePolicy(checkPolicyRequest(await readInput(request)));
   // Absolute, as many APIs send it: the sidecar must rewrite it.
-  const location = `http://${request.headers.host ?? ''}/v1/policies/${policy.policyId}`;
+  const location = `https://${request.headers.host ?? ''}/v1/policies/${policy.policyId}`;
   return jsonResponse(201, policy, { location });
 }
 
 function getPolicy({ service, id }: SalesApiCall): SandboxResponse {
+  if (!isRecordId(id)) throw createInputRejection([{ field: 'policyId', message: RECORD_ID_MESSAGE }]);
   const policy = service.policy(id);
   return policy === undefined ? problemResponse(404, 'There is no such policy.') : jsonResponse(200, policy);
 }

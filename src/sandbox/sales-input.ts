@@ -11,7 +11,7 @@ export interface FieldFault {
 export function createInputRejection(faults: readonly FieldFault[]): RequestRejection {
   const names = faults.map(({ field }) => field).join(', ');
   const detail = `Fields are missing or wrong: ${names}.`;
-  return new RequestRejection(problemResponse(422, detail, { errors: faults }));
+  return new RequestRejection(problemResponse(400, detail, { errors: faults }));
 }
 
 export interface QuoteRequest {
@@ -27,10 +27,19 @@ export interface PolicyRequest {
 const TRAVELLERS_MAX = 9;
 const TEXT_MAX = 200;
 const DAY_MS = 86_400_000;
+const REFUSED_CHARACTERS = /[<>\p{Cc}\p{Cs}]/u;
+const RECORD_ID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+export const RECORD_ID_MESSAGE = 'must be an id of this API, a UUID';
+
+export function isRecordId(text: string): boolean {
+  return RECORD_ID.test(text);
+}
 
 /** `destination`, `startDate`, `endDate` and `travellers`, each with a `birthDate`. @throws RequestRejection */
 export function checkQuoteRequest(input: JsonFields): QuoteRequest {
   const faults: FieldFault[] = [];
+  rejectUnknown(input, ['destination', 'startDate', 'endDate', 'travellers'], '', faults);
   readText(input, 'destination', '', faults);
   const start = readDate(input, 'startDate', '', faults);
   const end = readDate(input, 'endDate', '', faults);
@@ -43,9 +52,13 @@ export function checkQuoteRequest(input: JsonFields): QuoteRequest {
 /** `quoteRequestId`, and a `policyholder` with `name` and `email`. @throws RequestRejection */
 export function checkPolicyRequest(input: JsonFields): PolicyRequest {
   const faults: FieldFault[] = [];
+  rejectUnknown(input, ['quoteRequestId', 'policyholder'], '', faults);
   const quoteRequestId = readText(input, 'quoteRequestId', '', faults);
+  if (quoteRequestId !== '' && !isRecordId(quoteRequestId))
+    faults.push({ field: 'quoteRequestId', message: RECORD_ID_MESSAGE });
   const holder = input.policyholder;
   if (isJsonObject(holder)) {
+    rejectUnknown(holder, ['name', 'email'], 'policyholder.', faults);
     readText(holder, 'name', 'policyholder.', faults);
     readText(holder, 'email', 'policyholder.', faults);
   } else faults.push({ field: 'policyholder', message: 'must be an object with name and email' });
@@ -61,16 +74,25 @@ function readTravellers(input: JsonFields, faults: FieldFault[]): number {
   }
   travellers.forEach((traveller: unknown, index) => {
     const path = `travellers[${index.toString()}]`;
-    if (isJsonObject(traveller)) readDate(traveller, 'birthDate', `${path}.`, faults);
-    else faults.push({ field: path, message: 'must be an object with birthDate' });
+    if (isJsonObject(traveller)) {
+      rejectUnknown(traveller, ['birthDate'], `${path}.`, faults);
+      readDate(traveller, 'birthDate', `${path}.`, faults);
+    } else faults.push({ field: path, message: 'must be an object with birthDate' });
   });
   return travellers.length;
 }
 
+function rejectUnknown(input: JsonFields, known: readonly string[], path: string, faults: FieldFault[]): void {
+  for (const name of Object.keys(input))
+    if (!known.includes(name)) faults.push({ field: path + name.slice(0, TEXT_MAX), message: 'is not known' });
+}
+
 function readText(input: JsonFields, name: string, path: string, faults: FieldFault[]): string {
   const value = input[name];
-  if (typeof value === 'string' && value.trim() !== '' && value.length <= TEXT_MAX) return value;
-  faults.push({ field: path + name, message: `must be a text of 1 to ${TEXT_MAX.toString()} characters` });
+  if (typeof value === 'string' && value.trim() !== '' && value.length <= TEXT_MAX && !REFUSED_CHARACTERS.test(value))
+    return value;
+  const message = `must be a text of 1 to ${TEXT_MAX.toString()} characters, without < and > and control characters`;
+  faults.push({ field: path + name, message });
   return '';
 }
 

@@ -1,8 +1,10 @@
 /** The simulated partner: an authorization server and a Sales API in this process, with a client created at start. */
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../platform/clock.ts';
-import { startAuthorizationServer, KNOWN_SCOPES, type RegisteredClient } from './authorization-server.ts';
+import { startAuthorizationServer, type RegisteredClient } from './authorization-server.ts';
+import { createServerIdentity } from './certificate.ts';
 import { startSalesApi } from './sales-api.ts';
+import { DEFAULT_SCENARIO, KNOWN_SCOPES } from './scenario.ts';
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
@@ -10,14 +12,20 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 const AUDIENCE = 'https://sales-api.sandbox.invalid/';
 
 /** @throws the listen error of node:net, after closing both servers */
-export async function startSandbox(client = createRandomClient()) {
-  const authorization = await startAuthorizationServer({ ...client, audience: AUDIENCE }, systemClock);
-  const { issuer: tokens } = authorization;
-  const api = await startSalesApi({ tokens, audience: AUDIENCE, clock: systemClock }).catch(async (error: unknown) => {
+export async function startSandbox(client = createRandomClient(), scenario = DEFAULT_SCENARIO) {
+  const identity = createServerIdentity(systemClock.wallNow());
+  const registered = { ...client, audience: AUDIENCE };
+  const authorization = await startAuthorizationServer(identity, registered, scenario, systemClock);
+  const { issuer: tokens, authorityUrl } = authorization;
+  const options = { identity, tokens, audience: AUDIENCE, clock: systemClock, scenario };
+  const api = await startSalesApi(options).catch(async (error: unknown) => {
     await authorization.close();
     throw error;
   });
   return {
+    /** The certificate that signed those of both servers, in PEM, and where other clients get it. */
+    authority: identity.authority,
+    authorityUrl,
     // The names are those of the settings; the secret is never printed.
     authUrl: authorization.url,
     tokenUrl: authorization.tokenUrl,

@@ -3,12 +3,13 @@ import { generateKeyPairSync, sign, verify } from 'node:crypto';
 import type { Clock } from '../platform/clock.ts';
 
 /** The claims of a token (RFC 9068 §2.2). Instants are epoch seconds with fractions, as RFC 7519 §2 allows. */
-interface TokenClaims {
+export interface TokenClaims {
   readonly iss: string;
   readonly sub: string;
   readonly client_id: string;
   readonly aud: string;
   readonly scope: string;
+  readonly roles: readonly string[];
   readonly iat: number;
   readonly exp: number;
   readonly jti: string;
@@ -39,7 +40,12 @@ export class TokenIssuer {
     return { ...this.#keys.publicKey.export({ format: 'jwk' }), kid: KEY_ID, alg: 'ES256', use: 'sig' };
   }
 
-  issue(grant: { readonly clientId: string; readonly audience: string; readonly scope: string }): string {
+  issue(grant: {
+    readonly clientId: string;
+    readonly audience: string;
+    readonly scope: string;
+    readonly role: string;
+  }): string {
     this.#issued += 1;
     const wallMs = this.#clock.wallNow();
     const claims: TokenClaims = {
@@ -48,6 +54,7 @@ export class TokenIssuer {
       client_id: grant.clientId,
       aud: grant.audience,
       scope: grant.scope,
+      roles: [grant.role],
       iat: wallMs / 1000,
       exp: wallMs / 1000 + LIFETIME_S,
       jti: this.#issued.toString(),

@@ -1,10 +1,10 @@
 /** The simulated token endpoint over HTTP: valid requests and errors. */
-import { fetch } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { AuthorizationServer } from '../../src/sandbox/authorization-server.ts';
-import { KNOWN_SCOPES, POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/authorization-server.ts';
+import { KNOWN_SCOPES, POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/scenario.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { sendRaw } from './raw-request.ts';
+import { fetch } from './https-client.ts';
 import { AUDIENCE, FORM, ask, closeStarted, fetchToken, start } from './token-client.ts';
 import type { TokenRequest } from './token-client.ts';
 

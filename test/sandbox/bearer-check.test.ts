@@ -1,9 +1,9 @@
 /** Which tokens the simulated API accepts, and how it refuses the others. */
-import { fetch } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
-import { POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/authorization-server.ts';
+import { POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/scenario.ts';
 import { TokenIssuer } from '../../src/sandbox/token-issuer.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { fetch } from './https-client.ts';
 import { AUDIENCE, Partner, closeStarted } from './partner.ts';
 import { sendRaw } from './raw-request.ts';
 
@@ -24,7 +24,10 @@ describe('the bearer', () => {
 
   test.each<[string, (partner: Partner) => string | Promise<string>]>([
     ['malformed', () => 'abc'],
-    ['signature', () => new TokenIssuer(new ManualClock()).issue({ clientId: 'c', audience: AUDIENCE, scope: '' })],
+    [
+      'signature',
+      () => new TokenIssuer(new ManualClock()).issue({ clientId: 'c', audience: AUDIENCE, scope: '', role: 'seller' }),
+    ],
     ['audience', (partner) => partner.token(POLICIES_SCOPE, 'https://other.example/')],
     [
       'expired',

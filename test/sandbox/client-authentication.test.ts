@@ -1,7 +1,7 @@
 /** The simulated token endpoint accepts HTTP Basic with raw UTF-8 credentials only. */
-import { fetch } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
+import { fetch } from './https-client.ts';
 import { sendRaw } from './raw-request.ts';
 import { FORM, ask, basic, closeStarted, start } from './token-client.ts';
 

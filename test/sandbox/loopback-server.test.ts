@@ -1,10 +1,10 @@
 /** The server of the sandbox: bounded bodies, errors, failed streams. */
-import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { fetch } from 'undici';
+import { connect } from 'node:tls';
 import { afterEach, expect, test } from 'vitest';
 import { jsonResponse, readBody, serveOnLoopback } from '../../src/sandbox/loopback-server.ts';
 import type { SandboxRequestHandler, LoopbackServer } from '../../src/sandbox/loopback-server.ts';
+import { fetch, IDENTITY } from './https-client.ts';
 import { sendRaw } from './raw-request.ts';
 
 const LIMIT_BYTES = 1000;
@@ -15,7 +15,7 @@ afterEach(async () => {
 });
 
 async function serve(handle: SandboxRequestHandler): Promise<LoopbackServer> {
-  started = await serveOnLoopback(handle);
+  started = await serveOnLoopback(IDENTITY, handle);
   return started;
 }
 
@@ -65,7 +65,9 @@ test('a client that breaks off affects no other', async () => {
 
 test('a client that ends its connection within a body gets no 500', async () => {
   const server = await serve(sizeOfBody);
-  const socket = connect({ port: Number(server.url.port), host: server.url.hostname, allowHalfOpen: true });
+  const { port, hostname: host } = server.url;
+  const options = { port: Number(port), host, ca: IDENTITY.authority, allowHalfOpen: true };
+  const socket = connect(options);
   socket.end('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nfive ');
   // From Node's parser.
   expect(await text(socket)).toBe('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n');

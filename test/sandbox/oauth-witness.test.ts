@@ -1,8 +1,9 @@
 /** An independent OAuth library accepts the response of the simulated server, and its token with the published key. */
 import * as oauth from 'oauth4webapi';
 import { afterEach, expect, test } from 'vitest';
-import { KNOWN_SCOPES } from '../../src/sandbox/authorization-server.ts';
+import { KNOWN_SCOPES } from '../../src/sandbox/scenario.ts';
 import { ISSUER } from '../../src/sandbox/token-issuer.ts';
+import { fetch } from './https-client.ts';
 import { AUDIENCE, basic, closeStarted, start } from './token-client.ts';
 
 afterEach(closeStarted);

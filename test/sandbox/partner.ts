@@ -1,15 +1,13 @@
 /** Starts the simulated API in virtual time and calls it over HTTP. */
-import { fetch } from 'undici';
 import type { Response } from 'undici';
 import { startSalesApi } from '../../src/sandbox/sales-api.ts';
-import type { SalesApi, SalesApiOptions } from '../../src/sandbox/sales-api.ts';
-import { KNOWN_SCOPES } from '../../src/sandbox/authorization-server.ts';
+import type { SalesApi } from '../../src/sandbox/sales-api.ts';
+import { DEFAULT_SCENARIO, KNOWN_SCOPES, type SandboxScenario } from '../../src/sandbox/scenario.ts';
 import { TokenIssuer } from '../../src/sandbox/token-issuer.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { fetch, IDENTITY } from './https-client.ts';
 
 export const AUDIENCE = 'https://api.example/';
-
-const UNLIMITED = { permitsPerSecond: 1000, burst: 1000 };
 
 const started: SalesApi[] = [];
 
@@ -24,10 +22,12 @@ export class Partner {
   readonly issuer = new TokenIssuer(this.clock);
   #api: SalesApi | undefined;
 
-  static async start(options: Partial<SalesApiOptions> = {}): Promise<Partner> {
+  /** @param given without limits it has none */
+  static async start(given: Partial<SandboxScenario> = {}): Promise<Partner> {
     const partner = new Partner();
     const { clock, issuer: tokens } = partner;
-    partner.#api = await startSalesApi({ tokens, audience: AUDIENCE, limit: UNLIMITED, clock, ...options });
+    const scenario = { ...DEFAULT_SCENARIO, limits: [], ...given };
+    partner.#api = await startSalesApi({ identity: IDENTITY, tokens, audience: AUDIENCE, clock, scenario });
     started.push(partner.api);
     return partner;
   }
@@ -37,8 +37,8 @@ export class Partner {
     return this.#api;
   }
 
-  token(scope = KNOWN_SCOPES.join(' '), audience = AUDIENCE): string {
-    return this.issuer.issue({ clientId: 'client', audience, scope });
+  token(scope = KNOWN_SCOPES.join(' '), audience = AUDIENCE, role = 'seller'): string {
+    return this.issuer.issue({ clientId: 'client', audience, scope, role });
   }
 
   async get(path: string, authorization = `Bearer ${this.token()}`): Promise<Response> {

@@ -1,8 +1,11 @@
 /** The simulated Sales API over HTTP. */
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
 import type { Response } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
 import { RequestRejection } from '../../src/sandbox/loopback-server.ts';
 import { SalesService } from '../../src/sandbox/sales-api.ts';
+import { roundsOf } from '../support/rounds.ts';
 import { Partner, closeStarted } from './partner.ts';
 
 const QUOTE = {
@@ -44,10 +47,10 @@ describe('selling', () => {
     expect(await read.json()).toEqual(policy);
   });
 
-  test('accepts a charset on the JSON type and a query on the path', async () => {
+  test('accepts a charset on the JSON type and an empty query', async () => {
     const partner = await Partner.start();
     const type = { 'content-type': 'application/json; charset=utf-8' };
-    expect((await partner.post('/quotes-requests?channel=web', QUOTE, type)).status).toBe(201);
+    expect((await partner.post('/quotes-requests?', QUOTE, type)).status).toBe(201);
   });
 
   test('keeps only the newest thousand quotes and policies', () => {
@@ -99,6 +102,8 @@ describe('input', () => {
     expect(await response.json()).toMatchObject({ status, simulated: true });
   });
 
+  const UNKNOWN_ID = randomUUID();
+
   test.each<[string, string, unknown, string[]]>([
     ['an empty quote', '/quotes-requests', {}, ['destination', 'startDate', 'endDate', 'travellers']],
     ['a day that does not exist', '/quotes-requests', { ...QUOTE, startDate: '2027-02-30' }, ['startDate']],
@@ -119,12 +124,19 @@ describe('input', () => {
     ['a destination of the wrong type', '/quotes-requests', { ...QUOTE, destination: 7 }, ['destination']],
     ['an endless destination', '/quotes-requests', { ...QUOTE, destination: 'x'.repeat(201) }, ['destination']],
     ['an empty policy', '/policies', {}, ['quoteRequestId', 'policyholder']],
-    ['a nameless holder', '/policies', { quoteRequestId: 'x', policyholder: { email: 'a@b' } }, ['policyholder.name']],
-    ['an unknown quote', '/policies', { quoteRequestId: 'x', policyholder: HOLDER }, ['quoteRequestId']],
-  ])('%s: 422 that names the fields', async (_name, path, body, fields) => {
+    [
+      'a nameless holder',
+      '/policies',
+      { quoteRequestId: UNKNOWN_ID, policyholder: { email: 'a@b' } },
+      ['policyholder.name'],
+    ],
+    ['an unknown quote', '/policies', { quoteRequestId: UNKNOWN_ID, policyholder: HOLDER }, ['quoteRequestId']],
+    ['a quote without an id', '/policies', { quoteRequestId: 'x', policyholder: HOLDER }, ['quoteRequestId']],
+    ['an unknown query parameter', '/quotes-requests?channel=web&channel=x', QUOTE, ['?channel']],
+  ])('%s: 400 that names the fields', async (_name, path, body, fields) => {
     const partner = await Partner.start();
     const response = await partner.post(path, body);
-    expect(response.status).toBe(422);
+    expect(response.status).toBe(400);
     const { errors } = (await response.json()) as { errors: { field: string; message: string }[] };
     expect(errors.map(({ field }) => field)).toEqual(fields);
     expect(errors.every(({ message }) => message.length > 0)).toBe(true);
@@ -137,9 +149,66 @@ describe('input', () => {
     expect(response.headers.get('allow')).toBe('POST');
   });
 
-  test('an unknown policy: 404', async () => {
+  test('an unknown policy or path: 404; an id that is none: 400', async () => {
     const partner = await Partner.start();
-    expect((await partner.get('/policies/unknown')).status).toBe(404);
+    for (const path of [`/policies/${UNKNOWN_ID}`, '/', '/policy', '/policies/', `/policies/${UNKNOWN_ID}/x`])
+      expect((await partner.get(path)).status).toBe(404);
+    for (const id of ['unknown', `${UNKNOWN_ID}x`, UNKNOWN_ID.replace('-', '%2d'), '%00'])
+      expect((await partner.get(`/policies/${id}`)).status).toBe(400);
+  });
+
+  const members = [
+    ['/quotes-requests', QUOTE, ['destination']],
+    ['/quotes-requests', QUOTE, ['startDate']],
+    ['/quotes-requests', QUOTE, ['endDate']],
+    ['/quotes-requests', QUOTE, ['travellers']],
+    ['/quotes-requests', QUOTE, ['travellers', 0, 'birthDate']],
+    ['/quotes-requests', QUOTE, ['travellers', 0, 'other']],
+    ['/quotes-requests', QUOTE, ['other']],
+    ['/policies', { quoteRequestId: UNKNOWN_ID, policyholder: HOLDER }, ['quoteRequestId']],
+    ['/policies', { quoteRequestId: UNKNOWN_ID, policyholder: HOLDER }, ['policyholder']],
+    ['/policies', { quoteRequestId: UNKNOWN_ID, policyholder: HOLDER }, ['policyholder', 'name']],
+    ['/policies', { quoteRequestId: UNKNOWN_ID, policyholder: HOLDER }, ['policyholder', 'email']],
+    ['/policies', { quoteRequestId: UNKNOWN_ID, policyholder: HOLDER }, ['policyholder', 'other']],
+  ] as const;
+  const wrongText = fc
+    .tuple(
+      fc.string(),
+      fc.constantFrom('<script>', '<', '>', '\0', '\n', '\u001b', '\u007f', '\u0085', '\ud800'),
+      fc.string(),
+    )
+    .map((parts) => parts.join(''));
+  const wrongValue = fc.oneof(
+    wrongText,
+    fc.constant(''),
+    fc.integer(),
+    fc.boolean(),
+    fc.constant(null),
+    fc.constant([]),
+  );
+
+  test('any wrong value in any field: 400 that names the field', async () => {
+    const partner = await Partner.start();
+    const check = fc.asyncProperty(fc.constantFrom(...members), wrongValue, async ([path, valid, keys], value) => {
+      const body: unknown = structuredClone(valid);
+      let parent = body as Record<string | number, unknown>;
+      for (const key of keys.slice(0, -1)) parent = parent[key] as typeof parent;
+      parent[keys.at(-1) ?? ''] = value;
+      const response = await partner.post(path, body);
+      const { errors } = (await response.json()) as { errors: { field: string }[] };
+      expect(response.status).toBe(400);
+      expect(errors.map(({ field }) => field)).toContain(keys.join('.').replace('.0', '[0]'));
+    });
+    await fc.assert(check, { numRuns: roundsOf({ check: 200, soak: 5000 }) });
+  });
+
+  test('a role that may only read sells nothing: 403 with the reason', async () => {
+    const partner = await Partner.start();
+    const authorization = `Bearer ${partner.token(undefined, undefined, 'reader')}`;
+    const response = await partner.post('/quotes-requests', QUOTE, { authorization });
+    expect(response.status).toBe(403);
+    expect(await response.json()).toMatchObject({ detail: 'The role reader of this client may read only.' });
+    expect((await partner.get(`/policies/${UNKNOWN_ID}`, authorization)).status).toBe(404);
   });
 });
 

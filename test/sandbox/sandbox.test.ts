@@ -1,17 +1,21 @@
 /** The sandbox: its settings work, and its printed command can be pasted. */
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
 import { promisify } from 'node:util';
-import { fetch } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { formatSandboxLines as describeSandbox } from '../../src/commands/run-sandbox.ts';
+import { trusting } from './https-client.ts';
 
 const run = promisify(execFile);
 
 let sandbox: Sandbox;
+let fetch: ReturnType<typeof trusting>;
 beforeEach(async () => {
   sandbox = await startSandbox();
+  fetch = trusting(sandbox.authority);
 });
 afterEach(async () => {
   await sandbox.close();
@@ -45,7 +49,8 @@ async function wordsOf(line: string): Promise<string[]> {
 describe('the settings for a sidecar', () => {
   test('get a token that the API accepts', async () => {
     const headers = { authorization: `Bearer ${await fetchToken()}` };
-    expect((await fetch(`${sandbox.apiUrl.href}/policies/none`, { headers })).status).toBe(404);
+    const url = `${sandbox.apiUrl.href}/policies/${randomUUID()}`;
+    expect((await fetch(url, { headers })).status).toBe(404);
   });
 
   test('differ at every start', async () => {
@@ -65,6 +70,22 @@ describe('the settings for a sidecar', () => {
     await Promise.all([sandbox.close(), sandbox.close()]);
     await expect(fetch(sandbox.tokenUrl)).rejects.toThrow();
     await expect(fetch(sandbox.apiUrl)).rejects.toThrow();
+  });
+
+  test('a client that never ends its TLS handshake does not delay the close', async () => {
+    const socket = connect(Number(sandbox.apiUrl.port), sandbox.apiUrl.hostname);
+    const ended = new Promise((resolve) => socket.once('close', resolve).on('error', () => socket.destroy()));
+    await new Promise((resolve) => socket.once('connect', resolve));
+    await sandbox.close();
+    await ended;
+  });
+
+  test('only clients that trust the authority of this start get through, which the token server states', async () => {
+    const other = await startSandbox();
+    await expect(trusting(other.authority)(sandbox.apiUrl)).rejects.toThrow('fetch failed');
+    expect(await (await fetch(sandbox.authorityUrl)).text()).toBe(sandbox.authority);
+    expect((await fetch(sandbox.apiUrl.href.replace('127.0.0.1', 'localhost'))).status).toBe(401);
+    await other.close();
   });
 
   test('the default limit refuses a loop, with Retry-After', async () => {

@@ -1,9 +1,10 @@
 /** A client of the simulated authorization server that can send faulty requests. */
-import { fetch } from 'undici';
 import { systemClock, type Clock } from '../../src/platform/clock.ts';
 import { startAuthorizationServer } from '../../src/sandbox/authorization-server.ts';
 import type { RegisteredClient } from '../../src/sandbox/authorization-server.ts';
 import type { AuthorizationServer } from '../../src/sandbox/authorization-server.ts';
+import { DEFAULT_SCENARIO, type SandboxScenario } from '../../src/sandbox/scenario.ts';
+import { fetch, IDENTITY } from './https-client.ts';
 
 export const AUDIENCE = 'https://api.example/';
 
@@ -16,9 +17,10 @@ const started: AuthorizationServer[] = [];
 export async function start(
   clock: Clock = systemClock,
   client: Partial<RegisteredClient> = {},
+  scenario: Partial<SandboxScenario> = {},
 ): Promise<AuthorizationServer> {
   const known = { id: 'client', secret: 'secret', audience: AUDIENCE, ...client };
-  const server = await startAuthorizationServer(known, clock);
+  const server = await startAuthorizationServer(IDENTITY, known, { ...DEFAULT_SCENARIO, ...scenario }, clock);
   started.push(server);
   return server;
 }

@@ -36,7 +36,7 @@ export function formatSettingName(key: SettingKey): string {
 
 /** The fault of a value, in words; undefined when there is none. @param variable that the problem names already */
 export function findValueFault(
-  { format, sensitive }: SettingDefinition,
+  { format, sensitive }: Pick<SettingDefinition, 'format' | 'sensitive'>,
   { value, origin }: RawValue,
   variable?: string,
 ): string | undefined {

@@ -75,8 +75,18 @@ class FileFault extends Error {
  * @returns the fault when it cannot be read
  */
 export function readConfigFile(path: string): ConfigSource | string {
+  const file = readYamlFile(path, 'upstream');
+  return typeof file === 'string' ? file : toConfigSource(file, path);
+}
+
+/**
+ * Reads a file of sections.
+ * @param example one of its keys
+ * @returns the fault when it cannot be read
+ */
+export function readYamlFile(path: string, example: string): ReadonlyMap<unknown, unknown> | string {
   try {
-    return toConfigSource(parseYaml(readContents(path)), path);
+    return parseYaml(readContents(path), example);
   } catch (error) {
     return error instanceof FileFault ? error.message : describeFileError(error);
   }
@@ -117,7 +127,7 @@ function readWritten(fd: number, bytes: Buffer, endsAt: number): number {
   }
 }
 
-function parseYaml(contents: string): ReadonlyMap<unknown, unknown> {
+function parseYaml(contents: string, example: string): ReadonlyMap<unknown, unknown> {
   const lineCounter = new LineCounter();
   const document = parseDocument(contents, { lineCounter, prettyErrors: false, stringKeys: true, logLevel: 'error' });
   const [error] = [...document.errors, ...document.warnings];
@@ -131,7 +141,7 @@ function parseYaml(contents: string): ReadonlyMap<unknown, unknown> {
   if (read === undefined) throw new FileFault('holds a YAML alias (*name) without its anchor, or too many of them');
   const value = read[0] ?? new Map<unknown, unknown>();
   if (value instanceof Map) return value;
-  throw new FileFault('expected sections such as "upstream:" at the top level');
+  throw new FileFault(`expected sections such as "${example}:" at the top level`);
 }
 
 function toConfigSource(tree: ReadonlyMap<unknown, unknown>, path: string): ConfigSource {
