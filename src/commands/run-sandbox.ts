@@ -27,18 +27,14 @@ export async function runSandbox(
 ): Promise<number> {
   const problems: ConfigProblem[] = [];
   const scenario = scenarioFile === undefined ? undefined : readScenario(scenarioFile, problems);
-  if (problems.length > 0) {
-    process.stderr.write(formatProblems(problems));
-    return 2;
-  }
   const sandbox = await startSandbox(readClient(load.env), scenario);
-  trustOnly(sandbox.authority);
+  trustOnly(sandbox.certificate);
   try {
     const readConfig = () => loadConfig({ ...load, preset: presetFor(sandbox) });
     const loaded = readConfig();
     process.stderr.write(formatWarnings(loaded.warnings));
-    if (!loaded.ok) {
-      process.stderr.write(formatProblems(loaded.problems));
+    if (!loaded.ok || problems.length > 0) {
+      process.stderr.write(formatProblems(problems.concat(loaded.ok ? [] : loaded.problems)));
       return 2;
     }
     const { config } = loaded;
@@ -98,7 +94,7 @@ function readClient({
 
 /** The lines for stdout, which scripts read; no secret is in them. The last one, `try`, works when pasted into a POSIX shell. */
 export function formatSandboxLines(
-  sandbox: Pick<Sandbox, 'tokenUrl' | 'apiUrl' | 'authorityUrl' | 'audience' | 'scope'>,
+  sandbox: Pick<Sandbox, 'tokenUrl' | 'apiUrl' | 'certificateUrl' | 'audience' | 'scope'>,
   urls: SidecarUrls,
 ): readonly string[] {
   return [
@@ -108,7 +104,7 @@ export function formatSandboxLines(
     `api ${sandbox.apiUrl.href}`,
     'note Everything behind the proxy is simulated in this process: no partner is called, nothing is sold.',
     `note Its token endpoint gives tokens for the audience ${sandbox.audience} and the scopes ${sandbox.scope}.`,
-    `note Its certificates are of this start; other clients trust them with: curl -sko ca.pem ${sandbox.authorityUrl.href}`,
+    `note Other clients trust its certificate, which is of this start: curl -sko ca.pem ${sandbox.certificateUrl.href}`,
     "note The real API's paths, payloads, errors and rate limits are unknown; those here are invented.",
     `try ${formatCurlCommand(urls.proxyUrl)}`,
   ];

@@ -1,9 +1,9 @@
 /**
  * A simulated OAuth 2.0 authorization server on loopback: `POST /oauth/token` for the client credentials grant
- * (RFC 6749 §4.4), `GET /.well-known/jwks.json` with the key of its tokens, and `GET /ca.pem` with the authority of the certificates. Error
+ * (RFC 6749 §4.4), `GET /.well-known/jwks.json` with the key of its tokens, and `GET /ca.pem` with the certificate to trust. Error
  * texts and token contents are invented, since those of the real server are unknown; they never quote the request.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
 import type { ServerIdentity } from './certificate.ts';
@@ -27,7 +27,7 @@ export type AuthorizationServer = Awaited<ReturnType<typeof startAuthorizationSe
 
 const TOKEN_PATH = '/oauth/token';
 const JWKS_PATH = '/.well-known/jwks.json';
-const AUTHORITY_PATH = '/ca.pem';
+const CERTIFICATE_PATH = '/ca.pem';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 const BODY_LIMIT_BYTES = 16 * 1024;
 
@@ -49,8 +49,8 @@ export async function startAuthorizationServer(
         return request.method === 'GET'
           ? jsonResponse(200, { keys: [issuer.publicJwk] })
           : errorResponse(405, 'invalid_request', 'The key set takes GET only.', { allow: 'GET' });
-      case AUTHORITY_PATH:
-        return { status: 200, headers: { 'content-type': 'application/x-pem-file' }, body: identity.authority };
+      case CERTIFICATE_PATH:
+        return { status: 200, headers: { 'content-type': 'application/x-pem-file' }, body: identity.cert };
       default:
         return errorResponse(404, 'invalid_request', `Nothing here: the token endpoint is ${TOKEN_PATH}.`);
     }
@@ -58,7 +58,7 @@ export async function startAuthorizationServer(
   return {
     ...server,
     tokenUrl: new URL(TOKEN_PATH, server.url),
-    authorityUrl: new URL(AUTHORITY_PATH, server.url),
+    certificateUrl: new URL(CERTIFICATE_PATH, server.url),
     issuer,
   };
 }
@@ -98,10 +98,8 @@ function authenticateClient(client: RegisteredClient, authorization: string | un
   const given = readBasic(authorization);
   if (given === undefined)
     throw reject('invalid_client', 'Authorization is not Basic with BASE64(client_id:client_secret) in UTF-8.');
-  // Both are always compared, so that the time does not show which one is wrong.
-  const sameId = isEqualInConstantTime(given.id, client.id);
-  const sameSecret = isEqualInConstantTime(given.secret, client.secret);
-  if (!sameId || !sameSecret) throw reject('invalid_client', 'Unknown client or wrong secret.');
+  if (!timingSafeEqual(digest(given), digest(client)))
+    throw reject('invalid_client', 'Unknown client or wrong secret.');
 }
 
 /** Those of `allowed` that are requested; without a requested one all of them. The audience is the client's own. */
@@ -130,12 +128,8 @@ function readBasic(authorization: string): { readonly id: string; readonly secre
 }
 
 /** Digests have the same length, so the time shows neither content nor length. */
-function isEqualInConstantTime(left: string, right: string): boolean {
-  return timingSafeEqual(digest(left), digest(right));
-}
-
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+function digest({ id, secret }: Pick<RegisteredClient, 'id' | 'secret'>): Buffer {
+  return hash('sha256', `${id}:${secret}`, 'buffer');
 }
 
 /** @param description printable ASCII without quotes and backslashes (RFC 6749 §5.2) */

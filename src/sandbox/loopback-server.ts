@@ -104,13 +104,17 @@ async function handleRequest(
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    await sendResponse(response, await handle(request, gone.signal));
-  } catch (error) {
-    // After the head the response can only be cut. When the client broke off, nothing below is sent.
-    if (response.headersSent) response.destroy();
-    else if (error instanceof RequestRejection) await sendResponse(response, error.reply);
-    else await sendResponse(response, jsonResponse(500, { title: 'The sandbox failed', status: 500, simulated: true }));
+    await sendResponse(response, await handle(request, gone.signal).catch(toReply));
+  } catch {
+    // After the head the response can only be cut. When the client broke off, nothing is sent.
+    response.destroy();
   }
+}
+
+/** What a handler has thrown, as a response. */
+export function toReply(error: unknown): SandboxResponse {
+  if (error instanceof RequestRejection) return error.reply;
+  return jsonResponse(500, { title: 'The sandbox failed', status: 500, simulated: true });
 }
 
 async function sendResponse(response: ServerResponse, reply: SandboxResponse): Promise<void> {

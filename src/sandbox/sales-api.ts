@@ -17,14 +17,15 @@ import {
   readBody,
   RequestRejection,
   serveOnLoopback,
+  toReply,
 } from './loopback-server.ts';
 import type { SandboxResponse } from './loopback-server.ts';
 import {
-  checkPolicyRequest,
-  checkQuoteRequest,
+  checkRecordId,
   createInputRejection,
-  isRecordId,
-  RECORD_ID_MESSAGE,
+  readPolicyRequest,
+  readQuoteRequest,
+  rejectFaults,
 } from './sales-input.ts';
 import type { PolicyRequest, QuoteRequest } from './sales-input.ts';
 import type { TokenClaims, TokenIssuer, TokenVerification } from './token-issuer.ts';
@@ -77,17 +78,15 @@ export async function startSalesApi(options: SalesApiOptions) {
   const server = await serveOnLoopback(identity, async (request, gone) => {
     const { fault, delayMs } = drawFate(scenario, calls++);
     const path = pathOf(request).slice(BASE_PATH.length);
-    const { status, headers, release } = limiter(clock.wallNow(), request.method ?? '', path);
+    const { refusal, headers, release } = limiter(clock.wallNow(), request.method ?? '', path);
+    if (refusal !== undefined) return problemResponse(refusal, 'Too many calls.', {}, headers);
     gone.addEventListener('abort', release);
     if (delayMs > 0) await sleep(clock, delayMs, gone);
-    if (status !== undefined) return problemResponse(status, 'Too many calls.', {}, headers);
-    if (fault?.status !== undefined)
-      return problemResponse(fault.status, 'The scenario wants this fault.', {}, headers);
-    const response = await serve(request, gone);
+    if (fault?.status !== undefined) return problemResponse(fault.status, 'The scenario has this fault.', {}, headers);
+    const reply = await serve(request, gone).catch(toReply);
     if (fault?.breaks === 'reset') request.socket.destroy();
-    const body =
-      fault?.breaks === 'cut' && typeof response.body === 'string' ? cutInHalf(response.body) : response.body;
-    return { ...response, headers: { ...response.headers, ...headers }, body };
+    const isCut = fault?.breaks === 'cut' && typeof reply.body === 'string';
+    return { ...reply, headers: { ...reply.headers, ...headers }, body: isCut ? cutInHalf(reply.body) : reply.body };
   });
   return { ...server, baseUrl: new URL(BASE_PATH, server.url) };
 }
@@ -107,8 +106,8 @@ function createService({ tokens, audience, clock }: SalesApiOptions) {
     if (route.method === 'POST' && !roles.includes('seller'))
       return problemResponse(403, `The role ${roles.join(', ')} of this client may read only.`);
     if (route.scope !== undefined && !scope.split(' ').includes(route.scope)) return rejectScope(route.scope);
-    const [parameter] = new URL(request.url ?? '', audience).searchParams.keys();
-    if (parameter !== undefined) throw createInputRejection([{ field: `?${parameter}`, message: 'is not known' }]);
+    const parameters = [...new URL(request.url ?? '', audience).searchParams.keys()];
+    rejectFaults(parameters.map((name) => ({ field: `?${name}`, message: 'is not known' })));
     return route.serve({ service, clock, request, gone, id: route.path.exec(path)?.[1] ?? '' });
   };
 }
@@ -157,18 +156,18 @@ function formatChallenge(parameters: string): Record<string, string> {
 }
 
 async function createQuote({ service, request }: SalesApiCall): Promise<SandboxResponse> {
-  return jsonResponse(201, service.createQuote(checkQuoteRequest(await readInput(request))));
+  return jsonResponse(201, service.createQuote(readQuoteRequest(await readInput(request))));
 }
 
 async function createPolicy({ service, request }: SalesApiCall): Promise<SandboxResponse> {
-  const policy = service.issuePolicy(checkPolicyRequest(await readInput(request)));
+  const policy = service.issuePolicy(readPolicyRequest(await readInput(request)));
   // Absolute, as many APIs send it: the sidecar must rewrite it.
   const location = `https://${request.headers.host ?? ''}/v1/policies/${policy.policyId}`;
   return jsonResponse(201, policy, { location });
 }
 
 function getPolicy({ service, id }: SalesApiCall): SandboxResponse {
-  if (!isRecordId(id)) throw createInputRejection([{ field: 'policyId', message: RECORD_ID_MESSAGE }]);
+  rejectFaults(checkRecordId(id, 'policyId'));
   const policy = service.policy(id);
   return policy === undefined ? problemResponse(404, 'There is no such policy.') : jsonResponse(200, policy);
 }

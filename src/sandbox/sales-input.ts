@@ -2,16 +2,22 @@
 import { isJsonObject, type JsonFields } from '../token/endpoint/json-object.ts';
 import { problemResponse, RequestRejection } from './loopback-server.ts';
 
-/** One field that is missing or wrong, by its path, such as `travellers[0].birthDate`. */
-export interface FieldFault {
+/** What is missing or wrong, by its path, such as `travellers[0].birthDate`. */
+interface InputFault {
   readonly field: string;
   readonly message: string;
 }
 
-export function createInputRejection(faults: readonly FieldFault[]): RequestRejection {
-  const names = faults.map(({ field }) => field).join(', ');
-  const detail = `Fields are missing or wrong: ${names}.`;
+type InputCheck = (value: unknown, field: string) => readonly InputFault[];
+
+export function createInputRejection(faults: readonly InputFault[]): RequestRejection {
+  const detail = `Missing or wrong: ${faults.map(({ field }) => field).join(', ')}.`;
   return new RequestRejection(problemResponse(400, detail, { errors: faults }));
+}
+
+/** @throws RequestRejection with all faults, when there are any */
+export function rejectFaults(faults: readonly InputFault[]): void {
+  if (faults.length > 0) throw createInputRejection(faults);
 }
 
 export interface QuoteRequest {
@@ -28,80 +34,67 @@ const TRAVELLERS_MAX = 9;
 const TEXT_MAX = 200;
 const DAY_MS = 86_400_000;
 const REFUSED_CHARACTERS = /[<>\p{Cc}\p{Cs}]/u;
-const RECORD_ID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
+const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 
-export const RECORD_ID_MESSAGE = 'must be an id of this API, a UUID';
+const checkText = createCheck(
+  (value) => value.trim() !== '' && value.length <= TEXT_MAX && !REFUSED_CHARACTERS.test(value),
+  `must be a text of 1 to ${TEXT_MAX.toString()} characters, none of which is <, > or a control character`,
+);
+const checkDate = createCheck((value) => !Number.isNaN(readDate(value)), 'must be a date, YYYY-MM-DD');
+export const checkRecordId = createCheck((value) => UUID.test(value), 'must be an id of this API, a UUID');
+const checkTraveller = createObjectCheck({ birthDate: checkDate });
+const checkQuote = createObjectCheck({
+  destination: checkText,
+  startDate: checkDate,
+  endDate: checkDate,
+  travellers: checkTravellers,
+});
+const checkPolicy = createObjectCheck({
+  quoteRequestId: checkRecordId,
+  policyholder: createObjectCheck({ name: checkText, email: checkText }),
+});
 
-export function isRecordId(text: string): boolean {
-  return RECORD_ID.test(text);
+/** @throws RequestRejection */
+export function readQuoteRequest(input: JsonFields): QuoteRequest {
+  rejectFaults(checkQuote(input, ''));
+  const { startDate, endDate, travellers } = input as { startDate: string; endDate: string; travellers: unknown[] };
+  const days = Math.round((readDate(endDate) - readDate(startDate)) / DAY_MS) + 1;
+  if (days < 1) rejectFaults([{ field: 'endDate', message: 'must not be before startDate' }]);
+  return { days, travellers: travellers.length };
 }
 
-/** `destination`, `startDate`, `endDate` and `travellers`, each with a `birthDate`. @throws RequestRejection */
-export function checkQuoteRequest(input: JsonFields): QuoteRequest {
-  const faults: FieldFault[] = [];
-  rejectUnknown(input, ['destination', 'startDate', 'endDate', 'travellers'], '', faults);
-  readText(input, 'destination', '', faults);
-  const start = readDate(input, 'startDate', '', faults);
-  const end = readDate(input, 'endDate', '', faults);
-  if (end < start) faults.push({ field: 'endDate', message: 'must not be before startDate' });
-  const travellers = readTravellers(input, faults);
-  if (faults.length > 0) throw createInputRejection(faults);
-  return { days: Math.round((end - start) / DAY_MS) + 1, travellers };
+/** @throws RequestRejection */
+export function readPolicyRequest(input: JsonFields): PolicyRequest {
+  rejectFaults(checkPolicy(input, ''));
+  return input as JsonFields & PolicyRequest;
 }
 
-/** `quoteRequestId`, and a `policyholder` with `name` and `email`. @throws RequestRejection */
-export function checkPolicyRequest(input: JsonFields): PolicyRequest {
-  const faults: FieldFault[] = [];
-  rejectUnknown(input, ['quoteRequestId', 'policyholder'], '', faults);
-  const quoteRequestId = readText(input, 'quoteRequestId', '', faults);
-  if (quoteRequestId !== '' && !isRecordId(quoteRequestId))
-    faults.push({ field: 'quoteRequestId', message: RECORD_ID_MESSAGE });
-  const holder = input.policyholder;
-  if (isJsonObject(holder)) {
-    rejectUnknown(holder, ['name', 'email'], 'policyholder.', faults);
-    readText(holder, 'name', 'policyholder.', faults);
-    readText(holder, 'email', 'policyholder.', faults);
-  } else faults.push({ field: 'policyholder', message: 'must be an object with name and email' });
-  if (faults.length > 0) throw createInputRejection(faults);
-  return { quoteRequestId };
+function createCheck(isValid: (value: string) => boolean, message: string): InputCheck {
+  return (value, field) => (typeof value === 'string' && isValid(value) ? [] : [{ field, message }]);
 }
 
-function readTravellers(input: JsonFields, faults: FieldFault[]): number {
-  const travellers: unknown = input.travellers;
-  if (!Array.isArray(travellers) || travellers.length === 0 || travellers.length > TRAVELLERS_MAX) {
-    faults.push({ field: 'travellers', message: `must be an array of 1 to ${TRAVELLERS_MAX.toString()} travellers` });
-    return 0;
-  }
-  travellers.forEach((traveller: unknown, index) => {
-    const path = `travellers[${index.toString()}]`;
-    if (isJsonObject(traveller)) {
-      rejectUnknown(traveller, ['birthDate'], `${path}.`, faults);
-      readDate(traveller, 'birthDate', `${path}.`, faults);
-    } else faults.push({ field: path, message: 'must be an object with birthDate' });
-  });
-  return travellers.length;
+function createObjectCheck(members: Readonly<Record<string, InputCheck>>): InputCheck {
+  const names = Object.keys(members);
+  return (value, field) => {
+    if (!isJsonObject(value)) return [{ field, message: `must be an object with ${names.join(' and ')}` }];
+    const pathOf = (name: string): string => (field === '' ? name : `${field}.${name}`);
+    const unknown = Object.keys(value).filter((name) => !names.includes(name));
+    return [
+      ...Object.entries(members).flatMap(([name, check]) => check(value[name], pathOf(name))),
+      ...unknown.map((name) => ({ field: pathOf(name.slice(0, TEXT_MAX)), message: 'is not known' })),
+    ];
+  };
 }
 
-function rejectUnknown(input: JsonFields, known: readonly string[], path: string, faults: FieldFault[]): void {
-  for (const name of Object.keys(input))
-    if (!known.includes(name)) faults.push({ field: path + name.slice(0, TEXT_MAX), message: 'is not known' });
+function checkTravellers(value: unknown, field: string): readonly InputFault[] {
+  if (!Array.isArray(value) || value.length === 0 || value.length > TRAVELLERS_MAX)
+    return [{ field, message: `must be an array of 1 to ${TRAVELLERS_MAX.toString()} travellers` }];
+  return value.flatMap((traveller, index) => checkTraveller(traveller, `${field}[${index.toString()}]`));
 }
 
-function readText(input: JsonFields, name: string, path: string, faults: FieldFault[]): string {
-  const value = input[name];
-  if (typeof value === 'string' && value.trim() !== '' && value.length <= TEXT_MAX && !REFUSED_CHARACTERS.test(value))
-    return value;
-  const message = `must be a text of 1 to ${TEXT_MAX.toString()} characters, without < and > and control characters`;
-  faults.push({ field: path + name, message });
-  return '';
-}
-
-/** Epoch milliseconds of a calendar day; NaN, and a fault, for any other value. */
-function readDate(input: JsonFields, name: string, path: string, faults: FieldFault[]): number {
-  const value = input[name];
-  const at = typeof value === 'string' && /^\d{4}-\d{2}-\d{2}$/.test(value) ? Date.parse(`${value}T00:00:00Z`) : NaN;
+/** Epoch milliseconds of a calendar day; NaN for any other text. */
+function readDate(value: string): number {
+  const at = /^\d{4}-\d{2}-\d{2}$/.test(value) ? Date.parse(`${value}T00:00:00Z`) : NaN;
   // Date.parse reads some impossible days, such as 30 February, as a day of the next month.
-  if (!Number.isNaN(at) && new Date(at).toISOString().slice(0, 10) === value) return at;
-  faults.push({ field: path + name, message: 'must be a date, YYYY-MM-DD' });
-  return NaN;
+  return !Number.isNaN(at) && new Date(at).toISOString().slice(0, 10) === value ? at : NaN;
 }

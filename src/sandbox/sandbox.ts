@@ -16,16 +16,16 @@ export async function startSandbox(client = createRandomClient(), scenario = DEF
   const identity = createServerIdentity(systemClock.wallNow());
   const registered = { ...client, audience: AUDIENCE };
   const authorization = await startAuthorizationServer(identity, registered, scenario, systemClock);
-  const { issuer: tokens, authorityUrl } = authorization;
+  const { issuer: tokens } = authorization;
   const options = { identity, tokens, audience: AUDIENCE, clock: systemClock, scenario };
   const api = await startSalesApi(options).catch(async (error: unknown) => {
     await authorization.close();
     throw error;
   });
   return {
-    /** The certificate that signed those of both servers, in PEM, and where other clients get it. */
-    authority: identity.authority,
-    authorityUrl,
+    /** What clients of both servers trust, in PEM, and where others get it. */
+    certificate: identity.cert,
+    certificateUrl: authorization.certificateUrl,
     // The names are those of the settings; the secret is never printed.
     authUrl: authorization.url,
     tokenUrl: authorization.tokenUrl,

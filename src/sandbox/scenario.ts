@@ -1,28 +1,25 @@
-/** What a scenario decides of the simulated partner, and its chance: the same call of the same seed has the same fate. */
+/** What a file of `sandbox --scenario` decides, and the chance in it: the same call of the same seed has the same fate. */
 import { hash } from 'node:crypto';
 import type { SandboxLimit } from './limits.ts';
 
 export interface SandboxScenario {
   readonly seed: number;
-  /** Before each response of the API, and up to how much longer. */
   readonly latencyMs: number;
   readonly jitterMs: number;
   readonly limits: readonly SandboxLimit[];
-  readonly faults: readonly SandboxFault[];
-  /** Of the client: a reader sells nothing. */
+  /** A share of the calls gets a status and is not carried out, or its response is lost: not begun, or half sent. */
+  readonly faults: readonly {
+    readonly share: number;
+    readonly status?: number | undefined;
+    readonly breaks?: 'reset' | 'cut' | undefined;
+  }[];
+  /** A reader sells nothing. */
   readonly role: 'seller' | 'reader';
   /** Those that the client may have. */
   readonly scopes: readonly string[];
-  /** What the token endpoint says of the scopes that it has granted. */
+  /** What the token endpoint says of them. */
   readonly scopeField: 'granted' | 'empty' | 'absent';
-  readonly tokenType: 'Bearer' | 'bearer' | 'BEARER';
-}
-
-/** What a share of the calls meets: a status instead of being carried out, or the loss of the response, which is not begun or half sent. */
-export interface SandboxFault {
-  readonly share: number;
-  readonly status?: number | undefined;
-  readonly breaks?: 'reset' | 'cut' | undefined;
+  readonly tokenType: string;
 }
 
 /** The scope names that were seen at the real service, with `example` in the vendor's place. */
@@ -35,7 +32,7 @@ export const DEFAULT_SCENARIO: SandboxScenario = {
   latencyMs: 0,
   jitterMs: 0,
   // A shell loop reaches it, a first try does not.
-  limits: [{ rate: 5, burst: 5, match: {} }],
+  limits: [{ calls: 5, per: '1s', window: 'bucket' }],
   faults: [],
   role: 'seller',
   scopes: KNOWN_SCOPES,
@@ -45,12 +42,8 @@ export const DEFAULT_SCENARIO: SandboxScenario = {
 
 /** @param call counts the calls from 0 */
 export function drawFate({ seed, latencyMs, jitterMs, faults }: SandboxScenario, call: number) {
-  let drawn = drawShare(seed, call, 'fault');
+  const chance = hash('sha256', `${String(seed)} ${String(call)}`, 'buffer');
+  let drawn = chance.readUInt32BE(0) / 2 ** 32;
   const fault = faults.find(({ share }) => (drawn -= share) < 0);
-  return { fault, delayMs: latencyMs + jitterMs * drawShare(seed, call, 'latency') };
-}
-
-/** From 0 to below 1. */
-function drawShare(...words: readonly (string | number)[]): number {
-  return hash('sha256', words.join(' '), 'buffer').readUInt32BE() / 2 ** 32;
+  return { fault, delayMs: latencyMs + (jitterMs * chance.readUInt32BE(4)) / 2 ** 32 };
 }

@@ -1,4 +1,5 @@
 /** The sandbox as the pages start it, on free ports, with the optional admin endpoints that pages use. */
+import { saveCertificate } from '../support/sandbox-certificate.ts';
 import { newCredential } from '../support/secrets.ts';
 import { spawnSidecar } from '../support/sidecar-process.ts';
 import type { SidecarProcess } from '../support/sidecar-process.ts';
@@ -28,6 +29,7 @@ export async function startSandbox(name: string): Promise<RunningSandbox> {
   const addressOf = async (what: string): Promise<string> =>
     (await started.waitForLine(new RegExp(`^${what} `))).slice(what.length + 1);
   const [proxyUrl, adminUrl] = [await addressOf('proxy'), await addressOf('admin')];
+  const token = new URL(await addressOf('token'));
   return {
     ...started,
     proxyUrl,
@@ -35,7 +37,8 @@ export async function startSandbox(name: string): Promise<RunningSandbox> {
     client: {
       ...client,
       SIDECAR_BASE_URL: await addressOf('api'),
-      SIDECAR_AUTH_URL: new URL(await addressOf('token')).origin,
+      SIDECAR_AUTH_URL: token.origin,
+      SIDECAR_CA_FILE: saveCertificate(token),
       SIDECAR_AUDIENCE: 'https://sales-api.sandbox.invalid/',
       SIDECAR_ADMIN_LISTEN: new URL(adminUrl).host,
     },

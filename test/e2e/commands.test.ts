@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { call } from '../support/calls.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
+import { saveCertificate } from '../support/sandbox-certificate.ts';
 import { newCredential } from '../support/secrets.ts';
 import { baseSettings, spawnSidecar } from '../support/sidecar-process.ts';
 import { CTRL_C, PROGRAM_COMMAND, openTerminal } from '../support/terminal.ts';
@@ -204,6 +205,7 @@ describe('check', () => {
     const env = {
       ...client,
       SIDECAR_AUTH_URL: token.origin,
+      SIDECAR_CA_FILE: saveCertificate(token),
       SIDECAR_BASE_URL: (await sandbox.waitForLine(/^api /)).replace('api ', ''),
       SIDECAR_SCOPE: 'urn:example.partners.sales.individual.travel.policies.write',
     };
@@ -212,7 +214,7 @@ describe('check', () => {
     const lines = check.stdout().split('\n');
     for (const line of [
       /^ok +configuration settings +valid$/,
-      /^ok +token +token endpoint +\S+ ms +obtained from http:\S+$/,
+      /^ok +token +token endpoint +\S+ ms +obtained from https:\S+$/,
       /^ok +scope +token endpoint +granted: urn:example\S+$/,
       /^ok +lifetime +token endpoint +valid for 3600 s /,
       /^ok +connect +upstream +\S+ ms +127\.0\.0\.1:\d+ \(connected\)$/,

@@ -7,7 +7,7 @@ export async function sendRaw(url: URL, text: string): Promise<string> {
   return new Promise((resolve) => {
     let received = '';
     const { port, hostname: host } = url;
-    const socket = connect({ port: Number(port), host, ca: IDENTITY.authority }, () => socket.write(text));
+    const socket = connect({ port: Number(port), host, ca: IDENTITY.cert }, () => socket.write(text));
     socket.on('data', (chunk: Buffer) => (received += chunk.toString()));
     // A cut connection ends with ECONNRESET: for these tests that is an end like any other.
     socket.on('error', () => socket.destroy());
