@@ -2,6 +2,7 @@
  * Pictures of the command line as it looks on a terminal, into docs/images/: the program runs on a real pseudo-terminal, Chromium draws
  * what that has shown. `npm run screenshots:terminal`.
  */
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,6 +39,7 @@ try {
   await takeScreenshot(browser, 'help', '--help', (terminal) => terminal.exit, 80);
   await using sandbox = openTerminal({ name: 'picture-sandbox', command: `${PROGRAM} sandbox`, env: SANDBOX });
   const token = new URL((await sandbox.waitFor(/^token \S+/m)).slice('token '.length)).origin;
+  execFileSync('curl', ['-sko', join(folder, 'ca.pem'), `${token}/ca.pem`]);
   const api = (await sandbox.waitFor(/^api \S+/m)).slice('api '.length);
   await takeScreenshot(browser, 'init', 'init', async (terminal) => {
     for (const [question, answer] of initAnswers(api, token)) {
@@ -99,7 +101,8 @@ async function takeScreenshot(
   play: (terminal: Terminal) => Promise<unknown>,
   columns = COLUMNS,
 ): Promise<void> {
-  const env = { PATH, SIDECAR_LISTEN: SANDBOX.SIDECAR_LISTEN, SIDECAR_ADMIN_LISTEN: SANDBOX.SIDECAR_ADMIN_LISTEN };
+  const { SIDECAR_LISTEN, SIDECAR_ADMIN_LISTEN } = SANDBOX;
+  const env = { PATH, SIDECAR_LISTEN, SIDECAR_ADMIN_LISTEN, SIDECAR_CA_FILE: 'ca.pem' };
   const command = `${PROGRAM} ${args}`;
   await using terminal = openTerminal({ name: `picture-${name}`, command, cwd: folder, env, columns });
   await play(terminal);

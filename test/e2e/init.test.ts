@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { MAIN } from '../support/main-file.ts';
+import { saveCertificate } from '../support/sandbox-certificate.ts';
 import { newCredential, registerSecret } from '../support/secrets.ts';
 import type { Credential } from '../support/secrets.ts';
 import { spawnSidecar } from '../support/sidecar-process.ts';
@@ -29,7 +30,9 @@ async function startSandbox({ id, secret }: Credential) {
   const client = { SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET: secret };
   const sandbox = spawnSidecar({ name: 'sandbox-for-init', args: ['sandbox'], env: { ...env, ...client } });
   const [token, api] = await Promise.all([sandbox.waitForLine(/^token /), sandbox.waitForLine(/^api /)]);
-  return { ...sandbox, authUrl: new URL(token.replace('token ', '')).origin, baseUrl: api.replace('api ', '') };
+  const authUrl = new URL(token.replace('token ', '')).origin;
+  const trust = { SIDECAR_CA_FILE: saveCertificate(authUrl) };
+  return { ...sandbox, authUrl, baseUrl: api.replace('api ', ''), trust };
 }
 
 /** Each question in turn: what it must show, what is typed. */
@@ -45,8 +48,13 @@ describe('on a terminal', () => {
     const folder = scratch();
     const credential = newCredential();
     await using sandbox = await startSandbox(credential);
-    const { authUrl, baseUrl } = sandbox;
-    await using terminal = openTerminal({ name: 'init', command: `${PROGRAM_COMMAND} init`, cwd: folder });
+    const { authUrl, baseUrl, trust } = sandbox;
+    await using terminal = openTerminal({
+      name: 'init',
+      command: `${PROGRAM_COMMAND} init`,
+      cwd: folder,
+      env: trust,
+    });
     await typeReplies(terminal, [
       [/Configuration file \[sidecar\.yaml\]: /, 'nowhere/at-all.yaml\n'],
       [/! the directory nowhere does not exist\s+Configuration file .*: /, '\n'],
@@ -174,7 +182,7 @@ describe('a curl command of the partner', () => {
     const credential = newCredential();
     await using sandbox = await startSandbox(credential);
     const start = `${PROGRAM_COMMAND} init --base-url ${sandbox.baseUrl}`;
-    await using terminal = openTerminal({ name: 'init-curl', command: start, cwd: folder });
+    await using terminal = openTerminal({ name: 'init-curl', command: start, cwd: folder, env: sandbox.trust });
     await typeReplies(terminal, [
       [/Configuration file .*: /, '\n'],
       [/1 or 2 \[1\]: /, '1\n'],
@@ -399,7 +407,7 @@ describe('for a script', () => {
     const folder = scratch();
     const credential = newCredential();
     await using sandbox = await startSandbox(credential);
-    const { authUrl, baseUrl } = sandbox;
+    const { authUrl, baseUrl, trust } = sandbox;
     const [output, secretFile] = [join(folder, 'partner.yaml'), join(folder, 'secret')];
     writeFileSync(secretFile, credential.secret, { mode: 0o600 });
     const urls = ['--base-url', baseUrl, '--auth-url', authUrl, '--audience', AUDIENCE];
@@ -408,7 +416,7 @@ describe('for a script', () => {
     expect(written).toMatchObject({ code: 0, lines: [''] });
     expect(written.stdout).toMatch(/(?:main\.[jt]s|bearer-sidecar) check --config \S+partner\.yaml\n/);
 
-    await using check = spawnSidecar({ name: 'check-after-init', args: ['check', '--config', output] });
+    await using check = spawnSidecar({ name: 'check-after-init', args: ['check', '--config', output], env: trust });
     expect(await check.exit).toEqual({ code: 0, signal: null });
     expect(check.stdout()).toMatch(/^ok +token +token endpoint/m);
   });

@@ -33,6 +33,7 @@ export const SYSTEM_TESTS: readonly string[] = [
   'test/telemetry/fleet.test.ts',
   'test/telemetry/metrics/metrics.test.ts',
   // Child processes.
+  'test/sandbox/in-front.test.ts',
   'test/telemetry/log/blocked-stdout.test.ts',
   'test/token/endpoint/echo-filter.test.ts',
   'test/tools/{bundle,ensure-installed,sidecar-process}.test.ts',
