@@ -12,17 +12,13 @@ export interface SandboxLimit {
   readonly fields?: boolean | undefined;
 }
 
-/** Lets a call in, or refuses it with a status; `release` is called when its response has ended. */
-export type Limiter = (
-  at: number,
-  method: string,
-  path: string,
-) => { readonly refusal: number | undefined; readonly headers: OutgoingHttpHeaders; readonly release: () => void };
-
-/** A call is let in by all limits that count it, or by none; the first one that has no place refuses it. */
-export function createLimiter(limits: readonly SandboxLimit[]): Limiter {
+/**
+ * A call is let in by all limits that count it, or by none: the first one that has no place refuses it. The response of a call that was let
+ * in is released at its end.
+ */
+export function createLimiter(limits: readonly SandboxLimit[]) {
   const counts = limits.map((limit) => new LimitCount(limit));
-  return (at, method, path) => {
+  return (at: number, method: string, path: string) => {
     const matching = counts.filter(({ limit: { match } }) => {
       const { methods = [method], path: prefix = '/' } = match ?? {};
       return methods.includes(method) && (prefix === '/' || `${path}/`.startsWith(`${prefix}/`));

@@ -28,7 +28,7 @@ import {
   rejectFaults,
 } from './sales-input.ts';
 import type { PolicyRequest, QuoteRequest } from './sales-input.ts';
-import type { TokenClaims, TokenIssuer, TokenVerification } from './token-issuer.ts';
+import type { TokenClaims, TokenIssuer } from './token-issuer.ts';
 import { drawFate, POLICIES_SCOPE, QUOTES_SCOPE, type SandboxScenario } from './scenario.ts';
 
 export interface SalesApiOptions {
@@ -119,13 +119,6 @@ async function* cutInHalf(body: string): AsyncGenerator<string> {
   throw new Error('the scenario cuts this response');
 }
 
-const REASONS: Record<Extract<TokenVerification, { kind: 'invalid' }>['reason'] | 'audience', string> = {
-  malformed: 'The access token is malformed.',
-  signature: 'The signature of the access token is wrong.',
-  expired: 'The access token has expired.',
-  audience: 'The access token is for another audience.',
-};
-
 /** The claims of the token; checks it and its audience (RFC 6750 §3.1). @throws RequestRejection */
 function checkBearer(request: IncomingMessage, tokens: TokenIssuer, audience: string): TokenClaims {
   const authorization = request.headersDistinct.authorization ?? [];
@@ -135,10 +128,11 @@ function checkBearer(request: IncomingMessage, tokens: TokenIssuer, audience: st
   // Without a token the challenge has the scheme only, no error code.
   if (token === undefined)
     throw new RequestRejection(problemResponse(401, 'A bearer token is expected.', {}, formatChallenge('')));
-  const verification = tokens.verify(token);
-  if (verification.kind === 'invalid') throw createBearerRejection(401, 'invalid_token', REASONS[verification.reason]);
-  if (verification.claims.aud !== audience) throw createBearerRejection(401, 'invalid_token', REASONS.audience);
-  return verification.claims;
+  const claims = tokens.verify(token);
+  if (typeof claims === 'string') throw createBearerRejection(401, 'invalid_token', claims);
+  if (claims.aud !== audience)
+    throw createBearerRejection(401, 'invalid_token', 'The access token is for another audience.');
+  return claims;
 }
 
 function createBearerRejection(status: 400 | 401, error: string, detail: string): RequestRejection {

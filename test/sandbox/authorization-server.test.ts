@@ -13,8 +13,8 @@ const GRANT = 'grant_type=client_credentials';
 afterEach(closeStarted);
 
 function audienceOf(server: AuthorizationServer, token: unknown): unknown {
-  const verdict = server.issuer.verify(String(token));
-  return verdict.kind === 'valid' ? verdict.claims.aud : verdict.reason;
+  const claims = server.issuer.verify(String(token));
+  return typeof claims === 'string' ? claims : claims.aud;
 }
 
 describe('granting', () => {
@@ -41,9 +41,9 @@ describe('granting', () => {
     expect(body.expires_in).toBe(3600);
     const token = String(body.access_token);
     await clock.advance(3_599_999);
-    expect(server.issuer.verify(token).kind).toBe('valid');
+    expect(server.issuer.verify(token)).toMatchObject({ aud: AUDIENCE });
     await clock.advance(1);
-    expect(server.issuer.verify(token)).toEqual({ kind: 'invalid', reason: 'expired' });
+    expect(server.issuer.verify(token)).toContain('expired');
   });
 
   test('refuses a changed token and one of another server', async () => {
@@ -52,11 +52,11 @@ describe('granting', () => {
     const [header = '', payload = '', signature = ''] = token.split('.');
     const richer = Buffer.from(JSON.stringify({ aud: AUDIENCE, scope: 'all', exp: 9e9 })).toString('base64url');
     const unsigned = Buffer.from(JSON.stringify({ alg: 'none', typ: 'at+jwt' })).toString('base64url');
-    expect(server.issuer.verify(`${header}.${richer}.${signature}`)).toEqual({ kind: 'invalid', reason: 'signature' });
-    expect(server.issuer.verify(`${header}.${payload}.`)).toEqual({ kind: 'invalid', reason: 'signature' });
-    expect(server.issuer.verify(`${unsigned}.${payload}.`)).toEqual({ kind: 'invalid', reason: 'malformed' });
-    expect(server.issuer.verify(`${token}.x`)).toEqual({ kind: 'invalid', reason: 'malformed' });
-    expect(other.issuer.verify(token)).toEqual({ kind: 'invalid', reason: 'signature' });
+    expect(server.issuer.verify(`${header}.${richer}.${signature}`)).toContain('signature');
+    expect(server.issuer.verify(`${header}.${payload}.`)).toContain('signature');
+    expect(server.issuer.verify(`${unsigned}.${payload}.`)).toContain('malformed');
+    expect(server.issuer.verify(`${token}.x`)).toContain('malformed');
+    expect(other.issuer.verify(token)).toContain('signature');
   });
 });
 
