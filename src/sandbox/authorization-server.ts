@@ -102,7 +102,7 @@ function authenticateClient(client: RegisteredClient, authorization: string | un
     throw reject('invalid_client', 'Unknown client or wrong secret.');
 }
 
-/** Those of `allowed` that are requested; without a requested one all of them. The audience is the client's own. */
+/** What is requested and allowed; without a requested scope all that is allowed. The audience is the client's own. */
 function grantScope(client: RegisteredClient, allowed: readonly string[], form: URLSearchParams): string {
   const audience = form.get('audience') ?? '';
   const requested = (form.get('scope') ?? '').split(' ').filter((name) => name !== '');

@@ -26,9 +26,10 @@ export function createLimiter(limits: readonly SandboxLimit[]) {
     const full = matching.find((count) => count.freeAt(at) > at);
     const taken = full === undefined ? matching : [];
     for (const count of taken) count.take(at);
+    const stated = matching.flatMap((count) => Object.entries(count.describe(at, false)));
     return {
       refusal: full && (full.limit.status ?? 429),
-      headers: full?.describe(at, true) ?? Object.assign({}, ...matching.map((count) => count.describe(at, false))),
+      headers: full?.describe(at, true) ?? Object.fromEntries(stated),
       release: () => {
         for (const count of taken) count.release();
       },
@@ -88,7 +89,7 @@ class LimitCount {
       case 'calendar':
         return per === MONTH ? nextMonth(at) : (Math.floor(at / this.#lengthMs) + 1) * this.#lengthMs;
       case 'bucket':
-        // It gets one call back after another.
+        // One call after another gets free.
         return Math.max(at, this.#ends.at(-1) ?? 0) + this.#lengthMs / calls;
       case 'inFlight':
         return Infinity;

@@ -15,7 +15,7 @@ export interface SandboxScenario {
   }[];
   /** A reader sells nothing. */
   readonly role: 'seller' | 'reader';
-  /** Those that the client may have. */
+  /** What the client may have. */
   readonly scopes: readonly string[];
   /** What the token endpoint says of them. */
   readonly scopeField: 'granted' | 'empty' | 'absent';

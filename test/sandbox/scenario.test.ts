@@ -58,7 +58,8 @@ describe('a fault', () => {
     expect(response.status).toBe(201);
     const reader = response.body?.getReader();
     const length = Number(response.headers.get('content-length'));
-    expect((await reader?.read())?.value?.length).toBe(Math.floor(length / 2));
+    const { value } = (await reader?.read()) as { value: Uint8Array };
+    expect(value.length).toBe(Math.floor(length / 2));
     await expect(reader?.read()).rejects.toThrow();
   });
 });
