@@ -67,26 +67,19 @@ export function createTlsContextProvider(
  */
 export function buildTlsContext(ca: string | undefined, client?: ClientCertificate, groups?: string): SecureContext {
   const isShared = ca === undefined && client === undefined && typeof groups !== 'string';
-  if (isShared && sharedContext !== undefined) return sharedContext;
+  if (isShared && systemRootsContext !== undefined) return systemRootsContext;
   const identity = client === undefined ? {} : { cert: client.certificate, key: client.key };
   const ecdhCurve = groups ?? 'auto';
-  const context = createSecureContext({
-    ca: ca ?? ownRoot ?? systemRoots(),
-    ...identity,
-    ecdhCurve,
-    minVersion: 'TLSv1.2',
-  });
-  if (isShared) sharedContext = context;
+  const context = createSecureContext({ ca: ca ?? systemRoots(), ...identity, ecdhCurve, minVersion: 'TLSv1.2' });
+  if (isShared) systemRootsContext = context;
   return context;
 }
 
-let sharedContext: SecureContext | undefined;
-let ownRoot: string | undefined;
+let systemRootsContext: SecureContext | undefined;
 
-/** From now on a PEM certificate takes the place of Node's and the system's roots: for servers of this process, on a disk that may be read-only. */
+/** A PEM certificate takes the place of all roots, for servers of this process: no file is needed, since the disk may be read-only. */
 export function trustOnly(root: string): void {
-  ownRoot = root;
-  sharedContext = undefined;
+  systemRootsContext = buildTlsContext(root);
 }
 
 /** What is wrong with a certificate and its key, without their contents; undefined when they can be used. */
