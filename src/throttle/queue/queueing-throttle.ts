@@ -8,7 +8,7 @@ import type { EventObserver, QueueRejectionReason, SuspectStatus } from '../../t
 import type { RecordPermit } from '../../telemetry/request-record.ts';
 import type { ReceivedCall } from '../declared/call-match.ts';
 import type { DeclaredLimits } from '../declared/declared-limits.ts';
-import type { FleetHost, FleetMembership } from '../fleet-membership.ts';
+import type { FleetMembership } from '../fleet-membership.ts';
 import { ActivePermit } from '../pacing/active-permit.ts';
 import { type AssumedRefusal, MAX_ASSUMED_WAIT_MS } from '../pacing/assumed-refusals.ts';
 import { ANY_CALL } from '../pacing/gate.ts';
@@ -16,6 +16,7 @@ import { Governor } from '../pacing/governor.ts';
 import type { Lane, LaneGrant } from '../lanes/lane.ts';
 import { LaneSet } from '../lanes/lane-set.ts';
 import { OneShotTimer } from '../pacing/one-shot-timer.ts';
+import { createFleetHost } from './fleet-host.ts';
 import { createRejectionError, type RejectionReason } from './rejection.ts';
 import type { LearnedState, QueueClass, RateLimitReport, RecentSignal, Throttle } from '../throttle.ts';
 import type { ThrottleState, ThrottleTerms, Ticket } from '../throttle.ts';
@@ -465,28 +466,4 @@ class QueueingThrottle implements Throttle, TicketHost {
       'expected_wait',
     );
   }
-}
-
-function createFleetHost(governor: Governor, queue: RequestQueue, clock: Clock, pump: () => void): FleetHost {
-  return {
-    get isPaused() {
-      return governor.pause.isClosed;
-    },
-    get declaredLimits() {
-      return governor.declared;
-    },
-    get isHighWaiting() {
-      return queue.nextReadyHigh !== undefined;
-    },
-    get isIdle() {
-      return queue.counts.ready === 0 && governor.inFlight === 0;
-    },
-    pump() {
-      governor.applyRate(clock.now());
-      pump();
-    },
-    pause(statedWaitMs) {
-      governor.joinPause(clock.now(), statedWaitMs);
-    },
-  };
 }
