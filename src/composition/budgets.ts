@@ -75,7 +75,8 @@ export function computeDemand(config: Config, isTraced: boolean): Demand {
   let [requests, upstreamConnections] = [0, 0];
   for (const { throttle, queue } of findThrottleGroups(config).values()) {
     requests += queue.max + throttle.maxInFlight;
-    upstreamConnections += throttle.maxInFlight + throttle.maxStreams;
+    upstreamConnections +=
+      throttle.mode === 'observe' ? listen.maxConnections : throttle.maxInFlight + throttle.maxStreams;
   }
   const listening = countSockets(listen.address) + countSockets(admin.address);
   // Two each: a new connection is opened before the old one closes.

@@ -71,7 +71,7 @@ export function createRoutes(options: RoutesOptions) {
    */
   const reconfigure = (next: Config): void => {
     // Pools before the throttles that let more requests through to them.
-    for (const [key, { client }] of upstreams) client.resize(computeMaxConnections(next.routes, key));
+    for (const [key, { client }] of upstreams) client.resize(computeMaxConnections(next, key));
     memory.resize(computeReplayBytes(next, options));
     for (const { name, throttle } of next.routes)
       requireDefined(persistent.get(name)).responseClassifier.setHints(throttle.hints);
@@ -272,10 +272,11 @@ interface UpstreamPool {
 
 /** Routes to one origin share pool and circuit breaker if their connection settings are the same. */
 function createUpstreams(
-  { routes }: Config,
+  config: Config,
   egress: ProxySelector,
   { clock, observe }: Pick<RoutesOptions, 'clock' | 'observe'>,
 ): Map<string, UpstreamPool> {
+  const { routes } = config;
   const pools = new Map<string, UpstreamPool>();
   for (const { upstream } of routes) {
     const key = createPoolKey(upstream);
@@ -284,7 +285,7 @@ function createUpstreams(
     const isSecure = baseUrl.protocol === 'https:';
     const trust = isSecure ? createTlsContextProvider(caFile, clientCertificate, tlsGroups) : undefined;
     const poolObserver = routes.length === 1 ? observe : prefixWarnings(baseUrl, observe);
-    const maxConnections = computeMaxConnections(routes, key);
+    const maxConnections = computeMaxConnections(config, key);
     pools.set(key, {
       trust,
       client: new Upstream({ ...upstream, clock, trust, egress, observe: poolObserver, maxConnections }),
@@ -309,11 +310,12 @@ function createPoolKey({
 }
 
 /** The number of requests and streams that the throttles of a pool let through together. */
-function computeMaxConnections(routes: readonly RouteConfig[], key: string): number {
+function computeMaxConnections({ routes, listen }: Config, key: string): number {
   const ownRoutes = routes.filter(({ upstream }) => createPoolKey(upstream) === key);
   const groups = new Map(ownRoutes.map(({ throttleGroup, throttle }) => [throttleGroup, throttle]));
   let connections = 0;
-  for (const { maxInFlight, maxStreams } of groups.values()) connections += maxInFlight + maxStreams;
+  for (const { mode, maxInFlight, maxStreams } of groups.values())
+    connections += mode === 'observe' ? listen.maxConnections : maxInFlight + maxStreams;
   return connections;
 }
 

@@ -128,6 +128,8 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     if (this.#headBytes > 0) routeContext.memory.forceTake(this.#headBytes);
     const refusal = routeContext.refusals?.(head);
     if (typeof refusal !== 'object') return this.#reportAndDecide(head, refusal, at);
+    // The client would wait until the text can no longer come.
+    if (routeContext.throttle.isObserving) return this.#reportAndDecide(head, undefined, at);
     // The body decides whether the call was refused. Until then nothing is reported, and a pause begins then, not at the head.
     this.#headOutcome = labelResponse(head.status, false);
     const decide = (isRefusal: boolean): Relay | 'hold' => this.#reportAndDecide(head, isRefusal, undefined);

@@ -117,6 +117,7 @@ export class RequestContext implements RetryFacts, TokenCaller, ReceivedCall {
   /** @param aloneMs how long this request alone waits where the throttle holds up no other */
   decideAfterResponse(status: number, classification: ResponseClassification, aloneMs: number): RetryDecision {
     if (!classification.isRateLimited) this.countedAttempts++;
+    else if (this.routeContext.throttle.isObserving) return NO_RETRY;
     const decision = decideAfterResponse(this.routeContext.retry, this, status, classification);
     if (decision === NO_RETRY) return decision;
     const isAlone = decision.kind === 'await-permit' && aloneMs > 0;

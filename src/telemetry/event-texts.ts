@@ -57,6 +57,13 @@ const TEXTS: { readonly [Kind in SidecarEvent['kind']]?: (event: EventOf<Kind>) 
   'queue-rejected': ({ reason }) => ({
     page: reason === 'client_left' ? info('A client disconnected while its request was queued') : undefined,
   }),
+  'calls-observed': ({ kind: _, since, wouldWait, wouldWaitMs, wouldRefuse, ...given }) => {
+    const known = { wouldWait, wouldWaitMs: Math.round(wouldWaitMs), wouldRefuse };
+    const unknown = { wouldWait: 'unknown', wouldWaitMs: 'unknown', wouldRefuse: 'unknown' };
+    const figures = given.certainty === 'unknown' ? unknown : known;
+    const fields = { ...given, ...figures, since: new Date(since).toISOString() };
+    return { log: info('limits were observed and not enforced', { fields }) };
+  },
   'foreign-response': ({ route, detail }) => ({
     log: warn('a response is none of the API', { fields: { route, detail } }),
     page: error(`${nameUpstream(route)} sent no response of the API: ${detail}`),

@@ -98,6 +98,19 @@ export type StatedFieldValue =
 
 export type StatedFields = Readonly<Record<string, StatedFieldValue>>;
 
+/** What the limits would have done to the calls that `throttle.mode: observe` let pass. */
+export interface ObservedCalls {
+  /** Epoch milliseconds: since the mode is in force, or since the last line in the log. */
+  readonly since: number;
+  readonly calls: number;
+  readonly wouldWait: number;
+  /** All together. */
+  readonly wouldWaitMs: number;
+  readonly wouldRefuse: number;
+  /** `exact` as long as calls do not depend on responses · `unknown`: a limit that is not declared was learned before, or refused calls. */
+  readonly certainty: 'exact' | 'unknown';
+}
+
 /** Each `detail` is fit for a log: it holds no token, no secret and no raw body. */
 export type SidecarEvent =
   | {
@@ -139,6 +152,11 @@ export type SidecarEvent =
       readonly variable: string;
     }
   | { readonly kind: 'queue-rejected'; readonly route: string; readonly reason: QueueRejectionReason }
+  /** A call that is observed would have had its permit after such a wait, 0 included; or would have been rejected. */
+  | { readonly kind: 'would-wait'; readonly route: string; readonly waitedMs: number }
+  | { readonly kind: 'would-refuse'; readonly route: string }
+  /** Emitted at most daily while calls are observed, and at the end of the mode. */
+  | ({ readonly kind: 'calls-observed'; readonly route: string } & ObservedCalls)
   | {
       readonly kind: 'token-requested';
       readonly credential: string;

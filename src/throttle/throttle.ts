@@ -7,7 +7,7 @@
  *
  * The rate is configured, or learned from refusals (`auto`). A refusal pauses all requests; then one probe goes first.
  */
-import type { StatedFields, SuspectStatus } from '../telemetry/events.ts';
+import type { ObservedCalls, StatedFields, SuspectStatus } from '../telemetry/events.ts';
 import type { ReceivedCall } from './declared/call-match.ts';
 import type { DeclaredLimit, DeclaredLimitState } from './declared/declared-limit.ts';
 import type { DeclaredLimits } from './declared/declared-limits.ts';
@@ -263,6 +263,8 @@ export interface ThrottleState {
   readonly refusedOperation?: string | undefined;
   /** Statuses that are taken for a rate limit and that `throttle.refusals` does not name. Default: none. */
   readonly assumed?: readonly AssumedRefusal[] | undefined;
+  /** Absent while limits are enforced. */
+  readonly observed?: ObservedCalls | undefined;
 }
 
 export interface RecentSignal {
@@ -275,6 +277,8 @@ export interface RecentSignal {
 
 /** How fast, how many at once and how long a pause: `throttle` of the configuration. */
 export interface RateSettings {
+  /** `observe`: no call is delayed or rejected for a limit; a shadow counts what would have been. Default: `enforce`. */
+  readonly mode?: 'enforce' | 'observe' | undefined;
   /** Permits per second, or `auto`: learn it. */
   readonly rate: number | 'auto';
   /** Permits; unused with `auto`. */
@@ -306,6 +310,8 @@ export interface ThrottleTerms {
 }
 
 export interface Throttle {
+  /** No call is delayed, rejected or repeated for the sake of a limit. */
+  readonly isObserving: boolean;
   /**
    * Takes a place in the throttle.
    * @param deadlineAt monotonic instant by which the response head must be there

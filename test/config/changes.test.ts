@@ -105,6 +105,7 @@ routes:
 const OTHERS: Partial<Record<SettingKey, string>> = {
   'upstream.requestTimeoutMs': '1',
   'upstream.bodyIdleTimeoutMs': '2',
+  'throttle.mode': 'observe',
   'throttle.rate': '3',
   'throttle.maxRate': '4',
   'throttle.assumeRefusals': 'false',

@@ -64,6 +64,20 @@ const EVERY_EVENT: { readonly [K in RecordedEvent['kind']]: readonly RecordedEve
   'permit-granted': [{ kind: 'permit-granted', route, waitedMs: 120 }],
   'response-broken-off': [{ kind: 'response-broken-off', route, stalledMs: 30_000 }],
   'queue-rejected': [{ kind: 'queue-rejected', route, reason: 'full' }],
+  'would-wait': [{ kind: 'would-wait', route, waitedMs: 120 }],
+  'would-refuse': [{ kind: 'would-refuse', route }],
+  'calls-observed': [
+    {
+      kind: 'calls-observed',
+      route,
+      since: 0,
+      calls: 2,
+      wouldWait: 1,
+      wouldWaitMs: 120,
+      wouldRefuse: 1,
+      certainty: 'exact',
+    },
+  ],
   'token-requested': [
     { kind: 'token-requested', credential, outcome: 'ok', durationMs: 40 },
     { kind: 'token-requested', credential, outcome: 'malformed', durationMs: 40, detail: 'no JSON' },

@@ -4,6 +4,7 @@ import {
   describeFields,
   describeLane,
   describeLearned,
+  describeObserved,
   describeQuotaFields,
   describeRate,
 } from '../status/limit-texts.ts';
@@ -34,6 +35,7 @@ function listFacts(throttle: ThrottleStatus, nowWallAt: number): (readonly [stri
   const { mode, streams, inFlight, inFlightLimit, fleet, readingBodies, stalledBodies, limits } = throttle;
   const { stalledResponses, stalledInFlight } = throttle;
   return [
+    ...describeObserved(throttle).map((text) => ['Observes', text] as const),
     ['Current rate', markup`<strong>${describeRate(throttle)}</strong>`],
     ['Limit', mode === 'static' ? 'configured, not learned' : describeLimit(throttle)],
     ...limits.map((limit) => [`Declared: ${limit.name}`, describeDeclared(limit, nowWallAt)] as const),
@@ -101,6 +103,7 @@ function describeFleetShare({ state, leader, replicas, rate, leased }: NonNullab
 }
 
 function renderState(throttle: ThrottleStatus): Markup {
+  if (throttle.observed !== null) return markup`<span class="badge wait">observes: limits are not enforced</span>`;
   if (throttle.pausedSeconds === null || throttle.pausedSeconds >= 1)
     return markup`<span class="badge wait">paused</span>`;
   if (throttle.limits.some(isUsedUp)) return markup`<span class="badge wait">limit used up</span>`;
@@ -126,7 +129,7 @@ function renderTable(throttles: readonly ThrottleStatus[], nowWallAt: number): M
 <tbody>
 ${throttles.map(
   (throttle) => markup`<tr><th scope="row">${throttle.route}</th><td>${describeRate(throttle)}</td>
-<td>${throttle.mode === 'static' ? 'configured' : describeLimit(throttle)}${throttle.limits.map((limit) => markup`<br>${limit.name}: ${describeDeclared(limit, nowWallAt)}`)}${throttle.lanes.map((lane) => markup`<br>${describeLane(lane)}`)}</td><td>${describePause(throttle, nowWallAt)}${describeQuotaFields(throttle).map((text) => markup`<br>${text}`)}</td>
+<td>${throttle.observed !== null && markup`observes: limits are not enforced<br>`}${throttle.mode === 'static' ? 'configured' : describeLimit(throttle)}${throttle.limits.map((limit) => markup`<br>${limit.name}: ${describeDeclared(limit, nowWallAt)}`)}${throttle.lanes.map((lane) => markup`<br>${describeLane(lane)}`)}</td><td>${describePause(throttle, nowWallAt)}${describeQuotaFields(throttle).map((text) => markup`<br>${text}`)}</td>
 <td class="number">${throttle.queued}</td><td class="number">${throttle.inFlight}</td></tr>\n`,
 )}</tbody>
 </table>

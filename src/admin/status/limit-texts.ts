@@ -48,6 +48,15 @@ export function describeQuotaFields(throttle: Pick<Throttle, 'heldBy' | 'disbeli
   return heldBy === null ? wrong : [`held by the partner's field ${heldBy}`, ...wrong];
 }
 
+/** Empty while limits are enforced. */
+export function describeObserved({ observed }: Pick<Throttle, 'observed'>): string[] {
+  if (observed === null) return [];
+  const { since, calls, certainty, wouldWait, wouldWaitSeconds, wouldRefuse } = observed;
+  const waits = `${formatInteger(wouldWait)} would have waited, ${formatLatency(wouldWaitSeconds * 1000)} all together, and ${formatInteger(wouldRefuse)} would have been rejected`;
+  const words = certainty === 'exact' ? waits : 'unknown how many would have waited: a limit is not declared';
+  return [`limits are not enforced: of ${formatCount(calls, 'call')} since ${since}, ${words}`];
+}
+
 /** The limit of one operation beside that of its route. */
 export function describeLane({ operations, learned, pausedSeconds, queued, refused, scope }: Lane): string {
   const state = scope === 'shown' ? 'its own limit' : 'perhaps its own limit, being tested';
@@ -81,6 +90,7 @@ export function listLimitRows(throttle: Throttle): readonly Row[] {
     ['rate', `${describeRate(throttle)}${mode === 'static' && !unpaced ? ', configured' : ''}`],
     ...(mode === 'static' ? [] : [['learned', `${describeLearned(learned)}${since}`] as const]),
     ...limits.map((limit) => ['declared', describeDeclared(limit)] as const),
+    ...describeObserved(throttle).map((text) => ['observes', text] as const),
     ...lanes.map((lane) => ['operation', describeLane(lane)] as const),
     ...(refusedOperation === null || lanes.length > 0
       ? []

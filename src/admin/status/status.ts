@@ -4,6 +4,7 @@
  */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
 import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.ts';
+import type { ObservedCalls } from '../../telemetry/events.ts';
 import type { FleetQuotaState, LaneState, LearnedLimit, LimitUsage, ThrottleState } from '../../throttle/throttle.ts';
 import type { AssumedRefusal } from '../../throttle/pacing/assumed-refusals.ts';
 import type { TokenState } from '../../token/token.ts';
@@ -184,6 +185,7 @@ function describeThrottle(throttle: ThrottleState, refusals: readonly CountedRef
     lanes: (throttle.lanes ?? []).map(describeLane),
     refusedOperation: throttle.refusedOperation ?? null,
     assumed: (throttle.assumed ?? []).map(describeAssumed),
+    observed: throttle.observed === undefined ? null : describeObserved(throttle.observed),
     refusals: refusals.filter((refused) => refused.route === route).map(describeRefusals),
     recentSignals: throttle.recentSignals.map(({ wallAt, status, pauseMs, stated, fields }) => ({
       at: formatInstant(wallAt),
@@ -213,6 +215,10 @@ function describeLane({ operation, learned, usage, pausedMs, queued, refused, is
     refused,
     scope: isConfirmed ? 'shown' : 'tested',
   };
+}
+
+function describeObserved({ since, wouldWaitMs, ...figures }: ObservedCalls) {
+  return { ...figures, since: formatInstant(since), wouldWaitSeconds: wouldWaitMs / 1000 };
 }
 
 function describeAssumed({ since, ...assumed }: AssumedRefusal) {

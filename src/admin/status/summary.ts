@@ -1,6 +1,12 @@
 /** The status as text for a terminal, which `bearer-sidecar status` prints: the verdict, then one line for each fact (pure). */
 import { formatDuration, formatInteger, formatLatency, formatRate, formatShare } from '../quantity-texts.ts';
-import { describeDeclared, describeLearned, describeQuotaFields, listLimitRows } from './limit-texts.ts';
+import {
+  describeDeclared,
+  describeLearned,
+  describeObserved,
+  describeQuotaFields,
+  listLimitRows,
+} from './limit-texts.ts';
 import type { Status } from './status.ts';
 
 type Token = Status['token'];
@@ -19,6 +25,9 @@ export function renderSummary(status: Status): string {
     ...(routes.length === 1 ? [] : routes).map((route) => ['route', describeRoute(route), ''] as const),
     ...tokens.map((token) => ['token', describeToken(token), nameOf(token.credential, tokens)] as const),
     ...throttles.map((throttle) => ['limit', describeLimit(throttle), nameOf(throttle.route, throttles)] as const),
+    ...throttles.flatMap((throttle) =>
+      describeObserved(throttle).map((text) => ['observes', text, nameOf(throttle.route, throttles)] as const),
+    ),
     ...throttles.flatMap((throttle) =>
       describeQuotaFields(throttle).map((text) => ['stated', text, nameOf(throttle.route, throttles)] as const),
     ),

@@ -76,6 +76,13 @@ const RULES: readonly SettingsRule[] = [
         : undefined,
   },
   {
+    keys: ['throttle.mode', 'fleet.redisUrl', 'fleet.redisUrlFile'],
+    fault: ({ throttle: { mode }, fleet: { redisUrl, redisUrlFile } }) =>
+      mode === 'observe' && (redisUrl !== null || redisUrlFile !== null)
+        ? `found observe together with ${formatSettingName(redisUrl === null ? 'fleet.redisUrlFile' : 'fleet.redisUrl')}: what replicas would have waited for each other is not known; expected only one of the two`
+        : undefined,
+  },
+  {
     keys: ['fleet.redisUrl', 'fleet.redisUrlFile'],
     fault: ({ fleet }) =>
       fleet.redisUrl !== null && fleet.redisUrlFile !== null

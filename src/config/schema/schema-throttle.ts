@@ -1,7 +1,14 @@
 /** Settings of the rate of calls, of the queue, and of the fleet that shares tokens and quotas. */
 import { declaredLimits } from './formats/declared-limits.ts';
 import { fieldHints } from './formats/field-hints.ts';
-import { booleanValue, matching, permitsPerSecond, permitsPerSecondOrAuto, wholeNumber } from './formats/formats.ts';
+import {
+  booleanValue,
+  matching,
+  oneOf,
+  permitsPerSecond,
+  permitsPerSecondOrAuto,
+  wholeNumber,
+} from './formats/formats.ts';
 import { redisUrl } from './formats/redis-url.ts';
 import { refusalRules } from './formats/refusal-rules.ts';
 import { fileSetting, NO_ENTRIES, setting, settingWithoutDefault } from './setting.ts';
@@ -9,6 +16,10 @@ import { fileSetting, NO_ENTRIES, setting, settingWithoutDefault } from './setti
 const DAY_MS = 86_400_000;
 
 export const throttle = {
+  mode: setting(oneOf(['enforce', 'observe']), 'enforce', {
+    doc: 'observe: limits are learned and counted, and no call is delayed, rejected or repeated for them, throttle.maxInFlight, throttle.maxStreams and queue.max included; refusals go to the client. Metrics, status and log say what enforce would have done. Not in a fleet.',
+    isLive: true,
+  }),
   rate: setting(permitsPerSecondOrAuto, 'auto', {
     doc: "Permits per second; auto learns the rate from the upstream's rate-limit responses.",
     env: 'SIDECAR_RATE',

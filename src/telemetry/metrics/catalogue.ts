@@ -151,6 +151,20 @@ const METRICS = {
     labels: { route: 'throttles', reason: QUEUE_REJECTION_REASONS },
     events: { 'queue-rejected': ({ route, reason }) => [route, reason] },
   },
+  would_permits_total: {
+    help: 'Permits that calls would have had which throttle.mode observe let pass.',
+    labels: { route: 'throttles' },
+    durations: {
+      name: 'would_wait_seconds',
+      help: 'Time that such a call would have waited for its permit.',
+      bounds: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300],
+    },
+  },
+  would_refuse_total: {
+    help: 'Calls that would have been rejected and that throttle.mode observe let pass.',
+    labels: { route: 'throttles' },
+    events: { 'would-refuse': ({ route }) => [route] },
+  },
   token_requests_total: {
     help: 'Requests to the token endpoint.',
     labels: { credential: 'credentials', outcome: TOKEN_OUTCOMES },

@@ -59,6 +59,7 @@ export function createMetrics(options: MetricsOptions) {
       countEvent(event);
       if (event.kind === 'token-requested')
         catalogue.token_requests_total.find(event.credential, event.outcome).record(event.durationMs);
+      if (event.kind === 'would-wait') catalogue.would_permits_total.find(event.route).record(event.waitedMs);
     },
     /** @param observers who gets the records of the route besides. Default: none */
     bindRoute: (route: string, observers = NO_OBSERVERS) => createRouteCounters(route, catalogue, observers),

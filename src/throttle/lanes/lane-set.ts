@@ -68,6 +68,7 @@ export class LaneSet {
 
   /** The limits of the call's operation; undefined where none is its own. */
   gateOf({ endpoint, operationLimits }: PacedCall & { readonly endpoint: string }): LaneGate | undefined {
+    if (this.#options.settings().mode === 'observe') return undefined;
     const lane = this.#lanes.get(endpoint);
     if (lane !== undefined) return lane.gateOf(operationLimits);
     if (operationLimits === undefined) return undefined;
@@ -85,6 +86,7 @@ export class LaneSet {
 
   /** As the governor's. */
   tryTake(now: number, hasWaited: boolean, call: QueueTicket): LaneGrant | undefined {
+    if (this.#options.settings().mode === 'observe') return this.takeObserved(now, call);
     const lane = this.#lanes.get(call.endpoint);
     if (this.heldUpUntil(lane) > now) return undefined;
     const grant =
@@ -94,6 +96,14 @@ export class LaneSet {
     if (grant !== undefined && (lane === undefined || this.#inquest?.lanes.has(lane) === false))
       this.#inquest?.recordWitness(grant);
     return grant;
+  }
+
+  /** The call goes, and counts for all limits. */
+  takeObserved(now: number, call: QueueTicket): LaneGrant {
+    const { route } = this.#options;
+    route.permits.tryTake(now);
+    route.takeSlot();
+    return { ...route.take(now, false, call), isObserved: true };
   }
 
   /** As the governor's; to be called for refusals, and for every response while `isLearning`. */
@@ -158,10 +168,10 @@ export class LaneSet {
     }
   }
 
-  /** A configured rate ends the lanes: nothing is learned then. */
+  /** Lanes end where nothing is learned: with a configured rate, and while calls are observed only. */
   reconfigure(now: number): void {
     for (const { governor } of this.#lanes.values()) governor.reconfigure(now, this.#laneSettings);
-    if (!this.isLearning || this.#options.settings().rate === 'auto') return;
+    if (this.#isWanted) return;
     this.isLearning = false;
     this.#lanes.clear();
     this.#inquest = undefined;
@@ -171,8 +181,8 @@ export class LaneSet {
   }
 
   get #isWanted(): boolean {
-    const { rate, lanes } = this.#options.settings();
-    return rate === 'auto' && lanes === true;
+    const { mode, rate, lanes } = this.#options.settings();
+    return mode !== 'observe' && rate === 'auto' && lanes === true;
   }
 
   /** The configured limits are the route's. */

@@ -4,8 +4,10 @@ import type { SuspectStatus } from '../../telemetry/events.ts';
 import type { RecordPermit } from '../../telemetry/request-record.ts';
 import type { Lane, LaneDecision, LaneGrant } from '../lanes/lane.ts';
 import type { LaneSet } from '../lanes/lane-set.ts';
+import { ENDED } from './gate.ts';
 import type { Governor } from './governor.ts';
 import type { QueueTicket } from '../queue/queue-ticket.ts';
+import type { ShadowCall } from '../queue/shadow.ts';
 import type { ResponseTimes } from '../queue/response-times.ts';
 import type { StalledPermit, StalledResponses } from '../queue/stalled-responses.ts';
 import type { CutReason, PermitReport, Permit, RateLimitReport, ResponseClient } from '../throttle.ts';
@@ -24,6 +26,7 @@ export interface PermitHost {
   recordSuspect(status: SuspectStatus, isAssumed: boolean): void;
   /** A request waits for a permit, and every slot is taken. */
   readonly hasSlotWaiters: boolean;
+  readonly isObserving: boolean;
   /** No request waits, no timer is set, and no fleet has to hear of idle slots. */
   readonly isQuiet: boolean;
   /** Slots, rate or pause may have changed: others may have their turn. To be called unless `isQuiet`. */
@@ -36,6 +39,8 @@ const PROMPT_MS = 5;
 export class ActivePermit implements Permit, StalledPermit {
   readonly grantedAt: number;
   startedAt: number;
+  /** The same call under limits that are enforced; undefined unless the throttle observes. */
+  shadow: ShadowCall | undefined;
   #slot: StalledPermit['slot'] = 'in-flight';
   readonly #host: PermitHost;
   readonly #grant: LaneGrant;
@@ -70,11 +75,12 @@ export class ActivePermit implements Permit, StalledPermit {
   markSent(): void {
     if (this.#isSent || this.#slot === 'freed') return;
     this.#isSent = true;
+    this.shadow?.replay((permit) => permit.markSent());
     const { governor, clock } = this.#host;
     const { declared, lane } = this.#grant;
     if (declared !== undefined || lane !== undefined || governor.permits.rate < Infinity) {
       const now = clock.now();
-      governor.permits.recordUse(now, this.grantedAt);
+      if (this.#grant.isObserved !== true) governor.permits.recordUse(now, this.grantedAt);
       lane?.lane.governor.permits.recordUse(now, this.grantedAt);
       if (declared !== undefined && now - this.grantedAt > PROMPT_MS) governor.declared?.recordSentLate(now, declared);
     }
@@ -91,6 +97,11 @@ export class ActivePermit implements Permit, StalledPermit {
       // Refused calls take another time at the upstream.
       this.#host.responseTimes.record(now, endpoint, now - this.startedAt, true);
       governor.assumedRefusals.recordAccepted(this.grantedAt, endpoint);
+    }
+    // The response to a call that was not paced says nothing about a pace, nor does that to a paced one among others that are not.
+    if (this.#grant.isObserved === true || this.#host.isObserving) {
+      this.#reportObserved(now, result);
+      return 0;
     }
     if (result.kind === 'suspect') {
       const { kind } = governor.settleSuspect(now, this.#grant, result, endpoint);
@@ -110,13 +121,30 @@ export class ActivePermit implements Permit, StalledPermit {
     return decision.kind === 'alone' ? decision.delayMs : 0;
   }
 
+  #reportObserved(now: number, result: PermitReport): void {
+    const { governor } = this.#host;
+    const isRefused = isCertainRefusal(result);
+    if (isRefused) governor.disregard(now, this.#grant);
+    else governor.settleUnreported(now, this.#grant, true);
+    governor.declared?.settle(now, this.#grant, { ...ENDED, kind: isRefused ? 'refused' : 'accepted' });
+    // What else the response says holds for calls that were not paced.
+    if (result.kind === 'accepted') this.shadow?.replay((permit) => permit.report({ kind: 'accepted' }));
+    if (isRefused) this.#host.recordPause(result, 0, false);
+    if (result.kind !== 'suspect') return;
+    const suspicion = governor.assumedRefusals.recordSuspect(this.grantedAt, result.status, this.#ticket.endpoint);
+    this.#host.recordSuspect(result.status, suspicion === 'assumed');
+  }
+
   release(cut?: CutReason): void {
     if (this.#slot === 'freed') return;
+    if (cut === 'other') this.shadow?.leave();
+    else this.shadow?.replay((permit) => permit.release(cut));
     if (!this.#isReported) {
       const now = this.#host.clock.now();
       if (cut !== undefined) this.#host.responseTimes.record(now, this.#ticket.endpoint, now - this.startedAt, false);
-      // A call that was left less than half of its deadline says nothing about the upstream.
-      const isTimedOut = cut === 'time-out' && this.startedAt <= this.#ticket.middleAt;
+      // A call that was left less than half of its deadline says nothing about the upstream, nor does one among any number.
+      const isPaced = this.#grant.isObserved !== true;
+      const isTimedOut = isPaced && cut === 'time-out' && this.startedAt <= this.#ticket.middleAt;
       const { lane } = this.#grant;
       this.#host.governor.settleUnreported(now, this.#grant, this.#isSent, isTimedOut);
       lane?.lane.governor.settleUnreported(now, lane.grant, this.#isSent, isTimedOut);
@@ -129,6 +157,7 @@ export class ActivePermit implements Permit, StalledPermit {
 
   cancel(): void {
     if (this.#slot === 'freed') return;
+    this.shadow?.replay((permit) => permit.cancel());
     // With a response the permit has been spent, so there is nothing to give back.
     if (!this.#isReported) {
       const { lane } = this.#grant;
@@ -144,6 +173,7 @@ export class ActivePermit implements Permit, StalledPermit {
   becomeStream(): boolean {
     if (this.#slot !== 'in-flight') return this.#slot === 'stream';
     if (!this.moveToStreams()) return false;
+    this.shadow?.replay((permit) => permit.becomeStream());
     if (!this.#host.isQuiet) this.#host.pump();
     return true;
   }
@@ -159,6 +189,7 @@ export class ActivePermit implements Permit, StalledPermit {
   recordClientWait(until: number): void {
     if (until <= this.startedAt) return;
     this.startedAt = this.#grant.startedAt = until;
+    this.shadow?.replay((permit) => permit.recordClientWait(permit.grantedAt + until - this.grantedAt));
     if (this.#grant.lane !== undefined) this.#grant.lane.grant.startedAt = until;
   }
 
@@ -195,4 +226,9 @@ export class ActivePermit implements Permit, StalledPermit {
     }
     this.#slot = 'freed';
   }
+}
+
+/** A 503 with `Retry-After` alone may come from a node that shuts down. */
+function isCertainRefusal(result: PermitReport): result is RateLimitReport {
+  return result.kind === 'rate-limited' && (result.signal.status !== 503 || result.isConfigured === true);
 }

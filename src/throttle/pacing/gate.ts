@@ -42,6 +42,8 @@ export interface PermitGrant {
   startedAt?: number;
   /** Undefined without declared limits. */
   readonly declared?: TakenPermits | undefined;
+  /** No limit held the call back: a refusal of it says nothing about a pace. Default: false. */
+  readonly isObserved?: boolean | undefined;
 }
 
 /** A wait that a refusal may have stated. */

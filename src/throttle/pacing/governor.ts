@@ -5,13 +5,12 @@
  * order, each grant's at most once.
  */
 import type { Random } from '../../platform/clock.ts';
-import type { RefusalRule } from '../refusal-rule.ts';
 import { CallLog } from '../adaptive/call-log.ts';
 import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../adaptive/learned-rate-policy.ts';
 import { DeclaredLimits } from '../declared/declared-limits.ts';
 import type { FleetMembership } from '../fleet-membership.ts';
 import type { LimitUsage, PermitReport, RateLimitReport, RateSettings, SuspectReport } from '../throttle.ts';
-import { type AssumedRefusal, AssumedRefusals, MAX_ASSUMED_WAIT_MS } from './assumed-refusals.ts';
+import { AssumedRefusals, MAX_ASSUMED_WAIT_MS } from './assumed-refusals.ts';
 import { ANY_CALL, type CallResult, ENDED, type LimitDecision, type PacedCall, type PermitGrant } from './gate.ts';
 import { BACKOFF_BASE_MS, SharedPause } from './pause.ts';
 import { PermitBucket, type PermitSource } from './permit-bucket.ts';
@@ -195,11 +194,6 @@ export class Governor {
     return this.#allowance?.disbelieved(now) ?? [];
   }
 
-  /** What the limit in use rests on; empty unless `isAssumed`. @param wallAt turns a monotonic instant into epoch milliseconds */
-  listAssumed(configured: readonly RefusalRule[], wallAt: (at: number) => number): readonly AssumedRefusal[] {
-    return this.#isAssumed ? this.assumedRefusals.list(configured, wallAt) : [];
-  }
-
   usage(now: number): LimitUsage | undefined {
     const counted = this.#ratePolicy.learner?.countUsed(now);
     return counted && { ...counted, opensInMs: Math.max(0, this.nextAt(now, ANY_CALL) - now) };
@@ -258,11 +252,9 @@ export class Governor {
     const inFlight = this.#inFlightCalls.size;
     this.#inFlightCalls.add(now);
     const isLimitProbe = this.#ratePolicy.learner?.take(now, isWaitedFor) ?? false;
-    const serial = ++this.#serial;
-    const declared = this.#declared?.limitsOf(call).take(now);
     return {
       at: now,
-      serial,
+      serial: ++this.#serial,
       epoch: this.#epoch,
       rate,
       isPauseProbe,
@@ -270,7 +262,7 @@ export class Governor {
       isLimitProbe,
       exceedsStated,
       inFlight,
-      declared,
+      declared: this.#declared?.limitsOf(call).take(now),
     };
   }
 
@@ -359,6 +351,10 @@ export class Governor {
     if (isTimedOut) this.applyRate(now);
   }
 
+  takeSlot(): void {
+    this.#inFlight++;
+  }
+
   freeSlot(): void {
     this.#inFlight--;
   }
@@ -390,18 +386,19 @@ export class Governor {
   reconfigure(now: number, settings: RateSettings): void {
     const former = this.#settings;
     const { rate, burst, maxInFlight, maxRate, maxPauseMs } = settings;
+    const hasOtherMode = (settings.mode === 'observe') !== (former.mode === 'observe');
     this.#settings = settings;
     Object.assign(this.#learnedRateOptions, { maxInFlight, maxRate });
-    if (JSON.stringify(settings.limits) !== JSON.stringify(former.limits)) {
+    // In another mode an even spread begins anew.
+    if (hasOtherMode || JSON.stringify(settings.limits) !== JSON.stringify(former.limits)) {
       if (this.#declared === undefined) this.#declared = this.#createDeclared(settings);
       else this.#declared.reconfigure(settings.limits ?? []);
     }
     this.pause.setMaxPause(now, maxPauseMs);
-    if ((former.rate === 'auto') !== (rate === 'auto')) {
-      this.#lastSerialBeforeModeChange = this.#serial;
-      this.#allowance = undefined;
-    }
-    if (rate !== 'auto' || settings.assumeRefusals === false) this.#forgetAssumed();
+    if (hasOtherMode) this.pause.end();
+    if (hasOtherMode || (former.rate === 'auto') !== (rate === 'auto')) this.#allowance = undefined;
+    if ((former.rate === 'auto') !== (rate === 'auto')) this.#lastSerialBeforeModeChange = this.#serial;
+    if (hasOtherMode || rate !== 'auto' || settings.assumeRefusals === false) this.#forgetAssumed();
     // A learned policy sees the bounds change, and keeps what it knows.
     const hasOtherBounds = burst !== former.burst || maxInFlight !== former.maxInFlight;
     if (rate !== former.rate || (rate !== 'auto' && hasOtherBounds)) this.#ratePolicy = this.#createRatePolicy();

@@ -10,21 +10,23 @@ import type { ReceivedCall } from '../declared/call-match.ts';
 import type { DeclaredLimits } from '../declared/declared-limits.ts';
 import type { FleetMembership } from '../fleet-membership.ts';
 import { ActivePermit } from '../pacing/active-permit.ts';
-import { type AssumedRefusal, MAX_ASSUMED_WAIT_MS } from '../pacing/assumed-refusals.ts';
+import { MAX_ASSUMED_WAIT_MS } from '../pacing/assumed-refusals.ts';
 import { ANY_CALL } from '../pacing/gate.ts';
 import { Governor } from '../pacing/governor.ts';
 import type { Lane, LaneGrant } from '../lanes/lane.ts';
 import { LaneSet } from '../lanes/lane-set.ts';
 import { OneShotTimer } from '../pacing/one-shot-timer.ts';
 import { createFleetHost } from './fleet-host.ts';
+import { RefusalReports } from './refusal-reports.ts';
 import { createRejectionError, type RejectionReason } from './rejection.ts';
-import type { LearnedState, QueueClass, RateLimitReport, RecentSignal, Throttle } from '../throttle.ts';
+import type { LearnedState, QueueClass, RateLimitReport, RateSettings, Throttle } from '../throttle.ts';
 import type { ThrottleState, ThrottleTerms, Ticket } from '../throttle.ts';
 import type { QueueLane } from './queue-lane.ts';
 import type { PendingWait, QueueTicket } from './queue-ticket.ts';
 import { RequestQueue } from './request-queue.ts';
 import { RequestTicket, type TicketHost } from './request-ticket.ts';
 import { ResponseTimes } from './response-times.ts';
+import { Shadow } from './shadow.ts';
 import { StalledResponses } from './stalled-responses.ts';
 
 export interface ThrottleOptions extends ThrottleTerms {
@@ -49,12 +51,10 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   return new QueueingThrottle(options);
 }
 
-const MAX_RECENT_SIGNALS = 20;
 /** A body without a byte for this long has stalled. */
 const BODY_STALLED_AFTER_MS = 1000;
 /** Limits the checks when bodies come in drips. */
 const MIN_BODY_CHECK_INTERVAL_MS = 50;
-const ASSUMED_REPORT_INTERVAL_MS = 86_400_000;
 const DEFAULT_QUEUE_CLASS: QueueClass = { priority: 'normal', caller: '' };
 
 class QueueingThrottle implements Throttle, TicketHost {
@@ -66,7 +66,7 @@ class QueueingThrottle implements Throttle, TicketHost {
   readonly #options: ThrottleOptions;
   readonly clock: Clock;
   readonly recordPermit: RecordPermit | undefined;
-  #recentSignals: readonly RecentSignal[] = [];
+  readonly #refusals: RefusalReports;
   #terms: ThrottleTerms;
   readonly #permitTimer: OneShotTimer;
   readonly #expiryTimer: OneShotTimer;
@@ -75,10 +75,11 @@ class QueueingThrottle implements Throttle, TicketHost {
   readonly #fleet: FleetMembership | undefined;
   /** When a waiting call may first have to be sent in spite of an assumed limit. */
   #overdueAt = Infinity;
-  /** By status, monotonic. */
-  readonly #assumedReportedAt = new Map<SuspectStatus, number>();
   #arrivalCount = 0;
   isQuiet: boolean;
+  isObserving: boolean;
+  /** Undefined unless it observes. */
+  #shadow: Shadow | undefined;
   #hasTimers = false;
   isShutDown = false;
 
@@ -90,10 +91,11 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#terms = options;
     this.#fleet = fleet;
     this.isQuiet = fleet === undefined;
+    this.isObserving = throttle.mode === 'observe';
     const toEpoch = (now: number): number => clock.wallNow() - clock.now() + now;
     const requestPermits = fleet === undefined ? options.requestPermits : () => fleet.requestPermits();
-    this.governor = new Governor({ ...throttle, random, fleet, toEpoch, requestPermits });
-    this.queue = new RequestQueue(throttle.maxInFlight);
+    this.governor = new Governor({ ...this.#governorSettings, random, fleet, toEpoch, requestPermits });
+    this.queue = new RequestQueue(this.#bodySlots);
     this.responseTimes = new ResponseTimes(throttle.lanes);
     this.lanes = new LaneSet({
       route: this.governor,
@@ -108,6 +110,8 @@ class QueueingThrottle implements Throttle, TicketHost {
     this.#expiryTimer = new OneShotTimer(setTimer, pump);
     this.#stalledBodyTimer = new OneShotTimer(setTimer, pump);
     this.stalledResponses = new StalledResponses(this.governor, () => this.#terms.throttle, setTimer, pump);
+    this.#refusals = new RefusalReports(options, this.governor, () => this.#terms.throttle.refusals ?? []);
+    if (this.isObserving) this.#shadow = this.#createShadow();
     if (restored) this.#restore(restored);
     fleet?.start(createFleetHost(this.governor, this.queue, clock, pump));
   }
@@ -128,11 +132,15 @@ class QueueingThrottle implements Throttle, TicketHost {
     arrivedAt = this.clock.now(),
     call?: ReceivedCall,
   ): Ticket {
+    const shadow = this.#shadow;
+    // No body slot limits what is only observed.
+    if (shadow !== undefined && awaitsBody) return this.enter(deadlineAt, queueClass, false, endpoint, arrivedAt, call);
     const arrivalNumber = this.#arrivalCount++;
     const { limits = [] } = this.#terms.throttle;
     const operationLimits = call && limits.length > 0 ? this.governor.declared?.select(call, arrivedAt) : undefined;
     const arrival = { arrivalNumber, arrivedAt, deadlineAt, queueClass, awaitsBody, endpoint, operationLimits };
     const ticket = new RequestTicket(this, arrival, this.#terms.queue.timeoutMs);
+    ticket.enterShadow = shadow?.enter(arrivedAt, deadlineAt, queueClass, endpoint, call);
     if (this.lanes.isLearning || operationLimits !== undefined) ticket.gate = this.lanes.gateOf(ticket);
     const rejection = awaitsBody ? this.enqueue(ticket, arrivedAt) : undefined;
     if (rejection !== undefined) throw rejection;
@@ -141,15 +149,44 @@ class QueueingThrottle implements Throttle, TicketHost {
 
   reconfigure(terms: ThrottleTerms): void {
     this.#terms = terms;
+    this.isObserving = terms.throttle.mode === 'observe';
     this.#fleet?.reconfigure(terms.throttle);
-    this.governor.reconfigure(this.clock.now(), terms.throttle);
+    if (this.#shadow !== undefined && !this.isObserving) {
+      this.#shadow.end();
+      this.#shadow = undefined;
+      // As many calls as were in flight may be so from now on.
+      this.governor.ratePolicy.learner?.adopt([], terms.throttle.maxInFlight);
+    }
+    this.governor.reconfigure(this.clock.now(), this.#governorSettings);
     this.lanes.reconfigure(this.clock.now());
-    this.queue.setBodySlots(terms.throttle.maxInFlight);
+    this.queue.setBodySlots(this.#bodySlots);
+    if (this.#shadow !== undefined) this.#shadow.reconfigure(terms);
+    else if (this.isObserving) this.#shadow = this.#createShadow();
     this.pump();
+  }
+
+  /** Connections and memory bound the calls that are observed, and no setting of the throttle does. */
+  get #governorSettings(): RateSettings {
+    const { throttle } = this.#terms;
+    return this.isObserving ? { ...throttle, maxStreams: Infinity } : throttle;
+  }
+
+  get #bodySlots(): number {
+    return this.isObserving ? Infinity : this.#terms.throttle.maxInFlight;
+  }
+
+  #createShadow(): Shadow {
+    return new Shadow(this.#options, this.governor, (own) => {
+      const { throttle, queue } = this.#terms;
+      const terms: ThrottleTerms = { throttle: { ...throttle, mode: 'enforce' }, queue };
+      const alone = { restored: undefined, requestPermits: undefined };
+      return new QueueingThrottle({ ...this.#options, ...terms, ...alone, ...own });
+    });
   }
 
   shutDown(): void {
     this.isShutDown = true;
+    this.#shadow?.end();
     this.#fleet?.leave();
     const now = this.clock.now();
     for (const ticket of this.queue.waitingTickets())
@@ -165,7 +202,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     return {
       route: this.#options.route,
       mode: throttle.rate === 'auto' ? 'auto' : 'static',
-      rate: governor.permits.rate,
+      rate: this.isObserving ? Infinity : governor.permits.rate,
       maxRate: throttle.maxRate,
       pausedMs: governor.pausedMs(now),
       heldBy: queue.size > 0 || governor.certainAt(now) > now ? governor.heldBy(now) : undefined,
@@ -179,15 +216,16 @@ class QueueingThrottle implements Throttle, TicketHost {
       stalledInFlight: stalled.inFlight,
       inFlight: governor.inFlight,
       streams: governor.streams,
-      inFlightLimit: governor.inFlightLimit,
-      recentSignals: this.#recentSignals,
+      inFlightLimit: this.isObserving ? Infinity : governor.inFlightLimit,
+      recentSignals: this.#refusals.recentSignals,
       learned: governor.ratePolicy.learner?.learned((at) => this.clock.wallNow() - (now - at)),
-      assumed: this.#listAssumed(now),
+      assumed: this.#refusals.listAssumed(now),
       usage: governor.usage(now),
       fleet: this.#fleet?.state(now),
       limits: governor.declared?.state(now),
       lanes: this.lanes.list(now, (at) => this.clock.wallNow() - (now - at)),
       refusedOperation: this.lanes.refusedOperation,
+      observed: this.#shadow?.state(),
     };
   }
 
@@ -209,21 +247,16 @@ class QueueingThrottle implements Throttle, TicketHost {
     return governor && { version: 1, wallAt, governor };
   }
 
-  recordPause({ signal, fields = {} }: RateLimitReport, lengthMs: number, stated: boolean, lane?: Lane): void {
-    const { status, statedWaitMs } = signal;
-    const { observe, route } = this.#options;
-    // Whole ones: the decimals of a wait are the upstream's text, which may hold digits of the token.
-    const pauseMs = Math.ceil(lengthMs);
-    const recent: RecentSignal = { wallAt: this.clock.wallNow(), status, pauseMs, stated, fields };
-    this.#recentSignals = [recent, ...this.#recentSignals.slice(0, MAX_RECENT_SIGNALS - 1)];
-    const scope = lane === undefined ? 'route' : 'operation';
-    observe({ kind: 'rate-limited', route, scope, status, pauseMs, stated, fields });
-    if (lane !== undefined) {
+  recordPause(report: RateLimitReport, pauseMs: number, stated: boolean, lane?: Lane): void {
+    this.#refusals.recordRefused(report, pauseMs, stated, lane === undefined ? 'route' : 'operation');
+    if (this.#shadow !== undefined) {
+      this.#shadow.recordRefusal();
+    } else if (lane !== undefined) {
       this.#rejectTooLateInLane(lane, this.clock.now());
-      return;
+    } else {
+      this.#rejectTooLateForPause(this.clock.now());
+      this.#fleet?.reportRefusal(report.signal.statedWaitMs);
     }
-    this.#rejectTooLateForPause(this.clock.now());
-    this.#fleet?.reportRefusal(statedWaitMs);
   }
 
   /** The stated pause of a lane rejects its own requests at once, and no others. */
@@ -235,20 +268,8 @@ class QueueingThrottle implements Throttle, TicketHost {
   }
 
   recordSuspect(status: SuspectStatus, isAssumed: boolean): void {
-    const { observe, route } = this.#options;
-    observe({ kind: 'unconfigured-refusal', route, status });
-    if (!isAssumed) return;
-    observe({ kind: 'assumed-refusal', route });
-    const now = this.clock.now();
-    if (now - (this.#assumedReportedAt.get(status) ?? -Infinity) < ASSUMED_REPORT_INTERVAL_MS) return;
-    this.#assumedReportedAt.set(status, now);
-    const assumed = this.#listAssumed(now).find((one) => one.status === status);
-    if (assumed !== undefined)
-      observe({ kind: 'limit-assumed', route, status, setting: assumed.setting, variable: assumed.variable });
-  }
-
-  #listAssumed(now: number): readonly AssumedRefusal[] {
-    return this.governor.listAssumed(this.#terms.throttle.refusals ?? [], (at) => this.clock.wallNow() - (now - at));
+    if (isAssumed) this.#shadow?.recordRefusal();
+    this.#refusals.recordSuspect(status, isAssumed && !this.isObserving);
   }
 
   /** Brings everything up to the present: time-outs first, so that no permit is spent on a call whose response would come too late. */
@@ -266,7 +287,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     for (const lane of this.queue.lanes) this.#releaseHeld(lane, now);
     let next = this.#nextReady(now);
     for (; next !== undefined; next = this.#nextReady(now)) {
-      if (next.isTooLateToSend(now, counts.ready > 1)) {
+      if (!this.isObserving && next.isTooLateToSend(now, counts.ready > 1)) {
         this.reject(next, now, 'timeout');
         continue;
       }

@@ -5,6 +5,7 @@
 import { SidecarError } from '../../platform/errors.ts';
 import type { QueueRejectionReason } from '../../telemetry/events.ts';
 import { ActivePermit, type PermitHost } from '../pacing/active-permit.ts';
+import type { ShadowCall } from './shadow.ts';
 import type { RejectionReason } from './rejection.ts';
 import type { Permit, Ticket } from '../throttle.ts';
 import { type Arrival, type PendingWait, QueueTicket } from './queue-ticket.ts';
@@ -14,6 +15,7 @@ import type { RequestQueue } from './request-queue.ts';
 export interface TicketHost extends PermitHost {
   readonly queue: RequestQueue;
   readonly isShutDown: boolean;
+  readonly isObserving: boolean;
   /** Lets a new ticket wait, in another's place if need be. @returns why it may not: QUEUE_FULL, QUEUE_TIMEOUT, DRAINING */
   enqueue(ticket: QueueTicket, now: number): SidecarError | undefined;
   startWait(ticket: QueueTicket, now: number, wait: PendingWait): void;
@@ -27,6 +29,8 @@ const NO_WAIT = Promise.resolve();
 
 export class RequestTicket extends QueueTicket implements Ticket {
   readonly #throttle: TicketHost;
+  /** Undefined unless the request came while the throttle observed. To be called with each attempt. */
+  enterShadow: ((now: number) => ShadowCall) | undefined;
 
   constructor(throttle: TicketHost, arrival: Arrival, timeoutMs: number) {
     super(throttle.responseTimes, arrival, timeoutMs);
@@ -84,24 +88,27 @@ export class RequestTicket extends QueueTicket implements Ticket {
   }
 
   tryTakePermit(now = this.#throttle.clock.now()): Permit | undefined {
-    const { queue, governor, isShutDown, lanes } = this.#throttle;
+    const { queue, governor, isShutDown, isObserving, lanes } = this.#throttle;
     if (this.phase === 'left' || this.wait !== undefined || isShutDown) return undefined;
     if (lanes.isLearning || this.operationLimits !== undefined) queue.changeGate(this, lanes.gateOf(this));
     const isBehind =
       queue.counts.ready > 0 || (this.gate !== undefined && (queue.laneOf(this.gate)?.heldCount ?? 0) > 0);
     if (isBehind || this.deadlineAt <= now) return undefined;
-    const grant = (lanes.isLearning ? lanes : governor).tryTake(now, false, this);
+    const grant = (isObserving || lanes.isLearning ? lanes : governor).tryTake(now, false, this);
     if (grant === undefined) return undefined;
     if (!queue.tryGrantUncontended(this)) {
       queue.move(this, 'granted');
       this.#throttle.fillBodySlots(now);
     }
     const waitedMs = this.pastWaitsMs > 0 ? this.takeUnreportedWaitMs() : 0;
-    return new ActivePermit(this.#throttle, grant, waitedMs, this);
+    const permit = new ActivePermit(this.#throttle, grant, waitedMs, this);
+    if (this.enterShadow !== undefined) permit.shadow = this.enterShadow(now);
+    return permit;
   }
 
   retryWaitMs(delayMs = 0): number {
-    const { queue, clock, governor } = this.#throttle;
+    const { queue, clock, governor, isObserving } = this.#throttle;
+    if (isObserving) return delayMs;
     const now = clock.now();
     const laneMs = (this.gate?.governor?.nthAt(now, 0) ?? now) - now;
     const retryMs = governor.retryAt(now, queue.countAheadOfRetry(this), this) - now;

@@ -81,6 +81,7 @@ describe('status', () => {
         lanes: [],
         refusedOperation: null,
         assumed: [],
+        observed: null,
         refusals: [],
         recentSignals: [
           {

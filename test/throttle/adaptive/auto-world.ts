@@ -35,6 +35,8 @@ export interface Played extends Figures {
   readonly refusals: number;
   /** Permits spent, as counted from the events. */
   readonly permits: number;
+  /** Before permits, all together. */
+  readonly waitedMs: number;
   /** `retryAfterMs` of each call that the queue rejected at once. */
   readonly rejected: readonly number[];
 }
@@ -48,8 +50,10 @@ export async function play(played: Play): Promise<Played> {
   const throttles: Throttle[] = [];
   const rejected: number[] = [];
   let permits = 0;
-  const recordPermit = (): void => {
+  let waitedMs = 0;
+  const recordPermit = (ms: number): void => {
     permits++;
+    waitedMs += ms;
   };
   const createClient = ({ random }: ClientContext): Client => {
     const options = { route: 'default', clock, observe: () => undefined };
@@ -70,7 +74,16 @@ export async function play(played: Play): Promise<Played> {
     return client;
   };
   const record = await run({ conditions: { ...DEFAULTS, ...conditions, limiter }, seed, createClient, clock });
-  return { ...measure(record), record, throttles, clock, rejected, permits, refusals: record.refusedAt.length };
+  return {
+    ...measure(record),
+    record,
+    throttles,
+    clock,
+    rejected,
+    permits,
+    waitedMs,
+    refusals: record.refusedAt.length,
+  };
 }
 
 const DEFAULTS: Omit<RunConditions, 'limiter'> = {
@@ -124,6 +137,7 @@ class AutoClient implements Client {
         permit.report(permitReport);
         permit.release();
         if (status < 300) return 'served';
+        if (this.#throttle.isObserving) return 'refused-to-caller';
       }
     } catch (error) {
       if (!(error instanceof SidecarError)) throw error;
