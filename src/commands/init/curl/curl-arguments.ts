@@ -1,8 +1,7 @@
 /**
  * Reads the arguments of one curl command as curl does (curl.1), as far as they decide what a request carries: URL, method, user,
- * header fields, body and client certificate. Files are not read.
+ * header fields, body and client certificate. Files are not read. Pure.
  */
-import { parseArgs, type ParseArgsConfig } from 'node:util';
 import type { CommandWords } from './shell-words.ts';
 
 /** One piece of the body; curl joins those of one kind by `&`. */
@@ -22,13 +21,7 @@ export function findCurlArguments(words: CommandWords): CommandWords | undefined
 /** Never throws: an option that is not known is ignored. */
 export function readCurlArguments(words: CommandWords): CurlRequest {
   const reader = new ArgumentReader();
-  for (const token of parseArgs({ args: [...words], options: OPTIONS, strict: false, tokens: true }).tokens) {
-    if (token.kind === 'positional') reader.take('', token.value);
-    if (token.kind !== 'option') continue;
-    if (token.rawName === '--next' || token.rawName === '-:') break;
-    const hasLongName = token.rawName.startsWith('--') || token.name in OPTIONS;
-    reader.take(hasLongName ? token.name : token.rawName, token.value);
-  }
+  for (const { option, value } of listOptions(words)) reader.take(option, value);
   return reader;
 }
 
@@ -66,12 +59,44 @@ const SHORT_VALUE_OPTIONS: ReadonlyMap<string, string> = new Map([
   ['X', 'request'],
 ]);
 
-const OPTIONS: NonNullable<ParseArgsConfig['options']> = {
-  ...Object.fromEntries([...VALUE_OPTIONS].map((name) => [name, { type: 'string' }])),
-  ...Object.fromEntries([...SHORT_VALUE_OPTIONS].map(([short, name]) => [name, { type: 'string', short }])),
-  get: { type: 'boolean', short: 'G' },
-  head: { type: 'boolean', short: 'I' },
-};
+const SHORT_OPTIONS: Readonly<Record<string, string>> = { G: 'get', I: 'head' };
+
+interface GivenOption {
+  /** A long name, a letter with its dash, or '' for a URL. */
+  readonly option: string;
+  readonly value: string | undefined;
+}
+
+function* listOptions(words: CommandWords): Generator<GivenOption> {
+  const rest = words.values();
+  for (const word of rest) {
+    if (word === '--next' || word === '-:') return;
+    if (word.startsWith('--') && word !== '--') {
+      const [, name = '', inline] = /^--([^=]*)(?:=([^]*))?$/.exec(word) ?? [];
+      yield { option: name, value: VALUE_OPTIONS.has(name) ? (inline ?? nextOf(rest)) : undefined };
+    } else if (word.startsWith('-') && word.length > 1 && word !== '--') yield* listShortOptions(word.slice(1), rest);
+    else if (word !== '--') yield { option: '', value: word };
+  }
+}
+
+/** `-sSX POST`, `-XPOST`: letters, of which the first with a value takes the rest of the word or the next one. */
+function* listShortOptions(letters: string, rest: Iterator<string, undefined>): Generator<GivenOption> {
+  for (let at = 0; at < letters.length; at++) {
+    const letter = letters.charAt(at);
+    const name = SHORT_VALUE_OPTIONS.get(letter);
+    if (name === undefined) {
+      yield { option: SHORT_OPTIONS[letter] ?? `-${letter}`, value: undefined };
+      continue;
+    }
+    const attached = letters.slice(at + 1);
+    yield { option: name, value: attached === '' ? nextOf(rest) : attached };
+    return;
+  }
+}
+
+function nextOf(words: Iterator<string, undefined>): string | undefined {
+  return words.next().value;
+}
 
 const TEXTS: Readonly<Record<string, 'givenMethod' | 'user' | 'certificateFile' | 'keyFile'>> = {
   request: 'givenMethod',
@@ -124,7 +149,6 @@ class ArgumentReader {
   /** Options without effect on what is understood, such as `-s`, without their values. */
   readonly ignored: string[] = [];
 
-  /** @param option a long name, a letter with its dash, or '' for a URL */
   take(option: string, given: string | undefined): void {
     const value = given ?? '';
     if (given === undefined && VALUE_OPTIONS.has(option)) this.fault = VALUE_IS_MISSING;
