@@ -83,11 +83,15 @@ async function rehearse(folder: string): Promise<void> {
       tryPackage(trial, nodeVersion),
     );
   await report.step(`users: binary on Debian ${base.debian} without Node.js`, () => tryBinary(trial, baseFile));
-  await report.step('users: image from a registry', async () => {
-    using registry = await startRegistry(join(folder, 'registry'));
-    return await tryImage(trial, registry.address);
-  });
-  await report.step('users: Helm chart', () => tryChart(trial));
+  using registry = await startRegistry(join(folder, 'registry'));
+  await report.step('users: image from a registry', () => tryImage(trial, registry.address));
+  await report.step('users: Helm chart from a registry', () => tryChart(trial, registry.address));
+  await report.step('owner: npm publish --dry-run', () =>
+    execFileSync('npm', ['publish', '--dry-run', join(release, `${trial.name}-npm.tgz`)], {
+      env,
+      encoding: 'utf8',
+    }).trim(),
+  );
   for (const line of new Set(text.match(/uses: .*/g)))
     await report.step(`actions: ${line.replace('uses: ', '')}`, () => checkAction(line));
   process.exitCode = report.hasFailed ? 1 : 0;

@@ -94,15 +94,18 @@ export async function tryImage({ release, name, podman, folder }: Trial, registr
   return [...seen, checkBom(release, bom, app)].join('\n               ');
 }
 
-/** Renders the chart with each file of values that comes with it. */
-export async function tryChart({ release, name, folder, env }: Trial): Promise<string> {
+/** Pushes the chart to a registry, and renders it from there with each file of values that comes with it. */
+export async function tryChart({ release, name, folder, env }: Trial, registry: string): Promise<string> {
   const chart = join(release, `${name}-chart.tgz`);
   await run('tar', ['-xzf', chart, '-C', folder]);
   const files = globSync(join(folder, 'bearer-sidecar', 'ci', '*.yaml'));
   if (files.length === 0) throw new Error('there are no values in the chart');
+  await run('helm', ['push', chart, `oci://${registry}/charts`], { env });
   for (const values of files) {
     const options = [`--kube-version=${KUBERNETES}`, `--values=${values}`];
-    const { stdout } = await run('helm', ['template', 'trial', chart, ...options], { env });
+    const { stdout } = await run('helm', ['template', 'trial', `oci://${registry}/charts/bearer-sidecar`, ...options], {
+      env,
+    });
     if (!/^kind: /m.test(stdout)) throw new Error(`${values} makes nothing`);
   }
   return `helm template with ${String(files.length)} files of values`;
