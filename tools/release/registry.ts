@@ -16,11 +16,8 @@ export async function startRegistry(folder: string): Promise<Registry> {
   const file = join(folder, 'config.yml');
   mkdirSync(folder);
   const storage = `storage: { filesystem: { rootdirectory: ${folder} } }`;
-  writeFileSync(
-    file,
-    `version: 0.1\nlog: { level: error, accesslog: { disabled: true } }\n${storage}\nhttp: { addr: ${address} }\n`,
-  );
-  const server = spawn('docker-registry', ['serve', file], { stdio: ['ignore', 'ignore', 2] });
+  writeFileSync(file, `version: 0.1\n${storage}\nhttp: { addr: ${address} }\n`);
+  const server = spawn('docker-registry', ['serve', file], { stdio: 'ignore' });
   await waitUntilResponding(`http://${address}/v2/`, () => server.exitCode !== null);
   return { address, [Symbol.dispose]: () => void server.kill() };
 }
