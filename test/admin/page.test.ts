@@ -193,7 +193,7 @@ describe('the events', () => {
     response.on('data', (text: string) => (received += text)).on('error', () => undefined);
     const event = async (name: string): Promise<Record<string, unknown>> => {
       const found = () => [...received.matchAll(new RegExp(`event: ${name}\ndata: (.*)\n\n`, 'g'))].at(-1)?.[1];
-      await expect.poll(found, { timeout: 60_000 }).toBeDefined();
+      await expect.poll(found).toBeDefined();
       const data = JSON.parse(found() ?? '') as Record<string, unknown>;
       received = '';
       return data;
@@ -245,7 +245,7 @@ describe('the events', () => {
     await event('hello');
     expect(subscribers).toBe(1);
     sent.on('error', () => undefined).destroy();
-    await expect.poll(() => subscribers, { timeout: 60_000 }).toBe(0);
+    await expect.poll(() => subscribers).toBe(0);
   });
 });
 

@@ -22,7 +22,6 @@ const REPLICAS = 4;
 const SETTLING_MS = 20_000;
 /** From the end of the fault to the end of the run. */
 const WATCHED_MS = 40_000;
-const START_TIMEOUT_MS = 60_000;
 const EDGE_STEP_MS = 40;
 const EDGE_PASSING_SHARE = 0.1;
 
@@ -168,10 +167,10 @@ async function runFault(fault: Fault, rate: string): Promise<string> {
   const replicas = await Promise.all(
     Array.from({ length: REPLICAS }, async (_, index) => {
       const name = `bench-fleet-faults-${rate}-${String(index)}`;
-      return cleanup.use(await startSidecar({ name, env, lineTimeoutMs: START_TIMEOUT_MS }));
+      return cleanup.use(await startSidecar({ name, env }));
     }),
   );
-  await Promise.all(replicas.map((replica) => waitUntilReady(replica, START_TIMEOUT_MS)));
+  await Promise.all(replicas.map((replica) => waitUntilReady(replica)));
 
   const failMs = Number(values.seconds) * 1000;
   const offering = offerCalls(agent, replicas, performance.now() + SETTLING_MS + failMs + WATCHED_MS);

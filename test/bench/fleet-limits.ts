@@ -30,7 +30,6 @@ const LIMITS = (JSON.parse(values.limits) as { calls: number; per: string }[]).m
 }));
 const TIGHTER_PER_SECOND = Math.min(...LIMITS.map(({ calls, per }) => (calls * 1000) / periodMs(per)));
 const LOAD = 3;
-const START_TIMEOUT_MS = 60_000;
 
 /** Calls of a client that knows the limits and the upstream's clock. */
 function countIdeal(): number {
@@ -81,12 +80,10 @@ const env = {
 };
 const replicas = await Promise.all(
   Array.from({ length: REPLICAS }, async (_, index) =>
-    cleanup.use(
-      await startSidecar({ name: `bench-fleet-limits-${String(index)}`, env, lineTimeoutMs: START_TIMEOUT_MS }),
-    ),
+    cleanup.use(await startSidecar({ name: `bench-fleet-limits-${String(index)}`, env })),
   ),
 );
-await Promise.all(replicas.map((replica) => waitUntilReady(replica, START_TIMEOUT_MS)));
+await Promise.all(replicas.map((replica) => waitUntilReady(replica)));
 await sleep(1000);
 await redis.sendCommand(['CONFIG', 'RESETSTAT']);
 

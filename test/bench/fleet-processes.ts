@@ -29,7 +29,6 @@ const MIN_SETTLED_MS = 4_000;
 const MIN_RUN_MS = 12_000;
 /** Watched before and after the loss. */
 const WATCHED_MS = 4_000;
-const START_TIMEOUT_MS = 60_000;
 
 type Loss = 'SIGKILL' | 'SIGSTOP';
 
@@ -141,10 +140,10 @@ async function runOnce(burst: number, loss: Loss, isAfterRefusal: boolean): Prom
   const replicas = await Promise.all(
     Array.from({ length: REPLICAS }, async (_, index) => {
       const name = `bench-fleet-processes-${String(index)}`;
-      return cleanup.use(await startSidecar({ name, env, lineTimeoutMs: START_TIMEOUT_MS }));
+      return cleanup.use(await startSidecar({ name, env }));
     }),
   );
-  await Promise.all(replicas.map((replica) => waitUntilReady(replica, START_TIMEOUT_MS)));
+  await Promise.all(replicas.map((replica) => waitUntilReady(replica)));
 
   const calling = new AbortController();
   cleanup.defer(() => calling.abort());

@@ -18,8 +18,6 @@ import { bucketLimiter, windowLimiter, type Limiter } from '../throttle/simulati
 const QUOTA = 40;
 const OFFERED = 60;
 
-const START_TIMEOUT_MS = 60_000;
-
 interface Arrival {
   readonly at: number;
   readonly isAccepted: boolean;
@@ -130,8 +128,8 @@ async function runFleet({ name, replicas: count, limiter, rate, seconds, settlin
   };
   const replicas: RunningSidecar[] = [];
   for (let index = 0; index < count; index++)
-    replicas.push(await startSidecar({ name: `bench-fleet-${String(index)}`, env, lineTimeoutMs: START_TIMEOUT_MS }));
-  await Promise.all(replicas.map((replica) => waitUntilReady(replica, START_TIMEOUT_MS)));
+    replicas.push(await startSidecar({ name: `bench-fleet-${String(index)}`, env }));
+  await Promise.all(replicas.map((replica) => waitUntilReady(replica)));
 
   const startedAt = performance.now();
   const statuses = new Map<string, number>();

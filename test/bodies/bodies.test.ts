@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { createLatch } from '../composition/in-process.ts';
 import { headerOf } from '../support/raw-response.ts';
 import type { ReceivedResponse } from '../support/raw-response.ts';
+import { FAILS_WHEN_HANGING } from '../support/rounds.ts';
 import { waitUntil } from '../support/until.ts';
 import { findResponseAlteration } from '../support/witness-client.ts';
 import { FRAMINGS, IncrementalDigest, DIGEST_HEADER } from '../support/witness.ts';
@@ -19,7 +20,6 @@ const KIB = 1024;
 const REPLAY_BUFFER_BYTES = KIB * KIB;
 /** Sizes at which something else begins: of a read, of a high-water mark, of the replay buffer. */
 const EDGES = [0, 1, 16 * KIB, 64 * KIB, 128 * KIB, REPLAY_BUFFER_BYTES, 3_000_000];
-const LONGEST_MS = 1_500;
 const TOKEN_RUNS = 40;
 
 type Planned = Omit<SentRequest, 'id'>;
@@ -203,7 +203,7 @@ describe('invariant 11: a body arrives as it was sent, in any division into pack
         const exchanged = await converse(staged.url, stage, plan, await staged.enter(stage));
         expect([...faultsOf(stage, exchanged), ...takeAlterations(staged)]).toEqual([]);
       }),
-      { examples: EXAMPLES, numRuns: 100, plugins: [fc.interruptAfterTimeLimit(LONGEST_MS)], endOnFailure: true },
+      { examples: EXAMPLES, numRuns: 100, ...FAILS_WHEN_HANGING },
     );
     const { stats } = staged.upstream;
     expect(stats).toMatchObject({ unstated: 0 });
@@ -225,8 +225,7 @@ describe('invariant 11: a body arrives as it was sent, in any division into pack
       {
         examples: EXAMPLES,
         numRuns: TOKEN_RUNS,
-        plugins: [fc.interruptAfterTimeLimit(LONGEST_MS)],
-        endOnFailure: true,
+        ...FAILS_WHEN_HANGING,
       },
     );
   });
@@ -244,7 +243,7 @@ describe('invariant 11: a body that its client never completes', () => {
     part,
     end: fc.constantFrom('fin' as const, 'reset' as const),
   });
-  /** Longer than the replay buffer, so that the upstream receives a part of it. A slow machine plays few of the generated bodies. */
+  /** Longer than the replay buffer, so that the upstream receives a part of it. */
   const TO_BREAK_OFF = { bytes: 3_000_000, isChunked: true, part: 0.9, end: 'fin' as const };
 
   it('is never seen by the upstream, or seen to break off', async () => {
@@ -275,8 +274,7 @@ describe('invariant 11: a body that its client never completes', () => {
       {
         examples: [[TO_BREAK_OFF]],
         numRuns: 80,
-        plugins: [fc.interruptAfterTimeLimit(LONGEST_MS)],
-        endOnFailure: true,
+        ...FAILS_WHEN_HANGING,
       },
     );
     await waitUntil(() => stats.brokenOff.length > 0, 'a body that broke off at the upstream');

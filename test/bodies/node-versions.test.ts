@@ -7,7 +7,6 @@ const COUNT = 200;
 
 it.each(NODE_VERSIONS)(
   'invariant 11: on Node.js %s every body that waits for a token, a place or its replay arrives as it was sent',
-  { timeout: 180_000 },
   async (version) => {
     const report = await runBodies({
       count: COUNT,

@@ -128,7 +128,7 @@ test('declared limits with a window below five seconds bound the rate of the who
     return { rate, state: fleet.state, fleetRate: fleet.rate };
   };
   const joined = { rate: 9.8, state: 'joined', fleetRate: 9.8 };
-  await expect.poll(rates, { timeout: 60_000 }).toEqual(joined);
+  await expect.poll(rates).toEqual(joined);
 });
 
 test('a replica that has never reached Redis uses its configured part of a declared limit', async () => {

@@ -103,7 +103,7 @@ describe.each(RENDERED)('%s', (name, audience, make) => {
     const label = `assertion-${name.replaceAll(/\W+/g, '-')}`;
     await using running = await startContainer({ name: label, objects, pod, container, secrets, issueToken });
     const probe = `http://127.0.0.1:${String(running.adminPort)}/readyz`;
-    await expect.poll(async () => (await call(probe)).status, { timeout: 60_000 }).toBe(200);
+    await expect.poll(async () => (await call(probe)).status).toBe(200);
     const form = new URLSearchParams(running.tokens.requests[0]?.body.toString());
     expect(form.get('client_assertion')).toBe(issued[0]);
   });

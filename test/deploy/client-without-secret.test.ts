@@ -55,5 +55,5 @@ it.each([
   const secrets = { 'bearer-sidecar-client': { 'client-id': 'client-with-a-key', 'private-key.pem': privateKey } };
   await using running = await startContainer({ name: 'client-with-a-key', objects, pod, container, secrets });
   const probe = `http://127.0.0.1:${String(running.adminPort)}/readyz`;
-  await expect.poll(async () => (await call(probe)).status, { timeout: 60_000 }).toBe(200);
+  await expect.poll(async () => (await call(probe)).status).toBe(200);
 });

@@ -206,49 +206,43 @@ const VARIABLES: Readonly<Record<string, string>> = {
   SIDECAR_REDIS_URL: 'redis://redis:6379',
 };
 
-it(
-  'any combination of sources renders, mounts what it names, and has no Secret that is not used',
-  { timeout: 300_000 },
-  () => {
-    fc.assert(
-      fc.property(combination, (combined) => {
-        const values = toValues(combined);
-        const objects = (
-          combined.mode === 'standalone' ? render(values) : renderInAppChart(values)
-        ) as readonly KubernetesObject[];
-        expect(findBrokenReferences(objects)).toEqual([]);
+it('any combination of sources renders, mounts what it names, and has no Secret that is not used', () => {
+  fc.assert(
+    fc.property(combination, (combined) => {
+      const values = toValues(combined);
+      const objects = (
+        combined.mode === 'standalone' ? render(values) : renderInAppChart(values)
+      ) as readonly KubernetesObject[];
+      expect(findBrokenReferences(objects)).toEqual([]);
+      expect(
+        findSchemaFaults(JSON.parse(JSON.stringify(objects, (_, v: unknown) => v ?? undefined)) as KubernetesObject[]),
+      ).toEqual([]);
+      const pod = podsOf(objects)[0]!;
+      const container = sidecarOf(pod)!;
+      expect(findSecurityFaults(pod, [container])).toEqual([]);
+
+      const mounts = container.volumeMounts ?? [];
+      expect(mounts.map(({ name }) => name).sort()).toEqual(pod.volumes.map(({ name }) => name).sort());
+      const own = objects.filter(({ kind }) => kind === 'ConfigMap').map(({ metadata }) => metadata.name);
+      const content = objects.find(({ metadata }) => metadata.name.endsWith('-file'))?.data?.['sidecar.yaml'];
+      expect(content === undefined).toBe(!['object', 'text'].includes(combined.file.kind));
+      expect(own).toHaveLength(content === undefined ? 1 : 2);
+
+      const declared = environmentOf(container, objects);
+      const paths = Object.values(declared).filter((value) => value.startsWith('/'));
+      for (const path of paths)
         expect(
-          findSchemaFaults(
-            JSON.parse(JSON.stringify(objects, (_, v: unknown) => v ?? undefined)) as KubernetesObject[],
-          ),
-        ).toEqual([]);
-        const pod = podsOf(objects)[0]!;
-        const container = sidecarOf(pod)!;
-        expect(findSecurityFaults(pod, [container])).toEqual([]);
+          mounts.some(({ mountPath }) => path.startsWith(`${mountPath}/`)),
+          path,
+        ).toBe(true);
+      const secrets = pod.volumes.flatMap(({ secret }) => secret?.secretName ?? []);
+      expect(secrets.sort()).toEqual(expectedSecrets(combined));
 
-        const mounts = container.volumeMounts ?? [];
-        expect(mounts.map(({ name }) => name).sort()).toEqual(pod.volumes.map(({ name }) => name).sort());
-        const own = objects.filter(({ kind }) => kind === 'ConfigMap').map(({ metadata }) => metadata.name);
-        const content = objects.find(({ metadata }) => metadata.name.endsWith('-file'))?.data?.['sidecar.yaml'];
-        expect(content === undefined).toBe(!['object', 'text'].includes(combined.file.kind));
-        expect(own).toHaveLength(content === undefined ? 1 : 2);
-
-        const declared = environmentOf(container, objects);
-        const paths = Object.values(declared).filter((value) => value.startsWith('/'));
-        for (const path of paths)
-          expect(
-            mounts.some(({ mountPath }) => path.startsWith(`${mountPath}/`)),
-            path,
-          ).toBe(true);
-        const secrets = pod.volumes.flatMap(({ secret }) => secret?.secretName ?? []);
-        expect(secrets.sort()).toEqual(expectedSecrets(combined));
-
-        for (const { name } of container.env ?? []) declared[name] = VARIABLES[name] ?? '';
-        const file = content ?? JSON.stringify(FILE_CONTENT);
-        const result = loadConfig({ env: localEnvironment(declared, file) });
-        expect(result.ok ? [] : result.problems).toEqual([]);
-      }),
-      { numRuns: roundsOf({ check: 40, soak: 200 }) },
-    );
-  },
-);
+      for (const { name } of container.env ?? []) declared[name] = VARIABLES[name] ?? '';
+      const file = content ?? JSON.stringify(FILE_CONTENT);
+      const result = loadConfig({ env: localEnvironment(declared, file) });
+      expect(result.ok ? [] : result.problems).toEqual([]);
+    }),
+    { numRuns: roundsOf({ check: 40, soak: 200 }) },
+  );
+});

@@ -6,7 +6,6 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { pipeline } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { call, post } from '../support/calls.ts';
 import { nonLoopbackAddress, startContainer } from '../support/container-process.ts';
@@ -14,6 +13,7 @@ import { kustomizeExample } from '../support/kustomize.ts';
 import { freePort } from '../support/loopback.ts';
 import { podsOf, sidecarOf } from '../support/pods.ts';
 import type { Pod } from '../support/pods.ts';
+import { waitUntil } from '../support/until.ts';
 
 async function startExample(name: string, secrets: Readonly<Record<string, Readonly<Record<string, string>>>> = {}) {
   const objects = kustomizeExample(name);
@@ -26,11 +26,7 @@ async function startExample(name: string, secrets: Readonly<Record<string, Reado
 }
 
 async function untilReady(adminUrl: string): Promise<void> {
-  const until = performance.now() + 10_000;
-  while ((await call(`${adminUrl}/readyz`)).status !== 200) {
-    if (performance.now() > until) throw new Error('not ready');
-    await sleep(20);
-  }
+  await waitUntil(async () => (await call(`${adminUrl}/readyz`)).status === 200, 'it is ready');
 }
 
 describe('native', () => {
@@ -106,7 +102,7 @@ describe('job-classic', () => {
       listener.close();
     });
     expect(await ended).toEqual([7, null]);
-    const exit = await Promise.race([pod.process.exit, sleep(5000, 'still there')]);
+    const exit = await pod.process.exit;
     expect(exit).toEqual({ code: 0, signal: null });
   });
 });

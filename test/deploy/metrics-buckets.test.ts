@@ -96,7 +96,6 @@ it('each panel and each recorded figure works with each setting, or is one that 
       return await findAllMissing();
     },
     ({ length }) => length <= withoutQuantiles.length,
-    60_000,
   );
   expect(missing).toEqual(withoutQuantiles);
 

@@ -109,7 +109,7 @@ describe('as OpenShift starts it: an arbitrary user without a name, group 0', ()
       ...(user && { user }),
     });
     const admin = `http://127.0.0.1:${String(running.adminPort)}`;
-    await expect.poll(async () => (await call(`${admin}/readyz`)).status, { timeout: 60_000 }).toBe(200);
+    await expect.poll(async () => (await call(`${admin}/readyz`)).status).toBe(200);
     const headers = { host: 'partner-api', 'x-sidecar-key': 'value-of-the-required-field' };
     for (const path of ['/quotes', '/policies']) {
       const url = `http://127.0.0.1:${String(running.proxyPort)}${path}`;

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { startInProcess } from '../composition/in-process.ts';
+import { FAILS_WHEN_HANGING } from '../support/rounds.ts';
 import { DIFFERENCES, OWN_DATE } from './differences.ts';
 import type { Circumstances, Expected } from './differences.ts';
 import { exchange, startRawOrigin } from './raw-exchange.ts';
@@ -14,7 +15,6 @@ import type { Exchange, Traffic } from './raw-exchange.ts';
 import { HERE, ORIGIN, traffic } from './traffic.ts';
 
 const RUNS = 1500;
-const LONGEST_MS = 12_000;
 const BEARER = 'token-1-of-the-tests';
 const NOW = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/;
 
@@ -32,7 +32,7 @@ it('traffic through the sidecar differs in the listed ways only, and in each of 
       const circumstances = { sent: direct.request, received: direct.response, authority, bearer: BEARER };
       expect(withoutOwnDate(proxied)).toEqual(predict(circumstances, exercised));
     }),
-    { numRuns: RUNS, plugins: [fc.interruptAfterTimeLimit(LONGEST_MS)], endOnFailure: true },
+    { numRuns: RUNS, ...FAILS_WHEN_HANGING },
   );
   expect(origin.malformed).toEqual([]);
   expect(DIFFERENCES.map(({ id }) => id).filter((id) => !exercised.has(id))).toEqual([]);

@@ -117,7 +117,7 @@ describe('run against the sandbox', () => {
         .replaceAll('http://localhost:18080', sandbox.proxyUrl)
         .replaceAll('http://localhost:19464', sandbox.adminUrl);
       const env = { PATH: process.env.PATH ?? '', HOME: folder, ...(text.includes(' init ') ? {} : sandbox.client) };
-      await run('/bin/sh', ['-ec', text], { cwd: folder, env, timeout: 30_000 });
+      await run('/bin/sh', ['-ec', text], { cwd: folder, env });
     }
   }
 

@@ -18,7 +18,6 @@ export async function startSandbox(name: string): Promise<RunningSandbox> {
   const started = spawnSidecar({
     name,
     args: ['sandbox'],
-    lineTimeoutMs: 30_000,
     env: {
       ...client,
       SIDECAR_LISTEN: 'localhost:0',

@@ -80,7 +80,7 @@ describe('SIGTERM', () => {
     await using sidecar = spawnSidecar({ name: 'unread', env, stdout: 'unread' });
     const client = new Agent({ connect: { socketPath }, connections: 16 });
     cleanup.defer(() => client.destroy());
-    await waitUntil(() => responses(client), 'the sidecar listens', 30_000);
+    await waitUntil(() => responses(client), 'the sidecar listens');
     // Far more lines than the pipe and its buffers hold.
     for (let round = 0; round < 40; round++) await callConcurrently(100, () => responses(client));
     const startedAt = performance.now();

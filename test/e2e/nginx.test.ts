@@ -9,7 +9,7 @@ import { startTokenServer } from '../support/token-server.ts';
 import { waitUntil } from '../support/until.ts';
 
 describe('nginx limit_req rate=10r/s with status 429', () => {
-  it('200 POSTs at once with auto all succeed, with intact bodies', { timeout: 150_000 }, async () => {
+  it('200 POSTs at once with auto all succeed, with intact bodies', async () => {
     await using tokens = await startTokenServer();
     await using upstream = await startRecordingUpstream();
     await using nginx = await startNginx({ rate: '10r/s', upstream: upstream.url });

@@ -35,7 +35,7 @@ const LIMITERS: readonly [string, (upstream: string) => Promise<Limiter>][] = [
 ];
 
 describe('a limit of each method and path', () => {
-  it.each(LIMITERS)('of %s slows no other operation', { timeout: 60_000 }, async (name, start) => {
+  it.each(LIMITERS)('of %s slows no other operation', async (name, start) => {
     await using tokens = await startTokenServer();
     await using upstream = await startRecordingUpstream(respond);
     await using limiter = await start(upstream.url);

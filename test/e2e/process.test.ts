@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { post } from '../support/calls.ts';
 import { startSidecarStack } from '../support/chain.ts';
@@ -48,7 +48,7 @@ describe('Node.js itself', () => {
     await using chain = await startSidecarStack({ name: 'diagnostic-report', env });
     process.kill(chain.sidecar.pid, 'SIGUSR2');
     // The report is written when the event loop comes to it, which a SIGTERM sent meanwhile can precede.
-    await vi.waitFor(() => expect(readdirSync(folder)).toHaveLength(1), 10_000);
+    await expect.poll(() => readdirSync(folder)).toHaveLength(1);
     await chain.sidecar.stop('SIGTERM');
     const [file, ...others] = readdirSync(folder);
     expect(others).toEqual([]);

@@ -261,11 +261,7 @@ function openTerminal(env: Readonly<Record<string, string>>) {
   return {
     async line(pattern: RegExp): Promise<RegExpExecArray> {
       let found = new RegExp(pattern, 'm').exec(shown);
-      await waitUntil(
-        () => (found = new RegExp(pattern, 'm').exec(shown)) !== null,
-        `${String(pattern)} is shown`,
-        30_000,
-      );
+      await waitUntil(() => (found = new RegExp(pattern, 'm').exec(shown)) !== null, `${String(pattern)} is shown`);
       if (found === null) throw new Error('not shown');
       return found;
     },

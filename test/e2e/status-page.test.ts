@@ -18,7 +18,6 @@ import type { Scene, SceneName } from './status-scenes.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 /** Seconds pass between two events, and more on a busy machine. */
-const GENEROUS = { timeout: 60_000 };
 const MOST_BYTES = 100_000;
 const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
   light: { colorScheme: 'light', viewport: { width: 1240, height: 900 } },
@@ -87,14 +86,14 @@ describe.each(SCENE_NAMES)('%s', (name) => {
       const { page, faults, requested } = seen;
       await untilLive(page);
       // Calls take a moment to meet a limit.
-      await expect.poll(() => page.textContent('#headline'), GENEROUS).toMatch(HEADLINES[name]);
+      await expect.poll(() => page.textContent('#headline')).toMatch(HEADLINES[name]);
       await page.waitForSelector('.plot canvas');
       const { passed, violations } = await checkWithAxe(page);
       expect(passed).toEqual(expect.arrayContaining(['color-contrast', 'region', 'heading-order']));
       expect(violations).toEqual([]);
       const width = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
       // The figures change each second.
-      await expect.poll(() => page.evaluate<number>(width), GENEROUS).toBe(0);
+      await expect.poll(() => page.evaluate<number>(width)).toBe(0);
       expect((await page.textContent('#verdict')) ?? '').toContain(SCENE_ALERTS[name] ?? '');
       // A bad state never stands without what to do.
       expect(await page.locator('#verdict .bad .advice li').count()).toBeGreaterThanOrEqual(
@@ -126,7 +125,7 @@ describe('the page of a sidecar that calls go through', () => {
     });
     await seen.page.goto(url);
     await untilLive(seen.page);
-    await expect.poll(() => bytes.has('/events'), GENEROUS).toBe(true);
+    await expect.poll(() => bytes.has('/events')).toBe(true);
     console.table([...bytes].map(([path, sent]) => ({ path, bytes: sent })));
     const total = [...bytes.values()].reduce((sum, sent) => sum + sent, 0);
     console.log(`status page: ${String(total)} bytes on the wire`);
@@ -145,8 +144,8 @@ describe('the page of a sidecar that calls go through', () => {
     await untilLive(page);
     const left = () => page.textContent('#parts time[data-until]');
     const before = await left();
-    await expect.poll(left, GENEROUS).not.toBe(before);
-    await expect.poll(() => page.textContent('[data-plot=requests] ~ .say'), GENEROUS).toMatch(/^Success: [1-9]/);
+    await expect.poll(left).not.toBe(before);
+    await expect.poll(() => page.textContent('[data-plot=requests] ~ .say')).toMatch(/^Success: [1-9]/);
     expect(await page.textContent('.legend li[data-colour=good] b')).toMatch(/^[1-9]/);
   });
 
@@ -203,16 +202,16 @@ describe('the page of a sidecar that calls go through', () => {
     expect(await focused()).toBe('calls-class');
     await page.keyboard.type('5xx');
     const statuses = async () => new Set(await page.locator('#calls tbody tr:visible .badge').allTextContents());
-    await expect.poll(statuses, GENEROUS).toEqual(new Set(['503']));
+    await expect.poll(statuses).toEqual(new Set(['503']));
     // Updates keep the filter.
     const newest = () => page.textContent('#calls tbody tr:not([hidden]) time');
     const before = await newest();
-    await expect.poll(newest, GENEROUS).not.toBe(before);
+    await expect.poll(newest).not.toBe(before);
     expect(await statuses()).toEqual(new Set(['503']));
     expect(await page.textContent('#aloud')).toMatch(/^\d+ of \d+ shown$/);
     await page.keyboard.press('Tab');
     await page.keyboard.type('no such path');
-    await expect.poll(() => page.textContent('#calls-shown'), GENEROUS).toMatch(/^0 of \d+ shown$/);
+    await expect.poll(() => page.textContent('#calls-shown')).toMatch(/^0 of \d+ shown$/);
     expect(await page.locator('#calls tbody tr:visible').count()).toBe(0);
     await page.keyboard.press('Tab');
     expect(await page.evaluate<string>('document.activeElement.id')).toBe('calls');
@@ -224,7 +223,7 @@ describe('the page of a sidecar that calls go through', () => {
     const { page } = seen;
     await untilLive(page);
     await expect
-      .poll(() => page.textContent('.usage figcaption'), { timeout: 60_000 })
+      .poll(() => page.textContent('.usage figcaption'))
       .toMatch(/ of .*; the next one (?:may be sent|is sent)/);
     expect(await page.locator('.usage svg').boundingBox()).toMatchObject({ height: expect.any(Number) as number });
   });
@@ -238,7 +237,7 @@ describe('the page of a sidecar that calls go through', () => {
     expect(regions).toEqual(['aloud']);
     const clock = () => page.textContent('header time');
     const before = await clock();
-    await expect.poll(clock, GENEROUS).not.toBe(before);
+    await expect.poll(clock).not.toBe(before);
     expect(await page.textContent('#aloud')).toBe('');
   });
 });
@@ -270,7 +269,7 @@ describe('a restart of the process behind an open page', () => {
     await untilLive(page);
     // What the first plot holds: the instants of its rows, and which of them are a gap.
     const plotted = () => page.evaluate<[number[], (number | null)[]]>(`uPlot.sync('all').plots[0].data.slice(0, 2)`);
-    await expect.poll(async () => (await plotted())[0].length, GENEROUS).toBeGreaterThanOrEqual(3);
+    await expect.poll(async () => (await plotted())[0].length).toBeGreaterThanOrEqual(3);
     const [[begin]] = await plotted();
     await calls.stop();
     expect(faults).toEqual([]);
@@ -285,8 +284,8 @@ describe('a restart of the process behind an open page', () => {
     await untilLive(page);
     expect(await page.textContent('#aloud')).toBe('Connected again.');
     // The page still has what it saw before, then a gap, then what is new.
-    await expect.poll(async () => (await plotted())[1].lastIndexOf(null), GENEROUS).toBeGreaterThan(0);
-    await expect.poll(async () => (await plotted())[1].at(-1), GENEROUS).toBe(0);
+    await expect.poll(async () => (await plotted())[1].lastIndexOf(null)).toBeGreaterThan(0);
+    await expect.poll(async () => (await plotted())[1].at(-1)).toBe(0);
     expect((await plotted())[0][0]).toBe(begin);
     expect(
       faults.filter((fault) => !/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET/.test(fault)),

@@ -82,7 +82,6 @@ async function untilStalled(chain: InProcess, clock: ManualClock, count: number)
       return (await readShown(chain)).throttle.stalledResponses === count;
     },
     `${String(count)} stalled responses`,
-    60_000,
   );
 }
 

@@ -215,15 +215,11 @@ describe('an assertion that must not be sent', () => {
     await waitUntilReady(sidecar);
     await mounted.replace({ token: issuer.issue({ exp: past }) });
     // The refresh is due after 75 % of the lifetime.
-    await waitUntil(
-      async () => (await statusOf(sidecar.adminUrl)).token.lastFailure !== null,
-      'a refused refresh',
-      10_000,
-    );
+    await waitUntil(async () => (await statusOf(sidecar.adminUrl)).token.lastFailure !== null, 'a refused refresh');
     expect((await call(`${sidecar.proxyUrl}/policies`)).status).toBe(200);
     expect(stub.forms()).toHaveLength(1);
     await mounted.replace({ token: issuer.issue() });
-    await waitUntil(() => stub.forms().length === 2, 'the refresh with the renewed file', 10_000);
+    await waitUntil(() => stub.forms().length === 2, 'the refresh with the renewed file');
     expect((await call(`${sidecar.proxyUrl}/policies`)).status).toBe(200);
   });
 });

@@ -30,7 +30,7 @@ it('the page has the alerts that are pending or firing', async () => {
     );
   const isAsExpected = ({ name, page, prometheus }: SeenAlerts): boolean =>
     String(page) === String(prometheus) && page.includes(SCENE_ALERTS[name] ?? '') === name in SCENE_ALERTS;
-  const seen = await pollUntil(compare, (all) => all.every(isAsExpected), 60_000);
+  const seen = await pollUntil(compare, (all) => all.every(isAsExpected));
   console.table(
     seen.map(({ name, page, prometheus }) => ({ name, page: String(page), prometheus: String(prometheus) })),
   );

@@ -5,9 +5,9 @@
 import { createServer } from 'node:http';
 import type { IncomingHttpHeaders } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
 import protobuf from 'protobufjs';
 import { closeServer, listenOnLoopback } from './loopback.ts';
+import { waitUntil } from './until.ts';
 
 const OTLP = `
   syntax = "proto3";
@@ -31,7 +31,6 @@ const OTLP = `
   message AnyValue { oneof value { string string_value = 1; bool bool_value = 2; int64 int_value = 3; double double_value = 4; } }
 `;
 const EXPORT = protobuf.parse(OTLP).root.lookupType('ExportTraceServiceRequest');
-const WAIT_TIMEOUT_MS = 60_000;
 
 interface KeyValue {
   readonly key: string;
@@ -111,11 +110,7 @@ export async function startOtlpReceiver(behaviour: 'take' | 'hang' | 500 = 'take
     exports,
     receivedBytes: () => Buffer.concat(bodies),
     waitForSpan: async (name) => {
-      const until = performance.now() + WAIT_TIMEOUT_MS;
-      while (!spans.some((span) => span.name === name)) {
-        if (performance.now() > until) throw new Error(`no span ${name} has arrived`);
-        await sleep(10);
-      }
+      await waitUntil(() => spans.some((span) => span.name === name), `the span ${name} has arrived`);
       return spans;
     },
     [Symbol.asyncDispose]: () => closeServer(server),

@@ -13,9 +13,8 @@ import { onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
 import { freePort } from './loopback.ts';
 import { startServerProgram } from './server-program.ts';
-import { waitUntil } from './until.ts';
+import { WAIT_TIMEOUT_MS, waitUntil } from './until.ts';
 
-const START_TIMEOUT_MS = 60_000;
 const SCRAPE_INTERVAL = '1s';
 
 export interface PrometheusOptions {
@@ -119,7 +118,7 @@ function numbers(samples: readonly Sample[]): number[] {
 
 function waitUntilReady(url: string): Promise<void> {
   const isReady = async (): Promise<boolean> => (await call(`${url}/-/ready`)).status === 200;
-  return waitUntil(isReady, 'Prometheus is ready', START_TIMEOUT_MS);
+  return waitUntil(isReady, 'Prometheus is ready');
 }
 
 /** Runs promtool and returns its exit code with all that it said. @throws Error when there is none */
@@ -135,13 +134,9 @@ export function runPromtool(
   return { code: status, said: `${stdout}${stderr}` };
 }
 
-/** Polls until `holds` or for `timeoutMs`. @returns the last result in either case */
-export async function pollUntil<T>(
-  ask: () => Promise<T>,
-  holds: (result: T) => boolean,
-  timeoutMs: number,
-): Promise<T> {
-  const giveUpAt = performance.now() + timeoutMs;
+/** Polls until `holds` or for two minutes, which only what never comes about takes. @returns the last result in either case */
+export async function pollUntil<T>(ask: () => Promise<T>, holds: (result: T) => boolean): Promise<T> {
+  const giveUpAt = performance.now() + WAIT_TIMEOUT_MS;
   for (;;) {
     const result = await ask();
     if (holds(result) || performance.now() > giveUpAt) return result;

@@ -29,7 +29,7 @@ export async function openSocket(url: string): Promise<Socket> {
 }
 
 /** Waits until connections to `url` are accepted. */
-export function waitUntilAccepted(url: string, timeoutMs?: number): Promise<void> {
+export function waitUntilAccepted(url: string): Promise<void> {
   const isAccepted = async (): Promise<boolean> => {
     try {
       (await openSocket(url)).destroy();
@@ -38,7 +38,7 @@ export function waitUntilAccepted(url: string, timeoutMs?: number): Promise<void
       return false;
     }
   };
-  return waitUntil(isAccepted, `connections to ${url} are accepted`, timeoutMs);
+  return waitUntil(isAccepted, `connections to ${url} are accepted`);
 }
 
 /** Waits until connections to `url` are refused. */

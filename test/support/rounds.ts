@@ -13,3 +13,6 @@ export function roundsOf(counts: { readonly check: number; readonly soak: number
 export function seedsOf(counts: { readonly check: number; readonly soak: number }): number[] {
   return Array.from({ length: roundsOf(counts) }, (_, index) => index + 1);
 }
+
+/** Of a property whose inputs meet real connections: an input that hangs fails, and is shown. No input takes a fraction of this. */
+export const FAILS_WHEN_HANGING = { timeout: 120_000, endOnFailure: true };

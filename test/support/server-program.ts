@@ -3,8 +3,6 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { waitUntilAccepted } from './raw-client.ts';
 
-const START_TIMEOUT_MS = 60_000;
-
 export interface ServerProgramOptions {
   readonly args: readonly string[];
   /** The port that the arguments make it listen on. */
@@ -40,7 +38,7 @@ export async function startServerProgram(
     child.kill(signal);
     await ended;
   };
-  const accepted = waitUntilAccepted(`http://127.0.0.1:${String(port)}`, START_TIMEOUT_MS);
+  const accepted = waitUntilAccepted(`http://127.0.0.1:${String(port)}`);
   try {
     await Promise.race([accepted, ended.then((reason) => Promise.reject(new Error(reason)))]);
   } catch (error) {

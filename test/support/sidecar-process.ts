@@ -13,8 +13,6 @@ import type { Credential } from './secrets.ts';
 import { waitUntil } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-/** For a busy machine with two cores on which several start at once. */
-const START_TIMEOUT_MS = 60_000;
 
 /** Of the test run: it changes how fast a process starts, and nothing else. */
 const { NODE_COMPILE_CACHE } = process.env;
@@ -37,8 +35,6 @@ export interface SpawnOptions {
   readonly user?: UserAndGroup;
   /** `unread`: a pipe that is never read. Default `read`. */
   readonly stdout?: 'read' | 'unread';
-  /** Longest wait for one of its lines, milliseconds: many that start together share the machine. Default 30 000. */
-  readonly lineTimeoutMs?: number;
 }
 
 export interface UserAndGroup {
@@ -96,8 +92,7 @@ export function spawnSidecar(options: SpawnOptions): SidecarProcess {
     stderr: () => output.stderr,
     exit,
     stop,
-    waitForLine: (pattern) =>
-      waitForFirstLine(() => output.stdout, pattern, exit, options.lineTimeoutMs ?? START_TIMEOUT_MS),
+    waitForLine: (pattern) => waitForFirstLine(() => output.stdout, pattern, exit),
     [Symbol.asyncDispose]: async () => {
       await stop('SIGKILL');
     },
@@ -132,12 +127,8 @@ export function baseSettings(upstreamUrl: string, authUrl: string, credential: C
 }
 
 /** Waits until the sidecar holds its first token. */
-export async function waitUntilReady(sidecar: RunningSidecar, timeoutMs = START_TIMEOUT_MS): Promise<void> {
-  await waitUntil(
-    async () => (await call(`${sidecar.adminUrl}/readyz`)).status === 200,
-    'the sidecar is ready',
-    timeoutMs,
-  );
+export async function waitUntilReady(sidecar: RunningSidecar): Promise<void> {
+  await waitUntil(async () => (await call(`${sidecar.adminUrl}/readyz`)).status === 200, 'the sidecar is ready');
 }
 
 function captureOutput(child: ChildProcess, options: SpawnOptions): { stdout: string; stderr: string } {
@@ -162,12 +153,7 @@ async function waitForListening(sidecar: SidecarProcess, server: 'proxy' | 'admi
   return (JSON.parse(line) as { url: string }).url;
 }
 
-async function waitForFirstLine(
-  text: () => string,
-  pattern: RegExp,
-  exit: Promise<Exit>,
-  timeoutMs: number,
-): Promise<string> {
+async function waitForFirstLine(text: () => string, pattern: RegExp, exit: Promise<Exit>): Promise<string> {
   let ended: Exit | undefined;
   void exit.then((end) => (ended = end));
   let found: string | undefined;
@@ -181,6 +167,6 @@ async function waitForFirstLine(
       throw new Error(`ended with ${String(ended.code ?? ended.signal)} before it printed ${String(pattern)}`);
     return found !== undefined;
   };
-  await waitUntil(searchNewLines, `a line that matches ${String(pattern)}`, timeoutMs);
+  await waitUntil(searchNewLines, `a line that matches ${String(pattern)}`);
   return found ?? '';
 }

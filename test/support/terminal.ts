@@ -9,9 +9,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MAIN } from './main-file.ts';
 import { OUTPUT } from './secrets.ts';
 import type { Environment } from './sidecar-process.ts';
+import { WAIT_TIMEOUT_MS } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const WAIT_TIMEOUT_MS = 60_000;
 
 /** How a shell starts the program. */
 export const PROGRAM_COMMAND = `'${process.execPath}' '${join(ROOT, MAIN)}'`;

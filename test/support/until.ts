@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Far more than anything takes; only a condition that never comes about waits for it. */
-const WAIT_TIMEOUT_MS = 60_000;
+export const WAIT_TIMEOUT_MS = 120_000;
 const STABLE_READS = 10;
 const READ_INTERVAL_MS = 50;
 
@@ -11,7 +11,7 @@ const LEAST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
 const PAUSE_SHARE = 0.1;
 
-/** Resolves soon after `holds`, fails after `timeoutMs`, by default a minute. */
+/** Resolves soon after `holds`, fails after `timeoutMs`, by default two minutes. */
 export async function waitUntil(
   holds: () => boolean | Promise<boolean>,
   what: string,

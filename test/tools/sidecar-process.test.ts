@@ -3,8 +3,7 @@ import { expect, it } from 'vitest';
 import { spawnSidecar } from '../support/sidecar-process.ts';
 
 const PRINTS = "printf '%60000s\\n' '' >&2; printf '%60000s\\n' ''; echo the last line";
-const shell = (script: string) =>
-  spawnSidecar({ name: 'prints-and-ends', program: ['/bin/sh', '-c'], args: [script], lineTimeoutMs: 15_000 });
+const shell = (script: string) => spawnSidecar({ name: 'prints-and-ends', program: ['/bin/sh', '-c'], args: [script] });
 
 it.each([
   ['exits', 'exit 3', { code: 3, signal: null }],

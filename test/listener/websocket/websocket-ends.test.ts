@@ -48,13 +48,13 @@ describe('a stream slot is released', () => {
     for (let round = 1; round <= 3; round++) {
       const clients = await Promise.all(Array.from({ length: 4 }, () => openUpgraded(proxy)));
       for (const client of clients) vanish(client);
-      await waitUntil(() => proxy.throttle.state().streams === 0, `the slots of round ${String(round)} are free`, 5000);
+      await waitUntil(() => proxy.throttle.state().streams === 0, `the slots of round ${String(round)} are free`);
       const isClosed = (): boolean => {
         // The upstream learns that the other side has closed when it writes.
         for (const socket of upstream.sockets) if (!socket.destroyed) socket.write('x');
         return upstream.open === 0;
       };
-      await waitUntil(isClosed, 'the upstream connections are closed', 5000);
+      await waitUntil(isClosed, 'the upstream connections are closed');
       for (const client of clients) client.destroy();
     }
     expect((await proxy.requestRecords(12)).map(({ code }) => code)).toEqual(Array(12).fill(101));
@@ -102,7 +102,7 @@ describe('a stream slot is released', () => {
     await using proxy = await startUpgrading(upstream.url);
     const client = await openUpgraded(proxy);
     client.destroy();
-    await waitUntil(() => proxy.throttle.state().streams === 0 && upstream.open === 0, 'the slot is free', 8000);
+    await waitUntil(() => proxy.throttle.state().streams === 0 && upstream.open === 0, 'the slot is free');
   });
 });
 
@@ -163,7 +163,7 @@ describe('a client that leaves during the handshake', () => {
     );
     if (early !== '') await new Promise((resolve) => client.write(early, resolve));
     vanish(client);
-    await waitUntil(() => proxy.throttle.state().streams === 0, 'the slot is free', 5000);
+    await waitUntil(() => proxy.throttle.state().streams === 0, 'the slot is free');
     expect(await proxy.requestRecords(1)).toMatchObject([{ code: 499 }]);
     client.destroy();
   });

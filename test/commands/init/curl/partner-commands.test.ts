@@ -32,7 +32,7 @@ beforeAll(async () => {
   });
   // One shell for all: a process for each would take most of the time.
   const script = PARTNER_COMMANDS.map(({ text }) => `${withBackslashes(text)} -s`).join('\n');
-  await run('bash', ['-c', `set -e\n${script.replaceAll('https://HOST', recorder.url)}`], { timeout: 30_000 });
+  await run('bash', ['-c', `set -e\n${script.replaceAll('https://HOST', recorder.url)}`]);
   sentByCurl = [...recorder.requests];
 });
 afterAll(() => recorder[Symbol.asyncDispose]());

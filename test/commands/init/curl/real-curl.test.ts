@@ -22,7 +22,7 @@ afterAll(() => recorder[Symbol.asyncDispose]());
 /** One request, as curl sent it. */
 async function send(text: string): Promise<RecordedRequest> {
   const before = recorder.requests.length;
-  await run('bash', ['-c', text], { env: { PATH: process.env.PATH ?? '', LC_ALL: 'C.UTF-8' }, timeout: 10_000 });
+  await run('bash', ['-c', text], { env: { PATH: process.env.PATH ?? '', LC_ALL: 'C.UTF-8' } });
   const [request, ...more] = recorder.requests.slice(before);
   if (request === undefined || more.length > 0) throw new Error('expected one request');
   return request;
