@@ -1,13 +1,14 @@
 /**
- * `npm test`: installs missing programs, runs vitest, searches everything that was printed for secrets, and prints the slowest files and what
- * failed.
+ * `npm test`: installs missing programs, builds the program, runs vitest, searches everything that was printed for secrets, and prints the
+ * slowest files and what failed.
  * The last line is `N passed, N failed`, and the exit code agrees with it. Arguments go to vitest. `TESTED_NODE` names the version of Node.js
- * that runs vitest, such as 22.21.0. Default: the project's own.
+ * that runs vitest, such as 22.21.0. Default: the project's own. `TESTED_MAIN` names the program that tests start. Default: the one built.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { installNode } from '../test/support/node-versions.ts';
+import { writeProgram } from './bundle/write-program.ts';
 import { findLeaks } from './test-run/leaks.ts';
 import { installMissingPrograms } from './test-run/test-programs.ts';
 import { countTests, listFailures, listSlowest, readReport } from './test-run/totals.ts';
@@ -23,9 +24,15 @@ const SHOWN_SLOW_FILES = 30;
 rmSync(OUTPUT, { recursive: true, force: true });
 mkdirSync(OUTPUT, { recursive: true });
 
-for (const line of installMissingPrograms()) console.error(`!!! ${line}`);
+const missingPrograms = installMissingPrograms();
+for (const line of missingPrograms) console.error(`!!! ${line}`);
 
-const { TESTED_NODE = process.versions.node } = process.env;
+const { TESTED_NODE = process.versions.node, TESTED_MAIN } = process.env;
+if (TESTED_MAIN === undefined) {
+  // Tests start the program several hundred times, and the sources take longer to start than the bundle.
+  await writeProgram(ROOT, join(ROOT, 'dist'));
+  process.env.TESTED_MAIN = join('dist', 'main.js');
+}
 const exitCode = await runVitest({
   node: await installNode(TESTED_NODE),
   root: ROOT,
@@ -49,6 +56,7 @@ for (const { file, fullName, lines } of failures)
 // After the errors, so that the end of a long output still names every failure.
 for (const { file, fullName, lines } of failures) console.error(`failed: ${file} > ${fullName}: ${lines[0] ?? ''}`);
 for (const leak of leaks) console.error(`LEAK: ${leak.file}:${String(leak.line)} holds ${leak.what}`);
+for (const line of missingPrograms) console.error(`!!! ${line}`);
 for (const reason of totals.extraFailures) console.error(`counted as failed: ${reason}`);
 const failed = totals.failed + leaks.length;
 console.log(`${String(totals.passed)} passed, ${String(failed)} failed`);

@@ -1,6 +1,6 @@
 /**
  * The programs that the tests run and npm does not bring, such as nginx, Redis and chromium. Missing ones are installed where that is
- * possible (root on Debian); their services are not started.
+ * possible (root on Debian) and `INSTALL_PROGRAMS` is not `false`; their services are not started.
  */
 import { spawnSync } from 'node:child_process';
 import { accessSync, chmodSync, constants, existsSync, globSync, rmSync, writeFileSync } from 'node:fs';
@@ -61,11 +61,14 @@ export function installMissingPrograms(needed: readonly RequiredProgram[] = TEST
   if (missing.length > 0) install(missing.map((each) => each.package));
   return missing
     .filter(({ program }) => !isInstalled(program))
-    .map(({ program, tests }) => `${program} is missing and could not be installed; these fail without it: ${tests}`);
+    .map(({ program, tests }) => `${program} is missing and was not installed; these fail without it: ${tests}`);
 }
 
 function install(packages: readonly string[]): void {
-  if (process.getuid?.() !== 0 || !isInstalled('apt-get')) return;
+  if (process.getuid?.() !== 0 || !isInstalled('apt-get') || process.env.INSTALL_PROGRAMS === 'false') return;
+  console.error(
+    `!!! apt-get installs ${packages.join(', ')} and what these depend on, up to a hundred Debian packages. INSTALL_PROGRAMS=false prevents it.`,
+  );
   const ownPolicy = !existsSync(POLICY);
   if (ownPolicy) {
     writeFileSync(POLICY, '#!/bin/sh\nexit 101\n');
