@@ -3,8 +3,10 @@
  * stand between files that mostly compute, so that the cores have work meanwhile. `npm test` prints the slowest files.
  */
 export const LONGEST_TESTS: readonly string[] = [
+  'test/bodies/bodies.test.ts',
   'test/e2e/nginx.test.ts',
   'test/e2e/token-outage.test.ts',
+  'test/differential/differential.test.ts',
   'test/e2e/status-page.test.ts',
   'test/e2e/tokens.test.ts',
   'test/throttle/adaptive/auto.test.ts',
@@ -35,7 +37,6 @@ export const LONGEST_TESTS: readonly string[] = [
   'test/fleet/shared-quota/fleet-faults.test.ts',
   'test/listener/websocket/websocket-ends.test.ts',
   'test/e2e/fleet.test.ts',
-  'test/bodies/bodies.test.ts',
   'test/fleet/shared-quota/fleet-simulation.test.ts',
   'test/peers/connection-reading.test.ts',
   'test/throttle/adaptive/limit-choice.test.ts',
