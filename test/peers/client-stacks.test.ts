@@ -13,7 +13,7 @@ import { CLIENT_STACKS, buildClients } from './client-stacks/stacks.ts';
 /** More than the replay buffer, so that they are streamed. */
 const BODY_BYTES = 1_500_000;
 /** Of each of the two runs of a client: both end within the time of a test. */
-const CLIENT_TIMEOUT_MS = 25_000;
+const CLIENT_TIMEOUT_MS = 120_000;
 
 const running = new AsyncDisposableStack();
 let site: Site;
