@@ -100,11 +100,17 @@ export class ResponseClassifier {
     observe({ kind: 'clock-compared', from: `the partner (route ${route})`, skewMs: originAt - ownAt });
   }
 
+  /** @param body of a response that is held. Default: not known */
+  reportUnauthorized(head: ResponseHead, body?: Buffer): void {
+    const { observe, route, maskSecrets = (text: string) => text } = this.#options;
+    const detail = readUnauthorizedReason(head, maskSecrets, body);
+    if (detail !== undefined) observe({ kind: 'unauthorized', route, detail });
+  }
+
   /** @returns whether the token lacks a scope, for which no wait helps */
   #reportChallenge(head: ResponseHead): boolean {
     const { observe, route, maskSecrets = (text: string) => text } = this.#options;
-    const detail = head.status === 401 ? readUnauthorizedReason(head, maskSecrets) : undefined;
-    if (detail !== undefined) observe({ kind: 'unauthorized', route, detail });
+    if (head.status === 401) this.reportUnauthorized(head);
     const refusal = readInsufficientScope(head, maskSecrets);
     if (refusal !== undefined) observe({ kind: 'insufficient-scope', route, needed: refusal.needed });
     return refusal !== undefined;

@@ -54,6 +54,34 @@ class CrowdedClock extends ManualClock {
   }
 }
 
+describe('a 401 that is held', () => {
+  it.each([
+    [
+      '{"error":"invalid_client","error_description":"suspended"}',
+      'Bearer',
+      'the partner says "invalid_client: suspended"',
+    ],
+    ['{"code":7,"message":"no subscription\\nfor claims"}', 'Bearer', 'the partner says "no subscription for claims"'],
+    [
+      '{"message":"of the body"}',
+      'Bearer error="invalid_token", error_description="of the field"',
+      'invalid_token: of the field',
+    ],
+    ['<html>no</html>', 'Bearer', undefined],
+    [`{"message":"long","more":"${'x'.repeat(3000)}"}`, 'Bearer', undefined],
+  ])('is quoted from its JSON body where its challenge has no description: %.60s', async (body, challenge, words) => {
+    const { url, eventsOf } = await startInProcess({
+      respond: (_, response) => {
+        response.writeHead(401, { 'www-authenticate': challenge, 'content-type': 'application/json' }).end(body);
+      },
+    });
+    expect((await send(url)).text).toBe(body);
+    const details = eventsOf('unauthorized').map(({ detail }) => detail);
+    if (words === undefined) expect(details).toEqual([]);
+    else expect(details.at(-1)).toContain(words);
+  });
+});
+
 describe('a 401 whose refresh fails in the turn of the event loop in which the deadline passes', () => {
   it.each([false, true])('goes to the client and is counted once: the refresh first %s', async (isReversed) => {
     const clock = new CrowdedClock(5000, isReversed);

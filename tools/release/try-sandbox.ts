@@ -23,7 +23,7 @@ export async function trySandbox(
   let response: string;
   try {
     const curl = await readCurlLine(sandbox.stdout);
-    const { stdout } = await run('sh', ['-c', `${curl} --silent --max-time 10 --write-out '\\n%{http_code}'`]);
+    const { stdout } = await run('sh', ['-c', `${curl} --silent --max-time 120 --write-out '\\n%{http_code}'`]);
     const [status = '', body = ''] = stdout.trim().split('\n').toReversed();
     response = `${status} ${body}`;
   } catch (error) {
@@ -38,7 +38,7 @@ export async function trySandbox(
 }
 
 async function readCurlLine(stdout: NodeJS.ReadableStream): Promise<string> {
-  const impatient = AbortSignal.timeout(60_000);
+  const impatient = AbortSignal.timeout(120_000);
   for await (const line of createInterface({ input: stdout, signal: impatient }))
     if (line.startsWith('try ')) return line.slice('try '.length);
   throw new Error('the sandbox printed no line to try');

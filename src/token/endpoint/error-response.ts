@@ -53,6 +53,11 @@ export function parseErrorResponse(body: string | undefined, challenge: string |
   return { code: code === '' ? undefined : code, isRejection, text };
 }
 
+/** The error code and its description in a JSON body, as they came; empty for another body. */
+export function readErrorBody(body: string) {
+  return readBody(parseJsonObject(body) ?? {});
+}
+
 /** The `vendorCode` is Okta's. */
 function readBody(fields: JsonFields) {
   const texts = DESCRIPTION_MEMBERS.map((path) => readText(findMember(fields, path)));
