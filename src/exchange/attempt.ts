@@ -14,6 +14,7 @@ import { unrecordedFailure, type UpstreamFailure } from '../upstream/failure.ts'
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { classifyAttempt, cutReasonOf, labelResponse, showsAcceptedToken, toSidecarError } from './attempt-outcome.ts';
 import type { PendingAttempt } from './exchange.ts';
+import { OTHER_PATH } from './foreign-responses.ts';
 import { RefusalInspector } from './refusals/refusal-inspector.ts';
 import { EVENT_STREAM } from './refusals/refusal-rules.ts';
 import type { Relay } from './relay.ts';
@@ -178,7 +179,8 @@ export class Attempt implements AttemptHandler, PendingAttempt {
     const detail = foreignResponses.describe(head, { operation, url: baseUrl.origin + exchange.path, accept });
     if (detail === undefined) return;
     // Over TLS, only a server that has the partner's certificate can respond.
-    const cause = baseUrl.protocol === 'https:' ? 'foreign_partner' : 'foreign_network';
+    const isOfPartner = baseUrl.protocol === 'https:' || detail.includes(OTHER_PATH);
+    const cause = isOfPartner ? 'foreign_partner' : 'foreign_network';
     observe({ kind: 'foreign-response', route, cause, detail });
   }
 
@@ -190,8 +192,10 @@ export class Attempt implements AttemptHandler, PendingAttempt {
 
   /** The attempt has ended: frees its slot in flight and records it. */
   release(result: AttemptResult): void {
-    const { observe, counters, route, clock } = this.#context.routeContext;
+    const { observe, counters, route, clock, responseClassifier } = this.#context.routeContext;
     const { tracer, lifetime, stats } = this.#context.exchange;
+    if (result.kind === 'held' && result.head.status === 401)
+      responseClassifier.reportUnauthorized(result.head, result.body);
     stats.pending = undefined;
     if (this.#headBytes > 0) this.#context.routeContext.memory.giveBack(this.#headBytes);
     tracer?.endAttempt(result);

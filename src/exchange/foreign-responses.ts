@@ -1,6 +1,6 @@
 /**
- * Recognizes a response that is none of the API although its status says success (pure): a web page that was not asked for, or a redirect to
- * another server, where the same operation has responded as an API before. Pages and redirects that an operation gives from its start are
+ * Recognizes a response that is none of the API although its status says success (pure): a web page that was not asked for, or a redirect
+ * to another server or, for good, to another path, where the same operation has responded as an API before. Pages and redirects that an operation gives from its start are
  * its own. attempt.ts reports what is found here; interception.ts recognizes what refuses a call.
  */
 import { findOtherServer } from '../upstream/references.ts';
@@ -26,6 +26,10 @@ const NOT_ACCEPTED = /;\s*q\s*=\s*0(?:\.0*)?\s*$/;
 const ANY_PAGE = /^\s*(?:\*|text\/\*|application\/\*\s*(?:;|$))/;
 /** What HttpURLConnection of the JDK sends where an application sets nothing. */
 const DEFAULT_OF_JDK = 'text/html, image/gif, image/jpeg, *';
+
+const MOVED: ReadonlySet<number> = new Set([301, 308]);
+/** The server of the API says so itself. */
+export const OTHER_PATH = 'to another path of the same server';
 
 export class ForeignResponses {
   /** The content type of each operation that responds as an API does, empty without content. A success with it needs no `describe`. */
@@ -74,7 +78,9 @@ function describeRedirect(head: ResponseHead, url: string): string | undefined {
   if (head.status === 304) return undefined;
   const [location] = findHeaderValues(head.headers, 'location');
   const server = location === undefined ? undefined : findOtherServer(location, url);
-  return server === undefined ? undefined : `to ${server}`;
+  if (server !== undefined) return `to ${server}`;
+  // Other redirects may be how an operation responds.
+  return location !== undefined && MOVED.has(head.status) ? OTHER_PATH : undefined;
 }
 
 function readUseOfPages(accept: string | undefined): 'asked for' | 'possible' | 'ruled out' {

@@ -34,6 +34,24 @@ function play(responses: readonly Played[], foreign = new ForeignResponses()): s
 const json: Played = { type: 'application/json' };
 const page: Played = { type: 'text/html; charset=utf-8' };
 
+describe('a redirect to another path of the same server', () => {
+  const moved = '301 to another path of the same server instead of JSON';
+
+  it.each([
+    [301, '/v2/orders/7', moved],
+    [308, 'https://api.partner.example/v2/orders/7', moved.replace('301', '308')],
+    [302, '/v2/orders/7', undefined],
+    [303, '/v1/results/7', undefined],
+  ])('after JSON, %i to %s: %s', (status, location, expected) => {
+    expect(play([json, { status, location }])).toBe(expected);
+  });
+
+  it('from the start is how the operation responds', () => {
+    const redirect = { status: 301, location: '/v2/orders/7' };
+    expect(play([redirect, redirect])).toBe(undefined);
+  });
+});
+
 describe('a web page', () => {
   it.each(HTML.flatMap((type) => API.map((before) => [type, before])))('%j after %j is foreign', (type, before) => {
     expect(play([{ type: before }, { type }])).toMatch(
