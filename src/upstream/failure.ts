@@ -107,7 +107,8 @@ export function timeoutFailure(afterMs: number): UpstreamFailure {
 
 export function headerOverflowFailure({ text, hasTooManyFields }: HeaderOverflow): UpstreamFailure {
   const setting = hasTooManyFields ? '' : ': upstream.maxHeaderBytes (SIDECAR_UPSTREAM_MAX_HEADER_BYTES)';
-  return protocolFailure(`the upstream ${text}${setting}`);
+  const advice = `ask the operator why its header fields are so ${hasTooManyFields ? 'many' : 'large, or raise that limit'}`;
+  return { ...protocolFailure(`the upstream ${text}${setting}`), advice };
 }
 
 /** The response cannot be parsed. @param why fit for a client and a log */
