@@ -84,7 +84,7 @@ function adviseOnToken(token: TokenStatus, settings: PageView['settings']): read
   const { credential, status, lastFailure, consecutiveFailures, credentialFault, missingScopes } = token;
   return [
     ...(lastFailure !== null && consecutiveFailures > 0
-      ? [adviseOnTokenFailure(credential, lastFailure, settings)]
+      ? [adviseOnTokenFailure(credential, lastFailure, { settings })]
       : []),
     ...(status === 'suspect' ? [adviseOnRejectedToken(token)] : []),
     ...(credentialFault === null ? [] : ALERTS.BearerSidecarRotationFailing.advice),

@@ -88,6 +88,9 @@ export class SampleRing {
       now,
       /** How long samples have been taken, at most an hour. */
       spanMs: this.#spanMs(now),
+      /** How much of the window the process stood still, by its own samples: each is a second and what the event loop was late. */
+      stalledMs: (windowMs: number): number =>
+        Math.max(0, Math.min(windowMs, this.#spanMs(now)) - this.#seconds.countSince(now - windowMs) * SECOND_MS),
       /** Summed growth, to 15 seconds beyond five minutes. `<histogram>_count` and `_bucket`, with `le` as its text, reach no further back. */
       increase: (metric: string, windowMs: number, selector?: Selector): number =>
         this.#increase(metric, now - windowMs, selector),

@@ -45,6 +45,10 @@ export class SampleTier {
     return -1;
   }
 
+  countSince(at: number): number {
+    return this.taken - 1 - Math.max(this.first, this.findAt(at));
+  }
+
   read(column: ArrayLike<number>, sample: number): number {
     return column[this.#slotOf(sample)] ?? 0;
   }

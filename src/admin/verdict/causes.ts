@@ -95,6 +95,11 @@ export const CAUSES = {
       advice:
         'Ask the partner for the cause, and whether 503 is its rate limit; if so, set `SIDECAR_THROTTLE_REFUSALS=[{"status":503}]`.',
     },
+    slower_than_clients: {
+      headline: 'The partner does not respond before the clients leave, after about {leftAfter}',
+      advice:
+        'Give the partner the time and path of such a call: in the minutes before it responded in {usual}. Meanwhile let the application wait longer, if it can.',
+    },
     slow: {
       headline: 'The partner is slow: {typical} for a typical response',
       advice: ALERTS.BearerSidecarUpstreamSlow.advice[0],
@@ -106,6 +111,11 @@ export const CAUSES = {
     client_certificate: 'The partner requires a client certificate, or another one',
   }),
   ...blame('setting', {
+    stalled: {
+      headline: 'The sidecar gets too little CPU or memory: it stood still for {stalled} of the time',
+      advice:
+        'Raise the CPU limit of the container, or use a node with less load. How quickly the partner responds is not known meanwhile.',
+    },
     rate_setting: {
       headline: 'The configured rate is too low for the demand{rate}',
       advice: 'Raise `SIDECAR_RATE` as far as the partner allows, or send fewer calls.',
@@ -160,15 +170,10 @@ export const CAUSES = {
     forbidden: {
       headline: 'The partner does not permit the calls of this client (403)',
       advice:
-        'Ask the partner which role or scope this client needs, and whether it accepts calls from this IP address.',
+        'See the body of such a response, then ask the partner: which role or scope this client needs, or which key in a header field (`upstream.headers`), whether a quota is used up, and whether it accepts calls from this IP address.',
     },
   }),
   ...blame('application', {
-    path_not_found: {
-      headline: 'The partner responds 404 to every call',
-      advice:
-        'Compare the paths of the calls with the description of the API: `SIDECAR_BASE_URL` worked before. If they are right, ask the partner whether it has moved.',
-    },
     client_error: {
       headline: 'The partner refuses requests of the application ({code})',
       advice: 'Check what the application sends: the body of these responses says what is wrong.',
@@ -197,9 +202,20 @@ export const CAUSES = {
     other: 'Partner or network: the connections fail',
   }),
   ...blame('unclear', {
+    path_not_found: {
+      headline: 'Application or partner: 404 to every call',
+      advice:
+        'Compare the paths of the calls with those that succeeded: `SIDECAR_BASE_URL` worked before. If they are others, the application has changed; otherwise ask the partner whether it has moved or ended this version.',
+    },
+    clients_leave_now: {
+      headline: 'Partner or application: no response comes before the clients leave, after about {leftAfter}',
+      advice:
+        'Compare the time-out of the application with how long the partner takes; it is not known which of them has changed.',
+    },
     response_cut: {
       headline: 'Partner or network: responses break off',
-      advice: ALERTS.BearerSidecarResponsesCut.advice[0],
+      advice:
+        'Give the partner the time and path of such a call, and ask which of its servers or gateways ends these responses early.',
     },
     beyond_egress_proxy: {
       headline: 'Partner or network: the egress proxy cannot reach the partner',
@@ -209,3 +225,18 @@ export const CAUSES = {
 } satisfies Readonly<Record<FaultCause | ForeignCause, Cause>>;
 
 export type CauseName = keyof typeof CAUSES;
+
+/** The same address worked a moment ago, and nothing has changed here: no setting of it is wrong. */
+export const ADVICE_AFTER_SUCCESS: Readonly<Partial<Record<CauseName, string>>> = {
+  dns: 'The name was resolved before: ask who runs the name server of this machine or pod, then the partner, whether the name has moved.',
+  connection_refused: 'The same address worked before: ask the partner whether its service runs, or has moved.',
+  connect_timeout:
+    'The same address worked before: ask who runs the network whether a firewall drops connections from here, and the partner whether its service runs and accepts this IP address.',
+  tls: 'The same address worked before: ask the partner what has changed in its TLS, and who runs the network whether a proxy or firewall interferes.',
+  certificate_wrong_host:
+    'Ask the partner for a certificate with this name. The same address worked before: it has renewed the certificate without the name, or the name leads to another server now.',
+  certificate_untrusted:
+    'Ask the partner whether it has another certificate or authority since then, before `SIDECAR_CA_FILE` trusts it: a proxy that inspects TLS may stand in between, too.',
+  reset_after_sent:
+    'Ask the partner whether these calls arrived, and whether they were carried out, before they are repeated.',
+};

@@ -5,7 +5,7 @@ import type { Evidence, PastSuccess, PastSuccesses } from '../history/past-succe
 import { formatCount } from '../quantity-texts.ts';
 import type { CauseName } from './causes.ts';
 
-interface Known {
+export interface Known {
   readonly successes?: Pick<PastSuccesses, 'find'> | undefined;
   readonly wallNow: number;
 }

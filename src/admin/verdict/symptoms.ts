@@ -3,6 +3,7 @@ import type { PendingAttempt } from '../../exchange/exchange.ts';
 import type { FaultCause, ForeignCause } from '../../telemetry/events.ts';
 import { formatInstant } from '../../platform/instant-text.ts';
 import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.ts';
+import type { TokenState } from '../../token/token.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import type { PastSuccesses } from '../history/past-successes.ts';
@@ -58,6 +59,27 @@ export interface VerdictInputs extends SidecarStates {
 const LONG_WAIT_SECONDS = '1';
 /** How far back the present reaches. */
 const PRESENT_MS = 5000;
+export const RECENT_MS = 15_000;
+/** An idle process is late by less. */
+const STALLED_SHARE = 0.2;
+/** Causes that follow from how long something took. */
+const TIMED: ReadonlySet<CauseName> = new Set<CauseName>([
+  'slow',
+  'no_response_in_time',
+  'connect_timeout',
+  'clients_leave',
+  'slower_than_clients',
+  'clients_leave_now',
+  'rate_setting',
+  'max_rate_setting',
+  'in_flight_setting',
+  'queue_setting',
+]);
+const USUAL_MS = 300_000;
+const FEWEST_USUAL = 10;
+/** A latency that is so many times the usual one has another reason than chance. */
+const MUCH_SLOWER = 4;
+const NO_COUNTER = { metric: '', selector: {} };
 /** A larger share is described as every call. */
 const EVERY = 0.9;
 const HALF = 0.5;
@@ -74,6 +96,8 @@ const LEFT_QUEUE = {
   than: ' than the queue does (`SIDECAR_QUEUE_TIMEOUT_MS`), or send fewer calls',
 };
 const INTERCEPTED = /^(?:403|406|407|451|503)$/;
+const OF_OTHER_ROUTES =
+  'The same token is accepted for other routes: ask the partner whether this client may use this API, and which audience or scope it needs.';
 /** While a token is held again, of the failures there are the requests alone. */
 const TOKEN_IS_BACK = {
   of: '',
@@ -114,13 +138,28 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
         ...listForeign(facts, inputs, windowMs),
         ...listStatuses(facts, throttle, inputs),
         ...listRejections(facts),
-        ...listSlow(facts),
+        ...listSlow(facts, inputs),
       ];
     }),
   ];
-  return findings
+  const stalled = findStall(samples, windowMs);
+  return [
+    ...findings.map((finding) => (TIMED.has(finding.cause) ? { ...finding, ...stalled } : finding)),
+    ...listStall(samples),
+  ]
     .map((finding): Symptom => ({ code: finding.cause, failed: 0, delayed: 0, ...finding }))
     .filter(({ failed, delayed, isCertain }) => failed + delayed > 0 || isCertain === true);
+}
+
+/** While the process stands still, what takes long says nothing about the partner or a limit. */
+function findStall(samples: Samples, windowMs: number): Pick<Symptom, 'cause' | 'values'> | undefined {
+  const part = samples.stalledMs(windowMs) / windowMs;
+  return part < STALLED_SHARE ? undefined : { cause: 'stalled', values: { stalled: formatShare(part) } };
+}
+
+function listStall(samples: Samples): Finding[] {
+  const stalled = findStall(samples, RECENT_MS);
+  return stalled === undefined ? [] : [{ ...stalled, ...NO_COUNTER, route: null, isCertain: true }];
 }
 
 function hasRequests(throttle: ThrottleState, samples: Samples, windowMs: number): boolean {
@@ -130,10 +169,16 @@ function hasRequests(throttle: ThrottleState, samples: Samples, windowMs: number
   return isInUse || count('permits_total') > 0 || count('queue_rejected_total') > 0;
 }
 
-/** A credential without a usable token fails every request of its routes. */
-function listTokens({ samples, tokens, settings, clockSkews }: VerdictInputs, windowMs: number): Finding[] {
+/** One without a usable token before one whose renewal fails. */
+export function findFailingToken(tokens: readonly TokenState[]): TokenState | undefined {
   const failing = tokens.filter(({ lastFailure }) => lastFailure !== undefined);
-  const token = failing.find((each) => validForMs(each) <= 0) ?? failing[0];
+  return failing.find((each) => validForMs(each) <= 0) ?? failing[0];
+}
+
+/** A credential without a usable token fails every request of its routes. */
+function listTokens(inputs: VerdictInputs, windowMs: number): Finding[] {
+  const { samples, tokens } = inputs;
+  const token = findFailingToken(tokens);
   const [metric, selector] = ['local_replies_total', { code: 'TOKEN_.*' }];
   const failed = samples.increase(metric, windowMs, selector);
   const finding = { cause: 'no_token', route: null, metric, selector, failed } as const;
@@ -142,7 +187,7 @@ function listTokens({ samples, tokens, settings, clockSkews }: VerdictInputs, wi
   const values = {
     of: tokens.length === 1 ? '' : ` for ${credential}`,
     failure: describeTokenFailure(lastFailure),
-    advice: adviseOnTokenFailure(credential, lastFailure, settings, clockSkews),
+    advice: adviseOnTokenFailure(credential, lastFailure, inputs),
   };
   const { outcome: code, detail: words } = lastFailure;
   return [{ ...finding, code, words, isCertain: validForMs(token) <= 0, values }];
@@ -197,7 +242,8 @@ function* listStatuses(
   const { route, selector, codes, insufficientScopes } = facts;
   const all = sum([...codes]);
   const wasAccepted = route !== null && isUnchanged('authorized', route, inputs);
-  const advice = [...new Set(inputs.tokens.map((token) => adviseOnRejectedToken(token, wasAccepted)))].join(' ');
+  const ofToken = new Set(inputs.tokens.map((token) => adviseOnRejectedToken(token, wasAccepted)));
+  const advice = isAcceptedElsewhere(facts, inputs) ? OF_OTHER_ROUTES : [...ofToken].join(' ');
   const isKnownPath = route !== null && isUnchanged('succeeded', route, inputs);
   let intercepted = facts.faults.get('intercepted') ?? 0;
   const byCause = new Map<CauseName, [code: string, count: number][]>([
@@ -225,6 +271,12 @@ function* listStatuses(
       values: { ...describeRefusals(throttle, code), advice },
     };
   }
+}
+
+/** Whether the one token of all routes is accepted for another one. */
+function isAcceptedElsewhere({ route }: RouteFacts, { samples, tokens }: VerdictInputs): boolean {
+  const accepted = samples.increaseBy('route', 'upstream_attempts_total', RECENT_MS, { outcome: 'ok' });
+  return route !== null && tokens.length === 1 && [...accepted.keys()].some((other) => other !== route);
 }
 
 /** The share of the calls that is refused at any rate, and the setting that makes an assumed refusal certain. */
@@ -266,20 +318,43 @@ function* listRejections({ route, selector, replies }: RouteFacts): Generator<Fi
 }
 
 /** Slow responses, and clients that did not wait for the end of one. */
-function* listSlow(facts: RouteFacts): Generator<Finding> {
-  const { route, outcomes, slow, typicalLeftMs, typicalSlowMs, unanswered, isHung, leftEarly } = facts;
+function* listSlow(facts: RouteFacts, inputs: VerdictInputs): Generator<Finding> {
+  const { route, outcomes, slow, typicalLeftMs, typicalSlowMs, unanswered, isHung } = facts;
   const left = Math.max(0, (outcomes.get('client_left') ?? 0) - facts.brokenOff);
   const metric = 'upstream_attempts_total';
   const responses = countResponses(facts);
-  const cause = isHung ? 'no_response_in_time' : leftEarly > 0 ? 'clients_leave' : 'slow';
+  const usualMs = readUsualMs(inputs.samples, facts.selector);
+  const leftAfter = formatLatency(Math.round(typicalLeftMs / 100) * 100);
   const values = {
-    moment: `the end of their responses, after about ${formatLatency(Math.round(typicalLeftMs / 100) * 100)}`,
+    leftAfter,
+    moment: `the end of their responses, after about ${leftAfter}`,
     than: ' for its responses; how long the partner takes is not known while no client waits for it',
     typical: formatLatency(Math.max(typicalSlowMs, typicalLeftMs)),
+    usual: formatLatency(usualMs),
   };
+  const cause = findCauseOfLeaving(facts, left, usualMs, inputs);
   yield { cause, route, failed: left, values, metric, selector: { ...facts.selector, outcome: 'client_left' } };
   const delayed = Math.max(0, slow - left - countBroken(facts)) + (isHung ? 0 : unanswered);
   if (delayed * 2 >= responses) yield { cause: 'slow', route, delayed, values, metric, selector: facts.selector };
+}
+
+/** Clients that leave before any response: the partner has become slow, the clients impatient, or both were so all the time. */
+function findCauseOfLeaving(facts: RouteFacts, left: number, usualMs: number, inputs: VerdictInputs): CauseName {
+  const { route, isHung, leftEarly, typicalLeftMs } = facts;
+  const wasInTime = route !== null && left > countResponses(facts) && isUnchanged('answered', route, inputs);
+  if (wasInTime && usualMs * MUCH_SLOWER < typicalLeftMs) return 'slower_than_clients';
+  if (isHung) return 'no_response_in_time';
+  if (leftEarly === 0) return 'slow';
+  return wasInTime ? 'clients_leave_now' : 'clients_leave';
+}
+
+/** The median latency of the responses of five minutes; those that no client waited for took longer. NaN: there are too few. */
+function readUsualMs(samples: Samples, selector: Selector): number {
+  const attempts = samples.increase('upstream_duration_seconds_count', USUAL_MS, selector);
+  const left = samples.increase('upstream_attempts_total', USUAL_MS, { ...selector, outcome: 'client_left' });
+  const share = (attempts - left) / attempts / 2;
+  if (attempts - left < FEWEST_USUAL) return NaN;
+  return samples.quantile('upstream_duration_seconds', share, USUAL_MS, selector) ?? NaN;
 }
 
 /** Requests that the queue refused, that waited long, that wait now, or that left. */
@@ -454,15 +529,17 @@ function refusesMany({ outcomes }: RouteFacts): boolean {
 
 function describeThrottle(throttle: ThrottleState, facts: RouteFacts) {
   const { typicalSlowMs, presentMs: latencyMs, brokenOff } = facts;
-  const { mode, rate, learned, inFlightLimit, queueMax, stalledResponses, stalledInFlight } = throttle;
+  const { mode, rate, pausedMs, learned, inFlightLimit, queueMax, stalledResponses, stalledInFlight } = throttle;
   const full = findFull(throttle);
   // Where no limit explains the refusals, the rate in use is none of the partner's.
   const inUse = learned !== undefined && Number.isFinite(learned.rate) ? learned.rate : rate;
   const known = mode === 'auto' && learned?.kind === 'unknown' ? Infinity : inUse;
   return {
-    rate: Number.isFinite(known)
-      ? `: ${mode === 'static' ? '' : 'about '}${formatRoundedRate(known)} requests per second`
-      : '',
+    // What one stated pause teaches of a rate is no number to quote.
+    rate:
+      Number.isFinite(known) && pausedMs < LONG_PAUSE_MS
+        ? `: ${mode === 'static' ? '' : 'about '}${formatRoundedRate(known)} requests per second`
+        : '',
     limit: full === undefined ? '' : `: ${full.name} (${formatCount(full.calls, 'call')} per ${full.per})`,
     refused: formatShare(learned?.refusedShare ?? 0),
     inFlight: String(inFlightLimit),

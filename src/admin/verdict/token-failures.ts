@@ -2,14 +2,22 @@
 import { ALERTS } from '../alerts/alert-table.ts';
 import { describeSkew } from '../status/readiness.ts';
 import type { ClockSkew, StatusPageSetting } from '../status/states.ts';
+import { isUnchanged, type Known } from './past.ts';
 
-type TokenFailure = Readonly<Record<'outcome' | 'detail', string>>;
+export type TokenFailure = Readonly<Record<'outcome' | 'detail', string>>;
 
 /** What servers say of an assertion whose times do not fit their clock. */
 const OUT_OF_TIME =
   /\b(?:expired|exp|iat|nbf|not (?:yet )?valid (?:yet|before)|in the future|clock|skew|too (?:old|early))\b/i;
 const FILE_FAULT = /^auth\.[^:]+: the file /;
 const CHECK = 'Run `bearer-sidecar check`: it names the first fault between here and the authorization server.';
+const CLIENT = 'Check the client id and the client secret: `SIDECAR_CLIENT_ID`, `SIDECAR_CLIENT_SECRET_FILE`.';
+const RENEWED =
+  'The same client id and secret were accepted before: ask the partner whether the secret has expired or was renewed there, or the client was disabled, and write a new secret into the file of `SIDECAR_CLIENT_SECRET_FILE`.';
+const LIMITED =
+  'It is requested again by itself. Ask who else uses this client; replicas share one token with `SIDECAR_REDIS_URL`, and `SIDECAR_AUTH_CACHE_FILE` keeps it over restarts.';
+const MALFORMED =
+  'Ask the operator of the token endpoint whether its response has changed, or something in front of it responds: `bearer-sidecar check` shows what comes. If the token has another name there, set `auth.tokenField`.';
 /** Audience and scope were right a moment ago. */
 const REVOKED =
   'Ask the partner whether it has withdrawn the access of this client or changed its keys. If other replicas or programs use the same client, each new token may end the one before: share it with `SIDECAR_REDIS_URL`, or use one client each.';
@@ -23,25 +31,29 @@ export function describeTokenFailure(failure: TokenFailure): string {
   if (error !== undefined) return `the authorization server rejects the request (${error})`;
   if (FILE_FAULT.test(detail)) return 'a file of the client cannot be used';
   if (outcome === 'rejected') return 'the authorization server rejects the request';
+  if (isLimited(failure)) return 'the authorization server limits the token requests (429)';
   return outcome === 'malformed' ? 'the token endpoint sends invalid responses' : 'the token endpoint is not available';
 }
 
-/** One sentence with settings and commands in backticks. @param settings secrets masked; undefined when unknown */
-export function adviseOnTokenFailure(
-  credential: string,
-  failure: TokenFailure,
-  settings: readonly StatusPageSetting[] | undefined,
-  clockSkews: readonly ClockSkew[] = [],
-): string {
+interface TokenContext extends Pick<Known, 'successes'> {
+  /** Secrets masked; undefined when unknown. */
+  readonly settings: readonly StatusPageSetting[] | undefined;
+  readonly clockSkews?: readonly ClockSkew[] | undefined;
+}
+
+/** Sentences with settings and commands in backticks. */
+export function adviseOnTokenFailure(credential: string, failure: TokenFailure, known: TokenContext): string {
+  const { settings, clockSkews = [] } = known;
   const { outcome, detail } = failure;
   const [skew] = clockSkews;
   if (outcome === 'rejected' && OUT_OF_TIME.test(detail) && sendsAssertion(settings))
-    return `Compare the clocks: an assertion is valid for a minute${skew === undefined ? '' : `, and the clock, ${describeSkew(skew)}`}. Synchronize the wrong one with a time server (NTP).`;
+    return `Compare the clocks: ${skew === undefined ? '' : `${describeSkew(skew)}, and `}an assertion is valid for a minute. Synchronize the wrong one with a time server (NTP).`;
   if (FILE_FAULT.test(detail)) return 'Write or correct the file that is named there: it is read again every 2 s.';
   if (detail.includes('auth.issuer')) return 'Check `auth.issuer` and its metadata with `bearer-sidecar check`.';
   if (isTokenPathWrong(failure)) return adviseOnTokenPath(credential, settings);
-  if (detail.includes('invalid_client'))
-    return 'Check the client id and the client secret: `SIDECAR_CLIENT_ID`, `SIDECAR_CLIENT_SECRET_FILE`.';
+  if (detail.includes('invalid_client')) return isUnchanged('token', credential, known) ? RENEWED : CLIENT;
+  if (isLimited(failure)) return LIMITED;
+  if (outcome === 'malformed') return MALFORMED;
   if (detail.includes('invalid_scope'))
     return 'Ask the partner which scope to request, and set `auth.scope` (`SIDECAR_SCOPE`).';
   if (outcome === 'unavailable')
@@ -58,6 +70,10 @@ export function adviseOnRejectedToken({ file = null }: { readonly file?: string 
 
 function sendsAssertion(settings: readonly StatusPageSetting[] = []): boolean {
   return settings.some(({ key, value }) => /\.(?:method|grantType)$/.test(key) && value.includes('jwt'));
+}
+
+function isLimited({ outcome, detail }: TokenFailure): boolean {
+  return outcome === 'unavailable' && /token request with 429\b/.test(detail);
 }
 
 function isTokenPathWrong({ detail }: TokenFailure): boolean {

@@ -9,9 +9,10 @@ import { quotePattern, type Selector } from '../samples/samples.ts';
 import { countSuccesses, PASSED } from '../samples/traffic.ts';
 import { describeDegradation, validForMs } from '../status/readiness.ts';
 import type { LastFault } from '../status/states.ts';
-import { CAUSES, toSentence, type Cause, type VerdictPlace } from './causes.ts';
-import { describePast, formatClock } from './past.ts';
-import { listSymptoms, type Symptom, type VerdictInputs } from './symptoms.ts';
+import { ADVICE_AFTER_SUCCESS, CAUSES, toSentence, type Cause, type VerdictPlace } from './causes.ts';
+import { describePast, formatClock, isUnchanged } from './past.ts';
+import { findFailingToken, listSymptoms, RECENT_MS, type Symptom, type VerdictInputs } from './symptoms.ts';
+import { adviseOnTokenFailure, describeTokenFailure, type TokenFailure } from './token-failures.ts';
 
 export interface Verdict {
   /** `bad`: the application cannot work. `wait`: requests are delayed, or some fail. */
@@ -54,7 +55,6 @@ interface Candidate extends Symptom {
 }
 
 const SECOND_MS = 1000;
-const RECENT_MS = 15_000;
 const MINUTE_MS = 60_000;
 /** Where a minute has too few requests. */
 const PAST_MS = 5 * MINUTE_MS;
@@ -72,6 +72,12 @@ const EVERY = 0.995;
 /** As long as the alert on a missing token waits, a first token is only being requested. */
 const MAX_START_MS = 2 * MINUTE_MS;
 const HOUR_MS = 60 * MINUTE_MS;
+/** About token requests that fail. */
+const TOKEN_ALERTS: ReadonlySet<AlertName> = new Set<AlertName>([
+  'BearerSidecarTokenExpiring',
+  'BearerSidecarTokenEndpointFailing',
+  'BearerSidecarClientRejected',
+]);
 
 export function evaluateVerdict(given: VerdictInputs): Verdict {
   if (given.draining) return describeDrain(given);
@@ -114,7 +120,12 @@ function rankCandidates(inputs: CachedInputs, windowMs: number): Candidate[] {
       ({ isCertain, weight, share, ownShare, text }) =>
         isCertain === true || (weight >= MIN_WEIGHT && Math.max(share, ownShare) >= (text.minShare ?? MIN_SHARE)),
     )
-    .sort((one, other) => other.weight - one.weight);
+    .sort((one, other) => rank(other) - rank(one));
+}
+
+/** A failure is worse than a delay. */
+function rank({ failed, delayed }: Candidate): number {
+  return 3 * failed + delayed;
 }
 
 function mergeSymptoms(
@@ -198,9 +209,15 @@ function describeCandidate(worst: Candidate, second: Candidate | undefined, inpu
     headline: headlineOf(worst, inputs),
     detail: [detailOf(worst, inputs), describePast(worst, begin, inputs)].filter(Boolean).join(' '),
     sinceWallAt: begin,
-    advice: toSentence(findLastFault(cause, route, inputs)?.advice ?? fill(text.advice, worst)),
+    advice: toSentence(
+      adviseOnWhatWorked(worst, inputs) ?? findLastFault(cause, route, inputs)?.advice ?? fill(text.advice, worst),
+    ),
     other: second && headlineOf(second, inputs),
   };
+}
+
+function adviseOnWhatWorked({ cause, route }: Candidate, inputs: VerdictInputs): string | undefined {
+  return route !== null && isUnchanged('answered', route, inputs) ? ADVICE_AFTER_SUCCESS[cause] : undefined;
 }
 
 function headlineOf(candidate: Candidate, inputs: VerdictInputs): string {
@@ -331,9 +348,10 @@ function describeRecovery(ended: Candidate, inputs: VerdictInputs): Verdict {
 
 /** An alert whose condition has made no request fail. */
 function describeAlert(inputs: VerdictInputs): Verdict | undefined {
-  const [alert, second] = inputs.alerts.filter(({ name }) => !isShareOfThePast(name));
+  const [alert, second] = inputs.alerts.filter(({ name }) => !isShareOfThePast(name) && !isWrittenAgain(name, inputs));
   if (alert === undefined) return undefined;
   const { severity, where, advice } = ALERTS[alert.name];
+  const token = TOKEN_ALERTS.has(alert.name) ? findFailingToken(inputs.tokens) : undefined;
   const isAlone = inputs.throttles.length === 1 && inputs.tokens.length === 1;
   const [headline, other] = [alert, second].map(
     (each) =>
@@ -348,7 +366,25 @@ function describeAlert(inputs: VerdictInputs): Verdict | undefined {
     detail: describeHealth(inputs).detail,
     advice: advice[0],
     other,
+    ...(token?.lastFailure && explainTokenFailure(headline ?? '', token.credential, token.lastFailure, inputs)),
   };
+}
+
+/** While the held token is valid, its alert says what happens, and the last failure why. */
+function explainTokenFailure(headline: string, credential: string, failure: TokenFailure, inputs: VerdictInputs) {
+  const past = describePast({ cause: 'no_token', route: null }, undefined, inputs);
+  return {
+    headline: `${headline}: ${describeTokenFailure(failure)}`,
+    detail: [toSentence(failure.detail), past, describeHealth(inputs).detail].filter(Boolean).join(' '),
+    advice: adviseOnTokenFailure(credential, failure, inputs),
+  };
+}
+
+/** What could not be written counts for a quarter of an hour. */
+function isWrittenAgain(name: AlertName, { samples, unknownCallsFault }: VerdictInputs): boolean {
+  const { condition } = ALERTS[name];
+  if (condition.form !== 'increase' || !condition.of.metric.endsWith('write_errors_total')) return false;
+  return unknownCallsFault === undefined && samples.increase(condition.of.metric, MINUTE_MS) === 0;
 }
 
 /** The requests of such an alert would be candidates if they still failed or waited. */

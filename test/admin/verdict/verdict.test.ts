@@ -25,6 +25,13 @@ const wrongSecret = tokenWith(
   'rejected',
   'auth.test responded to the token request with 401 and the error "invalid_client"',
 );
+const expiring = [{ name: 'BearerSidecarTokenExpiring', subject: 'default', value: 20 }] as const;
+/** A healthy minute with a token, then these states. */
+const withToken = (states: PlayedVerdict['states']): PlayedVerdict => {
+  const scene = new PlayedVerdict();
+  scene.played.count('token_requests_total', { credential: 'default', outcome: 'ok' });
+  return scene.play(60, (s) => void HEALTHY(s)).with(states);
+};
 const declared = {
   ...{ name: 'day', per: '1d', calls: 100, used: 0, reserve: 0, usedUpAt: Infinity },
   resetsAt: Date.UTC(2026, 10, 2),
@@ -398,11 +405,45 @@ const SCENES_AFTER_HEALTH: readonly (readonly [string, string, string, () => Pla
     'The partner does not respond',
     () => afterHealth(7, (s) => s).hold(30, 6500),
   ],
+  [
+    'clients that leave after 1.1 s, while the partner has become slower than that',
+    'partner',
+    'The partner does not respond before the clients leave, after about 1.1 s',
+    () => afterHealth(15, (s) => s.leave(4, { upstreamMs: 1100 })).hold(4, 1000),
+  ],
+  [
+    'clients that leave for so long that the usual latency is not known',
+    'unclear',
+    'Partner or application: no response comes before the clients leave, after about 1.1 s',
+    () => afterHealth(320, (s) => s.leave(4, { upstreamMs: 1100 })).hold(4, 1000),
+  ],
+  [
+    'slow, while the process stands still for half of the time',
+    'setting',
+    'The sidecar gets too little CPU or memory: it stood still for',
+    () =>
+      afterHealth(15, (s) => {
+        s.respond(200, 4, { upstreamMs: 4000, queuedMs: 2000 });
+        s.played.now += 1000;
+      }),
+  ],
+  [
+    'the process stands still for half of the time, and no call is slow',
+    'setting',
+    'The sidecar gets too little CPU or memory: it stood still for',
+    () => afterHealth(15, (s) => void (HEALTHY(s), (s.played.now += 1000))),
+  ],
+  [
+    'some fail, beside more that are slow',
+    'partner',
+    'The partner responds 500',
+    () => afterHealth(15, (s) => s.respond(200, 5, { upstreamMs: 4000 }).respond(500, 3)),
+  ],
   ['403 for all', 'token', 'The partner does not permit', () => afterHealth(15, (s) => s.respond(403, 12))],
   [
     '404 for all',
-    'application',
-    'The partner responds 404 to every call',
+    'unclear',
+    'Application or partner: 404 to every call',
     () => afterHealth(15, (s) => s.respond(404, 12)),
   ],
   [
@@ -436,7 +477,7 @@ const SCENES_AFTER_HEALTH: readonly (readonly [string, string, string, () => Pla
 const AFTER_SUCCESSES: readonly (readonly [string, string, string, RegExp, () => PlayedVerdict])[] = [
   [
     '404 for all after successes',
-    'application',
+    'unclear',
     'It worked until 00:01:00 UTC (720 calls); nothing has changed here since.',
     /`SIDECAR_BASE_URL` worked before/,
     () => afterHealth(15, (s) => s.respond(404, 12)),
@@ -465,6 +506,49 @@ const AFTER_SUCCESSES: readonly (readonly [string, string, string, RegExp, () =>
     'It worked until 00:01:00 UTC (720 calls); nothing has changed here since.',
     /^Ask the partner whether it has withdrawn the access .*replicas/,
     () => afterHealth(15, (s) => s.respond(401, 12)),
+  ],
+  [
+    '401 for all calls of one route, while others are accepted',
+    'token',
+    'every call of route stock. It worked until',
+    /^The same token is accepted for other routes/,
+    () => {
+      const both = (code: number) => (s: PlayedVerdict) =>
+        s.respond(200, 6, { route: 'orders' }).respond(code, 3, { route: 'stock' });
+      return played(60, both(200)).with(twoRoutes).play(15, both(401));
+    },
+  ],
+  [
+    'a certificate for another host after successes',
+    'unclear',
+    'It worked until',
+    /^Ask the partner for a certificate with this name/,
+    () => afterHealth(15, (s) => s.fail('certificate_wrong_host', 12)),
+  ],
+  [
+    'a secret that is not accepted any more',
+    'token',
+    'It worked until 00:00:00 UTC (1 token)',
+    /were accepted before: ask the partner whether the secret/,
+    () => withToken({ tokens: [wrongSecret] }),
+  ],
+  [
+    'a renewal that fails while the held token is valid',
+    'token',
+    'auth.test responded to the token request with 401 and the error "invalid_client". It worked until',
+    /were accepted before: ask the partner whether the secret/,
+    () =>
+      withToken({
+        tokens: [{ ...wrongSecret, ...validToken, lastFailure: wrongSecret.lastFailure }],
+        alerts: expiring,
+      }),
+  ],
+  [
+    'a token endpoint that limits its requests',
+    'token',
+    'It worked until',
+    /^It is requested again by itself.*SIDECAR_REDIS_URL/,
+    () => withToken({ tokens: [tokenWith('unavailable', 'auth.test answered the token request with 429')] }),
   ],
   [
     '401 for all from the start',
@@ -747,6 +831,15 @@ describe('the verdict', () => {
   it('shows the latency of the upstream apart from the wait in the queue', () => {
     const healthy = played(20, (s) => s.respond(200, 9, { upstreamMs: 80, queuedMs: 400 }));
     expect(healthy.verdict.detail).toMatch(/upstream p50 [789]\d ms, queue p50 [34]\d\d ms/);
+  });
+
+  it('what could not be written a minute ago is past, once it can be written again', () => {
+    const alerts = [{ name: 'BearerSidecarUnknownCallsNotRecorded', subject: undefined, value: 3 }] as const;
+    const scene = played(12, (s) => s.respond(200, 5)).with({ alerts, unknownCallsFault: 'ENOSPC' });
+    expect(scene.verdict.headline).toContain('cannot be recorded');
+    expect(scene.with({ alerts }).verdict.headline).toBe('Healthy');
+    scene.played.count('unknown_call_write_errors_total');
+    expect(scene.play(1).verdict.headline).toContain('cannot be recorded');
   });
 
   it('shows an alert where no request explains it', () => {
