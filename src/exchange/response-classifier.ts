@@ -93,11 +93,11 @@ export class ResponseClassifier {
     return { permitReport: { kind: 'accepted', hint: shared }, isRateLimited, statedWaitMs };
   }
 
-  #compareClocks({ originAt, ownAt }: MadeAt): void {
+  #compareClocks({ skewMs }: MadeAt): void {
     const { clock, observe, route } = this.#options;
-    if (clock.now() - this.#comparedAt < CLOCK_INTERVAL_MS) return;
+    if (skewMs === undefined || clock.now() - this.#comparedAt < CLOCK_INTERVAL_MS) return;
     this.#comparedAt = clock.now();
-    observe({ kind: 'clock-compared', from: `the partner (route ${route})`, skewMs: originAt - ownAt });
+    observe({ kind: 'clock-compared', from: `the partner (route ${route})`, skewMs });
   }
 
   /** @param body of a response that is held. Default: not known */

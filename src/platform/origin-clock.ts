@@ -9,12 +9,14 @@ export interface MadeAt {
   readonly originAt: number;
   readonly ownAt: number;
   readonly ageMs: number;
+  /** How far the clock of the origin is ahead of ours, as far as its `Date` shows; undefined without one. */
+  readonly skewMs?: number | undefined;
 }
 
 /** A greater difference of the clocks is taken for a wrong `Date`: a day, and what delays add. */
 const MAX_SKEW_MS = 25 * 3_600_000;
 /** Within this time of ours, a `Date` agrees with our clock: it has whole seconds, and the response took time. */
-const AGREEMENT_MS = 2000;
+export const AGREEMENT_MS = 2000;
 
 /** @param dateField `Date` @param ageField `Age` @param now epoch milliseconds by our clock, at which the response came */
 export function readMadeAt(dateField: string | undefined, ageField: string | undefined, now: number): MadeAt {
@@ -23,7 +25,8 @@ export function readMadeAt(dateField: string | undefined, ageField: string | und
   const dateAt = parseHttpDate(dateField, now);
   // A gateway such as nginx writes its own Date beside the Age of a cache behind it: then our clock agrees although the response is old.
   const isOfGateway = dateAt !== undefined && ageMs > AGREEMENT_MS && Math.abs(dateAt - now) <= AGREEMENT_MS;
-  return { originAt: isOfGateway ? dateAt - ageMs : (dateAt ?? ownAt), ownAt, ageMs };
+  const originAt = isOfGateway ? dateAt - ageMs : (dateAt ?? ownAt);
+  return { originAt, ownAt, ageMs, skewMs: dateAt === undefined ? undefined : originAt - ownAt };
 }
 
 /**

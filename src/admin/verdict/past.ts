@@ -13,6 +13,8 @@ export interface Known {
 /** What shows that a cause was not there. Where requests are delayed or refused here, successes show nothing. */
 const EVIDENCE = new Map<CauseName, Evidence>([
   ...FAULT_CAUSES.map((cause) => [cause, 'answered'] as const),
+  ['slower_than_clients', 'answered'],
+  ['clients_leave_now', 'answered'],
   ['no_token', 'token'],
   ['token_refused', 'authorized'],
   ...(

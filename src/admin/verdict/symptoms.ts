@@ -341,11 +341,11 @@ function* listSlow(facts: RouteFacts, inputs: VerdictInputs): Generator<Finding>
 /** Clients that leave before any response: the partner has become slow, the clients impatient, or both were so all the time. */
 function findCauseOfLeaving(facts: RouteFacts, left: number, usualMs: number, inputs: VerdictInputs): CauseName {
   const { route, isHung, leftEarly, typicalLeftMs } = facts;
-  const wasInTime = route !== null && left > countResponses(facts) && isUnchanged('answered', route, inputs);
-  if (wasInTime && usualMs * MUCH_SLOWER < typicalLeftMs) return 'slower_than_clients';
+  const wasInTime = route !== null && isUnchanged('answered', route, inputs);
+  if (wasInTime && left > 0 && usualMs * MUCH_SLOWER < typicalLeftMs) return 'slower_than_clients';
   if (isHung) return 'no_response_in_time';
   if (leftEarly === 0) return 'slow';
-  return wasInTime ? 'clients_leave_now' : 'clients_leave';
+  return wasInTime && left > countResponses(facts) ? 'clients_leave_now' : 'clients_leave';
 }
 
 /** The median latency of the responses of five minutes; those that no client waited for took longer. NaN: there are too few. */

@@ -207,7 +207,9 @@ function describeCandidate(worst: Candidate, second: Candidate | undefined, inpu
     route: route ?? undefined,
     share,
     headline: headlineOf(worst, inputs),
-    detail: [detailOf(worst, inputs), describePast(worst, begin, inputs)].filter(Boolean).join(' '),
+    detail:
+      [detailOf(worst, inputs), describePast(worst, begin, inputs)].filter(Boolean).join(' ') ||
+      describeHealth(inputs).detail,
     sinceWallAt: begin,
     advice: toSentence(
       adviseOnWhatWorked(worst, inputs) ?? findLastFault(cause, route, inputs)?.advice ?? fill(text.advice, worst),

@@ -11,7 +11,7 @@ import { isRefreshTokenReplaced, REFRESH_TOKEN } from '../../token/store/refresh
 import { readTokenFile } from '../../token/source/file-token-source.ts';
 import { correctTokenUrl } from '../../token/endpoint/token-url.ts';
 import type { TokenRequestFailure, TokenRequestResult } from '../../token/endpoint/token-response.ts';
-import { evaluateSkew, formatSecond, type DatedResponse } from './clock-skew.ts';
+import { evaluateSkew, formatSecond } from './clock-skew.ts';
 import { findPublishedEndpoint } from './discover.ts';
 import { evaluateTokenFailure, evaluateLifetime, evaluateScope } from './evaluate/evaluate-token.ts';
 import type { TokenResponseHead } from './evaluate/evaluate-token.ts';
@@ -37,13 +37,13 @@ export async function checkCredential({ auth, name }: CredentialConfig, check: P
     runner.skip(STEPS_AFTER_TOKEN, 'there is no response');
     return { steps: runner.steps, token: undefined };
   }
-  const { response, skew } = requested;
+  const { response, skewMs } = requested;
   if (response.kind === 'ok') {
     const nameSetting = createSettingNamer('credential', name);
     runner.record('scope', evaluateScope(auth.scope, response, nameSetting));
     runner.record('lifetime', evaluateLifetime(response, check.clock.wallNow(), nameSetting));
   } else runner.skip(['scope', 'lifetime'], 'there is no token');
-  runner.record('clock', evaluateSkew(skew, findAssertionSigning(auth) !== undefined));
+  runner.record('clock', evaluateSkew(skewMs, findAssertionSigning(auth) !== undefined, check.clock.wallNow()));
   return { steps: runner.steps, token: response.kind === 'ok' ? response.value : undefined };
 }
 
@@ -115,7 +115,7 @@ const USED_UP_ADVICE =
 
 interface TokenRequestOutcome {
   readonly response: TokenRequestResult;
-  readonly skew: DatedResponse;
+  readonly skewMs: number | undefined;
 }
 
 async function requestToken(
@@ -123,7 +123,7 @@ async function requestToken(
   check: PartnerCheckContext,
   runner: StepRunner,
 ): Promise<StepResult<TokenRequestOutcome>> {
-  const { clock, signal, secrets } = check;
+  const { signal, secrets } = check;
   const seen: SeenRequest = {};
   const endpoint = createEndpoint(credential, check, runner, seen);
   const client = await endpoint.readCredential();
@@ -133,7 +133,6 @@ async function requestToken(
   const configured = client.extraParameters[REFRESH_TOKEN];
   if (auth.grantType === REFRESH_TOKEN && (await isRefreshTokenReplaced(auth.cacheFile, configured)))
     return { outcome: 'warn', detail: REPLACED, advice: 'see `bearer-sidecar status` of the running sidecar' };
-  const sentAt = clock.wallNow();
   const response = await endpoint.request(client, signal);
   if (signal.aborted) throw signal.reason;
   if (seen.isConnected === false) return { outcome: 'skip', detail: 'the token endpoint was not reached' };
@@ -145,7 +144,7 @@ async function requestToken(
     runner.record('discovery', { outcome: 'fail', detail: response.detail, advice });
     return { outcome: 'skip', detail: 'the token endpoint is not known' };
   }
-  const value = { response, skew: { date: head?.date, sentAt, receivedAt: head?.receivedAt ?? sentAt } };
+  const value = { response, skewMs: seen.skewMs };
   if (response.kind !== 'ok') {
     const finding = await explainResponse(response, seen, credential, check);
     return head === undefined ? finding : { ...finding, value };
@@ -189,14 +188,13 @@ function describeRequestForm({ grantType, bodyFormat }: AuthConfig): string {
   return bodyFormat === 'json' ? `${grant}, request in JSON` : grant;
 }
 
-type DatedTokenResponse = TokenResponseHead & Omit<DatedResponse, 'sentAt'>;
-
 /** What the token endpoint reports of one request. */
 interface SeenRequest {
   /** Default: no connection has been opened or refused yet. */
   isConnected?: boolean;
   url?: URL;
-  head?: DatedTokenResponse;
+  head?: TokenResponseHead;
+  skewMs?: number;
 }
 
 function createEndpoint(
@@ -213,6 +211,7 @@ function createEndpoint(
     egress,
     clock,
     observe: (event) => {
+      if (event.kind === 'clock-compared') seen.skewMs = event.skewMs;
       if (event.kind !== 'warning') return;
       runner.record('discovery', { outcome: 'warn', detail: event.message, advice: METADATA_ADVICE });
     },
@@ -226,9 +225,8 @@ function createEndpoint(
         runner.record('discovery', { outcome: 'ok', detail: `${auth.endpoint.issuer} names ${maskQuery(url)}` });
     },
     onResponseHead: ({ statusCode, headers }) => {
-      const [contentType, date] = [String(headers['content-type'] ?? ''), String(headers.date ?? '')];
       const challenge = [headers['www-authenticate'] ?? []].flat().join(', ');
-      seen.head = { status: statusCode, contentType, challenge, date, receivedAt: clock.wallNow() };
+      seen.head = { status: statusCode, contentType: String(headers['content-type'] ?? ''), challenge };
     },
   });
 }

@@ -1,12 +1,13 @@
 /** Checks one upstream for all its routes: the connection only, and with --probe also one GET with the token. */
 import type { RouteConfig } from '../../config/config.ts';
 import { DEFAULT_NAME } from '../../config/schema/schema-routes.ts';
+import { readMadeAt } from '../../platform/origin-clock.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { sendSingleRequest } from '../../token/endpoint/single-request.ts';
 import { classifyExchangeError, timeoutFailure } from '../../upstream/failure.ts';
 import type { AddedHeaders } from '../../upstream/headers.ts';
 import { joinTarget } from '../../upstream/request-target.ts';
-import { evaluateSkew, type DatedResponse } from './clock-skew.ts';
+import { evaluateSkew } from './clock-skew.ts';
 import { evaluateProbe, type ProbeResponseHead } from './evaluate/evaluate-probe.ts';
 import { createSettingNamer, formatTarget, StepRunner, type StepResult, type CheckStep } from './step-runner.ts';
 import { checkConnection, observeConnections } from './connection.ts';
@@ -63,7 +64,7 @@ export async function checkUpstream(
     sendProbe(probe, token, check, observeConnections(runner, server, check)),
   );
   if (head === undefined) runner.skip(['clock'], 'there is no response');
-  else runner.record('clock', evaluateSkew({ ...head, date: head.field('date') }, false));
+  else runner.record('clock', evaluateSkew(head.skewMs, false, check.clock.wallNow()));
   return runner.steps;
 }
 
@@ -79,7 +80,7 @@ function describeServer({ name, upstream: { caFile, clientCertificate } }: Route
   return { names, caFile, clientCertificate };
 }
 
-type DatedProbeResponse = ProbeResponseHead & Omit<DatedResponse, 'date'>;
+type DatedProbeResponse = ProbeResponseHead & { readonly skewMs: number | undefined };
 
 async function sendProbe(
   probe: UpstreamProbe,
@@ -93,7 +94,6 @@ async function sendProbe(
     return { outcome: 'fail', detail: target.message, advice: 'give --probe another path' };
   const { clock, egress } = check;
   const timeout = AbortSignal.timeout(requestTimeoutMs);
-  const sentAt = clock.wallNow();
   const connections: { wasReached: boolean } = { wasReached: true };
   try {
     const exchange = {
@@ -109,9 +109,10 @@ async function sendProbe(
     };
     const head = await sendSingleRequest(exchange, ({ statusCode: status, headers }) => {
       const field = (name: string): string | undefined => [headers[name] ?? []].flat().join(', ') || undefined;
-      return Promise.resolve({ status, field, names: Object.keys(headers), sentAt, receivedAt: clock.wallNow() });
+      const { skewMs } = readMadeAt(field('date'), field('age'), clock.wallNow());
+      return Promise.resolve({ status, field, names: Object.keys(headers), skewMs });
     });
-    return { ...evaluateProbe(head, createProbeSettingNames(probe), head.receivedAt), value: head };
+    return { ...evaluateProbe(head, createProbeSettingNames(probe), clock.wallNow()), value: head };
   } catch (error) {
     if (check.signal.aborted) throw error;
     if (!connections.wasReached) return { outcome: 'skip', detail: 'the upstream was not reached' };

@@ -234,7 +234,7 @@ async function readResponse(
   const { clock, observe } = options;
   const readHeader = createFieldReader(headers);
   const made = readMadeAt(readHeader('date'), readHeader('age'), clock.wallNow());
-  observe({ kind: 'clock-compared', from: url.host, skewMs: made.originAt - made.ownAt });
+  if (made.skewMs !== undefined) observe({ kind: 'clock-compared', from: url.host, skewMs: made.skewMs });
   const summary = `${url.host} answered the token request with ${String(statusCode)}`;
   if (statusCode === 200 || statusCode === 201) {
     const { text, fault } = await readBoundedText(response, MAX_BODY_BYTES);
