@@ -60,7 +60,7 @@ export const CAUSES = {
     intercepted: {
       headline: 'A firewall or proxy refuses the calls',
       advice:
-        'Ask the team that runs the firewall or proxy between here and the partner to allow these calls, and name time, path and status of a call under Recent calls.',
+        "Ask the team that runs the firewall or proxy between here and the partner to allow these calls; if there is none, it is the partner's: ask whether it accepts calls from this IP address. Name time, path and status of a call under Recent calls.",
     },
     foreign_network: {
       headline: 'Something in front of the partner responds in its place',
@@ -71,7 +71,7 @@ export const CAUSES = {
   }),
   ...blameFaults('partner', {
     connection_refused: 'The partner refuses connections',
-    protocol: 'The partner does not send valid HTTP/1.1 responses',
+    protocol: 'The responses of the partner are not accepted as HTTP/1.1',
     certificate_expired: 'The certificate of the partner has expired',
   }),
   ...blame('partner', {

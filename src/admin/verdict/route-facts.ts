@@ -1,5 +1,6 @@
 /** What one route has done in a window, in numbers (pure): symptoms.ts says what they mean. */
 import type { PendingAttempt } from '../../exchange/exchange.ts';
+import type { FaultCause } from '../../telemetry/events.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { Samples } from '../samples/sample-ring.ts';
 import { quotePattern, type Selector } from '../samples/samples.ts';
@@ -19,6 +20,10 @@ const PATIENT_MS = 1250;
 const HUNG_MS = 5000;
 /** Nearly all places: one may be free for a moment. */
 const FULL_SHARE = 0.9;
+/** Faults of attempts whose response has a status. */
+export const WITH_STATUS: ReadonlySet<string> = new Set<FaultCause>(['response_cut', 'intercepted']);
+const USUAL_MS = 300_000;
+const FEWEST_USUAL = 10;
 const NO_PLACES: Places = { inFlight: 0, stalledInFlight: 0, inFlightLimit: Infinity };
 const RESPONSES = 'ok|error_status|rate_limited|unauthorized|cut';
 
@@ -60,6 +65,7 @@ export function readRouteFacts(
     faults: countBy('cause', 'upstream_faults_total'),
     insufficientScopes: samples.increase('insufficient_scope_total', windowMs, selector),
     ...latencies,
+    usualMs: readUsualMs(samples, selector),
     /** Attempts whose clients left early, where the upstream responds at all. */
     leftEarly: !isHung && latencies.typicalLeftMs < PATIENT_MS ? left : 0,
     queuedMs: readQueued(windowMs),
@@ -131,4 +137,25 @@ function hasNoResponse(
   // Where all places are taken, requests wait in the queue for responses, too.
   const waitMs = queuedMs === undefined ? 0 : queuedMs + quantile(0.5);
   return count('client_left') > 0 && Math.max(quantile(0.95), waitMs) >= PATIENT_MS;
+}
+
+/** The median latency of the responses of five minutes; those that no client waited for took longer. NaN: there are too few. */
+function readUsualMs(samples: Samples, selector: Selector): number {
+  const attempts = samples.increase('upstream_duration_seconds_count', USUAL_MS, selector);
+  const left = samples.increase('upstream_attempts_total', USUAL_MS, { ...selector, outcome: 'client_left' });
+  const share = (attempts - left) / attempts / 2;
+  if (attempts - left < FEWEST_USUAL) return NaN;
+  return samples.quantile('upstream_duration_seconds', share, USUAL_MS, selector) ?? NaN;
+}
+
+export function countResponses({ outcomes }: RouteFacts): number {
+  return (outcomes.get('ok') ?? 0) + (outcomes.get('error_status') ?? 0);
+}
+
+export function countBroken({ faults }: RouteFacts): number {
+  return sum([...faults].filter(([cause]) => !WITH_STATUS.has(cause)));
+}
+
+export function sum(counts: readonly (readonly [string, number])[]): number {
+  return counts.reduce((total, [, count]) => total + count, 0);
 }

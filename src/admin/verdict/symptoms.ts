@@ -1,9 +1,6 @@
 /** What failed and what was delayed in a window, by cause and route (pure). Where requests wait, the cause is what holds them. */
 import type { PendingAttempt } from '../../exchange/exchange.ts';
 import type { FaultCause, ForeignCause } from '../../telemetry/events.ts';
-import { formatInstant } from '../../platform/instant-text.ts';
-import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.ts';
-import type { TokenState } from '../../token/token.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import type { PastSuccesses } from '../history/past-successes.ts';
@@ -13,9 +10,24 @@ import { quotePattern, type Selector } from '../samples/samples.ts';
 import type { StatusPageSetting, LastFault, SidecarStates } from '../status/states.ts';
 import { validForMs } from '../status/readiness.ts';
 import type { CauseName } from './causes.ts';
-import { formatClock, isUnchanged } from './past.ts';
-import { describeBrokenMethods, NOTABLE_MS, readRouteFacts, SLOW_MS, type RouteFacts } from './route-facts.ts';
-import { adviseOnRejectedToken, adviseOnTokenFailure, describeTokenFailure } from './token-failures.ts';
+import { isUnchanged } from './past.ts';
+import { describeDeclaredUse, describePause, findFull, findPauseBegin, findStall, isPausedLately } from './holds.ts';
+import { LONG_PAUSE_MS, PRESENT_MS } from './holds.ts';
+import {
+  countBroken,
+  countResponses,
+  describeBrokenMethods,
+  readRouteFacts,
+  sum,
+  type RouteFacts,
+} from './route-facts.ts';
+import { NOTABLE_MS, SLOW_MS, WITH_STATUS } from './route-facts.ts';
+import {
+  adviseOnRejectedToken,
+  adviseOnTokenFailure,
+  describeTokenFailure,
+  findFailingToken,
+} from './token-failures.ts';
 
 export interface Symptom {
   readonly cause: CauseName;
@@ -57,11 +69,6 @@ export interface VerdictInputs extends SidecarStates {
 
 /** A longer wait in the queue delays its request; a bound of the exposed buckets. */
 const LONG_WAIT_SECONDS = '1';
-/** How far back the present reaches. */
-const PRESENT_MS = 5000;
-export const RECENT_MS = 15_000;
-/** An idle process is late by less. */
-const STALLED_SHARE = 0.2;
 /** Causes that follow from how long something took. */
 const TIMED: ReadonlySet<CauseName> = new Set<CauseName>([
   'slow',
@@ -75,21 +82,16 @@ const TIMED: ReadonlySet<CauseName> = new Set<CauseName>([
   'in_flight_setting',
   'queue_setting',
 ]);
-const USUAL_MS = 300_000;
-const FEWEST_USUAL = 10;
 /** A latency that is so many times the usual one has another reason than chance. */
 const MUCH_SLOWER = 4;
+export const RECENT_MS = 15_000;
 const NO_COUNTER = { metric: '', selector: {} };
 /** A larger share is described as every call. */
 const EVERY = 0.9;
 const HALF = 0.5;
 /** With more than this share of the attempts, refusals hold the queue. */
 const REFUSED_SHARE = 0.25;
-/** A pause of this length is described by its end, a shorter one by its length. */
-const LONG_PAUSE_MS = 60_000;
 const REJECTION = /_NOT_ALLOWED$|^BAD_REQUEST$|^HEADERS_TOO_LARGE$|^REQUEST_TIMEOUT$/;
-/** Faults of attempts whose response has a status. */
-const WITH_STATUS: ReadonlySet<string> = new Set<FaultCause>(['response_cut', 'intercepted']);
 const SHED = 'full|timeout|expected_wait|quota';
 const LEFT_QUEUE = {
   moment: 'their turn',
@@ -151,12 +153,6 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
     .filter(({ failed, delayed, isCertain }) => failed + delayed > 0 || isCertain === true);
 }
 
-/** While the process stands still, what takes long says nothing about the partner or a limit. */
-function findStall(samples: Samples, windowMs: number): Pick<Symptom, 'cause' | 'values'> | undefined {
-  const part = samples.stalledMs(windowMs) / windowMs;
-  return part < STALLED_SHARE ? undefined : { cause: 'stalled', values: { stalled: formatShare(part) } };
-}
-
 function listStall(samples: Samples): Finding[] {
   const stalled = findStall(samples, RECENT_MS);
   return stalled === undefined ? [] : [{ ...stalled, ...NO_COUNTER, route: null, isCertain: true }];
@@ -167,12 +163,6 @@ function hasRequests(throttle: ThrottleState, samples: Samples, windowMs: number
   const count = (metric: string): number => samples.increase(metric, windowMs, selector);
   const isInUse = throttle.queued > 0 || throttle.stalledInFlight > 0;
   return isInUse || count('permits_total') > 0 || count('queue_rejected_total') > 0;
-}
-
-/** One without a usable token before one whose renewal fails. */
-export function findFailingToken(tokens: readonly TokenState[]): TokenState | undefined {
-  const failing = tokens.filter(({ lastFailure }) => lastFailure !== undefined);
-  return failing.find((each) => validForMs(each) <= 0) ?? failing[0];
 }
 
 /** A credential without a usable token fails every request of its routes. */
@@ -323,38 +313,28 @@ function* listSlow(facts: RouteFacts, inputs: VerdictInputs): Generator<Finding>
   const left = Math.max(0, (outcomes.get('client_left') ?? 0) - facts.brokenOff);
   const metric = 'upstream_attempts_total';
   const responses = countResponses(facts);
-  const usualMs = readUsualMs(inputs.samples, facts.selector);
   const leftAfter = formatLatency(Math.round(typicalLeftMs / 100) * 100);
   const values = {
     leftAfter,
     moment: `the end of their responses, after about ${leftAfter}`,
     than: ' for its responses; how long the partner takes is not known while no client waits for it',
     typical: formatLatency(Math.max(typicalSlowMs, typicalLeftMs)),
-    usual: formatLatency(usualMs),
+    usual: formatLatency(facts.usualMs),
   };
-  const cause = findCauseOfLeaving(facts, left, usualMs, inputs);
+  const cause = findCauseOfLeaving(facts, left, inputs);
   yield { cause, route, failed: left, values, metric, selector: { ...facts.selector, outcome: 'client_left' } };
   const delayed = Math.max(0, slow - left - countBroken(facts)) + (isHung ? 0 : unanswered);
   if (delayed * 2 >= responses) yield { cause: 'slow', route, delayed, values, metric, selector: facts.selector };
 }
 
 /** Clients that leave before any response: the partner has become slow, the clients impatient, or both were so all the time. */
-function findCauseOfLeaving(facts: RouteFacts, left: number, usualMs: number, inputs: VerdictInputs): CauseName {
-  const { route, isHung, leftEarly, typicalLeftMs } = facts;
+function findCauseOfLeaving(facts: RouteFacts, left: number, inputs: VerdictInputs): CauseName {
+  const { route, isHung, leftEarly, typicalLeftMs, usualMs } = facts;
   const wasInTime = route !== null && isUnchanged('answered', route, inputs);
   if (wasInTime && left > 0 && usualMs * MUCH_SLOWER < typicalLeftMs) return 'slower_than_clients';
   if (isHung) return 'no_response_in_time';
   if (leftEarly === 0) return 'slow';
   return wasInTime && left > countResponses(facts) ? 'clients_leave_now' : 'clients_leave';
-}
-
-/** The median latency of the responses of five minutes; those that no client waited for took longer. NaN: there are too few. */
-function readUsualMs(samples: Samples, selector: Selector): number {
-  const attempts = samples.increase('upstream_duration_seconds_count', USUAL_MS, selector);
-  const left = samples.increase('upstream_attempts_total', USUAL_MS, { ...selector, outcome: 'client_left' });
-  const share = (attempts - left) / attempts / 2;
-  if (attempts - left < FEWEST_USUAL) return NaN;
-  return samples.quantile('upstream_duration_seconds', share, USUAL_MS, selector) ?? NaN;
 }
 
 /** Requests that the queue refused, that waited long, that wait now, or that left. */
@@ -442,28 +422,6 @@ function isHeldByClients({ pausedMs }: ThrottleState, { isFullOfUnread, isHung }
   return isFullOfUnread && pausedMs === 0 && !isHung;
 }
 
-function describePause({ pausedMs, recentSignals: [signal] }: ThrottleState, wallNow: number): string | undefined {
-  if (pausedMs < 1000) return undefined;
-  const end =
-    pausedMs === Infinity
-      ? 'until the partner accepts a call'
-      : pausedMs < LONG_PAUSE_MS
-        ? `for ${formatLatency(pausedMs)}`
-        : `until ${formatClock(wallNow + pausedMs, wallNow)}`;
-  return `paused ${end}${signal?.stated === true ? ', as the partner stated' : ''}`;
-}
-
-/** When the first of the pauses began that followed each other until now. */
-function findPauseBegin({ pausedMs, recentSignals }: ThrottleState): number | undefined {
-  let began: number | undefined;
-  if (pausedMs < 1000) return began;
-  for (const { wallAt, pauseMs } of recentSignals) {
-    if (began !== undefined && wallAt + pauseMs + PRESENT_MS < began) break;
-    began = wallAt;
-  }
-  return began;
-}
-
 /** @param isShort the queue was full below the configured rate */
 function findLimiter(throttle: ThrottleState, facts: RouteFacts, wallNow: number, isShort: boolean): CauseName {
   const { pausedMs, recentSignals } = throttle;
@@ -494,20 +452,6 @@ function nameSetting({ rate, mode, maxRate }: ThrottleState, isFull: boolean, is
   return maxRate === undefined ? 'rate_limit' : 'max_rate_setting';
 }
 
-/** The declared limit that is used up, or nearly: a sliding window under load is never quite full. A short one may just have opened. */
-function findFull({ limits = [] }: ThrottleState): DeclaredLimitState | undefined {
-  const usedPart = ({ used, calls, reserve }: DeclaredLimitState): number => used / (calls - reserve);
-  const [fullest] = limits.toSorted((one, other) => usedPart(other) - usedPart(one));
-  return fullest !== undefined && usedPart(fullest) >= EVERY ? fullest : undefined;
-}
-
-function describeDeclaredUse(throttle: ThrottleState): string | undefined {
-  const full = findFull(throttle);
-  if (full === undefined) return undefined;
-  const end = Number.isFinite(full.resetsAt) ? `; calls leave it from ${formatInstant(full.resetsAt)} on` : '';
-  return `${formatInteger(full.used)} of ${formatCount(full.calls, 'call')} are used${end}`;
-}
-
 /** Where all places in flight are taken, the present decides: a median of a minute may still be that of the time before. */
 function isSlowNow({ rate, pausedMs, learned }: ThrottleState, facts: RouteFacts): boolean {
   // Where many calls are refused, or none may start, places that are free a moment later are not what requests wait for.
@@ -516,11 +460,6 @@ function isSlowNow({ rate, pausedMs, learned }: ThrottleState, facts: RouteFacts
   if (facts.leftEarly > countResponses(facts)) return false;
   if (facts.isFull) return facts.presentMs >= (learned?.kind === 'concurrency' ? SLOW_MS : NOTABLE_MS);
   return rate === Infinity && (facts.typicalSlowMs >= NOTABLE_MS || facts.unanswered > 0);
-}
-
-/** Also between two pauses, while the first call after one has no response. */
-function isPausedLately({ pausedMs, recentSignals: [signal] }: ThrottleState, wallNow: number): boolean {
-  return pausedMs > 0 || (signal !== undefined && wallNow < signal.wallAt + signal.pauseMs + PRESENT_MS);
 }
 
 function refusesMany({ outcomes }: RouteFacts): boolean {
@@ -551,16 +490,4 @@ function describeThrottle(throttle: ThrottleState, facts: RouteFacts) {
     // None ends: it takes at least as long as the present reaches back.
     typical: formatLatency(Math.max(typicalSlowMs, Math.min(Number.isNaN(latencyMs) ? 0 : latencyMs, PRESENT_MS))),
   };
-}
-
-function countResponses({ outcomes }: RouteFacts): number {
-  return (outcomes.get('ok') ?? 0) + (outcomes.get('error_status') ?? 0);
-}
-
-function countBroken({ faults }: RouteFacts): number {
-  return sum([...faults].filter(([cause]) => !WITH_STATUS.has(cause)));
-}
-
-function sum(counts: readonly (readonly [string, number])[]): number {
-  return counts.reduce((total, [, count]) => total + count, 0);
 }

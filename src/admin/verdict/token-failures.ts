@@ -1,6 +1,7 @@
 /** The last failure of a token request in words (pure): what it means, and what helps. */
 import { ALERTS } from '../alerts/alert-table.ts';
-import { describeSkew } from '../status/readiness.ts';
+import type { TokenState } from '../../token/token.ts';
+import { describeSkew, validForMs } from '../status/readiness.ts';
 import type { ClockSkew, StatusPageSetting } from '../status/states.ts';
 import { isUnchanged, type Known } from './past.ts';
 
@@ -21,6 +22,12 @@ const MALFORMED =
 /** Audience and scope were right a moment ago. */
 const REVOKED =
   'Ask the partner whether it has withdrawn the access of this client or changed its keys. If other replicas or programs use the same client, each new token may end the one before: share it with `SIDECAR_REDIS_URL`, or use one client each.';
+
+/** One without a usable token before one whose renewal fails. */
+export function findFailingToken(tokens: readonly TokenState[]): TokenState | undefined {
+  const failing = tokens.filter(({ lastFailure }) => lastFailure !== undefined);
+  return failing.find((each) => validForMs(each) <= 0) ?? failing[0];
+}
 
 export function describeTokenFailure(failure: TokenFailure): string {
   const { outcome, detail } = failure;

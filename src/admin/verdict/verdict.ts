@@ -11,8 +11,8 @@ import { describeDegradation, validForMs } from '../status/readiness.ts';
 import type { LastFault } from '../status/states.ts';
 import { ADVICE_AFTER_SUCCESS, CAUSES, toSentence, type Cause, type VerdictPlace } from './causes.ts';
 import { describePast, formatClock, isUnchanged } from './past.ts';
-import { findFailingToken, listSymptoms, RECENT_MS, type Symptom, type VerdictInputs } from './symptoms.ts';
-import { adviseOnTokenFailure, describeTokenFailure, type TokenFailure } from './token-failures.ts';
+import { listSymptoms, RECENT_MS, type Symptom, type VerdictInputs } from './symptoms.ts';
+import { adviseOnTokenFailure, describeTokenFailure, findFailingToken, type TokenFailure } from './token-failures.ts';
 
 export interface Verdict {
   /** `bad`: the application cannot work. `wait`: requests are delayed, or some fail. */

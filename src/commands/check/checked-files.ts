@@ -1,13 +1,15 @@
 /** Checks the files that settings name: contents and the expiry of certificates. Loading has refused unusable files already. */
 import { X509Certificate } from 'node:crypto';
 import { stat } from 'node:fs/promises';
-import type { AuthConfig, Config, UpstreamConfig } from '../../config/config.ts';
+import type { ConfigEntry } from '../../config/load/entries.ts';
+import type { LoadedConfig } from '../../config/load/load.ts';
 import { splitPemCertificates } from '../../config/load/named-files.ts';
 import { describeEnds, formatSettingName } from '../../config/load/problems.ts';
-import { findAssertionSigning } from '../../token/client/client-authentication.ts';
-import { LARGEST_PEM_BYTES, readTextFile, type SecretSource } from '../../token/client/secret-file.ts';
+import { isSettingMap } from '../../config/schema/schema.ts';
+import { LARGEST_PEM_BYTES, readTextFile } from '../../token/client/secret-file.ts';
 import { formatDays, DAY_MS, EXPIRY_WARNING_DAYS } from './evaluate/evaluate-tls.ts';
 import { createSettingNamer, type NameSetting } from './step-runner.ts';
+import { isJsonObject } from '../../token/endpoint/json-object.ts';
 import { StepRunner, type CheckStep, type CheckContext, type CheckFinding } from './step-runner.ts';
 
 interface CheckedFile {
@@ -17,9 +19,19 @@ interface CheckedFile {
   readonly kind: 'secret' | 'key' | 'certificate' | 'authorities';
 }
 
-export async function checkFiles(config: Config, context: CheckContext): Promise<readonly CheckStep[]> {
+/** By the ends of the names of settings. Files that the sidecar writes, and tokens, which steps of their own read, are not among them. */
+const KINDS: readonly (readonly [ending: RegExp, kind: CheckedFile['kind']])[] = [
+  [/\.caFile$/, 'authorities'],
+  [/\.(?:tlsC|c)ertificateFile$/, 'certificate'],
+  [/\.(?:private|tls)KeyFile$/, 'key'],
+  [/\.(?:clientId|clientSecret|redisUrl|value)File$/, 'secret'],
+];
+
+type CheckedSettings = Pick<LoadedConfig, 'top' | 'entries'>;
+
+export async function checkFiles(settings: CheckedSettings, context: CheckContext): Promise<readonly CheckStep[]> {
   const groups = await Promise.all(
-    listFiles(config).map(async (file) => {
+    listFiles(settings).map(async (file) => {
       const runner = new StepRunner(file.setting.replace(/ \(.*$/, ''), context);
       await runner.run('file', () => inspectFile(file, context.clock.wallNow()));
       return runner.steps;
@@ -28,58 +40,25 @@ export async function checkFiles(config: Config, context: CheckContext): Promise
   return groups.flat();
 }
 
-function listFiles(config: Config): readonly CheckedFile[] {
-  const { egress, fleet, listen } = config;
-  // `upstream.caFile` is also the default of `auth.caFile`.
-  const upstreamAuthorities = new Set(config.routes.map(({ upstream }) => upstream.caFile));
-  const files = [
-    ...config.credentials
-      .flatMap(({ name, auth }) => listAuthFiles(auth, createSettingNamer('credential', name)))
-      .filter(({ kind, path }) => kind !== 'authorities' || !upstreamAuthorities.has(path)),
-    ...config.routes.flatMap(({ name, upstream }) => listUpstreamFiles(upstream, createSettingNamer('route', name))),
-    ...listFile('authorities', formatSettingName('egress.caFile'), egress.proxy && egress.caFile),
-    ...listSecretFile(formatSettingName('fleet.redisUrlFile'), fleet?.redisUrl),
-    ...listFile('authorities', formatSettingName('fleet.caFile'), fleet?.caFile),
-    ...listSecretFile(formatSettingName('listen.requiredHeader.valueFile'), listen.requiredHeader?.value),
-  ];
-  return [...new Map(files.toReversed().map((file) => [file.path, file])).values()].toReversed();
+/** A file of several settings is checked once. */
+function listFiles({ top, entries }: CheckedSettings): readonly CheckedFile[] {
+  const named = [...listEntryFiles(top, formatSettingName)];
+  for (const entry of entries.credentials)
+    named.push(...listEntryFiles(entry, createSettingNamer('credential', entry.own.name ?? '')));
+  for (const entry of entries.routes)
+    named.push(...listEntryFiles(entry, createSettingNamer('route', entry.own.name ?? '')));
+  return [...new Map(named.toReversed().map((file) => [file.path, file])).values()].toReversed();
 }
 
-function listAuthFiles(auth: AuthConfig, names: NameSetting): readonly CheckedFile[] {
-  const { method, clientCertificate } = auth;
-  const { keyFile, certificateFile } = findAssertionSigning(auth) ?? {};
-  return [
-    ...listSecretFile(names('auth.clientIdFile'), auth.clientId),
-    ...listSecretFile(names('auth.clientSecretFile'), 'secret' in method ? method.secret : undefined),
-    ...listFile('key', names('auth.privateKeyFile'), keyFile),
-    ...listFile('certificate', names('auth.certificateFile'), certificateFile),
-    ...listFile('certificate', names('auth.tlsCertificateFile'), clientCertificate?.certificateFile),
-    ...listFile('key', names('auth.tlsKeyFile'), clientCertificate?.keyFile),
-    ...listFile('authorities', names('auth.caFile'), auth.caFile),
-    ...Object.values(auth.extraParameters).flatMap((one) => listSecretFile(names('auth.extraParameters'), one)),
-    ...Object.values(auth.extraHeaders).flatMap((one) => listSecretFile(names('auth.extraHeaders'), one)),
-  ];
-}
-
-function listUpstreamFiles(
-  { caFile, clientCertificate, headers, query }: UpstreamConfig,
-  names: NameSetting,
-): CheckedFile[] {
-  return [
-    ...listFile('certificate', names('upstream.tlsCertificateFile'), clientCertificate?.certificateFile),
-    ...listFile('key', names('upstream.tlsKeyFile'), clientCertificate?.keyFile),
-    ...listFile('authorities', names('upstream.caFile'), caFile),
-    ...Object.values(headers).flatMap((one) => listSecretFile(names('upstream.headers'), one)),
-    ...Object.values(query).flatMap((one) => listSecretFile(names('upstream.query'), one)),
-  ];
-}
-
-function listSecretFile(setting: string, source: SecretSource | undefined): CheckedFile[] {
-  return listFile('secret', setting, source?.kind === 'file' ? source.path : undefined);
-}
-
-function listFile(kind: CheckedFile['kind'], setting: string, path: string | undefined): CheckedFile[] {
-  return path === undefined ? [] : [{ setting, path, kind }];
+function listEntryFiles({ values }: ConfigEntry, nameSetting: NameSetting): readonly CheckedFile[] {
+  return [...values].flatMap(([key, { value }]): CheckedFile[] => {
+    const [setting, found] = [nameSetting(key), KINDS.find(([ending]) => ending.test(key))];
+    if (found !== undefined && typeof value === 'string') return [{ setting, path: value, kind: found[1] }];
+    if (!isSettingMap(value)) return [];
+    return Object.values(value).flatMap((field) =>
+      isJsonObject(field) && typeof field.file === 'string' ? [{ setting, path: field.file, kind: 'secret' }] : [],
+    );
+  });
 }
 
 async function inspectFile({ setting, path, kind }: CheckedFile, wallNow: number): Promise<CheckFinding> {

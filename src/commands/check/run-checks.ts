@@ -19,13 +19,16 @@ import { redactSteps } from './report.ts';
 import { checkUpstream, groupByUpstream, findRoute, type UpstreamProbe } from './upstream.ts';
 import { formatTarget, type CheckStep, type CheckContext } from './step-runner.ts';
 
+type CheckedConfig = Pick<LoadedConfig, 'config' | 'warnings' | 'top' | 'entries'>;
+
 /** Yields groups of steps in order as they end, with secrets masked. */
 export async function* runChecks(
-  { config, warnings }: Pick<LoadedConfig, 'config' | 'warnings'>,
+  loaded: CheckedConfig,
   probePath: string | undefined,
   context: CheckContext,
 ): AsyncGenerator<readonly CheckStep[]> {
   const { clock } = context;
+  const { config } = loaded;
   const secrets = new Secrets(clock);
   for (const password of listProxyPasswords(config.egress)) secrets.add(password);
   const headers = new RouteHeaders({ config, secrets, clock, observe: () => undefined });
@@ -34,18 +37,17 @@ export async function* runChecks(
   const check = { ...context, egress, secrets, sharedCaFile: config.routes[0].upstream.caFile };
   // Before the token requests, which may end the token of that sidecar.
   yield redactSteps(await checkRunningSidecar(config, context), secrets.mask);
-  const groups = startChecks(config, warnings, probePath, check, byRoute);
+  const groups = startChecks(loaded, probePath, check, byRoute);
   for (const group of groups) yield redactSteps(await group, secrets.mask);
 }
 
 function startChecks(
-  config: Config,
-  warnings: readonly string[],
+  loaded: CheckedConfig,
   probePath: string | undefined,
   check: PartnerCheckContext,
   ownHeaders: RouteHeaders['byRoute'],
 ): readonly Promise<readonly CheckStep[]>[] {
-  const { credentials, routes, fleet } = config;
+  const { credentials, routes, fleet } = loaded.config;
   const credentialChecks = new Map(credentials.map((each) => [each.name, checkCredential(each, check)]));
   const planProbe = (path: string): UpstreamProbe | undefined => {
     const route = findRoute(routes, path);
@@ -58,7 +60,7 @@ function startChecks(
   };
   const probe = probePath === undefined ? undefined : planProbe(probePath);
   return [
-    checkSettings(config, warnings, check),
+    checkSettings(loaded, check),
     ...[...credentialChecks.values()].map(async (result) => (await result).steps),
     ...groupByUpstream(routes).map((group) => checkUpstream(group, probe, check)),
     ...(probePath !== undefined && probe === undefined ? [Promise.resolve([createNoRouteStep(probePath)])] : []),
@@ -66,12 +68,9 @@ function startChecks(
   ];
 }
 
-async function checkSettings(
-  config: Config,
-  warnings: readonly string[],
-  context: CheckContext,
-): Promise<readonly CheckStep[]> {
-  const files = await checkFiles(config, context);
+async function checkSettings(loaded: CheckedConfig, context: CheckContext): Promise<readonly CheckStep[]> {
+  const { config, warnings } = loaded;
+  const files = await checkFiles(loaded, context);
   const base = { step: 'configuration', target: 'settings', ms: 0 } as const;
   const warned = { ...base, outcome: 'warn', advice: 'correct or remove it' } as const;
   return [

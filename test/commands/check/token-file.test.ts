@@ -31,7 +31,7 @@ async function check(path: string, probe?: string) {
   const signal = new AbortController().signal;
   const steps = [];
   const context = { clock: new ManualClock(NOW), stop: signal, signal };
-  for await (const group of runChecks({ config: loaded.config, warnings: [] }, probe, context)) steps.push(...group);
+  for await (const group of runChecks({ ...loaded, warnings: [] }, probe, context)) steps.push(...group);
   const ofToken = steps
     .filter(({ target }) => target === 'token file')
     .map(({ step, outcome, detail }) => [step, outcome, detail]);
