@@ -65,7 +65,6 @@ export function readRouteFacts(
     faults: countBy('cause', 'upstream_faults_total'),
     insufficientScopes: samples.increase('insufficient_scope_total', windowMs, selector),
     ...latencies,
-    usualMs: readUsualMs(samples, selector),
     /** Attempts whose clients left early, where the upstream responds at all. */
     leftEarly: !isHung && latencies.typicalLeftMs < PATIENT_MS ? left : 0,
     queuedMs: readQueued(windowMs),
@@ -101,6 +100,7 @@ function readLatencies(samples: Samples, selector: Selector, windowMs: number, l
     typicalSlowMs: slow > 0 ? Math.max(SLOW_MS, medianOfLongest(slow)) : quantile(0.5),
     /** How long the clients waited that left: the median of as many of the longest attempts. */
     typicalLeftMs: left === 0 ? 0 : medianOfLongest(left),
+    usualMs: readUsualMs(samples, selector),
   };
 }
 

@@ -143,12 +143,11 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
         ...listSlow(facts, inputs),
       ];
     }),
+    ...listStall(samples),
   ];
   const stalled = findStall(samples, windowMs);
-  return [
-    ...findings.map((finding) => (TIMED.has(finding.cause) ? { ...finding, ...stalled } : finding)),
-    ...listStall(samples),
-  ]
+  return findings
+    .map((finding) => (TIMED.has(finding.cause) ? { ...finding, ...stalled } : finding))
     .map((finding): Symptom => ({ code: finding.cause, failed: 0, delayed: 0, ...finding }))
     .filter(({ failed, delayed, isCertain }) => failed + delayed > 0 || isCertain === true);
 }

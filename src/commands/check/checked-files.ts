@@ -20,7 +20,7 @@ interface CheckedFile {
 }
 
 /** By the ends of the names of settings. Files that the sidecar writes, and tokens, which steps of their own read, are not among them. */
-const KINDS: readonly (readonly [ending: RegExp, kind: CheckedFile['kind']])[] = [
+const KINDS: readonly (readonly [suffix: RegExp, kind: CheckedFile['kind']])[] = [
   [/\.caFile$/, 'authorities'],
   [/\.(?:tlsC|c)ertificateFile$/, 'certificate'],
   [/\.(?:private|tls)KeyFile$/, 'key'],
@@ -52,7 +52,7 @@ function listFiles({ top, entries }: CheckedSettings): readonly CheckedFile[] {
 
 function listEntryFiles({ values }: ConfigEntry, nameSetting: NameSetting): readonly CheckedFile[] {
   return [...values].flatMap(([key, { value }]): CheckedFile[] => {
-    const [setting, found] = [nameSetting(key), KINDS.find(([ending]) => ending.test(key))];
+    const [setting, found] = [nameSetting(key), KINDS.find(([suffix]) => suffix.test(key))];
     if (found !== undefined && typeof value === 'string') return [{ setting, path: value, kind: found[1] }];
     if (!isSettingMap(value)) return [];
     return Object.values(value).flatMap((field) =>
