@@ -12,7 +12,8 @@ const FAIL_MS = 60_000;
  */
 export function evaluateSkew(skewMs: number | undefined, isFatal: boolean, wallNow: number): CheckFinding {
   if (skewMs === undefined) return { outcome: 'skip', detail: 'the response has no valid Date field' };
-  const [offMs, side] = [Math.abs(skewMs), skewMs > 0 ? 'ahead of' : 'behind'];
+  // A Date has whole seconds, the fraction is cut off.
+  const [offMs, side] = skewMs > 0 ? [skewMs, 'ahead of'] : [Math.max(0, -skewMs - 1000), 'behind'];
   if (offMs <= AGREEMENT_MS) return { outcome: 'ok', detail: 'its clock agrees with ours' };
   const detail = `its clock is ${String(Math.round(offMs / 1000))} s ${side} ours`;
   if (offMs <= WARN_MS) return { outcome: 'ok', detail };
