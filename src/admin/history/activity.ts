@@ -45,7 +45,7 @@ export function createActivity(clock: Pick<Clock, 'wallNow'>, keepsCalls = true,
       if (event.kind === 'rate-limited') countRefusal(refusals, event, clock.wallNow());
       if (event.kind === 'clock-compared') noteSkew(clockSkews, event);
       const fault = readFault(event, clock.wallNow());
-      if (fault !== undefined) lastFaults.set(`${fault.route} ${fault.cause}`, fault);
+      if (fault !== undefined) keepFault(lastFaults, fault);
       eventLog.observe(event);
     },
     recordRequest: (record: RequestRecord): void => {
@@ -66,6 +66,14 @@ function readFault(event: SidecarEvent, wallAt: number): LastFault | undefined {
   const { route, cause, detail } = event;
   const advice = event.kind === 'attempt-failed' ? event.advice : undefined;
   return cause && { route, cause, detail, advice, wallAt };
+}
+
+/** A 401 that goes to its client at once is quoted without its body: the same words with more of them stay. */
+function keepFault(lastFaults: Map<string, LastFault>, fault: LastFault): void {
+  const key = `${fault.route} ${fault.cause}`;
+  const last = lastFaults.get(key);
+  const isShorter = fault.cause === 'unauthorized' && last?.detail.startsWith(fault.detail.slice(0, -1)) === true;
+  lastFaults.set(key, isShorter ? { ...last, wallAt: fault.wallAt } : fault);
 }
 
 function noteSkew(skews: Map<string, number>, { from, skewMs }: ClockSkew): void {
