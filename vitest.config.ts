@@ -12,8 +12,8 @@ export default defineConfig({
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     // Only what hangs reaches them: a machine with other work took a minute for tests that take seven seconds.
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     expect: { poll: { timeout: 120_000 } },
     allowOnly: false,
     restoreMocks: true,

@@ -28,7 +28,6 @@ async function startScenario(file: string, env: Record<string, string> = {}) {
     name: 'sandbox-in-front',
     args: ['sandbox', '--scenario', file],
     env: { ...FREE_PORTS, ...env },
-    lineTimeoutMs: 30_000,
   });
   const proxyUrl = (await sandbox.waitForLine(/^proxy /)).slice('proxy '.length);
   const quote = async (path = '/quotes-requests', body = QUOTE) =>

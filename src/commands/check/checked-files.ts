@@ -5,7 +5,6 @@ import type { ConfigEntry } from '../../config/load/entries.ts';
 import type { LoadedConfig } from '../../config/load/load.ts';
 import { splitPemCertificates } from '../../config/load/named-files.ts';
 import { describeEnds, formatSettingName } from '../../config/load/problems.ts';
-import { isSettingMap } from '../../config/schema/schema.ts';
 import { LARGEST_PEM_BYTES, readTextFile } from '../../token/client/secret-file.ts';
 import { formatDays, DAY_MS, EXPIRY_WARNING_DAYS } from './evaluate/evaluate-tls.ts';
 import { createSettingNamer, type NameSetting } from './step-runner.ts';
@@ -54,7 +53,7 @@ function listEntryFiles({ values }: ConfigEntry, nameSetting: NameSetting): read
   return [...values].flatMap(([key, { value }]): CheckedFile[] => {
     const [setting, found] = [nameSetting(key), KINDS.find(([suffix]) => suffix.test(key))];
     if (found !== undefined && typeof value === 'string') return [{ setting, path: value, kind: found[1] }];
-    if (!isSettingMap(value)) return [];
+    if (!isJsonObject(value)) return [];
     return Object.values(value).flatMap((field) =>
       isJsonObject(field) && typeof field.file === 'string' ? [{ setting, path: field.file, kind: 'secret' }] : [],
     );
