@@ -175,7 +175,7 @@ export const CAUSES = {
   }),
   ...blame('application', {
     client_error: {
-      headline: 'The partner refuses requests of the application ({code})',
+      headline: 'The partner refuses requests of the application ({code}){every}',
       advice: 'Check what the application sends: the body of these responses says what is wrong.',
       minShare: USUAL_SHARE,
     },

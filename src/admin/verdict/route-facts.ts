@@ -118,6 +118,17 @@ export function describeBrokenMethods(samples: Samples, selector: Selector, wind
   return isAlone ? `, for ${method} only` : '';
 }
 
+/** A method that had successes within five minutes, and of whose calls nearly all get this status now. */
+export function findFailingMethod(samples: Samples, selector: Selector, code: string, windowMs: number): string {
+  const countMethods = (overMs: number, more: Selector) =>
+    samples.increaseBy('method', 'requests_total', overMs, { ...selector, ...more });
+  const [all, before] = [countMethods(windowMs, {}), countMethods(USUAL_MS, { code: '2..' })];
+  const isFailing = ([method, count]: readonly [string, number]): boolean =>
+    count >= 3 && count >= (all.get(method) ?? 0) * FULL_SHARE && (before.get(method) ?? 0) >= FEWEST_USUAL;
+  const found = [...countMethods(windowMs, { code })].find(isFailing);
+  return found === undefined ? '' : `: every ${found[0]}`;
+}
+
 /**
  * No response comes while attempts wait for one, or while clients leave after a while, which hides how long it would have taken.
  * @param queuedMs for a place in flight; undefined when places are free

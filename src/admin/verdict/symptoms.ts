@@ -17,6 +17,7 @@ import {
   countBroken,
   countResponses,
   describeBrokenMethods,
+  findFailingMethod,
   readRouteFacts,
   sum,
   type RouteFacts,
@@ -138,7 +139,7 @@ export function listSymptoms(inputs: VerdictInputs, windowMs: number): readonly 
       return [
         ...listFaults(facts, inputs, windowMs),
         ...listForeign(facts, inputs, windowMs),
-        ...listStatuses(facts, throttle, inputs),
+        ...listStatuses(facts, throttle, inputs, windowMs),
         ...listRejections(facts),
         ...listSlow(facts, inputs),
       ];
@@ -227,12 +228,11 @@ function* listStatuses(
   facts: RouteFacts,
   throttle: ThrottleState | undefined,
   inputs: VerdictInputs,
+  windowMs: number,
 ): Generator<Finding> {
   const { route, selector, codes, insufficientScopes } = facts;
   const all = sum([...codes]);
-  const wasAccepted = route !== null && isUnchanged('authorized', route, inputs);
-  const ofToken = new Set(inputs.tokens.map((token) => adviseOnRejectedToken(token, wasAccepted)));
-  const advice = isAcceptedElsewhere(facts, inputs) ? OF_OTHER_ROUTES : [...ofToken].join(' ');
+  const advice = adviseOnUnauthorized(route, inputs);
   const isKnownPath = route !== null && isUnchanged('succeeded', route, inputs);
   let intercepted = facts.faults.get('intercepted') ?? 0;
   const byCause = new Map<CauseName, [code: string, count: number][]>([
@@ -250,6 +250,7 @@ function* listStatuses(
   }
   for (const [cause, counts] of byCause) {
     const [code] = counts.reduce((most, next) => (next[1] > most[1] ? next : most));
+    const every = cause === 'client_error' ? findFailingMethod(inputs.samples, selector, code, windowMs) : '';
     yield {
       cause,
       route,
@@ -257,15 +258,19 @@ function* listStatuses(
       failed: sum(counts),
       metric: 'requests_total',
       selector: { ...selector, source: 'upstream', code: counts.map(([each]) => each).join('|') },
-      values: { ...describeRefusals(throttle, code), advice },
+      isCertain: every !== '',
+      values: { ...describeRefusals(throttle, code), advice, every },
     };
   }
 }
 
-/** Whether the one token of all routes is accepted for another one. */
-function isAcceptedElsewhere({ route }: RouteFacts, { samples, tokens }: VerdictInputs): boolean {
+function adviseOnUnauthorized(route: string | null, inputs: VerdictInputs): string {
+  const { samples, tokens } = inputs;
   const accepted = samples.increaseBy('route', 'upstream_attempts_total', RECENT_MS, { outcome: 'ok' });
-  return route !== null && tokens.length === 1 && [...accepted.keys()].some((other) => other !== route);
+  const isOfRoute = route !== null && tokens.length === 1 && [...accepted.keys()].some((other) => other !== route);
+  if (isOfRoute) return OF_OTHER_ROUTES;
+  const wasAccepted = route !== null && isUnchanged('authorized', route, inputs);
+  return [...new Set(tokens.map((token) => adviseOnRejectedToken(token, wasAccepted)))].join(' ');
 }
 
 /** The share of the calls that is refused at any rate, and the setting that makes an assumed refusal certain. */

@@ -434,6 +434,22 @@ const SCENES_AFTER_HEALTH: readonly (readonly [string, string, string, () => Pla
     () => afterHealth(15, (s) => void (HEALTHY(s), (s.played.now += 1000))),
   ],
   [
+    'every POST gets 404, beside many more GETs',
+    'application',
+    'The partner refuses requests of the application (404): every POST',
+    () => {
+      const post = (code: string) => (s: PlayedVerdict) => {
+        s.respond(200, 12).played.count('requests_total', {
+          route: 'default',
+          method: 'POST',
+          code,
+          source: 'upstream',
+        });
+      };
+      return played(60, post('201')).play(15, post('404'));
+    },
+  ],
+  [
     'some fail, beside more that are slow',
     'partner',
     'The partner responds 500',
