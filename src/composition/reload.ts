@@ -54,7 +54,7 @@ export function createReloader({ source, apply, log, clock, observe }: ReloadOpt
   };
   return {
     /** Never throws. Emits the outcome as an event, and keeps it for `state`. */
-    reload(): void {
+    reload: (): void => {
       const result = source?.load?.();
       if (result === undefined || inForce === undefined) {
         observe({ kind: 'warning', message: 'there is no configuration file to reload: nothing was changed' });

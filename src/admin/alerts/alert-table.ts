@@ -276,10 +276,11 @@ export const ALERTS = {
   }),
   BearerSidecarForeignResponses: critical('upstream', 2, {
     where: 'partner',
-    condition: all(ratio(FOREIGN, RESPONSES, 5, 0.9), increase(FOREIGN, 5, LEAST_FAILURES)),
+    // As BearerSidecarRequestsFailing: these requests failed too, and their status does not show it.
+    condition: all(ratio(FOREIGN, RESPONSES, 5, 0.1), increase(FOREIGN, 5, LEAST_FAILURES)),
     headline: '{share} of the responses are none of the API',
     description:
-      'Web pages that were not asked for, or redirects to another server, from operations that responded as an API before. Their status says success.',
+      'More than 10 % are web pages that were not asked for, or redirects to another server, from operations that responded as an API before. Their status says success.',
     advice: [
       'Open the address of a call under Recent calls from this machine: a login page, a captive portal or a maintenance page responds to it.',
     ],

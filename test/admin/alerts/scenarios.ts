@@ -250,9 +250,9 @@ const THRESHOLDS: readonly Threshold[] = [
     ],
   },
   {
-    ...{ of: 'BearerSidecarForeignResponses', what: 'nine tenths of the responses' },
+    ...{ of: 'BearerSidecarForeignResponses', what: 'a tenth of the responses' },
     at: (factor) => [
-      steady('foreign_responses_total', R, 900 * factor),
+      steady('foreign_responses_total', R, 100 * factor),
       steady('requests_total', failed('200', 'upstream'), 1000),
     ],
   },

@@ -107,16 +107,16 @@ async function send(throttle: Throttle, clock: SteppingClock, call: Call): Promi
   const queueClass = { priority: call.priority, caller: '' };
   const ticket = throttle.enter(now + call.withinMs, queueClass, false, '', now, received);
   let permit: Permit | undefined = undefined;
-  let hasLeft = false;
+  const client = new AbortController();
   const leave = (): void => {
-    hasLeft = true;
+    client.abort();
     ticket.leave(new Error('the client left'));
     permit?.release('other');
   };
   if (call.leaves) clock.after(call.headMs / 2, leave);
   permit = ticket.tryTakePermit(now) ?? (await ticket.waitForPermit());
   permit.markSent();
-  if (hasLeft) permit.release('other');
+  if (client.signal.aborted) permit.release('other');
   await clock.sleep(call.headMs + 0.0031);
   permit.report(ACCEPTED);
   if (call.isStream) permit.becomeStream();
