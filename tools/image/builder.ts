@@ -38,7 +38,7 @@ export function writeBuildOptions(folder: string): string[] {
   const own = join(HOME, '.npmrc');
   const npmrc = join(folder, 'npmrc');
   const settings = existsSync(own) ? readFileSync(own, 'utf8') : '';
-  writeFileSync(npmrc, `${settings}\n${authority === undefined ? '' : 'cafile=/run/secrets/ca\n'}`);
+  writeFileSync(npmrc, `${settings}\n${authority === undefined ? '' : 'cafile=/run/secrets/ca\n'}`, { mode: 0o600 });
   const ca = authority === undefined ? [] : ['--secret', `id=ca,src=${authority}`];
   // Docker's own format: OCI's has no health check.
   const isolated = ['--format', 'docker', '--network', 'host', '--isolation', 'chroot', '--pull-never'];

@@ -57,8 +57,13 @@ async function runJob(
     await stage.report.step(`${name}: ${step.name ?? actionOf(step)}`, () => {
       const why = NOT_REHEARSED[step.name ?? ''] ?? NOT_REHEARSED[actionOf(step)];
       if (why !== undefined) throw new CannotRunError(why);
-      if (step.run === undefined) ACTIONS[actionOf(step)]?.({ folder, artifacts: stage.artifacts });
-      else runScript(step.run, { folder, env, step, values: known });
+      if (step.run !== undefined) {
+        runScript(step.run, { folder, env, step, values: known });
+        return;
+      }
+      const act = ACTIONS[actionOf(step)];
+      if (act === undefined) throw new Error(`nothing here does what ${actionOf(step)} does`);
+      act({ folder, artifacts: stage.artifacts });
     });
   for (const [output, value] of Object.entries(fillInAll(job.outputs, known)))
     values.set(`needs.${name}.outputs.${output}`, value);

@@ -57,7 +57,7 @@ const roundPlan = { rounds: 1, seconds, warmUpSeconds: 0 };
 /** Iterations of a loop in each request, from which the number for `--slower-by` is computed. */
 const TRIED_ITERATIONS = 50_000;
 
-/** Of one start: microseconds of CPU for a request, and bytes. */
+/** What one start has cost: microseconds of CPU for a request, and bytes. */
 interface StartFigures {
   readonly now: number;
   readonly then: number;
