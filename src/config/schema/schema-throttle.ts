@@ -16,13 +16,13 @@ import { fileSetting, NO_ENTRIES, setting, settingWithoutDefault } from './setti
 const DAY_MS = 86_400_000;
 
 export const throttle = {
-  mode: setting(oneOf(['enforce', 'observe']), 'enforce', {
-    doc: 'observe: limits are learned and counted, and no call is delayed, rejected or repeated for them, throttle.maxInFlight, throttle.maxStreams and queue.max included; refusals go to the client. Metrics, status and log say what enforce would have done. Not in a fleet.',
-    isLive: true,
-  }),
   rate: setting(permitsPerSecondOrAuto, 'auto', {
     doc: "Permits per second; auto learns the rate from the upstream's rate-limit responses.",
     env: 'SIDECAR_RATE',
+    isLive: true,
+  }),
+  mode: setting(oneOf(['enforce', 'observe']), 'enforce', {
+    doc: 'observe: limits are learned and counted, and no call is delayed, rejected or repeated for them, throttle.maxInFlight, throttle.maxStreams and queue.max included; refusals go to the client. Metrics, status and log say what enforce would have done. Not in a fleet.',
     isLive: true,
   }),
   maxRate: settingWithoutDefault(permitsPerSecond, {
