@@ -110,7 +110,8 @@ export class ShadowCall {
   readonly #ticket: Ticket;
   readonly #sentAt: number;
   #permit: Permit | undefined;
-  #untilGranted: ((permit: Permit) => void)[] = [];
+  /** In the order in which they are to be done, which that of timers would not keep. */
+  readonly #acts: { readonly afterMs: number; readonly act: (permit: Permit) => void }[] = [];
 
   constructor(clock: Clock, ticket: Ticket, now: number) {
     this.#clock = clock;
@@ -122,14 +123,8 @@ export class ShadowCall {
 
   /** Does with the permit there what is done with that of the attempt, as long after its grant. */
   replay(act: (permit: Permit) => void): void {
-    const afterMs = this.#clock.now() - this.#sentAt;
-    const run = (permit: Permit): void => {
-      const at = permit.grantedAt + afterMs;
-      if (at <= this.#clock.now()) act(permit);
-      else this.#clock.exactlyAt(at, () => act(permit));
-    };
-    if (this.#permit === undefined) this.#untilGranted.push(run);
-    else run(this.#permit);
+    this.#acts.push({ afterMs: this.#clock.now() - this.#sentAt, act });
+    if (this.#acts.length === 1) this.#play();
   }
 
   /** The client left. */
@@ -139,9 +134,21 @@ export class ShadowCall {
   }
 
   async #wait(): Promise<void> {
-    const permit = await this.#ticket.waitForPermit().catch(() => undefined);
-    this.#permit = permit;
-    if (permit !== undefined) for (const run of this.#untilGranted) run(permit);
-    this.#untilGranted = [];
+    this.#permit = await this.#ticket.waitForPermit().catch(() => undefined);
+    this.#play();
+  }
+
+  #play(): void {
+    const permit = this.#permit;
+    const [next] = this.#acts;
+    if (permit === undefined || next === undefined) return;
+    const at = permit.grantedAt + next.afterMs;
+    if (at > this.#clock.now()) {
+      this.#clock.exactlyAt(at, () => this.#play());
+      return;
+    }
+    this.#acts.shift();
+    next.act(permit);
+    this.#play();
   }
 }

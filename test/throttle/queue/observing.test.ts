@@ -138,7 +138,7 @@ describe('what observing says would have happened', () => {
       }),
       { numRuns: 300 },
     );
-  }, 120_000);
+  });
 });
 
 const DAY_MS = 86_400_000;
