@@ -59,7 +59,7 @@ describe('the package', () => {
       expect(contents).toContain(file);
     const others = contents.filter(
       (path) =>
-        !/^(LICENSE|README\.md|package\.json|dist\/licences\.txt|dist\/.+\.(js|css)|config\/[a-z-]+\.(yaml|md|json))$/.test(
+        !/^(LICENSE|README\.md|package\.json|dist\/licences\.txt|dist\/.+\.(js|css)|config\/(scenarios\/)?[a-z-]+\.(yaml|md|json))$/.test(
           path,
         ),
     );
