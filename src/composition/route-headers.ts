@@ -61,10 +61,12 @@ export class RouteHeaders {
     const { routes, listen } = this.#options.config;
     for (const [key, value] of this.#values) await this.#readValue(key, value);
     for (const { name: route, upstream } of routes) {
-      const { tokenHeader, tokenPrefix, headers } = upstream;
+      const { tokenHeader, tokenPrefix, hasTokenField, headers } = upstream;
       const fixed = this.#listTexts('headers', headers).flat();
       const parameters = this.#listTexts('query', upstream.query);
-      const list = memoizeLast((token: string) => [tokenHeader, tokenPrefix + token, ...fixed]);
+      const list = memoizeLast((token: string) =>
+        hasTokenField ? [tokenHeader, tokenPrefix + token, ...fixed] : fixed,
+      );
       const ownNames = [tokenHeader, ...Object.keys(headers)].concat(listen.requiredHeader?.name ?? []);
       const own = this.byRoute.get(route) ?? { filter: createRequestHeaderFilter(ownNames) };
       const query = parameters.length === 0 ? undefined : createAddedQuery(parameters, this.#queryKeys.mask);

@@ -11,8 +11,8 @@ import type { ClientAuthOptions } from '../token/client/client-authentication.ts
 import type { SecretSource } from '../token/client/secret-file.ts';
 import type { AssertionSigningOptions } from '../token/client/signed-assertion.ts';
 import type { TokenEndpointAddress } from '../token/endpoint/token-endpoint.ts';
-import type { ConfigEntry } from './load/entries.ts';
-import { throttleGroupOf, type ResolvedEntries, type ResolvedEntry } from './load/resolve.ts';
+import { findKeyFile, lacksTokenFile, throttleGroupOf } from './load/resolve.ts';
+import type { ResolvedEntries, ResolvedEntry } from './load/resolve.ts';
 import { grantsByAssertion } from './rules/rules-auth.ts';
 import { parseHost, parseListenAddress } from './schema/formats/address.ts';
 import { parseAllowRule } from './schema/formats/allow-rules.ts';
@@ -64,9 +64,9 @@ export function assembleConfig({ top, routes, credentials }: ResolvedEntries) {
     /** The default route, if there is one, is the first. */
     routes: [requireValue(first), ...others],
     /** The credentials that a route uses. */
-    credentials: credentials.map(({ entry, settings: own }) => ({
-      name: requireValue(entry.own.name),
-      auth: assembleAuth(own, listTokenPrefixes(entry, routes)),
+    credentials: credentials.map((credential) => ({
+      name: requireValue(credential.entry.own.name),
+      auth: assembleAuth(credential, routes),
     })),
     egress: assembleEgress(settings),
     listen: {
@@ -108,6 +108,8 @@ function assembleRoute({ entry, settings, givenBy }: ResolvedEntry, credentials:
       headers: toSecretSources(upstream.headers),
       query: toSecretSources(upstream.query),
       baseUrl: new URL(requireValue(upstream.baseUrl)),
+      /** Otherwise `query` has the only key. */
+      hasTokenField: !lacksTokenFile(owner),
       clientCertificate: assembleClientCertificate(upstream) ?? assembleClientCertificate(owner.settings.auth),
     },
     throttle: {
@@ -121,20 +123,19 @@ function assembleRoute({ entry, settings, givenBy }: ResolvedEntry, credentials:
   } as const;
 }
 
-/** What the routes of a credential put before its token. */
-function listTokenPrefixes({ own }: ConfigEntry, routes: readonly ResolvedEntry[]): readonly string[] {
-  const users = routes.filter(({ entry }) => entry.own.credential === own.name);
-  return [...new Set(users.map(({ settings }) => settings.upstream.tokenPrefix))];
-}
-
-function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings, tokenPrefixes: readonly string[]) {
+function assembleAuth(credential: ResolvedEntry, routes: readonly ResolvedEntry[]) {
+  const { auth, upstream, allowInsecureHttp } = credential.settings;
+  const users = routes.filter(({ entry }) => entry.own.credential === credential.entry.own.name);
+  const prefixes = users.map(({ settings }) => settings.upstream.tokenPrefix);
+  const tokenFile = auth.tokenFile ?? users.map(findKeyFile).find((file) => file !== undefined);
   const assertionGrant: ClientAuthOptions['assertionGrant'] = grantsByAssertion(auth)
     ? { ...assembleSigning(auth), claims: auth.assertionClaims }
     : undefined;
   return {
     ...toSection(auth, ...SERVER_SETTINGS, ...CLIENT_SETTINGS),
-    tokenPrefixes,
-    endpoint: assembleEndpoint(auth, allowInsecureHttp),
+    /** What its routes put before the token. */
+    tokenPrefixes: lacksTokenFile(credential) ? [] : [...new Set(prefixes)],
+    endpoint: assembleEndpoint(auth, tokenFile, allowInsecureHttp),
     clientId: toSecretSource(auth.clientId, auth.clientIdFile),
     method: assembleClientMethod(auth),
     assertionGrant,
@@ -173,9 +174,10 @@ function assembleClientMethod(auth: Settings['auth']): ClientAuthOptions['method
 
 function assembleEndpoint(
   auth: Settings['auth'],
+  tokenFile: string | undefined,
   allowInsecureHttp: boolean,
 ): TokenEndpointAddress | { readonly kind: 'file'; readonly path: string } {
-  if (auth.method === 'static') return { kind: 'file', path: requireValue(auth.tokenFile) };
+  if (auth.method === 'static') return { kind: 'file', path: requireValue(tokenFile) };
   return auth.issuer === null
     ? { kind: 'url', url: joinUrl(requireValue(auth.url), auth.tokenPath) }
     : { kind: 'issuer', issuer: auth.issuer, allowInsecureHttp };

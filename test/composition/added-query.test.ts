@@ -53,6 +53,21 @@ it('is in each attempt, also after a 429, of an absolute-form call and of a WebS
   ]);
 });
 
+it('is the only credential where method static has no token file: no field carries a key', async () => {
+  const path = scratchFile(`${KEY}\n`);
+  const none = { SIDECAR_AUTH_URL: '', SIDECAR_CLIENT_ID: '', SIDECAR_CLIENT_SECRET: '', SIDECAR_AUDIENCE: '' };
+  const received: (string | undefined)[] = [];
+  const { url } = await startInProcess({
+    env: { ...none, ...envOf({ api_key: { file: path } }), SIDECAR_AUTH_METHOD: 'static' },
+    respond: ({ headers, path: target }, response) => {
+      received.push(target, headers.authorization);
+      response.writeHead(200).end();
+    },
+  });
+  await until(async () => (await send(`${url}/a`, { headers: { authorization: 'mine' } })).status === 200, 'a key');
+  expect(new Set(received)).toEqual(new Set([`/a?api_key=${ENCODED}`, undefined]));
+});
+
 it('is in no log line, recent call, metric, record of a call, reply or reference', async () => {
   const stream = new MemoryStream();
   const log = createLog({ level: 'debug', destination: stream });

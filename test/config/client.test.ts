@@ -550,6 +550,26 @@ describe('partners with a request of their own', () => {
     expect(configOf(asStatic(more)).auth).toMatchObject({ endpoint });
   });
 
+  test('static needs no token file where each of its routes has the key in a file of its query', () => {
+    const file = (routes: string): string =>
+      scratchFile(`routes: [${routes}]\ncredentials: { partner: { method: static } }`);
+    const route = (name: string, query: string): string =>
+      `{ name: ${name}, pathPrefix: /${name}, baseUrl: 'https://${name}.example.com', credential: partner, query: ${query} }`;
+    const path = scratchFile('sesame');
+    const [keyed, other] = [route('a', `{ v: b, key: { file: ${path} } }`), route('b', '{ key: of-a-text }')];
+    const loaded = loadConfig({ env: BASE_ENV, file: file(keyed) });
+    expect(loaded).toMatchObject({
+      ok: true,
+      config: {
+        routes: [{ upstream: { hasTokenField: true } }, { upstream: { hasTokenField: false } }],
+        credentials: [{ name: 'default' }, { auth: { endpoint: { kind: 'file', path }, tokenPrefixes: [] } }],
+      },
+    });
+    expect(problemsOf({}, { file: file(`${keyed}, ${other}`) })).toEqual([
+      expect.stringMatching(/^credentials\.partner\.tokenFile: required by credentials\.partner\.method static; /),
+    ]);
+  });
+
   test('the grant of an assertion has claims, beside any method', () => {
     const env = grant({ SIDECAR_AUTH_ASSERTION_CLAIMS: '{"sub":"u","box_sub_type":"enterprise","list":[1]}' });
     const claims = { sub: 'u', box_sub_type: 'enterprise', list: [1] };

@@ -138,8 +138,9 @@ function findTarget({ route, path }: UpstreamProbe): ReturnType<typeof joinTarge
 
 function createProbeSettingNames({ route, path, isTokenFile }: UpstreamProbe): Parameters<typeof evaluateProbe>[1] {
   const { name, credential } = route;
-  const { baseUrl } = route.upstream;
+  const { baseUrl, hasTokenField } = route.upstream;
   const [ofRoute, ofCredential] = [createSettingNamer('route', name), createSettingNamer('credential', credential)];
+  const keyFile = hasTokenField ? ofCredential('auth.tokenFile') : ofRoute('upstream.query');
   const base = baseUrl.pathname.replace(/\/$/, '');
   const [pathname = ''] = path.split('?', 1);
   return {
@@ -148,7 +149,7 @@ function createProbeSettingNames({ route, path, isTokenFile }: UpstreamProbe): P
     scope: ofCredential('auth.scope'),
     headers: ofRoute('upstream.headers'),
     placement: `${ofRoute('upstream.tokenHeader')} and ${ofRoute('upstream.tokenPrefix')}`,
-    tokenFile: isTokenFile ? ofCredential('auth.tokenFile') : undefined,
+    tokenFile: isTokenFile ? keyFile : undefined,
     repeatedPath: base !== '' && `${pathname}/`.startsWith(`${base}/`) ? base : undefined,
   };
 }

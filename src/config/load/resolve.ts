@@ -80,6 +80,7 @@ export function resolveEntries(topEntry: ConfigEntry, entries: ConfigEntries): R
   problems.push(...findNameProblems(routeEntries, entries.credentials, [...credentials.keys()]));
   problems.push(...findCacheFileProblems(entries.credentials, isCredential ? top.settings.auth.cacheFile : null));
   problems.push(...findGroupProblems(routes));
+  problems.push(...[...credentials].flatMap((named) => findMissingTokenFile(named, routes)));
   const usedCredentials = [...credentials].flatMap(([name, credential]) => (used.has(name) ? credential : []));
   return { top, routes, credentials: usedCredentials, topProblems, problems, warnings };
 }
@@ -120,15 +121,17 @@ function isOtherOrigin({ given, values }: ConfigEntry, { settings }: ResolvedEnt
  * The broken rules and the unusable files, named by the keys of the entry; inherited settings keep their top-level names.
  * @param appliesTo whether the rules of a key apply to the entry
  */
-function findEntryProblems(
-  { entry, settings, givenBy }: ResolvedEntry,
-  appliesTo: (key: SettingKey) => boolean,
-): ConfigProblem[] {
+function findEntryProblems(resolved: ResolvedEntry, appliesTo: (key: SettingKey) => boolean): ConfigProblem[] {
+  const { entry, settings, givenBy } = resolved;
   const wrong = new Set([...givenBy].flatMap(([key, owner]) => (owner.wrong.has(key) ? key : [])));
   const found: SettingProblem[] = [
     ...findBrokenRules(settings, wrong, appliesTo),
     ...findFileProblems(settings, (key) => entry.values.has(key)),
   ];
+  return nameSettings(resolved, found);
+}
+
+function nameSettings({ entry, givenBy }: ResolvedEntry, found: readonly SettingProblem[]): ConfigProblem[] {
   const nameOf = (key: SettingKey): string | undefined =>
     (givenBy.get(key) ?? entry) === entry ? entry.names.get(key) : undefined;
   return found.map((problem) => {
@@ -146,6 +149,27 @@ function findMissingUrl({ entry, settings, givenBy }: ResolvedEntry): ConfigProb
   return settings.upstream.baseUrl === null && !givenBy.has('upstream.baseUrl')
     ? [createEntryProblem(entry, 'baseUrl', 'required here or as upstream.baseUrl; the base URL of its API')]
     : [];
+}
+
+/** Whether the query of its routes has the only key. */
+export function lacksTokenFile({ settings: { auth } }: ResolvedEntry): boolean {
+  return auth.method === 'static' && auth.tokenFile === null;
+}
+
+/** The first file among a route's query parameters, which is read in place of a token file. */
+export function findKeyFile({ settings: { upstream } }: ResolvedEntry): string | undefined {
+  return Object.values(upstream.query).find((value) => typeof value === 'object')?.file;
+}
+
+function findMissingTokenFile(
+  [name, credential]: readonly [name: string, credential: ResolvedEntry],
+  routes: readonly ResolvedEntry[],
+): ConfigProblem[] {
+  const users = routes.filter(({ entry }) => entry.own.credential === name);
+  const isGiven = !lacksTokenFile(credential) || credential.givenBy.has('auth.tokenFile');
+  if (isGiven || users.every(findKeyFile)) return [];
+  const message = `required by ${formatSettingName('auth.method')} static; the file of the token, unless upstream.query has the key in a file`;
+  return nameSettings(credential, [createSettingProblem('auth.tokenFile', message)]);
 }
 
 /** A route that sends the default token to a second origin is rarely intended. */

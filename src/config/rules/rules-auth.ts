@@ -45,7 +45,7 @@ const USES: readonly SettingUse[] = [
   { name: 'certificateFile', isUsed: signsAssertions, owners: SIGNERS },
   { name: 'assertionAudience', isUsed: signsAssertions, owners: SIGNERS },
   { name: 'assertionClaims', isUsed: grantsByAssertion, owners: GRANT_OWNER },
-  { name: 'tokenFile', ...usedBy('static'), required: 'the file of the token' },
+  { name: 'tokenFile', ...usedBy('static') },
   { name: 'assertionFile', ...usedBy('client_assertion'), required: 'the file of the JWT' },
   {
     name: 'assertionFileAudience',

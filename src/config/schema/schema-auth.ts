@@ -37,7 +37,7 @@ const client = {
     ]),
     'client_secret_basic',
     {
-      doc: 'How the client authenticates. client_secret_basic and client_secret_post send the secret, private_key_jwt signs a short-lived assertion (RFC 7523), client_assertion sends one that another party has issued (auth.assertionFile), tls_client_auth relies on the client certificate (RFC 8705), none sends what auth.extraParameters holds and nothing else. static: no token is requested, auth.tokenFile holds it.',
+      doc: 'How the client authenticates. client_secret_basic and client_secret_post send the secret, private_key_jwt signs a short-lived assertion (RFC 7523), client_assertion sends one that another party has issued (auth.assertionFile), tls_client_auth relies on the client certificate (RFC 8705), none sends what auth.extraParameters holds and nothing else. static: no token is requested, auth.tokenFile holds it, unless upstream.query has a key in a file.',
     },
   ),
   clientId: settingWithoutDefault(secret('a client id: text without control characters', secretFault), {
