@@ -59,8 +59,7 @@ export function createCustomer(shape: PartnerShape, keys: Keys): Customer {
   const name = nameOf(shape);
   const values = new Map<string, string>();
   const valueOf = (placeholder: string): string => {
-    const value =
-      values.get(placeholder) ?? `${placeholder.replaceAll(/[^a-z0-9]+/gi, '-')}-${randomBytes(8).toString('hex')}`;
+    const value = values.get(placeholder) ?? createValue(placeholder, shape.call.prefix);
     values.set(placeholder, value);
     return value;
   };
@@ -83,12 +82,20 @@ export function createCustomer(shape: PartnerShape, keys: Keys): Customer {
     const path = known[file] ?? join(folder, file);
     if (!hasPlaceholder(text)) return path;
     mkdirSync(folder, { recursive: true });
-    const content = replacePlaceholders(text, (placeholder) => keepSecret(valueOf(placeholder)));
+    // `config` shows the client id.
+    const valueIn = (name: string): string => (name === 'client_id' ? valueOf(name) : keepSecret(valueOf(name)));
+    const content = replacePlaceholders(text, valueIn);
     writeFileSync(path, `${content}\n`, { mode: 0o600 });
     return path;
   };
   const clientSecret = keepSecret(valueOf('client_secret'));
   return { shape, name, clientId: valueOf('client_id'), clientSecret, secrets, fill, fileOf };
+}
+
+function createValue(placeholder: string, prefix: string): string {
+  const value = `${placeholder.replaceAll(/[^a-z0-9]+/gi, '-')}-${randomBytes(8).toString('hex')}`;
+  if (placeholder !== 'token') return value;
+  return prefix === 'Basic ' ? Buffer.from(`user:${value}`).toString('base64') : `${value}+/=`;
 }
 
 /** As routes and credentials are named: up to 32 characters. */

@@ -1,5 +1,5 @@
 /**
- * Partners with a token request of their own form: 51 of the 65 entries with `auth_mode: TWO_STEP` of the public catalogue NangoHQ/nango,
+ * Partners with a token request of their own form: 51 of the 65 entries with `auth_mode: TWO_STEP`, and one with `BILL`, of the public catalogue NangoHQ/nango,
  * packages/providers/providers.yaml, in the revision 0004941efdc4; the others are in unserved-partners.ts. Facts only. Where the catalogue renews with a refresh token, the
  * first request is taken: the sidecar requests a new token instead.
  */
@@ -66,6 +66,13 @@ export const OWN_FORM_PARTNERS: readonly PartnerShape[] = [
     },
   ),
   login('aspire', 'Aspire', '/Authorization', { ClientId: '<client id>', Secret: '<secret>' }, { token: 'Token' }),
+  login(
+    'bill-sandbox',
+    'Bill (sandbox)',
+    '/connect/v3/login',
+    { username: '<username>', password: '<password>', organizationId: '<organization>', devKey: '<developer key>' },
+    { token: 'sessionId', header: 'sessionId', callFields: { devkey: '<developer key>' }, lifetimeMs: 2_100_000 },
+  ),
   login('breezy-hr', 'Breezy HR', '/v3/signin', EMAIL, RAW),
   form('datto-rmm-password-grant', 'Datto RMM', '/auth/oauth/token', { grant_type: 'password', ...PASSWORD }, BASIC),
   form('dayforce', 'Dayforce', '/connect/token', {

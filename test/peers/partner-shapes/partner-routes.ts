@@ -6,14 +6,14 @@ import { Agent, request } from 'undici';
 import { stringify } from 'yaml';
 import type { Status } from '../../../src/admin/status/status.ts';
 import { contentOf } from '../../support/witness.ts';
-import { startSidecar } from '../../support/sidecar-process.ts';
+import { spawnSidecar, startSidecar } from '../../support/sidecar-process.ts';
 import type { RunningSidecar } from '../../support/sidecar-process.ts';
 import { createCustomer, makeKeys } from './customer.ts';
 import type { Customer, Keys } from './customer.ts';
 import { selectSettings } from './partner-settings.ts';
 import type { PartnerSettings } from './partner-settings.ts';
 import type { PartnerShape } from './partner-shape.ts';
-import { CALLS_PATH, DIGEST_FIELDS, startPartnerServer } from './partner-server.ts';
+import { CALLS_PATH, CLIENT_QUERY, DIGEST_FIELDS, startPartnerServer } from './partner-server.ts';
 import type { PartnerServer } from './partner-server.ts';
 
 export interface PartnerRoutes extends AsyncDisposable {
@@ -24,7 +24,9 @@ export interface PartnerRoutes extends AsyncDisposable {
   readonly call: (shape: PartnerShape, method: 'GET' | 'POST' | 'PUT') => Promise<PartnerCall>;
   /** What the status document says about the lifetime of each token, in seconds, by name of the credential. */
   readonly readLifetimes: () => Promise<ReadonlyMap<string, number | null>>;
-  /** The names of partners of whom a secret is in the text. */
+  /** What a command of the program prints for the same configuration. */
+  readonly run: (command: string, ...args: readonly string[]) => Promise<string>;
+  /** The names of partners of whom a secret is in the text: as it is, percent-encoded, or in base64. */
   readonly findSecrets: (text: string) => readonly string[];
 }
 
@@ -36,6 +38,7 @@ export interface PartnerCall {
   readonly text: string;
 }
 
+const OF_APPLICATION = 'of-the-application';
 const BODY_BYTES = { GET: 0, POST: 300, PUT: 1_500_000 };
 
 /** @param change changes the settings of each partner before they are written; default: none */
@@ -68,8 +71,20 @@ export async function startPartnerRoutes(
       const { tokens } = (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as Status;
       return new Map(tokens.map(({ credential, validForSeconds }) => [credential, validForSeconds]));
     },
-    findSecrets: (text) =>
-      customers.flatMap(({ name, secrets }) => (secrets.some((secret) => text.includes(secret)) ? [name] : [])),
+    run: async (command, ...args) => {
+      await using program = spawnSidecar({ name: outputName, args: [command, '--config', file, ...args] });
+      await program.exit;
+      return program.stdout() + program.stderr();
+    },
+    findSecrets: (text) => {
+      const isShown = (secret: string): boolean => {
+        const base64 = Buffer.from(secret).toString('base64').replace(/=+$/, '');
+        // A file for HTTP Basic holds base64 itself.
+        const decoded = Buffer.from(secret, 'base64').toString();
+        return [secret, encodeURIComponent(secret), base64, decoded].some((form) => text.includes(form));
+      };
+      return customers.flatMap(({ name, secrets }) => (secrets.some(isShown) ? [name] : []));
+    },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }
@@ -103,6 +118,7 @@ function writeConfiguration(
     credentials: Object.fromEntries(entries.map(({ credential }) => credential)),
     routes: entries.map(({ route }) => route),
     throttle: { rate: 10_000, burst: 100 },
+    log: { level: 'debug' },
   });
 }
 
@@ -122,14 +138,17 @@ async function send(
   shape: PartnerShape,
   method: 'GET' | 'POST' | 'PUT',
 ): Promise<PartnerCall> {
-  const body = contentOf(url, BODY_BYTES[method]);
-  const own = ['Authorization', shape.call.tokenField, ...Object.keys(shape.call.fields)];
-  // The application's own fields of these names must not reach the partner.
-  const headers = Object.fromEntries(own.map((name) => [name.toUpperCase(), 'of the application']));
-  const response = await request(url, {
+  const content = contentOf(url, BODY_BYTES[method]);
+  const body = method === 'POST' ? Buffer.from(JSON.stringify({ content: content.toString('base64') })) : content;
+  const { tokenField = 'Authorization', fields, query } = shape.call;
+  // The application's own fields and parameters of these names must not reach the partner.
+  const own = ['Authorization', tokenField, ...Object.keys(fields)].map((name) => [name.toUpperCase(), OF_APPLICATION]);
+  const parameters = Object.keys(query).map((name) => `${name.toUpperCase()}=${OF_APPLICATION}&`);
+  const type = method === 'POST' ? 'application/json' : 'application/octet-stream';
+  const response = await request(`${url}?${parameters.join('')}${CLIENT_QUERY}`, {
     dispatcher: agent,
     method,
-    headers: { ...headers, 'content-type': 'application/octet-stream' },
+    headers: { 'CONTENT-TYPE': type, ...Object.fromEntries(own) },
     body: method === 'GET' ? null : body,
   });
   const received = Buffer.from(await response.body.arrayBuffer());

@@ -4,7 +4,7 @@ import { request } from 'undici';
 import { createCustomer, makeKeys } from './customer.ts';
 import type { Customer } from './customer.ts';
 import { OAUTH_PARTNERS } from './oauth-partners.ts';
-import { CALLS_PATH, startPartnerServer } from './partner-server.ts';
+import { CALLS_PATH, CLIENT_QUERY, startPartnerServer } from './partner-server.ts';
 
 /** A token request with a JSON body; the calls have a header field of the customer's own. */
 const SHAPE = OAUTH_PARTNERS.find(({ key }) => key === 'personio');
@@ -43,8 +43,8 @@ async function requestToken(given: Partial<Sent> = {}): Promise<{ readonly statu
   return { status: response.statusCode, token: reply.data?.token ?? '' };
 }
 
-async function callWith(headers: readonly string[]): Promise<number> {
-  const { statusCode, body } = await request(`${url}${CALLS_PATH}/call`, { headers: [...headers] });
+async function callWith(headers: readonly string[], query = CLIENT_QUERY): Promise<number> {
+  const { statusCode, body } = await request(`${url}${CALLS_PATH}/call?${query}`, { headers: [...headers] });
   await body.dump();
   return statusCode;
 }
@@ -94,7 +94,15 @@ describe('a call', () => {
     ['a missing field', (fields) => fields.slice(0, -2)],
     ['another value of a field', (fields) => [...fields.slice(0, -1), 'wrong']],
     ['a field twice', (fields) => [...fields, ...fields.slice(-2)]],
+    ['the token in a further field', (fields) => [...fields, 'x-token', (fields[1] ?? '').replace('Bearer ', '')]],
   ])('with %s is refused', async (_, change) => {
     expect(await callWith(change(await rightFields()))).toBe(401);
   });
+
+  test.each(['', 'page=2', `${CLIENT_QUERY}&page=2`, `${CLIENT_QUERY}&key=a`])(
+    'with the query %j is refused',
+    async (query) => {
+      expect(await callWith(await rightFields(), query)).toBe(401);
+    },
+  );
 });

@@ -23,6 +23,9 @@ export interface PartnerServer extends AsyncDisposable {
 /** No token endpoint is below it. */
 export const CALLS_PATH = '/upstream';
 
+/** The application's own query in each call. */
+export const CLIENT_QUERY = 'filter%5bname%5d=a+b&page=2';
+
 /** The digests of a call's body, and of the body of its response, as the partner knows them. */
 export const DIGEST_FIELDS = { received: 'x-received-sha256', sent: 'x-sent-sha256' };
 
@@ -119,7 +122,7 @@ function setMember(object: Record<string, unknown>, path: string, value: unknown
 async function takeCall(account: Account, message: IncomingMessage, response: ServerResponse): Promise<void> {
   const hash = createHash('sha256');
   for await (const chunk of message as AsyncIterable<Buffer>) hash.update(chunk);
-  const found = findCallFaults(account, message.rawHeaders);
+  const found = [...findCallFaults(account, message.rawHeaders), ...findQueryFaults(account, message.url ?? '')];
   if (found.length > 0) {
     refuse(account, 'call', found, response);
     return;
@@ -133,16 +136,31 @@ function findCallFaults({ customer, tokens }: Account, rawHeaders: readonly stri
   const { tokenField, prefix, fields } = customer.shape.call;
   const valuesOf = (name: string): readonly string[] =>
     rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name.toLowerCase());
-  const [value = '', ...more] = valuesOf(tokenField);
+  const [value = '', ...more] = tokenField === undefined ? [] : valuesOf(tokenField);
   const isTokenSent = value.startsWith(prefix) && tokens.has(value.slice(prefix.length)) && more.length === 0;
-  const others = valuesOf('authorization').length - (tokenField === 'Authorization' ? 1 : 0);
+  const isWrong = tokenField !== undefined && !isTokenSent;
+  const own = [tokenField?.toLowerCase(), ...Object.keys(fields)];
+  const isElsewhere = rawHeaders.some(
+    (text, index) =>
+      tokens.has(text.slice(text.indexOf(' ') + 1)) && !own.includes(rawHeaders[index - 1]?.toLowerCase()),
+  );
+  const isAuthorized = own.includes('authorization');
   return [
-    ...(isTokenSent ? [] : [`the token is not in ${tokenField}, or with another prefix, or there are several`]),
-    ...(isTokenSent && others !== 0 ? ['one more Authorization field'] : []),
+    ...(isWrong ? [`the token is not in ${tokenField}, or with another prefix, or there are several`] : []),
+    ...(!isWrong && valuesOf('authorization').length !== Number(isAuthorized) ? ['one more Authorization field'] : []),
+    ...(isElsewhere ? ['the token is in another field, too'] : []),
     ...Object.entries(fields).flatMap(([name, text]) =>
       valuesOf(name).join('\n') === customer.fill(text) ? [] : [`another field ${name}`],
     ),
   ];
+}
+
+/** The application's own query stays as it is; the partner's parameters follow it, each once. */
+function findQueryFaults({ customer }: Account, url: string): readonly string[] {
+  const own = Object.entries(customer.shape.call.query).map(
+    ([name, text]) => `&${name}=${encodeURIComponent(customer.fill(text))}`,
+  );
+  return url.endsWith(`/call?${CLIENT_QUERY}${own.join('')}`) ? [] : ['another query'];
 }
 
 /** As most servers of each kind refuse: RFC 6749 §5.2, or an object of their own. */

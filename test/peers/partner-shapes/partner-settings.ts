@@ -37,8 +37,11 @@ export function selectSettings(shape: PartnerShape, files: CustomerFiles): Partn
   return { auth: selectAuth(shape, files), upstream: selectUpstream(shape.call, files) };
 }
 
-function selectAuth({ request, response }: PartnerShape, files: CustomerFiles): Section {
-  if (request === undefined) return { method: 'static', tokenFile: files.fileOf('token', '<token>') };
+function selectAuth({ request, response, call }: PartnerShape, files: CustomerFiles): Section {
+  if (request === undefined)
+    return call.tokenField === undefined
+      ? { method: 'static' }
+      : { method: 'static', tokenFile: files.fileOf('token', '<token>') };
   const { grant_type: grant = '', audience, scope, resource, ...extra } = request.parameters;
   const { expiry, lifetimeMs, tokenField } = response;
   return {
@@ -59,11 +62,15 @@ function selectAuth({ request, response }: PartnerShape, files: CustomerFiles): 
   };
 }
 
-function selectUpstream({ tokenField, prefix, fields }: PartnerShape['call'], files: CustomerFiles): Section {
+function selectUpstream(
+  { tokenField = 'Authorization', prefix, fields, query }: PartnerShape['call'],
+  files: CustomerFiles,
+): Section {
   return {
     ...unless('Authorization', { tokenHeader: tokenField }),
     ...unless('Bearer ', { tokenPrefix: prefix }),
     ...selectSecrets('headers', fields, files),
+    ...selectSecrets('query', query, files),
   };
 }
 

@@ -72,9 +72,12 @@ export interface PartnerShape {
     readonly lifetimeMs: number | undefined;
   };
   readonly call: {
-    readonly tokenField: string;
+    /** Undefined: the query has the only key. */
+    readonly tokenField: string | undefined;
     readonly prefix: string;
     readonly fields: Readonly<Record<string, string>>;
+    /** Parameters besides the application's own. */
+    readonly query: Readonly<Record<string, string>>;
   };
   /** For users. */
   readonly remark: string | undefined;
@@ -102,6 +105,7 @@ export interface Differences {
   /** Default: none in another field than `Authorization`. */
   readonly prefix?: string;
   readonly callFields?: Readonly<Record<string, string>>;
+  readonly callQuery?: Readonly<Record<string, string>>;
   readonly remark?: string;
 }
 
@@ -143,12 +147,23 @@ const PLAIN_ASSERTION: AssertionShape = {
 export function keyPartner(
   key: string,
   name: string,
-  call: Pick<Differences, 'header' | 'prefix' | 'callFields'>,
+  call: Pick<Differences, 'header' | 'prefix' | 'callFields' | 'callQuery'>,
 ): PartnerShape {
   const response = { tokenField: '', expiry: undefined, lifetimeMs: undefined };
   return { key, name, also: [], request: undefined, response, call: describeCall(call), remark: undefined };
 }
 
-function describeCall({ header = 'Authorization', prefix, callFields = {} }: Differences): PartnerShape['call'] {
-  return { tokenField: header, prefix: prefix ?? (header === 'Authorization' ? 'Bearer ' : ''), fields: callFields };
+/** A partner whose only key is a query parameter. */
+export function queryPartner(key: string, name: string, parameter: string): PartnerShape {
+  const shape = keyPartner(key, name, { prefix: 'Bearer ', callQuery: { [parameter]: '<token>' } });
+  return { ...shape, call: { ...shape.call, tokenField: undefined } };
+}
+
+function describeCall({
+  header = 'Authorization',
+  prefix = header === 'Authorization' ? 'Bearer ' : '',
+  callFields = {},
+  callQuery = {},
+}: Differences): PartnerShape['call'] {
+  return { tokenField: header, prefix, fields: callFields, query: callQuery };
 }

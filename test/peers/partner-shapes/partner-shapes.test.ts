@@ -50,9 +50,13 @@ describe('with its settings', () => {
   });
 
   test('no secret of a customer is shown anywhere', async () => {
-    const { adminUrl, stdout, stderr } = routes.sidecar;
-    const pages = await Promise.all(['/', '/status', '/metrics', '/readyz'].map((path) => call(adminUrl + path)));
-    expect(routes.findSecrets([stdout(), stderr(), ...pages.map(({ text }) => text)].join('\n'))).toEqual([]);
+    const { adminUrl, proxyUrl, stdout, stderr } = routes.sidecar;
+    const urls = [...['/', '/status', '/metrics', '/readyz'].map((path) => adminUrl + path), `${proxyUrl}/no-route`];
+    const replies = await Promise.all(urls.map((url) => call(url)));
+    const configuration = await routes.run('config');
+    expect(configuration).toContain('bill-sandbox');
+    const texts = [stdout(), stderr(), configuration, ...replies.map(({ text }) => text)];
+    expect(routes.findSecrets(texts.join('\n'))).toEqual([]);
   });
 });
 
@@ -121,6 +125,6 @@ test('every partner of the catalogue is served, or has a reason, and there is no
   const keys = [...SERVED, ...UNSERVED].map(({ key }) => key);
   expect(new Set(keys).size).toBe(keys.length);
   expect(OAUTH_PARTNERS.length + UNSERVED_OAUTH_PARTNERS.length).toBe(103);
-  expect(OWN_FORM_PARTNERS.length + UNSERVED_OWN_FORM_PARTNERS.length).toBe(65);
+  expect(OWN_FORM_PARTNERS.length + UNSERVED_OWN_FORM_PARTNERS.length).toBe(66);
   expect(new Set(UNSERVED.flatMap(({ obstacles }) => obstacles))).toEqual(new Set(OBSTACLES));
 });
