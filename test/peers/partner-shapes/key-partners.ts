@@ -1,7 +1,7 @@
 /**
  * Some of the several hundred partners of the public catalogue NangoHQ/nango, packages/providers/providers.yaml, that give a fixed key
- * (`auth_mode: API_KEY` or `BASIC`): one for each form of the header field, from the revision 0004941efdc4, and those of thirty that
- * a seed drew from the 430 entries without a shape. Facts only.
+ * (`auth_mode: API_KEY` or `BASIC`): one for each form of the header field, from the revision 0004941efdc4, and 29 of the thirty that the
+ * seed 1795922267 drew from the 430 entries without a shape of its package, version 0.71.10; the other is Bill. Facts only.
  */
 import { keyPartner, queryPartner } from './partner-shape.ts';
 import type { PartnerShape } from './partner-shape.ts';

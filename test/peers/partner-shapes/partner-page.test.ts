@@ -22,5 +22,8 @@ test('the parameters and header fields of its lists are texts in YAML, as the se
   expect(settings.length).toBeGreaterThan(50);
   for (const [, setting = ''] of settings)
     for (const value of Object.values(parse(setting) as Record<string, object>))
-      expect([setting, Object.values(value).filter((one) => typeof one !== 'string')]).toEqual([setting, []]);
+      expect([setting, Object.values(value).filter((one) => one !== null && typeof one !== 'string')]).toEqual([
+        setting,
+        [],
+      ]);
 });

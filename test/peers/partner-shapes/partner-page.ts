@@ -25,6 +25,7 @@ const KINDS: readonly Kind[] = [
   ['the token in another header field', '`upstream.tokenHeader`, `upstream.tokenPrefix`', 'shopify-cc'],
   ['a fixed header field in each call', '`upstream.headers`', 'sap-ariba'],
   ['a fixed key, without a token request', '`auth.method: static`, `auth.tokenFile`', 'datadog'],
+  ['a fixed key in the query', '`auth.method: static`, `upstream.query`', 'google-maps'],
 ];
 
 /** The partner of the example: it needs several kinds of settings. */
@@ -34,6 +35,7 @@ const EXAMPLE = 'toast';
 const COMMON: readonly Section[] = [
   { method: 'none', grantType: '', bodyFormat: 'json' },
   { method: 'client_secret_post' },
+  { method: 'none' },
   {},
 ];
 
@@ -155,19 +157,29 @@ function describeSettings(shape: PartnerShape, common: Section): string {
     .join(', ');
 }
 
-/** One code span for each setting; what is in files is left out. */
+/** One code span for each setting. */
 function describeSection(name: string, section: Section): string[] {
-  return Object.entries(section).map(([key, value]) => `\`${name}.${key}: ${renderValue(value)}\``);
+  const { tokenHeader, tokenPrefix = 'Bearer ', ...others } = section;
+  // In another field than Authorization a token seldom has a prefix.
+  const rare = tokenPrefix === '' ? {} : { tokenPrefix };
+  const shown = tokenHeader === undefined ? section : { tokenHeader, ...rare, ...others };
+  return Object.entries(shown).map(([key, value]) => `\`${name}.${renderMember(key, value)}\``);
 }
 
-function renderValue(value: Section[string]): string {
-  if (typeof value !== 'object') return renderText(value);
-  const members = Object.entries(value).map(([key, member]) => `${key}: ${renderText(member)}`);
-  return `{ ${members.join(', ')} }`;
+/** Values of the user's own are left out. */
+function renderMember(key: string, value: Section[string]): string {
+  if (typeof value !== 'object') return isFile(value) ? key : `${key}: ${renderText(value)}`;
+  const members = Object.entries(value).map(([name, member]) =>
+    typeof member === 'object' ? name : `${name}: ${renderText(member)}`,
+  );
+  return `${key}: {${members.join(', ')}}`;
 }
 
-function renderText(value: Section[string]): string {
-  if (typeof value === 'object' || (typeof value === 'string' && value.startsWith('/run/secrets/'))) return '…';
+function isFile(value: string | number): boolean {
+  return typeof value === 'string' && value.startsWith('/run/secrets/');
+}
+
+function renderText(value: string | number): string {
   // Quotes where YAML would read another value, such as a boolean.
   return parse(String(value)) === value ? String(value) : `'${value}'`;
 }
