@@ -23,9 +23,15 @@ function jwt(exp: number): string {
   return token;
 }
 
-async function check(path: string, probe?: string) {
-  await using upstream = await startRecordingUpstream();
-  const env = { SIDECAR_BASE_URL: upstream.url, SIDECAR_AUTH_METHOD: 'static', SIDECAR_AUTH_TOKEN_FILE: path };
+async function check(
+  path: string,
+  probe?: string,
+  key: Readonly<Record<string, string>> = { SIDECAR_AUTH_TOKEN_FILE: path },
+) {
+  await using upstream = await startRecordingUpstream((_, response) => {
+    response.writeHead(probe === '/refused' ? 401 : 200).end();
+  });
+  const env = { SIDECAR_BASE_URL: upstream.url, SIDECAR_AUTH_METHOD: 'static', ...key };
   const loaded = loadConfig({ env: { ...env, SIDECAR_ADMIN_LISTEN: 'unix:/nowhere/at-all' } });
   if (!loaded.ok) throw new Error('refused');
   const signal = new AbortController().signal;
@@ -50,6 +56,19 @@ it('an API key: no server but the API is asked for anything', async () => {
   expect(steps.filter(({ outcome }) => outcome === 'fail')).toEqual([]);
   expect([...new Set(steps.map(({ target }) => target))]).not.toContain('token endpoint');
   expect(JSON.stringify(steps)).not.toContain(token);
+});
+
+it('a key in the query alone: no field carries it, and advice after a 401 names the query', async () => {
+  const token = newToken();
+  const path = scratchFile(token);
+  const key = { SIDECAR_UPSTREAM_QUERY: JSON.stringify({ key: { file: path } }) };
+  const { steps, ofToken, sent } = await check(path, '/refused', key);
+  expect(ofToken[0]).toEqual(['token', 'ok', `${path}, ${String(token.length)} characters`]);
+  expect(sent).toEqual([undefined]);
+  expect(steps.find(({ step }) => step === 'probe')).toMatchObject({
+    outcome: 'fail',
+    advice: expect.stringContaining('the token in the file of upstream.query') as string,
+  });
 });
 
 it.each([
