@@ -77,16 +77,20 @@ export async function startPartnerRoutes(
       return program.stdout() + program.stderr();
     },
     findSecrets: (text) => {
-      const isShown = (secret: string): boolean => {
-        const base64 = Buffer.from(secret).toString('base64').replace(/=+$/, '');
-        // A file for HTTP Basic holds base64 itself.
-        const decoded = Buffer.from(secret, 'base64').toString();
-        return [secret, encodeURIComponent(secret), base64, decoded].some((form) => text.includes(form));
-      };
+      const isShown = (secret: string): boolean => formsOf(secret).some((form) => text.includes(form));
       return customers.flatMap(({ name, secrets }) => (secrets.some(isShown) ? [name] : []));
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
+}
+
+/** Each once, since the text is long. */
+function formsOf(secret: string): readonly string[] {
+  const base64 = Buffer.from(secret).toString('base64').replace(/=+$/, '');
+  // A file for HTTP Basic holds base64 itself.
+  const decoded = Buffer.from(secret, 'base64').toString();
+  const isBasic = decoded.startsWith('user:');
+  return [...new Set([secret, encodeURIComponent(secret), base64, isBasic ? decoded : secret])];
 }
 
 function writeConfiguration(
