@@ -146,7 +146,9 @@ async function send(
   const body = method === 'POST' ? Buffer.from(JSON.stringify({ content: content.toString('base64') })) : content;
   const { tokenField = 'Authorization', fields, query } = shape.call;
   // The application's own fields and parameters of these names must not reach the partner.
-  const own = ['Authorization', tokenField, ...Object.keys(fields)].map((name) => [name.toUpperCase(), OF_APPLICATION]);
+  const own = ['Authorization', tokenField, ...Object.keys(fields)].map(
+    (name) => [name.toUpperCase(), OF_APPLICATION] as const,
+  );
   const parameters = Object.keys(query).map((name) => `${name.toUpperCase()}=${OF_APPLICATION}&`);
   const type = method === 'POST' ? 'application/json' : 'application/octet-stream';
   const response = await request(`${url}?${parameters.join('')}${CLIENT_QUERY}`, {
