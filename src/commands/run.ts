@@ -1,7 +1,7 @@
 /** `bearer-sidecar run`: the sidecar from its configuration, until a signal. */
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
-import { authorizationServerUrl, type Config } from '../config/config.ts';
+import { authorizationServerUrl, listProxyPasswords, type Config } from '../config/config.ts';
 import { loadConfig, hasConfigFile } from '../config/load/load.ts';
 import type { LoadedConfig, LoadOptions, LoadResult } from '../config/load/load.ts';
 import { formatWarnings } from '../config/load/problems.ts';
@@ -11,7 +11,6 @@ import { systemClock } from '../platform/clock.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import { openTracing } from '../telemetry/tracing/open-tracing.ts';
 import { describeStartup } from './banner.ts';
-import { listProxyPasswords } from './configured-secrets.ts';
 import { describeLoadFailure } from './load-failure.ts';
 import { listenForSighup } from './sighup.ts';
 import { terminalWidthOf, paintFor } from './terminal.ts';

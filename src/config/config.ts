@@ -39,6 +39,11 @@ export function authorizationServerUrl({ endpoint }: AuthConfig): URL | undefine
   return endpoint.kind === 'url' ? endpoint.url : new URL(endpoint.issuer);
 }
 
+/** The passwords of forward proxies, decoded: secrets that belong to no part, and are masked in what is printed. */
+export function listProxyPasswords({ proxy, httpProxy }: Config['egress']): readonly string[] {
+  return [proxy, httpProxy].flatMap((url) => (url ? [decodeURIComponent(url.password)] : []));
+}
+
 /** Whose limit it is: the client id, which is optional with some methods, or else the name of the credential. */
 export function identifyClient({ name, auth }: CredentialConfig): SecretSource {
   return auth.clientId ?? { kind: 'value', value: `credential ${name}` };

@@ -380,6 +380,20 @@ describe('the upstream', () => {
   });
 });
 
+describe('a probe', () => {
+  it('takes the way of a GET to its path: by the prefix, by the methods, without a stripped prefix', async () => {
+    await using upstream = await startRecordingUpstream((_, response) => void response.end());
+    const routes = [
+      { name: 'write', pathPrefix: '/sales', methods: ['POST'], baseUrl: `${upstream.url}/written` },
+      { name: 'read', pathPrefix: '/sales', stripPrefix: true, baseUrl: `${upstream.url}/read` },
+    ];
+    await using folder = await mountSecret({ 'sidecar.yaml': JSON.stringify({ routes }) });
+    const env = environment({ SIDECAR_CONFIG: folder.path('sidecar.yaml') });
+    await runCheck('a probe of a route', env, ['--probe', '/sales/7?page=2']);
+    expect(upstream.requests.map(({ path }) => path)).toEqual(['/read/7?page=2']);
+  });
+});
+
 describe('interrupted', () => {
   it('it says what it has found so far, and ends at once with 1', async () => {
     const requested = Promise.withResolvers<undefined>();

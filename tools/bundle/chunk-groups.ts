@@ -21,7 +21,7 @@ export const CHUNK_GROUPS: CodeSplittingGroup[] = [
   { name: 'config-load', test: /\/src\/config\// },
   {
     name: 'commands',
-    test: /\/src\/(?:commands\/(?:command-table|configured-secrets|terminal)|platform\/(?:clock|timer-list)|token\/endpoint\/json-object)\.ts$/,
+    test: /\/src\/(?:commands\/(?:command-table|terminal)|platform\/(?:clock|timer-list)|token\/endpoint\/json-object)\.ts$/,
   },
   { name: 'load-failure', test: /\/src\/commands\/load-failure\.ts$/ },
   { name: 'fleet', test: /\/src\/fleet\// },

@@ -3,12 +3,12 @@
  * upstreams, fleet.
  */
 import { Secrets } from '../../platform/secrets.ts';
-import type { Config } from '../../config/config.ts';
+import { listProxyPasswords, type Config } from '../../config/config.ts';
 import type { LoadedConfig } from '../../config/load/load.ts';
 import { createProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { RouteHeaders } from '../../composition/route-headers.ts';
+import { createRouteTable } from '../../listener/route-table.ts';
 import { readClientId } from '../../token/client/secret-file.ts';
-import { listProxyPasswords } from '../configured-secrets.ts';
 import { checkCredential } from './credential.ts';
 import { checkFiles } from './checked-files.ts';
 import { checkFleet } from './redis.ts';
@@ -16,7 +16,7 @@ import type { PartnerCheckContext } from './connection.ts';
 import { listDeclaredLimits } from './limit-steps.ts';
 import { checkRunningSidecar } from './running-sidecar.ts';
 import { redactSteps } from './report.ts';
-import { checkUpstream, groupByUpstream, findRoute, type UpstreamProbe } from './upstream.ts';
+import { checkUpstream, groupByUpstream, type UpstreamProbe } from './upstream.ts';
 import { formatTarget, type CheckStep, type CheckContext } from './step-runner.ts';
 
 type CheckedConfig = Pick<LoadedConfig, 'config' | 'warnings' | 'top' | 'entries'>;
@@ -50,13 +50,15 @@ function startChecks(
   const { credentials, routes, fleet } = loaded.config;
   const credentialChecks = new Map(credentials.map((each) => [each.name, checkCredential(each, check)]));
   const planProbe = (path: string): UpstreamProbe | undefined => {
-    const route = findRoute(routes, path);
-    const credential = credentials.find(({ name }) => name === route?.credential);
-    const own = ownHeaders.get(route?.name ?? '');
-    const result = credentialChecks.get(credential?.name ?? '');
-    if (route === undefined || credential === undefined || own === undefined || result === undefined) return undefined;
+    const match = createRouteTable(routes).match(path);
+    if (match.kind !== 'matched') return undefined;
+    const { route, strippedLength } = match;
+    const credential = credentials.find(({ name }) => name === route.credential);
+    const own = ownHeaders.get(route.name);
+    const result = credentialChecks.get(route.credential);
+    if (credential === undefined || own === undefined || result === undefined) return undefined;
     const isTokenFile = credential.auth.endpoint.kind === 'file';
-    return { route, path, own, isTokenFile, token: result.then(({ token }) => token) };
+    return { route, path, strippedLength, own, isTokenFile, token: result.then(({ token }) => token) };
   };
   const probe = probePath === undefined ? undefined : planProbe(probePath);
   return [

@@ -16,6 +16,8 @@ import type { CheckedServer, ConnectionObserver, PartnerCheckContext } from './c
 export interface UpstreamProbe {
   readonly route: RouteConfig;
   readonly path: string;
+  /** At the start of the path, which the upstream does not see. */
+  readonly strippedLength: number;
   readonly token: Promise<string | undefined>;
   readonly own: AddedHeaders;
   readonly isTokenFile: boolean;
@@ -27,14 +29,6 @@ export function groupByUpstream(routes: readonly RouteConfig[]): readonly (reado
     JSON.stringify([baseUrl.origin, caFile, clientCertificate]),
   );
   return [...groups.values()];
-}
-
-export function findRoute(routes: readonly RouteConfig[], path: string): RouteConfig | undefined {
-  const [pathname = ''] = path.split('?', 1);
-  const fitting = routes.filter(
-    ({ pathPrefix }) => pathPrefix === '/' || pathname === pathPrefix || pathname.startsWith(`${pathPrefix}/`),
-  );
-  return fitting.toSorted((a, b) => b.pathPrefix.length - a.pathPrefix.length)[0];
 }
 
 /** @param routes at least one, all of the same upstream */
@@ -89,7 +83,7 @@ async function sendProbe(
   observe: ConnectionObserver,
 ): Promise<StepResult<DatedProbeResponse>> {
   const { baseUrl, requestTimeoutMs } = probe.route.upstream;
-  const target = findTarget(probe);
+  const target = joinTarget(baseUrl.pathname, probe.path, probe.strippedLength);
   if (typeof target !== 'string')
     return { outcome: 'fail', detail: target.message, advice: 'give --probe another path' };
   const { clock, egress } = check;
@@ -128,12 +122,6 @@ function buildProbeRequest({ route, own }: UpstreamProbe, token: string) {
     baseUrl.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate, tlsGroups) : undefined;
   const headers = [...own.filter(['Accept', '*/*']).headers, ...own.list(token)];
   return { method: 'GET' as const, headers, secureContext, timeoutMs: connectTimeoutMs };
-}
-
-function findTarget({ route, path }: UpstreamProbe): ReturnType<typeof joinTarget> {
-  const { stripPrefix, pathPrefix, upstream } = route;
-  const local = stripPrefix && pathPrefix !== '/' ? path.slice(pathPrefix.length) : path;
-  return joinTarget(upstream.baseUrl.pathname, local.startsWith('/') ? local : `/${local}`);
 }
 
 function createProbeSettingNames({ route, path, isTokenFile }: UpstreamProbe): Parameters<typeof evaluateProbe>[1] {
