@@ -1,4 +1,6 @@
 /** Requests to the configured admin port of a running sidecar. Another program may respond there: what is used is checked. */
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import type { ListenAddress } from '../platform/host-header.ts';
 import type { Config } from '../config/config.ts';
 import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';
@@ -46,32 +48,26 @@ export interface AdminPortResponse {
 }
 
 /** Never rejects. @param until aborts the request, also within the response */
-export function requestAdminPort(address: ListenAddress, path: string, until: AbortSignal): Promise<AdminPortResponse> {
-  return new Promise((resolve) => {
-    let why = 'it closed the connection within its response';
-    const request = get(
-      { ...toConnectTarget(address), path, signal: until, headers: { host: '127.0.0.1' } },
-      (response) => {
-        response.setEncoding('utf8');
-        let text = '';
-        response.on('data', (chunk: string) => {
-          text += chunk;
-          if (text.length <= MAX_RESPONSE_LENGTH) return;
-          why = 'its response is too long';
-          request.destroy();
-        });
-        response.on('end', () => resolve({ status: response.statusCode, text: text.trim() }));
-      },
-    );
-    request.on('error', (error) => {
-      why = error.message;
-    });
-    // Always the last event, and the only one when the response is cut.
-    request.on('close', () => {
-      const reason = until.aborted ? 'timeout' : why;
-      resolve({ status: undefined, text: `the admin port does not respond (${reason})` });
-    });
-  });
+export async function requestAdminPort(
+  address: ListenAddress,
+  path: string,
+  until: AbortSignal,
+): Promise<AdminPortResponse> {
+  const explain = (why: string) => ({ status: undefined, text: `the admin port does not respond (${why})` });
+  let text: string | undefined;
+  try {
+    const request = get({ ...toConnectTarget(address), path, signal: until, headers: { host: '127.0.0.1' } });
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    text = '';
+    for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
+      text += chunk;
+      if (text.length > MAX_RESPONSE_LENGTH) return explain('its response is too long');
+    }
+    return { status: response.statusCode, text: text.trim() };
+  } catch (error) {
+    if (until.aborted) return explain('timeout');
+    return explain(text === undefined ? (error as Error).message : 'it closed the connection within its response');
+  }
 }
 
 /** Options for an HTTP request. A sidecar that listens on all addresses is reached by the loopback one. */

@@ -68,8 +68,9 @@ export class StepRunner {
   }
 
   /** @param ms how long it took. Default: it follows from another step */
-  record(step: CheckStepName, finding: CheckFinding, ms = 0): void {
-    this.#add(step, ms, finding);
+  record(step: CheckStepName, { outcome, detail, advice }: CheckFinding, ms = 0): void {
+    const found = { step, target: this.#target, outcome, ms: Math.round(ms * 10) / 10, detail };
+    this.#steps.push(advice === undefined ? found : { ...found, advice });
   }
 
   skip(steps: readonly CheckStepName[], why: string): void {
@@ -88,7 +89,7 @@ export class StepRunner {
       }
     };
     const { value, ...finding } = signal.aborted ? this.#explain(undefined) : await find();
-    this.#add(step, clock.now() - startedAt, finding);
+    this.record(step, finding, clock.now() - startedAt);
     return value;
   }
 
@@ -99,12 +100,6 @@ export class StepRunner {
     if (signal.aborted) return { outcome: 'fail', detail: 'not finished within the time limit of check', advice };
     // The message of an unexpected error may quote the request.
     return { outcome: 'fail', detail: `failed unexpectedly (${errorCodeOf(error)})`, advice };
-  }
-
-  #add(step: CheckStepName, ms: number, { outcome, detail, advice }: CheckFinding): void {
-    const rounded = Math.round(ms * 10) / 10;
-    const base = { step, target: this.#target, outcome, ms: rounded, detail };
-    this.#steps.push(advice === undefined ? base : { ...base, advice });
   }
 }
 
