@@ -72,11 +72,12 @@ const MIN_CAPACITY = 16;
 
 export function computeDemand(config: Config, isTraced: boolean): Demand {
   const { routes, credentials, fleet, listen, admin } = config;
-  let [requests, upstreamConnections] = [0, 0];
+  let [requests, upstreamConnections, observedConnections] = [0, 0, 0];
   for (const { throttle, queue } of findThrottleGroups(config).values()) {
     requests += queue.max + throttle.maxInFlight;
-    upstreamConnections +=
-      throttle.mode === 'observe' ? listen.maxConnections : throttle.maxInFlight + throttle.maxStreams;
+    // Client connections bound those of all observed groups together.
+    if (throttle.mode === 'observe') observedConnections = listen.maxConnections;
+    else upstreamConnections += throttle.maxInFlight + throttle.maxStreams;
   }
   const listening = countSockets(listen.address) + countSockets(admin.address);
   // Two each: a new connection is opened before the old one closes.
@@ -85,7 +86,7 @@ export function computeDemand(config: Config, isTraced: boolean): Demand {
     connections: listen.maxConnections,
     isConnectionLimitSet: listen.maxConnections !== settings.maxConnections.default,
     requests,
-    upstreamConnections,
+    upstreamConnections: upstreamConnections + observedConnections,
     otherDescriptors: listening + services,
     replayTotalBytes: routes[0].retry.replayTotalBytes,
   };

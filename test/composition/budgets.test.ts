@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { determineBudgets } from '../../src/composition/machine.ts';
 import { configOf } from '../config/base-env.ts';
 import { tryRead } from '../../src/platform/try-read.ts';
-import { planBudgets, type Budgets, type Demand, type Machine } from '../../src/composition/budgets.ts';
+import { computeDemand, planBudgets, type Budgets, type Demand, type Machine } from '../../src/composition/budgets.ts';
 
 const MIB = 1024 * 1024;
 
@@ -81,6 +81,13 @@ describe('a sidecar that exports traces', () => {
     expect(start({})).toThrow(': 40 are needed');
     expect(start({ startTracer: () => undefined })).toThrow(': 42 are needed');
   });
+});
+
+it('several routes that observe need as many connections to upstreams as there may be clients', () => {
+  const { routes, ...config } = configOf({ SIDECAR_THROTTLE_MODE: 'observe' });
+  const other = { ...routes[0], name: 'other', throttleGroup: 'other' };
+  const demand = computeDemand({ ...config, routes: [routes[0], other] }, false);
+  expect(demand.upstreamConnections).toBe(demand.connections);
 });
 
 describe('memory', () => {
