@@ -62,7 +62,7 @@ for (const [name, machine, load] of CASES) {
       : `${open} connections`;
   const pings = `livez ${pingResponses} of 50 (p50 ${pingMs.p50.toFixed(0)} ms, longest ${pingMs.max.toFixed(0)} ms)`;
   console.log(`${name}: ${seen}; ${pings}, peak ${(peakBytes / MIB).toFixed(0)} MiB`);
-  for (const warning of lines.filter((line) => /"level":"warn".*(limit|heap) of/.test(line)))
+  for (const warning of lines.filter((line) => /"level":"warn".*"msg":"the (limit|heap|memory limit) of/.test(line)))
     console.log(`  ${warning}`);
   claim('the process is alive', isAlive);
   claim('no descriptor ran out', exhausted === 0);
