@@ -46,10 +46,9 @@ USER 1000:1000
 # Both ports are loopback ones unless told otherwise: the containers of a pod share it, nothing outside reaches it.
 EXPOSE 18080 19464
 HEALTHCHECK --interval=30s --timeout=3s --start-period=10s CMD ["/usr/local/bin/node", "dist/main.js", "health", "live"]
-# Exec form: signals reach the sidecar itself. V8 compiles in the thread that it compiles for: beside it, its working memory is never given back.
-# Between two collections the heap may grow two and a half times, and not fourfold, as a small one otherwise may. What the start left is
-# collected once.
-ENTRYPOINT ["/usr/local/bin/node", "--no-concurrent-recompilation", "--heap-growing-percent=150", "--expose-gc", "dist/main.js"]
+# Exec form: signals reach the sidecar itself. Between two collections the heap may grow two and a half times, and not fourfold, as a small one
+# otherwise may. What the start left is collected once.
+ENTRYPOINT ["/usr/local/bin/node", "--heap-growing-percent=150", "--expose-gc", "dist/main.js"]
 
 ARG NODE_IMAGE
 ARG VERSION=0.1.0
