@@ -12,12 +12,13 @@ interface RuleFile {
   }[];
 }
 
-/** In Markdown, in the order of the file: severity, and how long the condition lasts first. @param rules the text of deploy/prometheus/alerts.yaml */
+/** In Markdown, by severity and by how long the condition lasts first. @param rules the text of deploy/prometheus/alerts.yaml */
 export function renderAlertsList(rules: string): string {
   const alerts = (parse(rules) as RuleFile).groups.flatMap((group) => group.rules);
-  const rows = alerts.map(
-    (rule) =>
-      `- [${rule.alert}](${runbookOf(rule.alert).replace('docs/', '')}): ${rule.labels.severity}, ${rule.for ?? 'at once'}`,
-  );
-  return [...rows, ''].join('\n');
+  const groups = Map.groupBy(alerts, ({ labels, for: lasts = 'at once' }) => `${labels.severity}, ${lasts}`);
+  const rows = Array.from(groups, ([when, rules]) => {
+    const links = rules.map(({ alert }) => `[${alert}](${runbookOf(alert).replace('docs/', '')})`);
+    return `- ${when}: ${links.join(', ')}`;
+  });
+  return [...rows.toSorted((one, other) => one.localeCompare(other, 'en', { numeric: true })), ''].join('\n');
 }
