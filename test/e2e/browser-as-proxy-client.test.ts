@@ -74,13 +74,18 @@ const PAGES = [
 ] as const;
 type AttackerPage = (typeof PAGES)[number];
 
-/** An attacker's page on a site that the browser reaches without the proxy, a tapped sidecar, and a browser that uses it as its proxy. */
+/** An attacker's page on a site that the browser reaches without the proxy, and a tapped sidecar. */
 interface Scene extends AsyncDisposable {
   readonly upstream: RecordingUpstream;
   readonly tap: StatusTap;
-  readonly browser: Browser;
   readonly attackerUrls: Readonly<Record<AttackerPage['scheme'], string>>;
 }
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await startChromium({ 'evil.test': '127.0.0.1' });
+});
+afterAll(() => browser.close());
 
 async function startScene(name: string, forwardProxy: boolean): Promise<Scene> {
   await using cleanup = new AsyncDisposableStack();
@@ -114,16 +119,8 @@ async function startScene(name: string, forwardProxy: boolean): Promise<Scene> {
   const sidecar = cleanup.use(await startSidecar({ name, env }));
   await waitUntilReady(sidecar);
   const tap = cleanup.use(await startStatusTap(sidecar.proxyUrl));
-  const browser = cleanup.use(
-    await startChromium({ 'evil.test': '127.0.0.1' }, [
-      `--proxy-server=${tap.url}`,
-      // Otherwise no request for this machine would use the proxy.
-      '--proxy-bypass-list=<-loopback>;evil.test',
-      '--ignore-certificate-errors',
-    ]),
-  );
   const all = cleanup.move();
-  return { upstream, tap, browser, attackerUrls, [Symbol.asyncDispose]: () => all.disposeAsync() };
+  return { upstream, tap, attackerUrls, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
 /** Makes each attempt on a path of its own. @returns the names of those that reached the API */
@@ -132,8 +129,10 @@ async function attack(
   { scheme, policy, attempts: names }: AttackerPage,
   base: string,
 ): Promise<string[]> {
-  const { upstream, tap, browser, attackerUrls } = scene;
-  await using context = await browser.newContext();
+  const { upstream, tap, attackerUrls } = scene;
+  // Without <-loopback> no request for this machine would use the proxy.
+  const proxy = { server: tap.url, bypass: '<-loopback>,evil.test' };
+  await using context = await browser.newContext({ proxy, ignoreHTTPSErrors: true });
   const attempts = names.map((name, index) => ({
     name,
     script: SCRIPTS[name] ?? '',

@@ -24,9 +24,12 @@ const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
   tablet: { colorScheme: 'dark', viewport: { width: 768, height: 900 } },
   phone: { colorScheme: 'light', viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true },
 };
+const USUAL: BrowserContextOptions = {};
 
 const cleanup = new AsyncDisposableStack();
 const scenes = new Map<SceneName, Scene>();
+/** One of each kind: a new page starts a process, which takes longer than a visit. */
+const pages = new Map<BrowserContextOptions, Page>();
 let browser: Browser;
 
 beforeAll(async () => {
@@ -46,15 +49,21 @@ interface Visit extends AsyncDisposable {
   readonly requested: string[];
 }
 
-async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
+async function visit(url: string, options = USUAL): Promise<Visit> {
   // What is checked with is not held to the page's policy; the policy's own reports are recorded.
-  const context = await browser.newContext(options);
-  const page = await context.newPage();
+  const page = pages.get(options) ?? (await (await browser.newContext(options)).newPage());
+  pages.set(options, page);
   const [faults, requested]: [string[], string[]] = [[], []];
   page.on('console', (message) => faults.push(message.text())).on('pageerror', (error) => faults.push(error.message));
   page.on('request', (request) => requested.push(request.url()));
   await page.goto(url);
-  return { page, faults, requested, [Symbol.asyncDispose]: () => context.close() };
+  return { page, faults, requested, [Symbol.asyncDispose]: () => leave(page) };
+}
+
+async function leave(page: Page): Promise<void> {
+  page.removeAllListeners();
+  // Its stream of events ends.
+  await page.goto('about:blank');
 }
 
 async function untilLive(page: Page): Promise<void> {
@@ -108,7 +117,8 @@ describe.each(SCENE_NAMES)('%s', (name) => {
 describe('the page of a sidecar that calls go through', () => {
   it('takes less than 100 kB on the wire, and only the page itself when it is loaded again', async () => {
     const { url } = scenes.get('healthy')!;
-    await using seen = await visit('about:blank');
+    // With a cache of its own.
+    await using seen = await visit('about:blank', {});
     const session = await seen.page.context().newCDPSession(seen.page);
     const bytes = new Map<string, number>();
     const names = new Map<string, string>();

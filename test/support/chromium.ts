@@ -12,27 +12,24 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // Pages of one site share a process: starting processes takes longer than the pages.
-  '--process-per-site',
+  // All pages share a process: starting processes takes longer than the pages.
+  '--disable-site-isolation-trials',
+  '--renderer-process-limit=1',
   '--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests,HttpsUpgrades',
 ];
 
 /**
  * Starts it; `await using` ends it.
  * @param names resolved to addresses of the test's choice: `{ 'evil.test': '127.0.0.1' }`; all others but literals fail
- * @param more further options, such as `--proxy-server`
  * @throws Error when no Chromium is installed
  */
-export async function startChromium(
-  names: Readonly<Record<string, string>> = {},
-  more: readonly string[] = [],
-): Promise<Browser> {
+export async function startChromium(names: Readonly<Record<string, string>> = {}): Promise<Browser> {
   const rules = Object.entries(names).map(([name, address]) => `MAP ${name} ${address}`);
   const resolver = [...rules, 'MAP * ~NOTFOUND', 'EXCLUDE 127.0.0.1', 'EXCLUDE localhost'].join(', ');
   return chromium.launch({
     executablePath: findChromium(),
     chromiumSandbox: process.getuid?.() !== 0,
-    args: [...FLAGS, `--host-resolver-rules=${resolver}`, ...more],
+    args: [...FLAGS, `--host-resolver-rules=${resolver}`],
   });
 }
 
