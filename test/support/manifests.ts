@@ -67,6 +67,9 @@ export function findSchemaFaults(objects: readonly KubernetesObject[]): string[]
   });
 }
 
+/** The declarations of Kubernetes' types, which are parsed once. */
+const declarations = new Map<string, ts.SourceFile | undefined>();
+
 /** What the compiler says of each object as a literal of its type: names fields that the API does not know. */
 export function findUnknownFields(all: readonly KubernetesObject[]): string[] {
   // The schemas of the others name every field.
@@ -87,10 +90,12 @@ export function findUnknownFields(all: readonly KubernetesObject[]): string[] {
   const host = ts.createCompilerHost(options);
   const { fileExists, getSourceFile } = host;
   host.fileExists = (name) => name === file || fileExists(name);
-  host.getSourceFile = (name, languageVersion, ...rest) =>
-    name === file
-      ? ts.createSourceFile(name, lines.join('\n'), languageVersion)
-      : getSourceFile(name, languageVersion, ...rest);
+  host.getSourceFile = (name, languageVersion, ...rest) => {
+    if (name === file) return ts.createSourceFile(name, lines.join('\n'), languageVersion);
+    const source = declarations.get(name) ?? getSourceFile(name, languageVersion, ...rest);
+    declarations.set(name, source);
+    return source;
+  };
   const program = ts.createProgram([file], options, host);
   return ts.getPreEmitDiagnostics(program).map(({ messageText, start, file: source }) => {
     const line = source === undefined ? 0 : source.getLineAndCharacterOfPosition(start ?? 0).line;
