@@ -1,9 +1,10 @@
 /** The list that divides the tests into those of `npm run test:unit` and the others. */
-import { existsSync, globSync, readFileSync } from 'node:fs';
-import { join, matchesGlob, normalize } from 'node:path';
+import { globSync } from 'node:fs';
+import { join, matchesGlob } from 'node:path';
 import { expect, it } from 'vitest';
 import { LONGEST_TESTS } from '../../tools/test-run/longest-tests.ts';
 import { SYSTEM_TESTS } from '../../tools/test-run/system-tests.ts';
+import { importsOf } from '../../tools/test-run/test-imports.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** Modules of test/support that start a server program, a browser or the sidecar. */
@@ -15,7 +16,7 @@ const FILES = globSync('test/**/*.test.ts', { cwd: ROOT, exclude: ['test/soak/**
 it('no unit test imports a module that starts a server program, a browser or the sidecar', () => {
   const unit = FILES.filter((file) => !SYSTEM_TESTS.some((pattern) => matchesGlob(file, pattern)));
   expect(unit.length).toBeGreaterThan(100);
-  const misplaced = unit.filter((file) => [...importsOf(file)].some((path) => STARTS_PROGRAM.test(path)));
+  const misplaced = unit.filter((file) => [...importsOf(ROOT, file)].some((path) => STARTS_PROGRAM.test(path)));
   expect(misplaced).toEqual([]);
 });
 
@@ -23,12 +24,3 @@ it('every pattern of the lists matches a test', () => {
   const patterns = [...SYSTEM_TESTS, ...LONGEST_TESTS];
   expect(patterns.filter((pattern) => !FILES.some((file) => matchesGlob(file, pattern)))).toEqual([]);
 });
-
-/** The file and everything in test/ that it imports, directly or not. */
-function importsOf(file: string, found = new Set<string>()): Set<string> {
-  if (found.has(file) || !file.startsWith('test/') || !existsSync(join(ROOT, file))) return found;
-  found.add(file);
-  for (const [, path = ''] of readFileSync(join(ROOT, file), 'utf8').matchAll(/ from '(\.[^']+)'/g))
-    importsOf(normalize(join(file, '..', path)), found);
-  return found;
-}

@@ -5,27 +5,71 @@
 import { spawnSync } from 'node:child_process';
 import { accessSync, chmodSync, constants, existsSync, globSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { importsOf } from './test-imports.ts';
 
-const TEST_PROGRAMS = [
-  { program: 'nginx', package: 'nginx', tests: 'test/e2e/nginx.test.ts' },
-  { program: 'haproxy', package: 'haproxy', tests: 'npm run bench:hostile' },
-  { program: 'promtool', package: 'prometheus', tests: 'test/telemetry, test/deploy' },
-  { program: 'prometheus', package: 'prometheus', tests: 'test/deploy/{alerts,dashboard,metrics}.test.ts' },
-  { program: 'curl', package: 'curl', tests: 'test/e2e/commands.test.ts, test/docs' },
+const CLIENTS = ['test/peers/client-stacks/stacks.ts', 'test/peers/broken-responses/clients.ts'];
+
+const TEST_PROGRAMS: readonly TestProgram[] = [
+  { program: 'nginx', package: 'nginx', startedBy: ['test/support/nginx.ts'] },
+  { program: 'haproxy', package: 'haproxy', startedBy: ['test/support/haproxy.ts'] },
+  {
+    program: 'promtool',
+    package: 'prometheus',
+    startedBy: ['test/support/prometheus.ts', 'test/telemetry/fleet.test.ts', 'test/telemetry/metrics/metrics.test.ts'],
+  },
+  { program: 'prometheus', package: 'prometheus', startedBy: ['test/support/prometheus.ts'] },
+  {
+    program: 'curl',
+    package: 'curl',
+    startedBy: [
+      ...CLIENTS,
+      'test/commands/init/curl/partner-commands.test.ts',
+      'test/commands/init/curl/real-curl.test.ts',
+      'test/composition/llm-gateway.test.ts',
+      'test/deploy/kubernetes-process.test.ts',
+      'test/docs/commands.test.ts',
+      'test/e2e/commands.test.ts',
+      'test/listener/http2-local-reply.test.ts',
+      'test/support/sandbox-certificate.ts',
+    ],
+  },
   {
     program: 'chromium-headless-shell',
     package: 'chromium-headless-shell',
-    tests: 'test/e2e/{browser,status-page}.test.ts',
+    startedBy: ['test/support/chromium.ts'],
   },
-  { program: 'redis-server', package: 'redis-server', tests: 'test/fleet' },
-  { program: 'tinyproxy', package: 'tinyproxy', tests: 'test/e2e/egress-proxy.test.ts' },
-  { program: 'kubectl', package: 'kubernetes-client', tests: 'test/deploy/kubernetes.test.ts' },
-  { program: 'systemd-analyze', package: 'systemd', tests: 'test/deploy/systemd.test.ts' },
-  { program: 'docker-compose', package: 'docker-compose', tests: 'test/deploy/image.test.ts' },
-  { program: 'openssl', package: 'openssl', tests: 'the tests that speak TLS' },
-  { program: 'readelf', package: 'binutils', tests: 'test/packaging/binary.test.ts' },
-  { program: 'script', package: 'bsdutils', tests: 'the tests that need a terminal' },
-  { program: 'bash', package: 'bash', tests: 'test/packaging/release-workflow.test.ts' },
+  { program: 'redis-server', package: 'redis-server', startedBy: ['test/support/redis-server.ts'] },
+  { program: 'tinyproxy', package: 'tinyproxy', startedBy: ['test/support/tinyproxy.ts'] },
+  {
+    program: 'kubectl',
+    package: 'kubernetes-client',
+    startedBy: ['test/support/kustomize.ts', 'test/deploy/kubernetes.test.ts'],
+  },
+  { program: 'systemd-analyze', package: 'systemd', startedBy: ['test/deploy/systemd.test.ts'] },
+  { program: 'docker-compose', package: 'docker-compose', startedBy: ['test/deploy/image.test.ts'] },
+  {
+    program: 'openssl',
+    package: 'openssl',
+    startedBy: [
+      'test/peers/partner-shapes/customer.ts',
+      'test/support/certificates.ts',
+      'test/support/openssl-server.ts',
+      'test/token/endpoint/token-endpoint-tls.test.ts',
+    ],
+  },
+  { program: 'readelf', package: 'binutils', startedBy: ['test/packaging/binary.test.ts'] },
+  { program: 'script', package: 'bsdutils', startedBy: ['test/support/terminal.ts', 'test/e2e/reload.test.ts'] },
+  {
+    program: 'bash',
+    package: 'bash',
+    startedBy: [
+      ...CLIENTS,
+      'test/commands/init/curl/partner-commands.test.ts',
+      'test/commands/init/curl/real-curl.test.ts',
+      'test/e2e/commands.test.ts',
+      'test/packaging/release-workflow.test.ts',
+    ],
+  },
   ...[
     { program: 'javac', package: 'default-jdk-headless' },
     { program: '/usr/share/java/commons-httpclient.jar', package: 'libcommons-httpclient-java' },
@@ -40,28 +84,53 @@ const TEST_PROGRAMS = [
       program: `/usr/lib/python3/dist-packages/${module}`,
       package: `python3-${module}`,
     })),
-  ].map((each) => ({ ...each, tests: 'test/peers/{client-stacks,client-cookies,broken-responses}.test.ts' })),
+  ].map((each) => ({ ...each, startedBy: CLIENTS })),
 ];
 
 /** Debian's packages do not start their service when this file exists and ends with 101 (invoke-rc.d). */
 const POLICY = '/usr/sbin/policy-rc.d';
 
-interface RequiredProgram {
+interface DebianProgram {
   /** Its name; of a library, a pattern of its path. */
   readonly program: string;
   /** The name in Debian. */
   readonly package: string;
+}
+
+interface RequiredProgram extends DebianProgram {
   /** What fails without it. */
   readonly tests: string;
 }
 
-/** @returns a line for each program that is still missing, with the tests that fail without it */
-export function installMissingPrograms(needed: readonly RequiredProgram[] = TEST_PROGRAMS): string[] {
+interface TestProgram extends DebianProgram {
+  /** The modules of test/ that start it. */
+  readonly startedBy: readonly string[];
+}
+
+/** @returns a line for each program that is still missing, with what fails without it */
+export function installMissingPrograms(
+  needed: readonly RequiredProgram[] = TEST_PROGRAMS.map((each) => ({ ...each, tests: 'tests' })),
+): string[] {
+  return findMissing(needed).map(
+    ({ program, tests }) => `${program} is missing and was not installed; these fail without it: ${tests}`,
+  );
+}
+
+/** @returns the programs of the tests that are still missing, each with the test files that need it */
+export function installTestPrograms(root: string): { readonly program: string; readonly tests: readonly string[] }[] {
+  return findMissing(TEST_PROGRAMS).map(({ program, startedBy }) => ({ program, tests: findTests(root, startedBy) }));
+}
+
+/** @returns the test files that are one of these modules or import it, directly or not */
+export function findTests(root: string, modules: readonly string[]): string[] {
+  const files = globSync('test/**/*.test.ts', { cwd: root }).toSorted();
+  return files.filter((file) => !importsOf(root, file).isDisjointFrom(new Set(modules)));
+}
+
+function findMissing<T extends DebianProgram>(needed: readonly T[]): T[] {
   const missing = needed.filter(({ program }) => !isInstalled(program));
   if (missing.length > 0) install(missing.map((each) => each.package));
-  return missing
-    .filter(({ program }) => !isInstalled(program))
-    .map(({ program, tests }) => `${program} is missing and was not installed; these fail without it: ${tests}`);
+  return missing.filter(({ program }) => !isInstalled(program));
 }
 
 function install(packages: readonly string[]): void {
