@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { IS_LONG_RUN } from './test/support/rounds.ts';
 import LongestFirst from './tools/test-run/longest-first.ts';
-import { SYSTEM_TESTS } from './tools/test-run/system-tests.ts';
+import { MEMORY_TESTS, SYSTEM_TESTS } from './tools/test-run/system-tests.ts';
 
 /** Run by `npm run soak`. */
 const LONG_TESTS = 'test/soak/*.test.ts';
@@ -17,16 +17,19 @@ export default defineConfig({
     expect: { poll: { timeout: 120_000 } },
     allowOnly: false,
     restoreMocks: true,
+    // Node.js loads the sources itself, as it does for users: through Vite, the tests took a quarter more CPU time.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
+    // One process for many files: most of them would take longer to load what they test than to test it.
+    isolate: false,
     projects: [
-      { extends: true, test: { name: 'system', include: SYSTEM_TESTS.map(toTestFiles) } },
+      { extends: true, test: { name: 'memory', include: MEMORY_TESTS, isolate: true } },
+      { extends: true, test: { name: 'system', include: SYSTEM_TESTS.map(toTestFiles), exclude: MEMORY_TESTS } },
       {
         extends: true,
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: [...SYSTEM_TESTS, LONG_TESTS],
-          // One process for many files: most of them would take longer to load what they test than to test it.
-          isolate: false,
+          exclude: [...SYSTEM_TESTS, ...MEMORY_TESTS, LONG_TESTS],
         },
       },
       ...(IS_LONG_RUN ? [{ extends: true as const, test: { name: 'long', include: [LONG_TESTS] } }] : []),

@@ -1,10 +1,12 @@
 /**
- * The order of the test files. Those that take longest are started first, so that none of them runs alone at the end. Files that share a process
- * come last, one after the other: vitest ends a shared process when another file comes between.
+ * The order of the test files: by project, because vitest ends a shared process when a file of another project comes between. Those that take
+ * longest are started first, so that none of them runs alone at the end.
  */
 import { relative } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { LONGEST_TESTS } from './longest-tests.ts';
+
+const PROJECTS = ['memory', 'system', 'unit'];
 
 export default class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -14,7 +16,6 @@ export default class LongestFirst extends BaseSequencer {
 
   #rank({ project, moduleId }: TestSpecification): number {
     const place = LONGEST_TESTS.indexOf(relative(this.ctx.config.root, moduleId));
-    if (place >= 0 && project.config.isolate) return place;
-    return LONGEST_TESTS.length + (project.config.isolate ? 0 : 1);
+    return PROJECTS.indexOf(project.name) * (LONGEST_TESTS.length + 1) + (place < 0 ? LONGEST_TESTS.length : place);
   }
 }

@@ -1,7 +1,6 @@
 /**
  * The test files that `npm run test:unit` leaves out: they need a server program or a browser, start the sidecar or other long-running
- * child processes, or run for long by their purpose. Each has a process of its own. All other files of test/ are unit tests: they share
- * processes, so that a file measures what it adds. test/tools/system-tests.test.ts checks the list.
+ * child processes, or run for long by their purpose. test/tools/system-tests.test.ts checks the list. All other files of test/ are unit tests.
  */
 export const SYSTEM_TESTS: readonly string[] = [
   // Whole folders.
@@ -39,9 +38,15 @@ export const SYSTEM_TESTS: readonly string[] = [
   'test/tools/{bundle,ensure-installed,sidecar-process}.test.ts',
   // Long by their purpose: real time-outs of tunnels, thousands of requests one after another, hours of virtual time, every state.
   'test/listener/websocket/{tunnel-bytes,websocket-ends}.test.ts',
-  'test/composition/{file-token,residue}.test.ts',
-  'test/exchange/{small-chunks,request-body/replay-body}.test.ts',
+  'test/composition/file-token.test.ts',
   'test/throttle/adaptive/{auto,limit-choice,whole-second-waits}.test.ts',
   'test/throttle/declared/month.test.ts',
   'test/admin/status/reachable-states.test.ts',
+];
+
+/** Each has a process of its own, because it measures the memory of that process. All others share processes. */
+export const MEMORY_TESTS: string[] = [
+  'test/chaos/mixed-soak.test.ts',
+  'test/composition/residue.test.ts',
+  'test/exchange/{small-chunks,request-body/replay-body}.test.ts',
 ];
