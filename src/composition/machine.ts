@@ -7,18 +7,18 @@ import type { EventObserver } from '../telemetry/events.ts';
 import { computeDemand, planBudgets, type Budgets, type Machine } from './budgets.ts';
 
 /**
- * The limits of this process; emits a warning for each that is lower than the configuration asks for.
- * @throws Error when the resources are not enough for one client
+ * Returns what computes the limits of this process, at the start and after each reload. It emits a warning for each that is lower than the
+ * configuration asks for, and throws when the resources are not enough for one client.
  */
-export function determineBudgets(
-  config: Config,
-  { machine, startTracer }: { readonly machine?: Machine | undefined; readonly startTracer?: unknown },
+export function createBudgetPlanner(
+  { machine = readMachine(), startTracer }: { readonly machine?: Machine | undefined; readonly startTracer?: unknown },
   observe: EventObserver,
-): Budgets {
-  const demand = computeDemand(config, startTracer !== undefined);
-  const { budgets, warnings } = planBudgets(machine ?? readMachine(), demand);
-  for (const message of warnings) observe({ kind: 'warning', message });
-  return budgets;
+): (config: Config) => Budgets {
+  return (config) => {
+    const { budgets, warnings } = planBudgets(machine, computeDemand(config, startTracer !== undefined));
+    for (const message of warnings) observe({ kind: 'warning', message });
+    return budgets;
+  };
 }
 
 function readMachine(): Machine {

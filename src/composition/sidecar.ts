@@ -26,7 +26,7 @@ import { createObservation } from './observation.ts';
 import { createRoutes, type RunningRoutes } from './routes.ts';
 import { RouteHeaders } from './route-headers.ts';
 import { openLearnedStateFile, type LearnedStateFile } from './learned-state-file.ts';
-import { determineBudgets } from './machine.ts';
+import { createBudgetPlanner } from './machine.ts';
 import { openUnknownCalls } from './unknown-calls.ts';
 import { readSecret } from '../token/client/secret-file.ts';
 
@@ -79,7 +79,8 @@ async function createParts(options: SidecarOptions): Promise<SidecarParts> {
   const observation = createObservation({ config, clock, log, readStates });
   const { observe, bindRoute } = observation;
   const context: SidecarContext = { secrets, clock, random, observe };
-  const budgets = determineBudgets(config, options, observe);
+  const planBudgets = createBudgetPlanner(options, observe);
+  const budgets = planBudgets(config);
   const learned = await openLearnedStateFile(config, context, observation.successes);
   const sharing = createFleetParts(config.fleet, context);
   const headers = await new RouteHeaders({ ...context, config }).read();
@@ -87,7 +88,13 @@ async function createParts(options: SidecarOptions): Promise<SidecarParts> {
   const given = { ...context, ...observation, config, budgets, learned, sharing, headers, unknownCalls };
   const routes: RunningRoutes = createRoutes(given);
   if (sharing === undefined) await startCounting(learned, routes.throttles, observe);
-  const reloader = createReloader({ source, apply: routes.reconfigure, log, clock, observe });
+  const apply = (next: Config): void => {
+    // Before the throttles let more requests through.
+    Object.assign(budgets, planBudgets(next));
+    proxy.connections.applyLimits();
+    routes.reconfigure(next);
+  };
+  const reloader = createReloader({ source, apply, log, clock, observe });
   const proxy = new ProxyServer({
     ...config.listen,
     routes: routes.table,

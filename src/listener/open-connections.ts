@@ -68,6 +68,11 @@ export class OpenConnections {
     return { connections: this.#slots.size, connectionsLimit: connections, requestsLimit: requests };
   }
 
+  /** To be called when the given limits have changed: idle connections beyond them are closed. */
+  applyLimits(): void {
+    for (const socket of this.#slots.resize(this.#options.limits.connections)) socket.destroy();
+  }
+
   /** Tracks a new connection until it closes. False when it is rejected: nothing may be read from it. */
   accept(socket: Socket): boolean {
     // A paused connection may hold a request that has not been read.

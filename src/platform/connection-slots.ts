@@ -36,7 +36,7 @@ const ACCEPT: SlotDecision = { kind: 'accept' };
 const REJECT: SlotDecision = { kind: 'reject' };
 
 export class ConnectionSlots {
-  readonly #max: number;
+  #max: number;
   readonly #minWaitMs: number;
   readonly #clock: Clock;
   readonly #slots = new Map<Socket, ConnectionSlot>();
@@ -63,6 +63,14 @@ export class ConnectionSlots {
   /** The connections without a pending request, that which has waited longest first. */
   *waiting(): Iterable<Socket> {
     for (let slot = this.#oldestWaiting; slot !== undefined; slot = slot.newer) yield slot.socket;
+  }
+
+  /** @returns the removed connections, without a pending request and beyond the new number: the caller has to end them */
+  resize(max: number): Socket[] {
+    this.#max = max;
+    const excess = [...this.waiting()].slice(0, Math.max(0, this.#slots.size - max));
+    for (const socket of excess) this.remove(socket);
+    return excess;
   }
 
   /** Adds a connection if there is a free slot, or one that can be freed. @param canDisplace Default: true */

@@ -1,7 +1,7 @@
 /** What may be held at once, from what the machine gives and the configuration asks for. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { determineBudgets } from '../../src/composition/machine.ts';
+import { createBudgetPlanner } from '../../src/composition/machine.ts';
 import { configOf } from '../config/base-env.ts';
 import { tryRead } from '../../src/platform/try-read.ts';
 import { computeDemand, planBudgets, type Budgets, type Demand, type Machine } from '../../src/composition/budgets.ts';
@@ -77,7 +77,7 @@ describe('a sidecar that exports traces', () => {
   it('keeps two more descriptors for its connections to the collector', () => {
     const machine = { ...LARGE, descriptorLimit: 10 };
     const start = (options: { readonly startTracer?: unknown }) => () =>
-      determineBudgets(configOf(), { machine, ...options }, () => undefined);
+      createBudgetPlanner({ machine, ...options }, () => undefined)(configOf());
     expect(start({})).toThrow(': 40 are needed');
     expect(start({ startTracer: () => undefined })).toThrow(': 42 are needed');
   });

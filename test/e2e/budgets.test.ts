@@ -1,8 +1,14 @@
 /** The sidecar on a machine that gives little: no descriptor runs out, and every client gets a response. The loads at length: `npm run soak:budgets`. */
+import type { ServerResponse } from 'node:http';
 import { expect, it } from 'vitest';
-import { newCredential } from '../support/secrets.ts';
-import { baseSettings, spawnSidecar } from '../support/sidecar-process.ts';
+import { call, callConcurrently } from '../support/calls.ts';
+import { writeConfigFile } from '../support/config-file.ts';
 import { MAIN } from '../support/main-file.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import { newCredential } from '../support/secrets.ts';
+import { baseSettings, spawnSidecar, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
+import { startTokenServer } from '../support/token-server.ts';
+import { waitUntil } from '../support/until.ts';
 import { runLoad } from '../soak/budget-loads.ts';
 
 it('with few descriptors serves some clients and refuses the others with 503', async () => {
@@ -15,6 +21,29 @@ it('with few descriptors serves some clients and refuses the others with 503', a
   expect(others).toEqual({});
   expect([served > 0, served + refused]).toEqual([true, 18]);
 });
+
+it('runs out of no descriptor after a reload that lets more calls through', async () => {
+  const respond = (_request: unknown, response: ServerResponse): void => {
+    setTimeout(() => response.end(), 1000);
+  };
+  await using tokens = await startTokenServer();
+  await using upstream = await startRecordingUpstream(respond);
+  const write = (mode: string): string => `throttle:\n  mode: ${mode}\n  maxInFlight: 1\n  maxStreams: 0\n`;
+  await using file = await writeConfigFile(write('enforce'));
+  const program = ['/bin/sh', '-c', 'ulimit -n 128; exec "$0" "$@"', process.execPath, MAIN] as const;
+  const env = { ...baseSettings(upstream.url, tokens.url, newCredential()), SIDECAR_CONFIG: file.path };
+  await using sidecar = await startSidecar({ name: 'few-descriptors-after-reload', program, env });
+  await waitUntilReady(sidecar);
+  await file.replace(write('observe'));
+  process.kill(sidecar.pid, 'SIGHUP');
+  await waitUntil(() => sidecar.stdout().includes('configuration reloaded'), 'the limits are observed');
+
+  const responses = await callConcurrently(80, () => call(`${sidecar.proxyUrl}/quotes`));
+  const refused = responses.filter(({ status }) => status !== 200);
+  expect(responses.length - refused.length).toBeGreaterThan(10);
+  expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 503));
+  expect(sidecar.stdout()).not.toContain('EMFILE');
+}, 60_000);
 
 it('does not start with too few descriptors for one client, and says how many are needed', async () => {
   const program = ['/bin/sh', '-c', 'ulimit -n 32; exec "$0" "$@"', process.execPath, MAIN] as const;
