@@ -2,8 +2,6 @@
  * How long the upstream takes to respond, from the permit to the response head, by endpoint (pure). Endpoints apart, so that quick calls are not
  * rejected for slow ones. Bounded in number, and each endpoint forgets by itself.
  */
-
-import { CallRing } from '../lanes/recent-calls.ts';
 import type { AcceptedCall } from '../pacing/rate-policy.ts';
 
 /** Endpoints with times of their own. */
@@ -11,6 +9,10 @@ const MAX_ENDPOINTS = 64;
 /** Fewer calls say nothing about the next one. */
 const MIN_CALLS = 20;
 const ALMOST_ALL = 0.995;
+/** The newest accepted calls of an endpoint that are kept, and those by whose durations the spread is judged. */
+const MAX_CALLS = 1024;
+const SPREAD_CALLS = 20;
+const MIN_SPREAD_CALLS = 5;
 
 export class ResponseTimes {
   readonly #byEndpoint = new Map<string, AgedTimes>();
@@ -18,7 +20,7 @@ export class ResponseTimes {
   readonly #others = new AgedTimes(undefined);
   readonly #keepsCalls: boolean;
 
-  /** @param keepsCalls the newest calls of each endpoint can be asked for, up to 16 kB for each. Default false */
+  /** @param keepsCalls the newest calls of each endpoint can be asked for. Default false */
   constructor(keepsCalls = false) {
     this.#keepsCalls = keepsCalls;
   }
@@ -33,7 +35,7 @@ export class ResponseTimes {
     times.add(now, ms, hasResponded);
   }
 
-  /** Those of its own, or those of all that found no place. */
+  /** The endpoint's own, or those of all that found no place. */
   timesOf(endpoint: string): AgedTimes {
     return this.#byEndpoint.get(endpoint) ?? this.#others;
   }
@@ -48,7 +50,7 @@ export class ResponseTimes {
   /** Another endpoint than these had a response since. Only with `keepsCalls`, as all that follow. */
   hasOther(endpoints: ReadonlySet<string>, since: number): boolean {
     for (const [endpoint, { calls }] of this.#byEndpoint)
-      if (!endpoints.has(endpoint) && calls !== undefined && calls.count(since) > 0) return true;
+      if (!endpoints.has(endpoint) && calls?.some(({ at }) => at >= since) === true) return true;
     return false;
   }
 
@@ -56,7 +58,7 @@ export class ResponseTimes {
   callsPerMs(now: number): number {
     const count = (ms: number): number => {
       let sum = 0;
-      for (const { calls } of this.#byEndpoint.values()) sum += calls?.count(now - ms) ?? 0;
+      for (const { calls = [] } of this.#byEndpoint.values()) sum += calls.filter(({ at }) => at >= now - ms).length;
       return sum / ms;
     };
     return Math.max(count(1000), count(5000));
@@ -64,13 +66,18 @@ export class ResponseTimes {
 
   /** In order of their grants. */
   callsOf(endpoint: string): readonly AcceptedCall[] {
-    return this.#byEndpoint.get(endpoint)?.calls?.list() ?? [];
+    return inOrder(this.#byEndpoint.get(endpoint)?.calls ?? []);
   }
 
-  /** By how much the newest durations of an endpoint differ at most. */
+  /** By how much the newest durations of an endpoint differ at most, without the longest and the shortest; 0 while there are too few. */
   spreadMs(): number {
     let spreadMs = 0;
-    for (const { calls } of this.#byEndpoint.values()) spreadMs = Math.max(spreadMs, calls?.spreadMs() ?? 0);
+    for (const { calls = [] } of this.#byEndpoint.values()) {
+      const newest = inOrder(calls).slice(-SPREAD_CALLS);
+      const durations = newest.map(({ ms }) => ms).sort((one, other) => one - other);
+      if (newest.length >= MIN_SPREAD_CALLS)
+        spreadMs = Math.max(spreadMs, (durations.at(-2) ?? 0) - (durations[1] ?? 0));
+    }
     return spreadMs;
   }
 
@@ -86,10 +93,15 @@ export class ResponseTimes {
         return this.#others;
       }
     }
-    const times = new AgedTimes(this.#keepsCalls ? new CallRing() : undefined);
+    const times = new AgedTimes(this.#keepsCalls ? [] : undefined);
     this.#byEndpoint.set(endpoint, times);
     return times;
   }
+}
+
+/** In order of their grants; they are kept in that of their responses. */
+function inOrder(calls: readonly AcceptedCall[]): readonly AcceptedCall[] {
+  return calls.toSorted((one, other) => one.at - other.at);
 }
 
 /** Bounds double every four buckets, from 1 ms to 4 minutes; the last bucket has the rest. */
@@ -119,14 +131,14 @@ const NO_CALLS = new Generation(0);
  * make the others look quick.
  */
 class AgedTimes {
-  readonly calls: CallRing | undefined;
+  readonly calls: AcceptedCall[] | undefined;
   #current: Generation | undefined;
   #former: Generation | undefined;
   /** Cached until the next change, because a queue reads them at each permit. */
   #shares: readonly number[] | undefined;
 
-  /** @param calls keeps the newest calls. Default: they are not kept */
-  constructor(calls: CallRing | undefined) {
+  /** @param calls gets the newest calls; undefined: they are not kept */
+  constructor(calls: AcceptedCall[] | undefined) {
     this.calls = calls;
   }
 
@@ -139,7 +151,9 @@ class AgedTimes {
     counts[bucket] = (counts[bucket] ?? 0) + 1;
     generation.count++;
     this.#shares = undefined;
-    if (isWhole) this.calls?.add(now - ms, ms);
+    if (!isWhole || this.calls === undefined) return;
+    this.calls.push({ at: now - ms, ms });
+    if (this.calls.length > MAX_CALLS) this.calls.shift();
   }
 
   /** Durations of late, both kinds. */
