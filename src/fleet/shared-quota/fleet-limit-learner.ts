@@ -2,7 +2,7 @@
  * What the leader learns of the shared limit (pure): one learned rate policy, fed with the grants and responses of all replicas in the
  * order in which they happened. Reports come late, so it works a little in the past; a pause brings it up to the present at once.
  */
-import type { PermitGrant } from '../../throttle/pacing/gate.ts';
+import { ENDED, type PermitGrant } from '../../throttle/pacing/gate.ts';
 import type { ReportedCalls } from './call-report.ts';
 import { CallLog } from '../../throttle/adaptive/call-log.ts';
 import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../../throttle/adaptive/learned-rate-policy.ts';
@@ -221,7 +221,7 @@ export class FleetLimitLearner {
     this.#inFlightCalls.remove(grant.at);
     const isCurrent = grant.epoch === this.#epoch;
     if (!isRefused) {
-      this.policy.recordAccepted(respondedAt, grant, isCurrent);
+      this.policy.settle(respondedAt, grant, { ...ENDED, kind: 'accepted', isCurrent });
       this.#recentAccepted.add(grant.at);
     } else if (this.#isUnaware(grant)) this.policy.giveBack(respondedAt, grant);
     else {
@@ -229,7 +229,7 @@ export class FleetLimitLearner {
       this.#epoch++;
       if (!this.isShared && this.#replicaCount > 1 && ++this.#separateRefusals >= MAX_SEPARATE_REFUSALS)
         this.#restart(respondedAt);
-      this.policy.recordRefused(respondedAt, grant);
+      this.policy.settle(respondedAt, grant, { ...ENDED, kind: 'refused' });
     }
   }
 }

@@ -200,15 +200,18 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   settle(now: number, grant: PermitGrant, result: CallResult): boolean {
     const { kind, isCurrent, wait, isUnavailable = false, isTimedOut = false } = result;
     if (isTimedOut) this.#inFlightLimit.recordTimeOut(now, grant, this.#roundTrip.meanMs);
-    if (kind === 'refused' && isCurrent && !isUnavailable) return this.recordRefused(now, grant, wait);
-    if (kind === 'accepted') this.recordAccepted(now, grant, isCurrent);
-    else if (kind === 'refused' && !isCurrent) this.recordLateRefusal(now, grant);
-    else this.recordEnded(grant);
+    if (kind === 'refused' && isCurrent && !isUnavailable) return this.#recordRefused(now, grant, wait);
+    if (kind === 'accepted') this.#recordAccepted(now, grant, isCurrent);
+    else if (kind === 'refused' && !isCurrent) {
+      // The call was already in flight at the last refusal.
+      this.giveBack(now, grant);
+      this.#history.recordLateRefusal(grant, this.#roundTrip.jitterMs);
+    } else if (grant.isLimitProbe) this.#limitProbe.recordLimitProbeEnded();
     return false;
   }
 
   /** @param fresh granted after the last refusal */
-  recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
+  #recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
     // Refused calls take another time at the upstream, which is no jitter.
     this.#roundTrip.addSample(now - (grant.startedAt ?? grant.at));
     const { maxInFlight } = this.#options;
@@ -243,7 +246,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
    * The first refusal since the last cut, or that of a probe.
    * @returns true when it concerns this call alone
    */
-  recordRefused(now: number, grant: PermitGrant, statedWait?: StatedWait): boolean {
+  #recordRefused(now: number, grant: PermitGrant, statedWait: StatedWait | undefined): boolean {
     this.giveBack(now, grant);
     if (this.#phase === 'testing') {
       const isInVain = this.#evaluateTest(now, false);
@@ -280,19 +283,9 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#phase = 'tracking';
   }
 
-  /** A refusal of a call that was already in flight at the last refusal. */
-  recordLateRefusal(now: number, grant: PermitGrant): void {
-    this.giveBack(now, grant);
-    this.#history.recordLateRefusal(grant, this.#roundTrip.jitterMs);
-  }
-
-  recordEnded(grant: PermitGrant): void {
-    if (grant.isLimitProbe) this.#limitProbe.recordLimitProbeEnded();
-  }
-
   giveBack(_now: number, grant: PermitGrant): void {
     this.#notRefused.remove(grant.at);
-    this.recordEnded(grant);
+    if (grant.isLimitProbe) this.#limitProbe.recordLimitProbeEnded();
   }
 
   /** Calls are missing: a probe would find every limit raised. The one in progress ends, and the interval to the next begins anew. */
