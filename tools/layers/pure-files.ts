@@ -41,7 +41,7 @@ export const PURE_FILES = [
   'src/throttle/pacing/{gate,governor,pause,permit-bucket,quota-tracker,rate-policy,stated-allowance}.ts',
   'src/throttle/endpoint.ts',
   'src/throttle/lanes/*.ts',
-  'src/throttle/queue/{arrival-queue,fair-order,heap,lane-gate,permit-order,queue-lane,request-queue,response-times,round-robin}.ts',
+  'src/throttle/queue/{arrival-queue,heap,lane-gate,permit-order,queue-lane,request-queue,response-times,round-robin}.ts',
   'src/throttle/signals/{hinted-quotas,observed-signal-context,rate-limit-signal,stated-fields,vendor-fields}.ts',
   'src/token/token.ts',
   'src/token/endpoint/{json-object,server-metadata,server-text,token-request,token-response,token-url}.ts',

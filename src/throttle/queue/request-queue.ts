@@ -47,8 +47,8 @@ export class RequestQueue {
   /** A request that has a body slot keeps it, even when there are fewer now. */
   setBodySlots(bodySlots: number): void {
     this.#bodySlots = bodySlots;
-    this.#order.fair.setBodySlots(bodySlots);
-    for (const { order } of this.#lanes.values()) order.fair.setBodySlots(bodySlots);
+    this.#order.setBodySlots(bodySlots);
+    for (const { order } of this.#lanes.values()) order.setBodySlots(bodySlots);
   }
 
   /** Tickets that wait for a body slot, for their body or for a permit. Stalled ones are not counted. */
@@ -74,8 +74,8 @@ export class RequestQueue {
 
   /** Callers that have a record, counted once for each priority and lane. */
   get callerCount(): number {
-    let count = this.#order.fair.callerCount;
-    for (const { order } of this.#lanes.values()) count += order.fair.callerCount;
+    let count = this.#order.callerCount;
+    for (const { order } of this.#lanes.values()) count += order.callerCount;
     return count;
   }
 
@@ -105,8 +105,8 @@ export class RequestQueue {
   add(ticket: QueueTicket): void {
     const { gate, queueClass } = ticket;
     const lane = gate === undefined ? undefined : this.#lanes.get(gate);
-    const mayBuffer = lane === undefined || (lane.order.fair.nextQueued === undefined && this.#hasBodySlotFor(lane));
-    const isNext = mayBuffer && this.#hasFreeBodySlot() && this.#order.fair.canBufferNow(queueClass);
+    const mayBuffer = lane === undefined || (lane.order.nextQueued === undefined && this.#hasBodySlotFor(lane));
+    const isNext = mayBuffer && this.#hasFreeBodySlot() && this.#order.canBufferNow(queueClass);
     this.move(ticket, isNext ? 'buffering' : 'queued');
   }
 
@@ -138,7 +138,7 @@ export class RequestQueue {
   admitNext(): QueueTicket | undefined {
     if (!this.#hasFreeBodySlot()) return undefined;
     for (const lane of this.#lanes.values()) this.#promoteQueued(lane);
-    const ticket = this.#order.fair.nextQueued;
+    const ticket = this.#order.nextQueued;
     if (ticket !== undefined) this.move(ticket, 'buffering');
     return ticket;
   }
@@ -160,7 +160,7 @@ export class RequestQueue {
 
   /** The gate of its lane lets the ticket go: it waits for its permit among all requests. */
   release(ticket: QueueTicket): void {
-    if (ticket.gate !== undefined) this.#lanes.get(ticket.gate)?.order.fair.chargeTurn(ticket.queueClass);
+    if (ticket.gate !== undefined) this.#lanes.get(ticket.gate)?.order.chargeTurn(ticket.queueClass);
     this.move(ticket, 'ready');
   }
 
@@ -241,11 +241,11 @@ export class RequestQueue {
     const shareOf = (lane: QueueLane): number => LANE_SHARE * (left + lane.size);
     const [longest] = lanes.sort((one, other) => other.size - one.size);
     const own = gate === undefined ? undefined : this.#lanes.get(gate);
-    if (longest !== undefined && longest !== own && longest.size > shareOf(longest)) return longest.order.fair.youngest;
+    if (longest !== undefined && longest !== own && longest.size > shareOf(longest)) return longest.order.youngest;
     // A lane that has its share takes no place from others.
     const mayTakeOthers = own === undefined || own.size < shareOf(own);
-    const ofOthers = mayTakeOthers ? this.#order.fair.evictionCandidate(queueClass, max) : undefined;
-    return own?.order.fair.evictionCandidate(queueClass, max) ?? ofOthers;
+    const ofOthers = mayTakeOthers ? this.#order.evictionCandidate(queueClass, max) : undefined;
+    return own?.order.evictionCandidate(queueClass, max) ?? ofOthers;
   }
 
   #moveInLane(ticket: QueueTicket, gate: LaneGate, from: TicketPhase, to: TicketPhase): void {
@@ -269,7 +269,7 @@ export class RequestQueue {
 
   /** The next of the lane waits for a body slot among all requests, unless the lane has its share of them. */
   #promoteQueued(lane: QueueLane): void {
-    const next = lane.nextQueued === undefined && this.#hasBodySlotFor(lane) ? lane.order.fair.nextQueued : undefined;
+    const next = lane.nextQueued === undefined && this.#hasBodySlotFor(lane) ? lane.order.nextQueued : undefined;
     if (next === undefined) return;
     next.isInLane = false;
     lane.nextQueued = next;
@@ -294,7 +294,7 @@ export class RequestQueue {
   // When a permit went out while no ticket waited, there was enough for all: turns taken before that no longer count.
   #forgetTurns(): void {
     this.#hasGrantedUncontended = false;
-    this.#order.fair.forgetTurns();
+    this.#order.forgetTurns();
   }
 }
 
