@@ -443,11 +443,11 @@ export class Governor {
     const isAlone = this.#learnerOf(grant)?.settle(now, grant, learned) === true;
     if (!isAlone) this.pause.settle(now, grant, result);
     if (result.quotas.length > 0 && this.#settings.rate === 'auto')
-      this.#allowance ??= new StatedAllowance(
-        () => this.#settings.maxPauseMs,
-        this.#inFlightCalls,
-        () => this.#lastGrantAt,
-      );
+      this.#allowance ??= new StatedAllowance({
+        maxPauseMs: () => this.#settings.maxPauseMs,
+        inFlightCalls: this.#inFlightCalls,
+        lastSentAt: () => this.#lastGrantAt,
+      });
     this.#allowance?.settle(now, grant, result);
     return isAlone;
   }

@@ -3,8 +3,8 @@
  * overtake one another, and calls in flight are in no response yet: a call that may not have been counted counts as used. Three
  * quarters may be used at once, so that an application below its limit never waits; the last quarter is spread over the time left.
  */
-import type { CallLog } from '../adaptive/call-log.ts';
 import type { PermitGrant } from './gate.ts';
+import type { CallLog } from '../adaptive/call-log.ts';
 import { QuotaTrust } from './quota-trust.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 
@@ -19,6 +19,16 @@ const ROUNDING_MS = 1_000;
 /** Used calls after which our share of them is estimated. */
 const MIN_CALLS_FOR_SHARE = 10;
 const MIN_SHARE = 0.01;
+
+/** What all quotas of a throttle read. */
+export interface QuotaCircumstances {
+  /** A reset further away than this is probed before it comes. */
+  readonly maxPauseMs: () => number;
+  /** Calls without a response; the governor adds and removes them. */
+  readonly inFlightCalls: CallLog;
+  /** When the last call went. */
+  readonly lastSentAt: () => number;
+}
 
 /** Exists from the first response that states the quota. */
 export class QuotaTracker {
@@ -46,22 +56,13 @@ export class QuotaTracker {
   /** Remainder and serial at the last time when calls were added to the quota. */
   #baselineRemaining = 0;
   #baselineSerial = 0;
-  readonly #maxHoldMs: () => number;
-  readonly #inFlightCalls: CallLog;
-  readonly #lastSentAt: () => number;
+  readonly #circumstances: QuotaCircumstances;
   readonly trust = new QuotaTrust();
   /** Name of the header field that states the remainder, or else the quota. */
   field: string | undefined;
 
-  /**
-   * @param maxHoldMs a reset further away than this is probed before it comes
-   * @param inFlightCalls calls without a response
-   * @param lastSentAt when the last call went
-   */
-  constructor(maxHoldMs: () => number, inFlightCalls: CallLog, lastSentAt: () => number) {
-    this.#maxHoldMs = maxHoldMs;
-    this.#inFlightCalls = inFlightCalls;
-    this.#lastSentAt = lastSentAt;
+  constructor(circumstances: QuotaCircumstances) {
+    this.#circumstances = circumstances;
   }
 
   /** When the newest response came. */
@@ -108,7 +109,7 @@ export class QuotaTracker {
     const isHeld = this.#heldUntil(now, uncounted) > now;
     const isExcess = this.trust.take(now, isHeld, this.#remaining, this.#trustedUntil, uncounted);
     if (now >= this.#resetAt) this.#assumeReset(now, uncounted);
-    else if (now >= this.#recheckAt) this.#recheckAt = now + this.#maxHoldMs();
+    else if (now >= this.#recheckAt) this.#recheckAt = now + this.#circumstances.maxPauseMs();
     return isExcess;
   }
 
@@ -130,7 +131,7 @@ export class QuotaTracker {
 
   /** Calls in flight that may not have been counted. */
   #countUncounted(): number {
-    return this.#inFlightCalls.count(this.#countedUntil, Infinity);
+    return this.#circumstances.inFlightCalls.count(this.#countedUntil, Infinity);
   }
 
   #heldUntil(now: number, uncounted: number): number {
@@ -144,9 +145,10 @@ export class QuotaTracker {
         ? this.#observedAt + (1 - ours) * this.#refillIntervalMs
         : this.#reopensAt;
     if (this.#remaining - uncounted >= this.#limit * SPREAD_THRESHOLD) return -Infinity;
-    const leftMs = this.#resetAt - this.#lastSentAt();
+    const lastSentAt = this.#circumstances.lastSentAt();
+    const leftMs = this.#resetAt - lastSentAt;
     const surelyMs = Math.max(leftMs - ROUNDING_MS, leftMs / 3);
-    return this.#lastSentAt() + Math.min(MAX_SPACING_MS, surelyMs / (ours + 1));
+    return lastSentAt + Math.min(MAX_SPACING_MS, surelyMs / (ours + 1));
   }
 
   /** @param call whose response stated the quota */
@@ -207,7 +209,7 @@ export class QuotaTracker {
   #store(now: number, serial: number, left: number, resetInMs: number): void {
     this.#remaining = left;
     this.#observedAt = now;
-    this.#recheckAt = now + this.#maxHoldMs();
+    this.#recheckAt = now + this.#circumstances.maxPauseMs();
     // While the remainder falls with every call sent, all responses state the same reset, rounded: the earliest is right.
     if (this.#baselineRemaining - left < serial - this.#baselineSerial) {
       this.#baselineRemaining = left;

@@ -3,8 +3,7 @@
  * pause's, for all stated values.
  */
 import type { CallResult, PermitGrant } from './gate.ts';
-import type { CallLog } from '../adaptive/call-log.ts';
-import { QuotaTracker } from './quota-tracker.ts';
+import { QuotaTracker, type QuotaCircumstances } from './quota-tracker.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 
 /** With more quotas than this, the one that was stated longest ago goes. */
@@ -12,19 +11,10 @@ const MAX_TRACKERS = 16;
 
 export class StatedAllowance {
   readonly #trackers = new Map<string, QuotaTracker>();
-  readonly #inFlightCalls: CallLog;
-  readonly #lastSentAt: () => number;
-  readonly #maxPauseMs: () => number;
+  readonly #circumstances: QuotaCircumstances;
 
-  /**
-   * @param maxPauseMs a reset further away than this is probed before it comes
-   * @param inFlightCalls calls without a response; the governor adds and removes them
-   * @param lastSentAt when the last call went
-   */
-  constructor(maxPauseMs: () => number, inFlightCalls: CallLog, lastSentAt: () => number) {
-    this.#inFlightCalls = inFlightCalls;
-    this.#maxPauseMs = maxPauseMs;
-    this.#lastSentAt = lastSentAt;
+  constructor(circumstances: QuotaCircumstances) {
+    this.#circumstances = circumstances;
   }
 
   nextAt(now: number): number {
@@ -74,10 +64,7 @@ export class StatedAllowance {
     return exceedsStated && [...this.#trackers.values()].some((tracker) => tracker.trust.isChecked);
   }
 
-  /**
-   * To be called before the call is added to `inFlightCalls`, and is the last one that went.
-   * @returns whether it exceeds what is stated
-   */
+  /** To be called before the call is in flight, or the last one that went. @returns whether it exceeds what is stated */
   take(now: number): boolean {
     let isExcess = false;
     for (const [key, tracker] of this.#trackers) {
@@ -120,7 +107,7 @@ export class StatedAllowance {
       const [oldest] = [...this.#trackers].sort(([, one], [, other]) => one.observedAt - other.observedAt);
       this.#trackers.delete(oldest?.[0] ?? key);
     }
-    const tracker = new QuotaTracker(this.#maxPauseMs, this.#inFlightCalls, this.#lastSentAt);
+    const tracker = new QuotaTracker(this.#circumstances);
     this.#trackers.set(key, tracker);
     return tracker;
   }

@@ -17,7 +17,8 @@ export type CreateEnforcing = (own: {
   readonly recordPermit: RecordPermit;
 }) => Throttle;
 
-interface Surroundings {
+/** What a part of a throttle reports with. */
+export interface Reporting {
   readonly clock: Clock;
   readonly route: string;
   readonly observe: EventObserver;
@@ -26,7 +27,7 @@ interface Surroundings {
 const NO_CALLS = { calls: 0, wouldWait: 0, wouldWaitMs: 0, wouldRefuse: 0 };
 
 export class Shadow {
-  readonly #own: Surroundings;
+  readonly #own: Reporting;
   /** Keeps the real counts. */
   readonly #observing: Governor;
   readonly #createEnforcing: CreateEnforcing;
@@ -36,7 +37,7 @@ export class Shadow {
   #since: number;
   #figures = { ...NO_CALLS };
 
-  constructor(own: Surroundings, observing: Governor, createEnforcing: CreateEnforcing) {
+  constructor(own: Reporting, observing: Governor, createEnforcing: CreateEnforcing) {
     this.#own = own;
     this.#observing = observing;
     this.#createEnforcing = createEnforcing;

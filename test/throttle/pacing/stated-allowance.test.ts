@@ -13,11 +13,11 @@ const RESULT: CallResult = { kind: 'accepted', isCurrent: true, quotas: [], late
 class Caller {
   readonly #inFlight = new CallLog(65_536, 86_400_000);
   #lastSentAt = -Infinity;
-  readonly allowance = new StatedAllowance(
-    () => 300_000,
-    this.#inFlight,
-    () => this.#lastSentAt,
-  );
+  readonly allowance = new StatedAllowance({
+    maxPauseMs: () => 300_000,
+    inFlightCalls: this.#inFlight,
+    lastSentAt: () => this.#lastSentAt,
+  });
   #serial = 0;
 
   send(at: number): PermitGrant {
