@@ -18,8 +18,7 @@ import { isNameOfWords, readStatedFields } from '../throttle/signals/stated-fiel
 import type { PermitReport } from '../throttle/throttle.ts';
 import type { Redact } from '../platform/secret-redaction.ts';
 import { findHeaderValues, listReceivedHeaders, type ResponseHead } from '../upstream/upstream-response.ts';
-import { readInsufficientScope } from './insufficient-scope.ts';
-import { readUnauthorizedReason } from './unauthorized-reason.ts';
+import { readInsufficientScope, readUnauthorizedReason } from './token-challenge.ts';
 
 export interface ResponseClassification {
   readonly permitReport: PermitReport;

@@ -59,7 +59,7 @@ export class Guard {
       (head.mayComeFromPage ? this.#checkPage(request, head) : undefined);
     if (error !== undefined) return error;
     const corsOrigin = head.origins[0]?.toLowerCase();
-    // Of an allowed page: the listener responds to it.
+    // An allowed page asks: the listener responds.
     const isPreflight = corsOrigin !== undefined && method === 'OPTIONS' && head.preflightMethods.length > 0;
     // A browser adds no header field of the page's own to a preflight.
     if (requiredHeader !== undefined && !isPreflight && !hasValue(head.required, requiredHeader.value))

@@ -8,7 +8,7 @@ import { readSegments, type ReceivedCall } from './call-match.ts';
 import { CountedLimit, type LimitGrant, type LimitPart, type LimitReport, type TakenPermits } from './counted-limit.ts';
 import type { CountEntry } from './counted-calls.ts';
 import type { DeclaredLimit, DeclaredLimitState } from './declared-limit.ts';
-import { LimitSet, type LimitOwner } from './limit-set.ts';
+import { LimitSet, type LimitContext } from './limit-set.ts';
 import { periodMs } from './limit-window.ts';
 import { OperationLimit } from './operation-limit.ts';
 
@@ -49,7 +49,7 @@ const WINDOW_TOLERANCE = 0.09;
 /** Beyond this number equal sets may become two. */
 const MAX_SETS = 1024;
 
-export class DeclaredLimits implements LimitOwner {
+export class DeclaredLimits implements LimitContext {
   readonly forAll: LimitSet;
   readonly requestPermits: (() => void) | undefined;
   readonly #part: LimitPart | undefined;

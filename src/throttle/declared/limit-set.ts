@@ -5,7 +5,7 @@
 import type { CountedLimit, TakenPermits } from './counted-limit.ts';
 
 /** What the limits of one throttle have in common. */
-export interface LimitOwner {
+export interface LimitContext {
   /** Epoch milliseconds of a monotonic instant. */
   epochAt(now: number): number;
   /** Asks the store for permits; undefined without a store. Called at each call that finds or leaves few. */
@@ -16,26 +16,26 @@ export interface LimitOwner {
 
 export class LimitSet {
   limits: readonly CountedLimit[];
-  readonly #owner: LimitOwner;
+  readonly #context: LimitContext;
   #withForAll: { readonly forAll: readonly CountedLimit[]; readonly set: LimitSet } | undefined;
 
-  constructor(limits: readonly CountedLimit[], owner: LimitOwner) {
+  constructor(limits: readonly CountedLimit[], context: LimitContext) {
     this.limits = limits;
-    this.#owner = owner;
+    this.#context = context;
   }
 
   /** The limits of an operation, and those of all calls as they are declared now. */
   get withForAll(): LimitSet {
-    const forAll = this.#owner.forAll.limits;
+    const forAll = this.#context.forAll.limits;
     if (this.#withForAll?.forAll !== forAll)
-      this.#withForAll = { forAll, set: new LimitSet([...this.limits, ...forAll], this.#owner) };
+      this.#withForAll = { forAll, set: new LimitSet([...this.limits, ...forAll], this.#context) };
     return this.#withForAll.set;
   }
 
   /** Whether a call may go now. Asks the store where only leased permits are missing. */
   isOpen(now: number, isHigh: boolean): boolean {
-    const at = this.#owner.epochAt(now);
-    if (this.isStoreAwaited) this.#owner.requestPermits?.();
+    const at = this.#context.epochAt(now);
+    if (this.isStoreAwaited) this.#context.requestPermits?.();
     return this.limits.every((limit) => limit.isOpen(at, isHigh));
   }
 
@@ -46,7 +46,7 @@ export class LimitSet {
 
   /** Calls that may go now; permits that are not leased yet count. */
   available(now: number, isHigh: boolean): number {
-    const at = this.#owner.epochAt(now);
+    const at = this.#context.epochAt(now);
     const left = this.limits.map((limit) => (limit.nthAt(at, 0, isHigh) > at ? 0 : limit.left(at, isHigh)));
     return Math.max(0, Math.min(...left));
   }
@@ -59,22 +59,22 @@ export class LimitSet {
 
   /** Permits that are not leased yet count. Of the calls ahead a limit of operations counts those alone that wait for it. */
   nthAt(now: number, ahead: number, isHigh = false): number {
-    const at = this.#owner.epochAt(now);
+    const at = this.#context.epochAt(now);
     return Math.max(...this.#listNthAt(at, ahead, isHigh)) - at + now;
   }
 
   /** The limit for which the call behind `ahead` others waits longest, for people. */
   lastToOpen(now: number, ahead: number, isHigh: boolean): string {
-    const instants = this.#listNthAt(this.#owner.epochAt(now), ahead, isHigh);
+    const instants = this.#listNthAt(this.#context.epochAt(now), ahead, isHigh);
     const last = this.limits[instants.indexOf(Math.max(...instants))]?.terms;
     return last === undefined ? '' : `${last.name} of ${String(last.calls)} calls per ${last.per}`;
   }
 
   /** To be called when `isOpen` is true. */
   take(now: number): TakenPermits {
-    const at = this.#owner.epochAt(now);
+    const at = this.#context.epochAt(now);
     const taken = this.limits.map((limit) => ({ limit, expiresAt: limit.take(at) }));
-    if (this.limits.some(({ leased, leaseSize }) => leased <= leaseSize / 2)) this.#owner.requestPermits?.();
+    if (this.limits.some(({ leased, leaseSize }) => leased <= leaseSize / 2)) this.#context.requestPermits?.();
     return taken;
   }
 

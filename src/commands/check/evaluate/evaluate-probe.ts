@@ -1,7 +1,7 @@
 /** Evaluates the response to one GET with the token. Pure. */
 import { CAUSES } from '../../../admin/verdict/causes.ts';
 import { describeInterception } from '../../../exchange/interception.ts';
-import { readInsufficientScope } from '../../../exchange/insufficient-scope.ts';
+import { readInsufficientScope } from '../../../exchange/token-challenge.ts';
 import { isLimitField } from '../../../throttle/signals/rate-limit-signal.ts';
 import { describeStatedValue, readStatedFields } from '../../../throttle/signals/stated-fields.ts';
 import type { CheckFinding } from '../step-runner.ts';

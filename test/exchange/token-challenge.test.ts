@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readInsufficientScope } from '../../src/exchange/insufficient-scope.ts';
+import { readInsufficientScope } from '../../src/exchange/token-challenge.ts';
 
 function head(status: number, ...challenges: string[]) {
   const fields = challenges.flatMap((challenge) => ['WWW-Authenticate', challenge]);
