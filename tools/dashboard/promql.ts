@@ -22,7 +22,7 @@ export function compileCondition(condition: Condition, listLabels: ListLabels): 
       const range = formatRange(condition.windowMs);
       const rateOf = (series: Series): string => sum(series, (select) => `rate(${select()}${range})`, listLabels);
       const whole = condition.whole.map(rateOf).join(' + ');
-      return `${rateOf(condition.part)}\n/ (${whole} > 0)\n> ${condition.above}`;
+      return `${rateOf(condition.of)}\n/ (${whole} > 0)\n> ${condition.above}`;
     }
     case 'increase': {
       const range = formatRange(condition.windowMs);

@@ -51,7 +51,7 @@ const perRoute = (metric: string, where: Series['where'] = {}): Series => ({ met
 const perCredential = (metric: string, where: Series['where'] = {}): Series => ({ metric, per: 'credential', where });
 const ofProcess = (metric: string, where: Series['where'] = {}): Series => ({ metric, per: undefined, where });
 const ratio = (part: Series, whole: Series | readonly Series[], minutes: number, above: number): Condition => {
-  return { form: 'ratio', part, whole: [whole].flat(), windowMs: minutes * MINUTE_MS, above };
+  return { form: 'ratio', of: part, whole: [whole].flat(), windowMs: minutes * MINUTE_MS, above };
 };
 const increase = (of: Series, minutes: number, above: number): Condition => {
   return { form: 'increase', of, windowMs: minutes * MINUTE_MS, above };

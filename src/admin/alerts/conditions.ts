@@ -1,5 +1,4 @@
 /** Conditions of alerts as data (pure), evaluated on the samples. tools/dashboard/alert-rules.ts compiles them to PromQL. */
-
 import type { Samples } from '../samples/sample-ring.ts';
 import type { Selector } from '../samples/samples.ts';
 
@@ -14,50 +13,24 @@ export interface Series {
   readonly except?: Selector;
 }
 
-/** A condition holds for a value between these. Default: for any value. */
-interface Limits {
+/** Holds for a value between the two. Default: for any value. */
+interface Compared {
+  readonly of: Series;
   readonly above?: number;
   readonly below?: number;
 }
 
-interface RatioCondition extends Limits {
-  readonly form: 'ratio';
-  readonly above: number;
-  readonly part: Series;
-  readonly whole: readonly Series[];
-  readonly windowMs: number;
-}
+type Exceeded = Compared & { readonly above: number };
 
-interface IncreaseCondition extends Limits {
-  readonly form: 'increase';
-  readonly above: number;
-  readonly of: Series;
-  readonly windowMs: number;
-}
-
-interface GaugeCondition extends Limits {
-  readonly form: 'gauge';
-  readonly of: Series;
-  readonly dividedBy?: Series;
-  /** Default: the newest value. */
-  readonly meanOverMs?: number;
-}
-
-/** Compares the seconds until the instant of a gauge, a Unix time in seconds. */
-interface AgeCondition extends Limits {
-  readonly form: 'age';
-  readonly above: number;
-  readonly of: Series;
-}
-
-/** Compares seconds with a bound of the default buckets. Prometheus compares the mean where this bound is not exposed. */
-interface QuantileCondition extends Limits {
-  readonly form: 'quantile';
-  readonly above: number;
-  readonly of: Series;
-  readonly share: number;
-  readonly windowMs: number;
-}
+type Leaf =
+  | (Exceeded & { readonly form: 'ratio'; readonly whole: readonly Series[]; readonly windowMs: number })
+  | (Exceeded & { readonly form: 'increase'; readonly windowMs: number })
+  /** Without `meanOverMs` the newest value. */
+  | (Compared & { readonly form: 'gauge'; readonly dividedBy?: Series; readonly meanOverMs?: number })
+  /** Compares the seconds until the instant of a gauge, a Unix time in seconds. */
+  | (Exceeded & { readonly form: 'age' })
+  /** Compares seconds with a bound of the default buckets. Prometheus compares the mean where this bound is not exposed. */
+  | (Exceeded & { readonly form: 'quantile'; readonly share: number; readonly windowMs: number });
 
 /** For a condition that no form expresses. */
 interface OwnCondition {
@@ -127,8 +100,6 @@ export function evaluateCondition(condition: Condition, subject: string, inputs:
   }
 }
 
-type Leaf = RatioCondition | IncreaseCondition | GaugeCondition | AgeCondition | QuantileCondition;
-
 function readValue(condition: Leaf, subject: string, inputs: ConditionInputs): number | undefined {
   const { samples, wallNow, readGrowth } = inputs;
   const grow = (series: Series, windowMs: number): number => {
@@ -140,7 +111,7 @@ function readValue(condition: Leaf, subject: string, inputs: ConditionInputs): n
   switch (condition.form) {
     case 'ratio': {
       const whole = condition.whole.reduce((sum, series) => sum + grow(series, condition.windowMs), 0);
-      return whole === 0 ? undefined : grow(condition.part, condition.windowMs) / whole;
+      return whole === 0 ? undefined : grow(condition.of, condition.windowMs) / whole;
     }
     case 'increase':
       return grow(condition.of, condition.windowMs);
@@ -158,8 +129,7 @@ function readValue(condition: Leaf, subject: string, inputs: ConditionInputs): n
   }
 }
 
-function readGauge(condition: GaugeCondition, subject: string, samples: ConditionInputs['samples']) {
-  const { of, dividedBy, meanOverMs } = condition;
+function readGauge({ of, dividedBy, meanOverMs }: Extract<Leaf, { form: 'gauge' }>, subject: string, samples: Samples) {
   const selector = selectSubject(of, subject);
   const value =
     meanOverMs === undefined ? samples.gauge(of.metric, selector) : samples.average(of.metric, meanOverMs, selector);
@@ -181,8 +151,6 @@ export function listSubjectKinds(condition: Condition): readonly SubjectKind[] {
       return [...new Set(condition.conditions.flatMap(listSubjectKinds))];
     case 'unless':
       return listSubjectKinds(condition.condition);
-    case 'ratio':
-      return [condition.part.per];
     case 'own':
       return [condition.per];
     default:

@@ -238,27 +238,26 @@ export class SampleRing {
 
   /** Before the first sample that was ever taken, a counter was at 0. */
   #growthSince(from: number): (columns: CounterColumns) => number {
-    const isRecent = this.#isWithinSeconds(from);
-    const tier = isRecent ? this.#seconds : this.#quarters;
+    const [name, tier] = this.#tierOf(from);
     const found = tier.findAt(from);
     if (found < 0 && tier.first === 0) return ({ series }) => series.count >>> 0;
     const sample = Math.max(found, tier.first);
-    return ({ series, seconds, quarters }) => (series.count - tier.read(isRecent ? seconds : quarters, sample)) >>> 0;
+    return (columns) => (columns.series.count - tier.read(columns[name], sample)) >>> 0;
   }
 
-  #isWithinSeconds(from: number): boolean {
+  #tierOf(from: number): readonly ['seconds' | 'quarters', SampleTier] {
     const { first } = this.#seconds;
-    return first === 0 || this.#seconds.timeOf(first) <= from;
+    return first === 0 || this.#seconds.timeOf(first) <= from
+      ? ['seconds', this.#seconds]
+      : ['quarters', this.#quarters];
   }
 
   #average(metric: string, from: number, selector?: Selector): number | undefined {
-    const isRecent = this.#isWithinSeconds(from);
-    const tier = isRecent ? this.#seconds : this.#quarters;
+    const [name, tier] = this.#tierOf(from);
     const gauges = this.#listGauges(metric, selector);
-    let sum = 0;
-    let samples = 0;
+    let [sum, samples] = [0, 0];
     for (let sample = tier.taken - 1; sample >= tier.first && tier.timeOf(sample) > from; sample--, samples++)
-      for (const { seconds, quarters } of gauges) sum += tier.read(isRecent ? seconds : quarters, sample);
+      for (const gauge of gauges) sum += tier.read(gauge[name], sample);
     return samples === 0 || gauges.length === 0 ? undefined : sum / samples;
   }
 
@@ -274,18 +273,15 @@ export class SampleRing {
   /** The instants of the samples at which the counters had grown, newest first. */
   *#listGrowths(metric: string, now: number, selector?: Selector): Generator<number, undefined> {
     const list = this.#listCounters(metric, selector);
-    const seconds = this.#seconds;
-    const newest = seconds.taken - 1;
-    if (list.some(({ series, seconds: column }) => series.count !== seconds.read(column, newest))) yield now;
-    for (let sample = newest; sample > seconds.first; sample--)
-      if (list.some(({ seconds: column }) => seconds.read(column, sample) !== seconds.read(column, sample - 1)))
-        yield seconds.timeOf(sample);
-    if (seconds.first === 0) return undefined;
-    const quarters = this.#quarters;
-    const from = quarters.findAt(seconds.timeOf(seconds.first));
-    for (let sample = from; sample > quarters.first; sample--)
-      if (list.some(({ quarters: column }) => quarters.read(column, sample) !== quarters.read(column, sample - 1)))
-        yield quarters.timeOf(sample);
+    const newest = this.#seconds.taken - 1;
+    if (list.some(({ series, seconds }) => series.count !== this.#seconds.read(seconds, newest))) yield now;
+    let until = now;
+    for (const [name, tier] of [['seconds', this.#seconds] as const, ['quarters', this.#quarters] as const]) {
+      for (let sample = tier.findAt(until); sample > tier.first; sample--)
+        if (list.some((columns) => tier.growthOf(columns[name], sample) !== 0)) yield tier.timeOf(sample);
+      if (tier.first === 0) return undefined;
+      until = tier.timeOf(tier.first);
+    }
     return undefined;
   }
 
