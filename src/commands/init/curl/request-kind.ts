@@ -3,7 +3,7 @@
  * carried out again and again, so what shows neither clearly is `unclear`. Pure.
  */
 import { extraParameterNameFault } from '../../../config/schema/formats/credentials.ts';
-import { parseUrl, type Field, type SentRequest } from './sent-request.ts';
+import { parseUrl, type CurlRequest, type Field } from './curl-request.ts';
 
 export type RequestKind = 'token' | 'call' | 'unclear';
 
@@ -19,7 +19,7 @@ export const SECRET_NAME = /secret|passw|pwd|assertion|authorization|token|api[-
 
 const TOKEN_WORD = /^(?:(?:access|api|auth|jwt|oauth)?token|oauth\d*|connect|login|auth)$/i;
 
-export function classifyRequest(request: SentRequest): RequestKind {
+export function classifyRequest(request: CurlRequest): RequestKind {
   const fields = [...request.body, ...request.query];
   if (fields.some(({ name }) => /^grant[_-]?type$/i.test(name)) || isClientPair(fields)) return 'token';
   const hasSecret = fields.some(({ name }) => SECRET_NAME.test(name));
@@ -30,26 +30,20 @@ export function classifyRequest(request: SentRequest): RequestKind {
 }
 
 /** A POST to another path may request a token when it carries nothing but credentials. */
-function mayBeTokenRequest({ body, headers, basic, authorization }: SentRequest, hasSecret: boolean): boolean {
-  const hasKey = basic ?? authorization ?? headers.find(([name]) => KEY_HEADER.test(name));
-  return isClientPair(toFields(headers)) ? body.length === 0 : hasSecret && hasKey === undefined;
+function mayBeTokenRequest({ body, headers, basic, authorization }: CurlRequest, hasSecret: boolean): boolean {
+  const hasKey = basic ?? authorization ?? headers.find(({ name }) => KEY_HEADER.test(name));
+  return isClientPair(headers) ? body.length === 0 : hasSecret && hasKey === undefined;
 }
 
-function classifyAtTokenPath(request: SentRequest, isAtEnd: boolean, hasSecret: boolean): RequestKind {
+function classifyAtTokenPath(request: CurlRequest, isAtEnd: boolean, hasSecret: boolean): RequestKind {
   const { basic, body, bodyFault } = request;
-  const [isPost, hasClient] = [
-    request.method === 'POST',
-    basic !== undefined || isClientPair(toFields(request.headers)),
-  ];
+  const isPost = request.method === 'POST';
+  const hasClient = basic !== undefined || isClientPair(request.headers);
   if (request.authorization !== undefined) return toKind('call', !(isPost && (isAtEnd || hasSecret)));
   if (!isPost) return toKind('call', !(hasClient || isAtEnd));
   const hasNoOtherField = body.every(({ name }) => TOKEN_FIELDS.has(name)) && bodyFault === undefined;
   const isCertain = hasClient && hasNoOtherField;
   return toKind('token', isCertain || (isAtEnd && (hasClient || hasSecret || hasNoOtherField)));
-}
-
-function toFields(headers: SentRequest['headers']): readonly Field[] {
-  return headers.map(([name, value]) => ({ name, value }));
 }
 
 function toKind(kind: RequestKind, isClear: boolean): RequestKind {
@@ -82,8 +76,8 @@ export function findTokenRequestFault({
   body,
   bodyFormat,
   bodyFault,
-}: SentRequest): string | undefined {
-  const contentType = headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? '';
+}: CurlRequest): string | undefined {
+  const contentType = headers.find(({ name }) => name.toLowerCase() === 'content-type')?.value ?? '';
   const names = body.map(({ name }) => name).filter((name) => name !== 'audience' && name !== 'resource');
   if (method !== 'POST')
     return `requests a token by ${method}, which is not supported: the sidecar sends POST (RFC 6749 section 4.4.2)`;

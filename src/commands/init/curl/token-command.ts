@@ -7,13 +7,12 @@ import { splitTokenUrl } from '../../../token/endpoint/token-url.ts';
 import { extraHeaderNameFault, upstreamHeaderNameFault } from '../../../config/schema/formats/credentials.ts';
 import { TOKEN_SYNTAX } from '../../../token/endpoint/token-response.ts';
 import type { InitSettingKey } from '../init-settings.ts';
-import { findCurlArguments, readCurlArguments, type CurlRequest } from './curl-arguments.ts';
 import { hasExpansion, hasPlaceholderPart, isPlaceholder, showExpansions, showPlaceholder } from './placeholders.ts';
 import type { CommandWords } from './shell-words.ts';
 import { classifyRequest, findTokenRequestFault, KEY_HEADER, SECRET_NAME, TOKEN_FIELDS } from './request-kind.ts';
 import type { RequestKind } from './request-kind.ts';
-import { describeSentRequest, noneIfEmpty, parseUrl, splitUser } from './sent-request.ts';
-import type { Client, Field, SentRequest } from './sent-request.ts';
+import { noneIfEmpty, parseUrl, readCurlCommand, splitUser } from './curl-request.ts';
+import type { Client, CurlRequest, Field } from './curl-request.ts';
 
 export type UnderstoodCommand = Readonly<
   Pick<Derivation, 'settings' | 'secret' | 'tokenUrl' | 'ignored' | 'placeholders'>
@@ -29,14 +28,14 @@ export type CommandReading =
 
 /** @param assumed of the first request that does not show its kind. Default: the result is `unclear` */
 export function readTokenCommand(commands: readonly CommandWords[], assumed?: AssumedKind): CommandReading {
-  const curls = commands.map(findCurlArguments);
-  const found = curls.flatMap((words) => (words === undefined ? [] : [readCurlArguments(words)]));
-  const first = curls.findIndex((words) => words !== undefined);
+  const curls = commands.map(readCurlCommand);
+  const found = curls.filter((curl) => curl !== undefined);
+  const first = curls.findIndex((curl) => curl !== undefined);
   const isOdd = commands.some(([name = ''], at) => at > first && curls[at] === undefined && !SHELL_COMMAND.test(name));
   const fault =
     found.find((curl) => curl.fault !== undefined)?.fault ?? (first >= 0 && isOdd ? UNKNOWN_LINE : undefined);
   if (fault !== undefined) return { kind: 'refused', fault };
-  const requests = found.map(describeSentRequest).filter(({ url }) => url !== undefined);
+  const requests = found.filter(({ url }) => url !== undefined);
   if (requests.length === 0)
     return { kind: 'refused', fault: found.length === 0 ? 'has no curl command' : 'has a curl command without a URL' };
   const kinds = new Map(requests.map((request) => [request, classifyRequest(request)]));
@@ -54,13 +53,13 @@ export function readTokenCommand(commands: readonly CommandWords[], assumed?: As
   return { kind: 'command', command: derivation };
 }
 
-function describeUnclear(request: SentRequest): string {
+function describeUnclear(request: CurlRequest): string {
   const fault = findTokenRequestFault(request);
   const asToken = fault === undefined ? '' : `; as a token request it is not supported, since it ${fault}`;
   return `does not show whether it requests a token (by a grant_type, by a client id and a client secret as fields, or by credentials that it posts to a path such as /oauth/token) or calls the API; run init on a terminal, which asks, or give the settings as options${asToken}`;
 }
 
-function findGrantFault({ body, query }: SentRequest): string | undefined {
+function findGrantFault({ body, query }: CurlRequest): string | undefined {
   const fields = [...body, ...query];
   const grant = fields.find(({ name }) => name === 'grant_type')?.value ?? '';
   if (/^(?:authorization_code|refresh_token|.*:device_code)$/.test(grant))
@@ -87,16 +86,16 @@ class Derivation {
   /** The token endpoint as it may be shown; undefined without a token request. */
   tokenUrl: string | undefined;
 
-  takeTokenRequest(given: SentRequest): void {
+  takeTokenRequest(given: CurlRequest): void {
     const request = this.#dropPlaceholderBearer(given);
     this.#takeUrl(request);
     this.#takeCertificate('auth', request);
     this.#takeGrantFields(request);
     this.#takeClient(request);
     this.#takeExtraParameters(request.body);
-    const headers = new Map(request.headers);
-    if (request.authorization !== undefined) headers.set('Authorization', request.authorization.join(''));
-    this.#takeHeaders('auth.extraHeaders', [...headers], extraHeaderNameFault);
+    const own = request.authorization?.join('');
+    const headers = own === undefined ? [] : [{ name: 'Authorization', value: own }];
+    this.#takeHeaders('auth.extraHeaders', [...request.headers, ...headers], extraHeaderNameFault);
     this.ignored.push(...request.ignored);
   }
 
@@ -104,19 +103,19 @@ class Derivation {
    * Takes only the origin of the URL: how much of the path belongs to every call is not known, and none is always right.
    * @param isAlone there is no token request: what authenticates the call is a token that something else renews, or HTTP Basic
    */
-  takeApiCall({ url, headers, authorization, basic, ...request }: SentRequest, isAlone: boolean): void {
+  takeApiCall({ url, headers, authorization, basic, ...request }: CurlRequest, isAlone: boolean): void {
     const parsed = parseUrl(url ?? '');
     if (parsed !== undefined && !hasPlaceholderPart(parsed.host)) this.settings.set('upstream.baseUrl', parsed.origin);
     this.#takeCertificate('upstream', request);
-    const key = headers.find(([name, value]) => KEY_HEADER.test(name) && (isAlone || isPlaceholder(value)));
+    const key = headers.find(({ name, value }) => KEY_HEADER.test(name) && (isAlone || isPlaceholder(value)));
     if (authorization !== undefined) this.#takeCarrier('Authorization', authorization, isAlone);
     // The Base64 text of id and secret is the token of every call (RFC 7617).
     else if (basic !== undefined && isAlone)
       this.#takeCarrier('Authorization', ['Basic ', basic.token ?? '<Base64 of id:secret>'], true);
-    else if (key !== undefined) this.#takeCarrier(key[0], ['', key[1]], isAlone);
+    else if (key !== undefined) this.#takeCarrier(key.name, ['', key.value], isAlone);
     if (basic !== undefined && !isAlone) this.ignored.push('HTTP Basic in the API call: calls carry the token');
     const hasCarrier = authorization !== undefined || (basic !== undefined && isAlone);
-    const fixed = headers.filter((header) => (hasCarrier || header !== key) && !/^user-agent$/i.test(header[0]));
+    const fixed = headers.filter((header) => (hasCarrier || header !== key) && !/^user-agent$/i.test(header.name));
     this.#takeHeaders('upstream.headers', fixed, (name) =>
       PER_CALL_HEADER.test(name) ? 'differs in each call' : upstreamHeaderNameFault(name),
     );
@@ -133,7 +132,7 @@ class Derivation {
     else this.placeholders.push('token: has characters that a token may not have');
   }
 
-  #takeUrl({ url: text = '', query }: SentRequest): void {
+  #takeUrl({ url: text = '', query }: CurlRequest): void {
     const url = parseUrl(text);
     if (url === undefined || hasPlaceholderPart(showExpansions(text)) || hasExpansion(text)) {
       this.placeholders.push(`token URL: ${showPlaceholder(text)}`);
@@ -148,19 +147,19 @@ class Derivation {
   }
 
   /** Without `--key`, the file of the certificate holds the key too. */
-  #takeCertificate(section: 'auth' | 'upstream', { certificateFile, keyFile }: Partial<SentRequest>): void {
+  #takeCertificate(section: 'auth' | 'upstream', { certificateFile, keyFile }: Partial<CurlRequest>): void {
     if (certificateFile === undefined) return;
     this.settings.set(`${section}.tlsCertificateFile`, certificateFile);
     this.settings.set(`${section}.tlsKeyFile`, keyFile ?? certificateFile);
   }
 
-  #takeClient({ basic, body, query, headers, authorization, certificateFile }: SentRequest): void {
+  #takeClient({ basic, body, query, headers, authorization, certificateFile }: CurlRequest): void {
     const inForm: Client = { id: lastValue(body, 'client_id'), secret: lastValue(body, 'client_secret') };
     const hasOtherProof =
       [...body, ...query].some(({ name }) => !TOKEN_FIELDS.has(name)) ||
       query.some(({ name }) => name.startsWith('client_')) ||
       authorization !== undefined ||
-      headers.some(([name]) => KEY_HEADER.test(name));
+      headers.some(({ name }) => KEY_HEADER.test(name));
     const isPublic = inForm.id === undefined || this.settings.has('auth.grantType');
     if (basic !== undefined) {
       if (inForm.id !== undefined || inForm.secret !== undefined)
@@ -181,7 +180,7 @@ class Derivation {
     if (secret === undefined && method !== 'tls_client_auth') this.placeholders.push('client secret');
   }
 
-  #takeGrantFields({ body, bodyFormat }: SentRequest): void {
+  #takeGrantFields({ body, bodyFormat }: CurlRequest): void {
     const grant = lastValue(body, 'grant_type') ?? '';
     if (grant !== 'client_credentials' && !isPlaceholder(grant)) this.settings.set('auth.grantType', grant);
     if (bodyFormat === 'json') this.settings.set('auth.bodyFormat', 'json');
@@ -205,15 +204,11 @@ class Derivation {
     const extra = body.filter(({ name }) => (isPublic && name.startsWith('client_')) || !TOKEN_FIELDS.has(name));
     if (body.some(({ value }) => value === '')) this.ignored.push('a form field without a value');
     const usable = extra.filter(({ name, value }) => value !== '' && this.#isValue(`form field ${name}`, value));
-    if (usable.length > 0)
-      this.settings.set(
-        'auth.extraParameters',
-        JSON.stringify(Object.fromEntries(usable.map(({ name, value }) => [name, value]))),
-      );
+    if (usable.length > 0) this.settings.set('auth.extraParameters', toJson(usable));
   }
 
   /** A bearer token is what the request is for: its placeholder stands in documents by mistake. */
-  #dropPlaceholderBearer(request: SentRequest): SentRequest {
+  #dropPlaceholderBearer(request: CurlRequest): CurlRequest {
     const [prefix = '', token = ''] = request.authorization ?? [];
     if (!/^bearer $/i.test(prefix) || !isPlaceholder(token)) return request;
     this.ignored.push(`Authorization: Bearer ${showPlaceholder(token)}, a placeholder: the token is what is requested`);
@@ -222,17 +217,17 @@ class Derivation {
 
   #takeHeaders(
     key: 'auth.extraHeaders' | 'upstream.headers',
-    headers: CurlRequest['headers'],
+    headers: readonly Field[],
     nameFault: typeof extraHeaderNameFault,
   ): void {
-    const extra = headers.filter(([name, value]) => {
+    const extra = headers.filter(({ name, value }) => {
       const lower = name.toLowerCase();
       if (DEFAULT_HEADERS.has(lower)) return false;
       if (lower !== 'cookie' && nameFault(name) === undefined) return this.#isValue(`header ${name}`, value);
       this.ignored.push(`the header field ${/^[\w-]{1,60}$/.test(name) ? name : 'of another name'}`);
       return false;
     });
-    if (extra.length > 0) this.settings.set(key, JSON.stringify(Object.fromEntries(extra)));
+    if (extra.length > 0) this.settings.set(key, toJson(extra));
   }
 
   /** False, with a note, for a placeholder. */
@@ -249,6 +244,10 @@ const PER_CALL_HEADER = /idempotency|request-?id|correlation|trace|csrf|xsrf|^if
 const DEFAULT_HEADERS: ReadonlySet<string> = new Set(
   'accept accept-encoding cache-control content-type content-length host connection'.split(' '),
 );
+
+function toJson(fields: readonly Field[]): string {
+  return JSON.stringify(Object.fromEntries(fields.map(({ name, value }) => [name, value])));
+}
 
 function listValues(fields: readonly Field[], name: string): readonly string[] {
   return fields.filter((field) => field.name === name).map(({ value }) => value);
