@@ -18,7 +18,8 @@ export function listDeclaredLimits(config: Config, wallNow: number): readonly Ch
         target: formatTarget(limit.name, group),
         ms: 0,
         detail: describeDeclaredLimit(limit, wallNow),
-        ...(fault === undefined ? { outcome: 'ok' } : { outcome: 'warn', advice: fault }),
+        outcome: fault === undefined ? 'ok' : 'warn',
+        advice: fault,
       };
     }),
   );

@@ -88,8 +88,5 @@ export function hasNoFailure(steps: readonly CheckStep[]): boolean {
 
 /** The steps with the secrets masked. Their texts hold no secret of ours, but some quote what a server has sent, or a part of it. */
 export function redactSteps(steps: readonly CheckStep[], redact: Redact): readonly CheckStep[] {
-  return steps.map(({ advice, ...step }) => {
-    const masked = { ...step, detail: redact(step.detail) };
-    return advice === undefined ? masked : { ...masked, advice: redact(advice) };
-  });
+  return steps.map((step) => ({ ...step, detail: redact(step.detail), advice: step.advice && redact(step.advice) }));
 }

@@ -23,7 +23,7 @@ export async function checkRunningSidecar(
     runner.record('verdict', {
       outcome: verdict.where === 'none' ? 'ok' : 'warn',
       detail: `${verdict.headline}. ${verdict.detail}`,
-      ...(verdict.advice !== null && { advice: verdict.advice.replaceAll('`', '') }),
+      advice: verdict.advice?.replaceAll('`', ''),
     });
   if (status === 200 && credentials.some(({ auth }) => auth.endpoint.kind !== 'file') && holdsToken(text))
     runner.record('token', {

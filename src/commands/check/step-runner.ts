@@ -30,7 +30,7 @@ export interface CheckFinding {
   readonly outcome: CheckOutcome;
   readonly detail: string;
   /** What to do next: a setting, a file or a person to ask. */
-  readonly advice?: string;
+  readonly advice?: string | undefined;
 }
 
 export interface StepResult<T> extends CheckFinding {
@@ -69,8 +69,7 @@ export class StepRunner {
 
   /** @param ms how long it took. Default: it follows from another step */
   record(step: CheckStepName, { outcome, detail, advice }: CheckFinding, ms = 0): void {
-    const found = { step, target: this.#target, outcome, ms: Math.round(ms * 10) / 10, detail };
-    this.#steps.push(advice === undefined ? found : { ...found, advice });
+    this.#steps.push({ step, target: this.#target, outcome, ms: Math.round(ms * 10) / 10, detail, advice });
   }
 
   skip(steps: readonly CheckStepName[], why: string): void {

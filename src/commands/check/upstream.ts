@@ -8,7 +8,7 @@ import { classifyExchangeError, timeoutFailure } from '../../upstream/failure.ts
 import type { AddedHeaders } from '../../upstream/headers.ts';
 import { joinTarget } from '../../upstream/request-target.ts';
 import { evaluateSkew } from './clock-skew.ts';
-import { evaluateProbe, type ProbeResponseHead } from './evaluate/evaluate-probe.ts';
+import { evaluateProbe, type ProbeContext, type ProbeResponseHead } from './evaluate/evaluate-probe.ts';
 import { createSettingNamer, formatTarget, StepRunner, type StepResult, type CheckStep } from './step-runner.ts';
 import { checkConnection, observeConnections } from './connection.ts';
 import type { CheckedServer, ConnectionObserver, PartnerCheckContext } from './connection.ts';
@@ -106,7 +106,7 @@ async function sendProbe(
       const { skewMs } = readMadeAt(field('date'), field('age'), clock.wallNow());
       return Promise.resolve({ status, field, names: Object.keys(headers), skewMs });
     });
-    return { ...evaluateProbe(head, createProbeSettingNames(probe), clock.wallNow()), value: head };
+    return { ...evaluateProbe(head, describeProbe(probe), clock.wallNow()), value: head };
   } catch (error) {
     if (check.signal.aborted) throw error;
     if (!connections.wasReached) return { outcome: 'skip', detail: 'the upstream was not reached' };
@@ -124,7 +124,7 @@ function buildProbeRequest({ route, own }: UpstreamProbe, token: string) {
   return { method: 'GET' as const, headers, secureContext, timeoutMs: connectTimeoutMs };
 }
 
-function createProbeSettingNames({ route, path, isTokenFile }: UpstreamProbe): Parameters<typeof evaluateProbe>[1] {
+function describeProbe({ route, path, isTokenFile }: UpstreamProbe): ProbeContext {
   const { name, credential } = route;
   const { baseUrl, hasTokenField } = route.upstream;
   const [ofRoute, ofCredential] = [createSettingNamer('route', name), createSettingNamer('credential', credential)];
@@ -132,11 +132,8 @@ function createProbeSettingNames({ route, path, isTokenFile }: UpstreamProbe): P
   const base = baseUrl.pathname.replace(/\/$/, '');
   const [pathname = ''] = path.split('?', 1);
   return {
-    address: ofRoute('upstream.baseUrl'),
-    audience: ofCredential('auth.audience'),
-    scope: ofCredential('auth.scope'),
-    headers: ofRoute('upstream.headers'),
-    placement: `${ofRoute('upstream.tokenHeader')} and ${ofRoute('upstream.tokenPrefix')}`,
+    ofRoute,
+    ofCredential,
     tokenFile: isTokenFile ? keyFile : undefined,
     repeatedPath: base !== '' && `${pathname}/`.startsWith(`${base}/`) ? base : undefined,
   };

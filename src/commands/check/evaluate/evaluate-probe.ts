@@ -4,7 +4,7 @@ import { describeInterception } from '../../../exchange/interception.ts';
 import { readInsufficientScope } from '../../../exchange/token-challenge.ts';
 import { isLimitField } from '../../../throttle/signals/rate-limit-signal.ts';
 import { describeStatedValue, readStatedFields } from '../../../throttle/signals/stated-fields.ts';
-import type { CheckFinding } from '../step-runner.ts';
+import type { CheckFinding, NameSetting } from '../step-runner.ts';
 
 export interface ProbeResponseHead {
   readonly status: number;
@@ -14,14 +14,9 @@ export interface ProbeResponseHead {
   readonly names: readonly string[];
 }
 
-export interface ProbeSettingNames {
-  readonly address: string;
-  readonly audience: string;
-  readonly scope: string;
-  /** The setting of fixed header fields. */
-  readonly headers: string;
-  /** The settings of the header field that carries the token. */
-  readonly placement: string;
+export interface ProbeContext {
+  readonly ofRoute: NameSetting;
+  readonly ofCredential: NameSetting;
   /** The setting of a token that is in a file. Default: an authorization server issues the token. */
   readonly tokenFile?: string | undefined;
   /** The path of the base URL when the path of the probe begins with it again. Default: it does not. */
@@ -31,8 +26,9 @@ export interface ProbeSettingNames {
 /** The `error` of a challenge (RFC 6750 §3.1). */
 const CHALLENGE_ERROR = /\berror\s*=\s*"?([\w-]{1,60})/i;
 
-export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames, wallNow: number): CheckFinding {
+export function evaluateProbe(head: ProbeResponseHead, probe: ProbeContext, wallNow: number): CheckFinding {
   const { status } = head;
+  const { ofRoute, ofCredential, tokenFile, repeatedPath } = probe;
   const detail = `responded with ${status}${describeLimits(head, wallNow)}`;
   if (status < 300) return { outcome: 'ok', detail };
   const contentType = head.field('content-type');
@@ -42,19 +38,19 @@ export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames,
   if (status === 401) {
     const error = CHALLENGE_ERROR.exec(head.field('www-authenticate') ?? '')?.[1];
     const source =
-      names.tokenFile === undefined
-        ? `${names.audience} and ${names.scope}`
-        : `the token in the file of ${names.tokenFile}`;
-    const advice = `the upstream does not accept this token: check ${source} with the partner; if it wants the token in another form, set ${names.placement}`;
+      tokenFile === undefined
+        ? `${ofCredential('auth.audience')} and ${ofCredential('auth.scope')}`
+        : `the token in the file of ${tokenFile}`;
+    const advice = `the upstream does not accept this token: check ${source} with the partner; if it wants the token in another form, set ${ofRoute('upstream.tokenHeader')} and ${ofRoute('upstream.tokenPrefix')}`;
     return { outcome: 'fail', detail: error === undefined ? detail : `${detail} (${error})`, advice };
   }
-  if (status === 403) return evaluateForbidden(head, detail, names);
+  if (status === 403) return evaluateForbidden(head, detail, probe);
   if (status < 400) return warn('redirects are passed on to the application: check that it follows them');
   if (status === 404)
     return warn(
-      names.repeatedPath === undefined
-        ? `the token was not refused; check the path of ${names.address} and of --probe`
-        : `the path has ${names.repeatedPath} twice: leave it out of --probe and of the application's paths, or out of ${names.address}`,
+      repeatedPath === undefined
+        ? `the token was not refused; check the path of ${ofRoute('upstream.baseUrl')} and of --probe`
+        : `the path has ${repeatedPath} twice: leave it out of --probe and of the application's paths, or out of ${ofRoute('upstream.baseUrl')}`,
     );
   if (status === 429) return warn('the limit is reached at the first call: who else uses this client?');
   if (status >= 500)
@@ -62,17 +58,21 @@ export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames,
   return warn('the token was not refused; the upstream expects another request than this GET');
 }
 
-function evaluateForbidden(head: ProbeResponseHead, detail: string, names: ProbeSettingNames): CheckFinding {
+function evaluateForbidden(
+  head: ProbeResponseHead,
+  detail: string,
+  { ofRoute, ofCredential }: ProbeContext,
+): CheckFinding {
   const refusal = readInsufficientScope({
     status: 403,
     headers: ['www-authenticate', head.field('www-authenticate') ?? ''],
   });
   if (refusal === undefined) {
-    const advice = `set ${names.headers} if a gateway expects a key in a header field; otherwise the token is not permitted: ask the partner which role or scope is required`;
+    const advice = `set ${ofRoute('upstream.headers')} if a gateway expects a key in a header field; otherwise the token is not permitted: ask the partner which role or scope is required`;
     return { outcome: 'fail', detail, advice };
   }
   const needed = refusal.needed === undefined ? '' : `: ${refusal.needed}`;
-  const advice = `add that scope to ${names.scope}, and ask the partner to grant it to the client`;
+  const advice = `add that scope to ${ofCredential('auth.scope')}, and ask the partner to grant it to the client`;
   return { outcome: 'fail', detail: `${detail} (insufficient_scope${needed})`, advice };
 }
 

@@ -2,7 +2,9 @@
 import { expect, test } from 'vitest';
 import { evaluateProbe } from '../../../../src/commands/check/evaluate/evaluate-probe.ts';
 
-const names = { address: 'BASE_URL', audience: 'AUDIENCE', scope: 'SCOPE', placement: 'HEADER', headers: 'HEADERS' };
+/** Settings by the last part of their keys, in capitals: TOKEN_HEADER. */
+const nameSetting = (key: string): string => key.replace(/.*\./, '').replaceAll(/[A-Z]/g, '_$&').toUpperCase();
+const probe = { ofRoute: nameSetting, ofCredential: nameSetting };
 
 test.each([
   [200, {}, 'ok', /^responded with 200, no rate limit stated$/, undefined],
@@ -31,7 +33,7 @@ test.each([
   [403, { 'content-type': 'text/html' }, 'fail', /a web page came/, /runs the firewall or proxy/],
 ] as const)('%i %j: %s', (status, fields, outcome, detail, advice) => {
   const field = (name: string): string | undefined => new Map(Object.entries(fields)).get(name);
-  const verdict = evaluateProbe({ status, field, names: Object.keys(fields) }, names, 0);
+  const verdict = evaluateProbe({ status, field, names: Object.keys(fields) }, probe, 0);
   expect(verdict.outcome).toBe(outcome);
   expect(verdict.detail).toMatch(detail);
   if (advice === undefined) expect(verdict.advice).toBeUndefined();
@@ -40,14 +42,14 @@ test.each([
 
 test('401 for the token of a file advises about the file and not about audience or scope', () => {
   const head = { status: 401, field: () => undefined, names: [] };
-  const { advice } = evaluateProbe(head, { ...names, tokenFile: 'TOKEN_FILE' }, 0);
+  const { advice } = evaluateProbe(head, { ...probe, tokenFile: 'TOKEN_FILE' }, 0);
   expect(advice).toMatch(/TOKEN_FILE.*HEADER/);
   expect(advice).not.toMatch(/AUDIENCE|SCOPE/);
 });
 
 test('404 with the path of the base URL twice names what to leave out', () => {
   const head = { status: 404, field: () => undefined, names: [] };
-  const { advice } = evaluateProbe(head, { ...names, repeatedPath: '/v1' }, 0);
+  const { advice } = evaluateProbe(head, { ...probe, repeatedPath: '/v1' }, 0);
   expect(advice).toBe(
     "the path has /v1 twice: leave it out of --probe and of the application's paths, or out of BASE_URL",
   );
