@@ -29,7 +29,7 @@ export function guardAdminRequest(
       if (isAllowed(parsed.hostPort, allowedHosts)) return evaluateOrigin(request, parsed.value.toLowerCase());
       return refuse(
         'HOST_NOT_ALLOWED',
-        `Host "${truncate(parsed.value, MAX_ECHO_LENGTH)}" is not allowed; add it to SIDECAR_ADMIN_ALLOWED_HOSTS if it should be.`,
+        `Host ${quote(parsed.value)} is not allowed; add it to SIDECAR_ADMIN_ALLOWED_HOSTS if it should be.`,
       );
   }
 }
@@ -42,23 +42,18 @@ export function isLocalPeer(address: string | undefined, isOnSocketFile: boolean
 }
 
 function evaluateOrigin(request: GuardedRequest, host: string | undefined): AdminProblem | undefined {
-  const crossOrigin = listHeaderValues(request, 'origin').find(
-    (origin) => host === undefined || origin.toLowerCase() !== `http://${host}`,
-  );
-  if (crossOrigin !== undefined)
-    return refuse(
-      'ORIGIN_NOT_ALLOWED',
-      `Origin "${truncate(crossOrigin, MAX_ECHO_LENGTH)}" is not the origin of this server.`,
-    );
-  const crossSite = listHeaderValues(request, 'sec-fetch-site').find(
-    (site) => site !== 'none' && site !== 'same-origin',
-  );
-  if (crossSite !== undefined)
-    return refuse(
-      'ORIGIN_NOT_ALLOWED',
-      `Requests from other sites ("${truncate(crossSite, MAX_ECHO_LENGTH)}") are refused.`,
-    );
-  return undefined;
+  const origins = listHeaderValues(request, 'origin');
+  const origin = origins.find((each) => host === undefined || each.toLowerCase() !== `http://${host}`);
+  if (origin !== undefined)
+    return refuse('ORIGIN_NOT_ALLOWED', `Origin ${quote(origin)} is not the origin of this server.`);
+  const site = listHeaderValues(request, 'sec-fetch-site').find((each) => each !== 'none' && each !== 'same-origin');
+  return site === undefined
+    ? undefined
+    : refuse('ORIGIN_NOT_ALLOWED', `Requests from other sites (${quote(site)}) are refused.`);
+}
+
+function quote(value: string): string {
+  return `"${truncate(value, MAX_ECHO_LENGTH)}"`;
 }
 
 function isAllowed({ host, port = 80 }: HostPort, allowedHosts: readonly HostPort[]): boolean {

@@ -56,12 +56,18 @@ ${facts.filter(([, value]) => value !== false).map(([name, value]) => markup`<di
 export function renderAdvice(sentences: readonly string[]): Markup {
   if (sentences.length === 0) return markup``;
   return markup`<div class="advice"><h3>What to do</h3><ul>${sentences.map(
-    (sentence) => markup`<li>${renderCode(sentence)}</li>`,
+    (sentence) =>
+      markup`<li>${sentence.split('`').map((part, index) => (index % 2 === 1 ? markup`<code>${part}</code>` : part))}</li>`,
   )}</ul></div>`;
 }
 
-function renderCode(sentence: string): Markup[] {
-  return sentence.split('`').map((part, index) => (index % 2 === 1 ? markup`<code>${part}</code>` : markup`${part}`));
+export function renderBadge(level: 'good' | 'wait' | 'bad', text: Content): Markup {
+  return markup`<span class="badge ${level}">${text}</span>`;
+}
+
+/** Below 400 good, below 500 a fault that the client may have made. */
+export function levelOfStatus(status: number): 'good' | 'wait' | 'bad' {
+  return status < 400 ? 'good' : status < 500 ? 'wait' : 'bad';
 }
 
 /** A countdown, which page.js updates. @param untilWallAt epoch milliseconds */

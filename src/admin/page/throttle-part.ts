@@ -9,13 +9,13 @@ import {
   describeRate,
 } from '../status/limit-texts.ts';
 import type { Status } from '../status/status.ts';
-import { markup, renderClockTime, renderCountdown, renderFacts, type Content, type Markup } from './markup.ts';
+import { markup, renderBadge, renderClockTime, renderCountdown, renderFacts } from './markup.ts';
 import { formatCount, formatDuration, formatInteger, formatLatency, formatRate } from '../quantity-texts.ts';
-import type { PageView } from './markup.ts';
+import type { Content, Markup, PageView } from './markup.ts';
 
 type ThrottleStatus = Status['throttle'];
 type DeclaredLimit = ThrottleStatus['limits'][number];
-type Usage = NonNullable<Status['throttle']['usage']>;
+type Usage = NonNullable<ThrottleStatus['usage']>;
 
 const MAX_CARDS = 2;
 
@@ -33,7 +33,8 @@ ${renderUsage(throttle)}${renderFacts(listFacts(throttle, nowWallAt))}${renderAs
 
 function listFacts(throttle: ThrottleStatus, nowWallAt: number): (readonly [string, Content])[] {
   const { mode, streams, inFlight, inFlightLimit, fleet, readingBodies, stalledBodies, limits } = throttle;
-  const { stalledResponses, stalledInFlight } = throttle;
+  const { stalledResponses, stalledInFlight, queued } = throttle;
+  const { high, normal, low } = throttle.queuedByPriority;
   return [
     ...describeObserved(throttle).map((text) => ['Observes', text] as const),
     ['Current rate', markup`<strong>${describeRate(throttle)}</strong>`],
@@ -42,7 +43,7 @@ function listFacts(throttle: ThrottleStatus, nowWallAt: number): (readonly [stri
     ...throttle.lanes.map((lane) => ['Operation', describeLane(lane)] as const),
     ['Pause', describePause(throttle, nowWallAt)],
     ...describeQuotaFields(throttle).map((text) => ['Stated limit', text] as const),
-    ['Queued', describeQueue(throttle)],
+    ['Queued', high + low === 0 ? String(queued) : `${queued} (high ${high}, normal ${normal}, low ${low})`],
     ['In flight', inFlightLimit === null ? String(inFlight) : `${inFlight}, limit ${inFlightLimit}`],
     ['Request bodies being read', readingBodies > 0 && readingBodies],
     ['Stalled request bodies', stalledBodies > 0 && stalledBodies],
@@ -66,7 +67,7 @@ function describeDeclared(limit: DeclaredLimit, nowWallAt: number): Content {
     usedUpAt !== null &&
     !isUsedUp(limit) &&
     markup`, used up in <strong>${renderCountdown(Date.parse(usedUpAt), nowWallAt)}</strong> at the pace of the last hour`;
-  const state = isUsedUp(limit) && markup` <span class="badge wait">used up</span>`;
+  const state = isUsedUp(limit) && markup` ${renderBadge('wait', 'used up')}`;
   return markup`${describeDeclaredUse(limit)}${reserve > 0 && `, ${formatInteger(reserve)} kept for priority high`}${forecast}${reset}${state}`;
 }
 
@@ -78,10 +79,6 @@ function describePause({ pausedSeconds }: ThrottleStatus, nowWallAt: number): Co
   if (pausedSeconds === null) return 'no end known';
   if (pausedSeconds < 1) return 'none';
   return markup`<strong>${renderCountdown(nowWallAt + pausedSeconds * 1000, nowWallAt)}</strong> left`;
-}
-
-function describeQueue({ queued, queuedByPriority: { high, normal, low } }: ThrottleStatus): string {
-  return high + low === 0 ? String(queued) : `${queued} (high ${high}, normal ${normal}, low ${low})`;
 }
 
 function describeLastSignal({ recentSignals: [signal] }: ThrottleStatus): Content {
@@ -102,21 +99,18 @@ function describeFleetShare({ state, leader, replicas, rate, leased }: NonNullab
   return `${apart}${formatCount(replicas, 'replica')}, ${total}${leader ? ', this one is the leader' : ''}${leased > 0 ? `, ${formatCount(leased, 'permit')} leased` : ''}`;
 }
 
-function renderState(throttle: ThrottleStatus): Markup {
-  if (throttle.observed !== null) return markup`<span class="badge wait">observes: limits are not enforced</span>`;
-  if (throttle.pausedSeconds === null || throttle.pausedSeconds >= 1)
-    return markup`<span class="badge wait">paused</span>`;
-  if (throttle.limits.some(isUsedUp)) return markup`<span class="badge wait">limit used up</span>`;
-  if (throttle.unpaced && throttle.limits.length === 0) return markup`<span class="badge good">no limit</span>`;
-  return throttle.queued > 0
-    ? markup`<span class="badge wait">limiting</span>`
-    : markup`<span class="badge good">within limit</span>`;
+function renderState({ observed, pausedSeconds, limits, unpaced, queued }: ThrottleStatus): Markup {
+  if (observed !== null) return renderBadge('wait', 'observes: limits are not enforced');
+  if (pausedSeconds === null || pausedSeconds >= 1) return renderBadge('wait', 'paused');
+  if (limits.some(isUsedUp)) return renderBadge('wait', 'limit used up');
+  if (unpaced && limits.length === 0) return renderBadge('good', 'no limit');
+  return queued > 0 ? renderBadge('wait', 'limiting') : renderBadge('good', 'within limit');
 }
 
 function renderAssumed({ assumed }: ThrottleStatus): Markup {
   return markup`${assumed.map(
     ({ status, endpoints, count, setting, variable }) =>
-      markup`<p><span class="badge wait">assumed</span> ${status} is taken for a rate limit, and calls are paced (${formatCount(count, 'refusal')}: ${endpoints.join(', ')}). If it is one, set <code>${setting}</code> or <code>${variable}</code>; if not, <code>throttle: { assumeRefusals: false }</code></p>`,
+      markup`<p>${renderBadge('wait', 'assumed')} ${status} is taken for a rate limit, and calls are paced (${formatCount(count, 'refusal')}: ${endpoints.join(', ')}). If it is one, set <code>${setting}</code> or <code>${variable}</code>; if not, <code>throttle: { assumeRefusals: false }</code></p>`,
   )}`;
 }
 
@@ -141,7 +135,7 @@ const WIDTH = 400;
 const MIN_AXIS_SECONDS = 1;
 
 /** The learned limit as a picture with its text: how much is used, and when the next request may be sent. Nothing while none is known. */
-function renderUsage({ usage, learned }: Pick<Status['throttle'], 'usage' | 'learned'>): Markup {
+function renderUsage({ usage, learned }: ThrottleStatus): Markup {
   if (usage === null) return markup``;
   const { used, limit, windowSeconds, opensInSeconds } = usage;
   const fill = limit === 0 ? 0 : Math.min(1, used / limit) * WIDTH;

@@ -2,7 +2,7 @@
 import type { Status } from '../status/status.ts';
 import { ALERTS } from '../alerts/alert-table.ts';
 import { adviseOnRejectedToken, adviseOnTokenFailure } from '../verdict/token-failures.ts';
-import { markup, renderAdvice, renderClockTime, renderCountdown, renderFacts } from './markup.ts';
+import { markup, renderAdvice, renderBadge, renderClockTime, renderCountdown, renderFacts } from './markup.ts';
 import type { Content, Markup, PageView } from './markup.ts';
 import { formatCount } from '../quantity-texts.ts';
 
@@ -10,12 +10,7 @@ type TokenStatus = Status['token'];
 
 const CIRCUIT_LABELS = { closed: 'working', open: 'failing', 'half-open': 'being probed' } as const;
 
-export function renderTokens({
-  status,
-  nowWallAt,
-  settings,
-}: Pick<PageView, 'status' | 'nowWallAt' | 'settings'>): Markup {
-  const { tokens } = status;
+export function renderTokens({ status: { tokens }, nowWallAt, settings }: PageView): Markup {
   return markup`${tokens.map(
     (token) => markup`<section class="card" aria-label="${tokens.length === 1 ? 'Token' : `Token ${token.credential}`}">
 <h2>Token${tokens.length === 1 ? '' : markup` <span class="name">${token.credential}</span>`} ${renderState(token)}</h2>
@@ -26,6 +21,9 @@ ${renderFacts(listFacts(token, nowWallAt))}${renderAdvice(adviseOnToken(token, s
 function listFacts(token: TokenStatus, nowWallAt: number): (readonly [string, Content])[] {
   const { scope, missingScopes, credentialFault, lastFailure } = token;
   const isHeld = token.status !== 'none';
+  const failure =
+    lastFailure &&
+    markup`${renderClockTime(Date.parse(lastFailure.at))}: ${lastFailure.detail} (${lastFailure.outcome})`;
   return [
     ['Expires in', isHeld ? renderExpiry(token, nowWallAt) : '–'],
     ['Scopes', scope === null ? (isHeld ? 'not stated' : '–') : scope.split(' ').map((name) => renderScope(name))],
@@ -36,12 +34,7 @@ function listFacts(token: TokenStatus, nowWallAt: number): (readonly [string, Co
           ['Token endpoint', describeEndpoint(token)],
         ] as const)
       : ([['Token file', token.file]] as const)),
-    [
-      'Last failure',
-      lastFailure === null
-        ? 'none'
-        : markup`${renderClockTime(Date.parse(lastFailure.at))}: ${lastFailure.detail} (${lastFailure.outcome})`,
-    ],
+    ['Last failure', failure ?? 'none'],
     [
       'New credentials',
       credentialFault !== null &&
@@ -62,11 +55,9 @@ function renderScope(name: string): Markup {
 }
 
 function renderState({ status, usesPrevious }: TokenStatus): Markup {
-  if (usesPrevious) return markup`<span class="badge wait">new token not accepted yet, using the previous one</span>`;
-  if (status === 'suspect') return markup`<span class="badge wait">rejected by the upstream</span>`;
-  return status === 'valid'
-    ? markup`<span class="badge good">valid</span>`
-    : markup`<span class="badge bad">none</span>`;
+  if (usesPrevious) return renderBadge('wait', 'new token not accepted yet, using the previous one');
+  if (status === 'suspect') return renderBadge('wait', 'rejected by the upstream');
+  return status === 'valid' ? renderBadge('good', 'valid') : renderBadge('bad', 'none');
 }
 
 function describeNextRequest({ nextRequestInSeconds: seconds }: TokenStatus, nowWallAt: number): Content {

@@ -1,5 +1,6 @@
 /** The traffic: figures of the last minute, text alternatives of the plots, last calls, status codes, recent events. */
-import { markup, renderClockTime, type Content, type Markup, type PageView } from './markup.ts';
+import { levelOfStatus, markup, renderBadge, renderClockTime } from './markup.ts';
+import type { Content, Markup, PageView } from './markup.ts';
 import { formatInteger, formatLatency, formatRate, formatShare } from '../quantity-texts.ts';
 import { ROW_COLUMNS, type PlotRow } from '../samples/traffic.ts';
 
@@ -71,10 +72,9 @@ export function renderCodes({ codes }: Pick<PageView, 'codes'>): Markup {
 }
 
 function renderCode({ code, source, count }: PageView['codes'][number]): Markup {
-  const level = code < 400 ? 'good' : code < 500 ? 'wait' : 'bad';
   const name =
     code === 499 ? '499 client left' : source === 'sidecar' && code >= 400 ? `${code} from the sidecar` : String(code);
-  return markup`<span class="badge ${level}">${name} × ${formatInteger(count)}</span> `;
+  return markup`${renderBadge(levelOfStatus(code), `${name} × ${formatInteger(count)}`)} `;
 }
 
 export function renderEvents({ events }: Pick<PageView, 'events'>): Markup {
@@ -95,16 +95,7 @@ function renderLevel(level: string): Content {
   return level !== 'info' && markup`<span class="level">${level === 'warn' ? 'warning' : 'error'}</span> `;
 }
 
-const ROUTE_HEADINGS = [
-  'Route',
-  'Per second',
-  'Share',
-  'Success',
-  '4xx',
-  'Upstream p50',
-  'p95',
-  'Last failure',
-] as const;
+const ROUTE_HEADINGS = ['Route', 'Per second', 'Share', 'Success', '4xx', 'Upstream p50', 'p95', 'Last failure'];
 
 /** A table of the last minute; nothing with a single route, whose figures the tiles have. */
 export function renderRoutes({ status: { routes } }: Pick<PageView, 'status'>): Markup {
@@ -125,7 +116,7 @@ function renderRoute(traffic: PageView['status']['routes'][number]): Markup {
   const cells: Content[] = [
     formatRate(perSecond),
     keepTogether(formatShare(share)),
-    success === null ? '–' : markup`<span class="badge ${level}">${keepTogether(formatShare(success))}</span>`,
+    success === null ? '–' : renderBadge(level, keepTogether(formatShare(success))),
     formatInteger(clientErrors),
     toLatency(upstreamP50Seconds),
     toLatency(upstreamP95Seconds),
@@ -138,13 +129,12 @@ function renderRoute(traffic: PageView['status']['routes'][number]): Markup {
 
 type RowColumn = (typeof ROW_COLUMNS)[number];
 
-function getCell(row: PlotRow, name: RowColumn): number {
-  return row[ROW_COLUMNS.indexOf(name)] ?? 0;
+function getCell(row: PlotRow | undefined, name: RowColumn): number {
+  return row?.[ROW_COLUMNS.indexOf(name)] ?? 0;
 }
 
 function getLatest(rows: readonly PlotRow[], name: RowColumn): number {
-  const row = rows.at(-1);
-  return row === undefined ? 0 : getCell(row, name);
+  return getCell(rows.at(-1), name);
 }
 
 function findHighest(rows: readonly PlotRow[], name: RowColumn): number {
@@ -155,13 +145,13 @@ function sumThrottles({ throttles }: PageView['status'], name: 'queued' | 'inFli
   return throttles.reduce((sum, throttle) => sum + throttle[name], 0);
 }
 
-const HEADINGS = ['Time', 'Method', 'Path', 'Status', 'Attempts', 'Wait', 'Duration', 'Reason'] as const;
+const HEADINGS = ['Time', 'Method', 'Path', 'Status', 'Attempts', 'Wait', 'Duration', 'Reason'];
 
 /** The whole content of the table's region; page.js filters its rows by the class of their status and by text. */
 export function renderCalls({ status: { recentCalls, throttles } }: Pick<PageView, 'status'>): Markup {
   if (recentCalls === null) return markup`<p>Not kept: <code>admin.recentCalls</code> is false.</p>`;
   if (recentCalls.length === 0) return markup`<p>No calls yet.</p>`;
-  const headings = throttles.length > 1 ? (['Route', ...HEADINGS] as const) : HEADINGS;
+  const headings = throttles.length > 1 ? ['Route', ...HEADINGS] : HEADINGS;
   // End tags of cells and rows are optional in HTML: fifty rows are sent with each change.
   return markup`<table>
 <thead><tr>${headings.map((name) => markup`<th scope="col">${name}</th>`)}</tr></thead>
@@ -174,13 +164,12 @@ type Call = NonNullable<PageView['status']['recentCalls']>[number];
 
 function renderCall(call: Call, hasRoutes: boolean): Markup {
   const { at, route, method, path, status, attempts, waitSeconds, durationSeconds } = call;
-  const level = status < 400 ? 'good' : status < 500 ? 'wait' : 'bad';
   const cells = [
     ...(hasRoutes ? [route] : []),
     renderClockTime(Date.parse(at)),
     method === '' ? '–' : method,
     path === '' ? '–' : path,
-    markup`<span class="badge ${level}">${status}</span>`,
+    renderBadge(levelOfStatus(status), status),
     formatInteger(attempts),
     formatLatency(waitSeconds * 1000),
     formatLatency(durationSeconds * 1000),
