@@ -3,7 +3,7 @@ import { claimNameFault, extraHeaderNameFault, extraParameterNameFault } from '.
 import { headerValueFault, scope, secret, secretFault } from './formats/credentials.ts';
 import { matching, oneOf, text, wholeNumber } from './formats/formats.ts';
 import { noProxy, proxyUrl } from './formats/proxy.ts';
-import { jsonObject, secretMap } from './formats/one-or-many.ts';
+import { map, secretMap } from './formats/one-or-many.ts';
 import { fileSetting, NO_ENTRIES, setting, settingWithoutDefault } from './setting.ts';
 import { audience, baseUrl, resource, urlPath } from './formats/url.ts';
 
@@ -79,7 +79,7 @@ const client = {
   assertionAudience: setting(text('token_endpoint, issuer or another audience'), 'token_endpoint', {
     doc: 'With auth.privateKeyFile: the aud of the assertion: token_endpoint for the URL of the token endpoint, issuer for auth.issuer, or any other text as it is.',
   }),
-  assertionClaims: setting(jsonObject('claims by name', '{"sub":"service@example.com"}', claimNameFault), NO_ENTRIES, {
+  assertionClaims: setting(map('claims by name', '{"sub":"service@example.com"}', claimNameFault), NO_ENTRIES, {
     doc: 'For the grant type jwt-bearer: further claims of the assertion, sub among them. Default of sub: the client id.',
   }),
   assertionFile: fileSetting({

@@ -2,22 +2,24 @@
 import { HINT_MEANINGS } from '../../../throttle/signals/hinted-quotas.ts';
 import { HEADER_NAME } from './credentials.ts';
 import { format, type Format, type TextMap } from './formats.ts';
-import { textMap } from './one-or-many.ts';
+import { map } from './one-or-many.ts';
 
 const MAX_HINTS = 32;
 const MAX_NAME_LENGTH = 100;
 
-const meanings: Format<TextMap> = textMap(
+const meanings: Format<TextMap> = map(
   'field names with meanings',
   '{"X-Quota-Left":"remaining"}',
   (name) =>
     HEADER_NAME.test(name) && name !== '__proto__' && name.length <= MAX_NAME_LENGTH
       ? undefined
       : 'expected a field name such as X-Quota-Left',
-  (meaning) =>
-    HINT_MEANINGS.some((known) => known === meaning)
+  (meaning) => {
+    if (typeof meaning !== 'string') return 'must be a text in quotes';
+    return HINT_MEANINGS.some((known) => known === meaning)
       ? undefined
-      : `expected one of ${HINT_MEANINGS.join(', ')}; found ${JSON.stringify(meaning.slice(0, MAX_NAME_LENGTH))}`,
+      : `expected one of ${HINT_MEANINGS.join(', ')}; found ${JSON.stringify(meaning.slice(0, MAX_NAME_LENGTH))}`;
+  },
 );
 
 /** At most 32 fields, each once in any case. */

@@ -5,7 +5,7 @@
 import { tryRead } from '../../../platform/try-read.ts';
 import { isJsonObject } from '../../../token/endpoint/json-object.ts';
 import { format, type Format, type JsonSchema } from './formats.ts';
-import type { SecretMap, SettingMap, SettingValue, TextMap } from './formats.ts';
+import type { SecretMap, SettingMap, SettingValue } from './formats.ts';
 
 interface EntryOptions {
   readonly what: string;
@@ -54,18 +54,7 @@ export function toList(value: OneOrMany | null): readonly string[] {
 /** The fault of a name or of a value, which is not quoted; undefined when there is none. */
 type FindFault<T> = (found: T) => string | undefined;
 
-/** Texts by name: a section of a file, or a JSON object in a variable. The values may be secrets. */
-export function textMap(
-  what: string,
-  example: string,
-  nameFault: FindFault<string>,
-  valueFault: FindFault<string>,
-): Format<TextMap> {
-  const faultOf = (value: unknown) => (typeof value === 'string' ? valueFault(value) : 'must be a text in quotes');
-  return map(what, example, nameFault, faultOf, { type: 'string', minLength: 1 });
-}
-
-/** As `textMap`; a value may also be the name of a file that holds it: `{ file: /run/secrets/key }`. */
+/** Secrets by name, each a text or the name of a file that holds it: `{ file: /run/secrets/key }`. */
 export function secretMap(
   what: string,
   example: string,
@@ -86,18 +75,13 @@ function isFileReference(value: unknown): boolean {
   return typeof file === 'string' && file !== '' && !/\p{Cc}/u.test(file) && Object.keys(rest).length === 0;
 }
 
-/** The members of a JSON object, with values of any kind. */
-export function jsonObject(what: string, example: string, nameFault: FindFault<string>): Format<SettingMap> {
-  return map(what, example, nameFault, () => undefined, true);
-}
-
-/** @param example a JSON object */
-function map<T extends SettingMap>(
+/** Values by name: a section of a file, or a JSON object in a variable. @param example a JSON object @param valueFault default: none has one */
+export function map<T extends SettingMap>(
   what: string,
   example: string,
   nameFault: FindFault<string>,
-  valueFault: FindFault<unknown>,
-  valueSchema: JsonSchema | true,
+  valueFault: FindFault<unknown> = () => undefined,
+  valueSchema: JsonSchema | true = true,
 ): Format<T> {
   return format({
     expected: `${what}; as a variable a JSON object such as ${example}`,
