@@ -1,6 +1,5 @@
 /** The node:http server of the admin port, with limits so that slow or idle peers do not block health probes. server.ts handles requests. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import type { ConnectionSlots } from '../platform/connection-slots.ts';
 import { createServer } from '../platform/http.ts';
 
@@ -38,14 +37,12 @@ export function createAdminServer(handler: AdminHandler, slots: ConnectionSlots)
     if (slots.beginRequest(socket) > MAX_PIPELINED) socket.destroy();
     else setImmediate(() => void respond(request, response));
   });
-  server.on('connection', (socket) => acceptConnection(socket, slots));
+  server.on('connection', (socket) => {
+    const decision = slots.add(socket);
+    if (decision.kind === 'displace') decision.socket.destroy();
+    if (decision.kind === 'reject') socket.destroy();
+    else socket.once('close', () => slots.remove(socket));
+  });
   server.setTimeout(IDLE_SOCKET_MS);
   return server;
-}
-
-function acceptConnection(socket: Socket, slots: ConnectionSlots): void {
-  const decision = slots.add(socket);
-  if (decision.kind === 'displace') decision.socket.destroy();
-  if (decision.kind === 'reject') socket.destroy();
-  else socket.once('close', () => slots.remove(socket));
 }

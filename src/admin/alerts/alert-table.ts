@@ -4,14 +4,9 @@
  */
 import type { Condition, ConditionInputs, Series } from './conditions.ts';
 
-export type AlertSeverity = 'critical' | 'warning';
-
-/** What an alert shows by itself; the verdict may know better. */
-export type AlertWhere = 'partner' | 'network' | 'setting' | 'limit' | 'token' | 'unclear';
-
 export interface AlertText {
   /** critical: requests of the application fail, or will fail within minutes. warning: needs attention within a day. */
-  readonly severity: AlertSeverity;
+  readonly severity: 'critical' | 'warning';
   /** How long the condition must last before Prometheus sends the alert; the page shows it from its first second. */
   readonly forMs: number;
   readonly group: 'service' | 'token' | 'limits' | 'upstream' | 'process' | 'fleet';
@@ -24,12 +19,13 @@ export interface Alert extends AlertText {
   readonly condition: Condition;
   /** Sentences with settings and commands in backticks. */
   readonly advice: readonly [string, ...string[]];
-  readonly where: AlertWhere;
+  /** What an alert shows by itself; the verdict may know better. */
+  readonly where: 'partner' | 'network' | 'setting' | 'limit' | 'token' | 'unclear';
 }
 
 type AlertEntry = Pick<Alert, 'condition' | 'headline' | 'description' | 'advice'> & Partial<Pick<Alert, 'where'>>;
 
-const PLACES: Readonly<Record<AlertText['group'], AlertWhere>> = {
+const PLACES: Readonly<Record<AlertText['group'], Alert['where']>> = {
   service: 'unclear',
   token: 'token',
   limits: 'limit',

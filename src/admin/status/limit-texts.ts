@@ -20,6 +20,10 @@ type Lane = Throttle['lanes'][number];
 
 export type Row = readonly [name: string, words: string];
 
+export function toRows(name: string, texts: readonly string[]): Row[] {
+  return texts.map((text) => [name, text]);
+}
+
 export function describeRate({ unpaced, rate }: Throttle): string {
   return unpaced || rate === null ? 'unlimited' : `${formatRate(rate)} per second`;
 }
@@ -88,26 +92,28 @@ export function listLimitRows(throttle: Throttle): readonly Row[] {
   const since = learned === null || learned.confidence === 'none' ? '' : `, since ${learned.since}`;
   return [
     ['rate', `${describeRate(throttle)}${mode === 'static' && !unpaced ? ', configured' : ''}`],
-    ...(mode === 'static' ? [] : [['learned', `${describeLearned(learned)}${since}`] as const]),
-    ...limits.map((limit) => ['declared', describeDeclared(limit)] as const),
-    ...describeObserved(throttle).map((text) => ['observes', text] as const),
-    ...lanes.map((lane) => ['operation', describeLane(lane)] as const),
-    ...(refusedOperation === null || lanes.length > 0
-      ? []
-      : [['operation', `${refusedOperation} is refused, and no other`] as const]),
-    ...assumed.map(
-      ({ status, since: first, count, endpoints }) =>
-        [
-          'assumed',
-          `${status} without a stated limit is taken for one since ${first}: ${formatCount(count, 'refusal')}, ${endpoints.join(', ')}; not confirmed`,
-        ] as const,
+    ...toRows('learned', mode === 'static' ? [] : [`${describeLearned(learned)}${since}`]),
+    ...toRows('declared', limits.map(describeDeclared)),
+    ...toRows('observes', describeObserved(throttle)),
+    ...toRows('operation', lanes.map(describeLane)),
+    ...toRows(
+      'operation',
+      refusedOperation === null || lanes.length > 0 ? [] : [`${refusedOperation} is refused, and no other`],
     ),
-    ...describeQuotaFields(throttle).map((text) => ['stated', text] as const),
-    ...refusals.map(
-      ({ status, count, firstAt, lastAt }) =>
-        ['refused', `${formatInteger(count)} with ${status}, the first at ${firstAt}, the last at ${lastAt}`] as const,
+    ...toRows('assumed', assumed.map(describeAssumed)),
+    ...toRows('stated', describeQuotaFields(throttle)),
+    ...toRows('refused', refusals.length === 0 ? ['none since the start'] : refusals.map(describeRefusals)),
+    ...toRows(
+      'last',
+      recentSignals.slice(0, 1).map(({ fields }) => describeFields(fields)),
     ),
-    ...(refusals.length === 0 ? [['refused', 'none since the start'] as const] : []),
-    ...recentSignals.slice(0, 1).map(({ fields }) => ['last', describeFields(fields)] as const),
   ];
+}
+
+function describeAssumed({ status, since, count, endpoints }: Throttle['assumed'][number]): string {
+  return `${status} without a stated limit is taken for one since ${since}: ${formatCount(count, 'refusal')}, ${endpoints.join(', ')}; not confirmed`;
+}
+
+function describeRefusals({ status, count, firstAt, lastAt }: Throttle['refusals'][number]): string {
+  return `${formatInteger(count)} with ${status}, the first at ${firstAt}, the last at ${lastAt}`;
 }

@@ -52,15 +52,7 @@ function describeFailures({ consecutiveFailures, lastFailure, file }: TokenState
 
 /** The warnings: conditions that need an operator although requests still succeed. */
 export function describeDegradation(states: SidecarStates): string[] {
-  const {
-    tokens,
-    insufficientScopes = [],
-    clockSkews = [],
-    fleet,
-    configuration,
-    logTrouble,
-    unknownCallsFault,
-  } = states;
+  const { tokens, insufficientScopes = [], clockSkews = [], fleet, logTrouble, unknownCallsFault } = states;
   return [
     ...tokens.flatMap((token) => prefixCredential(token, tokens, describeTokenFaults(token))),
     ...insufficientScopes.map(
@@ -72,7 +64,7 @@ export function describeDegradation(states: SidecarStates): string[] {
         `clock: ${describeSkew(skew)}; find out which one is wrong, and synchronize it with a time server (NTP)`,
     ),
     ...describeFleetFault(fleet),
-    ...describeReloadFault(configuration),
+    ...describeReloadFault(states.configuration),
     ...(logTrouble === undefined ? [] : [describeLogTrouble(logTrouble)]),
     ...(unknownCallsFault === undefined ? [] : [describeUnknownCallsFault(unknownCallsFault)]),
   ];
@@ -93,23 +85,15 @@ function describeLogTrouble({ code, lostLines }: LogDeliveryProblem): string {
   return `log: ${fault}; ${String(lostLines)} lines dropped so far`;
 }
 
-function describeTokenFaults({
-  circuit,
-  lastFailure,
-  credentialFault,
-  refreshTokenFault,
-  missingScopes,
-}: TokenState): string[] {
+function describeTokenFaults(token: TokenState): string[] {
+  const { circuit, lastFailure, credentialFault, refreshTokenFault, missingScopes } = token;
+  const outage = lastFailure?.isUnsent === true ? 'no token request can be sent' : 'the token endpoint keeps failing';
   return [
-    ...(circuit === 'closed' ? [] : [`${describeOutage(lastFailure)}: ${lastFailure?.detail ?? 'no detail'}`]),
+    ...(circuit === 'closed' ? [] : [`${outage}: ${lastFailure?.detail ?? 'no detail'}`]),
     ...(credentialFault === undefined ? [] : [`${credentialFault.detail}; the previous credentials stay in use`]),
     ...(refreshTokenFault === undefined ? [] : [refreshTokenFault]),
     ...(missingScopes.length === 0 ? [] : [`the token lacks requested scopes: ${missingScopes.join(' ')}`]),
   ];
-}
-
-function describeOutage(failure: TokenState['lastFailure']): string {
-  return failure?.isUnsent === true ? 'no token request can be sent' : 'the token endpoint keeps failing';
 }
 
 /** Why the configuration file is not the active configuration; empty when it is. */

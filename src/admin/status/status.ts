@@ -129,28 +129,20 @@ function first<T>(parts: readonly T[]): T {
 }
 
 function describeToken(token: TokenState) {
-  const {
-    credential,
-    status,
-    serial,
-    scope,
-    consecutiveFailures,
-    lastFailure: failure,
-    credentialFault: fault,
-  } = token;
+  const { credential, status, serial, lastFailure: failure, credentialFault: fault } = token;
   return {
     credential,
     file: token.file ?? null,
     status,
     serial,
-    scope: scope ?? null,
+    scope: token.scope ?? null,
     expiresAt: instantOrNull(token.expiresWallAt),
     validForSeconds: secondsOrNull(token.validForMs),
     usesPrevious: token.usesPrevious,
     missingScopes: token.missingScopes,
     credentialFault: fault ? { detail: fault.detail, since: formatInstant(fault.wallAt) } : null,
     circuit: token.circuit,
-    consecutiveFailures,
+    consecutiveFailures: token.consecutiveFailures,
     lastFailure: failure
       ? { outcome: failure.outcome, detail: failure.detail, at: formatInstant(failure.wallAt) }
       : null,

@@ -1,12 +1,7 @@
 /** The status as text for a terminal, which `bearer-sidecar status` prints: the verdict, then one line for each fact (pure). */
 import { formatDuration, formatInteger, formatLatency, formatRate, formatShare } from '../quantity-texts.ts';
-import {
-  describeDeclared,
-  describeLearned,
-  describeObserved,
-  describeQuotaFields,
-  listLimitRows,
-} from './limit-texts.ts';
+import { describeDeclared, describeLearned, describeObserved, describeQuotaFields } from './limit-texts.ts';
+import { listLimitRows, toRows, type Row } from './limit-texts.ts';
 import type { Status } from './status.ts';
 
 type Token = Status['token'];
@@ -19,31 +14,36 @@ const NAME_WIDTH = 9;
 export function renderSummary(status: Status): string {
   const { version, uptimeSeconds, pid, tokens, throttles, routes, degraded, alerts, verdict } = status;
   const process = pid === null ? '' : `, process ${pid}`;
+  const list = (name: string, texts: readonly string[]): Row[] => texts.map((text, at) => [at === 0 ? name : '', text]);
+  const ofThrottles = (name: string, describe: (throttle: Throttle) => readonly string[]): Row[] =>
+    throttles.flatMap((one) =>
+      toRows(
+        name,
+        describe(one).map((text) => text + nameOf(one.route, throttles)),
+      ),
+    );
   const rows = [
-    ...listVerdict(verdict).map(([name, words]) => [name, words, ''] as const),
-    ...describeFailedCall(status).map((words) => ['failed', words, ''] as const),
-    ...(routes.length === 1 ? [] : routes).map((route) => ['route', describeRoute(route), ''] as const),
-    ...tokens.map((token) => ['token', describeToken(token), nameOf(token.credential, tokens)] as const),
-    ...throttles.map((throttle) => ['limit', describeLimit(throttle), nameOf(throttle.route, throttles)] as const),
-    ...throttles.flatMap((throttle) =>
-      describeObserved(throttle).map((text) => ['observes', text, nameOf(throttle.route, throttles)] as const),
+    ...listVerdict(verdict),
+    ...list('failed', describeFailedCall(status)),
+    ...toRows('route', routes.length === 1 ? [] : routes.map(describeRoute)),
+    ...toRows(
+      'token',
+      tokens.map((token) => describeToken(token) + nameOf(token.credential, tokens)),
     ),
-    ...throttles.flatMap((throttle) =>
-      describeQuotaFields(throttle).map((text) => ['stated', text, nameOf(throttle.route, throttles)] as const),
-    ),
-    ...throttles.flatMap((throttle) =>
-      throttle.limits.map((limit) => ['declared', describeDeclared(limit), nameOf(throttle.route, throttles)] as const),
-    ),
-    ...throttles.map((throttle) => ['queue', describeQueue(throttle), nameOf(throttle.route, throttles)] as const),
-    ...describeSignals(throttles).map((signal, at) => [at === 0 ? 'refusals' : '', signal, ''] as const),
-    ...alerts.map((alert, at) => [at === 0 ? 'alerts' : '', describeAlert(alert), ''] as const),
-    ...degraded.map((warning, at) => [at === 0 ? 'warnings' : '', warning, ''] as const),
+    ...ofThrottles('limit', (throttle) => [describeLimit(throttle)]),
+    ...ofThrottles('observes', describeObserved),
+    ...ofThrottles('stated', describeQuotaFields),
+    ...ofThrottles('declared', ({ limits }) => limits.map(describeDeclared)),
+    ...ofThrottles('queue', (throttle) => [describeQueue(throttle)]),
+    ...list('refusals', describeSignals(throttles)),
+    ...list('alerts', alerts.map(describeAlert)),
+    ...list('warnings', degraded),
   ];
   return toText([
     `bearer-sidecar ${version}  ${verdict.headline}`,
     `up ${formatDuration(uptimeSeconds * 1000)}${process}`,
     '',
-    ...rows.map(([name, words, suffix]) => formatRow(name, `${words}${suffix}`)),
+    ...rows.map(formatRow),
   ]);
 }
 
@@ -55,12 +55,12 @@ export function renderLimits({ version, uptimeSeconds, throttles }: Status, now:
     ...throttles.flatMap((throttle) => [
       '',
       ...(throttles.length === 1 ? [] : [`route ${throttle.route}`]),
-      ...listLimitRows(throttle).map(([name, words]) => formatRow(name, words)),
+      ...listLimitRows(throttle).map(formatRow),
     ]),
   ]);
 }
 
-function formatRow(name: string, words: string): string {
+function formatRow([name, words]: Row): string {
   return `  ${name.padEnd(NAME_WIDTH)} ${words}`;
 }
 
@@ -69,12 +69,12 @@ function toText(lines: readonly string[]): string {
 }
 
 /** What the verdict says besides its headline, if there is more. */
-function listVerdict({ where, detail, since, advice, other }: Status['verdict']): (readonly [string, string])[] {
+function listVerdict({ where, detail, since, advice, other }: Status['verdict']): readonly Row[] {
   return [
-    ...(where === 'none' ? [] : [['where', `${where}${since === null ? '' : `, since ${since}`}`] as const]),
+    ...toRows('where', where === 'none' ? [] : [`${where}${since === null ? '' : `, since ${since}`}`]),
     ['detail', detail],
-    ...(other === null ? [] : [['also', other] as const]),
-    ...(advice === null ? [] : [['do', advice] as const]),
+    ...toRows('also', other === null ? [] : [other]),
+    ...toRows('do', advice === null ? [] : [advice]),
   ];
 }
 

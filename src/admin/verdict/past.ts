@@ -1,7 +1,7 @@
 /** Until when it worked, and what has changed here since, in one sentence (pure). */
 import { formatInstant } from '../../platform/instant-text.ts';
 import { FAULT_CAUSES } from '../../telemetry/events.ts';
-import type { Evidence, PastSuccess, PastSuccesses } from '../history/past-successes.ts';
+import type { Evidence, PastSuccesses } from '../history/past-successes.ts';
 import { formatCount } from '../quantity-texts.ts';
 import type { CauseName } from './causes.ts';
 
@@ -55,14 +55,10 @@ export function describePast(
   // Without a token, no request need fail.
   const until = beganWallAt ?? (evidence === 'token' ? Infinity : -Infinity);
   if (past.untilWallAt > until + SAMPLE_MS) return undefined;
-  const count = formatCount(past.count, evidence === 'token' ? 'token' : 'call');
-  return `It worked until ${formatClock(past.untilWallAt, wallNow)} (${count}); ${describeChange(past, wallNow)}.`;
-}
-
-function describeChange({ change }: PastSuccess, wallNow: number): string {
-  return change === undefined
-    ? 'nothing has changed here since'
-    : `${change.words} at ${formatClock(change.wallAt, wallNow)}`;
+  const { count, untilWallAt, change } = past;
+  const counted = formatCount(count, evidence === 'token' ? 'token' : 'call');
+  const since = change && `${change.words} at ${formatClock(change.wallAt, wallNow)}`;
+  return `It worked until ${formatClock(untilWallAt, wallNow)} (${counted}); ${since ?? 'nothing has changed here since'}.`;
 }
 
 /** The calls worked before, and nothing has changed here since: a setting that was right is right. */

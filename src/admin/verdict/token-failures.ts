@@ -53,7 +53,8 @@ export function adviseOnTokenFailure(credential: string, failure: TokenFailure, 
   const { settings, clockSkews = [] } = known;
   const { outcome, detail } = failure;
   const [skew] = clockSkews;
-  if (outcome === 'rejected' && OUT_OF_TIME.test(detail) && sendsAssertion(settings))
+  const isSigned = settings?.some(({ key, value }) => /\.(?:method|grantType)$/.test(key) && value.includes('jwt'));
+  if (outcome === 'rejected' && OUT_OF_TIME.test(detail) && isSigned === true)
     return `Compare the clocks: ${skew === undefined ? '' : `${describeSkew(skew)}, and `}an assertion is valid for a minute. Synchronize the wrong one with a time server (NTP).`;
   if (FILE_FAULT.test(detail)) return 'Write or correct the file that is named there: it is read again every 2 s.';
   if (detail.includes('auth.issuer')) return 'Check `auth.issuer` and its metadata with `bearer-sidecar check`.';
@@ -73,10 +74,6 @@ export function adviseOnRejectedToken({ file = null }: { readonly file?: string 
   if (file !== null)
     return 'Ask the partner for a new token or API key, and write it into the file of `auth.tokenFile`: it is used within 2 s.';
   return wasAccepted ? REVOKED : ALERTS.BearerSidecarTokenNotAccepted.advice[0];
-}
-
-function sendsAssertion(settings: readonly StatusPageSetting[] = []): boolean {
-  return settings.some(({ key, value }) => /\.(?:method|grantType)$/.test(key) && value.includes('jwt'));
 }
 
 function isLimited({ outcome, detail }: TokenFailure): boolean {

@@ -200,6 +200,7 @@ function describeCandidate(worst: Candidate, second: Candidate | undefined, inpu
   const isBad = text.isOutage === true || (text.where !== 'application' && failed >= total / 2 && failed > 0);
   const isCritical = inputs.alerts.some(({ name }) => ALERTS[name].severity === 'critical');
   const begin = findBegin(worst, inputs);
+  const hasWorked = route !== null && isUnchanged('answered', route, inputs);
   return {
     level: isBad || isCritical ? 'bad' : 'wait',
     where: text.where,
@@ -212,14 +213,12 @@ function describeCandidate(worst: Candidate, second: Candidate | undefined, inpu
       describeHealth(inputs).detail,
     sinceWallAt: begin,
     advice: toSentence(
-      adviseOnWhatWorked(worst, inputs) ?? findLastFault(cause, route, inputs)?.advice ?? fill(text.advice, worst),
+      (hasWorked ? ADVICE_AFTER_SUCCESS[cause] : undefined) ??
+        findLastFault(cause, route, inputs)?.advice ??
+        fill(text.advice, worst),
     ),
     other: second && headlineOf(second, inputs),
   };
-}
-
-function adviseOnWhatWorked({ cause, route }: Candidate, inputs: VerdictInputs): string | undefined {
-  return route !== null && isUnchanged('answered', route, inputs) ? ADVICE_AFTER_SUCCESS[cause] : undefined;
 }
 
 function headlineOf(candidate: Candidate, inputs: VerdictInputs): string {
