@@ -78,24 +78,18 @@ function toConnectTarget(address: ListenAddress) {
   return { host: host === '::' ? '::1' : host, port };
 }
 
-/** What responded, or why that is no sidecar's. */
-export type AdminReading =
-  | { readonly kind: 'read'; readonly text: string }
-  | { readonly kind: 'unavailable'; readonly why: string };
-
-/** Never rejects. @param stop aborts the request */
+/** As `requestAdminPort`, where any other response than a sidecar's with 200 is none. @param stop aborts the request */
 export async function readAdminText(
   address: ListenAddress,
   path: '/status' | '/status.txt' | '/limits.txt',
   stop: AbortSignal,
-): Promise<AdminReading> {
+): Promise<AdminPortResponse> {
   const until = AbortSignal.any([stop, AbortSignal.timeout(RESPONSE_TIMEOUT_MS)]);
   const { status, text } = await requestAdminPort(address, path, until);
-  if (status === undefined) return { kind: 'unavailable', why: text };
-  if (status !== 200)
-    return { kind: 'unavailable', why: `the admin port responds with ${status}: ${text.slice(0, MAX_SHOWN_LENGTH)}` };
   const isOwn = path === '/status' ? parseStatus(text) !== undefined : text.startsWith('bearer-sidecar ');
-  return isOwn ? { kind: 'read', text } : { kind: 'unavailable', why: FOREIGN };
+  if (status === undefined || (status === 200 && isOwn)) return { status, text };
+  const foreign = `the admin port responds with ${status}: ${text.slice(0, MAX_SHOWN_LENGTH)}`;
+  return { status: undefined, text: status === 200 ? FOREIGN : foreign };
 }
 
 export interface RunningStatus {

@@ -1,5 +1,5 @@
 /** Parses argv with the command table. A fault is one line with the name that was probably meant, never a value that may be a secret. */
-import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { parseArgs } from 'node:util';
 import type { FlagSetting } from '../config/load/flags.ts';
 import { findNearest } from '../config/load/nearest.ts';
 import { COMMAND_NAMES, OPTION_NAMES, commandOf, optionOf, formatOption } from './command-table.ts';
@@ -45,7 +45,12 @@ function parseOptions(argv: readonly string[]) {
   // Not strict: its messages suggest no name, and may show a secret.
   const { tokens } = parseArgs({
     args: [...argv],
-    options: Object.fromEntries(OPTION_NAMES.map((name) => [name, describeForParseArgs(name)])),
+    options: Object.fromEntries(
+      OPTION_NAMES.map((name) => {
+        const { value, short } = optionOf(name);
+        return [name, { type: value === undefined ? 'boolean' : 'string', ...(short !== undefined && { short }) }];
+      }),
+    ),
     strict: false,
     allowPositionals: true,
     tokens: true,
@@ -73,12 +78,6 @@ function parseOptions(argv: readonly string[]) {
     else flags.push(...readFlag(name, token.value));
   }
   return { values, given, settled, flags, operands, unknown: unknown[0], fault: faults[0] };
-}
-
-function describeForParseArgs(name: OptionName): NonNullable<ParseArgsConfig['options']>[string] {
-  const { value, short } = optionOf(name);
-  const type = value === undefined ? 'boolean' : 'string';
-  return short === undefined ? { type } : { type, short };
 }
 
 function valueFault(

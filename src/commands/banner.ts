@@ -27,6 +27,7 @@ export function describeStartup(
   { paint, columns }: TerminalStyle,
 ): string {
   const { routes, credentials } = loaded.config;
+  const page = urls.adminUrl.startsWith('unix:') ? urls.adminUrl : `${urls.adminUrl.replace(/\/$/, '')}/`;
   const rows: Row[] = [
     { name: 'proxy', text: urls.proxyUrl, remark: 'your application calls this' },
     ...routes.slice(0, MAX_ROUTES).map((route) => createRouteRow(route, routes.length === 1)),
@@ -35,7 +36,7 @@ export function describeStartup(
       text: describeEndpoint(auth),
       remark: name === 'default' ? describeCredentialOrigin(loaded) : '',
     })),
-    { name: 'status', text: statusPageUrl(urls.adminUrl), remark: 'metrics, probes and a status page' },
+    { name: 'status', text: page, remark: 'metrics, probes and a status page' },
   ];
   const rest = routes.length - MAX_ROUTES;
   if (rest > 0) rows.splice(1 + MAX_ROUTES, 0, { name: '', text: '', remark: `and ${rest} more routes` });
@@ -86,8 +87,4 @@ function describeCredentialOrigin({ effective }: LoadedConfig): string {
       return (effective.get(inPlace)?.value ?? null) === null ? [] : [`${name} ${MASK}`];
     })
     .join(', ');
-}
-
-function statusPageUrl(adminUrl: string): string {
-  return adminUrl.startsWith('unix:') ? adminUrl : `${adminUrl.replace(/\/$/, '')}/`;
 }

@@ -13,20 +13,24 @@ import type { CheckStep } from './check/step-runner.ts';
 import { ownProgramCommand, quoteForShell } from './program-command.ts';
 import { terminalWidthOf, paintFor } from './terminal.ts';
 
-export interface CheckOptions {
-  readonly json: boolean;
-  /** Path to GET as the sidecar would, with the token; undefined: no call. */
-  readonly probe: string | undefined;
-}
-
 const CHECK_TIMEOUT_MS = 30_000;
 
-/** @returns 0 when no step failed, 1 when one failed or `stop` was aborted, 2 for invalid settings */
-export async function check(load: LoadOptions, { json, probe }: CheckOptions, stop: AbortSignal): Promise<number> {
+/**
+ * @param probe path to GET as the sidecar would, with the token; undefined: no call
+ * @returns 0 when no step failed, 1 when one failed or `stop` was aborted, 2 for invalid settings
+ */
+export async function check(
+  load: LoadOptions,
+  { json, probe }: { json: boolean; probe: string | undefined },
+  stop: AbortSignal,
+): Promise<number> {
   const loaded = loadConfig(load);
   if (!loaded.ok) {
     process.stderr.write(formatWarnings(loaded.warnings) + describeLoadFailure(load, loaded.problems));
-    if (json) process.stdout.write(report.formatJsonReport(loaded.problems.map(toProblemStep), true));
+    const steps = loaded.problems.map(({ key, message }): CheckStep => {
+      return { step: 'configuration', target: key, outcome: 'fail', ms: 0, detail: message };
+    });
+    if (json) process.stdout.write(report.formatJsonReport(steps, true));
     return 2;
   }
   sizeThreadPool(loaded.config);
@@ -58,8 +62,4 @@ function describeNextCommand({ env, file }: LoadOptions, isFine: boolean): strin
   const program = ownProgramCommand(env);
   const next = isFine ? `${program}${config}` : `${program} check${config}`;
   return `${isFine ? 'Next:' : 'Next, when that is corrected:'} ${paintFor(process.stdout)('name', next)}\n`;
-}
-
-function toProblemStep({ key, message }: { readonly key: string; readonly message: string }): CheckStep {
-  return { step: 'configuration', target: key, outcome: 'fail', ms: 0, detail: message };
 }

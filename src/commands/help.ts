@@ -12,7 +12,10 @@ const MINIMUM_SETTINGS = [
 ];
 
 export function describeProgram(version: string, paint: Paint): string {
-  const names = COMMAND_NAMES.map((name) => [formatCommand(name), commandOf(name).summary] as const);
+  const names = COMMAND_NAMES.map((name) => {
+    const { operand, summary } = commandOf(name);
+    return [operand === undefined ? name : `${name} ${operand}`, summary] as const;
+  });
   return joinLines([
     paint('heading', `bearer-sidecar ${version}`),
     "OAuth 2.0 bearer tokens, throttling and retries in front of a partner's API",
@@ -63,11 +66,6 @@ function describeOptions(name: CommandName, options: readonly OptionName[], pain
     '  Flags of settings, most named as their variable; they win:',
     ...wrapText(names, LINE_WIDTH - 2).map((line) => `  ${paint('name', line)}`),
   ];
-}
-
-function formatCommand(name: CommandName): string {
-  const { operand } = commandOf(name);
-  return operand === undefined ? name : `${name} ${operand}`;
 }
 
 /** Two columns; padding is outside the colour, whose escapes have no width on the screen. */

@@ -3,7 +3,7 @@ import { loadConfig, hasConfigFile, type LoadOptions, type Preset } from '../con
 import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';
 import { formatProblems, formatWarnings, type ConfigProblem } from '../config/load/problems.ts';
 import { trustOnly } from '../platform/tls.ts';
-import { startSandbox, type Sandbox, type SandboxClient } from '../sandbox/sandbox.ts';
+import { startSandbox, type Sandbox } from '../sandbox/sandbox.ts';
 import { describeShutdown, type SidecarUrls } from './banner.ts';
 import { quoteForShell } from './program-command.ts';
 import { readScenario } from './read-scenario.ts';
@@ -27,7 +27,9 @@ export async function runSandbox(
 ): Promise<number> {
   const problems: ConfigProblem[] = [];
   const scenario = scenarioFile === undefined ? undefined : readScenario(scenarioFile, problems);
-  const sandbox = await startSandbox(readClient(load.env), scenario);
+  const { SIDECAR_CLIENT_ID: id = '', SIDECAR_CLIENT_SECRET: secret = '' } = load.env;
+  // With both variables set, the client is known, for `check` or another client of the sandbox.
+  const sandbox = await startSandbox(id === '' || secret === '' ? undefined : { id, secret }, scenario);
   trustOnly(sandbox.certificate);
   try {
     const readConfig = () => loadConfig({ ...load, preset: presetFor(sandbox) });
@@ -84,14 +86,6 @@ function presetFor(sandbox: Sandbox): Preset {
   };
 }
 
-/** With both variables set, the client is known, for `check` or another client of the sandbox. */
-function readClient({
-  SIDECAR_CLIENT_ID: id,
-  SIDECAR_CLIENT_SECRET: secret,
-}: LoadOptions['env']): SandboxClient | undefined {
-  return id === undefined || id === '' || secret === undefined || secret === '' ? undefined : { id, secret };
-}
-
 /** The lines for stdout, which scripts read; no secret is in them. The last one, `try`, works when pasted into a POSIX shell. */
 export function formatSandboxLines(
   sandbox: Pick<Sandbox, 'tokenUrl' | 'apiUrl' | 'certificateUrl' | 'audience' | 'scope'>,
@@ -111,15 +105,11 @@ export function formatSandboxLines(
 }
 
 function formatCurlCommand(proxyUrl: string): string {
-  const { base, options } = findCurlTarget(proxyUrl);
+  const [, socket] = /^unix:(.*)$/s.exec(proxyUrl) ?? [];
+  const options = socket === undefined ? '' : `--unix-socket ${quoteForShell(socket)} `;
+  // The sidecar's guard refuses a wildcard address as Host.
+  const url = proxyUrl.replace(/\/$/, '').replace(/^(https?:\/\/)(?:0\.0\.0\.0|\[::\])(?=:|$)/, '$1localhost');
+  const base = socket === undefined ? url : 'http://localhost';
   const body = quoteForShell(JSON.stringify(EXAMPLE_REQUEST));
   return `curl -i ${options}-H 'Content-Type: application/json' -d ${body} ${quoteForShell(`${base}/quotes-requests`)}`;
-}
-
-function findCurlTarget(proxyUrl: string): { readonly base: string; readonly options: string } {
-  if (proxyUrl.startsWith('unix:'))
-    return { base: 'http://localhost', options: `--unix-socket ${quoteForShell(proxyUrl.slice('unix:'.length))} ` };
-  // The sidecar's guard refuses a wildcard address as Host.
-  const base = proxyUrl.replace(/\/$/, '').replace(/^(https?:\/\/)(?:0\.0\.0\.0|\[::\])(?=:|$)/, '$1localhost');
-  return { base, options: '' };
 }

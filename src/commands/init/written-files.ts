@@ -1,7 +1,7 @@
 /** Writes the files of init completely or not at all, for this user only. Existing files are overwritten only by force. */
 import { randomBytes } from 'node:crypto';
 import { constants, existsSync } from 'node:fs';
-import { copyFile, open, rename, rm } from 'node:fs/promises';
+import { copyFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, parse, resolve } from 'node:path';
 import { writeFileAtomically } from '../../platform/atomic-write.ts';
 import { systemErrorCode } from '../../platform/file-errors.ts';
@@ -48,7 +48,7 @@ export async function writeAll(files: readonly FileToWrite[], isForced: boolean)
         undo.unshift(() => rename(backup, path));
       } else {
         // Exclusive: a file created since the check is not overwritten.
-        await withPathInError(path, reserve(path));
+        await withPathInError(path, writeFile(path, '', { flag: 'wx', mode: 0o600 }));
         undo.unshift(() => rm(path, { force: true }));
       }
       await withPathInError(path, writeFileAtomically(path, text));
@@ -59,10 +59,6 @@ export async function writeAll(files: readonly FileToWrite[], isForced: boolean)
   } finally {
     for (const path of backups) await rm(path, { force: true });
   }
-}
-
-async function reserve(path: string): Promise<void> {
-  await (await open(path, 'wx', 0o600)).close();
 }
 
 async function withPathInError(path: string, step: Promise<void>): Promise<void> {

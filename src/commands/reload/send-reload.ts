@@ -27,7 +27,7 @@ export async function reload(load: LoadOptions, stop: AbortSignal): Promise<numb
       `${formatSettingName('admin.address')}: found ${formatAddress(address)}, which is not an address of this machine; run reload where the sidecar runs`,
     );
   const reading = await readAdminText(address, '/status', stop);
-  if (reading.kind === 'unavailable') return failWith(1, reading.why);
+  if (reading.status === undefined) return failWith(1, reading.text);
   const before = parseStatus(reading.text) ?? {};
   const target = findTarget(before, address);
   if (typeof target === 'string') return failWith(1, target);
@@ -67,8 +67,8 @@ async function waitForOutcome(address: ListenAddress, before: RunningStatus, sto
   let why = `no outcome within ${OUTCOME_TIMEOUT_MS / 1000} s; see its log`;
   while (performance.now() < endsAt && !stop.aborted) {
     const reading = await readAdminText(address, '/status', stop);
-    if (reading.kind === 'unavailable') ({ why } = reading);
-    const last = reading.kind === 'read' ? parseStatus(reading.text)?.configuration?.lastReload : undefined;
+    if (reading.status === undefined) why = reading.text;
+    const last = parseStatus(reading.text)?.configuration?.lastReload;
     if (last !== undefined && last !== null && last.at !== lastAt) return reportOutcome(last);
     await sleep(systemClock, POLL_INTERVAL_MS, stop);
   }
