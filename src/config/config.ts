@@ -3,7 +3,6 @@
  * Sections and keys are those of a file, and their types follow from the schema. Only here texts become URLs, addresses and numbers, and
  * settings that describe one thing together become one value. Validates nothing.
  */
-import type { ListenAddress } from '../platform/host-header.ts';
 import { isLoopbackHost } from '../platform/loopback.ts';
 import { readProgramVersion } from '../platform/asset.ts';
 import type { ClientCertificateFiles } from '../platform/tls.ts';
@@ -64,6 +63,8 @@ export function assembleConfig({ top, routes, credentials }: ResolvedEntries) {
   const { settings } = top;
   const { listen, admin, fleet, response } = settings;
   const [first, ...others] = routes.map((route) => assembleRoute(route, credentials));
+  const address = requireValue(parseListenAddress(listen.address));
+  const isLocal = address.kind === 'unix' || isLoopbackHost(address.host);
   return deepFreeze({
     ...toSection(settings, 'upstream', 'auth', 'throttle', 'queue', 'request', 'retry'),
     /** The default route, if there is one, is the first. */
@@ -76,7 +77,7 @@ export function assembleConfig({ top, routes, credentials }: ResolvedEntries) {
     egress: assembleEgress(settings),
     listen: {
       ...listen,
-      address: toListenAddress(listen.address),
+      address,
       socketMode: Number.parseInt(listen.socketMode, 8),
       requiredHeader: assembleRequiredHeader(listen.requiredHeader),
       allowedHosts: toAllowedHosts(listen.allowedHosts),
@@ -85,14 +86,15 @@ export function assembleConfig({ top, routes, credentials }: ResolvedEntries) {
     },
     admin: {
       ...admin,
-      address: toListenAddress(admin.address),
+      address: requireValue(parseListenAddress(admin.address)),
       allowedHosts: toAllowedHosts(admin.allowedHosts),
       // Paths may hold personal data: other machines see them only if the configuration says so.
       recentCalls: admin.recentCalls ?? !admin.exposeAll,
     },
     fleet: assembleFleet(fleet),
     unknownCalls: toSection(settings.unknownCalls),
-    response: { cookies: response.cookies ?? defaultCookies(toListenAddress(listen.address)) },
+    // Off this machine, a cookie that must not cross a network unencrypted keeps its `Secure`.
+    response: { cookies: response.cookies ?? (isLocal ? ('adapt' as const) : ('pass' as const)) },
   } as const);
 }
 
@@ -248,15 +250,6 @@ function toSecretSources(map: SecretMap): Readonly<Record<string, SecretSource>>
   const toSource = (one: TextOrFile): SecretSource =>
     typeof one === 'string' ? { kind: 'value', value: one } : { kind: 'file', path: one.file };
   return Object.fromEntries(Object.entries(map).map(([name, one]) => [name, toSource(one)]));
-}
-
-function toListenAddress(text: string): ListenAddress {
-  return requireValue(parseListenAddress(text));
-}
-
-/** Off this machine, a cookie that must not cross a network unencrypted keeps its `Secure`. */
-function defaultCookies(address: ListenAddress): 'adapt' | 'pass' {
-  return address.kind === 'unix' || isLoopbackHost(address.host) ? 'adapt' : 'pass';
 }
 
 function toAllowedHosts(texts: readonly string[]) {

@@ -87,7 +87,8 @@ class LimitCount {
       case 'fixed':
         return this.#ends[0] ?? at + this.#lengthMs;
       case 'calendar':
-        return per === MONTH ? nextMonth(at) : (Math.floor(at / this.#lengthMs) + 1) * this.#lengthMs;
+        if (per !== MONTH) return (Math.floor(at / this.#lengthMs) + 1) * this.#lengthMs;
+        return Date.UTC(new Date(at).getUTCFullYear(), new Date(at).getUTCMonth() + 1);
       case 'bucket':
         // One call after another gets free.
         return Math.max(at, this.#ends.at(-1) ?? 0) + this.#lengthMs / calls;
@@ -97,11 +98,6 @@ class LimitCount {
         return at + this.#lengthMs;
     }
   }
-}
-
-function nextMonth(at: number): number {
-  const date = new Date(at);
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
 }
 
 /** Rounded up; a float that is a little too large is not. */

@@ -104,7 +104,10 @@ async function handleRequest(
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    await sendResponse(response, await handle(request, gone.signal).catch(toReply));
+    const { status, headers, body } = await handle(request, gone.signal).catch(toReply);
+    response.writeHead(status, headers);
+    if (typeof body === 'string') response.end(body);
+    else await pipeline(Readable.from(body), response);
   } catch {
     // After the head the response can only be cut. When the client broke off, nothing is sent.
     response.destroy();
@@ -115,10 +118,4 @@ async function handleRequest(
 export function toReply(error: unknown): SandboxResponse {
   if (error instanceof RequestRejection) return error.reply;
   return jsonResponse(500, { title: 'The sandbox failed', status: 500, simulated: true });
-}
-
-async function sendResponse(response: ServerResponse, reply: SandboxResponse): Promise<void> {
-  response.writeHead(reply.status, reply.headers);
-  if (typeof reply.body === 'string') response.end(reply.body);
-  else await pipeline(Readable.from(reply.body), response);
 }

@@ -5,6 +5,7 @@
 import { parseNoProxyEntry } from '../../platform/egress/no-proxy.ts';
 import { truncate, type RawValue } from './problems.ts';
 import { isOwnListener, PROXY_OFF } from '../schema/formats/proxy.ts';
+import { isTextList } from '../schema/formats/formats.ts';
 import { listen } from '../schema/schema-inbound.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import type { ConfigSource } from './sources.ts';
@@ -21,8 +22,12 @@ export function readAmbientProxies(
 ): Pick<ConfigSource, 'given' | 'warnings'> {
   const given = new Map<SettingKey, RawValue>();
   const warnings: string[] = [];
+  // Neither is checked yet; an invalid address names no listener.
+  const address = own.get('listen.address')?.value ?? listen.address.default;
+  const hosts = own.get('listen.allowedHosts')?.value;
+  const hostNames = isTextList(hosts) ? hosts : [];
   const namesSidecar = (variable: string): boolean => {
-    const found = isOwnListener(env[variable] ?? '', readAddress(own), readHostNames(own));
+    const found = isOwnListener(env[variable] ?? '', typeof address === 'string' ? address : '', hostNames);
     if (found)
       warnings.push(
         `${variable} names the sidecar's own listener, and is ignored: it is for the application; for a proxy between sidecar and partner set SIDECAR_EGRESS_PROXY (egress.proxy)`,
@@ -50,16 +55,4 @@ export function readAmbientProxies(
     return entries.filter((entry) => !unknown.includes(entry));
   });
   return { given, warnings };
-}
-
-/** Not checked yet; an invalid address names no listener. */
-function readAddress(own: ReadonlyMap<SettingKey, RawValue>): string {
-  const value = own.get('listen.address')?.value ?? listen.address.default;
-  return typeof value === 'string' ? value : '';
-}
-
-function readHostNames(own: ReadonlyMap<SettingKey, RawValue>): readonly string[] {
-  const value = own.get('listen.allowedHosts')?.value ?? [];
-  const entries: readonly unknown[] = typeof value === 'string' ? value.split(',') : Array.isArray(value) ? value : [];
-  return entries.filter((entry) => typeof entry === 'string').map((entry) => entry.trim());
 }

@@ -78,20 +78,25 @@ export function readEntries(lists: ReadonlyMap<ListKey, RawValue>, problems: Con
   const readAll = (list: ListKey): ConfigEntry[] => {
     const given = lists.get(list);
     if (given === undefined) return [];
-    return splitIntoSections(list, given.value, problems).map((section) =>
-      readEntry(section, given.origin, KINDS[list], problems),
-    );
+    const { value, origin } = given;
+    const kind = KINDS[list];
+    const options = {
+      path: origin.replace(/^file /, ''),
+      keys: [...kind.own, ...kind.inherited.keys()],
+      refused: kind.refused,
+    };
+    return splitIntoSections(list, value, problems).map(({ label, tree }) => {
+      const reading = readSections(tree, { ...options, prefix: `${label}.` });
+      problems.push(...reading.problems);
+      const found = new Map([...reading.values].map(([local, raw]) => [local, { value: raw, origin }]));
+      return checkEntry({ label, found, origin }, kind, problems);
+    });
   };
   return { routes: readAll('routes'), credentials: readAll('credentials') };
 }
 
-interface EntrySection {
-  readonly label: string;
-  readonly tree: ReadonlyMap<unknown, unknown>;
-}
-
 /** Accepts a list of sections; for credentials also one section per name. */
-function splitIntoSections(list: ListKey, value: unknown, problems: ConfigProblem[]): EntrySection[] {
+function splitIntoSections(list: ListKey, value: unknown, problems: ConfigProblem[]) {
   const refuse = (key: string, message: string): [] => {
     problems.push({ key, message });
     return [];
@@ -113,20 +118,6 @@ function splitIntoSections(list: ListKey, value: unknown, problems: ConfigProble
 }
 
 const NO_SECTION = 'expected a section with keys in it';
-
-function readEntry(
-  { label, tree }: EntrySection,
-  origin: ValueOrigin,
-  kind: EntryKind,
-  problems: ConfigProblem[],
-): ConfigEntry {
-  const path = origin.replace(/^file /, '');
-  const keys = [...kind.own, ...kind.inherited.keys()];
-  const reading = readSections(tree, { path, prefix: `${label}.`, keys, refused: kind.refused });
-  problems.push(...reading.problems);
-  const found = new Map([...reading.values].map(([local, value]) => [local, { value, origin }]));
-  return checkEntry({ label, found, origin }, kind, problems);
-}
 
 type FoundEntry = Pick<ConfigEntry, 'label' | 'origin'> & { readonly found: ReadonlyMap<string, RawValue> };
 

@@ -64,7 +64,8 @@ export function loadConfig(options: LoadOptions): LoadResult {
   // The same holds for a flag that cannot be used.
   if (flags.problems.length > 0) return { ok: false, problems: flags.problems, warnings };
 
-  const preset = listPresetValues(options.preset);
+  const fixed = Object.entries(options.preset?.values ?? {}) as [SettingKey, SettingValue][];
+  const preset = new Map(fixed.map(([key, value]) => [key, { value, origin: options.preset?.name ?? '' }]));
   warnings.push(...findUnusedFlags(flags.given, preset));
   const own = mergeLayers([file.given, environment.given, flags.given, preset]);
   const ambient = readAmbientProxies(options.env, own);
@@ -82,14 +83,11 @@ export function loadConfig(options: LoadOptions): LoadResult {
     ...entryProblems,
     ...resolved.problems,
   ];
-  if (problems.length > 0) return { ok: false, problems: removeDuplicates(problems), warnings };
+  // A problem of an inherited setting is found once per entry.
+  const different = new Map(problems.map((problem) => [JSON.stringify([problem.key, problem.message]), problem]));
+  if (problems.length > 0) return { ok: false, problems: [...different.values()], warnings };
   const isFileEmpty = hasConfigFile(options) && file.given.size + file.lists.size === 0;
   return { ok: true, config: assembleConfig(resolved), effective: top.values, top, entries, isFileEmpty, warnings };
-}
-
-/** A problem of an inherited setting is found once per entry. */
-function removeDuplicates(problems: readonly ConfigProblem[]): ConfigProblem[] {
-  return [...new Map(problems.map((problem) => [JSON.stringify([problem.key, problem.message]), problem])).values()];
 }
 
 const NO_FILE: Pick<ConfigSource, 'given' | 'lists' | 'problems'> = {
@@ -120,19 +118,11 @@ function mergeLayers(layers: readonly Layer[]): Map<SettingKey, RawValue> {
   return merged;
 }
 
-function listPresetValues(preset: Preset | undefined): Layer {
-  if (preset === undefined) return new Map();
-  const entries = Object.entries(preset.values) as [SettingKey, SettingValue][];
-  return new Map(entries.map(([key, value]) => [key, { value, origin: preset.name }]));
-}
-
 /** A variable may be meant for another command; a flag is meant for this one. */
 function findUnusedFlags(flags: Layer, preset: Layer): string[] {
   return [...flags].flatMap(([key, { origin }]) => {
-    const fixed = preset.get(key);
-    return fixed === undefined
-      ? []
-      : [`${origin.replace(/^flag /, '')} is ignored: ${fixed.origin} sets ${key} itself`];
+    const name = preset.get(key)?.origin;
+    return name === undefined ? [] : [`${origin.replace(/^flag /, '')} is ignored: ${name} sets ${key} itself`];
   });
 }
 
