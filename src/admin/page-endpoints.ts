@@ -5,7 +5,6 @@ import type { StatusPageSetting } from './status/states.ts';
 import { createEventStreams } from './event-stream.ts';
 import { readCodes, readLastMinute, readPlotRows } from './samples/traffic.ts';
 import type { PageAssets } from './page/assets.ts';
-import type { Fragments } from './page/fragments.ts';
 import type * as fragmentsModule from './page/fragments.ts';
 import type { PageView } from './page/markup.ts';
 import { describeStatus, type StatusInputs } from './status/status.ts';
@@ -53,11 +52,6 @@ async function loadPage(options: PageEndpointsOptions) {
 
 function createStreams(options: PageEndpointsOptions, { paths }: PageAssets, renderer: typeof fragmentsModule) {
   let sent = new Map<string, string>();
-  const takeChanges = (view: PageView, fragments: Fragments) => {
-    const changed = renderer.diffFragments(sent, fragments);
-    sent = renderer.snapshotFragments(fragments);
-    return { now: view.nowWallAt, verdict: view.status.verdict, fragments: changed };
-  };
   return createEventStreams({
     subscribe: (listener) => options.sampler.subscribe(listener),
     createSnapshot: () => {
@@ -71,7 +65,10 @@ function createStreams(options: PageEndpointsOptions, { paths }: PageAssets, ren
     },
     createUpdate: () => {
       const view = readView(options);
-      return { ...takeChanges(view, renderer.renderFragments(view)), row: view.rows.at(-1) };
+      const fragments = renderer.renderFragments(view);
+      const changed = renderer.diffFragments(sent, fragments);
+      sent = renderer.snapshotFragments(fragments);
+      return { now: view.nowWallAt, verdict: view.status.verdict, fragments: changed, row: view.rows.at(-1) };
     },
   });
 }

@@ -32,19 +32,16 @@ type Leaf =
   /** Compares seconds with a bound of the default buckets. Prometheus compares the mean where this bound is not exposed. */
   | (Exceeded & { readonly form: 'quantile'; readonly share: number; readonly windowMs: number });
 
-/** For a condition that no form expresses. */
-interface OwnCondition {
-  readonly form: 'own';
-  readonly per: SubjectKind;
-  /** With `\n` between lines. */
-  readonly promql: string;
-  readonly evaluate: (inputs: ConditionInputs, subject: string) => number | undefined;
-}
-
 /** Holds for a subject where it has a value: a share from 0 to 1, a number of events, or seconds. */
 export type Condition =
   | Leaf
-  | OwnCondition
+  /** What no form expresses; `promql` has `\n` between lines. */
+  | {
+      readonly form: 'own';
+      readonly per: SubjectKind;
+      readonly promql: string;
+      readonly evaluate: (inputs: ConditionInputs, subject: string) => number | undefined;
+    }
   /** The value of the first; the others must hold, too. */
   | { readonly form: 'all'; readonly conditions: readonly Condition[] }
   /** The first that holds. */

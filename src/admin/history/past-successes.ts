@@ -13,28 +13,10 @@ import type { SampleSource } from '../samples/samples.ts';
  */
 export type Evidence = 'answered' | 'authorized' | 'succeeded' | 'token';
 
-export interface PastSuccess {
-  /** How many calls; 0: none since `sinceWallAt`. */
-  readonly count: number;
-  /** The last of them, epoch milliseconds; 0 without one. */
-  readonly untilWallAt: number;
-  /** What the first change here was since then. Undefined: there was none. */
-  readonly change: Change | undefined;
-  /** The begin of the record. */
-  readonly sinceWallAt: number;
-}
-
 interface Change {
   readonly wallAt: number;
   /** A clause: `the configuration was reloaded`. */
   readonly words: string;
-}
-
-interface Entry {
-  /** What earlier processes had counted. */
-  readonly before: number;
-  highest: number;
-  wallAt: number;
 }
 
 /** The form of the file. */
@@ -55,7 +37,8 @@ const AUTHORIZED = /^(?:[123]|4(?!01|03|07|29))/;
 export class PastSuccesses {
   readonly #source: Pick<SampleSource, 'counters'>;
   readonly #clock: Pick<Clock, 'wallNow'>;
-  readonly #entries = new Map<string, Entry>();
+  /** By evidence and subject; `before` is what earlier processes had counted. */
+  readonly #entries = new Map<string, { before: number; highest: number; wallAt: number }>();
   readonly #changes: Change[] = [];
   #sinceWallAt: number;
   #saved: SavedSuccesses | undefined;
@@ -67,8 +50,12 @@ export class PastSuccesses {
     this.#sinceWallAt = clock.wallNow();
   }
 
-  /** The successes of the subject so far. @param subject a route or a credential; null: of all together */
-  find(evidence: Evidence, subject: string | null): PastSuccess {
+  /**
+   * How many successes the subject has had since `sinceWallAt`, the last of them at `untilWallAt` (0 without one), and the first change here
+   * since then.
+   * @param subject a route or a credential; null: of all together
+   */
+  find(evidence: Evidence, subject: string | null) {
     const isMeant = (key: string): boolean =>
       subject === null ? key.startsWith(`${evidence} `) : key === `${evidence} ${subject}`;
     const found = [...this.#entries].flatMap(([key, entry]) => (isMeant(key) ? [entry] : []));

@@ -1,6 +1,7 @@
 /** The parts of the page that are updated while it is open, by the id of their element. */
 import { ALERTS, runbookOf } from '../alerts/alert-table.ts';
-import { markup, renderAdvice, renderClockTime, renderElapsed, type Markup, type PageView } from './markup.ts';
+import { markup, renderAdvice, renderBadge, renderClockTime, renderElapsed } from './markup.ts';
+import type { Markup, PageView } from './markup.ts';
 import { renderThrottles } from './throttle-part.ts';
 import { renderTokens } from './token-part.ts';
 import { describePlots, renderCalls, renderCodes, renderEvents, renderRoutes, renderTiles } from './traffic-parts.ts';
@@ -88,15 +89,15 @@ function renderAlerts(alerts: PageView['status']['alerts']): Markup {
   )}</div>`;
 }
 
-const FLEET_ALERTS = { degraded: ALERTS.BearerSidecarFleetDegraded, lost: ALERTS.BearerSidecarFleetDisconnected };
-
 function renderFleet({ status }: PageView): Markup {
   const { fleet } = status;
   if (fleet === null) return markup``;
   const text = fleet.connected
     ? 'Tokens and rate limits are shared with the other replicas'
     : (fleet.fault ?? 'Not connected yet');
-  const level = fleet.connected ? 'good' : 'wait';
-  return markup`<section class="card" aria-label="Fleet"><h2>Fleet <span class="badge ${level}">${fleet.state === 'disconnected' ? 'not connected' : fleet.state}</span></h2>
-<p>${text}, since ${renderClockTime(Date.parse(fleet.since))}</p>${renderAdvice(fleet.connected ? [] : FLEET_ALERTS[fleet.state === 'degraded' ? 'degraded' : 'lost'].advice)}</section>`;
+  const { advice } =
+    fleet.state === 'degraded' ? ALERTS.BearerSidecarFleetDegraded : ALERTS.BearerSidecarFleetDisconnected;
+  const state = fleet.state === 'disconnected' ? 'not connected' : fleet.state;
+  return markup`<section class="card" aria-label="Fleet"><h2>Fleet ${renderBadge(fleet.connected ? 'good' : 'wait', state)}</h2>
+<p>${text}, since ${renderClockTime(Date.parse(fleet.since))}</p>${renderAdvice(fleet.connected ? [] : advice)}</section>`;
 }

@@ -83,13 +83,9 @@ export class DurationColumns {
     for (let bucket = 0; bucket <= this.#source.bounds.length; bucket++) {
       const count = sumBucket(series, bucket);
       if (count === 0) continue;
-      const column = (columns[bucket] ??= this.#createColumn(tier));
+      const column = (columns[bucket] ??= this.#reserve(4 * tier.length) ? new Uint32Array(tier.length) : 'none');
       if (column !== 'none') column[tier.slot] = count;
     }
-  }
-
-  #createColumn({ length }: SampleTier): Uint32Array | 'none' {
-    return this.#reserve(4 * length) ? new Uint32Array(length) : 'none';
   }
 
   #growth(histogram: string, from: number, selector: Selector = {}): number[] {

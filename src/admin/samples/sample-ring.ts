@@ -31,12 +31,6 @@ interface GaugeColumns {
   samples: number;
 }
 
-/** Made anew when there are more series. */
-interface RouteIndex {
-  readonly size: number;
-  readonly lists: ReadonlyMap<string, readonly CounterReading[]>;
-}
-
 /** What can be read at one instant. A window reaches from then back; where less was recorded, it is as long as that. */
 export type Samples = ReturnType<SampleRing['read']>;
 
@@ -51,7 +45,8 @@ export class SampleRing {
   readonly #counters = new Map<CounterReading, CounterColumns | undefined>();
   readonly #gauges = new Map<string, GaugeColumns>();
   readonly #durations: DurationColumns;
-  readonly #byRoute = new Map<string, RouteIndex>();
+  /** By metric; made anew when there are more series. */
+  readonly #byRoute = new Map<string, { size: number; lists: ReadonlyMap<string, readonly CounterReading[]> }>();
   #bytes: number;
   #statusBytes = 0;
 

@@ -14,9 +14,7 @@ import {
 import type { Status } from './status.ts';
 
 type Throttle = Status['throttle'];
-type Learned = NonNullable<Throttle['learned']>;
 type Declared = Throttle['limits'][number];
-type Lane = Throttle['lanes'][number];
 
 export type Row = readonly [name: string, words: string];
 
@@ -29,7 +27,7 @@ export function describeRate({ unpaced, rate }: Throttle): string {
 }
 
 /** Without its time, which a page shows in local time. */
-export function describeLearned(learned: Learned | null): string {
+export function describeLearned(learned: Throttle['learned']): string {
   if (learned === null) return 'none detected';
   const { limit, windowSeconds, kind, confidence, rate } = learned;
   if (confidence === 'none') return rate === null ? 'none detected' : 'detected, not identified yet';
@@ -62,7 +60,14 @@ export function describeObserved({ observed }: Pick<Throttle, 'observed'>): stri
 }
 
 /** The limit of one operation beside that of its route. */
-export function describeLane({ operations, learned, pausedSeconds, queued, refused, scope }: Lane): string {
+export function describeLane({
+  operations,
+  learned,
+  pausedSeconds,
+  queued,
+  refused,
+  scope,
+}: Throttle['lanes'][number]): string {
   const state = scope === 'shown' ? 'its own limit' : 'perhaps its own limit, being tested';
   const pause =
     pausedSeconds === null || pausedSeconds < 1 ? '' : `, paused for ${formatDuration(pausedSeconds * 1000)}`;

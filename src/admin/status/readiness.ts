@@ -6,11 +6,7 @@ import type { TokenState } from '../../token/token.ts';
 import type { ClockSkew, ConfigurationState, SidecarStates } from './states.ts';
 
 /** Names the credential in each text when there are several. */
-function prefixCredential(
-  { credential }: TokenState,
-  among: readonly TokenState[],
-  texts: readonly string[],
-): readonly string[] {
+function prefixCredential({ credential }: TokenState, among: readonly TokenState[], texts: readonly string[]) {
   return among.length === 1 ? texts : texts.map((text) => `credential ${credential}: ${text}`);
 }
 

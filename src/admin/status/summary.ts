@@ -4,7 +4,6 @@ import { describeDeclared, describeLearned, describeObserved, describeQuotaField
 import { listLimitRows, toRows, type Row } from './limit-texts.ts';
 import type { Status } from './status.ts';
 
-type Token = Status['token'];
 type Throttle = Status['throttle'];
 
 const MAX_SIGNALS = 5;
@@ -112,7 +111,7 @@ function nameOf(name: string, all: readonly unknown[]): string {
   return all.length === 1 ? '' : ` (${name})`;
 }
 
-function describeToken({ status, validForSeconds, lastFailure, scope }: Token): string {
+function describeToken({ status, validForSeconds, lastFailure, scope }: Status['token']): string {
   if (status === 'none' || validForSeconds === 0) return `none: ${lastFailure?.detail ?? 'not requested yet'}`;
   const lifetime =
     validForSeconds === null ? 'without an expiry' : `valid for ${formatDuration(validForSeconds * 1000)}`;

@@ -5,7 +5,6 @@ import type { ThrottleState } from '../../throttle/throttle.ts';
 import type { Samples } from '../samples/sample-ring.ts';
 import { quotePattern, type Selector } from '../samples/samples.ts';
 
-type Counts = ReadonlyMap<string, number>;
 type Places = Pick<ThrottleState, 'inFlight' | 'stalledInFlight' | 'inFlightLimit'>;
 
 export type RouteFacts = ReturnType<typeof readRouteFacts>;
@@ -35,7 +34,7 @@ export function readRouteFacts(
   windowMs: number,
 ) {
   const selector: Selector = route === null ? {} : { route: quotePattern(route) };
-  const countBy = (label: string, metric: string, more: Selector = {}): Counts =>
+  const countBy = (label: string, metric: string, more: Selector = {}) =>
     samples.increaseBy(label, metric, windowMs, { ...selector, ...more });
   const isLate = (attempt: PendingAttempt): boolean =>
     samples.now - attempt.startedAt >= SLOW_MS && (route === null || attempt.route === route);
