@@ -44,15 +44,15 @@ export async function startAuthorizationServer(
       case TOKEN_PATH:
         return request.method === 'POST'
           ? handleTokenRequest(request, client, scenario, issuer)
-          : errorResponse(405, 'invalid_request', 'The token endpoint takes POST only.', { allow: 'POST' });
+          : errorResponse('invalid_request', 'The token endpoint takes POST only.', 405, { allow: 'POST' });
       case JWKS_PATH:
         return request.method === 'GET'
           ? jsonResponse(200, { keys: [issuer.publicJwk] })
-          : errorResponse(405, 'invalid_request', 'The key set takes GET only.', { allow: 'GET' });
+          : errorResponse('invalid_request', 'The key set takes GET only.', 405, { allow: 'GET' });
       case CERTIFICATE_PATH:
         return { status: 200, headers: { 'content-type': 'application/x-pem-file' }, body: identity.cert };
       default:
-        return errorResponse(404, 'invalid_request', `Nothing here: the token endpoint is ${TOKEN_PATH}.`);
+        return errorResponse('invalid_request', `Nothing here: the token endpoint is ${TOKEN_PATH}.`, 404);
     }
   });
   return {
@@ -71,10 +71,10 @@ async function handleTokenRequest(
 ): Promise<SandboxResponse> {
   // The real service is described with this type and no charset: a parameter should fail here, not in production.
   if (request.headers['content-type']?.toLowerCase() !== FORM_TYPE)
-    return errorResponse(400, 'invalid_request', `Content-Type is not exactly ${FORM_TYPE}.`);
+    return errorResponse('invalid_request', `Content-Type is not exactly ${FORM_TYPE}.`);
   const body = await readBody(request, BODY_LIMIT_BYTES);
   if (body === undefined)
-    return errorResponse(413, 'invalid_request', 'The form is too large.', { connection: 'close' });
+    return errorResponse('invalid_request', 'The form is too large.', 413, { connection: 'close' });
   const form = new URLSearchParams(body.toString('utf8'));
   const authorization = request.headersDistinct.authorization ?? [];
   if (authorization.length > 1) throw reject('invalid_request', 'More than one Authorization field.');
@@ -132,22 +132,14 @@ function digest({ id, secret }: Pick<RegisteredClient, 'id' | 'secret'>): Buffer
   return hash('sha256', `${id}:${secret}`, 'buffer');
 }
 
-/** @param description printable ASCII without quotes and backslashes (RFC 6749 §5.2) */
 function reject(error: OAuthError, description: string): RequestRejection {
   const challenge = { 'www-authenticate': 'Basic realm="sandbox", charset="UTF-8"' };
-  return new RequestRejection(
-    error === 'invalid_client'
-      ? errorResponse(401, error, description, challenge)
-      : errorResponse(400, error, description),
-  );
+  const [status, headers] = error === 'invalid_client' ? [401, challenge] : [400, {}];
+  return new RequestRejection(errorResponse(error, description, status, headers));
 }
 
-function errorResponse(
-  status: number,
-  error: OAuthError,
-  description: string,
-  headers: OutgoingHttpHeaders = {},
-): SandboxResponse {
+/** @param description printable ASCII without quotes and backslashes (RFC 6749 §5.2) */
+function errorResponse(error: OAuthError, description: string, status = 400, headers: OutgoingHttpHeaders = {}) {
   return tokenResponse(status, { error, error_description: description }, headers);
 }
 

@@ -1,7 +1,7 @@
 /** The simulated partner: an authorization server and a Sales API in this process, with a client created at start. */
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../platform/clock.ts';
-import { startAuthorizationServer, type RegisteredClient } from './authorization-server.ts';
+import { startAuthorizationServer } from './authorization-server.ts';
 import { createServerIdentity } from './certificate.ts';
 import { startSalesApi } from './sales-api.ts';
 import { DEFAULT_SCENARIO, KNOWN_SCOPES } from './scenario.ts';
@@ -41,9 +41,7 @@ export async function startSandbox(client = createRandomClient(), scenario = DEF
   };
 }
 
-export type SandboxClient = Pick<RegisteredClient, 'id' | 'secret'>;
-
 /** 32 bytes in base64 end with `=`, so that a client that form-encodes its secret first is rejected here. */
-function createRandomClient(): SandboxClient {
+function createRandomClient() {
   return { id: `sandbox-${randomBytes(4).toString('hex')}`, secret: randomBytes(32).toString('base64') };
 }

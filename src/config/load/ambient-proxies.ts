@@ -10,14 +10,12 @@ import { listen } from '../schema/schema-inbound.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import type { ConfigSource } from './sources.ts';
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /**
  * The proxy settings that these variables imply. Unknown entries of NO_PROXY are dropped with a warning.
  * @param own the settings from the file and from SIDECAR_ variables
  */
 export function readAmbientProxies(
-  env: Environment,
+  env: Readonly<Record<string, string | undefined>>,
   own: ReadonlyMap<SettingKey, RawValue>,
 ): Pick<ConfigSource, 'given' | 'warnings'> {
   const given = new Map<SettingKey, RawValue>();

@@ -15,7 +15,7 @@ import { headerValueFault, secretFault } from '../schema/formats/credentials.ts'
 import { createSettingProblem, type SettingProblem } from './problems.ts';
 import type { SecretMap, SettingValue } from '../schema/formats/formats.ts';
 import { redisUrlFault } from '../schema/formats/redis-url.ts';
-import { isColonForbidden, colonFault, signsAssertions } from '../rules/rules-auth.ts';
+import { forbiddenColonFault, signsAssertions } from '../rules/rules-auth.ts';
 import { valueOfSetting, type SettingKey, type Settings } from '../schema/schema.ts';
 
 /** The fault of the contents, without quoting them; undefined when there is none. */
@@ -24,7 +24,7 @@ type FindFault = (contents: string, settings: Settings) => string | undefined;
 /** Settings that name a file, or several in a map. */
 const NAMED_FILES: readonly (readonly [key: SettingKey, fault: FindFault])[] = [
   ['upstream.caFile', certificateFault],
-  ['auth.clientIdFile', withoutLineEnd(clientIdFault)],
+  ['auth.clientIdFile', withoutLineEnd((id, { auth }) => secretFault(id) ?? forbiddenColonFault(id, auth))],
   ['auth.clientSecretFile', withoutLineEnd(secretFault)],
   ['auth.privateKeyFile', signingKeyFault],
   ['auth.certificateFile', signingCertificateFault],
@@ -85,10 +85,6 @@ function checkFile(path: string, fault: (contents: string) => string | undefined
 /** As the value is read later. */
 function withoutLineEnd(fault: FindFault): FindFault {
   return (contents, settings) => fault(contents.replace(/^\uFEFF/, '').replace(/\r?\n$/, ''), settings);
-}
-
-function clientIdFault(contents: string, { auth }: Settings): string | undefined {
-  return secretFault(contents) ?? (isColonForbidden(auth) ? colonFault(contents) : undefined);
 }
 
 /** A file that the method does not use is reported by a rule. */

@@ -75,8 +75,20 @@ class FileFault extends Error {
  * @returns the fault when it cannot be read
  */
 export function readConfigFile(path: string): ConfigSource | string {
-  const file = readYamlFile(path, 'upstream');
-  return typeof file === 'string' ? file : toConfigSource(file, path);
+  const tree = readYamlFile(path, 'upstream');
+  if (typeof tree === 'string') return tree;
+  const keys = [...SETTINGS.keys(), ...LIST_KEYS, SCHEMA_KEY] as const;
+  const { values, problems } = readSections(tree, { path, prefix: '', keys, refused: REMOVED_SETTINGS });
+  const given = new Map<SettingKey, RawValue>();
+  const lists = new Map<ListKey, RawValue>();
+  for (const [key, raw] of values) {
+    const origin = `file ${path}`;
+    // Editors read it; here its value means nothing.
+    if (key === SCHEMA_KEY) continue;
+    if (key === 'routes' || key === 'credentials') lists.set(key, { value: raw, origin });
+    else given.set(key, { value: settingOf(key).format.fromFile(raw), origin });
+  }
+  return { given, lists, problems, warnings: [] };
 }
 
 /**
@@ -142,19 +154,4 @@ function parseYaml(contents: string, example: string): ReadonlyMap<unknown, unkn
   const value = read[0] ?? new Map<unknown, unknown>();
   if (value instanceof Map) return value;
   throw new FileFault(`expected sections such as "${example}:" at the top level`);
-}
-
-function toConfigSource(tree: ReadonlyMap<unknown, unknown>, path: string): ConfigSource {
-  const keys = [...SETTINGS.keys(), ...LIST_KEYS, SCHEMA_KEY] as const;
-  const { values, problems } = readSections(tree, { path, prefix: '', keys, refused: REMOVED_SETTINGS });
-  const given = new Map<SettingKey, RawValue>();
-  const lists = new Map<ListKey, RawValue>();
-  for (const [key, raw] of values) {
-    const origin = `file ${path}`;
-    // Editors read it; here its value means nothing.
-    if (key === SCHEMA_KEY) continue;
-    if (key === 'routes' || key === 'credentials') lists.set(key, { value: raw, origin });
-    else given.set(key, { value: settingOf(key).format.fromFile(raw), origin });
-  }
-  return { given, lists, problems, warnings: [] };
 }

@@ -88,7 +88,7 @@ export const AUTH_RULES: readonly SettingsRule[] = [
   },
   {
     keys: ['auth.clientId', METHOD_KEY, 'auth.basicEncoding'],
-    fault: ({ auth }) => (auth.clientId !== null && isColonForbidden(auth) ? colonFault(auth.clientId) : undefined),
+    fault: ({ auth }) => forbiddenColonFault(auth.clientId ?? '', auth),
   },
   {
     keys: ['auth.clientSecret', 'auth.clientSecretFile', METHOD_KEY, 'auth.grantType'],
@@ -176,13 +176,10 @@ export function exactlyOneFault(
   return undefined;
 }
 
-/** Whether id and secret are joined without encoding: the first colon ends the id (RFC 7617 §2). */
-export function isColonForbidden({ method, basicEncoding }: Settings['auth']): boolean {
-  return method === 'client_secret_basic' && basicEncoding === 'raw';
-}
-
-export function colonFault(clientId: string): string | undefined {
-  return clientId.includes(':') ? 'must not hold a colon' : undefined;
+/** Where id and secret are joined without encoding, the first colon ends the id (RFC 7617 §2). */
+export function forbiddenColonFault(clientId: string, { method, basicEncoding }: AuthSettings): string | undefined {
+  const isJoined = method === 'client_secret_basic' && basicEncoding === 'raw';
+  return isJoined && clientId.includes(':') ? 'must not hold a colon' : undefined;
 }
 
 function secretPresenceFault(auth: AuthSettings): string | undefined {

@@ -108,7 +108,8 @@ function findMatchFault({ match, each = false }: RawSection): string | undefined
   const { methods, path, ...others } = isJsonObject(match) ? match : {};
   if (match !== undefined && ((methods ?? path) === undefined || Object.keys(others).length > 0))
     return `match: found ${quote(match)}; expected methods, path or both, such as { methods: [POST], path: /policies }`;
-  const wrongMethods = methods === undefined ? undefined : findWrongMethods(methods);
+  const isList = Array.isArray(methods) && methods.length > 0;
+  const wrongMethods: unknown = isList ? methods.find((method) => !isForwardedMethod(String(method))) : methods;
   if (wrongMethods !== undefined)
     return `match.methods: found ${quote(wrongMethods)}; expected a list of methods that are forwarded, such as [POST, PUT]`;
   const segments = typeof path === 'string' ? path.split('/') : [];
@@ -120,18 +121,14 @@ function findMatchFault({ match, each = false }: RawSection): string | undefined
     : undefined;
 }
 
-function findWrongMethods(methods: unknown): unknown {
-  if (!Array.isArray(methods) || methods.length === 0) return methods;
-  return methods.find((method) => !isForwardedMethod(String(method)));
-}
-
 function quote(value: unknown): string {
   return value === undefined ? 'none' : truncate(JSON.stringify(value), MAX_QUOTED_CHARS);
 }
 
 function findWindowFault({ per, window, timeZone }: RawSection): string | undefined {
   const parts = typeof per === 'string' ? PERIOD.exec(per) : null;
-  const seconds = parts === null ? NaN : periodSeconds(parts);
+  const [, number = 0, unit = 's'] = parts ?? [];
+  const seconds = Number(number) * UNIT_SECONDS[unit as keyof typeof UNIT_SECONDS];
   if (parts === null || seconds > MAX_SECONDS)
     return 'per: expected a whole number and s, m, h or d, such as 10s, at most 31d; 1mo; or second, minute, hour, day or month';
   if (window !== 'sliding' && window !== 'calendar') return 'window: expected sliding or calendar';
@@ -142,10 +139,6 @@ function findWindowFault({ per, window, timeZone }: RawSection): string | undefi
   if (window !== 'calendar' || !isOfDates)
     return 'timeZone: of a calendar day or month only; expected per 1d or 1mo and window calendar with it';
   return isTimeZone(timeZone) ? undefined : 'timeZone: expected an IANA name such as Europe/Berlin';
-}
-
-function periodSeconds([, number, unit]: RegExpExecArray): number {
-  return number === undefined ? 0 : Number(number) * UNIT_SECONDS[unit as keyof typeof UNIT_SECONDS];
 }
 
 /** An offset such as +01:00 is none: it knows no change of clocks. */
