@@ -10,18 +10,14 @@ const FIRST_STEPS = [
 ];
 
 export function describeLoadFailure(load: LoadOptions, problems: readonly ConfigProblem[]): string {
-  if (!isFirstStart(load) || !problems.some(({ key }) => key === 'upstream.baseUrl')) return formatProblems(problems);
-  const others = problems.filter(({ key }) => !isOfPartner(key));
-  return FIRST_STEPS.map((line) => `bearer-sidecar: ${line}\n`).join('') + formatProblems(others);
-}
-
-function isFirstStart(load: LoadOptions): boolean {
   const variables = [...SETTINGS].filter(([key]) => isOfPartner(key)).map(([, { env }]) => env);
-  return (
+  const isFirstStart =
     !hasConfigFile(load) &&
     (load.flags ?? []).every(({ key }) => !isOfPartner(key)) &&
-    variables.every((name) => (load.env[name] ?? '') === '')
-  );
+    variables.every((name) => (load.env[name] ?? '') === '');
+  if (!isFirstStart || !problems.some(({ key }) => key === 'upstream.baseUrl')) return formatProblems(problems);
+  const others = problems.filter(({ key }) => !isOfPartner(key));
+  return FIRST_STEPS.map((line) => `bearer-sidecar: ${line}\n`).join('') + formatProblems(others);
 }
 
 function isOfPartner(key: string): boolean {

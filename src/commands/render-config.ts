@@ -52,9 +52,9 @@ function renderSettingsYaml(
   const document = new Document({});
   for (const [key, { value, origin }] of effective) {
     if (!isIncluded(key)) continue;
-    const node = document.createNode(showSetting(key, value));
-    node.comment = ` ${toSingleLine(origin)}${isFallbackCaFile(key, effective) ? ', as upstream.caFile' : ''}`;
-    if (isSeq(node) || isMap(node)) node.flow = true;
+    const isFallback = key === 'auth.caFile' && value === null && effective.get('upstream.caFile')?.value !== null;
+    const node = createNode(document, key, value);
+    node.comment = ` ${toSingleLine(origin)}${isFallback ? ', as upstream.caFile' : ''}`;
     document.setIn(key.split('.'), node);
   }
   for (const list of LIST_KEYS.filter(isIncluded))
@@ -62,9 +62,12 @@ function renderSettingsYaml(
   return document.toString({ lineWidth: 0 });
 }
 
-/** A client id is no secret: here its reader compares it with the one that the partner gave out. */
-function showSetting(key: SettingKey, value: SettingValue): SettingValue {
-  return key === 'auth.clientId' ? value : maskSetting(key, value);
+function createNode(document: Document, key: SettingKey | undefined, value: SettingValue) {
+  // A client id is no secret: here its reader compares it with the one that the partner gave out.
+  const isShown = key === undefined || key === 'auth.clientId';
+  const node = document.createNode(isShown ? value : maskSetting(key, value));
+  if (isSeq(node) || isMap(node)) node.flow = true;
+  return node;
 }
 
 /** The own settings of each entry; inherited ones stand at the top level. */
@@ -72,21 +75,11 @@ function renderEntries(document: Document, entries: readonly ConfigEntry[]): Nod
   const list = new YAMLSeq();
   for (const entry of entries) {
     const section = new Document({});
-    for (const [path, { key, value }] of listEntryValues(entry)) {
-      const node = document.createNode(key === undefined ? value : showSetting(key, value));
-      if (isSeq(node) || isMap(node)) node.flow = true;
-      section.setIn(path.split('.'), node);
-    }
+    for (const [path, { key, value }] of listEntryValues(entry))
+      section.setIn(path.split('.'), createNode(document, key, value));
     list.add(section.contents);
   }
   const [first] = entries;
   list.commentBefore = ` ${toSingleLine(first?.origin ?? '')}; other settings of an entry are as above`;
   return list;
-}
-
-/** Whether `auth.caFile` has no value of its own and takes that of `upstream.caFile`. */
-function isFallbackCaFile(key: SettingKey, effective: ReadonlyMap<SettingKey, EffectiveSetting>): boolean {
-  return (
-    key === 'auth.caFile' && effective.get(key)?.value === null && effective.get('upstream.caFile')?.value !== null
-  );
 }

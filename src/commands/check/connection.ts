@@ -68,15 +68,10 @@ export function observeConnections(
 /** Opens a connection and sends nothing. @returns whether the server accepted it */
 export async function checkConnection(
   runner: StepRunner,
-  {
-    url,
-    timeoutMs,
-    tlsGroups,
-    ...server
-  }: CheckedServer & { url: URL; timeoutMs: number; tlsGroups: string | undefined },
+  server: CheckedServer & { url: URL; timeoutMs: number; tlsGroups: string | undefined },
   check: PartnerCheckContext,
 ): Promise<boolean> {
-  const { caFile, clientCertificate, names } = server;
+  const { url, timeoutMs, tlsGroups, caFile, clientCertificate, names } = server;
   let secureContext: SecureContext | undefined;
   try {
     if (url.protocol === 'https:') secureContext = loadTlsContext(caFile, clientCertificate, tlsGroups);

@@ -16,30 +16,35 @@ import { findPublishedEndpoint } from './discover.ts';
 import { evaluateTokenFailure, evaluateLifetime, evaluateScope } from './evaluate/evaluate-token.ts';
 import type { TokenResponseHead } from './evaluate/evaluate-token.ts';
 import { createSettingNamer, formatTarget } from './step-runner.ts';
-import { StepRunner, type CheckFinding, type StepResult, type CheckStepName } from './step-runner.ts';
+import { StepRunner, type CheckFinding, type CheckStepName, type NameSetting, type StepResult } from './step-runner.ts';
 import { observeConnections, type PartnerCheckContext } from './connection.ts';
 
-type RequestingCredential = CredentialConfig & { readonly auth: RequestingAuthConfig };
+/** A credential whose token is requested, and what its check uses. */
+interface CredentialCheck extends PartnerCheckContext {
+  readonly auth: RequestingAuthConfig;
+  readonly nameSetting: NameSetting;
+  readonly runner: StepRunner;
+}
 
 const STEPS_AFTER_TOKEN: readonly CheckStepName[] = ['scope', 'lifetime', 'clock'];
 
-export async function checkCredential({ auth, name }: CredentialConfig, check: PartnerCheckContext) {
+export async function checkCredential({ auth, name }: CredentialConfig, context: PartnerCheckContext) {
   const { endpoint } = auth;
-  if (endpoint.kind === 'file') return checkTokenFile(endpoint.path, auth.tokenPrefixes, name, check);
-  const credential = { name, auth: { ...auth, endpoint } };
-  const runner = new StepRunner(formatTarget('token endpoint', name), check);
-  if (!(await checkAssertion(runner, credential, check))) {
+  if (endpoint.kind === 'file') return checkTokenFile(endpoint.path, auth.tokenPrefixes, name, context);
+  const nameSetting = createSettingNamer('credential', name);
+  const runner = new StepRunner(formatTarget('token endpoint', name), context);
+  const check = { ...context, auth: { ...auth, endpoint }, nameSetting, runner };
+  if (!(await checkAssertion(check))) {
     runner.skip(['token', ...STEPS_AFTER_TOKEN], 'nothing is sent without a usable assertion');
     return { steps: runner.steps, token: undefined };
   }
-  const requested = await runner.run('token', () => requestToken(credential, check, runner));
+  const requested = await runner.run('token', () => requestToken(check));
   if (requested === undefined) {
     runner.skip(STEPS_AFTER_TOKEN, 'there is no response');
     return { steps: runner.steps, token: undefined };
   }
   const { response, skewMs } = requested;
   if (response.kind === 'ok') {
-    const nameSetting = createSettingNamer('credential', name);
     runner.record('scope', evaluateScope(auth.scope, response, nameSetting));
     runner.record('lifetime', evaluateLifetime(response, check.clock.wallNow(), nameSetting));
   } else runner.skip(['scope', 'lifetime'], 'there is no token');
@@ -75,16 +80,11 @@ function evaluateTokenExpiry(endWallAt: number | undefined, wallNow: number): Ch
 }
 
 /** Shows the claims of an assertion in a file, never the assertion; true without one. */
-async function checkAssertion(
-  runner: StepRunner,
-  { auth: { method }, name }: RequestingCredential,
-  { clock, secrets }: PartnerCheckContext,
-): Promise<boolean> {
+async function checkAssertion({ auth: { method }, nameSetting, runner, clock, secrets }: CredentialCheck) {
   if (method.name !== 'client_assertion') return true;
   const found = await runner.run('assertion', async () => {
     const reading = await readAssertionFile(method.file, clock.wallNow());
     if (reading.kind === 'unreadable') {
-      const nameSetting = createSettingNamer('credential', name);
       const advice = `correct ${nameSetting('auth.assertionFile')} or ${nameSetting('auth.assertionFileAudience')}, or ask the issuer of the file for another one`;
       return { outcome: 'fail', detail: reading.detail, advice };
     }
@@ -95,8 +95,7 @@ async function checkAssertion(
 }
 
 /** Credentials that share the authority of the upstream: the setting of both hosts is named. */
-function describeServer({ auth, name }: RequestingCredential, sharedCaFile: string | undefined) {
-  const nameSetting = createSettingNamer('credential', name);
+function describeServer({ auth, nameSetting, sharedCaFile }: CredentialCheck) {
   const { caFile, clientCertificate, endpoint } = auth;
   const names = {
     address: nameSetting(endpoint.kind === 'url' ? 'auth.url' : 'auth.issuer'),
@@ -113,23 +112,15 @@ const USED_UP = 'obtained, but the server replaces refresh tokens at each use: t
 const USED_UP_ADVICE =
   'configure the refresh token of a new authorization, with auth.cacheFile (SIDECAR_AUTH_CACHE_FILE), and start the sidecar without another check';
 
-interface TokenRequestOutcome {
-  readonly response: TokenRequestResult;
-  readonly skewMs: number | undefined;
-}
-
 async function requestToken(
-  credential: RequestingCredential,
-  check: PartnerCheckContext,
-  runner: StepRunner,
-): Promise<StepResult<TokenRequestOutcome>> {
-  const { signal, secrets } = check;
+  check: CredentialCheck,
+): Promise<StepResult<{ readonly response: TokenRequestResult; readonly skewMs: number | undefined }>> {
+  const { auth, nameSetting, runner, signal, secrets } = check;
   const seen: SeenRequest = {};
-  const endpoint = createEndpoint(credential, check, runner, seen);
+  const endpoint = createEndpoint(check, seen);
   const client = await endpoint.readCredential();
   if (client.kind === 'unreadable') return { outcome: 'fail', detail: client.detail, advice: 'fix that file' };
   for (const secret of [client.keyMaterial ?? [], client.sentSecrets].flat()) secrets.add(secret);
-  const { auth } = credential;
   const configured = client.extraParameters[REFRESH_TOKEN];
   if (auth.grantType === REFRESH_TOKEN && (await isRefreshTokenReplaced(auth.cacheFile, configured)))
     return { outcome: 'warn', detail: REPLACED, advice: 'see `bearer-sidecar status` of the running sidecar' };
@@ -139,14 +130,13 @@ async function requestToken(
   const { head, url } = seen;
   const isUnknown = url === undefined && auth.endpoint.kind === 'issuer' && seen.isConnected === true;
   if (response.kind !== 'ok' && isUnknown) {
-    const nameIssuer = createSettingNamer('credential', credential.name)('auth.issuer');
-    const advice = `check ${nameIssuer}: it must be exactly the issuer in the server's metadata`;
+    const advice = `check ${nameSetting('auth.issuer')}: it must be exactly the issuer in the server's metadata`;
     runner.record('discovery', { outcome: 'fail', detail: response.detail, advice });
     return { outcome: 'skip', detail: 'the token endpoint is not known' };
   }
   const value = { response, skewMs: seen.skewMs };
   if (response.kind !== 'ok') {
-    const finding = await explainResponse(response, seen, credential, check);
+    const finding = await explainResponse(response, seen, check);
     return head === undefined ? finding : { ...finding, value };
   }
   secrets.addToken(response.value);
@@ -159,15 +149,13 @@ async function requestToken(
 async function explainResponse(
   response: TokenRequestFailure,
   { head, url, isConnected }: SeenRequest,
-  credential: RequestingCredential,
-  check: PartnerCheckContext,
+  check: CredentialCheck,
 ): Promise<CheckFinding> {
-  const { auth, name } = credential;
+  const { auth, nameSetting } = check;
   const isDiscovered = auth.endpoint.kind === 'issuer';
-  const nameSetting = createSettingNamer('credential', name);
   if (isConnected === undefined && response.kind === 'unavailable' && response.isUnsent !== true) {
-    const { names } = describeServer(credential, check.sharedCaFile);
-    return { outcome: 'fail', detail: response.detail, advice: adviseOnCause('connect_timeout', names) };
+    const advice = adviseOnCause('connect_timeout', describeServer(check).names);
+    return { outcome: 'fail', detail: response.detail, advice };
   }
   const wrongUrl = head?.status === 404 && !isDiscovered ? url : undefined;
   return evaluateTokenFailure(response, {
@@ -177,7 +165,7 @@ async function explainResponse(
     isDiscovered,
     head,
     meantUrl: wrongUrl && correctTokenUrl(wrongUrl),
-    published: wrongUrl && (await findPublishedEndpoint(wrongUrl, credential, check)),
+    published: wrongUrl && (await findPublishedEndpoint(wrongUrl, check)),
   });
 }
 
@@ -197,15 +185,9 @@ interface SeenRequest {
   skewMs?: number;
 }
 
-function createEndpoint(
-  credential: RequestingCredential,
-  check: PartnerCheckContext,
-  runner: StepRunner,
-  seen: SeenRequest,
-): TokenEndpoint {
-  const { auth } = credential;
-  const { egress, clock, sharedCaFile } = check;
-  const observe = observeConnections(runner, describeServer(credential, sharedCaFile), check);
+function createEndpoint(check: CredentialCheck, seen: SeenRequest): TokenEndpoint {
+  const { auth, egress, clock, runner } = check;
+  const observe = observeConnections(runner, describeServer(check), check);
   return new TokenEndpoint({
     ...auth,
     egress,

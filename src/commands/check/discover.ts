@@ -11,9 +11,9 @@ import type { PublishedEndpoint } from './evaluate/evaluate-token.ts';
 /** Looks for metadata on the origin of an endpoint that responded with 404. Sends no credential and no client certificate. */
 export async function findPublishedEndpoint(
   url: URL,
-  { auth: { caFile, tlsGroups, timeoutMs, userAgent } }: CredentialConfig,
-  { egress, clock, signal }: Pick<PartnerCheckContext, 'clock' | 'egress' | 'signal'>,
+  { auth, egress, clock, signal }: Pick<CredentialConfig, 'auth'> & PartnerCheckContext,
 ): Promise<PublishedEndpoint | undefined> {
+  const { caFile, tlsGroups, timeoutMs, userAgent } = auth;
   const request = {
     method: 'GET' as const,
     headers: { Accept: 'application/json', 'User-Agent': userAgent },

@@ -8,7 +8,7 @@ import { classifyExchangeError, timeoutFailure } from '../../upstream/failure.ts
 import type { AddedHeaders } from '../../upstream/headers.ts';
 import { joinTarget } from '../../upstream/request-target.ts';
 import { evaluateSkew } from './clock-skew.ts';
-import { evaluateProbe, type ProbeContext, type ProbeResponseHead } from './evaluate/evaluate-probe.ts';
+import { evaluateProbe, type ProbeContext } from './evaluate/evaluate-probe.ts';
 import { createSettingNamer, formatTarget, StepRunner, type StepResult, type CheckStep } from './step-runner.ts';
 import { checkConnection, observeConnections } from './connection.ts';
 import type { CheckedServer, ConnectionObserver, PartnerCheckContext } from './connection.ts';
@@ -74,14 +74,12 @@ function describeServer({ name, upstream: { caFile, clientCertificate } }: Route
   return { names, caFile, clientCertificate };
 }
 
-type DatedProbeResponse = ProbeResponseHead & { readonly skewMs: number | undefined };
-
 async function sendProbe(
   probe: UpstreamProbe,
   token: string,
   check: PartnerCheckContext,
   observe: ConnectionObserver,
-): Promise<StepResult<DatedProbeResponse>> {
+): Promise<StepResult<{ readonly skewMs: number | undefined }>> {
   const { baseUrl, requestTimeoutMs } = probe.route.upstream;
   const target = joinTarget(baseUrl.pathname, probe.path, probe.strippedLength);
   if (typeof target !== 'string')

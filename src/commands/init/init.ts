@@ -72,7 +72,7 @@ async function readPastedCommand({ settings }: GivenOptions, stop: AbortSignal):
   const hasServer = settings.has('auth.url') || settings.has('auth.issuer');
   if (process.stdin.isTTY || (hasServer && settings.has('auth.clientId'))) return {};
   const piped = await readPipedText(process.stdin, systemClock, stop);
-  if (piped.kind === 'refused') return piped.fault;
+  if ('fault' in piped) return piped.fault;
   const reading = readPartnerText(piped.text);
   if ('fault' in reading) return reading.fault;
   if (reading.kind === 'command') return { settings: reading.command.settings, command: reading.command };

@@ -7,17 +7,12 @@ const MAX_BYTES = 2 * 1024 * 1024;
 /** A pipe that stays open without a byte is one that its owner forgot. */
 const FIRST_BYTE_TIMEOUT_MS = 5_000;
 
-export type PipedText =
-  | { readonly kind: 'read'; readonly text: string }
-  /** `fault` follows "the pasted text". */
-  | { readonly kind: 'refused'; readonly fault: string };
-
-/** Empty when the input ends, or has no byte within 5 s. @param stop ends the wait */
+/** Empty when the input ends, or has no byte within 5 s. A `fault` follows "the pasted text". @param stop ends the wait */
 export async function readPipedText(
   input: NodeJS.ReadStream,
   clock: Pick<Clock, 'after'>,
   stop: AbortSignal,
-): Promise<PipedText> {
+): Promise<{ readonly text: string } | { readonly fault: string }> {
   const abort = new AbortController();
   const cancel = clock.after(FIRST_BYTE_TIMEOUT_MS, () => abort.abort());
   const end = (): void => void input.destroy();
@@ -29,7 +24,7 @@ export async function readPipedText(
       cancel();
       chunks.push(chunk);
       size += chunk.length;
-      if (size > MAX_BYTES) return { kind: 'refused', fault: 'is longer than 2 MiB' };
+      if (size > MAX_BYTES) return { fault: 'is longer than 2 MiB' };
     }
   } catch (error) {
     // Destroyed before its end, or a terminal that is gone: there is no text.
@@ -38,5 +33,5 @@ export async function readPipedText(
     cancel();
   }
   const text = tryRead(() => new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)));
-  return text === undefined ? { kind: 'refused', fault: 'is not UTF-8' } : { kind: 'read', text };
+  return text === undefined ? { fault: 'is not UTF-8' } : { text };
 }
