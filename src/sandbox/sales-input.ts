@@ -20,15 +20,9 @@ export function rejectFaults(faults: readonly InputFault[]): void {
   if (faults.length > 0) throw createInputRejection(faults);
 }
 
-export interface QuoteRequest {
-  /** Insured days, including the first and the last. */
-  readonly days: number;
-  readonly travellers: number;
-}
+export type QuoteRequest = ReturnType<typeof readQuoteRequest>;
 
-export interface PolicyRequest {
-  readonly quoteRequestId: string;
-}
+export type PolicyRequest = ReturnType<typeof readPolicyRequest>;
 
 const TRAVELLERS_MAX = 9;
 const TEXT_MAX = 200;
@@ -55,18 +49,19 @@ const checkPolicy = createObjectCheck({
 });
 
 /** @throws RequestRejection */
-export function readQuoteRequest(input: JsonFields): QuoteRequest {
+export function readQuoteRequest(input: JsonFields) {
   rejectFaults(checkQuote(input, ''));
   const { startDate, endDate, travellers } = input as { startDate: string; endDate: string; travellers: unknown[] };
+  // Insured days, including the first and the last.
   const days = Math.round((readDate(endDate) - readDate(startDate)) / DAY_MS) + 1;
   if (days < 1) rejectFaults([{ field: 'endDate', message: 'must not be before startDate' }]);
   return { days, travellers: travellers.length };
 }
 
 /** @throws RequestRejection */
-export function readPolicyRequest(input: JsonFields): PolicyRequest {
+export function readPolicyRequest(input: JsonFields) {
   rejectFaults(checkPolicy(input, ''));
-  return input as JsonFields & PolicyRequest;
+  return input as { readonly quoteRequestId: string };
 }
 
 function createCheck(isValid: (value: string) => boolean, message: string): InputCheck {

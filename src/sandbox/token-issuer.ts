@@ -10,12 +10,7 @@ export const ISSUER = 'https://authorization.sandbox.invalid/';
 const KEY_ID = 'sandbox';
 const HEADER = encode({ alg: 'ES256', typ: 'at+jwt', kid: KEY_ID });
 
-export interface TokenGrant {
-  readonly clientId: string;
-  readonly audience: string;
-  readonly scope: string;
-  readonly role: string;
-}
+type TokenGrant = Readonly<Record<'clientId' | 'audience' | 'scope' | 'role', string>>;
 
 export type TokenClaims = ReturnType<typeof createClaims>;
 

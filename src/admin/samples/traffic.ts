@@ -123,8 +123,7 @@ export function readPlotRows(
 
 function toPlotRow(second: SecondReading, routes: readonly { readonly route: string }[], wallOffset: number): PlotRow {
   const { at, from } = second;
-  const perSecond = (name: CountName): number =>
-    roundForPlot((COUNTS[name](second.increase) * 1000) / Math.max(1, at - from));
+  const perSecond = (name: CountName) => roundForPlot((COUNTS[name](second.increase) * 1000) / Math.max(1, at - from));
   return [
     Math.round((at + wallOffset) / 1000),
     ...(Object.keys(COUNTS) as CountName[]).map(perSecond),
@@ -136,8 +135,6 @@ function toPlotRow(second: SecondReading, routes: readonly { readonly route: str
 }
 
 /** To three digits, which is more than a plot shows; null where there is no finite value. */
-function roundForPlot(value: number): number;
-function roundForPlot(value: number | undefined): number | null;
 function roundForPlot(value: number | undefined): number | null {
   return value === undefined || !Number.isFinite(value) ? null : Number(value.toPrecision(3));
 }
