@@ -65,11 +65,7 @@ const SETTING_OPTIONS = {
   'allow-insecure-http': giveSetting('allowInsecureHttp', 'accept http: URLs of other hosts'),
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
-function giveSetting<K extends SettingKey>(
-  setting: K,
-  description: string,
-  value?: string,
-): OptionSpec & { readonly setting: K } {
+function giveSetting<K extends SettingKey>(setting: K, description: string, value?: string) {
   return { setting, description, ...(value !== undefined && { value }) };
 }
 

@@ -5,11 +5,7 @@ import { loadAdminAddress, requestAdminPort, type AdminPortResponse } from './ad
 import { parseDurationMs } from './arguments.ts';
 import { failWith } from './terminal.ts';
 
-const PROBES = new Map([
-  ['live', '/livez'],
-  ['ready', '/readyz'],
-  ['startup', '/startupz'],
-]);
+const PROBES = ['live', 'ready', 'startup'];
 const RESPONSE_TIMEOUT_MS = 2000;
 const POLL_INTERVAL_MS = 200;
 const MAX_SHOWN_LENGTH = 1000;
@@ -18,11 +14,10 @@ const MIN_RESPONSE_TIMEOUT_MS = 100;
 
 /** @returns 0 when the probe succeeds, 1 when not, 2 for wrong usage or settings */
 export async function health(load: LoadOptions, probe: string): Promise<number> {
-  const path = PROBES.get(probe);
-  if (path === undefined) return failWith(2, `unknown probe "${probe}"; expected live, ready or startup`);
+  if (!PROBES.includes(probe)) return failWith(2, `unknown probe "${probe}"; expected live, ready or startup`);
   const address = loadAdminAddress(load);
   if (address === undefined) return 2;
-  const response = await requestAdminPort(address, path, AbortSignal.timeout(RESPONSE_TIMEOUT_MS));
+  const response = await requestAdminPort(address, `/${probe}z`, AbortSignal.timeout(RESPONSE_TIMEOUT_MS));
   return response.status === 200 ? 0 : failWith(1, `not ${probe}: ${shorten(response)}`);
 }
 

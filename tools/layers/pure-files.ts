@@ -14,7 +14,7 @@ export const PURE_FILES = [
   'src/admin/page/{fragments,markup,throttle-part,token-part,traffic-parts}.ts',
   'src/admin/status/{limit-texts,readiness,states,status,summary}.ts',
   'src/platform/egress/proxy-fault.ts',
-  'src/commands/init/curl/*.ts',
+  'src/commands/init/curl/{placeholders,request-kind,shell-words,token-command}.ts',
   'src/commands/init/partner-text.ts',
   'src/platform/errors.ts',
   'src/platform/host-header.ts',

@@ -129,11 +129,9 @@ function adviseOnRejection(error: string, detail: string, context: TokenCheckCon
   return adviseByError(error, context);
 }
 
-type Advise = (context: TokenCheckContext) => string;
-
 /** What to do about an OAuth error. A map, since the error is any text of the server. */
 const ADVICE_BY_ERROR = new Map(
-  Object.entries<Advise>({
+  Object.entries<(context: TokenCheckContext) => string>({
     invalid_client: adviseOnInvalidClient,
     invalid_scope: ({ nameSetting, auth }) =>
       auth.assertionGrant === undefined

@@ -1,6 +1,6 @@
 /**
  * What one curl command sends, by its arguments as curl reads them (curl.1): URL, method, client, header fields, body and client
- * certificate. Files are not read, and an option that is not known is ignored. Pure.
+ * certificate. Files are not read, and an option that is not known is ignored.
  */
 import { parseArgs } from 'node:util';
 import { isLoopbackHost } from '../../../platform/loopback.ts';
@@ -70,17 +70,10 @@ const RAW_DATA = /^(?:data(?:-ascii|-binary|-raw)?|json)$/;
 const ENCODED_DATA = /^(?:data-urlencode|url-query|form|form-string)$/;
 const HEADER_LINE = /^\s*([^\s:][^:]*):([^]*)$/;
 
-const HEADER_STARTS = new Map([
-  ['header', ''],
-  ['user-agent', 'User-Agent: '],
-  ['oauth2-bearer', 'Authorization: Bearer '],
-]);
-
-const METHODS = new Map([
-  ['head', 'HEAD'],
-  ['get', 'GET'],
-  ['upload-file', 'PUT'],
-]);
+const METHODS = new Map(Object.entries({ head: 'HEAD', get: 'GET', 'upload-file': 'PUT' }));
+const HEADER_STARTS = new Map(
+  Object.entries({ header: '', 'user-agent': 'User-Agent: ', 'oauth2-bearer': 'Authorization: Bearer ' }),
+);
 
 const MULTIPART = 'requests a token by multipart/form-data (-F), which is not supported: use -d';
 const FIELDS_ADDED_TO_URL =
