@@ -2,7 +2,6 @@
 import type { LoadedConfig } from '../config/load/load.ts';
 import type { AuthConfig, RouteConfig } from '../config/config.ts';
 import { toSingleLine } from '../config/load/problems.ts';
-import type { SettingKey } from '../config/schema/schema.ts';
 import { MASK, maskQuery } from '../platform/secret-redaction.ts';
 import type { Sidecar } from '../composition/sidecar.ts';
 import type { Paint } from './terminal.ts';
@@ -75,16 +74,10 @@ function describeEndpoint({ endpoint }: AuthConfig): string {
 
 /** The origins of client id and secret, never their values. */
 function describeCredentialOrigin({ effective }: LoadedConfig): string {
-  return (
-    [
-      ['client', 'auth.clientId', 'auth.clientIdFile'],
-      ['secret', 'auth.clientSecret', 'auth.clientSecretFile'],
-    ] as const
-  )
-    .flatMap(([name, inPlace, inFile]) => {
-      const file = effective.get(inFile satisfies SettingKey)?.value;
-      if (typeof file === 'string') return [`${name} from ${file}`];
-      return (effective.get(inPlace)?.value ?? null) === null ? [] : [`${name} ${MASK}`];
-    })
-    .join(', ');
+  const describe = (name: string, key: 'auth.clientId' | 'auth.clientSecret'): readonly string[] => {
+    const file = effective.get(`${key}File`)?.value;
+    if (typeof file === 'string') return [`${name} from ${file}`];
+    return (effective.get(key)?.value ?? null) === null ? [] : [`${name} ${MASK}`];
+  };
+  return [...describe('client', 'auth.clientId'), ...describe('secret', 'auth.clientSecret')].join(', ');
 }

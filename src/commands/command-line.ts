@@ -60,7 +60,7 @@ async function dispatch(invocation: Invocation, stop: AbortSignal, warnings: rea
       return (await import('./health.ts')).waitUntilReady(load, values.get('max') ?? '60s', stop);
     case 'status': {
       const form = given.has('json') ? 'json' : given.has('limits') ? 'limits' : 'text';
-      return (await import('./show-status.ts')).status(load, form, stop);
+      return (await import('./health.ts')).status(load, form, stop);
     }
     case 'reload':
       return (await import('./reload/send-reload.ts')).reload(load, stop);

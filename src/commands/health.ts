@@ -1,9 +1,10 @@
-/** `bearer-sidecar health` and `wait`: query the admin port of a running sidecar, for HEALTHCHECK, exec probes and start scripts. */
+/** `bearer-sidecar health`, `wait` and `status`: ask the admin port of a running sidecar, for probes, start scripts and people. */
 import { sleep, systemClock } from '../platform/clock.ts';
 import type { LoadOptions } from '../config/load/load.ts';
-import { loadAdminAddress, requestAdminPort, type AdminPortResponse } from './admin-port.ts';
+import { toSingleLine } from '../config/load/problems.ts';
+import { loadAdminAddress, readAdminText, requestAdminPort, type AdminPortResponse } from './admin-port.ts';
 import { parseDurationMs } from './arguments.ts';
-import { failWith } from './terminal.ts';
+import { failWith, paintFor } from './terminal.ts';
 
 const PROBES = ['live', 'ready', 'startup'];
 const RESPONSE_TIMEOUT_MS = 2000;
@@ -38,6 +39,21 @@ export async function waitUntilReady(load: LoadOptions, max: string, stop: Abort
     else return failWith(1, `not ready after ${max}: ${shorten(response)}`);
     if (stop.aborted) return failWith(1, `stopped before it was ready: ${shorten(response)}`);
   }
+}
+
+const STATUS_PATHS = { text: '/status.txt', limits: '/limits.txt', json: '/status' } as const;
+
+/** @returns 0 when requests can be served, 1 when not or without a response, 2 for wrong settings */
+export async function status(load: LoadOptions, form: keyof typeof STATUS_PATHS, stop: AbortSignal): Promise<number> {
+  const address = loadAdminAddress(load);
+  if (address === undefined) return 2;
+  const reading = await readAdminText(address, STATUS_PATHS[form], stop);
+  if (reading.status === undefined) return failWith(1, reading.text);
+  // The text may be another program's: only its line ends are kept as they are.
+  const [heading = '', ...lines] = reading.text.split('\n').map(toSingleLine);
+  const text = [paintFor(process.stdout)('heading', heading), ...lines].join('\n');
+  process.stdout.write(`${form === 'json' ? reading.text : text}\n`);
+  return (await requestAdminPort(address, '/readyz', stop)).status === 200 ? 0 : 1;
 }
 
 function shorten({ text }: AdminPortResponse): string {

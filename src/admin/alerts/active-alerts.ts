@@ -25,7 +25,9 @@ const RECENT_MS = 30 * 60_000;
 export function evaluateAlerts(given: AlertInputs): readonly ActiveAlert[] {
   const inputs = createConditionInputs(given.samples, given.wallNow);
   const subjects = listSubjects(given);
-  const names = [...ALERT_NAMES].sort((one, other) => rank(one) - rank(other));
+  const names = (['critical', 'warning'] as const).flatMap((severity) =>
+    ALERT_NAMES.filter((name) => ALERTS[name].severity === severity),
+  );
   return names.flatMap((name) => {
     const { condition } = ALERTS[name];
     const kinds = listSubjectKinds(condition);
@@ -35,10 +37,6 @@ export function evaluateAlerts(given: AlertInputs): readonly ActiveAlert[] {
       return value === undefined ? [] : [{ name, subject: subject === '' ? undefined : subject, value }];
     });
   });
-}
-
-function rank(name: AlertName): number {
-  return ALERTS[name].severity === 'critical' ? 0 : 1;
 }
 
 /** A throttle that several routes share has a name of its own; these routes are known by their traffic. */

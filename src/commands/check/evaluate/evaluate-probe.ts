@@ -58,21 +58,17 @@ export function evaluateProbe(head: ProbeResponseHead, probe: ProbeContext, wall
   return warn('the token was not refused; the upstream expects another request than this GET');
 }
 
-function evaluateForbidden(
-  head: ProbeResponseHead,
-  detail: string,
-  { ofRoute, ofCredential }: ProbeContext,
-): CheckFinding {
+function evaluateForbidden(head: ProbeResponseHead, detail: string, probe: ProbeContext): CheckFinding {
   const refusal = readInsufficientScope({
     status: 403,
     headers: ['www-authenticate', head.field('www-authenticate') ?? ''],
   });
   if (refusal === undefined) {
-    const advice = `set ${ofRoute('upstream.headers')} if a gateway expects a key in a header field; otherwise the token is not permitted: ask the partner which role or scope is required`;
+    const advice = `set ${probe.ofRoute('upstream.headers')} if a gateway expects a key in a header field; otherwise the token is not permitted: ask the partner which role or scope is required`;
     return { outcome: 'fail', detail, advice };
   }
   const needed = refusal.needed === undefined ? '' : `: ${refusal.needed}`;
-  const advice = `add that scope to ${ofCredential('auth.scope')}, and ask the partner to grant it to the client`;
+  const advice = `add that scope to ${probe.ofCredential('auth.scope')}, and ask the partner to grant it to the client`;
   return { outcome: 'fail', detail: `${detail} (insufficient_scope${needed})`, advice };
 }
 
