@@ -265,7 +265,7 @@ export const ALERTS = {
     condition: all(ratio(INTERCEPTED, ATTEMPTS, 5, 0.1), increase(INTERCEPTED, 5, LEAST_FAILURES)),
     headline: 'A firewall or proxy refuses {share} of the attempts',
     description:
-      'Responses with 403, 406, 407, 451 or 503 that a firewall or proxy between here and the partner has made: the partner does not see these calls.',
+      'Responses that a firewall or proxy between here and the partner has made: 407, or a page of its own. The partner does not see these calls.',
     advice: [
       'Give the team of the firewall or proxy the time, the path and the status of a call under Recent calls, and ask it to let these calls pass.',
     ],
