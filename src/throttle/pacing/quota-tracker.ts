@@ -3,8 +3,8 @@
  * overtake one another, and calls in flight are in no response yet: a call that may not have been counted counts as used. Three
  * quarters may be used at once, so that an application below its limit never waits; the last quarter is spread over the time left.
  */
-import type { PermitGrant } from './gate.ts';
 import type { CallLog } from '../adaptive/call-log.ts';
+import type { PermitGrant } from './gate.ts';
 import { QuotaTrust } from './quota-trust.ts';
 import type { StatedQuota } from '../../platform/rate-limit-fields/stated-quota.ts';
 
