@@ -8,7 +8,7 @@ import { computeDemand, planBudgets, type Budgets, type Machine } from './budget
 
 /**
  * Returns what computes the limits of this process, at the start and after each reload. It emits a warning for each that is lower than the
- * configuration asks for, and throws when the resources are not enough for one client.
+ * configuration asks for, and throws at the start when the resources are not enough for one client: no setting that decides this can be reloaded.
  */
 export function createBudgetPlanner(
   { machine = readMachine(), startTracer }: { readonly machine?: Machine | undefined; readonly startTracer?: unknown },
