@@ -5,7 +5,7 @@
 import { styleText } from 'node:util';
 import { toSingleLine } from '../config/load/problems.ts';
 
-export type TextRole = 'heading' | 'name' | 'quiet' | 'good' | 'warning' | 'bad';
+export type TextRole = keyof typeof STYLES;
 
 export type Paint = (role: TextRole, text: string) => string;
 
@@ -16,7 +16,7 @@ const STYLES = {
   good: 'green',
   warning: 'yellow',
   bad: 'red',
-} as const satisfies Record<TextRole, Parameters<typeof styleText>[0]>;
+} as const;
 
 const DEFAULT_COLUMNS = 80;
 

@@ -1,6 +1,6 @@
 /** The HTML of the status page: complete without JavaScript, kept up to date with it. No inline script or style is allowed. */
 import type { StatusPageSetting } from '../status/states.ts';
-import { ROW_COLUMNS, PLOTTED_THROTTLES } from '../samples/traffic.ts';
+import { ROW_COLUMNS, PLOTTED_THROTTLES, type RowColumn } from '../samples/traffic.ts';
 import type { PageAssetPaths } from './assets.ts';
 import { renderFragments, type Fragments } from './fragments.ts';
 import { formatCount } from '../quantity-texts.ts';
@@ -90,12 +90,7 @@ function renderCallsSection({ calls }: Fragments): Markup {
 <div class="scroll" id="calls" tabindex="0" role="region" aria-label="Recent calls, table">${calls}</div></section>`;
 }
 
-function nameSeries(
-  label: string,
-  name: (typeof ROW_COLUMNS)[number],
-  colour: string,
-  look: PlotSeries['look'] = 'line',
-): PlotSeries {
+function nameSeries(label: string, name: RowColumn, colour: string, look: PlotSeries['look'] = 'line'): PlotSeries {
   return { label, rowIndex: ROW_COLUMNS.indexOf(name), colour, look };
 }
 

@@ -2,7 +2,7 @@
 import { levelOfStatus, markup, renderBadge, renderClockTime } from './markup.ts';
 import type { Content, Markup, PageView } from './markup.ts';
 import { formatInteger, formatLatency, formatRate, formatShare } from '../quantity-texts.ts';
-import { ROW_COLUMNS, type PlotRow } from '../samples/traffic.ts';
+import { ROW_COLUMNS, type PlotRow, type RowColumn } from '../samples/traffic.ts';
 
 const MAX_LISTED_EVENTS = 12;
 const NO_REQUESTS = 'No requests so far.';
@@ -126,8 +126,6 @@ function renderRoute(traffic: PageView['status']['routes'][number]): Markup {
   ];
   return markup`<tr><th scope="row">${route}</th>${cells.map((cell) => markup`<td>${cell}</td>`)}</tr>\n`;
 }
-
-type RowColumn = (typeof ROW_COLUMNS)[number];
 
 function getCell(row: PlotRow | undefined, name: RowColumn): number {
   return row?.[ROW_COLUMNS.indexOf(name)] ?? 0;

@@ -11,12 +11,6 @@ export type CodeCount = ReturnType<typeof readCodes>[number];
 /** One second of the plots: the columns of `ROW_COLUMNS`, then the rate of each throttle; null = no value. */
 export type PlotRow = readonly (number | null)[];
 
-/** The columns of a row before the rates of the throttles. `at` is the end in epoch seconds; `ok` to `refused` are per second. */
-export const ROW_COLUMNS = [
-  ...['at', 'ok', 'clientErrors', 'serverErrors', 'own', 'sent', 'refused'],
-  ...['p50Ms', 'p95Ms', 'p99Ms', 'queued', 'inFlight'],
-] as const;
-
 export const PLOTTED_THROTTLES = 4;
 
 const MINUTE_MS = 60_000;
@@ -50,6 +44,11 @@ const COUNTS = {
   refused: (increase) => increase('rate_limited_total'),
 } satisfies Readonly<Record<string, (increase: Increase) => number>>;
 type CountName = keyof typeof COUNTS;
+const COUNT_NAMES = Object.keys(COUNTS) as CountName[];
+
+/** The columns of a row before the rates of the throttles. `at` is the end in epoch seconds; the counts are per second. */
+export const ROW_COLUMNS = ['at', ...COUNT_NAMES, 'p50Ms', 'p95Ms', 'p99Ms', 'queued', 'inFlight'] as const;
+export type RowColumn = (typeof ROW_COLUMNS)[number];
 
 /** Sums of the last minute and the percentiles of its latency, milliseconds; undefined without a request. */
 export function readLastMinute(samples: Samples) {
@@ -126,7 +125,7 @@ function toPlotRow(second: SecondReading, routes: readonly { readonly route: str
   const perSecond = (name: CountName) => roundForPlot((COUNTS[name](second.increase) * 1000) / Math.max(1, at - from));
   return [
     Math.round((at + wallOffset) / 1000),
-    ...(Object.keys(COUNTS) as CountName[]).map(perSecond),
+    ...COUNT_NAMES.map(perSecond),
     ...[0.5, 0.95, 0.99].map((share) => roundForPlot(second.quantile(share))),
     second.gauge('queue_depth'),
     second.gauge('in_flight'),

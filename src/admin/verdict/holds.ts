@@ -59,10 +59,7 @@ export function describeDeclaredUse(throttle: ThrottleState): string | undefined
 }
 
 /** While the process stands still, what takes long says nothing about the partner or a limit. */
-export function findStall(
-  samples: Samples,
-  windowMs: number,
-): { readonly cause: 'stalled'; readonly values: { readonly stalled: string } } | undefined {
+export function findStall(samples: Samples, windowMs: number) {
   const part = samples.stalledMs(windowMs) / windowMs;
-  return part < STALLED_SHARE ? undefined : { cause: 'stalled', values: { stalled: formatShare(part) } };
+  return part < STALLED_SHARE ? undefined : ({ cause: 'stalled', values: { stalled: formatShare(part) } } as const);
 }
