@@ -65,7 +65,7 @@ export function renderBadge(level: 'good' | 'wait' | 'bad', text: Content): Mark
   return markup`<span class="badge ${level}">${text}</span>`;
 }
 
-/** Below 400 good, below 500 a fault that the client may have made. */
+/** A 4xx is less than bad: the client may have asked for what is not there. */
 export function levelOfStatus(status: number): 'good' | 'wait' | 'bad' {
   return status < 400 ? 'good' : status < 500 ? 'wait' : 'bad';
 }

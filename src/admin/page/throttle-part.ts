@@ -15,6 +15,7 @@ import type { Content, Markup, PageView } from './markup.ts';
 
 type ThrottleStatus = Status['throttle'];
 type DeclaredLimit = ThrottleStatus['limits'][number];
+type Usage = NonNullable<ThrottleStatus['usage']>;
 
 const MAX_CARDS = 2;
 
@@ -150,10 +151,7 @@ ${opening !== null && markup`<circle class="opening" cx="${roundToTenths(Math.mi
 </svg><figcaption class="say">${describeUsage(usage, learned?.kind)}</figcaption></figure>`;
 }
 
-function describeUsage(
-  { used, limit, windowSeconds, opensInSeconds }: NonNullable<ThrottleStatus['usage']>,
-  kind: string | undefined,
-): string {
+function describeUsage({ used, limit, windowSeconds, opensInSeconds }: Usage, kind: string | undefined): string {
   const counted = `${formatRate(used)} of ${formatRate(limit)}`;
   const where =
     windowSeconds !== null

@@ -15,6 +15,7 @@ import type { Status } from './status.ts';
 
 type Throttle = Status['throttle'];
 type Declared = Throttle['limits'][number];
+type Lane = Throttle['lanes'][number];
 
 export type Row = readonly [name: string, words: string];
 
@@ -60,14 +61,7 @@ export function describeObserved({ observed }: Pick<Throttle, 'observed'>): stri
 }
 
 /** The limit of one operation beside that of its route. */
-export function describeLane({
-  operations,
-  learned,
-  pausedSeconds,
-  queued,
-  refused,
-  scope,
-}: Throttle['lanes'][number]): string {
+export function describeLane({ operations, learned, pausedSeconds, queued, refused, scope }: Lane): string {
   const state = scope === 'shown' ? 'its own limit' : 'perhaps its own limit, being tested';
   const pause =
     pausedSeconds === null || pausedSeconds < 1 ? '' : `, paused for ${formatDuration(pausedSeconds * 1000)}`;
