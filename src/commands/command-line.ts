@@ -65,7 +65,7 @@ async function dispatch(invocation: Invocation, stop: AbortSignal, warnings: rea
     case 'reload':
       return (await import('./reload/send-reload.ts')).reload(load, stop);
     case 'init':
-      return (await import('./init/init.ts')).init({ values, given, env: process.env }, stop);
+      return (await import('./init/init.ts')).init(invocation, stop);
     case 'unknown-calls':
       return (await import('./settle-calls.ts')).unknownCalls(load, invocation);
     case 'help':

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SETTINGS } from '../../config/schema/schema.ts';
-import type { OptionName } from '../command-table.ts';
+import type { Invocation } from '../arguments.ts';
 import { failWith, paintFor } from '../terminal.ts';
 import {
   INIT_SETTING_OPTIONS,
@@ -26,21 +26,17 @@ import { Interview, type GivenOptions, type InitPlan } from './interview.ts';
 import { describeNextSteps, PARTNER_FIELDS } from './next-steps.ts';
 import { renderSettings } from './settings-file.ts';
 
-export interface InitOptions {
-  readonly values: ReadonlyMap<OptionName, string>;
-  readonly given: ReadonlySet<OptionName>;
-  readonly env: Readonly<Record<string, string | undefined>>;
-}
+type GivenArguments = Pick<Invocation, 'values' | 'given'>;
 
 /**
  * @returns 0 when the files are written and `check`, if requested, succeeded; 1 when the user left or `check` failed; 2 for invalid options
  * @throws Error with a message for the user when a file cannot be written
  */
-export async function init(options: InitOptions, stop: AbortSignal): Promise<number> {
-  const { stdin, stdout } = process;
-  const known = readOptions(options);
-  const isInteractive = stdin.isTTY && stdout.isTTY && !options.given.has('yes');
-  if (isInteractive) return runInterview(known, options, stop);
+export async function init(invocation: GivenArguments, stop: AbortSignal): Promise<number> {
+  const { stdin, stdout, env } = process;
+  const known = readOptions(invocation);
+  const isInteractive = stdin.isTTY && stdout.isTTY && !invocation.given.has('yes');
+  if (isInteractive) return runInterview(known, stop);
   const pasted = await readPastedCommand(known, stop);
   if (typeof pasted === 'string') return failWith(2, `the pasted text ${pasted}`);
   const plan = planWithoutQuestions(known, pasted);
@@ -52,7 +48,7 @@ export async function init(options: InitOptions, stop: AbortSignal): Promise<num
       faults.push(`${JSON.stringify(path)} exists; --force overwrites it, --output names another`);
   if (faults.length > 0) return failWith(2, ...faults);
   const secretFiles = await writePlan(plan);
-  stdout.write(describeNextSteps(plan, secretFiles, ownProgramCommand(options.env), options.env, paintFor(stdout)));
+  stdout.write(describeNextSteps(plan, secretFiles, ownProgramCommand(env), env, paintFor(stdout)));
   return 0;
 }
 
@@ -101,8 +97,8 @@ function placeSecret(settings: InitSettings, path: string, secret: string | unde
   return { kind: settings.has('auth.tokenFile') ? 'file' : 'environment' };
 }
 
-async function runInterview(known: GivenOptions, { env }: InitOptions, stop: AbortSignal): Promise<number> {
-  const { stdin, stdout } = process;
+async function runInterview(known: GivenOptions, stop: AbortSignal): Promise<number> {
+  const { stdin, stdout, env } = process;
   const paint = paintFor(stdout);
   using prompter = new TerminalPrompter({ input: stdin, output: stdout, stop, hidesLine: isCurlCommand });
   const plan = await undefinedIfClosed(new Interview(prompter, paint, known).run());
@@ -133,7 +129,7 @@ async function undefinedIfClosed<T>(input: Promise<T>): Promise<T | undefined> {
   }
 }
 
-function readOptions({ values, given }: InitOptions): GivenOptions {
+function readOptions({ values, given }: GivenArguments): GivenOptions {
   const settings = INIT_SETTING_OPTIONS.flatMap(({ option, key }): [InitSettingKey, string][] => {
     const text = values.get(option);
     if (text === undefined) return [];

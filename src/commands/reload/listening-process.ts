@@ -14,11 +14,8 @@ const TCP_TABLES = ['/proc/net/tcp', '/proc/net/tcp6'];
 const UNIX_TABLE = '/proc/net/unix';
 const TCP_LISTEN = '0A';
 
-/** Whether the process has the socket, or why that is unknown. */
-export type SocketOwnership = 'own' | 'foreign' | { readonly unknown: string };
-
-/** For Linux; elsewhere unknown. */
-export function findSocketOwnership(pid: number, address: ListenAddress): SocketOwnership {
+/** Whether the process has the socket, or why that is unknown, as it is elsewhere than on Linux. */
+export function findSocketOwnership(pid: number, address: ListenAddress): 'own' | 'foreign' | { unknown: string } {
   if (process.platform !== 'linux') return { unknown: 'this system has no /proc' };
   try {
     const sockets = new Set(listListeningSockets(address).map((inode) => `socket:[${inode}]`));

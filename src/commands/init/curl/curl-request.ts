@@ -26,7 +26,7 @@ export interface Client {
 export type CurlRequest = ReturnType<typeof readCurlRequest>;
 
 interface GivenOption {
-  /** Its long name; `url` also for a word that is no option. */
+  /** The long name; `url` also for a word that is no option. */
   readonly name: string;
   readonly rawName: string;
   readonly value?: string | undefined;
@@ -114,7 +114,7 @@ function listOptions(args: string[]): readonly GivenOption[] {
 }
 
 function readCurlRequest(options: readonly GivenOption[]) {
-  // Of several, curl takes the last.
+  // curl takes the last of several.
   const findLast = <T>(read: (option: GivenOption) => T | undefined): T | undefined =>
     options.map(read).findLast((found) => found !== undefined);
   const valueOf = (wanted: string) => findLast(({ name, value }) => (name === wanted ? value : undefined));
