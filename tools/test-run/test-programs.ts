@@ -125,8 +125,8 @@ export function installTestPrograms(root: string): { readonly program: string; r
 export function findTests(root: string, modules: readonly string[]): string[] {
   const files = globSync('test/**/*.test.ts', { cwd: root }).toSorted();
   return files.filter((file) => {
-    const imported = importsOf(root, file);
-    return modules.some((module) => imported.has(module));
+    const imports = importsOf(root, file);
+    return modules.some((module) => imports.has(module));
   });
 }
 
