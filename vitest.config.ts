@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { IS_LONG_RUN } from './test/support/rounds.ts';
 import LongestFirst from './tools/test-run/longest-first.ts';
-import { MEMORY_TESTS, SYSTEM_TESTS } from './tools/test-run/system-tests.ts';
+import { OWN_PROCESS_TESTS, SYSTEM_TESTS } from './tools/test-run/system-tests.ts';
 
 /** Run by `npm run soak`. */
 const LONG_TESTS = 'test/soak/*.test.ts';
@@ -23,14 +23,17 @@ export default defineConfig({
     // One process for many files: most of them would take longer to load what they test than to test it.
     isolate: false,
     projects: [
-      { extends: true, test: { name: 'memory', include: MEMORY_TESTS, isolate: true } },
-      { extends: true, test: { name: 'system', include: SYSTEM_TESTS.map(toTestFiles), exclude: MEMORY_TESTS } },
+      { extends: true, test: { name: 'own-process', include: OWN_PROCESS_TESTS.map(toTestFiles), isolate: true } },
+      { extends: true, test: { name: 'system', include: SYSTEM_TESTS.map(toTestFiles) } },
       {
         extends: true,
         test: {
           name: 'unit',
-          include: ['test/**/*.test.ts'],
-          exclude: [...SYSTEM_TESTS, ...MEMORY_TESTS, LONG_TESTS],
+          // Not by `exclude`, which would hide the one of the command line.
+          include: [
+            'test/**/*.test.ts',
+            ...[...SYSTEM_TESTS, ...OWN_PROCESS_TESTS, LONG_TESTS].map((pattern) => `!${pattern}`),
+          ],
         },
       },
       ...(IS_LONG_RUN ? [{ extends: true as const, test: { name: 'long', include: [LONG_TESTS] } }] : []),

@@ -3,7 +3,7 @@ import { globSync } from 'node:fs';
 import { join, matchesGlob } from 'node:path';
 import { expect, it } from 'vitest';
 import { LONGEST_TESTS } from '../../tools/test-run/longest-tests.ts';
-import { MEMORY_TESTS, SYSTEM_TESTS } from '../../tools/test-run/system-tests.ts';
+import { OWN_PROCESS_TESTS, SYSTEM_TESTS } from '../../tools/test-run/system-tests.ts';
 import { importsOf } from '../../tools/test-run/test-imports.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -15,7 +15,7 @@ const FILES = globSync('test/**/*.test.ts', { cwd: ROOT, exclude: ['test/soak/**
 
 it('no unit test imports a module that starts a server program, a browser or the sidecar', () => {
   const unit = FILES.filter(
-    (file) => ![...SYSTEM_TESTS, ...MEMORY_TESTS].some((pattern) => matchesGlob(file, pattern)),
+    (file) => ![...SYSTEM_TESTS, ...OWN_PROCESS_TESTS].some((pattern) => matchesGlob(file, pattern)),
   );
   expect(unit.length).toBeGreaterThan(100);
   const misplaced = unit.filter((file) => [...importsOf(ROOT, file)].some((path) => STARTS_PROGRAM.test(path)));
@@ -23,6 +23,6 @@ it('no unit test imports a module that starts a server program, a browser or the
 });
 
 it('every pattern of the lists matches a test', () => {
-  const patterns = [...SYSTEM_TESTS, ...MEMORY_TESTS, ...LONGEST_TESTS];
+  const patterns = [...SYSTEM_TESTS, ...OWN_PROCESS_TESTS, ...LONGEST_TESTS];
   expect(patterns.filter((pattern) => !FILES.some((file) => matchesGlob(file, pattern)))).toEqual([]);
 });

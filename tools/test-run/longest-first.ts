@@ -6,7 +6,7 @@ import { relative } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { LONGEST_TESTS } from './longest-tests.ts';
 
-const PROJECTS = ['memory', 'system', 'unit'];
+const PROJECTS = ['own-process', 'system', 'unit'];
 
 export default class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
