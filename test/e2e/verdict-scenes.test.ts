@@ -8,17 +8,25 @@ import { playVerdictScene, VERDICT_SCENES } from './verdict-scenes.ts';
 
 /** So that the scenes do not start all at once. */
 const BETWEEN_STARTS_MS = 60;
+/** On a machine with other work, a verdict may rightly blame this process, and says nothing of the scene: it is played again, beside fewer others. */
+const MAX_ROUNDS = 4;
+const STOOD_STILL = /^The sidecar gets too little CPU or memory/;
 
 const certificates = makeCertificates({ days: -1 });
 const delays = monitorEventLoopDelay();
-let verdicts: ReadonlyMap<string, readonly Status['verdict'][]>;
+const verdicts = new Map<string, readonly Status['verdict'][]>();
 beforeAll(async () => {
   delays.enable();
-  const played = VERDICT_SCENES.map(async (scene, index) => {
-    await sleep(index * BETWEEN_STARTS_MS);
-    return [scene.name, await playVerdictScene(scene, certificates)] as const;
-  });
-  verdicts = new Map(await Promise.all(played));
+  let scenes = VERDICT_SCENES;
+  for (let round = 0; round < MAX_ROUNDS && scenes.length > 0; round++) {
+    await Promise.all(
+      scenes.map(async (scene, index) => {
+        await sleep(index * BETWEEN_STARTS_MS);
+        verdicts.set(scene.name, await playVerdictScene(scene, certificates));
+      }),
+    );
+    scenes = scenes.filter(({ name }) => verdicts.get(name)?.some(({ headline }) => STOOD_STILL.test(headline)));
+  }
   delays.disable();
 });
 afterAll(() => certificates[Symbol.dispose]());
