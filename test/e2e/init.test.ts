@@ -258,6 +258,20 @@ describe('a curl command of the partner', () => {
     expect(readdirSync(folder)).toEqual(['secret.txt']);
   });
 
+  it('of a call with a key in the query leaves the key in a file, and needs no token', () => {
+    const folder = scratch();
+    const key = `key-${randomBytes(12).toString('hex')}`;
+    registerSecret('an API key', key);
+    const { code, stdout } = pipe(folder, `curl "https://api.example.com/v1/quotes?city=Wien&api_key=${key}"`, []);
+    expect(code).toBe(0);
+    expect(stdout).not.toContain(key);
+    expect(readFileSync(join(folder, 'sidecar.api_key'), 'utf8')).toBe(`${key}\n`);
+    const yaml = readFileSync(join(folder, 'sidecar.yaml'), 'utf8');
+    expect(yaml).toContain('method: static\n');
+    expect(yaml).toContain(`file: ${join(folder, 'sidecar.api_key')}\n`);
+    expect(yaml).not.toContain('tokenFile: ');
+  });
+
   it('of a call with a placeholder names the file that the key belongs into', () => {
     const folder = scratch();
     const { code, stdout, stderr } = pipe(folder, 'curl -H "X-Api-Key: $KEY" https://api.example.com/v1/quotes', []);

@@ -16,7 +16,7 @@ export type InitSettingKey =
       SettingKey,
       | `auth.${'method' | 'grantType' | 'bodyFormat' | 'tokenFile' | 'resource' | 'extraParameters' | 'extraHeaders'}`
       | `${'auth' | 'upstream'}.${'tlsCertificateFile' | 'tlsKeyFile'}`
-      | `upstream.${'tokenHeader' | 'tokenPrefix' | 'headers'}`
+      | `upstream.${'tokenHeader' | 'tokenPrefix' | 'headers' | 'query'}`
     >;
 
 /** Texts as in the environment; none is the secret itself. */
@@ -34,9 +34,9 @@ export function secretFileKey(settings: InitSettings): 'auth.clientSecretFile' |
   return settings.get('auth.method') === 'static' ? 'auth.tokenFile' : 'auth.clientSecretFile';
 }
 
-/** Whether the method of authentication has neither a client secret nor a token. */
+/** Whether the method of authentication has neither a client secret nor a token: a key in the query is a parameter like others. */
 export function hasNoSecret(settings: InitSettings): boolean {
-  return /^(?:none|tls_client_auth)$/.test(settings.get('auth.method') ?? '');
+  return settings.has('upstream.query') || /^(?:none|tls_client_auth)$/.test(settings.get('auth.method') ?? '');
 }
 
 /** The problems of the settings, missing ones included, in the order of the reference. */
@@ -49,7 +49,9 @@ export function findSettingProblems(settings: InitSettings, secret: SecretLocati
       ? given
       : [...given, ['auth.clientSecret', inMemory[secret.kind]] as const];
   const loaded = loadConfig({ env: {}, preset: { name: 'init', values: Object.fromEntries(values) } });
-  return loaded.ok ? [] : loaded.problems;
+  if (loaded.ok) return [];
+  // A key in the query is in a file when it is written, and then needs no token.
+  return loaded.problems.filter(({ key }) => key !== 'auth.tokenFile' || !settings.has('upstream.query'));
 }
 
 export function findFaultOf(key: InitSettingKey | 'auth.clientSecret', settings: InitSettings, secret: SecretLocation) {

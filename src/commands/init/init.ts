@@ -85,8 +85,8 @@ export function planWithoutQuestions(known: GivenOptions, pasted: PastedSettings
   const output = known.output ?? DEFAULT_OUTPUT;
   const key = secretFileKey(settings);
   const path = secretPathFor(output, key);
-  if (key === 'auth.tokenFile') settings.set(key, path);
-  else if (!settings.has('auth.issuer') && !settings.has('auth.tokenPath'))
+  if (key === 'auth.tokenFile' && !hasNoSecret(settings)) settings.set(key, path);
+  else if (key !== 'auth.tokenFile' && !settings.has('auth.issuer') && !settings.has('auth.tokenPath'))
     settings.set('auth.tokenPath', '/oauth/token');
   return { ...known, settings, secret: placeSecret(settings, path, pasted.command?.secret), output };
 }

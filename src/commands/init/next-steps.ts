@@ -7,7 +7,12 @@ import type { InitPlan } from './interview.ts';
 import { quoteForShell } from '../program-command.ts';
 
 /** Maps of fields that a partner chose. */
-export const PARTNER_FIELDS = ['auth.extraParameters', 'auth.extraHeaders', 'upstream.headers'] as const;
+export const PARTNER_FIELDS = [
+  'auth.extraParameters',
+  'auth.extraHeaders',
+  'upstream.headers',
+  'upstream.query',
+] as const;
 
 /** @param secretFiles those that were written @param program the command that runs this program again @param env overrides the file */
 export function describeNextSteps(

@@ -56,6 +56,7 @@ function showValue(key: InitSettingKey, value: string): string {
     case 'auth.extraParameters':
     case 'auth.extraHeaders':
     case 'upstream.headers':
+    case 'upstream.query':
       return Object.keys(JSON.parse(value) as object).join(', ');
     default:
       return value === '' ? 'none' : value;

@@ -113,6 +113,7 @@ class Derivation {
     else if (basic !== undefined && isAlone)
       this.#takeCarrier('Authorization', ['Basic ', basic.token ?? '<Base64 of id:secret>'], true);
     else if (key !== undefined) this.#takeCarrier(key.name, ['', key.value], isAlone);
+    else if (isAlone) this.#takeKeyInQuery(request.query);
     if (basic !== undefined && !isAlone) this.ignored.push('HTTP Basic in the API call: calls carry the token');
     const hasCarrier = authorization !== undefined || (basic !== undefined && isAlone);
     const fixed = headers.filter((header) => (hasCarrier || header !== key) && !/^user-agent$/i.test(header.name));
@@ -120,6 +121,13 @@ class Derivation {
       PER_CALL_HEADER.test(name) ? 'differs in each call' : upstreamHeaderNameFault(name),
     );
     if (isAlone) this.ignored.push(...request.ignored);
+  }
+
+  #takeKeyInQuery(query: readonly Field[]): void {
+    const keys = query.filter(({ name, value }) => SECRET_NAME.test(name) && this.#isValue(`key ${name}`, value));
+    if (keys.length === 0) return;
+    this.settings.set('auth.method', 'static');
+    this.settings.set('upstream.query', toJson(keys));
   }
 
   #takeCarrier(name: string, [prefix, token]: readonly [string, string], isAlone: boolean): void {

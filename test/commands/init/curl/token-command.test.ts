@@ -306,6 +306,23 @@ describe('a call of the API alone', () => {
     expect(placeholders).toEqual([]);
   });
 
+  test('with a key in the query alone: the key becomes a parameter of each call', () => {
+    const { settings, secret, placeholders } = understand(`curl '${API}/v1/quotes?city=Wien&api_key=s%2B1'`);
+    expect(secret).toBeUndefined();
+    expect(Object.fromEntries(settings)).toEqual({
+      'upstream.baseUrl': API,
+      'auth.method': 'static',
+      'upstream.query': '{"api_key":"s+1"}',
+    });
+    expect(placeholders).toEqual([]);
+  });
+
+  test('with a placeholder of a key in the query: it is named', () => {
+    const { get, placeholders } = understand(`curl '${API}/v1/quotes?api_key=YOUR_API_KEY'`);
+    expect(get('upstream.query')).toBeUndefined();
+    expect(placeholders).toEqual([expect.stringMatching(/^key api_key: /)]);
+  });
+
   test.each(['"Authorization: Bearer $TOKEN"', "'X-Auth-Token: <your token>'", "'X-Api-Key: YOUR_API_KEY'"])(
     'with a placeholder: %s',
     (field) => {
