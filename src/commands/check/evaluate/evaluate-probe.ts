@@ -1,6 +1,6 @@
 /** Evaluates the response to one GET with the token. Pure. */
 import { CAUSES } from '../../../admin/verdict/causes.ts';
-import { describeInterception } from '../../../exchange/interception.ts';
+import { describeInterception, WEB_PAGE } from '../../../exchange/interception.ts';
 import { readInsufficientScope } from '../../../exchange/token-challenge.ts';
 import { isLimitField } from '../../../throttle/signals/rate-limit-signal.ts';
 import { describeStatedValue, readStatedFields } from '../../../throttle/signals/stated-fields.ts';
@@ -30,10 +30,15 @@ export function evaluateProbe(head: ProbeResponseHead, probe: ProbeContext, wall
   const { status } = head;
   const { ofRoute, ofCredential, tokenFile, repeatedPath } = probe;
   const detail = `responded with ${status}${describeLimits(head, wallNow)}`;
-  if (status < 300) return { outcome: 'ok', detail };
   const contentType = head.field('content-type');
-  const page = status < 400 ? undefined : describeInterception({ status, statusText: '', headers: [], contentType });
   const warn = (advice: string): CheckFinding => ({ outcome: 'warn', detail, advice });
+  if (status < 300)
+    return WEB_PAGE.test(contentType ?? '')
+      ? warn(
+          'this is a web page: unless the path serves pages, something responds in place of the API, such as a login',
+        )
+      : { outcome: 'ok', detail };
+  const page = status < 400 ? undefined : describeInterception({ status, statusText: '', headers: [], contentType });
   if (page !== undefined) return { outcome: 'fail', detail: `${detail}: ${page}`, advice: CAUSES.intercepted.advice };
   if (status === 401) {
     const error = CHALLENGE_ERROR.exec(head.field('www-authenticate') ?? '')?.[1];

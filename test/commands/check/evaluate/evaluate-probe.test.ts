@@ -8,6 +8,7 @@ const probe = { ofRoute: nameSetting, ofCredential: nameSetting };
 
 test.each([
   [200, {}, 'ok', /^responded with 200, no rate limit stated$/, undefined],
+  [200, { 'content-type': 'text/html; charset=utf-8' }, 'warn', /200/, /a web page: unless the path serves pages/],
   [302, {}, 'warn', /302/, /redirects are passed on/],
   [401, { 'www-authenticate': 'Bearer error="invalid_token"' }, 'fail', /\(invalid_token\)$/, /AUDIENCE and SCOPE/],
   [401, {}, 'fail', /401, no rate limit stated$/, /AUDIENCE/],
