@@ -68,7 +68,8 @@ const ADVICE = {
     'ask the partner whether these calls arrived, and whether they were carried out, before they are repeated; with http: in {address}, the server may speak TLS alone',
   expired: 'ask the operator to renew it, unless the clock here is wrong',
   clock: 'compare the clock here with the right time, then ask the operator',
-  otherName: 'use a name of the certificate in {address}, or ask the operator for a certificate with this name',
+  otherName:
+    'correct the name in {address} if it is wrong; if it is right, ask the operator for a certificate with it: another name to fit may be another server',
   selfSigned: 'set {ca} to a file with this certificate, if the operator confirms that it is theirs',
   authority:
     'set {ca} to a file with the certificate of that authority, if it is private and trusted or belongs to a proxy that inspects TLS; if it is public, the server does not send its intermediate certificate: ask the operator',

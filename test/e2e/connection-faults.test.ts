@@ -118,7 +118,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'wrong host': {
     env: () => toOpenssl([], { names: 'DNS:api.partner.example' }),
     words: /has a certificate for another host name: it is for api\.partner\.example \(ERR_TLS_CERT_ALTNAME_INVALID\)/,
-    advice: /use a name of the certificate in upstream\.baseUrl/,
+    advice: /correct the name in upstream\.baseUrl/,
     retries: 0,
   },
   'required client certificate': {
