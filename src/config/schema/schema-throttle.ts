@@ -22,7 +22,7 @@ export const throttle = {
     isLive: true,
   }),
   mode: setting(oneOf(['enforce', 'observe']), 'enforce', {
-    doc: 'observe: limits are learned and counted, and no call is delayed, rejected or repeated for them, throttle.maxInFlight, throttle.maxStreams and queue.max included; refusals go to the client. Metrics, status and log say what enforce would have done. Not in a fleet.',
+    doc: 'observe: limits are counted, and no call is delayed, rejected or repeated for them, throttle.maxInFlight, throttle.maxStreams and queue.max included; refusals go to the client. Metrics, status and log say what enforce would have done. Not in a fleet.',
     isLive: true,
   }),
   maxRate: settingWithoutDefault(permitsPerSecond, {
