@@ -21,7 +21,7 @@ import type { FleetSnapshot, GaugeStates } from '../telemetry/metrics/gauges.ts'
 import type { Machine } from './budgets.ts';
 import { abandon, drain, type SidecarParts } from './drain.ts';
 import { createFleetParts, type FleetParts } from './fleet.ts';
-import { createReloader, type ConfigurationSource } from './reload.ts';
+import { createReloader, type ConfigurationSource, type Reloader } from './reload.ts';
 import { createObservation } from './observation.ts';
 import { createRoutes, type RunningRoutes } from './routes.ts';
 import { RouteHeaders } from './route-headers.ts';
@@ -75,7 +75,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
 async function createParts(options: SidecarOptions): Promise<SidecarParts> {
   const { config, version, log, source, clock = systemClock, random = Math.random } = options;
   const { secrets } = log;
-  const readStates = () => describeStates(version, routes, sharing);
+  const readStates = () => describeStates(version, reloader, routes, sharing);
   const observation = createObservation({ config, clock, log, readStates });
   const { observe, bindRoute } = observation;
   const context: SidecarContext = { secrets, clock, random, observe };
@@ -125,11 +125,13 @@ async function startCounting(
 
 function describeStates(
   version: string,
+  reloader: Reloader,
   { tokens, throttles }: RunningRoutes,
   sharing: FleetParts | undefined,
 ): GaugeStates {
   const fleet = sharing && describeFleet(sharing, throttles);
-  return { version, tokens: listStates(tokens), throttles: listStates(throttles), fleet };
+  const lastReload = reloader.state().lastReload?.outcome;
+  return { version, lastReload, tokens: listStates(tokens), throttles: listStates(throttles), fleet };
 }
 
 function createAdmin({ version, onQuit, log }: SidecarOptions, parts: SidecarParts) {

@@ -38,6 +38,7 @@ async function reloads(sidecar: RunningSidecar): Promise<Record<string, number>>
 
 interface Configured {
   readonly degraded: readonly string[];
+  readonly alerts: readonly { readonly name: string }[];
   readonly throttle: { readonly rate: number };
   readonly configuration: {
     readonly loadedAt: string;
@@ -158,10 +159,14 @@ describe('as a whole or not at all', () => {
     expect(configuration.lastReload).toMatchObject({ outcome: 'refused' });
     expect(degraded).toEqual([expect.stringMatching(/restart is needed for: listen\.keepAliveMs; admin\.exposeAll$/)]);
     expect(await reloads(sidecar)).toEqual({ ok: 0, refused: 1, invalid: 0 });
+    const isAlerted = async (): Promise<boolean> =>
+      (await status(sidecar)).alerts.some(({ name }) => name === 'BearerSidecarReloadFailed');
+    await waitUntil(isAlerted, 'the alert is shown');
 
     await file.replace('throttle: { rate: 7 }\n');
     await hangUp(sidecar, 2);
     expect(await status(sidecar)).toMatchObject({ throttle: { rate: 7 }, degraded: [] });
+    await waitUntil(async () => !(await isAlerted()), 'the alert has ended with the reason');
   });
 
   it.each([

@@ -326,7 +326,7 @@ export const ALERTS = {
     advice: ['Failed attempts are not repeated while so many fail; see the causes above.'],
   }),
   BearerSidecarReloadFailed: warning('process', 0, {
-    condition: increase(ofProcess('config_reloads_total', { outcome: 'refused|invalid' }), 15, 0),
+    condition: { form: 'gauge', of: ofProcess('config_reload_failed'), above: 0 },
     headline: 'The changed configuration is not in use',
     description:
       'It is invalid or needs a restart; the previous configuration stays active as a whole. The log and /status have the reason.',

@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client';
 import type { DeclaredLimitState } from '../../throttle/declared/declared-limit.ts';
 import type { LaneState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
+import type { ReloadOutcome } from '../events.ts';
 import { expose, type Labels } from './series.ts';
 
 export type TokenSnapshot = Pick<
@@ -28,6 +29,8 @@ export interface FleetSnapshot {
 
 export interface GaugeStates {
   readonly version: string;
+  /** Undefined before the first. */
+  readonly lastReload?: ReloadOutcome | undefined;
   readonly tokens: readonly TokenSnapshot[];
   readonly throttles: readonly ThrottleSnapshot[];
   readonly fleet: FleetSnapshot | undefined;
@@ -65,6 +68,11 @@ const CONFIDENCE_VALUES = { none: 0, low: 0.5, high: 1 } as const;
 
 const GAUGES: readonly GaugeDefinition[] = [
   { name: 'build_info', help: 'The running version.', read: ({ version }) => [[{ version }, 1]] },
+  {
+    name: 'config_reload_failed',
+    help: '1 while the changed configuration is not in use: the last reload was refused or invalid.',
+    read: ({ lastReload = 'ok' }) => [[{}, lastReload === 'ok' ? 0 : 1]],
+  },
   perThrottle('permit_rate', 'Permits per second; +Inf while no limit is applied.', ({ rate }) => rate),
   perThrottle('paused', '1 while paused: no new attempt may start.', ({ pausedMs }) => (pausedMs > 0 ? 1 : 0)),
   perThrottle('queue_depth', 'Requests waiting in the queue.', ({ queued }) => queued),

@@ -346,11 +346,8 @@ const THRESHOLDS: readonly Threshold[] = [
     at: (factor) => [events('retry_budget_exhausted_total', { reason: 'status' }, some(factor), 2)],
   },
   {
-    ...{ of: 'BearerSidecarReloadFailed', what: 'a failure' },
-    at: (factor) => [
-      events('config_reloads_total', { outcome: factor < 1 ? 'ok' : 'invalid' }, 1, 10),
-      events('config_reloads_total', { outcome: 'refused' }, some(factor), 10),
-    ],
+    ...{ of: 'BearerSidecarReloadFailed', what: 'the last reload failed' },
+    at: (factor) => [level('config_reload_failed', {}, some(factor))],
   },
   {
     ...{ of: 'BearerSidecarUnknownCallsNotRecorded', what: 'a write' },
@@ -507,8 +504,7 @@ const HEALTH: Scenario = {
     steady('credential_rotation_failures_total', credential('hour'), 0),
     steady('retry_budget_exhausted_total', { reason: 'status' }, 0),
     steady('log_lines_dropped_total', {}, 0),
-    eventsAt('config_reloads_total', { outcome: 'ok' }, [50]),
-    steady('config_reloads_total', { outcome: 'invalid' }, 0),
+    level('config_reload_failed', {}, 0),
     gaugeBy('fleet_connected', {}, (step) => ([61, 62, 83, 84].includes(step) ? 0 : 1)),
     gaugeBy('fleet_degraded', {}, (step) => ([83, 84].includes(step) ? 1 : 0)),
     steady('fleet_tokens_total', { ...credential('hour'), outcome: 'rejected' }, 0),
