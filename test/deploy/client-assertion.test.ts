@@ -23,7 +23,7 @@ const blocksOf = (page: string): string[] =>
 
 /** The kustomization that the page shows, with every kind of workload. */
 function fromPage(audience: string, more = ''): KubernetesObject[] {
-  const blocks = blocksOf(PAGE).filter((block) => block.includes('components/client-assertion'));
+  const blocks = blocksOf(PAGE).filter((block) => block.includes('bearer-sidecar/client-assertion'));
   const block = blocks.find((candidate) => candidate.includes(audience)) ?? 'the page has no such kustomization';
   const resources = '[deploy/kubernetes/examples/app, deploy/kubernetes/examples/job, cron-job.yaml]';
   const shared = 'apiVersion: batch/v1\nkind: CronJob\nmetadata: { name: legacy-cleanup }\n';
@@ -31,7 +31,7 @@ function fromPage(audience: string, more = ''): KubernetesObject[] {
   const job = `spec: { schedule: '0 3 * * *', jobTemplate: { spec: { template: { spec: ${pod} } } } }\n`;
   const text = block
     .replace(/^resources: .*$/m, `resources: ${resources}`)
-    .replace(/^.*components\/client-assertion.*$/m, `$&${more}`);
+    .replace(/^.*bearer-sidecar\/client-assertion.*$/m, `$&${more}`);
   return kustomizeOwn(text, { 'cron-job.yaml': shared + job });
 }
 
@@ -110,10 +110,7 @@ describe.each(RENDERED)('%s', (name, audience, make) => {
 });
 
 it('the component works before fleet and classic', () => {
-  const objects = fromPage(
-    ENTRA_AUDIENCE,
-    '\n  - deploy/kubernetes/components/fleet\n  - deploy/kubernetes/components/classic',
-  );
+  const objects = fromPage(ENTRA_AUDIENCE, '\n  - bearer-sidecar/fleet\n  - bearer-sidecar/classic');
   expect(findBrokenReferences(objects)).toEqual([]);
   expect(podsOf(objects).map(({ initContainers }) => initContainers.length)).toEqual([0, 0, 0]);
   expect(podsOf(objects).map((pod) => tokenSourceOf(pod)?.audience)).toEqual(Array(3).fill(ENTRA_AUDIENCE));
