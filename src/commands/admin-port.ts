@@ -57,7 +57,9 @@ export async function requestAdminPort(
   let text: string | undefined;
   try {
     const request = get({ ...toConnectTarget(address), path, signal: until, headers: { host: '127.0.0.1' } });
-    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    // Without a response and an error it closes where another program changes the protocol.
+    const [response] = (await Promise.race([once(request, 'response'), once(request, 'close')])) as [IncomingMessage?];
+    if (response === undefined) return explain('it closed the connection without a response');
     text = '';
     for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
       text += chunk;

@@ -87,6 +87,14 @@ describe('wait', () => {
 });
 
 describe('health', () => {
+  it('reports another program that changes the protocol unasked', async () => {
+    const { load } = await startAdmin((request) => {
+      request.socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n');
+    });
+    expect(await health(load, 'ready')).toBe(1);
+    expect(said).toMatch(/^bearer-sidecar: not ready: the admin port does not respond \(.+\)\n$/);
+  });
+
   it('reports an admin port that closes the connection within its response', async () => {
     const { load } = await startAdmin(closesConnection);
     expect(await health(load, 'ready')).toBe(1);
