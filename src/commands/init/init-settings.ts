@@ -36,7 +36,8 @@ export function secretFileKey(settings: InitSettings): 'auth.clientSecretFile' |
 
 /** Whether the method of authentication has neither a client secret nor a token: a key in the query is a parameter like others. */
 export function hasNoSecret(settings: InitSettings): boolean {
-  return settings.has('upstream.query') || /^(?:none|tls_client_auth)$/.test(settings.get('auth.method') ?? '');
+  const method = settings.get('auth.method') ?? '';
+  return method === 'static' ? settings.has('upstream.query') : /^(?:none|tls_client_auth)$/.test(method);
 }
 
 /** The problems of the settings, missing ones included, in the order of the reference. */

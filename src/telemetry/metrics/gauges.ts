@@ -29,7 +29,7 @@ export interface FleetSnapshot {
 
 export interface GaugeStates {
   readonly version: string;
-  /** Undefined before the first. */
+  /** Undefined before the first reload. */
   readonly lastReload?: ReloadOutcome | undefined;
   readonly tokens: readonly TokenSnapshot[];
   readonly throttles: readonly ThrottleSnapshot[];

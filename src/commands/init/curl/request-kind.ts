@@ -15,6 +15,9 @@ export const TOKEN_FIELDS: ReadonlySet<string> = new Set(
 /** Header fields that are credentials; a key of idempotency or against forgery is none. */
 export const KEY_HEADER = /(?<!idempotency-|[cx]srf-)(?:key|token|secret)$/i;
 
+/** Parameters of a query that are credentials; a token of a page is none. */
+export const KEY_PARAMETER = /^(?:appid|(?:x-)?(?:(?:api|app|access|auth|subscription)[-_]?)?(?:key|token|secret))$/i;
+
 export const SECRET_NAME = /secret|passw|pwd|assertion|authorization|token|api[-_]?key|^key$|-key$/i;
 
 const TOKEN_WORD = /^(?:(?:access|api|auth|jwt|oauth)?token|oauth\d*|connect|login|auth)$/i;

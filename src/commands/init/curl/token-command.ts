@@ -9,7 +9,8 @@ import { TOKEN_SYNTAX } from '../../../token/endpoint/token-response.ts';
 import type { InitSettingKey } from '../init-settings.ts';
 import { hasExpansion, hasPlaceholderPart, isPlaceholder, showExpansions, showPlaceholder } from './placeholders.ts';
 import type { CommandWords } from './shell-words.ts';
-import { classifyRequest, findTokenRequestFault, KEY_HEADER, SECRET_NAME, TOKEN_FIELDS } from './request-kind.ts';
+import { classifyRequest, findTokenRequestFault, KEY_HEADER, KEY_PARAMETER } from './request-kind.ts';
+import { SECRET_NAME, TOKEN_FIELDS } from './request-kind.ts';
 import type { RequestKind } from './request-kind.ts';
 import { noneIfEmpty, parseUrl, readCurlCommand, splitUser } from './curl-request.ts';
 import type { Client, CurlRequest, Field } from './curl-request.ts';
@@ -113,9 +114,9 @@ class Derivation {
     else if (basic !== undefined && isAlone)
       this.#takeCarrier('Authorization', ['Basic ', basic.token ?? '<Base64 of id:secret>'], true);
     else if (key !== undefined) this.#takeCarrier(key.name, ['', key.value], isAlone);
-    else if (isAlone) this.#takeKeyInQuery(request.query);
     if (basic !== undefined && !isAlone) this.ignored.push('HTTP Basic in the API call: calls carry the token');
     const hasCarrier = authorization !== undefined || (basic !== undefined && isAlone);
+    this.#takeKeyInQuery(request.query, isAlone, hasCarrier || key !== undefined);
     const fixed = headers.filter((header) => (hasCarrier || header !== key) && !/^user-agent$/i.test(header.name));
     this.#takeHeaders('upstream.headers', fixed, (name) =>
       PER_CALL_HEADER.test(name) ? 'differs in each call' : upstreamHeaderNameFault(name),
@@ -123,10 +124,16 @@ class Derivation {
     if (isAlone) this.ignored.push(...request.ignored);
   }
 
-  #takeKeyInQuery(query: readonly Field[]): void {
-    const keys = query.filter(({ name, value }) => SECRET_NAME.test(name) && this.#isValue(`key ${name}`, value));
+  /** @param hasCarrier a header field has a token, too */
+  #takeKeyInQuery(query: readonly Field[], isAlone: boolean, hasCarrier: boolean): void {
+    const keys = query.filter(({ name, value }) => KEY_PARAMETER.test(name) && this.#isValue(`key ${name}`, value));
     if (keys.length === 0) return;
-    this.settings.set('auth.method', 'static');
+    if (isAlone && hasCarrier) {
+      const names = keys.map(({ name }) => name).join(', ');
+      this.ignored.push(`${names} in the query of the call: write it into upstream.query, in a file`);
+      return;
+    }
+    if (isAlone) this.settings.set('auth.method', 'static');
     this.settings.set('upstream.query', toJson(keys));
   }
 

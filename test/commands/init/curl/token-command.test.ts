@@ -317,6 +317,30 @@ describe('a call of the API alone', () => {
     expect(placeholders).toEqual([]);
   });
 
+  test.each(['api_key', 'apiKey', 'key', 'appid', 'access_token', 'subscription-key', 'X-Api-Key'])(
+    'with %s in its query: that is a key',
+    (name) => {
+      const { get } = understand(`curl '${API}/v1/quotes?page=2&${name}=k-1'`);
+      expect(get('upstream.query')).toBe(JSON.stringify({ [name]: 'k-1' }));
+    },
+  );
+
+  test.each(['pageToken', 'next_token', 'continuation-token', 'csrf_token', 'sortKey', 'keyword', 'idempotency_key'])(
+    'with %s in its query: that is none, since it differs in each call',
+    (name) => {
+      const { get } = understand(`curl '${API}/v1/quotes?${name}=k-1'`);
+      expect([get('upstream.query'), get('auth.method')]).toEqual([undefined, undefined]);
+    },
+  );
+
+  test('with a key in the query beside a token: the key is named, and goes into the file by hand', () => {
+    const { get, secret, ignored } = understand(
+      `curl -H 'Authorization: Bearer sesame-open' '${API}/v1/quotes?api_key=k-1'`,
+    );
+    expect([get('auth.method'), get('upstream.query'), secret]).toEqual(['static', undefined, 'sesame-open']);
+    expect(ignored).toEqual(['api_key in the query of the call: write it into upstream.query, in a file']);
+  });
+
   test('with a placeholder of a key in the query: it is named', () => {
     const { get, placeholders } = understand(`curl '${API}/v1/quotes?api_key=YOUR_API_KEY'`);
     expect(get('upstream.query')).toBeUndefined();
@@ -339,6 +363,15 @@ describe('a call of the API alone', () => {
     );
     expect([get('auth.method'), secret]).toEqual(['client_secret_basic', 'sesame-open']);
     expect([get('upstream.tokenPrefix'), get('upstream.headers')]).toEqual(['Token ', '{"X-Api-Key":"k-1"}']);
+  });
+
+  test('beside a token request gives the key in the query of calls', () => {
+    const { get, secret } = understand(
+      `curl -u my-app:sesame-open -d grant_type=client_credentials ${ORIGIN}/oauth/token\n` +
+        `curl -H "Authorization: Bearer $TOKEN" '${API}/v1/quotes?page=2&api_key=k-1'`,
+    );
+    expect([get('auth.method'), secret]).toEqual(['client_secret_basic', 'sesame-open']);
+    expect(get('upstream.query')).toBe('{"api_key":"k-1"}');
   });
 });
 
