@@ -22,6 +22,9 @@ const MIB = 1024 * 1024;
 /** What the client of these tests may see of a reset that it reads together with data. */
 const RESET_BEHIND_DATA: unknown = SEES_RESET_BEHIND_DATA ? 'reset' : expect.stringMatching(/^(?:fin|reset)$/);
 
+/** Where a reset behind data is taken for the end of the connection, it makes a response whole that has neither length nor chunks. */
+const FRAMINGS = SEES_RESET_BEHIND_DATA ? (['length', 'chunked', 'close'] as const) : (['length', 'chunked'] as const);
+
 const request = (path = '/', version = '1.1', method = 'GET'): string =>
   `${method} ${path} HTTP/${version}\r\nHost: localhost\r\n\r\n`;
 const head = (field: string): string => `HTTP/1.1 200 OK\r\n${field}\r\n`;
@@ -116,7 +119,7 @@ describe('a response that breaks off', () => {
   it('in its middle has given its client every byte that came, however the upstream wrote it', async () => {
     const scene = fc.record({
       parts: fc.array(fc.integer({ min: 1, max: 60_000 }), { minLength: 1, maxLength: 8 }),
-      framing: fc.constantFrom('length', 'chunked', 'close' as const),
+      framing: fc.constantFrom(...FRAMINGS),
       version: fc.constantFrom('1.1', '1.0' as const),
       /** 503: held for a retry, and sent when there is none. */
       status: fc.constantFrom('200', '503'),
@@ -145,7 +148,7 @@ describe('a response that breaks off', () => {
         const { status, end, bytes } = await sendRaw(url, request('/', drawn.version));
         // A break in the turn of the head is a reply of the sidecar's own.
         if (status === 502) return;
-        expect([status, end]).toEqual([Number(drawn.status), 'reset']);
+        expect([status, end]).toEqual([Number(drawn.status), RESET_BEHIND_DATA]);
         const sent = drawn.parts.reduce((sum, part) => sum + part, 0);
         expect(bytes.toString('latin1').split('\r\n\r\n').slice(1).join('').replaceAll(/[^x]/g, '')).toHaveLength(sent);
       }),
