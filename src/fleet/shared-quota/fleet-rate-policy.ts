@@ -98,6 +98,10 @@ export class FleetRatePolicy implements RatePolicy, RateLearner {
     // The limits of single operations are each replica's own.
   }
 
+  forgetRefusals(): void {
+    this.#own.learner?.forgetRefusals();
+  }
+
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
     if (this.#isConfigured) return undefined;
     if (this.#lease.isLearningAlone) return this.#own.learner?.learned(wallAt);

@@ -26,7 +26,9 @@ interface OpenClosure extends Closure {
   isLong: boolean;
 }
 
-const LONG_CLOSURE_MS = 600_000;
+/** A longer closure may have been an outage; after it, one that is this many times longer. */
+const FIRST_LONG_CLOSURE_MS = 45_000;
+const LONGER = 8;
 const MIN_REPEATS = 2;
 const KEPT_FIRST = 6;
 const KEPT_NEWEST = 12;
@@ -35,6 +37,7 @@ export class ClosureHistory {
   readonly #bank: CounterBank;
   #closures: OpenClosure[] = [];
   #isClosed = false;
+  #longMs = FIRST_LONG_CLOSURE_MS;
   #statedMs = 0;
   lastAccepted: CountedCall | undefined;
   readonly #penalty = new Penalty();
@@ -71,7 +74,7 @@ export class ClosureHistory {
 
   /**
    * @param jitterMs by how much the distance of two calls can change on their way
-   * @returns `long` when the call ends a closure of more than ten minutes; `changed` when it changes which refusals have to be explained: it
+   * @returns `long` when the call ends a closure that may have been an outage; `changed` when it changes which refusals have to be explained: it
    * ends a shorter one after such a closure, which was an outage then and is forgotten, since a limit that closes for long always does,
    * or shows that there is a penalty, or none
    */
@@ -83,8 +86,12 @@ export class ClosureHistory {
     const hadPenalty = this.penaltyMs > 0;
     this.#recordEnd(closure, call.at, jitterMs);
     keepEach(closure.accepted, this.#bank.countLeast(call, jitterMs), Math.max);
-    closure.isLong = call.at - closure.firstRefusedAt > Math.max(LONG_CLOSURE_MS, this.#penalty.known?.mostMs ?? 0);
-    if (closure.isLong) return 'long';
+    const closedMs = call.at - closure.firstRefusedAt;
+    closure.isLong = closedMs > Math.max(this.#longMs, this.#penalty.known?.mostMs ?? 0);
+    if (closure.isLong) {
+      this.#longMs = LONGER * closedMs;
+      return 'long';
+    }
     const kept = this.#closures.filter(({ isLong }) => !isLong);
     if (kept.length === this.#closures.length && this.penaltyMs > 0 === hadPenalty) return undefined;
     this.#closures = kept;

@@ -7,8 +7,9 @@ import { RefusalCount } from './refusal-count.ts';
 
 /** Accepted calls are counted for so long at a time. */
 const SLOT_MS = 10_000;
-/** Slots before the first refusal that count. */
+/** Slots before the first refusal that count, and over which a lasting rate is measured. */
 const FIRST_SLOTS = 6;
+const LASTING_MS = FIRST_SLOTS * SLOT_MS;
 /** What was accepted counts half after this time. */
 const HALF_LIFE_MS = 3_600_000;
 /** A refusal at a higher part of the former rate can be that of a limit just below it. */
@@ -61,6 +62,9 @@ export class FormerRate {
   #rate = 0;
   #slotStartedAt = 0;
   #slotCalls = 0;
+  #lastingRate = 0;
+  #lastingStartedAt = 0;
+  #lastingCalls = 0;
   #calls = 0;
   #refused = 0;
   #strays: readonly Stray[] = [];
@@ -73,9 +77,20 @@ export class FormerRate {
   #test = new RefusalCount();
   #expectedShare = 0;
 
-  /** Calls per second that were accepted before the rate fell. */
+  /** Calls per second that were accepted before the rate fell, or that a test tries instead. */
   get rate(): number {
     return this.#rate;
+  }
+
+  /** Calls per second that were accepted for a minute before the rate fell. */
+  get lastingRate(): number {
+    return this.#lastingRate;
+  }
+
+  /** @param rate calls per second that were accepted before this began */
+  adopt(rate: number): void {
+    this.#rate = Math.max(this.#rate, rate);
+    this.#lastingRate = Math.max(this.#lastingRate, rate);
   }
 
   /** The first refusal. @param calls those before it */
@@ -84,7 +99,8 @@ export class FormerRate {
       const count = calls.count(now - slot * SLOT_MS, now - (slot - 1) * SLOT_MS);
       this.#rate = Math.max(this.#rate, (count * 1000) / SLOT_MS);
     }
-    this.#slotStartedAt = now;
+    this.#lastingRate = Math.max(this.#lastingRate, (calls.count(now - LASTING_MS, now) * 1000) / LASTING_MS);
+    this.#slotStartedAt = this.#lastingStartedAt = now;
     this.#dueAt = now + FIRST_DELAY_MS;
     this.#isNewUntil = now + NEW_MS;
   }
@@ -94,9 +110,16 @@ export class FormerRate {
     this.#recordRecent(true);
     if (rate <= FALLEN_SHARE * this.#rate) this.#calls++;
     this.#slotCalls++;
+    this.#lastingCalls++;
+    const lastingMs = now - this.#lastingStartedAt;
+    if (lastingMs >= LASTING_MS) {
+      this.#lastingRate = raise(this.#lastingRate, this.#lastingCalls, lastingMs);
+      this.#lastingStartedAt = now;
+      this.#lastingCalls = 0;
+    }
     const ms = now - this.#slotStartedAt;
     if (ms < SLOT_MS) return;
-    this.#rate = Math.max(this.#rate * 0.5 ** (ms / HALF_LIFE_MS), (this.#slotCalls * 1000) / ms);
+    this.#rate = raise(this.#rate, this.#slotCalls, ms);
     this.#slotStartedAt = now;
     this.#slotCalls = 0;
   }
@@ -193,4 +216,9 @@ export class FormerRate {
     if (first === undefined || this.#strays.length < 2) return 0;
     return (this.#refused - first.refused) / (this.#calls - first.calls);
   }
+}
+
+/** The rate of these calls, or what is left of a higher one from before. */
+function raise(rate: number, calls: number, ms: number): number {
+  return Math.max(rate * 0.5 ** (ms / HALF_LIFE_MS), (calls * 1000) / ms);
 }

@@ -4,7 +4,8 @@
  *   tracking       A limit that explains all kept refusals is kept to: counter-bank.ts counts, closure-history.ts keeps the refusals,
  *                  limit-choice.ts chooses, limit-in-use.ts says when the next call may go. Each refusal chooses anew.
  *   limit-probing  From time to time single calls exceed the limit, so that a raised limit is found (limit-probe.ts). Refusals that a
- *                  raised limit contradicts are forgotten.
+ *                  raised limit contradicts are forgotten. After an outage, and where the limit allows far less than before, a rate from
+ *                  before is tried.
  *   testing        The limit brings less than was accepted before, and yet calls are refused: the former rate is tried (former-rate.ts).
  *   chance         The former rate was accepted but for a share of the calls: these are repeated alone (refusals-by-chance.ts).
  * An unexpected refusal that leaves the choice as it is comes from jitter or from another client: less of the rate is used for a while.
@@ -183,17 +184,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     if (this.#phase === 'unlimited') return false;
     if (isLimitProbe) this.#limitProbe.recordLimitProbeSent(now);
     this.#limitProbe.countCall(now, this.#isTrusted);
-    if (this.#phase === 'tracking' && this.#isTestDue(now, waitedFor)) {
-      this.#former.startTest(now, this.#limitRate);
-      this.#phase = 'testing';
-    } else if (this.#phase === 'tracking' && now >= this.#limitProbe.dueAt && waitedFor) {
-      this.#limitProbe.start(
-        this.#limitRate,
-        this.#limit?.rate ?? Infinity,
-        this.#limit?.slower.startLimitProbe(now) ?? 0,
-      );
-      this.#phase = 'limit-probing';
-    }
+    if (this.#phase === 'tracking') this.#beginDue(now, waitedFor);
     return isLimitProbe;
   }
 
@@ -229,7 +220,8 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
       return;
     }
     const ended = this.#history.recordAccepted(grant, this.#roundTrip.jitterMs);
-    if (ended === 'long') this.#probeLimitAfterOutage(now);
+    // The upstream may have been out of order.
+    if (ended === 'long') this.#probeLimitAt(now, this.#rateBeforeClosure);
     else if (ended === 'changed') this.#chooseLimit(now);
     if (this.#phase === 'testing') {
       if (fresh) this.#evaluateTest(now, true);
@@ -273,12 +265,14 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     const hasChanged = this.#chooseLimit(now);
     if (hasChanged) this.#agreeingClosures = 0;
     else if (!grant.isPauseProbe) this.#agreeingClosures++;
-    if (this.#limit === undefined)
+    this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
+    if (this.#limit === undefined) {
       this.#unexplainedRate = Math.max(MIN_UNEXPLAINED_RATE, UNEXPLAINED_SHARE * this.#acceptedPerSecond(now));
+      this.#limitProbe.scheduleFirst(now, UNEXPLAINED_LIMIT_PROBE_DELAY_MS);
+    }
     if (!isExpected || !grant.isPauseProbe) this.#adjustBurst(isExpected);
     if (isExpected) this.#explainedRefusals++;
     else if (!hasChanged && this.#limit !== undefined) this.#reduceMargin(now);
-    this.#scheduleLimitProbe(now);
     this.#limitSince ??= now;
     this.#phase = 'tracking';
   }
@@ -295,10 +289,17 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#phase = 'tracking';
   }
 
-  adopt(calls: readonly AcceptedCall[], inFlightLimit: number): void {
+  adopt(calls: readonly AcceptedCall[], inFlightLimit: number, formerRate = 0): void {
+    this.#former.adopt(formerRate);
     for (const { at } of calls) this.#notRefused.add(at);
     for (const { ms } of calls) this.#roundTrip.addSample(ms);
     this.#inFlightLimit.value = Math.max(this.#inFlightLimit.value, inFlightLimit);
+  }
+
+  forgetRefusals(): void {
+    this.#phase = 'unlimited';
+    this.#history.drop(this.#history.closures);
+    this.#forgetChoice();
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
@@ -343,6 +344,22 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     if (snapshot.second !== undefined) this.#restoreLimit(now, snapshot.second, ageMs);
   }
 
+  /** Begins the test or the probe that is due. */
+  #beginDue(now: number, waitedFor: boolean): void {
+    if (this.#isTestDue(now, waitedFor)) {
+      this.#former.startTest(now, this.#limitRate);
+      this.#phase = 'testing';
+    } else if (!waitedFor) {
+      return;
+    } else if (this.#limitProbe.takeFallenDue(now, this.#limitRate, this.#former.lastingRate)) {
+      this.#probeLimitAt(now, this.#former.lastingRate);
+    } else if (now >= this.#limitProbe.dueAt) {
+      const explainableCalls = this.#limit?.slower.startLimitProbe(now) ?? 0;
+      this.#limitProbe.start(this.#limitRate, this.#limit?.rate ?? Infinity, explainableCalls);
+      this.#phase = 'limit-probing';
+    }
+  }
+
   #isTestDue(now: number, waitedFor: boolean): boolean {
     // While half of all calls are refused, most of them are sent in pauses, when no call waits for the rate.
     if (!this.#hasConfidence && this.#former.isFirstDue(now)) return true;
@@ -367,14 +384,17 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     const end = this.#chance.record(now, isAccepted, grant.isWaitedFor);
     if (end === undefined) return;
     if (end === 'rate') this.#former.recordRefuted(now);
-    this.#limitProbe.start(Math.max(MIN_UNEXPLAINED_RATE, this.#chance.acceptedRate), Infinity, 0);
-    this.#phase = 'limit-probing';
+    this.#probeLimitAt(now, Math.max(MIN_UNEXPLAINED_RATE, this.#chance.acceptedRate));
   }
 
   #forgetLimit(now: number): void {
     this.#history.forget(now);
+    this.#forgetChoice(now);
+  }
+
+  #forgetChoice(since?: number): void {
     this.#limit = undefined;
-    this.#limitSince = now;
+    this.#limitSince = since;
     this.#explainedRefusals = this.#agreeingClosures = 0;
     this.#margin.set(1);
   }
@@ -397,18 +417,14 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
    */
   get #refusalCost(): number {
     const lostMs = Math.max(this.#history.penaltyMs, this.#waitResolutionMs);
-    return 1 + Math.max(0, lostMs - this.#madeUpMs) / UNSTATED_PAUSE_MS;
+    const limit = this.limitsConcurrency ? undefined : this.#limit;
+    // Idle time costs nothing in which permits are saved up.
+    const madeUpMs = limit === undefined ? 0 : (limit.burst(BURST_SHARE) * 1000) / limit.rate;
+    return 1 + Math.max(0, lostMs - madeUpMs) / UNSTATED_PAUSE_MS;
   }
 
   get #marginCost(): number {
     return this.#history.penaltyMs > 0 ? Math.min(MAX_PENALTY_MARGIN_COST, this.#refusalCost) : this.#refusalCost;
-  }
-
-  /** Idle time that costs nothing, since permits are saved up meanwhile. */
-  get #madeUpMs(): number {
-    return this.#limit === undefined || this.limitsConcurrency
-      ? 0
-      : (this.#limit.burst(BURST_SHARE) * 1000) / this.#limit.rate;
   }
 
   #acceptedPerSecond(now: number): number {
@@ -464,20 +480,15 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
     this.#limitProbe.continueFrom(this.#limitProbe.rate);
   }
 
-  /** The upstream may have been out of order: the rate from before is used, until a call beyond the limit is refused. */
-  #probeLimitAfterOutage(now: number): void {
-    this.#limitProbe.start(this.#rateBeforeClosure, Infinity, this.#limit?.slower.startLimitProbe(now) ?? 0);
+  /** A rate from before is used, until a call beyond the limit is refused. */
+  #probeLimitAt(now: number, rate: number): void {
+    this.#limitProbe.start(rate, Infinity, this.#limit?.slower.startLimitProbe(now) ?? 0);
     this.#phase = 'limit-probing';
   }
 
   #reduceMargin(now: number): void {
     const changedAt = this.#margin.reduce(now, this.#isTrusted, this.#marginCost);
     if (changedAt !== undefined) this.#history.forget(changedAt);
-  }
-
-  #scheduleLimitProbe(now: number): void {
-    this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
-    if (this.#limit === undefined) this.#limitProbe.scheduleFirst(now, UNEXPLAINED_LIMIT_PROBE_DELAY_MS);
   }
 
   /** A probe that is refused where it should be confirms the window, and with it larger bursts. */

@@ -18,10 +18,18 @@ export const UNTRUSTED_PROBE_MS = 10_000;
 export const UNTRUSTED_PROBE_CALLS = 60;
 /** A probe begins at the learned rate times this. */
 export const PROBE_GAIN = 1.25;
+/** A limit that allows only this part of what was accepted before is probed at that rate, first after this time without a refusal. */
+const FALLEN_SHARE = 0.35;
+const FIRST_FALLEN_DELAY_MS = 45_000;
+const LONGEST_FALLEN_DELAY_MS = 1_800_000;
+/** After so long a time without a refusal the delay begins anew. */
+const QUIET_MS = 900_000;
 /** The next call beyond the limit waits for the response to the last one for at most this time. */
 const MAX_RESPONSE_WAIT_MS = 2_000;
 /** This many accepted calls beyond what a limiter can save up allow one more at a time. */
 const ACCEPTED_CALLS_PER_EXTRA_LIMIT_PROBE = 4;
+/** At a rate from before, one more call at a time for so many accepted ones: a large limit leaves much that it can have saved up. */
+const ACCEPTED_CALLS_PER_EXTRA_AT_FORMER_RATE = 50;
 const MIN_GAIN = 1.02;
 /** A probe refused after fewer calls began too fast, one refused after more calls too slowly. */
 const TOO_FAST_CALLS = 4;
@@ -40,6 +48,7 @@ export class LimitProbe {
   #intervalStartedAt = 0;
   #callsInInterval = 0;
   #slowdown = 1;
+  #fallenDelayMs = FIRST_FALLEN_DELAY_MS;
   #afterChangeUntil = -Infinity;
 
   /** Permits per second of the probe in progress. */
@@ -59,6 +68,7 @@ export class LimitProbe {
 
   /** @param slowdown how many times more rarely the limit is probed */
   scheduleAfterRefusal(now: number, slowdown = 1): void {
+    if (now - this.#intervalStartedAt > QUIET_MS) this.#fallenDelayMs = FIRST_FALLEN_DELAY_MS;
     this.#slowdown = slowdown;
     this.#intervalStartedAt = now;
     this.#callsInInterval = 0;
@@ -72,6 +82,17 @@ export class LimitProbe {
 
   recordLimitChange(now: number): void {
     this.#afterChangeUntil = now + AFTER_CHANGE_MS;
+  }
+
+  /**
+   * Each time that this was so doubles the time to the next.
+   * @param learnedRate permits per second in use
+   * @param formerRate calls per second that were accepted before
+   */
+  takeFallenDue(now: number, learnedRate: number, formerRate: number): boolean {
+    if (learnedRate > FALLEN_SHARE * formerRate || now < this.#intervalStartedAt + this.#fallenDelayMs) return false;
+    this.#fallenDelayMs = Math.min(LONGEST_FALLEN_DELAY_MS, 2 * this.#fallenDelayMs);
+    return true;
   }
 
   /** @param isTrusted the limit has explained enough refusals */
@@ -114,7 +135,9 @@ export class LimitProbe {
   /** When the next call may go, as far as calls beyond the limit without a response delay it; -Infinity: now. */
   openAt(now: number): number {
     const unexplained = Math.max(0, this.#acceptedLimitProbes - this.#explainableCalls);
-    const allowed = 1 + Math.floor(unexplained / ACCEPTED_CALLS_PER_EXTRA_LIMIT_PROBE);
+    const isAtFormerRate = this.#maxRate === Infinity;
+    const saved = isAtFormerRate ? this.#acceptedLimitProbes / ACCEPTED_CALLS_PER_EXTRA_AT_FORMER_RATE : 0;
+    const allowed = 1 + Math.floor(Math.max(saved, unexplained / ACCEPTED_CALLS_PER_EXTRA_LIMIT_PROBE));
     const waitsUntil = this.#lastLimitProbeAt + MAX_RESPONSE_WAIT_MS;
     return this.#openLimitProbes >= allowed && now < waitsUntil ? waitsUntil : -Infinity;
   }

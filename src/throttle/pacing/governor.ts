@@ -292,8 +292,7 @@ export class Governor {
 
   /** Other limits explain the refusals from which it was learned. */
   forgetLearned(now: number): void {
-    this.#lastSerialBeforeModeChange = this.#serial;
-    this.#ratePolicy = this.#createRatePolicy();
+    this.#ratePolicy.learner?.forgetRefusals();
     this.applyRate(now);
   }
 

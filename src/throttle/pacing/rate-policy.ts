@@ -34,8 +34,14 @@ export interface RateLearner {
   giveBack(now: number, grant: PermitGrant): void;
   /** @returns true when a refusal concerns this call alone: the upstream refuses a share of the calls at any rate */
   settle(now: number, grant: PermitGrant, result: CallResult): boolean;
-  /** Counts calls from before this learner, in order. @param inFlightLimit calls that may be in flight at least */
-  adopt(calls: readonly AcceptedCall[], inFlightLimit: number): void;
+  /**
+   * Counts calls from before this learner, in order.
+   * @param inFlightLimit calls that may be in flight at least
+   * @param formerRate calls per second that were accepted before. Default: none
+   */
+  adopt(calls: readonly AcceptedCall[], inFlightLimit: number, formerRate?: number): void;
+  /** Other limits explain the refusals: what was learned from them is given up, and the calls count on. */
+  forgetRefusals(): void;
   /** The learned limit; undefined without one. */
   learned(wallAt: (at: number) => number): LearnedLimit | undefined;
   /** What the chosen limit counts now; undefined without one. Changes nothing. */
