@@ -11,6 +11,8 @@ const BACKOFF_CAP_MS = 30_000;
 /** After this many refused probes in a row the next one waits for a share of the time that has passed, and not less than the cap. */
 const MAX_EARLY_PAUSE_PROBES = 10;
 const LATER_WAIT_SHARE = 0.1;
+/** After so many refused probes in a row another request is the probe. */
+const MIN_REFUSED_TO_CHANGE = 2;
 /** A stated wait that was too short is extended to at most twice itself plus this. */
 const MIN_STRETCH_MS = 1_000;
 /** After this time without a response another probe goes, so that one slow call does not hold up all. */
@@ -54,6 +56,11 @@ export class SharedPause {
   /** The upstream stated the end of the pause. */
   get isStated(): boolean {
     return this.#isStated;
+  }
+
+  /** The request that was refused should not be the next probe: what it asks for may be refused alone. */
+  get wantsAnotherProbe(): boolean {
+    return this.#isClosed && this.#consecutiveRefusals >= MIN_REFUSED_TO_CHANGE;
   }
 
   /** When the next probe may go. */

@@ -60,7 +60,7 @@ export class PermitOrder {
 
   get nextReady(): QueueTicket | undefined {
     const retry = this.#retries.oldest;
-    if (retry === undefined) return this.#nextInTurn;
+    if (retry === undefined) return this.nextInTurn;
     // A caller's requests stay in order: its older request, whose body took longer, goes before the retry.
     const { priority, caller } = retry.queueClass;
     const ownOldest = this.#byPriority[priority].callers.oldestReadyOf(caller);
@@ -169,7 +169,8 @@ export class PermitOrder {
     return [...this.#classes.flatMap((each) => each.callers.waitingTickets()), ...this.#retries];
   }
 
-  get #nextInTurn(): QueueTicket | undefined {
+  /** As `nextReady`, without retries. */
+  get nextInTurn(): QueueTicket | undefined {
     let next: PriorityClass | undefined;
     for (const each of this.#classes) {
       if (each.callers.nextReady === undefined) continue;

@@ -355,7 +355,8 @@ class QueueingThrottle implements Throttle, TicketHost {
 
   /** While declared limits leave only their reserve, requests of high priority pass the others. */
   #nextReady(now: number): QueueTicket | undefined {
-    const next = this.queue.nextReady;
+    const other = this.governor.pause.wantsAnotherProbe ? this.queue.nextInTurn : undefined;
+    const next = other ?? this.queue.nextReady;
     const limits = this.governor.declared?.forAll;
     if (limits === undefined || next === undefined || next.isHigh) return next;
     const isReserved = limits.nthAt(now, 0) > now && limits.nthAt(now, 0, true) <= now;

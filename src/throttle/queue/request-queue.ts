@@ -88,6 +88,11 @@ export class RequestQueue {
     return this.#order.nextReadyHigh;
   }
 
+  /** As `nextReady`, without retries. */
+  get nextInTurn(): QueueTicket | undefined {
+    return this.#order.nextInTurn;
+  }
+
   /** When the first of the present waits expires; Infinity without one. */
   get nextExpiryAt(): number {
     return this.#expiries.first?.expiresAt ?? Infinity;

@@ -183,6 +183,33 @@ describe('a pause', () => {
     expect(asking.ticket.retryWaitMs()).toBe(Infinity);
   });
 
+  it('is probed by another request once the refused one was refused as the probe twice in a row', async () => {
+    const fixture = new Fixture();
+    const refused = fixture.ask();
+    await refused.settled;
+    const other = fixture.ask();
+    const order: string[] = ['refused'];
+    void other.settled.then(() => order.push('other'));
+    let permit = refused.permit;
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      permit?.report(rateLimited('1'));
+      permit?.release();
+      const retry = refused.ticket.waitForPermit().then((next) => {
+        order.push('refused');
+        return next;
+      });
+      const isLast = attempt === 3;
+      for (let step = 0; order.length === attempt && step < 100; step++) await fixture.clock.advance(100);
+      if (!isLast) permit = await retry;
+    }
+    expect(order).toEqual(['refused', 'refused', 'refused', 'other']);
+    // Once a probe is accepted, the refused one goes next.
+    other.permit?.report(ACCEPTED);
+    other.permit?.release();
+    for (let step = 0; order.length === 4 && step < 100; step++) await fixture.clock.advance(100);
+    expect(order.at(-1)).toBe('refused');
+  });
+
   it('longer than maxPauseMs rejects all requests but one probe per interval', async () => {
     const fixture = new Fixture({ maxPauseMs: 10_000 });
     const first = fixture.ask();
