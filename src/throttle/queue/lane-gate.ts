@@ -14,6 +14,12 @@ export class LaneGate {
     this.#limits = limits;
   }
 
+  /** Requests wait for the gate. */
+  recordHeld(now: number): void {
+    // Waiting for a declared limit says nothing about the learned one.
+    if (this.governor !== undefined && this.governor.nextAt(now, ANY_CALL) > now) this.governor.recordHeld(now);
+  }
+
   /** When a call may go; a past instant or -Infinity: now. Infinity when another event has to open the gate. */
   nextAt(now: number, isHigh: boolean): number {
     const governedAt = this.governor?.nextAt(now, ANY_CALL) ?? -Infinity;

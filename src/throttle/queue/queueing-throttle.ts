@@ -318,7 +318,11 @@ class QueueingThrottle implements Throttle, TicketHost {
     const first = hasReady ? this.#firstToOpen(now) : undefined;
     let nextAt = first === undefined ? Infinity : this.governor.nextAt(now, first);
     nextAt = Math.max(nextAt, this.lanes.heldUpUntil(undefined));
-    for (const lane of this.queue.lanes) if (lane.readyCount === 0) nextAt = Math.min(nextAt, lane.opensAt(now));
+    for (const lane of this.queue.lanes) {
+      if (lane.readyCount > 0 || lane.heldCount === 0) continue;
+      lane.gate.recordHeld(now);
+      nextAt = Math.min(nextAt, lane.opensAt(now));
+    }
     this.#permitTimer.set(nextAt);
     this.#expiryTimer.setNoLaterThan(this.queue.nextExpiryAt);
     if (this.governor.isAssumed && this.#overdueAt > now) this.#expiryTimer.setNoLaterThan(this.#overdueAt);
