@@ -59,8 +59,9 @@ export function describeCounted({ match, values }: Pick<DeclaredLimitState, 'mat
 /** Which operations the refusals fall on, and what helps the others; undefined while that is not known. */
 export function describeOperations({ lanes = [], refusedOperation }: ThrottleState): string | undefined {
   const own = lanes.flatMap(({ operation, learned, isConfirmed }) => {
-    const isKnown = isConfirmed && learned !== undefined && Number.isFinite(learned.rate);
-    return isKnown ? [`${operation} is limited to about ${formatRate(learned.rate)} requests per second`] : [];
+    if (!isConfirmed || learned === undefined) return [];
+    const isKnown = learned.kind !== 'unknown';
+    return `${operation} is ${isKnown ? `limited to about ${formatRate(learned.rate)} requests per second` : 'refused'}`;
   });
   if (own.length > 0) return `${own.join(', ')}; other operations are not`;
   if (refusedOperation === undefined || lanes.length > 0) return undefined;

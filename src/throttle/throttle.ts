@@ -297,8 +297,8 @@ export interface RateSettings {
   readonly limits?: readonly DeclaredLimit[] | undefined;
   /** `throttle.refusals`, for a proposed setting that keeps its rules. Default: none. */
   readonly refusals?: readonly RefusalRule[] | undefined;
-  /** `throttle.lanes`: learns limits of single operations; with `auto` only. Default false. */
-  readonly lanes?: boolean | undefined;
+  /** `throttle.lanes`: learns limits of single operations, `auto` without a test; with a rate of `auto` only. Default false. */
+  readonly lanes?: boolean | 'auto' | undefined;
   /** `throttle.assumeRefusals`; with `auto` only. Default true. */
   readonly assumeRefusals?: boolean | undefined;
 }

@@ -2,6 +2,7 @@
 import { declaredLimits } from './formats/declared-limits.ts';
 import { fieldHints } from './formats/field-hints.ts';
 import {
+  booleanOrAuto,
   booleanValue,
   matching,
   oneOf,
@@ -65,8 +66,8 @@ export const throttle = {
     doc: 'With auto, bare 503, 403, 420, 509 and 529 that no rule of throttle.refusals names and that come as those of a rate limit do pace the calls. They are not repeated for it, no call is rejected for it, and one that has waited 5 s is sent.',
     isLive: true,
   }),
-  lanes: setting(booleanValue, false, {
-    doc: 'With auto, an operation (method and form of the path) that is refused while calls of others are accepted gets a pause and a learned limit of its own, and slows no other. Takes effect at the next start.',
+  lanes: setting(booleanOrAuto, 'auto', {
+    doc: 'With throttle.rate auto, an operation (method and form of the path) that is refused while calls of others are accepted gets a pause and a learned limit of its own, and slows no other. auto: once its refusals have shown it. true: from its first refusal on, calls of other operations test it. false: never. Takes effect at the next start.',
   }),
   hints: setting(fieldHints, NO_ENTRIES, {
     doc: 'Meanings of response header fields in which the upstream states its limits and that are not read otherwise, such as X-Quota-Left: remaining. A field that is read already gets this meaning instead.',

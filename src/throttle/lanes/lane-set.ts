@@ -2,9 +2,10 @@
  * The operations of one route (pure): which limits hold back their calls, and which of them the refusals fall on. Limits that hold for one
  * operation only are learned from refusals: a lane is a governor for one operation under the route's, and its calls need a permit of both.
  *
- * The first refusal of an operation opens an inquest: the operation gets a lane, which pauses, and the calls of other operations go one at a
- * time, as witnesses. One that is accepted speaks for a limit of the operation; a third
- * operation that is refused shows that it is the route's, which then learns of all of them. The odds decide, and not one witness: with a limit for all, a permit may have come between the two calls.
+ * By default an operation gets a lane when the refusals have shown that they fall on it alone. With `throttle.lanes: true` its first refusal
+ * opens an inquest: the operation gets a lane, which pauses, and the calls of other operations go one at a time, as witnesses. One that is
+ * accepted speaks for a limit of the operation; a third operation that is refused shows that it is the route's, which then learns of all of
+ * them. The odds decide, and not one witness: with a limit for all, a permit may have come between the two calls.
  */
 import type { Random } from '../../platform/clock.ts';
 import type { LimitSet } from '../declared/limit-set.ts';
@@ -28,6 +29,8 @@ const RECENT_MS = 10_000;
 const EXPLAINING_SHARE = 0.8;
 /** Odds that refusals which the route's learned limit explains fall on the operation alone, in bits. */
 const OWN_BITS = 6;
+/** Odds from which on an operation gets a lane without an inquest. */
+const SHOWN_BITS = 10;
 /** After each inquest that found for the route, twice as many refusals have to come before the next. */
 const MAX_DOUBLINGS = 8;
 /** A lane without a refusal for so long goes when another one is wanted. */
@@ -42,7 +45,7 @@ export interface LaneSetOptions {
 }
 
 export class LaneSet {
-  /** A refusal may be that of one operation only: from the first one on, with `throttle.lanes`. */
+  /** A refusal may be that of one operation only: from the first one on with `throttle.lanes: true`, or from the first lane on. */
   isLearning = false;
   readonly #options: LaneSetOptions;
   readonly #refused: RefusedOperations;
@@ -58,7 +61,8 @@ export class LaneSet {
 
   constructor(options: LaneSetOptions) {
     this.#options = options;
-    this.#refused = new RefusedOperations((at, each) => options.times.shareOf(at, each));
+    this.#refused = new RefusedOperations(() => options.times.listAccepted());
+    if (this.#mayTest) options.times.keepCalls();
   }
 
   /** The only operation that the refusals fall on; undefined while that is not certain. */
@@ -109,11 +113,9 @@ export class LaneSet {
   /** As the governor's; to be called for refusals, and for every response while `isLearning`. */
   settle(now: number, grant: LaneGrant, report: PermitReport, operation: string): LaneDecision {
     const { route } = this.#options;
-    if (report.kind === 'rate-limited' && !this.isLearning && this.#isWanted) this.isLearning = true;
+    if (report.kind === 'rate-limited' && this.#mayTest) this.#beginLearning();
     if (!this.isLearning) return this.#settleForRoute(now, grant, report, operation);
-    // A 503 that no setting names may be a node that shuts down.
-    if (report.kind === 'rate-limited' && (report.signal.status !== 503 || report.isConfigured === true))
-      return this.#settleRefused(now, grant, report, operation);
+    if (isOfLimit(report)) return this.#settleRefused(now, grant, report, operation);
     const lane = this.#lanes.get(operation);
     if (grant.lane !== undefined) grant.lane.lane.governor.settle(now, grant.lane.grant, report);
     else if (report.kind === 'accepted')
@@ -161,7 +163,7 @@ export class LaneSet {
   /** The next closure decides whether a limit is still that of the operation. */
   restore(now: number, lanes: readonly LearnedLane[], ageMs: number): void {
     if (!this.#isWanted || lanes.length === 0) return;
-    this.isLearning = true;
+    this.#beginLearning();
     for (const { operation, governor } of lanes) {
       this.#refused.getOrCreate(operation).restore();
       this.#createLane(now, operation).governor.restore(now, governor, ageMs);
@@ -181,8 +183,18 @@ export class LaneSet {
   }
 
   get #isWanted(): boolean {
-    const { mode, rate, lanes } = this.#options.settings();
-    return mode !== 'observe' && rate === 'auto' && lanes === true;
+    const { mode, rate, lanes = false } = this.#options.settings();
+    return mode !== 'observe' && rate === 'auto' && lanes !== false;
+  }
+
+  /** Calls of other operations may be held up to show whose limit it is. */
+  get #mayTest(): boolean {
+    return this.#isWanted && this.#options.settings().lanes === true;
+  }
+
+  /** The refusals so far have shown without a test that they fall on the operation alone. */
+  #isShown(operation: string): boolean {
+    return this.#isWanted && (this.#refused.oddsOf(operation)?.bits ?? 0) >= SHOWN_BITS;
   }
 
   /** The configured limits are the route's. */
@@ -198,8 +210,15 @@ export class LaneSet {
 
   #settleForRoute(now: number, grant: LaneGrant, report: PermitReport, operation: string): LaneDecision {
     const isFirst = report.kind === 'rate-limited' && this.#refused.recordRefused(now, grant.at);
-    if (isFirst && !grant.isPauseProbe) this.#refused.recordClosure(now, operation);
-    return this.#options.route.settle(now, grant, report);
+    if (isFirst && !grant.isPauseProbe) this.#refused.recordClosure(operation);
+    if (!isOfLimit(report) || !this.#mayHaveLane(now, operation)) return this.#options.route.settle(now, grant, report);
+    this.#beginLearning();
+    return this.#chargeLane(now, this.#createLane(now, operation), grant, report);
+  }
+
+  #beginLearning(): void {
+    this.isLearning = true;
+    this.#options.times.keepCalls();
   }
 
   #takeBoth(now: number, hasWaited: boolean, call: PacedCall, lane: Lane): LaneGrant | undefined {
@@ -225,28 +244,34 @@ export class LaneSet {
     const { route } = this.#options;
     this.#refusalCount++;
     const inquest = this.#inquest;
-    let lane = this.#lanes.get(operation);
-    const isOwn = lane !== undefined && (lane.odds.isConfirmed || inquest?.lanes.has(lane) === true);
+    const present = this.#lanes.get(operation);
+    const isOwn = present !== undefined && (present.odds.isConfirmed || inquest?.lanes.has(present) === true);
     if (inquest !== undefined && !isOwn) return this.#recordRefusedWitness(now, inquest, grant, report, operation);
     const isFirst = this.#refused.recordRefused(now, grant.at) && inquest === undefined;
     // The call that ends a pause is a retry of the operation that began it.
-    if (isFirst && !grant.isPauseProbe && lane?.odds.isConfirmed !== true) this.#refused.recordClosure(now, operation);
-    if (lane === undefined) {
-      const { times } = this.#options;
-      const own = new Set([operation]);
-      // After a long pause no other is known of late, but the route has learned from all.
-      if (!times.hasOther(own, -Infinity) && this.#lanes.size === 0) this.#onlyOperation ??= operation;
-      if (!times.hasOther(own, now - RECENT_MS) || !this.#mayInquire(now, operation))
-        return route.settle(now, grant, report);
-      lane = this.#createLane(now, operation);
-    } else if (
-      lane.odds.isConfirmed &&
-      usedShare(route, now) > Math.max(EXPLAINING_SHARE, usedShare(lane.governor, now))
-    ) {
-      if (grant.lane !== undefined) grant.lane.lane.governor.disregard(now, grant.lane.grant);
-      return route.settle(now, grant, report);
+    if (isFirst && !grant.isPauseProbe && present?.odds.isConfirmed !== true) this.#refused.recordClosure(operation);
+    const lane = present ?? (this.#mayHaveLane(now, operation) ? this.#createLane(now, operation) : undefined);
+    if (lane === undefined) return route.settle(now, grant, report);
+    const laneShare = Math.max(EXPLAINING_SHARE, usedShare(lane.governor, now));
+    if (lane !== present || !lane.odds.isConfirmed || usedShare(route, now) <= laneShare)
+      return this.#chargeLane(now, lane, grant, report);
+    if (grant.lane !== undefined) grant.lane.lane.governor.disregard(now, grant.lane.grant);
+    return route.settle(now, grant, report);
+  }
+
+  /** The refused operation gets a lane. With `throttle.lanes: true` a test has to confirm it. */
+  #mayHaveLane(now: number, operation: string): boolean {
+    const { route, times } = this.#options;
+    if (!this.#mayTest) {
+      const isShown = this.#isShown(operation) && this.#hasRoom(now);
+      // What the route has learned from these refusals does not explain them.
+      if (isShown) route.forgetLearned(now);
+      return isShown;
     }
-    return this.#chargeLane(now, lane, grant, report);
+    const own = new Set([operation]);
+    // After a long pause no other is known of late, but the route has learned from all.
+    if (!times.hasOther(own, -Infinity) && this.#lanes.size === 0) this.#onlyOperation ??= operation;
+    return times.hasOther(own, now - RECENT_MS) && this.#mayInquire(now, operation);
   }
 
   #chargeLane(now: number, lane: Lane, grant: LaneGrant, report: RateLimitReport): LaneDecision {
@@ -255,7 +280,7 @@ export class LaneSet {
     // A call from before the lane has no grant of it, and counts as one that was in flight when a pause began.
     const own = grant.lane?.lane === lane ? grant.lane.grant : lane.governor.grantFor(grant);
     const decision = lane.governor.settle(now, own, report);
-    if (decision.kind === 'alone') {
+    if (decision.kind === 'alone' && !lane.odds.isConfirmed) {
       // The refusals do not depend on the rate of the operation, so that no limit of the operation explains them.
       lane.odds.refute();
       this.#lanes.delete(lane.operation);
@@ -333,6 +358,10 @@ export class LaneSet {
     if (isLast && (odds?.closures ?? 0) <= MAX_CLOSURES_OF_LAST) return false;
     // What the route has learned from these closures does not explain them.
     if (isLast || isExplained) route.forgetLearned(now);
+    return this.#hasRoom(now);
+  }
+
+  #hasRoom(now: number): boolean {
     for (const lane of this.#lanes.values()) if (now - lane.lastRefusedAt > IDLE_MS) this.#lanes.delete(lane.operation);
     return this.#lanes.size < MAX_LANES;
   }
@@ -356,11 +385,16 @@ export class LaneSet {
     const governor = new Governor({ ...this.#laneSettings, random });
     const lane = new Lane(operation, governor, this.#refused.getOrCreate(operation));
     lane.lastRefusedAt = now;
-    lane.governor.ratePolicy.learner?.adopt(times.callsOf(operation), route.inFlightLimit);
+    lane.governor.ratePolicy.learner?.adopt(times.callsOf(operation), route.inFlightLimit, times.rateOf(operation));
     this.#lanes.set(operation, lane);
     this.#changeGates();
     return lane;
   }
+}
+
+/** A 503 that no setting names may be a node that shuts down. */
+function isOfLimit(report: PermitReport): report is RateLimitReport {
+  return report.kind === 'rate-limited' && (report.signal.status !== 503 || report.isConfigured === true);
 }
 
 /** How much of a governor's learned limit is used; 0 while none is known. */

@@ -2,16 +2,27 @@
 import { ScopeOdds } from './scope-odds.ts';
 
 const MAX_OPERATIONS = 64;
+/** Accepted calls before a closure by which the shares are estimated: at most so many count, and this part of those before the last one. */
+const MAX_WEIGHT = 50;
+const KEPT_WEIGHT = 0.8;
+
+interface AcceptedShare {
+  /** Calls since the start, at the last closure. */
+  total: number;
+  /** Calls of late. */
+  weight: number;
+}
 
 export class RefusedOperations {
   readonly #odds = new Map<string, ScopeOdds>();
-  readonly #shareOf: (now: number, operation: string) => number;
+  readonly #listAccepted: () => Iterable<readonly [operation: string, total: number]>;
+  readonly #accepted = new Map<string, AcceptedShare>();
   /** Calls that were sent before the last refusal came say nothing new. */
   #lastRefusedAt = -Infinity;
 
-  /** @param shareOf share of an operation among the accepted calls of late */
-  constructor(shareOf: (now: number, operation: string) => number) {
-    this.#shareOf = shareOf;
+  /** @param listAccepted accepted calls of each operation since the start */
+  constructor(listAccepted: () => Iterable<readonly [operation: string, total: number]>) {
+    this.#listAccepted = listAccepted;
   }
 
   oddsOf(operation: string): ScopeOdds | undefined {
@@ -35,9 +46,27 @@ export class RefusedOperations {
     return isFirst;
   }
 
-  recordClosure(now: number, operation: string): void {
+  recordClosure(operation: string): void {
     this.getOrCreate(operation);
-    for (const [each, odds] of this.#odds) odds.recordClosure(each === operation, this.#shareOf(now, each));
+    this.#updateShares();
+    let sum = this.#accepted.size;
+    for (const { weight } of this.#accepted.values()) sum += weight;
+    for (const [each, odds] of this.#odds)
+      odds.recordClosure(each === operation, ((this.#accepted.get(each)?.weight ?? 0) + 1) / Math.max(1, sum));
+  }
+
+  #updateShares(): void {
+    const totals = [...this.#listAccepted()];
+    const newOf = (operation: string, total: number): number =>
+      Math.max(0, total - (this.#accepted.get(operation)?.total ?? 0));
+    const newCalls = totals.reduce((sum, [operation, total]) => sum + newOf(operation, total), 0);
+    const scale = Math.min(1, MAX_WEIGHT / Math.max(1, newCalls));
+    const shares = totals.map(([operation, total]): [string, AcceptedShare] => {
+      const kept = KEPT_WEIGHT * (this.#accepted.get(operation)?.weight ?? 0);
+      return [operation, { total, weight: kept + scale * newOf(operation, total) }];
+    });
+    this.#accepted.clear();
+    for (const [operation, share] of shares) this.#accepted.set(operation, share);
   }
 
   /** The operation that the refusals fall on, as far as they go; undefined while that is not certain, or where there are several. */

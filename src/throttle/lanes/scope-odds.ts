@@ -12,6 +12,8 @@ const REFUTED_BITS = -4;
 const MAX_WITNESS_BITS = 6;
 const MAX_BITS_OF_WITNESS = 3;
 const REFUSED_WITNESS_BITS = -3;
+/** What closures can show at most: limits change, so that later ones must be able to refute it. */
+const MAX_SHARE_BITS = 12;
 /** Less than confirms: the limit may have become another one. */
 const RESTORED_BITS = 3;
 /** Each inquest costs, so that what stays undecided becomes the route's. */
@@ -62,7 +64,8 @@ export class ScopeOdds {
   recordClosure(isOwn: boolean, share: number): void {
     const bounded = Math.min(1 - MIN_SHARE, Math.max(MIN_SHARE, share));
     const [count, probability] = isOwn ? [this.closures, bounded] : [this.#others, 1 - bounded];
-    this.#shareBits += Math.log2((count + 0.5) / (this.closures + this.#others + 1) / probability);
+    const bits = Math.log2((count + 0.5) / (this.closures + this.#others + 1) / probability);
+    this.#shareBits = Math.min(MAX_SHARE_BITS, this.#shareBits + bits);
     this.#expected += bounded;
     if (isOwn) this.closures++;
     else this.#others++;

@@ -96,7 +96,7 @@ class QueueingThrottle implements Throttle, TicketHost {
     const requestPermits = fleet === undefined ? options.requestPermits : () => fleet.requestPermits();
     this.governor = new Governor({ ...this.#governorSettings, random, fleet, toEpoch, requestPermits });
     this.queue = new RequestQueue(this.#bodySlots);
-    this.responseTimes = new ResponseTimes(throttle.lanes);
+    this.responseTimes = new ResponseTimes();
     this.lanes = new LaneSet({
       route: this.governor,
       times: this.responseTimes,

@@ -18,11 +18,12 @@ export class ResponseTimes {
   readonly #byEndpoint = new Map<string, AgedTimes>();
   /** The endpoints that found no place share these. */
   readonly #others = new AgedTimes(undefined);
-  readonly #keepsCalls: boolean;
+  #keepsCalls = false;
 
-  /** @param keepsCalls the newest calls of each endpoint can be asked for. Default false */
-  constructor(keepsCalls = false) {
-    this.#keepsCalls = keepsCalls;
+  /** From now on the newest calls of each endpoint can be asked for. */
+  keepCalls(): void {
+    this.#keepsCalls = true;
+    for (const times of this.#byEndpoint.values()) times.calls ??= [];
   }
 
   /**
@@ -40,14 +41,17 @@ export class ResponseTimes {
     return this.#byEndpoint.get(endpoint) ?? this.#others;
   }
 
-  /** Share of an endpoint among the responses of late. */
-  shareOf(now: number, endpoint: string): number {
-    let all = this.#others.count(now);
-    for (const times of this.#byEndpoint.values()) all += times.count(now);
-    return (this.#byEndpoint.get(endpoint)?.count(now) ?? 0) / Math.max(1, all);
+  /** Responses of each endpoint that has a place, since it has one. */
+  *listAccepted(): Generator<readonly [endpoint: string, total: number]> {
+    for (const [endpoint, { acceptedCount }] of this.#byEndpoint) yield [endpoint, acceptedCount];
   }
 
-  /** Another endpoint than these had a response since. Only with `keepsCalls`, as all that follow. */
+  /** Calls per second of an endpoint, from its first to its last response of late. */
+  rateOf(endpoint: string): number {
+    return this.#byEndpoint.get(endpoint)?.rate ?? 0;
+  }
+
+  /** Another endpoint than these had a response since. Needs `keepCalls`, as all that follow. */
   hasOther(endpoints: ReadonlySet<string>, since: number): boolean {
     for (const [endpoint, { calls }] of this.#byEndpoint)
       if (!endpoints.has(endpoint) && calls?.some(({ at }) => at >= since) === true) return true;
@@ -116,6 +120,7 @@ class Generation {
   readonly whole = new Uint32Array(BUCKETS);
   readonly cut = new Uint32Array(BUCKETS);
   readonly startedAt: number;
+  lastAt = 0;
   count = 0;
 
   constructor(startedAt: number) {
@@ -131,7 +136,8 @@ const NO_CALLS = new Generation(0);
  * make the others look quick.
  */
 class AgedTimes {
-  readonly calls: AcceptedCall[] | undefined;
+  calls: AcceptedCall[] | undefined;
+  acceptedCount = 0;
   #current: Generation | undefined;
   #former: Generation | undefined;
   /** Cached until the next change, because a queue reads them at each permit. */
@@ -150,10 +156,18 @@ class AgedTimes {
     const counts = isWhole ? generation.whole : generation.cut;
     counts[bucket] = (counts[bucket] ?? 0) + 1;
     generation.count++;
+    generation.lastAt = now;
     this.#shares = undefined;
-    if (!isWhole || this.calls === undefined) return;
+    if (!isWhole) return;
+    this.acceptedCount++;
+    if (this.calls === undefined) return;
     this.calls.push({ at: now - ms, ms });
     if (this.calls.length > MAX_CALLS) this.calls.shift();
+  }
+
+  get rate(): number {
+    const generation = this.#former ?? this.#current ?? NO_CALLS;
+    return (generation.count * 1000) / Math.max(MIN_GENERATION_MS, generation.lastAt - generation.startedAt);
   }
 
   /** Durations of late, both kinds. */

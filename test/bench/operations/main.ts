@@ -30,7 +30,7 @@ console.log(
   '| kind | lanes | of what is possible | worst case | refused | wait of free calls, p99 ms |\n|---|---|---|---|---|---|',
 );
 for (const kind of KINDS.filter((each) => values.kind === undefined || each === values.kind)) {
-  for (const lanes of [false, true]) {
+  for (const lanes of [false, 'auto', true] as const) {
     const sum: Sum = { accepted: 0, possible: 0, refused: 0, worst: Infinity, freeWaits: [] };
     for (let number = 1; number <= Number(values.cases); number++) {
       const played = drawCase(kind, createRandom(number, `case ${kind} ${values.seed}`));
@@ -42,7 +42,7 @@ for (const kind of KINDS.filter((each) => values.kind === undefined || each === 
     const p99 = waits[Math.floor(waits.length * 0.99)];
     const share = (sum.accepted / sum.possible).toFixed(3);
     console.log(
-      `| ${kind} | ${lanes ? 'on' : 'off'} | ${share} | ${sum.worst.toFixed(2)} | ${sum.refused} | ${p99?.toFixed(0) ?? '–'} |`,
+      `| ${kind} | ${String(lanes)} | ${share} | ${sum.worst.toFixed(2)} | ${sum.refused} | ${p99?.toFixed(0) ?? '–'} |`,
     );
   }
 }

@@ -30,7 +30,7 @@ export interface OperationResult {
 export async function play(
   played: OperationsCase,
   seed: number,
-  lanes: boolean,
+  lanes: boolean | 'auto',
   replicas = 1,
 ): Promise<readonly OperationResult[]> {
   const clock = new VirtualClock();

@@ -103,10 +103,18 @@ describe('an inquest', () => {
 
 describe('the operation that the refusals fall on', () => {
   it('is named while the odds say so, and no longer once others are refused as often', () => {
-    const refused = new RefusedOperations(() => 0.2);
-    for (let count = 0; count < 6; count++) refused.recordClosure(0, 'POST /policies');
+    let total = 0;
+    const others = Array.from({ length: 5 }, (_, index) => `GET /${String(index)}`);
+    const refused = new RefusedOperations(() => others.map((operation) => [operation, total] as const));
+    for (let count = 0; count < 6; count++) {
+      total += 10;
+      refused.recordClosure('POST /policies');
+    }
     expect(refused.only).toBe('POST /policies');
-    for (let count = 0; count < 30; count++) refused.recordClosure(0, `GET /${String(count % 5)}`);
+    for (let count = 0; count < 60; count++) {
+      total += 10;
+      refused.recordClosure(others[count % 5] ?? '');
+    }
     expect(refused.only).toBeUndefined();
   });
 });

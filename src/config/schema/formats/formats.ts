@@ -111,13 +111,23 @@ export const fraction: Format<number> = numeric(
   { type: 'number', minimum: 0, maximum: 1 },
 );
 
-export const booleanValue: Format<boolean> = format({
-  expected: 'true or false',
-  check: (value) =>
-    value === 'true' || value === 'false' ? 'expected true or false, without quotes' : typeof value === 'boolean',
-  fromText: (text) => (text === 'true' ? true : text === 'false' ? false : text),
-  schema: { type: 'boolean' },
+export const booleanValue: Format<boolean> = boolean('true or false', () => false, { type: 'boolean' });
+
+export const booleanOrAuto: Format<boolean | 'auto'> = boolean('auto, true or false', (value) => value === 'auto', {
+  anyOf: [{ const: 'auto' }, { type: 'boolean' }],
 });
+
+function boolean<T>(expected: string, isOther: (value: unknown) => boolean, schema: JsonSchema): Format<T> {
+  return format({
+    expected,
+    check: (value) =>
+      value === 'true' || value === 'false'
+        ? `expected ${expected}, without quotes`
+        : typeof value === 'boolean' || isOther(value),
+    fromText: (text) => (text === 'true' ? true : text === 'false' ? false : text),
+    schema,
+  });
+}
 
 /** One of a closed set of words, case-sensitive. */
 export function oneOf<const T extends string>(words: readonly T[]): Format<T> {
