@@ -1,4 +1,5 @@
 /** Which operations the refusals of a route fall on (pure): the odds of each that a limit is its own. */
+import { OTHERS } from '../queue/response-times.ts';
 import { ScopeOdds } from './scope-odds.ts';
 
 const MAX_OPERATIONS = 64;
@@ -20,7 +21,7 @@ export class RefusedOperations {
   /** Calls that were sent before the last refusal came say nothing new. */
   #lastRefusedAt = -Infinity;
 
-  /** @param listAccepted accepted calls of each operation since the start */
+  /** @param listAccepted accepted calls of each operation since the start; those that are not listed share `OTHERS` */
   constructor(listAccepted: () => Iterable<readonly [operation: string, total: number]>) {
     this.#listAccepted = listAccepted;
   }
@@ -51,8 +52,10 @@ export class RefusedOperations {
     this.#updateShares();
     let sum = this.#accepted.size;
     for (const { weight } of this.#accepted.values()) sum += weight;
-    for (const [each, odds] of this.#odds)
-      odds.recordClosure(each === operation, ((this.#accepted.get(each)?.weight ?? 0) + 1) / Math.max(1, sum));
+    for (const [each, odds] of this.#odds) {
+      const { weight = 0 } = this.#accepted.get(each) ?? this.#accepted.get(OTHERS) ?? {};
+      odds.recordClosure(each === operation, (weight + 1) / Math.max(1, sum));
+    }
   }
 
   #updateShares(): void {

@@ -6,6 +6,7 @@ import type { AcceptedCall } from '../pacing/rate-policy.ts';
 
 /** Endpoints with times of their own. */
 const MAX_ENDPOINTS = 64;
+export const OTHERS = 'others';
 /** Fewer calls say nothing about the next one. */
 const MIN_CALLS = 20;
 const ALMOST_ALL = 0.995;
@@ -41,9 +42,10 @@ export class ResponseTimes {
     return this.#byEndpoint.get(endpoint) ?? this.#others;
   }
 
-  /** Responses of each endpoint that has a place, since it has one. */
+  /** Responses of each endpoint that has a place, since it has one, and of all others together as `OTHERS`. */
   *listAccepted(): Generator<readonly [endpoint: string, total: number]> {
     for (const [endpoint, { acceptedCount }] of this.#byEndpoint) yield [endpoint, acceptedCount];
+    yield [OTHERS, this.#others.acceptedCount];
   }
 
   /** Calls per second of an endpoint, from its first to its last response of late. */

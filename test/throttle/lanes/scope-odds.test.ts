@@ -1,6 +1,7 @@
 /** The odds that a limit is one operation's, and how an inquest counts. */
 import { describe, expect, it } from 'vitest';
 import { Inquest } from '../../../src/throttle/lanes/inquest.ts';
+import { OTHERS } from '../../../src/throttle/queue/response-times.ts';
 import { RefusedOperations } from '../../../src/throttle/lanes/refused-operations.ts';
 import { ScopeOdds } from '../../../src/throttle/lanes/scope-odds.ts';
 import type { PermitGrant } from '../../../src/throttle/pacing/gate.ts';
@@ -116,5 +117,19 @@ describe('the operation that the refusals fall on', () => {
       refused.recordClosure(others[count % 5] ?? '');
     }
     expect(refused.only).toBeUndefined();
+  });
+
+  it('is none of many that are refused as often as they are accepted, and too many to be counted apart', () => {
+    let total = 0;
+    const refused = new RefusedOperations(() => [
+      ['GET /quotes', total],
+      [OTHERS, 3 * total],
+    ]);
+    const operations = ['GET /quotes', 'GET /a', 'GET /b', 'GET /c'];
+    for (let count = 0; count < 40; count++) {
+      total += 10;
+      refused.recordClosure(operations[count % 4] ?? '');
+    }
+    expect(operations.map((operation) => refused.oddsOf(operation)?.isLikely)).toEqual([false, false, false, false]);
   });
 });
