@@ -26,8 +26,9 @@ interface OpenClosure extends Closure {
   isLong: boolean;
 }
 
+const LONG_CLOSURE_MS = 600_000;
 /** A longer closure may have been an outage; after it, one that is this many times longer. */
-const FIRST_LONG_CLOSURE_MS = 45_000;
+const FIRST_OUTAGE_MS = 45_000;
 const LONGER = 8;
 const MIN_REPEATS = 2;
 const KEPT_FIRST = 6;
@@ -37,7 +38,7 @@ export class ClosureHistory {
   readonly #bank: CounterBank;
   #closures: OpenClosure[] = [];
   #isClosed = false;
-  #longMs = FIRST_LONG_CLOSURE_MS;
+  #outageMs = FIRST_OUTAGE_MS;
   #statedMs = 0;
   lastAccepted: CountedCall | undefined;
   readonly #penalty = new Penalty();
@@ -74,11 +75,11 @@ export class ClosureHistory {
 
   /**
    * @param jitterMs by how much the distance of two calls can change on their way
-   * @returns `long` when the call ends a closure that may have been an outage; `changed` when it changes which refusals have to be explained: it
-   * ends a shorter one after such a closure, which was an outage then and is forgotten, since a limit that closes for long always does,
-   * or shows that there is a penalty, or none
+   * @returns `outage` when the call ends a closure that may have been one; `changed` when it changes which refusals have to be explained: it
+   * ends a shorter one after one of more than ten minutes, which was an outage then and is forgotten, since a limit that closes for long
+   * always does, or shows that there is a penalty, or none
    */
-  recordAccepted(call: CountedCall, jitterMs: number): 'long' | 'changed' | undefined {
+  recordAccepted(call: CountedCall, jitterMs: number): 'outage' | 'changed' | undefined {
     const closure = this.#closures.at(-1);
     this.lastAccepted = call;
     if (!this.#isClosed || closure === undefined || call.at <= closure.lastRefusedAt + 2 * jitterMs) return undefined;
@@ -87,10 +88,11 @@ export class ClosureHistory {
     this.#recordEnd(closure, call.at, jitterMs);
     keepEach(closure.accepted, this.#bank.countLeast(call, jitterMs), Math.max);
     const closedMs = call.at - closure.firstRefusedAt;
-    closure.isLong = closedMs > Math.max(this.#longMs, this.#penalty.known?.mostMs ?? 0);
-    if (closure.isLong) {
-      this.#longMs = LONGER * closedMs;
-      return 'long';
+    const penaltyMs = this.#penalty.known?.mostMs ?? 0;
+    closure.isLong = closedMs > Math.max(LONG_CLOSURE_MS, penaltyMs);
+    if (closure.isLong || closedMs > Math.max(this.#outageMs, penaltyMs)) {
+      this.#outageMs = LONGER * closedMs;
+      return 'outage';
     }
     const kept = this.#closures.filter(({ isLong }) => !isLong);
     if (kept.length === this.#closures.length && this.penaltyMs > 0 === hadPenalty) return undefined;

@@ -220,8 +220,9 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
       return;
     }
     const ended = this.#history.recordAccepted(grant, this.#roundTrip.jitterMs);
-    // The upstream may have been out of order.
-    if (ended === 'long') this.#probeLimitAt(now, this.#rateBeforeClosure);
+    // Else there is nothing to return to.
+    const hasFallen = this.#former.lastingRate > this.#limitRate;
+    if (ended === 'outage' && hasFallen) this.#probeLimitAt(now, this.#rateBeforeClosure);
     else if (ended === 'changed') this.#chooseLimit(now);
     if (this.#phase === 'testing') {
       if (fresh) this.#evaluateTest(now, true);

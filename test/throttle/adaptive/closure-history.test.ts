@@ -126,12 +126,23 @@ describe('closures', () => {
     const calls = new Calls();
     calls.accept(5);
     calls.refuse();
-    expect(calls.accept(1, 601_000)).toBe('long');
+    expect(calls.accept(1, 601_000)).toBe('outage');
     calls.accept(2);
     expect(calls.refused).toEqual([5]);
     calls.refuse();
     expect(calls.accept()).toBe('changed');
     expect(calls.refused).toEqual([8]);
+  });
+
+  it('of more than 45 s may be outages, and after one only those that are eight times as long', () => {
+    const calls = new Calls();
+    const ends = [40_000, 50_000, 390_000, 410_000].map((closedMs) => {
+      calls.accept(5);
+      calls.refuse();
+      return calls.accept(1, closedMs);
+    });
+    expect(ends).toEqual([undefined, 'outage', undefined, 'outage']);
+    expect(calls.refused).toHaveLength(4);
   });
 
   it('are as long as calls are refused, however long no call was made before', () => {
