@@ -205,6 +205,7 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
   #recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
     // Refused calls take another time at the upstream, which is no jitter.
     this.#roundTrip.addSample(now - (grant.startedAt ?? grant.at));
+    if (grant.isLimitProbe) this.#limitProbe.recordLimitProbeEnded();
     const { maxInFlight } = this.#options;
     if (this.#inFlightLimit.hasTimeOuts) this.#inFlightLimit.recordResponse(maxInFlight);
     else if (this.#inFlightLimit.value < maxInFlight) this.#inFlightLimit.value++;
@@ -213,7 +214,6 @@ export class LearnedRatePolicy implements RatePolicy, RateLearner {
       return;
     }
     this.#former.recordAccepted(now, grant.rate);
-    if (grant.isLimitProbe) this.#limitProbe.recordLimitProbeEnded();
     if (this.#phase === 'chance') {
       this.#history.lastAccepted = grant;
       this.#recordByChance(now, grant, true);
