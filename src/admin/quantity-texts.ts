@@ -58,10 +58,12 @@ export function describeCounted({ match, values }: Pick<DeclaredLimitState, 'mat
 
 /** Which operations the refusals fall on, and what helps the others; undefined while that is not known. */
 export function describeOperations({ lanes = [], refusedOperation }: ThrottleState): string | undefined {
-  const own = lanes.flatMap(({ operation, learned, isConfirmed }) => {
+  const own = lanes.flatMap(({ operation, learned, isConfirmed, pausedMs, queued }) => {
     if (!isConfirmed || learned === undefined) return [];
-    const isKnown = learned.kind !== 'unknown';
-    return `${operation} is ${isKnown ? `limited to about ${formatRate(learned.rate)} requests per second` : 'refused'}`;
+    if (learned.kind !== 'unknown')
+      return `${operation} is limited to about ${formatRate(learned.rate)} requests per second`;
+    // A lane without a limit holds up nothing once its calls are accepted again.
+    return pausedMs > 0 || queued > 0 ? `${operation} is refused` : [];
   });
   if (own.length > 0) return `${own.join(', ')}; other operations are not`;
   if (refusedOperation === undefined || lanes.length > 0) return undefined;

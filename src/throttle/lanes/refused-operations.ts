@@ -9,9 +9,9 @@ const KEPT_WEIGHT = 0.8;
 
 interface AcceptedShare {
   /** Calls since the start, at the last closure. */
-  total: number;
+  readonly total: number;
   /** Calls of late. */
-  weight: number;
+  readonly weight: number;
 }
 
 export class RefusedOperations {
