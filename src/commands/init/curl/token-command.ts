@@ -9,8 +9,14 @@ import { TOKEN_SYNTAX } from '../../../token/endpoint/token-response.ts';
 import type { InitSettingKey } from '../init-settings.ts';
 import { hasExpansion, hasPlaceholderPart, isPlaceholder, showExpansions, showPlaceholder } from './placeholders.ts';
 import type { CommandWords } from './shell-words.ts';
-import { classifyRequest, findTokenRequestFault, KEY_HEADER, KEY_PARAMETER } from './request-kind.ts';
-import { SECRET_NAME, TOKEN_FIELDS } from './request-kind.ts';
+import {
+  classifyRequest,
+  findTokenRequestFault,
+  KEY_HEADER,
+  KEY_PARAMETER,
+  SECRET_NAME,
+  TOKEN_FIELDS,
+} from './request-kind.ts';
 import type { RequestKind } from './request-kind.ts';
 import { noneIfEmpty, parseUrl, readCurlCommand, splitUser } from './curl-request.ts';
 import type { Client, CurlRequest, Field } from './curl-request.ts';
